@@ -19,7 +19,7 @@ AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands deny units wheel test-python \
+.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
 	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -72,7 +72,7 @@ differential: ## our decode of the sample logs against another decoder's, packet
 test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; root, clang, nginx, curl (SKIPPED without)
 	@command -v clang >/dev/null || { echo "SKIPPED: needs clang"; exit 0; }; \
 	[ "$$(id -u)" = 0 ] || { echo "SKIPPED: needs root"; exit 0; }; \
-	$(OPTIMISED) airmile --features airmile-cli/bpf && $(PYTHON) tests/claw/measure.py $(AIRMILE)
+	$(OPTIMISED) airmile --features airmile-cli/bpf && $(PYTHON) tests/claw/privileges.py $(AIRMILE) && $(PYTHON) tests/claw/measure.py $(AIRMILE)
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
@@ -126,6 +126,10 @@ fuzz: ## a million mutated frames and files, none may panic
 fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
 	$(if $(BIN),,$(TESTED))
 	$(PYTHON) tests/hostile/fuzz_commands.py $(or $(BIN),$(TESTS)/airmile) --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),1) $(if $(SECONDS),--seconds $(SECONDS))
+
+crash: ## commands killed at each of their writes (POINTS=25): no part of a file has a final name; BIN=... takes a built airmile; strace (SKIPPED without)
+	$(if $(BIN),,$(TESTED))
+	$(PYTHON) tests/hostile/crash.py $(or $(BIN),$(TESTS)/airmile) --points $(or $(POINTS),25)
 
 DENY := target/tools/bin/cargo-deny
 deny: ## licences, sources and advisories of third parties (deny.toml); installs cargo-deny into target/tools

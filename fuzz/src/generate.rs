@@ -183,6 +183,8 @@ pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
 
 /// A text as QCAT lays it out; the values are made up.
 pub const QCAT_TEXT: &str = include_str!("../../crates/airmile-decode/tests/it/samples/qcat.txt");
+/// Blocks of 0xB063 version 50 as text.
+pub const QCAT_BLOCKS: &str = include_str!("../corpus/log_text/qcat_b063");
 
 /// A text as QXDM copies it; the values are made up.
 pub const QXDM_TEXT: &str = "\
@@ -233,7 +235,7 @@ timestamp,system_frame_index,slot_index,rnti,dci_format,frequency_length,transpo
 /// A text export and a sniffer's table.
 pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
     let tables = [FALCON, NG_SCOPE, NR_SCOPE];
-    [[QCAT_TEXT, QXDM_TEXT][rng.random_range(0..2)], tables[rng.random_range(0..3)]]
+    [[QCAT_TEXT, QXDM_TEXT, QCAT_BLOCKS][rng.random_range(0..3)], tables[rng.random_range(0..3)]]
 }
 
 /// Packets of the emulator by name: a SYN with every option that one has, data

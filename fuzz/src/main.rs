@@ -203,12 +203,18 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
     write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
+    write("log_text", "qcat_b063", generate::QCAT_BLOCKS.as_bytes())?;
     write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;
     write("sniffer", "falcon", generate::FALCON.as_bytes())?;
     write("sniffer", "ng_scope", generate::NG_SCOPE.as_bytes())?;
     write("sniffer", "nr_scope", generate::NR_SCOPE.as_bytes())?;
     write("sniffer", "srsran", generate::SRSRAN.as_bytes())?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
+    write(
+        "nhdlc",
+        "two_frames",
+        &[8, 0, 5, 0, 0x7e, 1, 2, 0, 0x10, 0x7e, 0x7e, 0x7e, 1, 1, 0, 0x73, 0x7e],
+    )?;
     write("diag_packet", "log", &generate::packet(&logs[0]))?;
     write("mac_header", "sdu_and_padding", &[0x2c, 0x07, 0x67, 0, 0x23, 0x86, 0xc1, 0x1f])?;
     write("rlc_header", "status_with_nacks", &[0x02, 0x87, 0x26, 0x40])?;

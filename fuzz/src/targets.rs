@@ -10,6 +10,7 @@ use airmile_control::claw::feedback::{
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
+use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use airmile_decode::diag::scrub::LogScrubber;
 use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
@@ -28,6 +29,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("deframe", deframe),
     ("hdlc_frame", hdlc_frame),
+    ("nhdlc", nhdlc),
     ("diag_packet", diag_packet),
     ("pdsch", pdsch),
     ("pdcch", pdcch),
@@ -277,6 +279,36 @@ pub fn nr(data: &[u8]) {
 /// 0xB087, 0xB097, 0xB888.
 pub fn counters(data: &[u8]) {
     message(&[0xB087, 0xB097, 0xB888], data);
+}
+
+/// Frames between marks; any chunking gives the same, every byte is in a frame, passed over,
+/// or waits, and what is framed is found.
+pub fn nhdlc(data: &[u8]) {
+    let cut = |chunk: usize| {
+        let mut deframer = NhdlcDeframer::default();
+        let mut packets: Vec<Vec<u8>> = Vec::new();
+        for piece in data.chunks(chunk) {
+            deframer.push(piece);
+            while let Some(packet) = deframer.poll() {
+                packets.push(packet.to_vec());
+            }
+        }
+        (packets, deframer.skipped_bytes())
+    };
+    let (packets, skipped) = cut(data.len().max(1));
+    assert_eq!((packets.clone(), skipped), cut(3));
+    let framed: usize = packets.iter().map(|packet| packet.len() + 5).sum();
+    assert!(framed as u64 + skipped <= data.len() as u64);
+    let mut again = Vec::new();
+    for packet in &packets {
+        assert!(nhdlc::encode(packet, &mut again).is_some());
+    }
+    let mut deframer = NhdlcDeframer::default();
+    deframer.push(&again);
+    for packet in &packets {
+        assert_eq!(deframer.poll(), Some(&packet[..]));
+    }
+    assert_eq!(deframer.skipped_bytes(), 0);
 }
 
 /// Text exports; any chunking gives the same, problems are inside the text.
@@ -613,19 +645,19 @@ pub fn claw_feedback(data: &[u8]) {
     let options = SessionOptions { sessions: 2, ..SessionOptions::default() };
     let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
     let from = std::net::IpAddr::from([192, 0, 2, 1]);
-    let taken = sessions.ingest(0, from, data, [1; 16]);
+    let taken = sessions.ingest(0, from, data);
     // Who guesses 128 bits has earned an answer.
     assert!(taken.report.is_none() && taken.answer.is_none());
     let mut reporter = FeedbackReporter::new(key, 0, 1);
     assert!(reporter.ingest(0, data).is_err());
     // Behind what is right, what is wrong changes nothing.
     let hello = reporter.send(0, &FeedbackReport::default());
-    let welcome = sessions.ingest(0, from, &hello, [2; 16]).answer;
+    let welcome = sessions.ingest(0, from, &hello).answer;
     assert!(welcome.is_some_and(|welcome| reporter.ingest(1, &welcome).is_ok()));
     let mut datagram = reporter.send(1, &FeedbackReport::default());
     for (at, byte) in data.iter().enumerate().take(datagram.len()) {
         datagram[at] ^= byte;
     }
     let is_right = data.iter().take(datagram.len()).all(|byte| *byte == 0);
-    assert_eq!(sessions.ingest(1, from, &datagram, [3; 16]).report.is_some(), is_right);
+    assert_eq!(sessions.ingest(1, from, &datagram).report.is_some(), is_right);
 }

@@ -28,18 +28,20 @@ def main():
     ends, number, used = time.monotonic() + float(seconds), 0, 0
     while time.monotonic() < ends:
         if token is None:
-            line.send(seal(b"CW\x01\x01" + struct.pack(">Q", 0) + os.urandom(8) + bytes(16)))
+            hello = struct.pack(">Q", 0) + os.urandom(8)
+            line.send(seal(b"CW\x01\x01" + hello + bytes(16)))
             try:
                 answer = line.recv(2000)
             except OSError:
                 continue
-            token = answer[20:36] if answer[3] == 2 else None
+            if answer[3] == 2:
+                hello, token = answer[4:20], answer[20:36]
             line.settimeout(0)
             continue
         number += 1
         load = 250 if number % 10 == 0 else 0
         report = struct.pack(">BBBQIIII", 1, 0, load, number, number * 10, 0xFFFFFFFF, number, 0)
-        datagram = seal(b"CW\x01\x03" + token + report)
+        datagram = seal(b"CW\x01\x03" + hello + token + report)
         old = (old + [datagram])[-500:]
         for each in [datagram] * 3 + (old[:100] if number % 50 == 0 else []):
             try:

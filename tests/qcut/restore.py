@@ -9,6 +9,7 @@ Root is needed; without it this says SKIPPED.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,8 +21,12 @@ from hosts import FAR, FAR6, NEAR, Hosts, until
 DEPLOYS = ["nfqueue", "htb", "tun"]
 # Where the kernel has it (`Hosts.has_cake`).
 CAKE = "cake"
-# Those that packets wait for.
+# Those whose packets come to the process.
 HUNG_DEPLOYS = ["nfqueue", "tun"]
+# Those whose rate the process sets.
+SHAPERS = ["htb"]
+# Bits of capabilities (linux/capability.h): what `qcut run` keeps.
+NET_ADMIN, NET_RAW = 12, 13
 # How it ends, and the exit status that tells.
 ENDS = {
     "SIGTERM": (signal.SIGTERM, 0),
@@ -177,6 +182,84 @@ def check_hung(hosts, airmile):
         print(f"{deploy:8} hangs    the path after {hung_s * 1e3:4.0f} ms, and by the gate again when it is back")
 
 
+def class_rates(hosts, deploy):
+    """The rate that the kernel has for the uplink in bit/s, as `tc` prints it."""
+    if deploy == CAKE:
+        shown = hosts.near_says("tc", "qdisc", "show", "dev", "up0")
+        found = re.search(r"cake a11e: .*?bandwidth (\d+)([KMG]?)bit", shown)
+    else:
+        shown = hosts.near_says("tc", "class", "show", "dev", "up0")
+        found = re.search(r"class htb a11e:1 .*?ceil (\d+)([KMG]?)bit", shown)
+    assert found, shown
+    return int(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2]]
+
+
+def check_hung_shaper_opens_its_rate(hosts, airmile):
+    """A shaper whose process hangs limits nothing, however low its rate was, and has its
+    rate again when the process is back."""
+    before = hosts.state()
+    for deploy in SHAPERS + [CAKE] * hosts.has_cake():
+        instance = Instance(hosts, airmile, "--deploy", deploy)
+        check_passes(hosts, f"{deploy} before it hangs")
+        instance.process.send_signal(signal.SIGSTOP)
+
+        def set_rate(rate):
+            words = ["qdisc", "change", "dev", "up0", "root", "handle", "a11e:", "cake", "bandwidth", rate]
+            if deploy != CAKE:
+                words = ["class", "change", "dev", "up0", "parent", "a11e:", "classid", "a11e:1", "htb", "rate", rate]
+            subprocess.run(hosts.inside(hosts.near, "tc", *words), check=True)
+
+        # As it would be after a moment without signal.
+        set_rate("8kbit")
+        hung_s = until(f"{deploy} hangs: its rate is open", lambda: class_rates(hosts, deploy) >= 10**9, 15)
+        until(f"{deploy} hangs: the path is there", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
+        # What stands when it is back is not its rate.
+        set_rate("9kbit")
+        instance.process.send_signal(signal.SIGCONT)
+
+        def is_its_own():
+            status = instance.status()
+            return status and abs(class_rates(hosts, deploy) / status["set_rate_bps"] - 1) < 0.05
+
+        back_s = until(f"{deploy} is back: its rate stands", is_its_own, 15)
+        check_passes(hosts, f"{deploy} is back")
+        assert instance.end(signal.SIGTERM) == 0, instance.told()
+        check_state(hosts, before, f"{deploy} hung once")
+        print(f"{deploy:8} hangs    its rate open after {hung_s * 1e3:4.0f} ms, its own {back_s * 1e3:4.0f} ms after it is back")
+    if not hosts.has_cake():
+        print("SKIPPED: a hung --deploy cake: this kernel has no CAKE")
+
+
+def process_status(pid):
+    """Fields of /proc/PID/status of each thread."""
+    threads = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        lines = open(f"/proc/{pid}/task/{task}/status").read().splitlines()
+        threads.append({name: value.strip() for name, value in (line.split(":", 1) for line in lines)})
+    return threads
+
+
+def check_privileges_of_run_and_guard(hosts, airmile):
+    """While it reads packets, every thread of the process and its guard have two capabilities,
+    no_new_privs and a filter of system calls."""
+    kept = 1 << NET_ADMIN | 1 << NET_RAW
+    for deploy in DEPLOYS + [CAKE] * hosts.has_cake():
+        instance = Instance(hosts, airmile, "--deploy", deploy)
+        check_passes(hosts, f"{deploy} with fewer rights")
+        guards = instance.guards()
+        assert len(guards) == 1, guards
+        for pid in (instance.process.pid, *guards):
+            for status in process_status(pid):
+                sets = {name: int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+                assert sets["CapEff"] == kept, (deploy, status["Name"], sets)
+                assert all(bits & ~kept == 0 for bits in sets.values()), (deploy, status["Name"], sets)
+                assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), (deploy, status)
+        if deploy == DEPLOYS[0]:
+            status = process_status(instance.process.pid)[0]
+            print("privileges: " + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
+        assert instance.end(signal.SIGTERM) == 0, instance.told()
+
+
 def check_former_queueing(hosts, airmile):
     """Queueing of the user's own comes back with its parameters."""
     tc = lambda *words: subprocess.run(hosts.inside(hosts.near, "tc", "qdisc", *words), check=True)
@@ -275,8 +358,10 @@ def main():
             print("SKIPPED: --deploy cake, as this kernel has no CAKE: that it is refused is all that is tried of it")
         check_refusals(hosts, airmile)
         check_metrics(hosts, airmile)
+        check_privileges_of_run_and_guard(hosts, airmile)
         check_ends(hosts, airmile)
         check_hung(hosts, airmile)
+        check_hung_shaper_opens_its_rate(hosts, airmile)
         check_guard_killed(hosts, airmile)
         check_former_queueing(hosts, airmile)
     print("all as before")

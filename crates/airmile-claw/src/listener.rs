@@ -13,7 +13,6 @@ use airmile_host::clock::now_since_start_ns;
 use airmile_host::thread::{StopFlag, Worker, lock};
 
 use crate::error::Result;
-use crate::keys;
 
 /// How long the thread waits until it looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -97,10 +96,9 @@ fn take(
     from: SocketAddr,
     sink: &dyn ReportSink,
 ) -> Option<Vec<u8>> {
-    let random = keys::random().ok()?;
     let now_ns = now_since_start_ns();
     let mut sessions = lock(sessions);
-    let taken = sessions.ingest(now_ns, from.ip(), datagram, random);
+    let taken = sessions.ingest(now_ns, from.ip(), datagram);
     let Some(heard) = taken.report else { return taken.answer };
     let alone = sessions.sessions_at(now_ns, heard.address).nth(1).is_none();
     let status = match (sink.on_report(&heard, alone), heard.moved) {

@@ -58,6 +58,7 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Packets(args) => commands::packets::run(&cli.global, args),
         Command::Scrub(args) => commands::scrub::run(&cli.global, args),
         Command::Claw(command) => commands::claw::run(&cli.global, command),
+        Command::Record(args) => commands::record::run(&cli.global, args),
         Command::Live(args) => commands::live::run(&cli.global, args),
         Command::Qcut(command) => commands::qcut::run(&cli.global, command),
         Command::Lab(args) => commands::lab::run(&cli.global, args),

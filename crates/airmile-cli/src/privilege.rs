@@ -14,19 +14,29 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-/// Keeps these capabilities and no others, and lets files be written below `writable`
-/// alone. It holds for this thread and all that it starts, so it comes before them; programs
-/// that are started get no more. Without capabilities, as an ordinary user, the rest holds.
+/// What a process keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept<'a> {
+    /// These capabilities and no others.
+    pub capabilities: CapabilitySet,
+    /// Files are written below these alone.
+    pub writable: &'a [&'a Path],
+    /// It starts programs, which get no more than it has.
+    pub starts_programs: bool,
+}
+
+/// Gives up all but what is kept. It holds for this thread and all that it starts, so it
+/// comes before them. Without capabilities, as an ordinary user, the rest holds.
 ///
 /// # Errors
 /// The kernel refuses.
-pub fn keep(kept: CapabilitySet, writable: &[&Path]) -> Result<()> {
+pub fn keep(kept: Kept<'_>) -> Result<()> {
     set_no_new_privs(true).context("no_new_privs")?;
     // A second line: kernels before 5.13 and filters of system calls may not let us.
-    let _ = restrict_writes(writable);
+    let _ = restrict_writes(kept.writable);
     let has = capabilities(None).context("capabilities")?;
     if has.effective.contains(CapabilitySet::SETPCAP) {
-        for other in (CapabilitySet::all() - kept).iter() {
+        for other in (CapabilitySet::all() - kept.capabilities).iter() {
             match remove_capability_from_bounding_set(other) {
                 // A capability that this kernel does not know.
                 Ok(()) | Err(Errno::INVAL) => {}
@@ -37,11 +47,14 @@ pub fn keep(kept: CapabilitySet, writable: &[&Path]) -> Result<()> {
     // Kernels before 4.3 have no ambient set.
     let _ = clear_ambient_capability_set();
     let left = CapabilitySets {
-        effective: has.effective & kept,
-        permitted: has.permitted & kept,
+        effective: has.effective & kept.capabilities,
+        permitted: has.permitted & kept.capabilities,
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, left).context("giving up capabilities")
+    set_capabilities(None, left).context("giving up capabilities")?;
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    calls::refuse(kept)?;
+    Ok(())
 }
 
 /// By Landlock, as far as the kernel has it.
@@ -53,4 +66,172 @@ fn restrict_writes(writable: &[&Path]) -> Result<(), RulesetError> {
         .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
         .restrict_self()?;
     Ok(())
+}
+
+/// A filter of system calls (seccomp).
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod calls {
+    use anyhow::{Context, Result};
+    use rustix::thread::CapabilitySet;
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+
+    use super::Kept;
+
+    /// What no command here calls: the kernel's code and clocks, mounts and namespaces, other
+    /// processes, keys, devices, and interfaces that are known for faults of the kernel (as
+    /// systemd.exec(5) groups them: @clock, @debug, @keyring, @module, @mount, @raw-io,
+    /// @reboot, @swap, of @privileged and @io-event what root alone may use or few do).
+    const REFUSED: [i64; 48] = [
+        libc::SYS_acct,
+        libc::SYS_add_key,
+        libc::SYS_adjtimex,
+        libc::SYS_chroot,
+        libc::SYS_clock_adjtime,
+        libc::SYS_clock_settime,
+        libc::SYS_delete_module,
+        libc::SYS_fanotify_init,
+        libc::SYS_finit_module,
+        libc::SYS_fsconfig,
+        libc::SYS_fsmount,
+        libc::SYS_fsopen,
+        libc::SYS_fspick,
+        libc::SYS_init_module,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+        libc::SYS_io_uring_setup,
+        libc::SYS_kcmp,
+        libc::SYS_kexec_load,
+        libc::SYS_keyctl,
+        libc::SYS_lookup_dcookie,
+        libc::SYS_mknodat,
+        libc::SYS_mount,
+        libc::SYS_mount_setattr,
+        libc::SYS_move_mount,
+        libc::SYS_name_to_handle_at,
+        libc::SYS_open_by_handle_at,
+        libc::SYS_open_tree,
+        libc::SYS_personality,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_pivot_root,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_ptrace,
+        libc::SYS_quotactl,
+        libc::SYS_reboot,
+        libc::SYS_request_key,
+        libc::SYS_setdomainname,
+        libc::SYS_sethostname,
+        libc::SYS_setns,
+        libc::SYS_settimeofday,
+        libc::SYS_swapoff,
+        libc::SYS_swapon,
+        libc::SYS_syslog,
+        libc::SYS_umount2,
+        libc::SYS_unshare,
+        libc::SYS_userfaultfd,
+        libc::SYS_vhangup,
+    ];
+    /// Programs of the kernel.
+    const BPF: [i64; 2] = [libc::SYS_bpf, libc::SYS_perf_event_open];
+    /// Programs.
+    const EXECUTE: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
+    /// Where x86's third set of numbers begins (x32), which are the same calls.
+    const X32: i64 = 0x4000_0000;
+
+    /// Refuses system calls with EPERM, as far as the kernel has such filters.
+    pub(super) fn refuse(kept: Kept<'_>) -> Result<()> {
+        let mut refused = REFUSED.to_vec();
+        if !kept.capabilities.contains(CapabilitySet::BPF) {
+            refused.extend(BPF);
+        }
+        if !kept.starts_programs {
+            refused.extend(EXECUTE);
+        }
+        let other = refused.iter().map(|call| call | X32).collect::<Vec<_>>();
+        if cfg!(target_arch = "x86_64") {
+            refused.extend(other);
+        }
+        let arch = TargetArch::try_from(std::env::consts::ARCH).context("a filter of calls")?;
+        let rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
+        let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, not_permitted, arch);
+        let program: BpfProgram =
+            filter.and_then(TryInto::try_into).context("a filter of calls")?;
+        // A second line, as above.
+        let _ = apply_filter(&program);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "tests: what is skipped")]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+    use std::thread;
+
+    use super::*;
+
+    /// Runs in a thread of its own, whose rights end with it.
+    fn with(kept: Kept<'_>, run: impl FnOnce() + Send) {
+        thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                keep(kept).unwrap();
+                run();
+            });
+            running.join().unwrap();
+        });
+    }
+
+    /// Whether this kernel enforces rules of Landlock at all.
+    fn has_landlock() -> bool {
+        let restrict = || {
+            let handled = Ruleset::default().handle_access(AccessFs::MakeSock)?;
+            Ok::<_, RulesetError>(handled.create()?.restrict_self()?.ruleset)
+        };
+        let status = thread::spawn(restrict).join().unwrap();
+        status.is_ok_and(|status| status != landlock::RulesetStatus::NotEnforced)
+    }
+
+    #[test]
+    fn privileges_files_are_written_below_what_is_kept_alone() {
+        let (kept, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let writable = [kept.path()];
+        let rights = Kept {
+            capabilities: CapabilitySet::empty(),
+            writable: &writable,
+            starts_programs: false,
+        };
+        with(rights, || {
+            fs::write(kept.path().join("a"), "a").unwrap();
+            let wrote = fs::write(other.path().join("a"), "a");
+            if wrote.is_ok() && !has_landlock() {
+                println!("SKIPPED: this kernel has no Landlock");
+                return;
+            }
+            assert_eq!(wrote.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+        });
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[test]
+    fn privileges_calls_that_are_not_kept_are_refused() {
+        let can_start = || Command::new("true").status().is_ok_and(|status| status.success());
+        let rights = |starts_programs| Kept {
+            capabilities: CapabilitySet::empty(),
+            writable: &[],
+            starts_programs,
+        };
+        with(rights(true), || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"] {
+                assert!(status.contains(line), "{line}: {status}");
+            }
+            let unshared = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER);
+            assert_eq!(unshared, Err(nix::errno::Errno::EPERM));
+            assert!(can_start());
+        });
+        with(rights(false), || assert!(!can_start()));
+        assert!(can_start());
+    }
 }

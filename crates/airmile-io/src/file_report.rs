@@ -66,6 +66,10 @@ pub struct MessageRow {
     pub count: u64,
     /// How many of them were decoded.
     pub decoded: u64,
+    /// New blocks whose size was checked against the standard's, and those that passed; of
+    /// messages that are read only where they add up.
+    #[serde(skip)]
+    pub size_check: Option<[u64; 2]>,
 }
 
 impl MessageRow {

@@ -16,7 +16,7 @@ use airmile_emulate::{
     CapturePoint, DropPoint, EmulatedTransfer, LinkTrace, RunOutcome, RunSink, Scenario,
     ScenarioError, SenderPlace, SenderState, TraceFiles, UserId,
 };
-use airmile_model::Record;
+use airmile_model::{Record, Transfer};
 
 use crate::capture::Recorder;
 use crate::directory::{self, DirectoryWriter};
@@ -233,17 +233,23 @@ fn lab_transfer(t: &EmulatedTransfer) -> LabTransfer {
 
 fn notes(scenario: &Scenario) -> Vec<String> {
     let mut out = Vec::new();
-    if !has_modem_log(scenario) {
+    if scenario.split.is_some() {
+        out.push(
+            "nr_modem.mi2log holds both legs; grants.csv and rlc.csv hold the LTE leg alone, \
+             nr_grants.csv and nr_rlc.csv the NR leg, truth.csv and ul_truth.csv the bearer over \
+             both"
+                .to_owned(),
+        );
+    } else if scenario.cell.nr.is_some() {
+        out.push(
+            "the modem log, nr_modem.mi2log, has no poll bits and the padding as counters alone; \
+             grants.csv and rlc.csv have both"
+                .to_owned(),
+        );
+    } else if !has_modem_log(scenario) {
         out.push(
             "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
              stand in its place"
-                .to_owned(),
-        );
-    }
-    if scenario.split.is_some() {
-        out.push(
-            "the modem log, grants.csv and rlc.csv hold the LTE leg alone; nr_grants.csv and \
-             nr_rlc.csv hold the NR leg, truth.csv and ul_truth.csv the bearer over both"
                 .to_owned(),
         );
     }
@@ -275,9 +281,9 @@ fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
     result.map_err(std::io::Error::other)
 }
 
-/// Whether LTE's messages can hold what the modem logged: not the slots of NR.
+/// Whether LTE's messages alone can hold what the modem logged: not the slots of NR.
 const fn has_modem_log(scenario: &Scenario) -> bool {
-    scenario.cell.numerology == 0 && scenario.cell.nr.is_none()
+    scenario.cell.numerology == 0 && scenario.cell.nr.is_none() && scenario.split.is_none()
 }
 
 /// Whether a record is of the NR leg of a split bearer.
@@ -293,8 +299,7 @@ const fn is_of_nr_leg(record: &Record) -> bool {
     cell > 0
 }
 
-/// What the phone's modem logged. LTE's messages cannot hold NR's slots: those
-/// runs leave tables only.
+/// What the phone's modem logged, and the same as tables.
 fn write_records(
     files: &mut DirectoryWriter,
     scenario: &Scenario,
@@ -340,8 +345,14 @@ fn write_truth_tables(
     outcome: &RunOutcome,
     recorder: &Recorder,
 ) -> Result<()> {
-    let transfers = || all_transfers(outcome).map(|t| &t.transfer);
-    files.write("transfers.csv", &|out| csv_io(write_transfers(out, transfers())))?;
+    // The legs of a split bearer count their TTIs apart: times alone place a transfer.
+    let transfers: Vec<Transfer> = all_transfers(outcome)
+        .map(|t| Transfer {
+            tti: t.transfer.tti.filter(|_| scenario.split.is_none()),
+            ..t.transfer.clone()
+        })
+        .collect();
+    files.write("transfers.csv", &|out| csv_io(write_transfers(out, &transfers)))?;
     let truths = || all_transfers(outcome).map(|t| &t.truth);
     files.write("transfer_truth.csv", &|out| csv_io(write_transfer_truth(out, truths())))?;
     let truth = &outcome.truth;

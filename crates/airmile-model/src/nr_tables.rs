@@ -144,16 +144,30 @@ pub fn nr_size_is_possible(
     layers: u8,
     n_prb: u16,
 ) -> bool {
-    let bits = bytes.checked_mul(8);
-    bits.is_some()
-        && (1..=MAX_PRB).contains(&n_prb)
-        && NrMcsTable::ALL
-            .into_iter()
-            .filter_map(|table| nr_mcs(table, mcs))
-            .filter(|mcs| mcs.modulation == modulation)
-            .any(|mcs| {
-                (1..=MAX_RES_PER_PRB / 6).any(|n| nr_tbs_bits(mcs, layers, n_prb, 6 * n) == bits)
-            })
+    NrMcsTable::ALL
+        .into_iter()
+        .any(|table| !nr_data_res_of(table, bytes, mcs, modulation, layers, n_prb).is_empty())
+}
+
+/// The data resource elements of a PRB, multiples of 6, with which a new transmission has
+/// this size by one MCS table; see [`nr_size_is_possible`].
+#[must_use]
+pub fn nr_data_res_of(
+    table: NrMcsTable,
+    bytes: u32,
+    mcs: u8,
+    modulation: Modulation,
+    layers: u8,
+    n_prb: u16,
+) -> Vec<u16> {
+    let mcs = nr_mcs(table, mcs).filter(|mcs| mcs.modulation == modulation);
+    let (Some(mcs), Some(bits), 1..=MAX_PRB) = (mcs, bytes.checked_mul(8), n_prb) else {
+        return Vec::new();
+    };
+    (1..=MAX_RES_PER_PRB / 6)
+        .map(|n| 6 * n)
+        .filter(|&res| nr_tbs_bits(mcs, layers, n_prb, res) == Some(bits))
+        .collect()
 }
 
 /// PRBs of the widest carrier (TS 38.101-1, table 5.3.2-1; 275 in TS 38.211, 4.4.2).

@@ -51,6 +51,9 @@ pub enum Error {
     /// Not one segment came.
     #[error("no segment came over any port: {0}")]
     Nothing(String),
+    /// A file could not be written whole.
+    #[error(transparent)]
+    Output(#[from] airmile::Error),
     /// A file could not be written.
     #[error("{}: cannot write: {source}", path.display())]
     Write {

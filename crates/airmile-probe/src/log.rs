@@ -24,10 +24,9 @@ const LAB_LOG: &str = "AIRMILE_APP_LOG";
 pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
     let to = |name: &str, text: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
         let path = dir.join(name);
-        let failed = |source| Error::Write { path: path.clone(), source };
-        let file = std::fs::File::create(&path).map_err(failed)?;
-        let mut out = BufWriter::new(file);
-        text(&mut out).and_then(|()| out.flush()).map_err(failed)
+        let mut bytes = Vec::new();
+        text(&mut bytes).map_err(|source| Error::Write { path: path.clone(), source })?;
+        airmile::write_whole(&path, &bytes).map_err(Error::Output)
     };
     to(ProbeLog::FILE, &|out| {
         serde_json::to_writer_pretty(&mut *out, log)?;

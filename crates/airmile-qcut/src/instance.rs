@@ -72,9 +72,20 @@ impl CommandInput {
 }
 
 impl SystemChange {
-    /// Whether packets wait for the instance by this change, and stop where it hangs.
-    const fn holds_packets(&self) -> bool {
-        matches!(self, Self::Command { again: Some(_), .. } | Self::Rule { .. })
+    /// Takes away what packets wait by while the instance hangs: what leads them to it, and
+    /// the rate of the kernel's queueing, which would be that of the moment it hung. Whether
+    /// it was there, and can be made again.
+    fn suspend(&self) -> io::Result<bool> {
+        match self {
+            Self::Command { again: Some(_), .. } | Self::Rule { .. } => self.undo(),
+            // An instance that is back sets the rate by itself.
+            Self::Qdisc { index, .. } => {
+                traffic::open_rate(&mut Netlink::route()?, *index).map(|_| false)
+            }
+            Self::Command { again: None, .. } | Self::Routes { .. } | Self::Setting { .. } => {
+                Ok(false)
+            }
+        }
     }
 
     /// Makes it again.
@@ -292,8 +303,8 @@ impl StateFile {
     /// file stays as it is: a change that is back already is no error later.
     pub(crate) fn suspend(&self) -> Suspended {
         let mut suspended = Suspended::default();
-        for step in self.instance.steps.iter().rev().filter(|step| step.holds_packets()) {
-            match step.undo() {
+        for step in self.instance.steps.iter().rev() {
+            match step.suspend() {
                 Ok(true) => suspended.steps.insert(0, step.clone()),
                 Ok(false) => {}
                 Err(error) => suspended.failed.push(format!("{step:?}: {error}")),

@@ -1,7 +1,7 @@
 //! A deployment from its beginning to its end.
 
 use airmile_host::Attempt;
-use airmile_host::source::LogSource;
+use airmile_host::source::{LogSource, ModemLink};
 use airmile_host::thread::StopFlag;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use rustix::fs::{Access, access};
@@ -90,7 +90,9 @@ fn unknown(name: &str) -> Error {
 /// A modem that cannot be read now is told of at once; one that is not there yet
 /// may come.
 fn check_modem(options: &Options) -> Result<()> {
-    let (Some(LogSource::Follow(path)) | Some(LogSource::Port(path))) = &options.modem else {
+    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) =
+        &options.modem
+    else {
         return Ok(());
     };
     // Not opened: a port or a pipe might wait for its other end.

@@ -16,7 +16,7 @@ use crate::firewall;
 use crate::header;
 use crate::instance::{StateFile, SystemChange};
 use crate::netlink::Netlink;
-use crate::netlink::traffic::{self, Leaf};
+use crate::netlink::traffic::{self, Leaf, OPEN_BYTES_PER_S};
 use crate::options::{Deploy, Options};
 use crate::status::{ClassStatus, name_of};
 use crate::tap::{Tap, apply_answer};
@@ -42,9 +42,6 @@ const LEAST_BYTES_PER_S: u64 = 15_000;
 
 /// So much may be unanswered whatever the rate, as the gate has it: four large packets.
 const LEAST_UNANSWERED_BYTES: u64 = 6_000;
-
-/// As good as none, in bytes per second: 1 Gbit/s.
-const OPEN_BYTES_PER_S: u64 = 125_000_000;
 
 /// What stands at the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,17 +75,23 @@ impl Shaper {
         if bytes_per_s.abs_diff(self.bytes_per_s) < self.bytes_per_s / WORTH_A_CHANGE {
             return Ok(());
         }
+        self.bytes_per_s = bytes_per_s;
+        self.changes += 1;
+        self.apply()
+    }
+
+    /// Gives the kernel the rate, also where it has it: the guard opens it while this
+    /// process hangs.
+    fn apply(&mut self) -> io::Result<()> {
+        let bytes_per_s = self.bytes_per_s;
         let changed = match self.shape {
             Shape::Htb(leaf) => traffic::set_rate(&mut self.netlink, self.index, bytes_per_s, leaf),
             Shape::Cake => traffic::set_cake(&mut self.netlink, self.index, bytes_per_s),
         };
         match changed {
-            Err(e) if e.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
-            result => result?,
+            Err(e) if e.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
+            result => result,
         }
-        self.bytes_per_s = bytes_per_s;
-        self.changes += 1;
-        Ok(())
     }
 
     fn snapshot(&mut self, qcut: &Qcut<()>) -> GateSnapshot {
@@ -213,6 +216,7 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
+            shaper.apply().attempt(|| "cannot change the rate".to_owned())?;
             let snapshot = shaper.snapshot(&qcut);
             control.publish(&snapshot, 0);
         }

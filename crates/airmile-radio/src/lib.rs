@@ -9,6 +9,7 @@
 //! - [`decided`]: how far the findings of a tracker are complete.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`meter`]: the measures of one transfer, summed while the log is read.
+//! - [`legs`]: LTE and NR at once: the findings of both legs of a bearer, joined.
 //! - [`load`]: how much of the cell other users hold, and what is free (CLAW).
 //! - [`loss`]: what the radio lost, and what it only delayed.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
@@ -18,6 +19,7 @@
 pub mod burst;
 pub mod decided;
 pub mod detect;
+pub mod legs;
 pub mod load;
 pub mod loss;
 pub mod meter;

@@ -1,16 +1,18 @@
 //! Records held back until late ones have come.
 //!
 //! Logs give records nearly in order; an estimator that must see all of a TTI
-//! at once waits until the newest record is [`lateness_ttis`](ReorderBuffer::new) ahead.
+//! at once waits until the newest record is [`lateness_ms`](ReorderBuffer::new) ahead.
 //! A new timing segment (a handover) waits as long before the old one closes,
 //! as batches of before it may follow.
 
-use airmile_model::TtiIndex;
 use airmile_model::window::{SegmentTti, Slot, TtiWindow};
+use airmile_model::{TtiIndex, TtiSpan};
 
 /// What is known of TTIs that are not closed yet.
 #[derive(Debug, Clone)]
 pub(crate) struct ReorderBuffer<S> {
+    lateness_ms: i64,
+    /// The same in TTIs of the records' numerology.
     lateness_ttis: i64,
     window: TtiWindow<S>,
     newest: Option<SegmentTti>,
@@ -21,15 +23,21 @@ pub(crate) struct ReorderBuffer<S> {
 }
 
 impl<S: Slot> ReorderBuffer<S> {
-    pub(crate) const fn new(lateness_ttis: i64) -> Self {
+    pub(crate) const fn new(lateness_ms: i64) -> Self {
         Self {
-            lateness_ttis,
+            lateness_ms,
+            lateness_ttis: lateness_ms,
             window: TtiWindow::new(),
             newest: None,
             segment_first: TtiIndex(0),
             closed: None,
             late_records: 0,
         }
+    }
+
+    /// Takes the numerology of a record: how many TTIs the lateness is.
+    pub(crate) const fn set_numerology(&mut self, numerology: u8) {
+        self.lateness_ttis = TtiSpan::from_ms(self.lateness_ms, numerology).0;
     }
 
     /// The slot of a record's TTI; `None`, and counted, where that is closed.

@@ -24,6 +24,7 @@ mod emulated;
 mod load;
 mod packets;
 mod peers;
+mod reliability;
 mod run;
 mod score;
 mod senders;

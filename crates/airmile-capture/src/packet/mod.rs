@@ -10,6 +10,7 @@ mod dissect;
 mod ip;
 mod pcap;
 mod pcapng;
+mod phone_vpn;
 mod reassembly;
 pub mod scrub;
 mod tcp;
@@ -18,6 +19,7 @@ mod tunnel;
 pub use capture::{CaptureFormat, CaptureReader, Captured, Frame};
 pub use dissect::{Unread, dissect, dissect_with};
 pub use pcap::pcap_boundary;
+pub use phone_vpn::{VpnSign, vpn_sign};
 pub use reassembly::{Dissector, FragmentCounts};
 
 /// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).

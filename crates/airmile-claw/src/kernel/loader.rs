@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use airmile_control::claw::ClawOptions;
@@ -13,8 +11,8 @@ use airmile_control::claw::feedback::{AuthenticatedReport, FeedbackReport};
 use airmile_host::Attempt;
 use airmile_host::thread::lock;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
+use super::control_group::ControlGroup;
 use super::maps::{self, ClientFeedback, Config};
 use super::stats::Stats;
 use super::{AttachOptions, Figures};
@@ -48,7 +46,7 @@ impl fmt::Debug for LoadedProgram {
 }
 
 impl LoadedProgram {
-    fn new(mut config: Config, cgroup: Option<&Path>) -> Result<Self> {
+    fn new(mut config: Config, cgroup: &ControlGroup) -> Result<Self> {
         libbpf_rs::set_print(None);
         let needs = "root (CAP_BPF, CAP_NET_ADMIN), and Linux 6.4 with BTF and Cubic";
         let object = ObjectBuilder::default()
@@ -57,7 +55,7 @@ impl LoadedProgram {
             .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
         let stats = config.measures.then(Stats::start).transpose()?;
         let mut loaded = Self { links: Vec::new(), object, config, stats };
-        if cgroup.is_none() {
+        if cgroup.is_root {
             // Until it is known which namespace this is, none is meant.
             loaded.config = Config { serves: false, reports: false, ..config };
         }
@@ -72,18 +70,14 @@ impl LoadedProgram {
             drop(maps);
             loaded.links.push(link);
         }
-        let group = match cgroup {
-            Some(path) => File::open(path).attempt(|| path.display().to_string())?,
-            None => open_root_cgroup()?,
-        };
         let program = loaded.object.progs_mut().find(|program| program.name() == "claw_sockops");
         let link = program
             .ok_or_else(broken)?
-            .attach_cgroup(group.as_raw_fd())
+            .attach_cgroup(cgroup.file.as_raw_fd())
             .connect(|| "cannot attach to the control group".to_owned())?;
         // No new connection before no new name.
         loaded.links.insert(0, link);
-        if cgroup.is_none() {
+        if cgroup.is_root {
             config.netns_cookie = loaded.find_namespace()?;
             loaded.config = config;
             loaded.configure()?;
@@ -165,28 +159,6 @@ fn broken() -> Error {
     Error::Option("the kernel's part was built wrong: cargo clean, and build again".to_owned())
 }
 
-/// The control group of all, of version 2. `ip netns exec` hides where it is mounted, and
-/// some machines mount version 1 alone: then it is mounted for as long as it is opened.
-fn open_root_cgroup() -> Result<File> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let of_line = |line: &str| {
-        let mut words = line.split(' ');
-        let (_, dir, kind) = (words.next()?, words.next()?, words.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(dir))
-    };
-    let is_there = |dir: &PathBuf| dir.join("cgroup.procs").exists();
-    if let Some(dir) = mounts.lines().filter_map(of_line).find(is_there) {
-        return Ok(File::open(&dir).attempt(|| dir.display().to_string())?);
-    }
-    let what = || "cannot mount control groups of version 2".to_owned();
-    let dir = tempfile::tempdir().attempt(what)?;
-    mount(Some("none"), dir.path(), Some("cgroup2"), MsFlags::empty(), None::<&str>)
-        .attempt(what)?;
-    let root = File::open(dir.path());
-    umount2(dir.path(), MntFlags::MNT_DETACH).attempt(what)?;
-    Ok(root.attempt(what)?)
-}
-
 /// `claw` on connections of a namespace or a control group, as long as this is there.
 #[derive(Debug)]
 pub struct Attached {
@@ -209,7 +181,7 @@ impl Attached {
             measures: options.measure,
             ..Config::default()
         };
-        let loaded = LoadedProgram::new(config, options.cgroup.as_deref())?;
+        let loaded = LoadedProgram::new(config, &options.cgroup)?;
         let start = |at| {
             let peers = KernelPeers {
                 map: loaded.map("peers")?,
@@ -288,10 +260,10 @@ impl OptionWriter {
     ///
     /// # Errors
     /// The system does not let us.
-    pub fn new(cgroup: Option<PathBuf>) -> Result<Self> {
+    pub fn new(cgroup: &ControlGroup) -> Result<Self> {
         let config = Config { reports: true, ..Config::default() };
         let full_from_load = config.claw.full_from_load;
-        let loaded = LoadedProgram::new(config, cgroup.as_deref())?;
+        let loaded = LoadedProgram::new(config, cgroup)?;
         let map = loaded.map("own_report")?;
         Ok(Self { loaded, map, full_from_load })
     }

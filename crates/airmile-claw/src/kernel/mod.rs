@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 
 use airmile_control::claw::OperatorLimits;
 use airmile_control::claw::feedback::FeedbackKey;
@@ -13,6 +12,8 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
+#[cfg(feature = "bpf")]
+mod control_group;
 #[cfg(test)]
 mod limits;
 #[cfg(feature = "bpf")]
@@ -25,15 +26,18 @@ mod stats;
 mod without;
 
 #[cfg(feature = "bpf")]
+pub use control_group::ControlGroup;
+#[cfg(feature = "bpf")]
 pub use loader::{Attached, OptionWriter};
 #[cfg(not(feature = "bpf"))]
-pub use without::{Attached, OptionWriter};
+pub use without::{Attached, ControlGroup, OptionWriter};
 
 /// What becomes CLAW's.
 #[derive(Debug)]
 pub struct AttachOptions {
-    /// Connections of this control group; none: of the network namespace that we are in.
-    pub cgroup: Option<PathBuf>,
+    /// Connections of this control group; of that of all: of the network namespace that we
+    /// are in.
+    pub cgroup: ControlGroup,
     /// Connections to clients in this network alone.
     pub clients: Option<ClientNetwork>,
     /// Where to listen for reports over UDP; none: options of TCP alone.

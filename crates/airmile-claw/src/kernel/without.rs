@@ -14,6 +14,20 @@ fn how() -> Error {
     )
 }
 
+/// Whose connections are meant: nobody's, ever.
+#[derive(Debug)]
+pub enum ControlGroup {}
+
+impl ControlGroup {
+    /// Says how to get it.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open(_: Option<&std::path::Path>) -> Result<Self> {
+        Err(how())
+    }
+}
+
 /// What is attached: nothing, ever.
 #[derive(Debug)]
 pub enum Attached {}
@@ -49,7 +63,7 @@ impl OptionWriter {
     ///
     /// # Errors
     /// Always.
-    pub fn new(_: Option<std::path::PathBuf>) -> Result<Self> {
+    pub fn new(_: &ControlGroup) -> Result<Self> {
         Err(how())
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use tokio::io::AsyncReadExt;
 
+use super::bounded::RequestStream;
 use super::files::media_type;
 use super::{ABOUT, Site};
 use crate::keys;
@@ -18,7 +19,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// The parameter and the cookie that name a session.
 const NAME: &str = "claw";
 
-type Stream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
+type Stream = h3::server::RequestStream<RequestStream, Bytes>;
 
 /// The session that a request names: `?claw=TOKEN`, or the cookie of the same name.
 pub(super) fn session_of(request: &Request<()>) -> Option<SessionToken> {

@@ -3,6 +3,7 @@
 
 mod admission;
 mod answer;
+mod bounded;
 mod files;
 
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, SessionCounts
 use airmile_control::claw::{ClawOptions, OperatorLimits};
 use airmile_host::Attempt;
 use airmile_host::thread::{AsyncWorker, Stopped};
+use bytes::Bytes;
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use serde::Serialize;
 
@@ -27,6 +29,7 @@ use crate::peers::Peers;
 use crate::tls::{self, H3_CLAW, Identity};
 use admission::{Admission, Admitted, HANDSHAKE, INCOMING_BYTES, MAX_INCOMING};
 use answer::{answer, session_of};
+use bounded::{BoundedConnection, REQUEST_BYTES};
 
 /// Where a client asks for a key and the port of reports.
 pub const ABOUT: &str = "/.well-known/airmile-claw";
@@ -298,8 +301,10 @@ fn names_itself(connection: &quinn::Connection) -> bool {
 }
 
 async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
-    let quic = h3_quinn::Connection::new(connection.clone());
-    let Ok(mut h3) = h3::server::Connection::new(quic).await else { return };
+    let quic = BoundedConnection::new(connection.clone());
+    let mut h3 = h3::server::builder();
+    h3.max_field_section_size(REQUEST_BYTES as u64);
+    let Ok(mut h3) = h3.build::<_, Bytes>(quic).await else { return };
     while let Ok(Some(resolver)) = h3.accept().await {
         let site = site.clone();
         let peer = connection.remote_address();

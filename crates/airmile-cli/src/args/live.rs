@@ -13,8 +13,8 @@ pub struct LiveArgs {
     /// A modem log that grows; without it, --port and --interface, standard input
     #[arg(long, value_name = "FILE", conflicts_with = "port")]
     pub follow: Option<PathBuf>,
-    /// A modem's serial DIAG port; its logs are turned on
-    #[arg(long, value_name = "PATH", visible_alias = "modem")]
+    /// The modem: a serial DIAG port, another device, a socket, or `qrtr`; its logs are turned on
+    #[arg(long, value_name = "PATH|qrtr", visible_alias = "modem")]
     pub port: Option<PathBuf>,
     /// The packets of a network interface, too, or alone (Linux, CAP_NET_RAW)
     #[arg(long, value_name = "NAME")]

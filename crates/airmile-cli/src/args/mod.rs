@@ -7,6 +7,7 @@ mod live;
 mod packets;
 mod probe;
 mod qcut;
+mod record;
 mod scrub;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use live::LiveArgs;
 pub use packets::PacketsArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 pub use qcut::{ClassifyArg, DeployArg, ProbeArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
+pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
 /// The version, with the commit where it was built from a checkout.
@@ -139,9 +141,20 @@ The key makes pseudonyms the same in all copies that it is used for. Keep it, an
 do not share it: who has it can find out who is behind a pseudonym.
 Beside the copy comes a manifest of what was changed and what was not.")]
     Scrub(ScrubArgs),
+    /// A modem's log and an interface's packets into files, to be diagnosed later
+    #[command(after_help = "Examples:
+  airmile record --port /dev/ttyUSB0 -o drive
+  airmile record --port /dev/wwan0qcdm0 --interface wwan0 -o drive --rotate-minutes 5
+  airmile record --port qrtr -o drive --for 600      on the phone or router itself
+  airmile diagnose drive
+
+docs/phones.md: how to get at the log, by phone and modem.
+Exit status 3: nothing came, or a file cannot be written.")]
+    Record(RecordArgs),
     /// As it happens: bursts and verdicts from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
+  airmile live --port qrtr                on the phone or router itself
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use airmile::Replacement;
 use airmile::model::printable;
 use airmile_claw::Error as ClawError;
 use airmile_claw::agent::{AgentOptions, Fixed, Modem, Reported, Reports, report};
@@ -14,7 +15,7 @@ use airmile_claw::client::{Fetched, Trust, ask_for_key, get};
 use airmile_claw::keys::read_key;
 use airmile_claw::server::{ServeOptions, Server, ServerEvent};
 use airmile_host::source::LogSource;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 
 use crate::Outcome;
@@ -128,7 +129,7 @@ fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
         return Ok(Some(Arc::new(Fixed(report))));
     }
     let source = match (&args.modem, &args.follow) {
-        (Some(port), _) => LogSource::Port(port.clone()),
+        (Some(port), _) => LogSource::modem(port.clone()),
         (_, Some(file)) if file.as_os_str() == "-" => LogSource::Stdin,
         (_, Some(file)) => LogSource::Follow(file.clone()),
         _ => return Ok(None),
@@ -259,15 +260,14 @@ fn fetch(global: &Global, args: &ClawGetArgs) -> Result<Outcome> {
     let reports = reports(&args.modem)?;
     let mut all = Vec::new();
     for _ in 0..args.times {
-        let mut file = args
-            .output
-            .as_ref()
-            .map(|path| std::fs::File::create(path).with_context(|| path.display().to_string()))
-            .transpose()?;
+        let mut file = args.output.as_ref().map(|path| Replacement::begin(path)).transpose()?;
         let fetched = get(&args.url, &trust, reports.clone(), &mut |bytes| match &mut file {
-            Some(file) => file.write_all(bytes),
+            Some((_, file)) => file.write_all(bytes),
             None => Ok(()),
         })?;
+        if let Some((out, _)) = file {
+            out.done()?;
+        }
         if !global.json {
             output::print(&fetched_line(&fetched))?;
         }

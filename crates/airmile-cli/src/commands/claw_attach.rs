@@ -34,7 +34,9 @@ mod on_linux {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use airmile_claw::kernel::{AttachOptions, Attached, ClientNetwork, Figures, OptionWriter};
+    use airmile_claw::kernel::{
+        AttachOptions, Attached, ClientNetwork, ControlGroup, Figures, OptionWriter,
+    };
     use airmile_claw::keys::read_key;
     use anyhow::Context;
     use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -53,7 +55,8 @@ mod on_linux {
 
     pub fn attach(global: &Global, args: &ClawAttachArgs) -> Result<Outcome> {
         let options = AttachOptions {
-            cgroup: args.cgroup.clone(),
+            // Before rights are given up: it may have to be mounted.
+            cgroup: ControlGroup::open(args.cgroup.as_deref())?,
             clients: args.dest.as_deref().map(ClientNetwork::parse).transpose()?,
             reports: args.reports,
             shared_key: args.key_file.as_deref().map(read_key).transpose()?,
@@ -66,7 +69,11 @@ mod on_linux {
             kept |= CapabilitySet::SYS_ADMIN;
         }
         let writable = ["/run", "/sys/fs", "/proc/sys", "/dev"].map(Path::new);
-        privilege::keep(kept, &writable)?;
+        privilege::keep(privilege::Kept {
+            capabilities: kept,
+            writable: &writable,
+            starts_programs: false,
+        })?;
         let attached = Attached::new(&options)?;
         let _file = PidFile::new()?;
         let mut signals = airmile_claw::Signals::new()?;
@@ -154,7 +161,7 @@ mod on_linux {
         args: &ClawAgentArgs,
         reports: &dyn Reports,
     ) -> Result<Outcome> {
-        let writer = OptionWriter::new(args.cgroup.clone())?;
+        let writer = OptionWriter::new(&ControlGroup::open(args.cgroup.as_deref())?)?;
         let mut signals = airmile_claw::Signals::new()?;
         let rtt_ns = args.rtt.and_then(|rtt| i64::try_from(rtt.as_nanos()).ok());
         while !reports.has_ended() {

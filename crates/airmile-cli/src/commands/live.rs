@@ -43,8 +43,11 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     #[cfg(target_os = "linux")]
     if interface.is_some() {
         use rustix::thread::CapabilitySet;
-        let kept = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
-        crate::privilege::keep(kept, &[Path::new("/dev")])?;
+        crate::privilege::keep(crate::privilege::Kept {
+            capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
+            writable: &[Path::new("/dev")],
+            starts_programs: false,
+        })?;
     }
     let engine = Engine::start_beside(&source, interface, options, sender);
     let mut engine = engine.map_err(|error| match error {
@@ -76,7 +79,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
 fn source(args: &LiveArgs) -> LogSource {
     match (&args.follow, &args.port) {
         (Some(file), _) if file != Path::new("-") => LogSource::Follow(file.clone()),
-        (_, Some(port)) => LogSource::Port(port.clone()),
+        (_, Some(port)) => LogSource::modem(port.clone()),
         (None, None) if args.interface.is_some() => LogSource::Nothing,
         _ => LogSource::Stdin,
     }
@@ -191,12 +194,17 @@ fn flow_line(flow: &LiveFlow) -> String {
 
 fn burst_line(live: &LiveBurst) -> String {
     let burst = &live.burst;
-    let rate = burst.bytes as f64 * 8_000.0 / (burst.n_tti() + 1) as f64;
+    // A slot of NR is shorter than 1 ms.
+    let ms = match (live.start_us, live.end_us) {
+        (Some(start), Some(end)) => (end - start) as f64 / 1e3,
+        _ => burst.n_tti() as f64,
+    };
+    let slot_ms = ms / burst.n_tti().max(1) as f64;
+    let rate = burst.bytes as f64 * 8_000.0 / (ms + slot_ms).max(slot_ms);
     format!(
-        "{} {} burst of {} ms: {} at {}, ended by {}",
+        "{} {} burst of {ms:.0} ms: {} at {}, ended by {}",
         live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         burst.dir,
-        burst.n_tti(),
         size(burst.bytes),
         mbps(rate),
         burst.closed_by

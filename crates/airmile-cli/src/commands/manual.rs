@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::Outcome;
 use crate::args::Cli;
@@ -22,6 +23,19 @@ pub fn completions(shell: Shell) -> Result<Outcome> {
 pub fn pages(dir: &Path) -> Result<Outcome> {
     let fail = || format!("{}: cannot write the manual", dir.display());
     std::fs::create_dir_all(dir).with_context(fail)?;
-    clap_mangen::generate_to(Cli::command(), dir).with_context(fail)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    page(&command, dir)?;
     Ok(Outcome::Done)
+}
+
+/// The page of a command and those of its subcommands.
+fn page(command: &Command, dir: &Path) -> Result<()> {
+    for subcommand in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        page(subcommand, dir)?;
+    }
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(airmile::write_whole(&dir.join(page.get_filename()), &text)?)
 }

@@ -16,6 +16,7 @@ mod pages;
 pub mod probe;
 pub mod qcut;
 pub mod radio;
+pub mod record;
 pub mod scrub;
 pub mod shell;
 

@@ -16,7 +16,9 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     if let Some(engine) = &args.engine.engine {
         return super::engine::run(global, args, engine);
     }
-    let live = args.interface.as_deref().map(|name| interface::open(name, args.duration));
+    let outputs = [args.out.as_deref(), args.html.as_deref()];
+    let open = |name| interface::open(name, args.duration, &outputs);
+    let live = args.interface.as_deref().map(open);
     let files = captures(&args.files)?;
     tell_chosen(global, &args.files, &files);
     let (sources, dropped) = match live.transpose()? {
@@ -54,6 +56,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
 
 #[cfg(target_os = "linux")]
 mod interface {
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
     use std::time::Duration;
@@ -61,9 +64,28 @@ mod interface {
     use airmile::CaptureStream;
     use airmile_host::interface::InterfaceCapture;
     use anyhow::Result;
+    use rustix::thread::CapabilitySet;
 
-    /// A capture of an interface, and what the kernel drops of it.
-    pub fn open(name: &str, duration: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+    use crate::privilege::{self, Kept};
+
+    /// A capture of an interface, and what the kernel drops of it. Before it begins, rights
+    /// are given up but for what it and the outputs need.
+    pub fn open(
+        name: &str,
+        duration: Option<Duration>,
+        outputs: &[Option<&Path>],
+    ) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+        let mut capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
+        let mut writable = Vec::new();
+        for output in outputs.iter().flatten() {
+            // By sudo they are in directories of others.
+            capabilities |= CapabilitySet::DAC_OVERRIDE;
+            let whole = std::path::absolute(output)?;
+            let is_dir = |dir: &&Path| dir.is_dir();
+            writable.extend(whole.ancestors().find(is_dir).map(Path::to_owned));
+        }
+        let writable: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
+        privilege::keep(Kept { capabilities, writable: &writable, starts_programs: false })?;
         let capture = InterfaceCapture::open(name, duration)?;
         let dropped = capture.dropped();
         Ok((CaptureStream { name: name.to_owned(), read: Box::new(capture) }, dropped))
@@ -72,6 +94,7 @@ mod interface {
 
 #[cfg(not(target_os = "linux"))]
 mod interface {
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
     use std::time::Duration;
@@ -80,7 +103,11 @@ mod interface {
     use anyhow::{Result, bail};
 
     /// Interfaces are captured on Linux alone.
-    pub fn open(name: &str, _: Option<Duration>) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+    pub fn open(
+        name: &str,
+        _: Option<Duration>,
+        _: &[Option<&Path>],
+    ) -> Result<(CaptureStream, Arc<AtomicU64>)> {
         bail!(
             "{name}: interfaces are captured on Linux only; elsewhere: tcpdump -w - | airmile packets -"
         )

@@ -78,7 +78,12 @@ mod on_linux {
         };
         // What it changes is noted below /run; a modem's port and TUN are devices.
         let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
-        privilege::keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW, &writable)?;
+        privilege::keep(privilege::Kept {
+            capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
+            writable: &writable,
+            // Its guard, nft and iptables.
+            starts_programs: true,
+        })?;
         let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words));
         let summary = told(summary)?;
         if global.json {
@@ -99,7 +104,7 @@ mod on_linux {
         let is_device = path.metadata().is_ok_and(|there| there.file_type().is_char_device());
         // One that is away now is told by its place.
         match is_device || path.starts_with("/dev") {
-            true => LogSource::Port(path.to_owned()),
+            true => LogSource::modem(path.to_owned()),
             false => LogSource::Follow(path.to_owned()),
         }
     }
@@ -244,8 +249,8 @@ mod on_linux {
         fn sources_by_their_place() {
             for (path, expected) in [
                 ("-", LogSource::Stdin),
-                ("/dev/null", LogSource::Port(PathBuf::from("/dev/null"))),
-                ("/dev/ttyUSB77", LogSource::Port(PathBuf::from("/dev/ttyUSB77"))),
+                ("/dev/null", LogSource::modem(PathBuf::from("/dev/null"))),
+                ("/dev/ttyUSB77", LogSource::modem(PathBuf::from("/dev/ttyUSB77"))),
                 ("log.qmdl", LogSource::Follow(PathBuf::from("log.qmdl"))),
             ] {
                 assert_eq!(source(Path::new(path)), expected);

@@ -78,6 +78,29 @@ fn tables_a_probes_log_is_limited() {
     assert!(text(&out.stderr).contains("MAX_PROBE_LOG_BYTES"), "{}", all(&out));
 }
 
+#[test]
+fn tables_scenarios_and_link_traces_are_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "seed = 1\nduration_ms = 100\n[[apps]]\nname = \"a\"\n\
+                workload = { kind = \"file\", bytes = 1000 }\n";
+    let trace = "[link]\ntrace = { down = \"long.down\" }\n";
+    let long = fs::File::create(dir.path().join("long.down")).unwrap();
+    // Holes: it takes no room.
+    long.set_len(300 << 20).unwrap();
+    let comment = format!("{text}# {}\n", "x".repeat(1 << 20));
+    for (name, text, limit) in [
+        ("long.toml", comment, "MAX_SCENARIO_BYTES"),
+        ("traced.toml", format!("{text}{trace}"), "MAX_LINK_TRACE_BYTES"),
+    ] {
+        let scenario = write(dir.path(), name, text.as_bytes());
+        let run = dir.path().join(limit);
+        let out = airmile(&["lab", "run", &scenario, "-o", run.to_str().unwrap()]);
+        assert_eq!(status(&out), 3, "{name}: {}", all(&out));
+        assert!(all(&out).contains(limit), "{}", all(&out));
+        assert!(!run.exists(), "{name}");
+    }
+}
+
 /// An Ethernet capture of a connection whose client asks for `host`.
 fn request(host: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -177,7 +200,7 @@ fn controls_a_name_of_a_file_stays_in_its_line() {
 }
 
 #[test]
-fn a_damaged_small_gzip_is_status_4() {
+fn gzip_damage_of_a_small_file_is_status_4() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2_000).map(|n| format!("{n},dl,{}\n", n * 7919 % 100)).collect();
     let whole = gzip(dir.path(), "whole.csv.gz", b"tti,dir,n_prb\n", rows.as_bytes(), 1);
@@ -239,6 +262,28 @@ fn outputs_inputs_are_not_written_over() {
         let out = airmile(&[command, &input, option, here]);
         assert_eq!(status(&out), 2, "{command}: {}", all(&out));
         assert_eq!(&fs::read(&input).unwrap(), bytes, "{command}");
+    }
+}
+
+#[test]
+fn outputs_a_key_is_never_among_the_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = write(dir.path(), "a.pcap", &request(b"a.example"));
+    for (place, output) in [("here", "."), ("above", "sub/..")] {
+        let copies = dir.path().join(place);
+        fs::create_dir_all(copies.join("sub")).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args(["scrub", &capture, "-o", output])
+            .current_dir(&copies)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(status(&out), 0, "{}", all(&out));
+        for entry in fs::read_dir(&copies).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            assert!(!name.ends_with("key"), "{output}: {name} is among the copies");
+        }
+        assert!(dir.path().join(format!("{place}.key")).is_file(), "{output}");
     }
 }
 
@@ -394,16 +439,33 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
         println!("SKIPPED: needs root");
         return;
     }
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
+    // DAC_OVERRIDE is 1, NET_ADMIN 12 and NET_RAW 13 (linux/capability.h).
+    let of_network = 1_u64 << 12 | 1 << 13;
+    for (args, kept) in [
+        (&["live", "--interface", "lo", "--lines"][..], of_network),
+        (&["packets", "--interface", "lo", "--duration", "9"], of_network),
+        // Outputs may be in directories of others.
+        (
+            &["packets", "--interface", "lo", "--duration", "3", "--html", page.to_str().unwrap()],
+            of_network | 1 << 1,
+        ),
+    ] {
+        check_rights(args, kept);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn check_rights(args: &[&str], kept: u64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_airmile"))
-        .args(["live", "--interface", "lo", "--lines"])
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let read = || fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    // NET_ADMIN is 12 and NET_RAW 13 (linux/capability.h).
-    let kept = 1_u64 << 12 | 1 << 13;
     let begun = Instant::now();
     let mut status = read();
     while field(&status, "NoNewPrivs") != "1" && begun.elapsed() < Duration::from_secs(10) {
@@ -415,14 +477,66 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
         .unwrap()
         .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
         .collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(tasks.len() > 1, "{} threads", tasks.len());
+    if args.contains(&"--html") {
+        assert!(child.wait().unwrap().success(), "{args:?}");
+    } else {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(tasks.len() > 1, "{args:?}: {} threads", tasks.len());
     for status in tasks {
         for set in ["CapEff", "CapPrm", "CapBnd"] {
             let bits = u64::from_str_radix(&field(&status, set), 16).unwrap();
             assert_eq!(bits & !kept, 0, "{set}: {status}");
         }
         assert_eq!(field(&status, "NoNewPrivs"), "1");
+        let filters =
+            if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) { "2" } else { "0" };
+        assert_eq!(field(&status, "Seccomp"), filters);
+    }
+}
+
+/// What images are built on is by digest: a name may be given to another image later.
+#[test]
+fn images_are_built_on_digests() {
+    let text = include_str!("../../../../Containerfile");
+    let bases: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert!(!bases.is_empty());
+    for base in bases {
+        let digest = base.split_once("@sha256:").map(|(_, rest)| rest.split(' ').next().unwrap());
+        let is_digest = |d: &str| d.len() == 64 && d.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(digest.is_some_and(is_digest), "{base}");
+    }
+}
+
+/// Files of a directory and below, but what is built.
+fn sources(dir: &Path, out: &mut String) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|of| of == "rs" || of == "py") {
+            *out += &fs::read_to_string(&path).unwrap_or_default();
+        }
+    }
+}
+
+#[test]
+fn tests_that_the_security_page_names_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let table = page.split("## Findings and their tests").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 13, "{} rows", rows.len());
+    let mut code = String::new();
+    ["crates", "tests"].iter().for_each(|dir| sources(&root.join(dir), &mut code));
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "{row}");
+        for name in names {
+            let is_there = ["fn", "def"].iter().any(|of| code.contains(&format!("{of} {name}(")));
+            assert!(is_there, "{name}: {row}");
+        }
     }
 }

@@ -18,6 +18,7 @@ pub mod hdlc;
 pub mod log_config;
 pub mod msg;
 pub mod names;
+pub mod nhdlc;
 pub mod prompt;
 pub mod reader;
 pub mod scrub;

@@ -45,6 +45,7 @@ struct RlcColumns {
     size_bytes: usize,
     poll: Option<usize>,
     segment: Option<usize>,
+    numerology: Option<usize>,
     status: Option<usize>,
     signalling: Option<usize>,
 }
@@ -71,6 +72,7 @@ impl<R: Read> RlcReader<R> {
             size_bytes: rows.required("size_bytes")?,
             poll: rows.column("poll"),
             segment: rows.column("segment"),
+            numerology: rows.column("numerology"),
             status: rows.column("status"),
             signalling: rows.column("signalling"),
         };
@@ -105,6 +107,7 @@ impl RlcColumns {
                 timing_segment: row
                     .int(("timing_segment", self.timing_segment))?
                     .unwrap_or_default(),
+                numerology: row.numerology(("numerology", self.numerology))?,
                 ..Position::lte(tti.0)
             },
             dir,
@@ -156,6 +159,7 @@ impl<W: Write> RlcWriter<W> {
             "segment",
             "status",
             "signalling",
+            "numerology",
         ])?;
         Ok(Self { writer })
     }
@@ -178,6 +182,7 @@ impl<W: Write> RlcWriter<W> {
             u8::from(pdu.resegment).to_string(),
             u8::from(pdu.status).to_string(),
             text(pdu.signalling.map(u8::from)),
+            pdu.position.numerology.to_string(),
         ])
     }
 
@@ -211,7 +216,7 @@ mod tests {
     fn reads_what_it_writes() {
         let pdu = RlcPdu {
             at: Some(Stamp::modem(1_000)),
-            position: Position::lte(44),
+            position: Position { numerology: 1, ..Position::lte(44) },
             dir: Direction::Dl,
             bearer: 3,
             signalling: Some(false),

@@ -38,6 +38,23 @@ fn is_row(line: &Line) -> bool {
 }
 
 impl<'a> TextTable<'a> {
+    /// The tables of a body, in order.
+    pub(super) fn all(body: &'a [Line]) -> Vec<Self> {
+        let mut out = Vec::new();
+        let mut rest = body;
+        while let Some(table) = Self::first(rest) {
+            // What is before the end of its rows is done with.
+            let last = table.rows.last().or_else(|| rest.iter().find(|line| is_row(line)));
+            let Some(at) = rest.iter().position(|line| last.is_some_and(|l| std::ptr::eq(l, line)))
+            else {
+                break;
+            };
+            rest = &rest[at + 1..];
+            out.push(table);
+        }
+        out
+    }
+
     /// The first table of a body.
     pub(super) fn first(body: &'a [Line]) -> Option<Self> {
         let start = body.iter().position(is_row)?;

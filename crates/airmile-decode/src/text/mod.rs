@@ -2,8 +2,8 @@
 //!
 //! Two dialects, told apart line by line: QCAT's parsed message file (a dated
 //! line a packet, a table or nested body) and QXDM's copy (a line with the
-//! time of day, nested blocks). 0xB173 becomes a message and goes the way of
-//! the binary one; 0xB887 becomes NR grants. Other packets are counted by the
+//! time of day, nested blocks). 0xB173 and 0xB063 (49, 50) become messages and go the
+//! way of the binary ones; 0xB887 becomes NR grants. Other packets are counted by the
 //! name that the text gives them.
 //!
 //! QXDM's copy has no date: its times are taken as of 1970-01-01, and go on to
@@ -12,6 +12,7 @@
 mod fields;
 mod header;
 mod lte;
+mod lte_mac;
 mod nr;
 
 use std::collections::BTreeMap;
@@ -227,8 +228,9 @@ impl TextReader {
             return;
         };
         self.stats.packets += 1;
-        self.stats.first_ns.get_or_insert(at.ns);
-        self.stats.last_ns = Some(at.ns);
+        // Files of single messages are in no order of time.
+        self.stats.first_ns = Some(self.stats.first_ns.map_or(at.ns, |first| first.min(at.ns)));
+        self.stats.last_ns = self.stats.last_ns.max(Some(at.ns));
         let subscription = body
             .iter()
             .filter_map(|line| key_value(&line.text))
@@ -246,6 +248,13 @@ impl TextReader {
                 assembler.push(at, &Message::PdschStat(stat));
                 bad
             }),
+            0xB063 if lte_mac::is_read(&body) => {
+                lte_mac::mac_dl_report(&body).map(|(report, bad)| {
+                    let assembler = self.assemblers.entry(subscription).or_default();
+                    assembler.push(at, &Message::MacDlReport(report));
+                    bad
+                })
+            }
             0xB887 => nr::pdsch_status(&body).map(|(statuses, bad)| {
                 let order = self.nr.entry(subscription).or_default();
                 statuses.into_iter().for_each(|status| order.push(at, status));

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use airmile_decode::diag::msg::{MacDlReport, MacItem, PdschStat, SizeCheck};
+use airmile_decode::diag::msg::{MacDlReport, MacItem, NrPdschBlock, PdschStat, SizeCheck};
 use airmile_decode::diag::{Deframer, Event, LogReader, Message, MessageKey, Tagged};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
+use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of, nr_data_res_per_prb};
 use airmile_model::tables::tbs_bits;
 use airmile_model::{Grant, GrantSources, Record, RlcMode, RntiType};
 
@@ -212,6 +213,62 @@ fn a_flipped_size_of_0xb887_fails_the_check() {
         }
     }
     assert_eq!(flips, 5 * 18);
+}
+
+/// The blocks of a payload of 0xB887 2.5 that are new: offset of the entry, and its fields.
+fn new_blocks(payload: &[u8]) -> Vec<(usize, NrPdschBlock)> {
+    let message = Message::parse(0xB887, payload).unwrap().unwrap().message;
+    let Message::NrPdschStatus(status) = message else { panic!("not 0xB887") };
+    let blocks = status.records.into_iter().flat_map(|record| record.blocks);
+    let placed = blocks.enumerate().map(|(i, block)| (16 + 28 * i + 8, block));
+    placed.filter(|(_, block)| block.new_data).collect()
+}
+
+/// A flipped bit of MCS, PRBs or layers: refused, but where the flipped fields give the very
+/// same size with some number of symbols, DMRS and overhead. No check of sizes can refuse
+/// those: 16 of 80, of which 5 need no other allocation in time than the true fields do.
+#[test]
+fn a_flip_that_0xb887_passes_gives_the_same_size() {
+    let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
+    let mut deframer = Deframer::new();
+    deframer.push(&bytes);
+    deframer.finish();
+    let (mut flips, mut passed, mut same_allocation) = (0, 0, 0);
+    while let Some(event) = deframer.poll() {
+        let Event::Log(log) = event else { continue };
+        let before: Vec<_> = new_blocks(log.payload);
+        for (which, (entry, block)) in before.iter().enumerate() {
+            // Word and bit of each field: MCS, PRBs, layers.
+            let bits = (26..31).map(|bit| (8, bit));
+            let bits = bits.chain((0..9).map(|bit| (12, bit))).chain((29..31).map(|bit| (12, bit)));
+            for (word, bit) in bits {
+                flips += 1;
+                let mut payload = log.payload.to_vec();
+                payload[entry + word + bit / 8] ^= 1 << (bit % 8);
+                let message = Message::parse(0xB887, &payload).unwrap().unwrap().message;
+                if !message.size_check().unwrap().holds() {
+                    continue;
+                }
+                passed += 1;
+                let flipped = new_blocks(&payload)[which].1;
+                assert_eq!(flipped.tbs_bytes, block.tbs_bytes);
+                let data_res = |block: &NrPdschBlock| {
+                    let table = NrMcsTable::Qam256;
+                    let (bytes, layers) = (block.tbs_bytes, block.layers);
+                    nr_data_res_of(table, bytes, block.mcs, block.modulation, layers, block.n_prb)
+                };
+                let (own, other) = (data_res(block), data_res(&flipped));
+                let allowed = |res: &&u16| {
+                    let of = |s, d, o| nr_data_res_per_prb(s, d, o) == **res;
+                    (2..=14).any(|s| (1..=4).any(|d| (0..4).any(|o| of(s, 6 * d, 6 * o))))
+                };
+                assert!(other.iter().find(allowed).is_some(), "{flipped:?}");
+                same_allocation += u32::from(own.iter().any(|res| other.contains(res)));
+                println!("{} bytes: {own:?} by the true fields, {other:?}", block.tbs_bytes);
+            }
+        }
+    }
+    assert_eq!((flips, passed, same_allocation), (80, 16, 5));
 }
 
 /// Rows of a second each: named, counted and summed up, as they have no times.

@@ -1,4 +1,4 @@
-//! Where bytes come from: a growing file, standard input, a modem's port. Each
+//! Where bytes come from: a growing file, standard input, a modem's port or socket. Each
 //! source is a thread that hands over bytes and waits for what is away.
 
 #[cfg(target_os = "linux")]
@@ -6,6 +6,8 @@ mod capture;
 mod feed;
 mod follow;
 mod port;
+#[cfg(target_os = "linux")]
+mod qrtr;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -24,18 +26,50 @@ pub enum LogSource {
     Follow(PathBuf),
     /// Standard input.
     Stdin,
-    /// A modem's serial DIAG port.
-    Port(PathBuf),
+    /// A modem that speaks DIAG.
+    Modem(ModemLink),
     /// No modem: packets alone.
     Nothing,
 }
 
+/// How a modem is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModemLink {
+    /// A serial DIAG port, another character device, or a unix socket on which a DIAG
+    /// router listens.
+    Path(PathBuf),
+    /// The DIAG service of the modem by QRTR (AF_QIPCRTR), on the phone or router itself.
+    Qrtr,
+}
+
+impl ModemLink {
+    /// What a user calls it: `qrtr`, or a path.
+    #[must_use]
+    pub fn from_name(path: PathBuf) -> Self {
+        if path.as_os_str() == "qrtr" { Self::Qrtr } else { Self::Path(path) }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Qrtr => "QRTR".to_owned(),
+        }
+    }
+}
+
 impl LogSource {
+    /// A modem by the name that a user gives it; see [`ModemLink::from_name`].
+    #[must_use]
+    pub fn modem(path: PathBuf) -> Self {
+        Self::Modem(ModemLink::from_name(path))
+    }
+
     /// Its name, as the user gave it.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Follow(path) | Self::Port(path) => path.display().to_string(),
+            Self::Follow(path) => path.display().to_string(),
+            Self::Modem(link) => link.name(),
             Self::Stdin => "standard input".into(),
             Self::Nothing => "no modem".into(),
         }
@@ -52,7 +86,7 @@ impl LogSource {
             let _stopped = match &source {
                 Self::Follow(path) => follow::follow(path, &feed),
                 Self::Stdin => follow::read_stdin(&feed),
-                Self::Port(path) => port::run(path, &feed),
+                Self::Modem(link) => port::run(link, &feed),
                 Self::Nothing => {
                     feed.state(SourceState::Waiting("no modem stream was asked for".into()))
                 }

@@ -1,20 +1,30 @@
-//! A modem's serial DIAG port: logs are turned on by commands whose answers are
-//! checked, then bytes go to the engine as they come. A modem that goes away
+//! A modem that speaks DIAG over a port or a socket: logs are turned on by commands whose
+//! answers are checked, then bytes go to the engine as they come. A modem that goes away
 //! is waited for, and asked again when it is back.
+//!
+//! A serial port and a character device that is no terminal (`/dev/wwan0qcdm0`,
+//! `/dev/mhi_DIAG`) have HDLC frames, a QRTR socket has frames between marks. A socket of
+//! a DIAG router may have either: they are tried in turn. The engine gets HDLC in any case,
+//! so that what is recorded is a log like any other.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use airmile_decode::diag::hdlc;
 use airmile_decode::diag::log_config::{ConfigError, ConfigStep, LogSetup};
+use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use thiserror::Error;
 
+use super::ModemLink;
 use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
 
 /// A modem answers at once; after this long it is asked again (chosen here).
@@ -38,23 +48,74 @@ enum PortError {
     Config(#[from] ConfigError),
     #[error(
         "no answer to LOG_CONFIG after {ATTEMPTS} attempts: is this the modem's DIAG port, and \
-         not its AT port?"
+         not its AT port? Of several, try the others"
     )]
     NoAnswer,
 }
 
-/// Reads the port until nobody listens.
-pub(super) fn run(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
+/// How packets are marked off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Hdlc,
+    Nhdlc,
+}
+
+/// What was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenedKind {
+    Device,
+    Socket,
+    Qrtr,
+}
+
+impl OpenedKind {
+    /// The framing of an attempt: where it is not known, they take turns.
+    const fn framing(self, attempt: u32) -> Framing {
+        match self {
+            Self::Device => Framing::Hdlc,
+            Self::Qrtr => Framing::Nhdlc,
+            Self::Socket if attempt.is_multiple_of(2) => Framing::Nhdlc,
+            Self::Socket => Framing::Hdlc,
+        }
+    }
+}
+
+impl ModemLink {
+    fn open(&self) -> io::Result<(File, OpenedKind)> {
+        match self {
+            Self::Path(path) if is_socket(path) => {
+                let socket = UnixStream::connect(path)?;
+                socket.set_nonblocking(true)?;
+                Ok((OwnedFd::from(socket).into(), OpenedKind::Socket))
+            }
+            Self::Path(path) => Ok((open(path)?, OpenedKind::Device)),
+            #[cfg(target_os = "linux")]
+            Self::Qrtr => Ok((super::qrtr::connect()?, OpenedKind::Qrtr)),
+            #[cfg(not(target_os = "linux"))]
+            Self::Qrtr => Err(io::Error::new(ErrorKind::Unsupported, "QRTR needs Linux")),
+        }
+    }
+}
+
+/// Reads the modem until nobody listens.
+pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
     let mut was_there = false;
     let mut told = String::new();
     loop {
-        let mut session =
-            PortConnection { feed, setup: Some(LogSetup::default()), piece: Vec::new() };
-        let ended = match open(path) {
-            Ok(port) => {
+        let mut session = PortConnection {
+            feed,
+            kind: OpenedKind::Device,
+            setup: Some(LogSetup::default()),
+            piece: Vec::new(),
+            framing: Framing::Hdlc,
+            deframer: NhdlcDeframer::default(),
+        };
+        let ended = match link.open() {
+            Ok((port, kind)) => {
                 if was_there {
                     feed.give(SourceItem::Gap)?;
                 }
+                session.kind = kind;
                 session.run(port, &mut was_there)
             }
             Err(error) => Err(PortEnd::Port(error.into())),
@@ -75,8 +136,12 @@ pub(super) fn run(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
     }
 }
 
-/// Opens a port in raw mode: no echo, no line ends, all eight bits. USB ports
-/// ignore the speed.
+fn is_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|there| there.file_type().is_socket())
+}
+
+/// Opens a port; a terminal in raw mode: no echo, no line ends, all eight bits. USB ports
+/// ignore the speed. A character device that is no terminal passes all bytes as it is.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let port = OpenOptions::new()
@@ -84,9 +149,14 @@ fn open(path: &Path) -> io::Result<File> {
         .write(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    let mut settings = tcgetattr(&port)?;
-    settings.make_raw();
-    tcsetattr(&port, OptionalActions::Now, &settings)?;
+    match tcgetattr(&port) {
+        Ok(mut settings) => {
+            settings.make_raw();
+            tcsetattr(&port, OptionalActions::Now, &settings)?;
+        }
+        Err(Errno::NOTTY | Errno::INVAL) if port.metadata()?.file_type().is_char_device() => {}
+        Err(error) => return Err(error.into()),
+    }
     Ok(port)
 }
 
@@ -110,10 +180,13 @@ impl<E: Into<PortError>> From<E> for PortEnd {
 /// One connection.
 struct PortConnection<'a> {
     feed: &'a Feed,
+    kind: OpenedKind,
     /// While the logs are not on.
     setup: Option<LogSetup>,
-    /// Bytes behind the last terminator.
+    /// Bytes after the last terminator.
     piece: Vec<u8>,
+    framing: Framing,
+    deframer: NhdlcDeframer,
 }
 
 impl PortConnection<'_> {
@@ -131,10 +204,11 @@ impl PortConnection<'_> {
                 if attempts == ATTEMPTS {
                     return Err(PortError::NoAnswer.into());
                 }
+                self.framing = self.kind.framing(attempts);
                 attempts += 1;
                 asked = Some(Instant::now());
                 let request = setup.begin();
-                send(&mut port, &request)?;
+                send(&mut port, &request, self.framing)?;
             }
             if !readable(&port)? {
                 continue;
@@ -142,16 +216,31 @@ impl PortConnection<'_> {
             match port.read(&mut buffer) {
                 Ok(0) => return Err(PortError::Closed.into()),
                 Ok(n) => {
-                    let bytes = buffer.get(..n).unwrap_or_default();
-                    if let Some(on) = self.look_for_answers(&mut port, bytes)? {
+                    let bytes = self.as_hdlc(buffer.get(..n).unwrap_or_default());
+                    if let Some(on) = self.look_for_answers(&mut port, &bytes)? {
                         *was_there = true;
                         self.feed.state(SourceState::Connected(on))?;
                     }
-                    self.feed.give(SourceItem::Bytes(bytes.to_vec()))?;
+                    if !bytes.is_empty() {
+                        self.feed.give(SourceItem::Bytes(bytes))?;
+                    }
                 }
                 Err(error)
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What came, in the frames of a log.
+    fn as_hdlc(&mut self, bytes: &[u8]) -> Vec<u8> {
+        match self.framing {
+            Framing::Hdlc => bytes.to_vec(),
+            Framing::Nhdlc => {
+                let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+                self.deframer.push(bytes);
+                self.deframer.take_as_hdlc(&mut out);
+                out
             }
         }
     }
@@ -178,7 +267,7 @@ impl PortConnection<'_> {
             let Some(packet) = good.then(|| hdlc::check(&frame).ok()).flatten() else { continue };
             match setup.take(packet)? {
                 ConfigStep::Wait => {}
-                ConfigStep::Send(request) => send(port, &request)?,
+                ConfigStep::Send(request) => send(port, &request, self.framing)?,
                 ConfigStep::Done { on, off } => {
                     self.setup = None;
                     return Ok(Some(words(on.len(), &off)));
@@ -198,9 +287,15 @@ fn words(on: usize, off: &std::collections::BTreeSet<u16>) -> String {
 }
 
 /// Sends a packet; a port that takes nothing for long is as good as closed.
-fn send(port: &mut File, packet: &[u8]) -> Result<(), PortError> {
+fn send(port: &mut File, packet: &[u8], framing: Framing) -> Result<(), PortError> {
     let mut frame = Vec::new();
-    hdlc::encode(packet, &mut frame);
+    match framing {
+        Framing::Hdlc => hdlc::encode(packet, &mut frame),
+        Framing::Nhdlc => {
+            let fits = nhdlc::encode(packet, &mut frame);
+            fits.ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+        }
+    }
     let begun = Instant::now();
     let mut rest = frame.as_slice();
     while !rest.is_empty() {

@@ -6,7 +6,9 @@ mod views;
 use std::io::Read;
 use std::path::Path;
 
-use airmile_capture::packet::{CaptureReader, Captured, Dissector, FragmentCounts, Unread};
+use airmile_capture::packet::{
+    CaptureReader, Captured, Dissector, FragmentCounts, Frame, Unread, VpnSign, vpn_sign,
+};
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
@@ -21,6 +23,9 @@ pub use views::Views;
 
 /// Bytes read at a time: what a core's second cache holds with the flows.
 const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Under which a report counts that a capture was made without root.
+pub const WITHOUT_ROOT: &str = "captured_without_root";
 
 /// What is counted while captures are read.
 pub struct ReadCounts {
@@ -143,6 +148,7 @@ fn take(
         return;
     }
     file.items += 1;
+    note_vpn(file, frame);
     let at_us = frame.at_ns.div_euclid(1_000);
     file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
     file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
@@ -164,6 +170,29 @@ fn take(
             }
         }
     });
+}
+
+/// Frames that are looked at for signs of a capture without root (chosen here: the first
+/// may be of another kind).
+const VPN_FRAMES: u64 = 64;
+
+/// Says once that the phone's own VPN made the capture, and what it cannot show.
+fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
+    if file.items > VPN_FRAMES || file.records.contains_key(WITHOUT_ROOT) {
+        return;
+    }
+    let Some(sign) = vpn_sign(frame) else { return };
+    let by = match sign {
+        VpnSign::Trailer => "its trailer",
+        VpnSign::Address => "its address, 10.215.173.1",
+    };
+    let what = format!(
+        "PCAPdroid captured this without root (by {by}): its connections end on the phone, \
+         so that round trips, losses and windows are not those of the network; requests, their \
+         times and the rate of bytes are (docs/phones.md)"
+    );
+    file.records.insert(WITHOUT_ROOT.into(), 1);
+    file.problem(Problem { offset: frame.offset, severity: Severity::Warning, what });
 }
 
 /// In words, for the first frame of its kind.

@@ -3,16 +3,20 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use crate::common::{bursts_of_file, decided, sample, wait_until};
 use airmile::RadioOptions;
-use airmile::codec::diag::hdlc;
 use airmile::codec::diag::log_config::{CMD_LOG_CONFIG, WANTED};
+use airmile::codec::diag::{hdlc, nhdlc};
 use airmile_host::source::{LogSource, SourceState};
+use airmile_host::thread::StopFlag;
 use airmile_live::engine::Engine;
+use airmile_live::record::{RecordOptions, record};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// The modem's end of a pseudo-terminal.
@@ -86,7 +90,7 @@ fn start(
     path: &Path,
 ) -> (Engine, std::sync::mpsc::Receiver<std::sync::Arc<airmile_live::snapshot::LiveEvent>>) {
     let (sender, lines) = sync_channel(1 << 16);
-    let source = LogSource::Port(path.to_owned());
+    let source = LogSource::modem(path.to_owned());
     (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)
 }
 
@@ -117,7 +121,7 @@ fn a_modem_gives_the_bursts_of_the_log_that_it_replays() {
     wait_until("all is read", || published.now().view.intake.bytes > bytes.len() as u64);
     wait_until("it says so", || {
         let now = published.now();
-        matches!(&now.source.state, SourceState::Connected(what) if what == "23 logs on")
+        matches!(&now.source.state, SourceState::Connected(what) if what == "29 logs on")
     });
     wait_until("all frames are there", || published.now().view.intake.last_us == last_us(&bytes));
     engine.stop();
@@ -183,5 +187,159 @@ fn a_modem_that_refuses_is_told_of() {
         let now = published.now();
         matches!(&now.source.state, SourceState::Waiting(why) if why.contains("locked"))
     });
+    engine.stop();
+}
+
+/// A modem behind the socket of a DIAG router: it speaks LOG_CONFIG in frames of one kind,
+/// then replays a log in them.
+struct Router {
+    listener: UnixListener,
+    marks: bool,
+}
+
+impl Router {
+    fn frame(&self, packet: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.marks {
+            nhdlc::encode(packet, &mut out).unwrap();
+        } else {
+            hdlc::encode(packet, &mut out);
+        }
+        out
+    }
+
+    /// The packets in what came; frames of the other kind are none.
+    fn packets(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        if self.marks {
+            let mut deframer = nhdlc::NhdlcDeframer::default();
+            deframer.push(bytes);
+            while let Some(packet) = deframer.poll() {
+                packets.push(packet.to_vec());
+            }
+        } else {
+            for piece in bytes.split(|byte| *byte == hdlc::TERMINATOR) {
+                let mut frame = Vec::new();
+                if hdlc::unescape(piece, &mut frame).is_ok()
+                    && let Ok(packet) = hdlc::check(&frame)
+                {
+                    packets.push(packet.to_vec());
+                }
+            }
+        }
+        packets
+    }
+
+    /// Turns logs on, gives all packets of a log, and keeps the connection until told.
+    fn serve(self, log: Vec<u8>, done: Receiver<()>) {
+        let (mut end, _) = self.listener.accept().unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let n = end.read(&mut buffer).unwrap();
+            let mut is_on = false;
+            for request in self.packets(&buffer[..n]) {
+                let mut answer = request[..8].to_vec();
+                answer.extend([0; 4]);
+                if request[4] == 1 {
+                    let ranges = (0..16_u32).map(|i| if i == 11 { 0x1000_u32 } else { 0 });
+                    ranges.for_each(|items| answer.extend(items.to_le_bytes()));
+                } else {
+                    answer.extend(&request[8..]);
+                    is_on = true;
+                }
+                end.write_all(&self.frame(&answer)).unwrap();
+            }
+            if is_on {
+                break;
+            }
+        }
+        for frame in log.split_inclusive(|byte| *byte == hdlc::TERMINATOR) {
+            let mut packet = Vec::new();
+            hdlc::unescape(&frame[..frame.len() - 1], &mut packet).unwrap();
+            end.write_all(&self.frame(hdlc::check(&packet).unwrap())).unwrap();
+        }
+        let _ = done.recv();
+    }
+}
+
+/// The frames of QRTR, and HDLC, over a unix socket: the same as of the file.
+#[test]
+fn a_routers_socket_gives_the_bursts_of_the_log_that_it_replays() {
+    for marks in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("diag");
+        let router = Router { listener: UnixListener::bind(&path).unwrap(), marks };
+        let bytes = sample("sample-download");
+        let (done, until) = channel();
+        let log = bytes.clone();
+        let server = thread::spawn(move || router.serve(log, until));
+        let (mut engine, lines) = start(&path);
+        let published = engine.published();
+        wait_until("all frames are there", || {
+            published.now().view.intake.last_us == last_us(&bytes)
+        });
+        engine.stop();
+        done.send(()).unwrap();
+        server.join().unwrap();
+        assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes), "{marks}");
+    }
+}
+
+/// What a recording holds is the log that came.
+#[test]
+fn a_recording_gives_the_bursts_of_the_log_that_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("diag");
+    let router = Router { listener: UnixListener::bind(&path).unwrap(), marks: true };
+    let bytes = sample("sample-download");
+    let (done, until) = channel();
+    let log = bytes.clone();
+    let server = thread::spawn(move || router.serve(log, until));
+    let to = dir.path().join("drive");
+    let stop = StopFlag::new();
+    let options = RecordOptions {
+        dir: to.clone(),
+        rotate_bytes: bytes.len() as u64 / 4,
+        rotate_after: Duration::from_secs(60),
+        keep: None,
+    };
+    let recording = {
+        let stop = stop.clone();
+        thread::spawn(move || record(&LogSource::modem(path), None, options, &stop, |_, _| {}))
+    };
+    let recorded = || {
+        let mut names: Vec<_> = match std::fs::read_dir(&to) {
+            Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+            Err(_) => Vec::new(),
+        };
+        names.sort();
+        let mut log = Vec::new();
+        for name in &names {
+            // The last one is still written.
+            let mut decoder = zstd::Decoder::new(File::open(name).unwrap()).unwrap();
+            let _ = decoder.read_to_end(&mut log);
+        }
+        (names.len(), log)
+    };
+    wait_until("all is there", || last_us(&recorded().1) == last_us(&bytes));
+    stop.set();
+    let told = recording.join().unwrap().unwrap();
+    done.send(()).unwrap();
+    server.join().unwrap();
+    let (files, log) = recorded();
+    assert!(files >= 3 && told.logs.len() == files, "{told:?}");
+    assert_eq!(told.log_bytes, log.len() as u64);
+    assert_eq!(bursts_of_file(&log), bursts_of_file(&bytes));
+}
+
+/// A character device that is no terminal is opened, and asked.
+#[test]
+fn a_device_that_is_no_terminal_is_asked() {
+    let (mut engine, _lines) = start(Path::new("/dev/null"));
+    let published = engine.published();
+    wait_until(
+        "it says why",
+        || matches!(&published.now().source.state, SourceState::Waiting(why) if why.contains("closed")),
+    );
     engine.stop();
 }

@@ -181,6 +181,22 @@ pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<S
     }))
 }
 
+/// As good as no limit, in bytes per second: 1 Gbit/s.
+pub(crate) const OPEN_BYTES_PER_S: u64 = 125_000_000;
+
+/// Opens the rate of our HTB or CAKE; gives whether one is there.
+pub(crate) fn open_rate(netlink: &mut Netlink, index: u32) -> io::Result<bool> {
+    let Some(root) = root_of(netlink, index)?.filter(|root| root.handle == MAJOR << 16) else {
+        return Ok(false);
+    };
+    match root.kind.as_str() {
+        "cake" => set_cake(netlink, index, OPEN_BYTES_PER_S)?,
+        // The short queues stay as they are: they are empty at this rate.
+        _ => netlink.request_all(rates(index, OPEN_BYTES_PER_S, 0))?,
+    }
+    Ok(true)
+}
+
 /// Puts a CAKE at the root.
 pub(crate) fn install_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io::Result<()> {
     netlink.request(cake(index, bytes_per_s, CREATE | REPLACE))

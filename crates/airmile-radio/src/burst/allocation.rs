@@ -15,6 +15,8 @@
 
 use std::collections::BTreeMap;
 
+use airmile_model::TtiSpan;
+
 use super::gap::{self, EM_ITERATIONS, N_BINS};
 
 /// A block of user data, as far as this evidence goes.
@@ -25,6 +27,13 @@ pub(super) struct AllocatedBlock {
     pub tbs_bytes: u32,
     /// TTIs to the next one; `None`: nothing more in this stretch.
     pub gap: Option<i64>,
+    /// Whether the pause is too long for contention.
+    pub paused_long: bool,
+}
+
+/// TTIs after which a pause is no contention.
+pub(super) const fn long_gap(numerology: u8) -> i64 {
+    TtiSpan::from_ms(LONG_GAP_MS, numerology).0
 }
 
 /// What an allocation says: the posterior that it emptied the queue, and
@@ -48,9 +57,9 @@ pub enum CellHabit {
 /// At or above this part of the largest allocation seen a block is full: PRBs
 /// come in groups of up to 4 (TS 36.213, 7.1.6.1), and a cell may leave some out.
 const FULL_SHARE: f64 = 0.95;
-/// A user who waits so long has an empty queue (chosen here: the longest
-/// contention in the simulated logs is 101 TTIs).
-pub(super) const LONG_GAP_TTIS: i64 = 150;
+/// A user who waits so many ms has an empty queue (chosen here: the longest
+/// contention in the simulated logs is 101 ms).
+const LONG_GAP_MS: i64 = 150;
 /// Part of the blocks below full that others follow at once; below it they are
 /// ends, not shares (chosen here, between 0.0-0.3 and 0.6-1.0 in simulated logs).
 const FOLLOWED_SHARE: f64 = 0.3;
@@ -88,7 +97,7 @@ pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudg
             .map(|b| {
                 let by_size = !is_full(b);
                 AllocationJudgement {
-                    p_empty: if by_size || paused_long(b) { 0.95 } else { 0.05 },
+                    p_empty: if by_size || b.paused_long { 0.95 } else { 0.05 },
                     by_size,
                 }
             })
@@ -98,14 +107,10 @@ pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudg
     (habit, judgements)
 }
 
-fn paused_long(block: &AllocatedBlock) -> bool {
-    block.gap.is_none_or(|gap| gap >= LONG_GAP_TTIS)
-}
-
 fn habit(blocks: &[AllocatedBlock], is_full: &dyn Fn(&AllocatedBlock) -> bool) -> CellHabit {
     // If blocks before the longest pauses are full, nothing is trimmed.
     let (mut long, mut long_full) = (0_usize, 0_usize);
-    for block in blocks.iter().filter(|b| b.gap.is_some_and(|gap| gap >= LONG_GAP_TTIS)) {
+    for block in blocks.iter().filter(|b| b.paused_long && b.gap.is_some()) {
         long += 1;
         long_full += usize::from(is_full(block));
     }
@@ -246,7 +251,7 @@ fn judge_shared(blocks: &[AllocatedBlock], largest: u32) -> Vec<AllocationJudgem
             let empty = prior * underflow[bin] * emptied[class];
             let waiting = (1.0 - prior) * contention[bin] * backlogged[class];
             // Long pauses are not contention: they anchor the other class.
-            let p = if paused_long(&blocks[i]) { 1.0 } else { empty / (empty + waiting) };
+            let p = if blocks[i].paused_long { 1.0 } else { empty / (empty + waiting) };
             let by_size = emptied[class] * contention[bin] > underflow[bin] * backlogged[class];
             judgements[i] = AllocationJudgement { p_empty: p, by_size };
             total += p;
@@ -294,7 +299,8 @@ mod tests {
         parts
             .iter()
             .map(|&(prb, tbs_bytes, gap)| {
-                let block = AllocatedBlock { tti, prb, tbs_bytes, gap: Some(gap) };
+                let paused_long = gap >= LONG_GAP_MS;
+                let block = AllocatedBlock { tti, prb, tbs_bytes, gap: Some(gap), paused_long };
                 tti += gap;
                 block
             })

@@ -8,19 +8,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::radio::lte_bandwidth_at_least;
 use airmile_model::window::{SegmentTti, Slot};
-use airmile_model::{CellInfo, Grant, Hole, RlcMode, RlcPdu, TtiIndex};
+use airmile_model::{CellInfo, Grant, Hole, NrStats, RlcMode, RlcPdu, TtiIndex, TtiSpan};
 use smallvec::SmallVec;
 
+use super::counters::{CountedBlocks, PaddingCounters};
 use super::poll_model::{BearerCounters, PduLite};
 use super::tti_row::TtiRow;
 use crate::reorder::{END, ReorderBuffer};
 use crate::small_map::SmallMap;
 
-/// How far back a HARQ process is traced, in TTIs (chosen here: 8 TTIs round
-/// trip, TS 36.213, 7, times far more retransmissions than operators allow).
-const HARQ_SPAN_TTIS: i64 = 200;
-/// A carrier counts as active for so long after its last grant (chosen here).
-const CARRIER_ACTIVE_TTIS: i64 = 1_000;
+/// How far back a HARQ process is traced, in ms (chosen here: a round trip of 8 ms,
+/// TS 36.213, 7, times far more retransmissions than operators allow).
+const HARQ_SPAN_MS: i64 = 200;
+/// A carrier counts as active for so many ms after its last grant (chosen here).
+const CARRIER_ACTIVE_MS: i64 = 1_000;
 /// Data bearers that there is room for at once (TS 36.331, 6.4: maxDRB is 11;
 /// a phone has one to three).
 const USUAL_BEARERS: usize = 4;
@@ -51,6 +52,8 @@ struct GrantLite {
     mac_control_only: bool,
     retx: bool,
     failed: bool,
+    /// Whether counters gave its padding, alone or with that of others.
+    counted: bool,
 }
 
 /// What was pushed of a TTI.
@@ -91,6 +94,7 @@ struct OpenRow {
 pub(super) struct Collector {
     reorder: ReorderBuffer<DownlinkTti>,
     rows: RowAssembly,
+    counters: PaddingCounters,
 }
 
 /// Rows that are not complete yet, and what is known to complete them.
@@ -99,6 +103,8 @@ struct RowAssembly {
     /// First transmission of each HARQ process of a cell, per transport block.
     harq: Vec<Vec<[Option<i64>; 2]>>,
     segment: u32,
+    /// Of the newest grant.
+    numerology: u8,
     /// In order of TTI.
     open: VecDeque<OpenRow>,
     /// Holes not yet passed on: first TTI and length.
@@ -110,8 +116,12 @@ struct RowAssembly {
 }
 
 impl Collector {
-    pub(super) fn new(lateness_ttis: i64) -> Self {
-        Self { reorder: ReorderBuffer::new(lateness_ttis), rows: RowAssembly::default() }
+    pub(super) fn new(lateness_ms: i64) -> Self {
+        Self {
+            reorder: ReorderBuffer::new(lateness_ms),
+            rows: RowAssembly::default(),
+            counters: PaddingCounters::default(),
+        }
     }
 
     /// Records that came after the watermark had passed them.
@@ -131,6 +141,8 @@ impl Collector {
         if !grant.rnti.is_user() {
             return;
         }
+        self.rows.numerology = grant.position.numerology;
+        self.reorder.set_numerology(grant.position.numerology);
         let Some(pending) = self.reorder.at((grant.position.timing_segment, grant.position.tti))
         else {
             return;
@@ -148,7 +160,35 @@ impl Collector {
             mac_control_only: grant.data_bytes == Some(0),
             retx: is_retransmission(grant),
             failed: grant.crc_ok == Some(false),
+            counted: false,
         });
+        for counted in self.counters.push_block(grant) {
+            self.take_counted(&counted);
+        }
+    }
+
+    pub(super) fn push_counters(&mut self, stats: &NrStats) {
+        self.counters.push_reading(stats);
+    }
+
+    /// Notes what counters say of blocks, whose TTIs are still open.
+    fn take_counted(&mut self, counted: &CountedBlocks) {
+        let known = match (counted.padding_bytes, counted.blocks.len()) {
+            (0, _) => Some(0),
+            (padding, 1) => Some(u32::try_from(padding).unwrap_or(u32::MAX)),
+            _ => None,
+        };
+        for block in &counted.blocks {
+            let Some(pending) = self.reorder.at(block.at) else { continue };
+            let of_block = |g: &&mut GrantLite| {
+                (g.cell, g.tb, g.failed) == (block.cell, block.tb, false)
+                    && g.padding_bytes.is_none()
+            };
+            if let Some(grant) = pending.grants.iter_mut().find(of_block) {
+                grant.padding_bytes = known;
+                grant.counted = true;
+            }
+        }
     }
 
     pub(super) fn push_rlc(&mut self, pdu: &RlcPdu) {
@@ -193,6 +233,9 @@ impl Collector {
 
     /// The log has ended: gives all that is left.
     pub(super) fn finish(&mut self, give: &mut impl FnMut(Item)) {
+        for counted in self.counters.finish() {
+            self.take_counted(&counted);
+        }
         self.close_before(END, give);
         self.rows.emit(i64::MAX, give);
     }
@@ -202,7 +245,8 @@ impl Collector {
             self.rows.enter(segment, give);
             self.rows.place(tti, pending);
             self.reorder.remove_first();
-            self.rows.emit(tti.saturating_sub(HARQ_SPAN_TTIS), give);
+            let span = TtiSpan::from_ms(HARQ_SPAN_MS, self.rows.numerology);
+            self.rows.emit(tti.saturating_sub(span.0), give);
         }
     }
 }
@@ -259,6 +303,7 @@ impl RowAssembly {
                 && let Some(open) = self.open_row(origin)
             {
                 open.row.learn_content(grant.padding_bytes, grant.mac_control_only);
+                open.row.counted |= grant.counted;
             }
             if !origins.contains(&origin) {
                 origins.push(origin);
@@ -332,9 +377,10 @@ impl RowAssembly {
             carrier.n_prb = grant.prb_cell.or(carrier.n_prb);
             carrier.max_prb = carrier.max_prb.max(grant.prb.unwrap_or(0));
         }
+        let active = TtiSpan::from_ms(CARRIER_ACTIVE_MS, self.numerology).0;
         self.carriers
             .values()
-            .filter(|c| c.last_tti > tti.saturating_sub(CARRIER_ACTIVE_TTIS))
+            .filter(|c| c.last_tti > tti.saturating_sub(active))
             .map(|c| {
                 u32::from(
                     c.n_prb.or_else(|| lte_bandwidth_at_least(c.max_prb)).unwrap_or(c.max_prb),
@@ -396,6 +442,7 @@ fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
     }
     for grant in grants.iter().filter(|grant| !grant.retx) {
         row.learn_content(grant.padding_bytes, grant.mac_control_only);
+        row.counted |= grant.counted;
     }
     row.prb = prb.map(|(_, most, before)| before + u32::from(most));
 }

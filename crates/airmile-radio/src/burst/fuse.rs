@@ -4,9 +4,10 @@
 //! that left data behind to the next one the queue is not empty (ACTIVE or
 //! CONTENTION), after one that emptied it (LAST_ACTIVE) it is (UNDERFLOW).
 
-use airmile_model::{Bound, Evidence};
+use airmile_model::{Bound, Evidence, TtiSpan};
 
 use super::allocation::{self, AllocatedBlock, CellHabit};
+use super::dl_slots::DlSlots;
 use super::gap::{self, GapHistogram, N_BINS};
 use super::padding::{self, PaddedBlock};
 use super::poll_model::{PollLimits, PollMark, PollRun};
@@ -60,8 +61,8 @@ const NO_POLL: f64 = 0.99;
 
 /// A bearer that has sent nothing for so long does not hold the user's queue
 /// open (chosen here: well past the longest contention in the simulated logs,
-/// 101 TTIs).
-const BEARER_IDLE_TTIS: i64 = 250;
+/// 101 ms).
+const BEARER_IDLE_MS: i64 = 250;
 /// Data after so short a pause follows at once (chosen here: two users who share a cell).
 const FOLLOWED_TTIS: i64 = 2;
 /// Blocks in a row without any RLC record: there the RLC log is missing, and
@@ -72,6 +73,9 @@ const RLC_MISSING_ROWS: usize = 8;
 pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Vec<Decision>) {
     if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return (Evidence::Fused, decide_poll(rows, true, learnt));
+    }
+    if rows.iter().any(|row| row.counted) {
+        return (Evidence::Fused, decide_counted(rows, learnt));
     }
     let data = rows.iter().filter(|r| r.may_hold_data()).count();
     let padded = rows.iter().filter(|r| r.may_hold_data() && r.padding_bytes.is_some()).count();
@@ -84,6 +88,9 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
 
 /// Padding alone.
 pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
+    if rows.iter().any(|row| row.counted) {
+        return decide_counted(rows, learnt);
+    }
     let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
     let threshold = fit_padding(rows, &is_data, None);
     learnt.padding_threshold_bytes = threshold;
@@ -104,7 +111,7 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
 pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     // Contents are not looked at: a block of STATUS counts as any other.
     let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
-    let gaps = gaps(rows, &is_data);
+    let gaps = dl_gaps(rows, &is_data);
     let blocks: Vec<AllocatedBlock> = rows
         .iter()
         .zip(&gaps)
@@ -115,6 +122,7 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
             prb: row.prb.unwrap_or(0),
             tbs_bytes: row.tbs_bytes,
             gap: *gap,
+            paused_long: gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology)),
         })
         .collect();
     let (habit, judgements) = allocation::judge(&blocks);
@@ -130,6 +138,21 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
             None => Decision::NO_DATA,
         })
         .collect()
+}
+
+/// Padding by counters: known of a row, or shared by several of which any may have emptied
+/// the queue. Those, and rows of which nothing is known, are judged by their allocations.
+fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
+    let mut decisions = decide_grants(rows, learnt);
+    let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
+    let threshold = fit_padding(rows, &is_data, None).unwrap_or(0);
+    learnt.padding_threshold_bytes = Some(threshold);
+    for (row, decision) in rows.iter().zip(&mut decisions).filter(|(_, d)| d.data) {
+        if let Some(padding) = row.padding_bytes {
+            *decision = Decision::sure(padding > threshold, Bound::Padding, PADDING_ALONE);
+        }
+    }
+    decisions
 }
 
 /// What a bearer's last PDU in a TTI says, before pauses are looked at.
@@ -214,7 +237,7 @@ impl Signs {
                 before_hole = holes.next_if_eq(&(i, m)).is_some();
                 if is_data[i] {
                     out.signs.push(match before_hole {
-                        true => sign_before_hole(padded, gap),
+                        true => sign_before_hole(padded, gap, allocation::long_gap(row.numerology)),
                         false => sign_of(mark, padded, limits),
                     });
                 }
@@ -286,7 +309,7 @@ impl Signs {
                     decision = own;
                 }
             }
-            if decision.empty && bearers.hold_open(row.tti) {
+            if decision.empty && bearers.hold_open(row) {
                 decision = Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED);
             }
             was_empty = decision.empty;
@@ -302,10 +325,9 @@ struct BearersLeft(SmallMap<u8, (i64, bool)>);
 
 impl BearersLeft {
     /// Whether another bearer than those of this TTI holds the queue open.
-    fn hold_open(&self, now: i64) -> bool {
-        self.0
-            .values()
-            .any(|&(tti, empty)| !empty && now.saturating_sub(tti) < BEARER_IDLE_TTIS && tti != now)
+    fn hold_open(&self, row: &TtiRow) -> bool {
+        let (now, idle) = (row.tti, TtiSpan::from_ms(BEARER_IDLE_MS, row.numerology).0);
+        self.0.values().any(|&(tti, empty)| !empty && now.saturating_sub(tti) < idle && tti != now)
     }
 }
 
@@ -336,10 +358,10 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
 
 /// PDUs are missing after it, and with them the last poll: the padding of the
 /// block that was seen is what is left, until the pause is too long for it.
-fn sign_before_hole(padded: Option<bool>, gap: Option<i64>) -> Sign {
+fn sign_before_hole(padded: Option<bool>, gap: Option<i64>, long_gap: i64) -> Sign {
     match (padded, gap) {
         (Some(true), _) => Sign::Settled(Decision::sure(true, Bound::Padding, PADDING_ALONE)),
-        (Some(false), Some(gap)) if gap < allocation::LONG_GAP_TTIS => {
+        (Some(false), Some(gap)) if gap < long_gap => {
             Sign::Settled(Decision::sure(false, Bound::Padding, PADDING_ALONE))
         }
         _ => Sign::Hole,
@@ -428,11 +450,22 @@ fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
 
 /// TTIs from each data row to the next one.
 fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
+    gaps_by(rows, is_data, |from, to| to.saturating_sub(from))
+}
+
+/// The same in TTIs that can carry downlink data, for allocations: what is served then is
+/// the scheduler's choice. After an emptied queue, data comes in uplink slots, too.
+fn dl_gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
+    let slots = DlSlots::learn(rows);
+    gaps_by(rows, is_data, |from, to| slots.between(from, to))
+}
+
+fn gaps_by(rows: &[TtiRow], is_data: &[bool], ttis: impl Fn(i64, i64) -> i64) -> Vec<Option<i64>> {
     let mut next: Option<i64> = None;
     let mut gaps = vec![None; rows.len()];
     for i in (0..rows.len()).rev() {
         if is_data[i] {
-            gaps[i] = next.map(|next| next.saturating_sub(rows[i].tti));
+            gaps[i] = next.map(|next| ttis(rows[i].tti, next));
             next = Some(rows[i].tti);
         }
     }
@@ -442,20 +475,25 @@ fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
 /// No scheduler is thought to starve a user for so long where pauses alone tell:
 /// records are missing, or the queue was emptied in another way (chosen here:
 /// ten times the longest contention in the simulated logs).
-const STARVED_TTIS: i64 = 1_000;
+const STARVED_MS: i64 = 1_000;
 /// The same where a poll bit or padding said that data was left: a scheduler
 /// that serves the best channel only keeps the phone waiting for seconds. As
 /// long as a log may be silent before records are taken to be missing.
-const STARVED_BY_SIGN_TTIS: i64 = 4_000;
+const STARVED_BY_SIGN_MS: i64 = 4_000;
 
 /// Ends bursts before pauses that cannot be contention, whatever the sign.
 pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
     let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
-    for (decision, gap) in decisions.iter_mut().zip(gaps(rows, &is_data)) {
-        let longest = match decision.by {
-            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_TTIS,
-            _ => STARVED_TTIS,
+    let mut next: Option<i64> = None;
+    let decided = rows.iter().zip(decisions.iter_mut()).zip(is_data);
+    for ((row, decision), _) in decided.filter(|(_, is_data)| *is_data).rev() {
+        let gap = next.map(|next| next.saturating_sub(row.tti));
+        next = Some(row.tti);
+        let longest_ms = match decision.by {
+            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
+            _ => STARVED_MS,
         };
+        let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
         if !decision.empty && gap.is_some_and(|gap| gap >= longest) {
             *decision = Decision::sure(true, Bound::Gap, 0.6);
         }

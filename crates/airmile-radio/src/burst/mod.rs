@@ -2,7 +2,7 @@
 //! empty? (BurstTracker, MobiCom 2019, sections 2.1 and 3, and past it.)
 //!
 //! [`BurstTracker`] takes records in, rows of one TTI each are put together
-//! behind a watermark ([`BurstOptions::lateness_ttis`]), and each TTI with user
+//! behind a watermark ([`BurstOptions::lateness_ms`]), and each TTI with user
 //! data gets one decision: did it empty the queue? The decision rests on RLC
 //! poll bits, MAC padding, allocations and pauses, whichever the log has
 //! ([`EvidenceChoice`]); limits and thresholds are learnt from the log, an
@@ -27,6 +27,8 @@
 mod allocation;
 mod assemble;
 mod collect;
+mod counters;
+mod dl_slots;
 mod fuse;
 mod gap;
 mod padding;
@@ -90,8 +92,8 @@ pub struct BurstOptions {
     pub start_threshold: f64,
     /// `paper`: a burst may end below this share of the cell's PRBs.
     pub end_threshold: f64,
-    /// How late a record may come, in TTIs.
-    pub lateness_ttis: i64,
+    /// How late a record may come, in ms.
+    pub lateness_ms: i64,
     /// Scheduled TTIs that are judged together.
     pub epoch_rows: usize,
 }
@@ -105,7 +107,7 @@ impl Default for BurstOptions {
             evidence: EvidenceChoice::Auto,
             start_threshold: 0.9,
             end_threshold: 0.4,
-            lateness_ttis: 1_000,
+            lateness_ms: 1_000,
             epoch_rows: 32_768,
         }
     }
@@ -159,7 +161,7 @@ impl BurstTracker {
     #[must_use]
     pub fn new(options: BurstOptions) -> Self {
         Self {
-            collector: Collector::new(options.lateness_ttis.max(0)),
+            collector: Collector::new(options.lateness_ms.max(0)),
             judge: Judge {
                 options,
                 rows: Vec::new(),
@@ -178,6 +180,10 @@ impl BurstTracker {
             Record::Rlc(pdu) if pdu.dir == Direction::Dl => self.collector.push_rlc(pdu),
             Record::Hole(hole) => self.collector.push_hole(hole),
             Record::CellInfo(info) => self.collector.push_cell_info(info),
+            // A log of allocations alone is asked for.
+            Record::NrStats(stats) if self.judge.options.evidence != EvidenceChoice::Grants => {
+                self.collector.push_counters(stats);
+            }
             _ => return,
         }
         let Self { collector, judge } = self;

@@ -42,6 +42,8 @@ pub(super) struct TtiRow {
     padded_blocks: u8,
     /// Of them, those in which MAC says that no data bearer was.
     control_blocks: u8,
+    /// Whether counters gave its padding, alone or with that of others.
+    pub(super) counted: bool,
 }
 
 impl TtiRow {
@@ -64,6 +66,7 @@ impl TtiRow {
             known_padding: 0,
             padded_blocks: 0,
             control_blocks: 0,
+            counted: false,
         }
     }
 

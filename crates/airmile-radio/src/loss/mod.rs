@@ -26,27 +26,45 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airmile_model::{Direction, Grant, PdcpPdu, Position, Record, RlcMode, RlcPdu, TtiIndex};
+use airmile_model::{
+    Direction, Grant, PdcpPdu, Position, Record, RlcMode, RlcPdu, TtiIndex, TtiSpan,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use numbering::NumberedStream;
+use numbering::{LTE_MODULUS, NR_MODULUS, NumberedStream};
 
 /// Settings of a [`LossTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossOptions {
-    /// After this many TTIs a hole in RLC UM is a loss. Chosen here: past the
+    /// After so many ms a hole in RLC UM is a loss. Chosen here: past the
     /// longest t-Reordering of 200 ms (TS 36.331, 6.3.2) with room.
-    pub um_ttis: i64,
+    pub um_ms: i64,
     /// The same for PDCP and RLC AM, where retransmissions may fill it: past
     /// the longest t-PollRetransmit, t-StatusProhibit and t-Reordering in a
     /// row (500, 500 and 200 ms), with room.
-    pub am_ttis: i64,
+    pub am_ms: i64,
 }
 
 impl Default for LossOptions {
     fn default() -> Self {
-        Self { um_ttis: 500, am_ttis: 2_000 }
+        Self { um_ms: 500, am_ms: 2_000 }
+    }
+}
+
+/// The settings in TTIs of the records' numerology.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waits {
+    um_ttis: i64,
+    am_ttis: i64,
+}
+
+impl Waits {
+    const fn new(options: &LossOptions, numerology: u8) -> Self {
+        Self {
+            um_ttis: TtiSpan::from_ms(options.um_ms, numerology).0,
+            am_ttis: TtiSpan::from_ms(options.am_ms, numerology).0,
+        }
     }
 }
 
@@ -125,6 +143,7 @@ type Key = (LossLayer, Direction, u8);
 #[derive(Debug, Clone, Default)]
 pub struct LossTracker {
     options: LossOptions,
+    waits: Waits,
     streams: BTreeMap<Key, NumberedStream>,
     now: Option<(u32, TtiIndex)>,
     found: VecDeque<Loss>,
@@ -172,8 +191,8 @@ impl LossTracker {
     pub fn finish(&mut self) -> RadioLoss {
         let now = self.now.map_or(TtiIndex(i64::MAX), |(_, tti)| tti);
         for stream in self.streams.values_mut() {
-            stream.settle(now, &self.options, &mut self.found);
-            stream.close(now, &self.options, &mut self.found);
+            stream.settle(now, &self.waits, &mut self.found);
+            stream.close(now, &self.waits, &mut self.found);
         }
         let mut totals = std::mem::take(&mut self.totals);
         for stream in std::mem::take(&mut self.streams).into_values() {
@@ -214,7 +233,8 @@ impl LossTracker {
         let Some(sn) = pdu.sn.filter(|_| !pdu.status && pdu.mode != RlcMode::Tm) else { return };
         self.advance(pdu.position);
         let key = (LossLayer::Rlc, pdu.dir, pdu.bearer);
-        self.number(key, pdu.mode, 1_024, pdu.position.tti, i64::from(sn), pdu.resegment);
+        let modulus = if pdu.position.numerology > 0 { NR_MODULUS } else { LTE_MODULUS };
+        self.number(key, pdu.mode, modulus, pdu.position.tti, i64::from(sn), pdu.resegment);
     }
 
     fn pdcp(&mut self, pdu: &PdcpPdu) {
@@ -242,9 +262,10 @@ impl LossTracker {
             }
         }
         self.now = self.now.max(Some(at));
-        let (options, found) = (&self.options, &mut self.found);
+        self.waits = Waits::new(&self.options, position.numerology);
+        let (waits, found) = (&self.waits, &mut self.found);
         for stream in self.streams.values_mut() {
-            stream.settle(position.tti, options, found);
+            stream.settle(position.tti, waits, found);
         }
     }
 
@@ -260,6 +281,6 @@ impl LossTracker {
         let (layer, dir, bearer) = key;
         let new = || NumberedStream::new(layer, dir, bearer, mode, modulus, sn);
         let stream = self.streams.entry(key).or_insert_with(new);
-        stream.number(tti, sn, segment, &self.options, &mut self.found);
+        stream.number(tti, sn, segment, &self.waits, &mut self.found);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, RlcMode, TtiIndex};
 
-use super::{BearerLoss, Loss, LossLayer, LossOptions};
+use super::{BearerLoss, Loss, LossLayer, Waits};
 
 /// Numbers of one bearer in one layer and direction, and those that are missing.
 #[derive(Debug, Clone)]
@@ -25,6 +25,11 @@ pub(super) struct NumberedStream {
 /// numbering has begun anew (chosen here: retransmissions come in runs, but
 /// not in one this long that the bearer's window had already passed).
 const RESTART_RUN: usize = 8;
+
+/// Numbers of RLC before a larger one is seen: of 10 bits in LTE (TS 36.322, 6.2.2.3), of 12
+/// in NR (TS 38.322, 6.2.2.4).
+pub(super) const LTE_MODULUS: i64 = 1_024;
+pub(super) const NR_MODULUS: i64 = 4_096;
 
 /// The window of RLC AM with 10-bit numbers (TS 36.322, 7.2).
 const AM_WINDOW: i64 = 512;
@@ -69,12 +74,12 @@ impl NumberedStream {
         tti: TtiIndex,
         sn: i64,
         segment: bool,
-        options: &LossOptions,
+        waits: &Waits,
         found: &mut VecDeque<Loss>,
     ) {
         if sn >= self.modulus {
-            // 16-bit numbers (TS 36.322, 6.2.2.3).
-            self.modulus = 65_536;
+            // 16 bits after 10 (TS 36.322, 6.2.2.3), 18 after 12 (TS 38.322, 6.2.2.4).
+            self.modulus = if self.modulus == NR_MODULUS { 262_144 } else { 65_536 };
         }
         self.counts.pdus += 1;
         let half = self.modulus / 2;
@@ -101,13 +106,13 @@ impl NumberedStream {
             // They were new all along.
             let counted = (self.behind.len() - 1) as u64;
             self.counts.retransmitted = self.counts.retransmitted.saturating_sub(counted);
-            self.restart(tti, index, options, found);
+            self.restart(tti, index, waits, found);
             return;
         }
         self.behind.clear();
         self.counts.retransmitted += u64::from(segment);
         if step > self.modulus / 4 && self.counts.pdus > 1 {
-            self.restart(tti, index, options, found);
+            self.restart(tti, index, waits, found);
             return;
         }
         if step > 0 && self.counts.dir == Direction::Dl {
@@ -120,46 +125,35 @@ impl NumberedStream {
         self.log_hole = false;
         self.next = index + 1;
         if self.counts.mode == RlcMode::Am && self.counts.layer == LossLayer::Rlc {
-            let window = if self.modulus == 65_536 { 32_768 } else { AM_WINDOW };
+            let window = if self.modulus == LTE_MODULUS { AM_WINDOW } else { self.modulus / 2 };
             let left = self.open.split_off(&(self.next - window));
             self.counts.not_logged += self.open.len() as u64;
             self.open = left;
         }
     }
 
-    fn restart(
-        &mut self,
-        tti: TtiIndex,
-        index: i64,
-        options: &LossOptions,
-        found: &mut VecDeque<Loss>,
-    ) {
-        self.close(tti, options, found);
+    fn restart(&mut self, tti: TtiIndex, index: i64, waits: &Waits, found: &mut VecDeque<Loss>) {
+        self.close(tti, waits, found);
         self.counts.restarts += 1;
         self.behind.clear();
         self.log_hole = false;
         self.next = index + 1;
     }
 
-    fn wait(&self, options: &LossOptions) -> i64 {
+    fn wait(&self, waits: &Waits) -> i64 {
         match (self.counts.layer, self.counts.mode) {
-            (LossLayer::Rlc, RlcMode::Um) => options.um_ttis,
-            _ => options.am_ttis,
+            (LossLayer::Rlc, RlcMode::Um) => waits.um_ttis,
+            _ => waits.am_ttis,
         }
     }
 
     /// Holes that have been open for too long; those of RLC AM wait for the
     /// window, or for the bearer's end.
-    pub(super) fn settle(
-        &mut self,
-        now: TtiIndex,
-        options: &LossOptions,
-        found: &mut VecDeque<Loss>,
-    ) {
+    pub(super) fn settle(&mut self, now: TtiIndex, waits: &Waits, found: &mut VecDeque<Loss>) {
         if self.counts.layer == LossLayer::Rlc && self.counts.mode == RlcMode::Am {
             return;
         }
-        let wait = self.wait(options);
+        let wait = self.wait(waits);
         // Numbers and the times at which they were missed go up together.
         while let Some(entry) = self.open.first_entry() {
             if self.log_hole || now.since(*entry.get()) <= wait {
@@ -171,13 +165,8 @@ impl NumberedStream {
     }
 
     /// All holes, as the numbering ends here.
-    pub(super) fn close(
-        &mut self,
-        now: TtiIndex,
-        options: &LossOptions,
-        found: &mut VecDeque<Loss>,
-    ) {
-        let wait = self.wait(options);
+    pub(super) fn close(&mut self, now: TtiIndex, waits: &Waits, found: &mut VecDeque<Loss>) {
+        let wait = self.wait(waits);
         for (index, tti) in std::mem::take(&mut self.open) {
             if self.log_hole || now.since(tti) <= wait {
                 self.counts.unresolved += 1;

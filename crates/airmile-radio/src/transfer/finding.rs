@@ -11,6 +11,9 @@ use crate::meter::TransferMeter;
 /// (chosen here: headers make the log's more, by 3 to 5 %).
 const MIN_MISSING_SHARE: f64 = 0.03;
 
+/// Of less, what clocks move in and out at the ends is as much as what a hole takes (chosen here).
+const MIN_CLAIMED_BYTES: u64 = 200_000;
+
 impl Timeline {
     pub(super) fn finding(
         &self,
@@ -42,6 +45,10 @@ impl Timeline {
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
         let (mut verdict, mut confidence) =
             self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
+        if let Some(note) = self.pauses_may_be_holes(verdict, claimed, meter) {
+            notes.push(note);
+            (verdict, confidence) = (Verdict::Unknown, 0.0);
+        }
         if transfer.unfinished {
             notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
         }
@@ -130,6 +137,27 @@ impl Timeline {
         let seen = meter.sent_bytes;
         let share = 1.0 - seen as f64 / claimed as f64;
         if seen > 0 && share > MIN_MISSING_SHARE { share } else { 0.0 }
+    }
+
+    /// By allocations alone pauses are what shows an empty queue, and where blocks are missing each
+    /// may be a hole: that the radio was not the bottleneck, or not alone, is not known then.
+    fn pauses_may_be_holes(
+        &self,
+        verdict: Verdict,
+        claimed: Option<u64>,
+        meter: &TransferMeter,
+    ) -> Option<String> {
+        let by_pauses = self.evidence == Some(Evidence::Grants)
+            && matches!(verdict, Verdict::NotRadio | Verdict::Mixed);
+        // Blocks hold headers, too: of a whole log they sum to more than the application's bytes.
+        let claimed = claimed.filter(|claimed| by_pauses && *claimed >= MIN_CLAIMED_BYTES)?;
+        let percent = 100.0 * (1.0 - meter.sent_bytes as f64 / claimed as f64);
+        (meter.sent_bytes < claimed).then(|| {
+            format!(
+                "at least {percent:.0} % of its bytes are not in the log, and by allocations alone \
+                 a pause may be a hole"
+            )
+        })
     }
 
     /// Bytes seen, where they are far fewer than a transfer claims.

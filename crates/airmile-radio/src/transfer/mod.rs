@@ -238,6 +238,12 @@ impl Timeline {
         &self.bursts
     }
 
+    /// The numerology of its TTIs (0: LTE).
+    #[must_use]
+    pub const fn numerology(&self) -> u8 {
+        self.numerology
+    }
+
     /// A TTI's length in ms: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     #[must_use]
     pub fn tti_ms(&self) -> f64 {

@@ -110,6 +110,24 @@ fn a_transfer_whose_bytes_were_not_seen_is_not_judged() {
     assert!(found[1].notes.iter().any(|n| n.contains("5000 bytes then, not 50000")));
 }
 
+/// By allocations alone a pause may be a hole where bytes are missing; with marks in the blocks
+/// it is not.
+#[test]
+fn pauses_of_a_log_that_lacks_bytes_show_no_empty_queue() {
+    let check = |evidence, bytes, expected: Verdict| {
+        let mut timeline = Timeline::new(Direction::Dl);
+        timeline.set_evidence(Some(evidence));
+        timeline.add_burst(burst(0, 600));
+        timeline.add_activity(&Activity { bytes: 300_000, ..activity(0, 600, false) });
+        let claimed = Transfer { bytes: Some(bytes), ..transfer("a", 0, 1_000) };
+        let found = timeline.findings(&[claimed], &VerdictThresholds::default());
+        assert_eq!(found[0].verdict, expected, "{evidence:?} {bytes} {:?}", found[0].notes);
+    };
+    check(Evidence::Grants, 290_000, Verdict::NotRadio);
+    check(Evidence::Grants, 305_000, Verdict::Unknown);
+    check(Evidence::Fused, 305_000, Verdict::NotRadio);
+}
+
 #[test]
 fn one_that_had_not_ended_is_judged_so_far() {
     // What the application handed over need not have crossed the air.

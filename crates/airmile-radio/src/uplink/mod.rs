@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::window::{SegmentTti, Slot};
 use airmile_model::{
-    Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex,
+    Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex, TtiSpan,
 };
 
 use crate::burst::{Activity, BurstSummary};
@@ -25,10 +25,10 @@ use crate::small_map::SmallMap;
 /// Settings of an [`UplinkTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UplinkOptions {
-    /// How late a record may come, in TTIs.
-    pub lateness_ttis: i64,
-    /// Buffer samples further apart than this leave the time between unknown.
-    pub sample_span_ttis: i64,
+    /// How late a record may come, in ms.
+    pub lateness_ms: i64,
+    /// Buffer samples further apart than so many ms leave the time between unknown.
+    pub sample_span_ms: i64,
 }
 
 impl Default for UplinkOptions {
@@ -36,7 +36,7 @@ impl Default for UplinkOptions {
     /// apart while data waits, 8 ms at most; far beyond that is chosen here,
     /// for phones that log more sparsely.
     fn default() -> Self {
-        Self { lateness_ttis: 1_000, sample_span_ttis: 1_000 }
+        Self { lateness_ms: 1_000, sample_span_ms: 1_000 }
     }
 }
 
@@ -98,6 +98,8 @@ struct OpenUplinkBurst {
 #[derive(Debug, Clone)]
 pub struct UplinkTracker {
     options: UplinkOptions,
+    /// Of the newest record.
+    numerology: u8,
     reorder: ReorderBuffer<UplinkTti>,
     segment: u32,
     /// When the buffer was first seen not empty, and last sampled.
@@ -123,7 +125,8 @@ impl UplinkTracker {
     pub fn new(options: UplinkOptions) -> Self {
         Self {
             options,
-            reorder: ReorderBuffer::new(options.lateness_ttis.max(0)),
+            numerology: 0,
+            reorder: ReorderBuffer::new(options.lateness_ms.max(0)),
             segment: 0,
             waiting_since: None,
             last_sample: None,
@@ -205,10 +208,22 @@ impl UplinkTracker {
         }
     }
 
+    const fn sample_span_ttis(&self) -> i64 {
+        TtiSpan::from_ms(self.options.sample_span_ms, self.numerology).0
+    }
+
+    fn set_numerology(&mut self, numerology: u8) {
+        if numerology != self.numerology {
+            self.numerology = numerology;
+            self.reorder.set_numerology(numerology);
+        }
+    }
+
     fn push_grant(&mut self, grant: &Grant) {
         if !grant.rnti.is_user() {
             return;
         }
+        self.set_numerology(grant.position.numerology);
         let at = (grant.position.timing_segment, grant.position.tti);
         let filled = grant
             .data_bytes
@@ -240,6 +255,7 @@ impl UplinkTracker {
     }
 
     fn push_bsr(&mut self, bsr: &BsrReport) {
+        self.set_numerology(bsr.position.numerology);
         let at = (bsr.position.timing_segment, bsr.position.tti);
         let (lcg, index) = (bsr.lcg, bsr.index);
         if let Some(pending) = self.reorder.at(at) {
@@ -286,7 +302,7 @@ impl UplinkTracker {
     fn sample(&mut self, tti: i64, bytes: u64) {
         self.sampled += 1;
         if let Some(last) = self.last_sample.replace(tti)
-            && tti.saturating_sub(last) > self.options.sample_span_ttis
+            && tti.saturating_sub(last) > self.sample_span_ttis()
             && self.waiting_since.is_some()
         {
             let from = last.saturating_add(1);
@@ -358,7 +374,7 @@ impl UplinkTracker {
         self.last_sample = None;
         self.activities.push_back(Activity {
             timing_segment: self.segment,
-            numerology: 0,
+            numerology: self.numerology,
             start_tti: TtiIndex(tti),
             n_tti,
             at_ns: None,

@@ -6,6 +6,8 @@ mod http;
 mod quic;
 mod tls;
 
+pub(crate) use quic::is_long_header;
+
 use airmile_model::flow::{DnsRow, HttpRow, PacketRow};
 use airmile_model::packet::Packet;
 

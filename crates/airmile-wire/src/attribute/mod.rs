@@ -14,6 +14,8 @@ mod capture_site;
 mod connections;
 mod min_duration;
 mod path;
+mod policer;
+mod quic;
 mod sender_model;
 mod split;
 #[cfg(test)]
@@ -23,8 +25,10 @@ mod window;
 
 pub use capture_site::{CaptureSite, Sides};
 pub use connections::{Connection, ConnectionCollector};
-pub use min_duration::min_duration_ns;
+pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
+pub use policer::PolicedSpan;
+pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

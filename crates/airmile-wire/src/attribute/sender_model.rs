@@ -6,6 +6,8 @@ use airmile_model::packet::TcpFlags;
 use airmile_model::{Direction, TcpEventKind};
 
 use super::capture_site::{CaptureSite, Sides};
+use super::min_duration::ReceiveWindow;
+use super::policer::{PolicedSpan, PolicerTest};
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
@@ -27,6 +29,10 @@ const MIN_REQUEST_BYTES: u64 = 60;
 const MAX_PAYLOAD_STAMPS: usize = 64;
 /// The largest payload of a segment over Ethernet; more is joined by an offload.
 const MAX_SEGMENT_BYTES: i64 = 1_460;
+/// Of a receive window that grows, steps of this part are remembered, so many at most (chosen
+/// here: from 64 KiB to the largest of 1 GiB are 83).
+const WINDOW_STEP: u64 = 8;
+const MAX_WINDOWS: usize = 96;
 /// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
 const MANY_DUP_ACKS: u32 = 3;
 
@@ -130,6 +136,10 @@ pub struct SenderModel {
     /// When the duplicate ACKs began.
     dup_since_ns: Option<i64>,
     lost: Vec<LostSegment>,
+    encrypted: bool,
+    policer: PolicerTest,
+    /// The receiver's window each time that it had grown.
+    windows: Vec<ReceiveWindow>,
     /// The client's last payload was of a TLS handshake.
     in_tls_handshake: bool,
     /// So was what the server sent last.
@@ -158,6 +168,31 @@ impl SenderModel {
         Self::default()
     }
 
+    /// One whose numbers are encrypted: losses and the receiver's window do not show.
+    #[must_use]
+    pub fn encrypted() -> Self {
+        Self { encrypted: true, ..Self::default() }
+    }
+
+    /// Whether it is one of those.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// Takes a round trip on the server's side that the packets alone do not show.
+    pub fn note_upstream_rtt_ns(&mut self, rtt_ns: i64) {
+        if rtt_ns > 0 {
+            self.base_up_ns = Some(self.base_up_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
+        }
+    }
+
+    /// Spans in which a policer dropped what was above its rate.
+    #[must_use]
+    pub fn policed(&self) -> Option<PolicedSpan> {
+        self.policer.found(self.mss)
+    }
+
     /// From the monitor to the server and back, at least, in nanoseconds.
     #[must_use]
     pub const fn upstream_rtt_ns(&self) -> Option<i64> {
@@ -174,6 +209,28 @@ impl SenderModel {
     #[must_use]
     pub fn restarts_ns(&self) -> &[i64] {
         &self.restarts_ns
+    }
+
+    /// When its first packet passed, in nanoseconds.
+    #[must_use]
+    pub const fn begun_ns(&self) -> Option<i64> {
+        self.begun_ns
+    }
+
+    /// The receiver's window as it grew; empty where the connection's start was not seen.
+    #[must_use]
+    pub fn windows(&self) -> &[ReceiveWindow] {
+        if self.rounds.seen_from_start() { &self.windows } else { &[] }
+    }
+
+    fn note_window(&mut self, received_bytes: i64, window_bytes: u64) {
+        let last = self.windows.last().map_or(0, |last| last.window_bytes);
+        if window_bytes > last.saturating_add(last / WINDOW_STEP)
+            && self.windows.len() < MAX_WINDOWS
+        {
+            let received_bytes = received_bytes.max(0).unsigned_abs();
+            self.windows.push(ReceiveWindow { received_bytes, window_bytes });
+        }
     }
 
     /// Takes the next packet; what its sender waited for goes to `out`, in order
@@ -241,6 +298,9 @@ impl SenderModel {
             return;
         }
         let Some(ack) = packet.ack else { return };
+        if let Some(rwnd_bytes) = ack.rwnd_bytes {
+            self.note_window(ack.offset_bytes, rwnd_bytes);
+        }
         if let (Some((value, _)), true) = (packet.timestamps, packet.payload_bytes > 0) {
             if self.payload_stamps.len() >= MAX_PAYLOAD_STAMPS {
                 self.payload_stamps.pop_front();
@@ -309,6 +369,7 @@ impl SenderModel {
         self.apply_acks(packet);
         let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
+        self.policer.push(now, packet);
         match packet.event {
             None | Some(TcpEventKind::Ahead) => self.new_data(packet, end, out),
             Some(TcpEventKind::RetxTimeout) => {
@@ -542,6 +603,9 @@ impl SenderModel {
             WindowPhase::Timeout { .. }
             | WindowPhase::Recovery { .. }
             | WindowPhase::Reduced { .. } => Reason::LossRecovery,
+            WindowPhase::AfterIdle { .. } | WindowPhase::Steady if self.encrypted => {
+                Reason::Unknown
+            }
             WindowPhase::AfterIdle { .. } | WindowPhase::Steady => Reason::Pacing,
             WindowPhase::MidFlow => Reason::Unknown,
         }

@@ -7,6 +7,7 @@ use airmile_model::Cause;
 use crate::clocks::ClockLine;
 
 use super::path::PathQueue;
+use super::policer::PolicedSpan;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
@@ -83,6 +84,7 @@ pub struct Attribution {
     behind: WaitTimeline,
     round_trip_ns: i64,
     path: PathQueue,
+    policed: Vec<PolicedSpan>,
 }
 
 impl Attribution {
@@ -113,6 +115,12 @@ impl Attribution {
         Self { path, ..self }
     }
 
+    /// When policers acted on the phone's connections: what they lost then is the line's.
+    #[must_use]
+    pub fn with_policed(self, policed: Vec<PolicedSpan>) -> Self {
+        Self { policed, ..self }
+    }
+
     /// The least round trip of the phone's connections, in nanoseconds.
     #[must_use]
     pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
@@ -125,6 +133,10 @@ impl Attribution {
         self.uplink.set_clock(line);
         self.behind.set_clock(line);
         self.path.set_clock(line);
+        for span in &mut self.policed {
+            span.from_ns = line.to_reference(span.from_ns);
+            span.to_ns = line.to_reference(span.to_ns);
+        }
         for lost in &mut self.lost {
             lost.missed_ns = line.to_reference(lost.missed_ns);
             lost.again_ns = line.to_reference(lost.again_ns);
@@ -316,6 +328,9 @@ impl TransferSplit<'_> {
             let cause = match reason {
                 Reason::LossRecovery if self.radio_lost(to_ns) => Cause::LossRecoveryRadio,
                 _ if self.shows_no_loss(reason, from_ns, to_ns) => Cause::LossRecoveryRadio,
+                Reason::LossRecovery | Reason::UndesiredSlowStart if self.policed(to_ns) => {
+                    Cause::Wireline
+                }
                 _ => cause(reason, before_first, uploads, self.radio.is_some()),
             };
             self.shares.add(cause, reason, from_ns, to_ns);
@@ -336,6 +351,14 @@ impl TransferSplit<'_> {
         let losses = self.radio.unwrap_or_default().losses_ns;
         let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
+    }
+
+    /// Whether a policer dropped what was lost up to now, or a little before.
+    fn policed(&self, at_ns: i64) -> bool {
+        let near = |span: &PolicedSpan| {
+            (span.from_ns..=span.to_ns.saturating_add(BACKED_OFF_NS)).contains(&at_ns)
+        };
+        self.of.policed.iter().any(near)
     }
 
     /// Whether the radio lost what was sent again last.

@@ -63,6 +63,8 @@ pub(super) struct WindowRounds {
     stale: u8,
     /// The window before the loss that cut it, until it is back.
     cut: Option<i64>,
+    /// The connection's start was seen.
+    from_start: bool,
     /// The first slow start ended as the application gave too little, and may go on.
     unfinished_start: bool,
 }
@@ -71,6 +73,12 @@ impl WindowRounds {
     /// The connection begins here; without this it is taken in its middle.
     pub(super) const fn begins(&mut self) {
         self.phase = WindowPhase::First;
+        self.from_start = true;
+    }
+
+    /// Whether the connection's start was seen.
+    pub(super) const fn seen_from_start(&self) -> bool {
+        self.from_start
     }
 
     /// Takes what the sender had heard before it sends: a round may be over. One

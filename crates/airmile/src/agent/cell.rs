@@ -24,7 +24,7 @@ const STEPS: usize = 20;
 /// A hole in RLC UM is a loss after as many TTIs: past HARQ's retransmissions, and before
 /// most t-Reordering of TS 36.331, 6.3.2, ends, so that the server hears of it before
 /// the duplicate ACKs.
-const UM_TTIS: i64 = 24;
+const UM_MS: i64 = 24;
 /// What waits for the scheduler and HARQ on the way, over the least round trip, in ns
 /// (chosen here: two retransmissions). A window of the least round trip alone would leave
 /// the cell without data whenever one is longer.
@@ -90,7 +90,7 @@ impl PhoneCell {
     #[must_use]
     pub fn new() -> Self {
         let options = LoadOptions { window_ms: STEP_MS, fit: Fit::Past, slack_ttis: SLACK_TTIS };
-        let losses = LossOptions { um_ttis: UM_TTIS, ..LossOptions::default() };
+        let losses = LossOptions { um_ms: UM_MS, ..LossOptions::default() };
         let detects = Detects {
             detector: BottleneckDetector::new(DetectorOptions::default()),
             first_report_ns: None,

@@ -5,6 +5,7 @@ use airmile_model::Clock;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
 
+use super::belong;
 use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
@@ -85,25 +86,28 @@ impl Beside {
             return Ok(session);
         }
         let radio = Delivered::read(session)?.arrivals(options.subscription);
-        self.align_capture(&radio);
+        self.align_capture(&radio)?;
         let mut session = Session::open(&self.radio, progress)?;
         if timed {
+            belong::check_transfers(TRANSFERS, &clocks::spans(&given), &radio)?;
             let line = clocks::of_application(&radio, &clocks::spans(&given));
             self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.set_clock(&line);
             }
         }
-        self.align_others(&radio, &mut session);
+        self.align_others(&radio, &mut session)?;
         Ok(session)
     }
 
-    fn align_capture(&mut self, radio: &Arrivals) {
-        let Some(wire) = self.wire.as_mut() else { return };
+    fn align_capture(&mut self, radio: &Arrivals) -> Result<()> {
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        belong::check_capture(wire.name(), wire.arrivals(), radio)?;
         if !wire.is_at_phone() {
-            return self.cannot_align(
+            self.cannot_align(
                 "it was not taken at the phone, and what passes there waits in the cell's queue",
             );
+            return Ok(());
         }
         let line = clocks::of_capture(radio, wire.arrivals());
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
@@ -113,10 +117,11 @@ impl Beside {
         if let Some(line) = line.ok().filter(ClockLine::differs) {
             wire.set_clock(&line);
         }
+        Ok(())
     }
 
     /// The clocks of applications' logs whose transfers are not those that are judged.
-    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) {
+    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) -> Result<()> {
         for at in 0..session.applications().len() {
             let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
                 continue;
@@ -125,12 +130,14 @@ impl Beside {
             if spans.is_empty() {
                 continue;
             }
+            belong::check_transfers(&one.path, &spans, radio)?;
             let line = clocks::of_application(radio, &spans);
             self.clocks.push(ClockReport::of(&one.path, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.retime_application(at, &line);
             }
         }
+        Ok(())
     }
 
     fn cannot_align(&mut self, why: &str) {

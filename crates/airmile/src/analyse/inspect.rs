@@ -8,15 +8,15 @@ use airmile_radio::burst::EvidenceChoice;
 
 use super::application;
 use super::blind::{self, Look};
-use super::radio::{Missing, MissingKind, missing};
+use super::radio::{Missing, MissingKind, missing, summary};
 use super::tracks::EvidenceCounts;
 use super::unread;
 use crate::session::{Inputs, read_inputs};
-use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::recognise::Kind;
+use airmile_io::{FileReport, MessageRow};
 
 /// What `inspect` says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -92,6 +92,8 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     };
     unread::advise(&mut missing, files.iter().flat_map(|f| &f.messages));
     let mut can_answer = answers(&counts);
+    can_answer.extend(files.iter().flat_map(|f| &f.messages).filter_map(layout_answer));
+    can_answer.extend(files.iter().filter_map(summary).map(str::to_owned));
     for one in &applications {
         can_answer.extend(application::answers(one));
         missing.extend(application::lacks(one));
@@ -103,6 +105,17 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     }
     missing.extend(missing_files);
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
+}
+
+/// Whether a message is laid out as it was read, of those that can be put to the test.
+fn layout_answer(row: &MessageRow) -> Option<String> {
+    let [checked, passed] = row.size_check.filter(|[checked, _]| *checked > 0)?;
+    Some(format!(
+        "is {} {} laid out as it is read: {passed} of {checked} new blocks have a size of TS \
+         38.214, 5.1.3.2",
+        row.code,
+        row.version_text()
+    ))
 }
 
 fn answers(counts: &EvidenceCounts) -> Vec<String> {

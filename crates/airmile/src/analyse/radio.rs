@@ -3,25 +3,28 @@
 use std::collections::BTreeMap;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, Direction, Transfer, TransferFinding, TtiIndex, VerdictThresholds};
+use airmile_model::{Burst, TransferFinding, TtiIndex, VerdictThresholds};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
 use airmile_radio::load::LoadEstimate;
 use airmile_radio::loss::RadioLoss;
-use airmile_radio::meter::{BurstsSeen, TransferMeter};
+use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::application::limit;
-use super::tracks::{EvidenceCounts, Keep, ServingCell, TrackDone, Tracks, TracksDone};
+use super::application::{Lookup, limit};
+use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
+use super::one_leg;
+use super::together::{self, Together};
+use super::tracks::{EvidenceCounts, Keep, ServingCell, Tracks, TracksDone};
 use super::unread;
-use super::watch::{OpenTransfer, Others, direction};
+use super::watch::Others;
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
-use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::limits::Limits;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -200,6 +203,8 @@ pub(crate) struct RadioAnalysis {
     pub(crate) report: RadioReport,
     /// Of each transfer, in the same order.
     pub(crate) seen: Vec<TransferTrace>,
+    /// Downloads that ran at the same time, as one.
+    pub(crate) together: Vec<Together>,
     /// Times in which nothing was scheduled for so long that the phone may have been
     /// released, and when the radio lost something for good.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
@@ -213,6 +218,11 @@ pub(crate) struct RadioAnalysis {
 }
 
 impl RadioAnalysis {
+    /// The applications' logs, to look transfers up in.
+    pub(super) fn lookups(&self) -> Vec<Lookup<'_>> {
+        self.applications.iter().map(|one| Lookup::new(&one.log)).collect()
+    }
+
     /// Whether it rests on applications' logs and nothing of the radio.
     pub(crate) const fn is_alone(&self) -> bool {
         self.alone
@@ -239,12 +249,14 @@ pub(crate) fn radio_with(
         return alone(session.read(&mut |_| {})?, options, whole_urls);
     }
     let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
-    let given = session.transfers().to_vec();
+    let mut watched = session.transfers().to_vec();
+    let groups = together::groups(&watched);
+    watched.extend(groups.into_iter().map(|group| group.transfer));
     let loaded = session.read(&mut |tagged| {
         tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
-            .or_insert_with(|| Tracks::new(options, &given, keep))
+            .or_insert_with(|| Tracks::new(options, &watched, keep))
             .push(&tagged.record);
     })?;
     let mut done: BTreeMap<u8, TracksDone> =
@@ -281,10 +293,18 @@ fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result
 
 fn nothing(files: &[FileReport]) -> Error {
     let names: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
-    Error::NothingToAnalyse(format!(
-        "{}: no radio records to analyse; `airmile inspect` says what the files hold",
-        names.join(", ")
-    ))
+    let summaries: Vec<&str> = files.iter().filter_map(summary).collect();
+    let what = match &summaries[..] {
+        [] => "`airmile inspect` says what the files hold".to_owned(),
+        summaries => summaries.join("; "),
+    };
+    Error::NothingToAnalyse(format!("{}: no radio records to analyse; {what}", names.join(", ")))
+}
+
+/// What a file without times shows as a whole.
+pub(super) fn summary(file: &FileReport) -> Option<&str> {
+    let is_console = file.kind == "gnb_console_srsran";
+    file.problems.first().filter(|_| is_console).map(|problem| problem.what.as_str())
 }
 
 /// What a subscription's estimators say.
@@ -307,13 +327,24 @@ pub(crate) fn report(
         silences,
         lost_ttis,
     } = tracks;
-    let (transfers_from, found) = if loaded.transfers.is_empty() {
+    let mut chatter: Vec<TransferFinding> = Vec::new();
+    let (transfers_from, mut found) = if loaded.transfers.is_empty() {
         let mut found = findings_of_detected(&dl, options);
         found.extend(findings_of_detected(&ul, options));
+        let all: Vec<TransferFinding> = found.iter().map(|(_, one)| one.finding.clone()).collect();
+        let (small, found): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, one)| is_chatter(&one.finding, &all));
+        chatter.extend(small.into_iter().map(|(_, one)| one.finding));
         ("detected", found)
     } else {
-        ("given", findings_of_given(&dl, &ul, filter, options))
+        ("given", findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
     };
+    let unread = one_leg::unread_leg(&counts, loaded.files.iter().flat_map(|f| &f.messages));
+    if let Some(unread) = unread {
+        found.iter_mut().for_each(|(_, one)| one_leg::judge(&mut one.finding, unread));
+    }
+    let together = findings_of_groups(&dl, &loaded.transfers, &found, options);
+    let found = found.into_iter().map(|(_, found)| found);
     let mut transfers = Vec::with_capacity(found.len());
     let mut usage = Vec::with_capacity(found.len());
     let mut seen = Vec::with_capacity(found.len());
@@ -324,8 +355,11 @@ pub(crate) fn report(
     }
     let mut small = BTreeMap::new();
     for (name, track) in [("dl", &dl), ("ul", &ul)] {
-        let report = SmallReport { count: track.small.count, bytes: track.small.bytes };
-        small.insert(name, report);
+        let of_dir = || chatter.iter().filter(|one| one.dir == track.timeline.dir());
+        let bytes =
+            of_dir().filter_map(|one| one.bytes).fold(track.small.bytes, u64::saturating_add);
+        let count = track.small.count + of_dir().count() as u64;
+        small.insert(name, SmallReport { count, bytes });
     }
     let bursts = [dl.bursts, ul.bursts].concat();
     let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
@@ -334,6 +368,7 @@ pub(crate) fn report(
     } else {
         missing(&counts, options.burst.evidence, transfers_from == "given")
     };
+    missing.extend(unread.map(one_leg::missing));
     unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));
     let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
     let report = RadioReport {
@@ -357,70 +392,16 @@ pub(crate) fn report(
     };
     let applications = loaded.applications;
     let whole_urls = false;
-    RadioAnalysis { report, seen, silences, lost_ttis, applications, alone: false, whole_urls }
-}
-
-/// Of a transfer whose bounds are guessed from the allocation, the time before
-/// its first and after its last block is not seen, and two may be taken for
-/// one; by so much its verdict is less sure (chosen here).
-const GUESSED_BOUNDS: f64 = 0.9;
-
-/// A transfer's finding, with what explains it.
-struct ExplainedTransfer {
-    finding: TransferFinding,
-    usage: Usage,
-    seen: TransferTrace,
-}
-
-/// Findings of transfers of one direction.
-fn conclude_all(
-    track: &TrackDone,
-    watched: &[&OpenTransfer],
-    options: &RadioOptions,
-) -> impl Iterator<Item = ExplainedTransfer> {
-    let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
-        watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
-    let findings = track.timeline.conclude(&gauged, &options.thresholds);
-    findings.into_iter().zip(watched).map(|(finding, watched)| ExplainedTransfer {
-        finding,
-        usage: track.usage.conclude(&watched.usage),
-        seen: TransferTrace {
-            bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
-            others: watched.others,
-        },
-    })
-}
-
-fn findings_of_detected(track: &TrackDone, options: &RadioOptions) -> Vec<ExplainedTransfer> {
-    let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
-    let guessed = |mut found: ExplainedTransfer| {
-        found.finding.confidence *= GUESSED_BOUNDS;
-        found
-    };
-    conclude_all(track, &watched, options).map(guessed).collect()
-}
-
-/// Each on the timeline of its direction, if it begins within the limits; one
-/// that cannot be placed is kept, to be told of.
-fn findings_of_given(
-    dl: &TrackDone,
-    ul: &TrackDone,
-    mut filter: LimitFilter,
-    options: &RadioOptions,
-) -> Vec<ExplainedTransfer> {
-    let both = dl.watched.iter().zip(&ul.watched);
-    let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
-    let (up, down): (Vec<_>, Vec<_>) =
-        kept.enumerate().partition(|(_, (dl, ul))| direction(dl, ul) == Direction::Ul);
-    let mut out = Vec::new();
-    for (track, part) in [(dl, down), (ul, up)] {
-        let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
-        let (order, watched): (Vec<usize>, Vec<&OpenTransfer>) =
-            part.into_iter().map(|(order, both)| (order, of(both))).unzip();
-        out.extend(order.into_iter().zip(conclude_all(track, &watched, options)));
+    RadioAnalysis {
+        report,
+        seen,
+        together,
+        silences,
+        lost_ttis,
+        applications,
+        alone: false,
+        whole_urls,
     }
-    out.sort_by_key(|(order, _)| *order);
-    out.into_iter().map(|(_, found)| found).collect()
 }
 
 /// What would make the answer better.
@@ -447,17 +428,11 @@ pub(super) fn missing(
         );
     }
     let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
-    if counts.nr_blocks > 0 && !counts.is_nr() {
+    if counts.is_nr() && counts.dl_pdus_with_poll == 0 && counts.dl_blocks_with_padding == 0 {
         add(
-            "the blocks of the NR leg: what is said here is of the LTE leg alone",
-            "nothing to enable: `airmile decode` gives both legs' grants",
-        );
-    }
-    if counts.is_nr() {
-        add(
-            "poll bits, padding, the uplink buffer and signal quality of NR",
-            "nothing to enable: of NR this version reads downlink allocations (0xB887, NR-Scope's \
-             table, an srsRAN gNB's log), and bursts rest on them",
+            "poll bits and the padding of each NR block",
+            "no message of NR that is read has them; enable NR5G MAC PDSCH Stats (0xB888) with \
+             0xB887: its padding counters show which blocks left data behind",
         );
     }
     if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {

@@ -2,102 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airmile_model::{Burst, Direction, GrantSources, Record, Stamp, Transfer, TtiIndex, TtiSpan};
-use airmile_radio::burst::BurstTracker;
+use airmile_model::{Burst, Direction, Grant, Record, Stamp, Transfer, TtiIndex};
+use airmile_radio::burst::{BurstOptions, BurstTracker};
+use airmile_radio::decided::Decided;
 use airmile_radio::detect::{SmallTransfers, TransferDetector};
+use airmile_radio::legs::{Rat, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
 use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 use airmile_radio::usage::UsageBins;
-use airmile_wire::attribute::RELEASE_NS;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use super::evidence_counts::EvidenceCounts;
+use super::other_leg::{LegFindings, OtherLeg};
 use super::radio::RadioOptions;
+use super::silent::Silent;
 use super::watch::{OpenTransfer, TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
-
-/// How much of each kind of evidence the records hold, for the answer to say
-/// what it rests on and what is missing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct EvidenceCounts {
-    /// User downlink blocks.
-    pub dl_blocks: u64,
-    /// Blocks of NR, of either direction; the others are LTE's.
-    pub nr_blocks: u64,
-    /// Of the downlink blocks, with a known number of PRBs.
-    pub dl_blocks_with_prb: u64,
-    /// Of them, with known padding.
-    pub dl_blocks_with_padding: u64,
-    /// Of them, with HARQ process and NDI.
-    pub dl_blocks_with_harq: u64,
-    /// Downlink RLC data PDUs with a poll bit (0 or 1) on data bearers.
-    pub dl_pdus_with_poll: u64,
-    /// Uplink blocks.
-    pub ul_blocks: u64,
-    /// Samples of the phone's own buffer.
-    pub buffer_samples: u64,
-    /// Buffer status reports.
-    pub bsr_reports: u64,
-    /// Measurements of the serving cell.
-    pub measurements: u64,
-    /// Handovers, resets and holes: timing segments after the first.
-    pub timing_changes: u32,
-    /// Holes in the log.
-    pub holes: u64,
-}
-
-impl EvidenceCounts {
-    /// Whether all blocks are of NR.
-    #[must_use]
-    pub const fn is_nr(&self) -> bool {
-        self.nr_blocks > 0 && self.nr_blocks == self.dl_blocks + self.ul_blocks
-    }
-
-    pub(super) fn count(&mut self, record: &Record) {
-        match record {
-            Record::Grant(g) if g.rnti.is_user() => {
-                self.timing_changes = self.timing_changes.max(g.position.timing_segment);
-                self.nr_blocks += u64::from(is_nr(record) == Some(true));
-                if g.dir == Direction::Ul {
-                    self.ul_blocks += 1;
-                    return;
-                }
-                self.dl_blocks += 1;
-                self.dl_blocks_with_prb += u64::from(g.n_prb.is_some());
-                self.dl_blocks_with_padding += u64::from(g.padding_bytes.is_some());
-                let harq = (g.harq_id.is_some() && g.ndi.is_some()) || g.retx.is_some();
-                self.dl_blocks_with_harq += u64::from(harq);
-            }
-            Record::Rlc(pdu) if pdu.dir == Direction::Dl && pdu.signalling != Some(true) => {
-                self.dl_pdus_with_poll += u64::from(pdu.poll.is_some());
-            }
-            Record::BufferStatus(_) => self.buffer_samples += 1,
-            Record::Bsr(_) => self.bsr_reports += 1,
-            Record::Measurement(m) => {
-                self.measurements += 1;
-                self.timing_changes = self.timing_changes.max(m.position.timing_segment);
-            }
-            Record::Hole(_) => self.holes += 1,
-            _ => {}
-        }
-    }
-}
-
-/// Whether a block is of NR; nothing for records that both radios have.
-fn is_nr(record: &Record) -> Option<bool> {
-    match record {
-        Record::Grant(g) if g.rnti.is_user() => {
-            let by_source = g.sources.contains(GrantSources::NR_PDSCH_STATUS)
-                || g.sources.contains(GrantSources::NR_UL_TB);
-            Some(by_source || g.position.numerology > 0)
-        }
-        Record::MacBlock(b) => (b.position.numerology > 0).then_some(true),
-        Record::Bsr(b) => (b.position.numerology > 0).then_some(true),
-        _ => None,
-    }
-}
 
 /// Records after which what is decided is gathered (chosen here: seconds of a
 /// busy link, so that it costs nothing).
@@ -163,36 +86,19 @@ pub(crate) struct Tracks {
     /// Where lists are kept.
     silent: Option<Silent>,
     counts: EvidenceCounts,
-    /// Whether the leg that is analysed is NR's; unknown before its first block.
-    nr_leg: Option<bool>,
+    /// The radio of the first leg, whose TTIs are the axis; unknown before its first record.
+    first: Option<Rat>,
+    /// The second leg, with EN-DC.
+    other: Option<Box<OtherLeg>>,
+    /// Of its blocks.
+    other_loss: LossTracker,
+    options: BurstOptions,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
     /// Of which other messages told; for logs that measure none.
     told_cells: BTreeSet<(Option<u16>, Option<u32>)>,
     bandwidth: Option<(u16, &'static str)>,
     now: TtiIndex,
     until_gather: u32,
-}
-
-/// When nothing was scheduled, and what the radio lost.
-#[derive(Debug, Clone, Default)]
-struct Silent {
-    silences: Vec<(TtiIndex, TtiIndex)>,
-    last: Option<TtiIndex>,
-    lost_ttis: Vec<TtiIndex>,
-    given_up: Vec<TtiIndex>,
-}
-
-impl Silent {
-    /// Takes a TTI in which something was scheduled.
-    fn busy(&mut self, tti: TtiIndex, numerology: u8) {
-        let least = TtiSpan::from_ms(RELEASE_NS / 1_000_000, numerology).0;
-        // Before the first one the phone may have been anywhere.
-        let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
-        if tti.0.saturating_sub(since.0) >= least {
-            self.silences.push((since, tti));
-        }
-        self.last = self.last.max(Some(tti));
-    }
 }
 
 /// Windows of the primary cell's load.
@@ -306,7 +212,10 @@ impl Tracks {
             windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
             silent: (keep == Keep::Lists).then(Silent::default),
             counts: EvidenceCounts::default(),
-            nr_leg: None,
+            first: None,
+            other: None,
+            other_loss: LossTracker::default(),
+            options: options.burst,
             cells: BTreeMap::new(),
             told_cells: BTreeSet::new(),
             bandwidth: None,
@@ -315,12 +224,20 @@ impl Tracks {
         }
     }
 
-    /// Whether a record is of another radio than the first block of the user
-    /// was. With EN-DC (TS 37.340) a phone has one of LTE and one of NR, whose
-    /// slots are counted apart: what is said here is of one leg.
+    /// Whether a record is of another leg than the first one that was seen (EN-DC).
     fn is_of_other_leg(&mut self, record: &Record) -> bool {
-        let Some(nr) = is_nr(record) else { return false };
-        *self.nr_leg.get_or_insert(nr) != nr
+        let Some(rat) = rat_of(record) else {
+            // Records that both radios have, at 1 ms: LTE's, where that is the second leg.
+            let of_both = matches!(record, Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_));
+            return of_both
+                && self.first == Some(Rat::Nr)
+                && self.other.is_some()
+                && self.dl_track.timeline.numerology() > 0;
+        };
+        if self.first.is_none() && matches!(record, Record::Measurement(_)) {
+            return false;
+        }
+        *self.first.get_or_insert(rat) != rat
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
@@ -328,15 +245,76 @@ impl Tracks {
         if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
             return;
         }
-        if self.is_of_other_leg(record) {
-            self.counts.nr_blocks += u64::from(is_nr(record) == Some(true));
-            return;
-        }
         self.counts.count(record);
+        if self.is_of_other_leg(record) {
+            self.push_other(record);
+        } else {
+            self.push_first(record);
+        }
+        self.until_gather -= 1;
+        if self.until_gather == 0 {
+            self.until_gather = GATHER_RECORDS;
+            self.gather();
+        }
+    }
+
+    /// Takes a record of the second leg.
+    fn push_other(&mut self, record: &Record) {
+        // What is a measure of LTE is told of the first leg alone.
+        let options = self.options;
+        let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
+        other.push(record, &self.dl_track.timeline);
+        if let Record::Grant(_) = record {
+            self.other_loss.push(record);
+            self.take_waiting();
+        }
+    }
+
+    /// Takes the grants of both legs that no other can come before.
+    fn take_waiting(&mut self) {
+        let Some(other) = &mut self.other else { return };
+        let Some(both) = other.both(&self.dl_track.timeline) else { return };
+        self.now = both;
+        for (of_first, grant) in other.take_grants(both) {
+            self.take_grant(&grant, of_first);
+        }
+    }
+
+    /// Takes a grant for what is told of transfers, in the order of TTIs. Usage is the first
+    /// leg's: PRBs of two radios are no share of one cell.
+    fn take_grant(&mut self, grant: &Grant, of_first: bool) {
+        let track = match grant.dir {
+            Direction::Dl => &mut self.dl_track,
+            Direction::Ul => &mut self.ul_track,
+        };
+        if of_first {
+            track.usage.push_grant(grant);
+        }
+        // Timing advance goes on while the phone is connected; of a block that was
+        // not received, what it had is not known.
+        let data = match grant.data_bytes {
+            Some(bytes) => bytes > 0,
+            None => grant.crc_ok != Some(false),
+        };
+        if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data) {
+            silent.busy(grant.position.tti, grant.position.numerology);
+        }
+        let small = track.detector.small();
+        track.detector.push(grant);
+        if !self.given {
+            track.watch_detected(small);
+        }
+    }
+
+    /// Takes a record of the first leg.
+    fn push_first(&mut self, record: &Record) {
         if let Some((tti, at)) = place(record) {
             self.dl_track.timeline.note(tti, at);
             self.ul_track.timeline.note(tti, at);
-            self.now = tti;
+            match &mut self.other {
+                Some(other) => other.note_first(at, &self.dl_track.timeline),
+                None => self.now = tti,
+            }
         }
         match record {
             Record::Grant(grant) => {
@@ -344,17 +322,6 @@ impl Tracks {
                     Direction::Dl => &mut self.dl_track,
                     Direction::Ul => &mut self.ul_track,
                 };
-                track.usage.push_grant(grant);
-                // Timing advance goes on while the phone is connected; of a block that was
-                // not received, what it had is not known.
-                let data = match grant.data_bytes {
-                    Some(bytes) => bytes > 0,
-                    None => grant.crc_ok != Some(false),
-                };
-                if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data)
-                {
-                    silent.busy(grant.position.tti, grant.position.numerology);
-                }
                 track.timeline.set_numerology(grant.position.numerology);
                 if let Some(n_prb) = grant.n_prb_cell
                     && grant.position.cell == 0
@@ -362,10 +329,12 @@ impl Tracks {
                     track.usage.set_bandwidth(n_prb);
                     self.bandwidth.get_or_insert((n_prb, "table"));
                 }
-                let small = track.detector.small();
-                track.detector.push(grant);
-                if !self.given {
-                    track.watch_detected(small);
+                match &mut self.other {
+                    Some(other) => {
+                        other.wait(true, grant.clone());
+                        self.take_waiting();
+                    }
+                    None => self.take_grant(grant, true),
                 }
             }
             Record::Measurement(m) if m.position.cell == 0 => {
@@ -390,11 +359,6 @@ impl Tracks {
         self.load.push(record);
         self.loss.push(record);
         self.take_losses();
-        self.until_gather -= 1;
-        if self.until_gather == 0 {
-            self.until_gather = GATHER_RECORDS;
-            self.gather();
-        }
     }
 
     /// Bursts that were decided since the last call, downlink then uplink,
@@ -447,33 +411,57 @@ impl Tracks {
 
     /// Takes in what the trackers have decided.
     pub(crate) fn gather(&mut self) {
-        self.absorb();
-        let now = Until::now(self.dl.decided(), self.now);
+        let [dl, ul] = self.absorb();
+        let now = Until::now(dl, self.now, self.dl_track.timeline.numerology());
         self.end_activities(now.records);
         self.dl_track.gather(now);
-        self.ul_track.gather(Until { decided: self.ul.decided(), ..now });
+        self.ul_track.gather(Until { decided: ul, ..now });
     }
 
-    fn absorb(&mut self) {
-        while let Some(burst) = self.dl.poll() {
-            self.dl_track.add_burst(burst);
-        }
-        while let Some(activity) = self.dl.poll_activity() {
-            self.dl_track.timeline.add_activity(&activity);
-        }
-        self.dl_track.timeline.set_summary(&self.dl.summary());
+    /// Takes in what the trackers have decided; gives how far that is complete, downlink
+    /// then uplink.
+    fn absorb(&mut self) -> [Decided; 2] {
+        let decided = [self.dl.decided(), self.ul.decided()];
+        let dl = LegFindings {
+            bursts: std::iter::from_fn(|| self.dl.poll()).collect(),
+            runs: std::iter::from_fn(|| self.dl.poll_activity()).collect(),
+        };
         while let Some(wait) = self.ul.poll_wait() {
             self.ul_track.timeline.add_wait(wait.start_tti, wait.end_tti);
         }
-        while let Some(burst) = self.ul.poll() {
-            self.ul_track.add_burst(burst);
+        let ul = LegFindings {
+            bursts: std::iter::from_fn(|| self.ul.poll()).collect(),
+            runs: std::iter::from_fn(|| self.ul.poll_activity()).collect(),
+        };
+        if let Some(other) = &mut self.other {
+            other.absorb(&self.dl_track.timeline);
         }
-        while let Some(activity) = self.ul.poll_activity() {
-            self.ul_track.timeline.add_activity(&activity);
-        }
-        self.ul_track.timeline.set_summary(&self.ul.summary());
+        let decided = self.take_found([dl, ul], decided);
         let windows = std::iter::from_fn(|| self.load.poll());
         self.windows.take(windows, &mut self.dl_track.watch);
+        decided
+    }
+
+    /// Puts findings of the first leg on the timelines, joined with those of the second.
+    fn take_found(&mut self, found: [LegFindings; 2], decided: [Decided; 2]) -> [Decided; 2] {
+        let summaries = [self.dl.summary(), self.ul.summary()];
+        let [dl, ul] = [&mut self.dl_track, &mut self.ul_track];
+        let mut out = decided;
+        for ((i, track), found) in [dl, ul].into_iter().enumerate().zip(found) {
+            let dir = track.timeline.dir();
+            let (found, summary) = match &mut self.other {
+                Some(other) => {
+                    let (found, decided) = other.join(dir, found, decided[i], &track.timeline);
+                    out[i] = decided;
+                    (found, other.summary(dir, summaries[i]))
+                }
+                None => (found, summaries[i]),
+            };
+            found.bursts.into_iter().for_each(|burst| track.add_burst(burst));
+            found.runs.iter().for_each(|run| track.timeline.add_activity(run));
+            track.timeline.set_summary(&summary);
+        }
+        out
     }
 
     /// Ends the activities whose pause is over at a TTI.
@@ -488,11 +476,17 @@ impl Tracks {
     }
 
     pub(crate) fn finish(mut self) -> TracksDone {
-        let rest = self.dl.finish();
-        rest.into_iter().for_each(|burst| self.dl_track.add_burst(burst));
-        let rest = self.ul.finish();
-        rest.into_iter().for_each(|burst| self.ul_track.add_burst(burst));
+        let (dl, ul) = (self.dl.finish(), self.ul.finish());
+        if let Some(other) = &mut self.other {
+            other.end(&self.dl_track.timeline);
+            for (of_first, grant) in other.take_grants(TtiIndex(i64::MAX)) {
+                self.take_grant(&grant, of_first);
+            }
+        }
+        let rest = [dl, ul].map(|bursts| LegFindings { bursts, runs: Vec::new() });
+        self.take_found(rest, [Decided::NOTHING; 2]);
         self.absorb();
+        self.take_found(Default::default(), [Decided::ALL; 2]);
         self.windows.take(self.load.finish(), &mut self.dl_track.watch);
         for track in [&mut self.dl_track, &mut self.ul_track] {
             let small = track.detector.small();
@@ -502,7 +496,10 @@ impl Tracks {
             }
             track.gather(Until::END);
         }
-        let loss = self.loss.finish();
+        let mut loss = self.loss.finish();
+        let of_other = self.other_loss.finish();
+        loss.harq_failures += of_other.harq_failures;
+        loss.harq_retx += of_other.harq_retx;
         self.take_losses();
         let silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;

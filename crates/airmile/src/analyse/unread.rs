@@ -64,6 +64,7 @@ mod tests {
             subpacket_version: sub,
             count: 7,
             decoded,
+            size_check: None,
         }
     }
 

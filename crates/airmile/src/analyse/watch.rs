@@ -1,7 +1,7 @@
 //! Transfers while the log goes by: what is decided of each is taken into its
 //! gauges, and only what an open one still needs is kept.
 
-use airmile_model::{Direction, Transfer, TtiIndex};
+use airmile_model::{Direction, Transfer, TtiIndex, TtiSpan};
 use airmile_radio::decided::Decided;
 use airmile_radio::detect::DetectedTransfer;
 use airmile_radio::load::LoadEstimate;
@@ -9,9 +9,9 @@ use airmile_radio::meter::TransferMeter;
 use airmile_radio::transfer::Timeline;
 use airmile_radio::usage::{UsageBins, UsageSum};
 
-/// Records are placed this many TTIs late at most; the same as the burst
+/// Records are placed this many ms late at most; the same as the burst
 /// tracker's lateness.
-const LATE_TTIS: i64 = 1_000;
+const LATE_MS: i64 = 1_000;
 
 /// What others held of the cell, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -39,7 +39,7 @@ impl Others {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenTransfer {
     /// Its place among the others.
-    number: usize,
+    pub(super) number: usize,
     pub(super) transfer: Transfer,
     /// `None` until its start can be placed.
     pub(super) gauge: Option<TransferMeter>,
@@ -141,8 +141,9 @@ pub(super) struct Until {
 
 impl Until {
     /// With the last record at `now`.
-    pub(super) fn now(decided: Decided, now: TtiIndex) -> Self {
-        Self { decided, records: now.plus(-LATE_TTIS), log_ended: false }
+    pub(super) fn now(decided: Decided, now: TtiIndex, numerology: u8) -> Self {
+        let late = TtiSpan::from_ms(LATE_MS, numerology).0;
+        Self { decided, records: now.plus(-late), log_ended: false }
     }
 
     /// The log has ended.

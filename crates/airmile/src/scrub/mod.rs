@@ -157,6 +157,10 @@ pub fn scrub(
 
 /// `name` with `.ending` behind it.
 fn beside(path: &Path, ending: &str) -> PathBuf {
+    // `.` and `..` have no name of their own: what is meant is next to the directory, as the
+    // key must not be among the copies.
+    let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
+    let path = named.as_deref().unwrap_or(path);
     // A directory's name may end in a separator, which is none of it.
     let mut name = path.components().as_path().as_os_str().to_owned();
     name.push(".");

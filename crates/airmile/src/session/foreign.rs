@@ -66,6 +66,7 @@ pub(super) fn read_texts(
                 major: None,
                 count: count.count,
                 decoded: count.decoded,
+                size_check: None,
             })
             .collect();
         stats.problems.iter().cloned().for_each(|p| report.problem(p));

@@ -11,6 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use airmile_capture::application::ApplicationFormat;
+use airmile_decode::diag::msg::SizeCheck;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::table::{TableKind, read_transfers};
 use airmile_model::{Clock, Problem, Severity, Transfer};
@@ -359,14 +360,17 @@ fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
     report.end_us = stats.last_ns.map(|ns| ns.div_euclid(1_000));
     report.items = stats.frames;
     report.bad_items = stats.bad_frames;
-    report.messages = stats.messages.iter().map(|(key, count)| message_row(*key, *count)).collect();
+    let row = |(key, count): (&MessageKey, &MessageCount)| {
+        message_row(*key, *count, stats.size_checks.get(key))
+    };
+    report.messages = stats.messages.iter().map(row).collect();
     stats.problems.iter().cloned().for_each(|p| report.problem(p));
     report.late_records = stats.late_records;
     report.more_problems += stats.more_problems;
     report.damaged |= stats.damaged;
 }
 
-fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
+fn message_row(key: MessageKey, count: MessageCount, sizes: Option<&SizeCheck>) -> MessageRow {
     MessageRow {
         code: format!("0x{:04X}", key.code),
         name: airmile_decode::diag::names::name(key.code).unwrap_or("unknown").to_owned(),
@@ -375,5 +379,6 @@ fn message_row(key: MessageKey, count: MessageCount) -> MessageRow {
         subpacket_version: key.sub,
         count: count.count,
         decoded: count.decoded,
+        size_check: sizes.map(|sizes| [sizes.checked, sizes.passed]),
     }
 }

@@ -129,3 +129,78 @@ fn a_server_that_restarts_is_told_by_its_own_capture() {
     let answer = of(&[run]);
     assert!(answer.session.says.contains("by the server"), "{}", answer.session.says);
 }
+
+/// A scenario of a test's own, run into a directory.
+fn run_of(scenario: &str, dir: &Path) -> PathBuf {
+    let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
+    std::fs::write(&file, scenario).unwrap();
+    airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
+    out
+}
+
+const SLOW_LINE: &str = "about = \"a slow line\"\nseed = 5\nduration_ms = 60_000\n\
+    [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
+
+/// Queues are the phone's: what runs in parallel from one host is named as one.
+#[test]
+fn parallel_downloads_are_named_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = "[[apps]]\nname = \"object\"\nstart_ms = 500\nworkload = { kind = \"web\", pages = 1, \
+                objects = 5, page_bytes = 5_000_000, depth = 2, lanes = 4 }\n";
+    let answer = of(&[run_of(&format!("{SLOW_LINE}{page}"), dir.path())]);
+    let parallel = answer.transfers.iter().filter(|one| one.finding.overlapped).count();
+    assert!(parallel >= 4, "{parallel}");
+    assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
+    assert!(answer.session.leading_share.unwrap() > 0.7, "{}", answer.session.says);
+}
+
+/// Of QUIC captures at both ends show the queue on the way, and packet sizes and times an
+/// application that gives little.
+#[test]
+fn senders_over_quic_are_followed() {
+    let check = |start: &str, workload: &str, expected: Verdict| {
+        let dir = tempfile::tempdir().unwrap();
+        let app = format!(
+            "[[apps]]\nname = \"file\"\nstart_ms = 500\ntransport = \"quic\"\nworkload = {workload}\n"
+        );
+        let answer = of(&[run_of(&format!("{start}{app}"), dir.path())]);
+        assert_eq!(
+            answer.session.verdict, expected,
+            "{} {:?}",
+            answer.session.says, answer.session.shares
+        );
+    };
+    check(SLOW_LINE, "{ kind = \"file\", bytes = 4_000_000 }", Verdict::Wireline);
+    let free = "about = \"a paced server\"\nseed = 6\nduration_ms = 60_000\n";
+    let paced = "{ kind = \"paced\", bytes = 3_000_000, rate_bps = 2_000_000 }";
+    check(free, paced, Verdict::SenderLimited);
+}
+
+/// Inputs of another time are refused, with the offset that fits where there is one.
+#[test]
+fn transfers_of_another_hour_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("wireline-limited", dir.path());
+    let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let rows = text.lines().enumerate().map(|(n, line)| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let later = |cell: &str| match (n, cell.parse::<i64>()) {
+            (1.., Ok(us)) => (us + 3_600_000_000).to_string(),
+            _ => cell.to_owned(),
+        };
+        // Without their TTIs, which are the modem's own clock.
+        format!("{},{},{},{}", cells[0], later(cells[1]), later(cells[2]), cells[5])
+    });
+    let rows: Vec<String> = rows.collect();
+    let moved = dir.path().join("moved.csv");
+    std::fs::write(&moved, rows.join("\n")).unwrap();
+    let inputs = Inputs {
+        files: vec![run.join("modem.mi2log")],
+        transfers: Some(moved),
+        ..Inputs::default()
+    };
+    let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("does not belong to the modem log"), "{said}");
+    assert!(said.contains("-3600."), "{said}");
+}

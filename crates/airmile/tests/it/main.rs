@@ -19,6 +19,7 @@ mod curves;
 mod documents;
 mod live;
 mod live_packets;
+mod modern;
 mod packets;
 mod page;
 mod page_loads;

@@ -9,15 +9,16 @@ use anyhow::Context;
 
 use super::families::Family;
 
-/// A run counts where its cause cost at least this share of the time: below, it leads
-/// by no measure.
+/// A run counts where its cause cost at least this share of the time, whatever is made of it:
+/// below, it leads by no measure.
 const COSTS: f64 = 0.10;
 
 /// What came of a run.
 pub struct Judged {
     pub seed: u64,
-    /// Whether the cause that was put in leads, by the lab's truth.
+    /// Whether the cause that was put in cost enough to be looked for.
     pub counts: bool,
+    pub confidence: f64,
     cause: Cause,
     pub named: Verdict,
     /// The leading cause, and the one to mend.
@@ -36,10 +37,38 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Of a shared verdict, the leading cause and the one beside the radio are told.
+    /// What the verdict has to be by the true link demand, whose limits are the verdict's
+    /// definition: the radio where its queue stood nearly always; a shared verdict in between,
+    /// with the cause that was put in as the leading one or the one to mend; else that cause.
+    /// A cause of the radio in a run whose queue was mostly empty is not to be named.
     pub fn is_right(&self) -> bool {
-        let mixed = || [self.leading, self.mend].contains(&Some(self.cause));
-        self.named == Verdict::from(self.cause) || self.named == Verdict::Mixed && mixed()
+        let named_radio =
+            matches!(self.named, Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal);
+        match VerdictThresholds::default().judge(self.demand) {
+            Verdict::Radio if self.cause.is_radio() => self.named == Verdict::from(self.cause),
+            Verdict::Radio => named_radio,
+            Verdict::Mixed => {
+                self.named == Verdict::Mixed
+                    && [self.leading, self.mend].contains(&Some(self.cause))
+            }
+            _ if self.cause.is_radio() => !named_radio,
+            _ => self.named == Verdict::from(self.cause),
+        }
+    }
+
+    /// Whether anybody was named.
+    pub fn is_named(&self) -> bool {
+        self.named != Verdict::Unknown
+    }
+
+    /// Whether the answer says what the cause cost.
+    pub fn is_costed(&self) -> bool {
+        self.cost_range != (0.0, 0.0)
+    }
+
+    /// Width of the interval of what the cause cost.
+    pub fn width(&self) -> f64 {
+        self.cost_range.1 - self.cost_range.0
     }
 
     pub fn told(&self) -> String {
@@ -68,12 +97,6 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let (with, without) = truth.values().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
     let cost = (with - without) / with;
     let demand = true_demand(dir, &truth)?;
-    let thresholds = VerdictThresholds::default();
-    // What the limits on link demand leave to a cause.
-    let leads = match cause.is_radio() {
-        true => demand >= thresholds.not_radio_below,
-        false => demand < thresholds.radio_at_least,
-    };
     let inputs = Inputs { files: vec![dir.to_owned()], ..Inputs::default() };
     let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default())?;
     let session = &answer.session;
@@ -83,7 +106,8 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let cost_of = |ms: f64| (total_ms - ms) / total_ms;
     Ok(Judged {
         seed,
-        counts: with > 0.0 && cost >= COSTS && leads,
+        counts: with > 0.0 && cost >= COSTS,
+        confidence: session.confidence,
         cause,
         named: session.verdict,
         leading: session.leading,

@@ -18,15 +18,17 @@ pub use self::draw::Draw;
 use self::families::{Family, HELD_OUT, TUNED};
 use self::judge::{Judged, judge};
 use crate::bars::wilson;
+use crate::reliability::{self, Stated};
 use crate::score::percentile;
 
 /// Bars of the diagnosis: the leading cause named right, and what it cost told as a
 /// share of the time within so much, of which a share must be.
 const NAMED_BAR: f64 = 0.95;
 const NEAR: f64 = 0.10;
-/// Of the second bar, which chance alone may miss, what must be held (chosen here: a
-/// sample of as many runs falls short of it once in a thousand).
-const NEAR_REACHED: f64 = 0.88;
+/// What a cause cost is inside the interval that was given in this share, and half of the
+/// intervals are no wider than this: one that holds all says nothing.
+const INSIDE_BAR: f64 = 0.90;
+const WIDTH_BAR: f64 = 0.40;
 /// Runs that the bars are about (spec).
 const LEAST_RUNS: usize = 200;
 /// Runs of each family that count for the bars; 13 families make over 200.
@@ -159,11 +161,7 @@ fn print_family(family: &Family, judged: &[Judged]) {
         }
     }
     if counted.len() < judged.len() {
-        println!(
-            "{:21}{} more: the cause cost too little, or did not lead by the true link demand",
-            "",
-            judged.len() - counted.len()
-        );
+        println!("{:21}{} more: the cause cost too little", "", judged.len() - counted.len());
     }
 }
 
@@ -181,36 +179,49 @@ fn print_confusion(families: &[Family], judged: &[Vec<Judged>]) {
 }
 
 fn print_bars(judged: &[&Judged]) -> bool {
-    let counted: Vec<&&Judged> = judged.iter().filter(|one| one.counts).collect();
-    let n = counted.len();
-    let line = |what: &str, hits: usize, bar: Option<f64>| {
-        let share = hits as f64 / n.max(1) as f64;
-        let (low, high) = wilson(hits, n);
-        let state = match bar {
-            Some(bar) if share >= bar => format!("bar {:.0} %   met", bar * 100.0),
-            Some(bar) => format!("bar {:.0} %   MISSED", bar * 100.0),
-            None => "not barred".to_owned(),
-        };
-        println!(
-            "{what:<44}{hits:>4} of {n:<4}{:>6.1} % ({:.1}-{:.1} %)   {state}",
-            share * 100.0,
-            low * 100.0,
-            high * 100.0
-        );
-        bar.is_none_or(|bar| share >= bar)
-    };
+    let counted: Vec<&Judged> = judged.iter().filter(|one| one.counts).copied().collect();
+    // What a cause cost is answered where it is the leading one, or the one to mend.
+    let costed: Vec<&Judged> = counted.iter().filter(|one| one.is_costed()).copied().collect();
     println!();
-    let right = counted.iter().filter(|one| one.is_right()).count();
-    let named = line("leading cause named right", right, Some(NAMED_BAR));
-    let near = counted.iter().filter(|one| one.error() <= NEAR).count();
-    line("what it cost within 10 points", near, Some(NAMED_BAR));
-    let by_time = counted.iter().filter(|one| (one.share - one.cost).abs() <= NEAR).count();
-    line("share of the time within 10 points of that", by_time, None);
-    let within = counted.iter().filter(|one| one.is_within()).count();
-    line("true cost inside the interval of ours", within, None);
-    // Chance alone may miss that bar: what must be held is lower.
-    if n < LEAST_RUNS {
-        println!("{n} runs count; the bars are about {LEAST_RUNS} and more");
+    let named = line("leading cause named right", &counted, Judged::is_right, Some(NAMED_BAR));
+    line("what it cost answered", &counted, Judged::is_costed, None);
+    let near = |one: &Judged| one.error() <= NEAR;
+    let near = line("of these, cost within 10 points", &costed, near, Some(NAMED_BAR));
+    let by_time = |one: &Judged| (one.share - one.cost).abs() <= NEAR;
+    line("of these, share of the time within 10 points", &costed, by_time, None);
+    let inside =
+        line("of these, true cost inside ours", &costed, Judged::is_within, Some(INSIDE_BAR));
+    let widths: Vec<f64> = costed.iter().map(|one| one.width()).collect();
+    let width = percentile(&widths, 0.5);
+    let narrow = width <= WIDTH_BAR;
+    println!(
+        "median width of the interval {width:.2}, n={}   bar {WIDTH_BAR:.2}   {}",
+        widths.len(),
+        if narrow { "met" } else { "MISSED" }
+    );
+    let stated = counted.iter().filter(|one| one.is_named());
+    let stated: Vec<Stated> = stated.map(|one| (one.confidence, one.is_right())).collect();
+    let calibrated = reliability::print("causes named", &stated);
+    if counted.len() < LEAST_RUNS {
+        println!("{} runs count; the bars are about {LEAST_RUNS} and more", counted.len());
     }
-    named && near as f64 >= NEAR_REACHED * n as f64
+    named && near && inside && narrow && calibrated
+}
+
+fn line(what: &str, of: &[&Judged], is: impl Fn(&Judged) -> bool, bar: Option<f64>) -> bool {
+    let (hits, n) = (of.iter().filter(|one| is(one)).count(), of.len());
+    let share = hits as f64 / n.max(1) as f64;
+    let (low, high) = wilson(hits, n);
+    let state = match bar {
+        Some(bar) if share >= bar => format!("bar {:.0} %   met", bar * 100.0),
+        Some(bar) => format!("bar {:.0} %   MISSED", bar * 100.0),
+        None => "not barred".to_owned(),
+    };
+    println!(
+        "{what:<46}{hits:>4} of {n:<4}{:>6.1} % ({:.1}-{:.1} %)   {state}",
+        share * 100.0,
+        low * 100.0,
+        high * 100.0
+    );
+    bar.is_none_or(|bar| share >= bar)
 }

@@ -20,7 +20,7 @@
 //! the records end where the payload does. Whether a version is laid out so is
 //! decided by [`NrPdschStatus::size_check`].
 
-use airmile_model::nr_tables::nr_size_is_possible;
+use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of};
 use airmile_model::{Modulation, RntiType};
 use serde::Serialize;
 
@@ -262,10 +262,15 @@ impl NrPdschStatus {
     /// Puts the layout to the test: each new transmission to this user must
     /// have a size that TS 38.214 5.1.3.2 gives for what else it states. A
     /// block that states what cannot be fails as well.
+    ///
+    /// One MCS table is configured at a time (TS 38.331, mcs-Table): the one by which most
+    /// blocks pass holds for all. DCI format 1_0 always uses the first, with one layer
+    /// (TS 38.214, 5.1.3.1).
     #[must_use]
     pub fn size_check(&self) -> SizeCheck {
         let blocks = self.records.iter().flat_map(|r| r.blocks.iter().map(|block| (r.time, block)));
-        let mut out = SizeCheck::default();
+        let mut checked = 0;
+        let mut passed = [0; NrMcsTable::ALL.len()];
         for (time, block) in blocks.filter(|(_, block)| block.rnti_type == RntiType::C) {
             let sound = time.exists()
                 && block.numerology == time.numerology
@@ -275,18 +280,16 @@ impl NrPdschStatus {
             if sound && !is_new {
                 continue;
             }
-            out.checked += 1;
-            let fits = sound
-                && nr_size_is_possible(
-                    block.tbs_bytes,
-                    block.mcs,
-                    block.modulation,
-                    block.layers,
-                    block.n_prb,
-                );
-            out.passed += u64::from(fits);
+            checked += 1;
+            if !sound {
+                continue;
+            }
+            let fallback = block.layers == 1 && block.fits(NrMcsTable::Qam64);
+            for (table, passed) in NrMcsTable::ALL.into_iter().zip(&mut passed) {
+                *passed += u64::from(fallback || block.fits(table));
+            }
         }
-        out
+        SizeCheck { checked, passed: passed.into_iter().max().unwrap_or(0) }
     }
 }
 
@@ -373,6 +376,12 @@ impl NrPdschBlock {
             modulation: modulation_from_code(part.u8(MODULATION)),
             rx_antennas: part.u8(RX_ANTENNAS),
         }
+    }
+
+    /// Whether an MCS table gives its size.
+    fn fits(&self, table: NrMcsTable) -> bool {
+        let (bytes, layers) = (self.tbs_bytes, self.layers);
+        !nr_data_res_of(table, bytes, self.mcs, self.modulation, layers, self.n_prb).is_empty()
     }
 
     fn emit(&self, writer: &mut Writer, start: usize, time: NrSlot) {

@@ -13,7 +13,7 @@ const SPIN: u8 = 0x20;
 
 /// Whether a datagram begins with a long header of a version that is known:
 /// 1 (RFC 9000), 2 (RFC 9369) or a draft.
-pub(super) fn is_long_header(payload: &[u8]) -> bool {
+pub(crate) fn is_long_header(payload: &[u8]) -> bool {
     let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
     first & (LONG | FIXED) == LONG | FIXED
         && match u32::from_be_bytes(*version) {

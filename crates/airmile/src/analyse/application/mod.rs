@@ -88,8 +88,7 @@ pub(super) fn judge(answer: &RadioAnalysis, files: &[FileReport]) -> Judgement {
         let transfers_from = answer.report.transfers_from;
         return Judgement { session, transfers: Vec::new(), transfers_from, missing };
     };
-    let logs: Vec<Lookup<'_>> =
-        answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+    let logs = answer.lookups();
     let own = own_transfers(log, answer, &logs).into_iter();
     let transfers = own.map(|(id, measures, application)| {
         join(id, measures, Sides { application: Some(application), ..Sides::default() })
@@ -173,18 +172,14 @@ fn measures(transfer: &AppTransfer, overlapped: bool, from_ns: i64, base: TimeBa
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
     let placed = |ns: i64| (base == TimeBase::Wall).then(|| ns.div_euclid(1_000));
     Measures {
-        dir: transfer.dir.unwrap_or(Direction::Dl),
         start_us: placed(transfer.start_ns),
         end_us: placed(transfer.end_ns),
         start_tti: tti(transfer.start_ns),
         end_tti: tti(transfer.end_ns),
         duration_ms: ms(length_ns(transfer)),
         bytes: transfer.bytes,
-        throughput_time_ms: None,
-        link_demand: None,
-        link_throughput_bps: None,
-        burst_throughput_bps: None,
         overlapped,
+        ..Measures::without_radio(transfer.dir.unwrap_or(Direction::Dl))
     }
 }
 

@@ -160,8 +160,7 @@ impl Blind {
                 missing,
             };
         };
-        let logs: Vec<Lookup<'_>> =
-            answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+        let logs = answer.lookups();
         let (transfers_from, found) = self.place(phone, answer, &logs);
         let spans: Vec<TransferSpan> = found.iter().map(|one| one.span).collect();
         let transfers = found.into_iter().map(|one| {
@@ -328,17 +327,12 @@ fn placed(names: &[String], spans: &[TransferSpan]) -> Vec<PlacedTransfer> {
 fn measures(span: &TransferSpan, from_ns: i64) -> Measures {
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
     Measures {
-        dir: Direction::Dl,
         start_us: Some(span.from_ns.div_euclid(1_000)),
         end_us: Some(span.to_ns.div_euclid(1_000)),
         start_tti: tti(span.from_ns),
         end_tti: tti(span.to_ns),
         duration_ms: span.ns() as f64 / 1e6,
         bytes: Some(span.bytes),
-        throughput_time_ms: None,
-        link_demand: None,
-        link_throughput_bps: None,
-        burst_throughput_bps: None,
-        overlapped: false,
+        ..Measures::without_radio(Direction::Dl)
     }
 }

@@ -11,7 +11,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
 use airmile_io::FileReport;
-use airmile_io::capture::read_capture;
+use airmile_io::capture::{WITHOUT_ROOT, read_capture};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
@@ -134,6 +134,13 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         look.answers.push(format!(
             "flows, losses, round trips and requests (`airmile packets`): from {packets} packets"
         ));
+    }
+    if look.report.records.contains_key(WITHOUT_ROOT) {
+        look.lack(
+            "round trips, losses and windows of the network: the phone's VPN (PCAPdroid without \
+             root) ends each connection on the phone",
+            "capture with root, at the server, or log the modem (docs/phones.md)",
+        );
     }
     let Some(phone) = phone else { return Ok(look) };
     let spans = phone.transfers(DetectOptions::default().min_bytes);

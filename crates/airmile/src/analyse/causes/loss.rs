@@ -2,12 +2,12 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief};
+use super::{Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 /// A timer that duplicate ACKs make needless needs a loss, too.
 const RELIEF: Relief =
-    Relief { faster: 1.0, stays: 0.0, slow_start: true, also: Some(Cause::UndesiredSlowStart) };
+    Relief { faster: 1.0, stays: 0.0, window: Window::Small, also: &[Cause::UndesiredSlowStart] };
 
 /// The radio lost them.
 pub(super) struct Radio;

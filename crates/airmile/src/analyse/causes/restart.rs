@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief};
+use super::{Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Restart;
@@ -22,6 +22,6 @@ impl Explain for Restart {
 
     /// The window would have been there.
     fn relief(&self, _: &Context) -> Relief {
-        Relief { slow_start: false, ..Relief::default() }
+        Relief { window: Window::Wide, ..Relief::default() }
     }
 }

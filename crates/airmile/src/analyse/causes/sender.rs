@@ -57,8 +57,9 @@ impl Explain for SenderLimited {
     /// What restarts slow start inside the transfer is its own pauses.
     fn relief(&self, seen: &Context) -> Relief {
         let pause_ns = seen.split.longest(Cause::SenderLimited).map_or(0, |(from, to)| to - from);
-        let restarts = (pause_ns >= LEAST_RTO_NS).then_some(Cause::SlowStartRestart);
-        Relief { also: restarts, ..Relief::default() }
+        let also: &[Cause] =
+            if pause_ns >= LEAST_RTO_NS { &[Cause::SlowStartRestart] } else { &[] };
+        Relief { also, ..Relief::default() }
     }
 
     fn confidence(&self, seen: &Context) -> f64 {
@@ -102,6 +103,6 @@ mod tests {
             assert_eq!(SenderLimited::may_be_a_line(&seen), may_be);
         };
         check(false, 0.6, true);
-        check(true, 0.9, false);
+        check(true, CAUSE_CONFIDENCE, false);
     }
 }

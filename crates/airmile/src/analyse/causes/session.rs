@@ -1,15 +1,17 @@
 //! The leading cause of all transfers together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use airmile_model::{Cause, Direction, TransferFinding, Verdict};
 use airmile_wire::attribute::CaptureSite;
 
 use super::super::diagnose::Counterfactual;
 use super::super::diagnose::join::{LeadingCause, SessionJudgement};
+use super::super::radio::RadioAnalysis;
+use super::super::together::Together;
 use super::super::wire::Wire;
 use super::split::{Split, leading};
-use super::{CAUSE_CONFIDENCE, Context, explained, interval, leaves};
+use super::{CAUSE_CONFIDENCE, Context, explained, interval, lead_confidence, leaves, margin};
 use crate::fact::Statement;
 
 /// Where transfers that ran alone are less of all transfers' time, what they waited for is
@@ -17,22 +19,39 @@ use crate::fact::Statement;
 const LEAST_APART: f64 = 0.5;
 
 /// Names the leading cause of a session by its transfers that did not run at the same time
-/// as others.
+/// as others, and by those that ran in parallel from one host, as one.
 pub(in super::super) fn name_of_session(
     session: &mut SessionJudgement,
     splits: &[Option<Split>],
-    all: &[TransferFinding],
+    answer: &RadioAnalysis,
     wire: &Wire,
 ) {
+    let all = &answer.report.transfers;
+    let parallel: Vec<(Split, &Together)> = answer
+        .together
+        .iter()
+        .filter(|group| wire.is_of_one_host(&group.finding))
+        .filter_map(|group| Some((Split::new(&group.finding, &group.usage, answer, wire)?, group)))
+        .collect();
+    let members: HashSet<usize> =
+        parallel.iter().flat_map(|(_, group)| &group.members).copied().collect();
     let each = splits.iter().zip(all).filter_map(|(split, one)| Some((split.as_ref()?, one)));
-    let transfers: Vec<(&Split, &TransferFinding)> =
+    let mut transfers: Vec<(&Split, &TransferFinding)> =
         each.filter(|(_, finding)| !finding.overlapped).collect();
+    let apart = transfers.len() + members.len();
+    transfers.extend(parallel.iter().map(|(split, group)| (split, &group.finding)));
     let transfers = transfers.as_slice();
-    let all = all.iter().filter(|finding| finding.dir == Direction::Dl);
-    let (n, all_ms) = all.fold((0, 0.0), |(n, ms), one| (n + 1, ms + one.duration_ms));
+    let single = all
+        .iter()
+        .enumerate()
+        .filter(|(at, finding)| finding.dir == Direction::Dl && !members.contains(at));
+    let (n, single_ms) =
+        single.fold((members.len(), 0.0), |(n, ms), (_, one)| (n + 1, ms + one.duration_ms));
+    let parallel_ms: f64 = parallel.iter().map(|(_, group)| group.finding.duration_ms).sum();
+    let all_ms = single_ms + parallel_ms;
     let apart_ms = transfers.iter().map(|(split, _)| split.total_ns() as f64 / 1e6).sum::<f64>();
     if apart_ms < LEAST_APART * all_ms {
-        session.statements.push(Statement::FewApart { apart: transfers.len(), n });
+        session.statements.push(Statement::FewApart { apart, n });
         return;
     }
     let mut sums: BTreeMap<Cause, i64> = BTreeMap::new();
@@ -51,7 +70,10 @@ pub(in super::super) fn name_of_session(
         Verdict::Mixed => lead(Verdict::NotRadio),
         other => lead(other),
     };
-    session.leading = lead(radio).map(|cause| leading_cause(cause, transfers, wire));
+    let parts: Vec<(Cause, i64)> = sums.iter().map(|(cause, ns)| (*cause, *ns)).collect();
+    let ahead = |cause, verdict| margin(&parts, cause, |other| leaves(verdict, other));
+    session.leading =
+        lead(radio).map(|cause| leading_cause(cause, ahead(cause, radio), transfers, wire));
     if let Some(LeadingCause { cause, .. }) = session.leading {
         session.without.push(without(cause, transfers, wire));
     }
@@ -64,7 +86,8 @@ pub(in super::super) fn name_of_session(
     if session.leading.map(|one| one.cause) != mend {
         session.without.push(without(cause, transfers, wire));
     }
-    let LeadingCause { share, bounds, confidence, .. } = leading_cause(cause, transfers, wire);
+    let LeadingCause { share, bounds, confidence, .. } =
+        leading_cause(cause, ahead(cause, radio), transfers, wire);
     session.statements.push(Statement::Leading {
         cause,
         restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
@@ -80,11 +103,12 @@ pub(in super::super) fn name_of_session(
 
 fn leading_cause(
     cause: Cause,
+    margin: f64,
     transfers: &[(&Split, &TransferFinding)],
     wire: &Wire,
 ) -> LeadingCause {
     let (share, low, high) = share(cause, transfers);
-    let confidence = confidence(cause, transfers, wire);
+    let confidence = lead_confidence(confidence(cause, transfers, wire), margin);
     LeadingCause { cause, share, bounds: (low, high), confidence }
 }
 

@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief};
+use super::{Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Undesired;
@@ -36,7 +36,8 @@ impl Explain for First {
         CauseAdvice::FirstSlowStart
     }
 
+    /// The receiver's window, which grows with what it has, still holds the sender back.
     fn relief(&self, _: &Context) -> Relief {
-        Relief { slow_start: false, ..Relief::default() }
+        Relief { window: Window::Receivers, ..Relief::default() }
     }
 }

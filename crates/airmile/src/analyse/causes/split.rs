@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
 use airmile_radio::usage::Usage;
-use airmile_wire::attribute::{RadioEvidence, RadioSpan, Reason, Shares, min_duration_ns};
+use airmile_wire::attribute::{
+    RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
+};
 
 use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
 use super::super::wire::Wire;
-use super::{Context, Relief, explained};
+use super::{Context, Relief, Window, explained};
 
 /// Free PRBs while data waited, from which on they are not taken for others' (chosen
 /// here: above the error of the load, spec 10).
@@ -49,7 +51,13 @@ pub(in super::super) struct Split {
     /// The link's rate in bits per second.
     link_bps: Option<f64>,
     bytes: Option<u64>,
+    /// The same at most: the phone alone in the cell.
+    fastest_bps: Option<f64>,
+    /// Windows of its connection's receiver, where it began in it.
+    windows: Vec<ReceiveWindow>,
     round_trip_ns: i64,
+    /// The same over an empty path.
+    empty_round_trip_ns: i64,
 }
 
 impl Split {
@@ -107,6 +115,7 @@ impl Split {
             })
             .collect();
         let link_bps = link_bps(finding, usage, report);
+        let fastest_bps = fastest_bps(finding, usage, report);
         Some(Self {
             by_cause,
             errors,
@@ -117,7 +126,10 @@ impl Split {
             start_ns,
             link_bps,
             bytes: finding.bytes,
+            fastest_bps,
+            windows: wire.windows(start_ns, end_ns).to_vec(),
             round_trip_ns: wire.round_trip_ns(),
+            empty_round_trip_ns: wire.empty_round_trip_ns(),
         })
     }
 
@@ -187,36 +199,66 @@ impl Split {
         let relief = explained(cause).map_or_else(Relief::default, |one| one.relief(seen));
         let bounds = |cause| (self.bounds_ns(cause), self.ns(cause) as f64);
         let ((low, high), ns) = bounds(cause);
-        let ((low_also, high_also), ns_also) = relief.also.map(bounds).unwrap_or_default();
-        let (low, high, ns) = (low + low_also, high + high_also, ns + ns_also);
+        let also = relief.also.iter().map(|cause| bounds(*cause));
+        let (low, high, ns) = also.fold((low, high, ns), |sum, ((low, high), ns)| {
+            (sum.0 + low, sum.1 + high, sum.2 + ns)
+        });
         let total_ms = self.total_ns as f64 / 1e6;
         let model_ms = MODEL_ERROR * total_ms;
-        let low_ms = self.without_ms(cause, high, OTHER_RATE, relief) - model_ms;
-        let high_ms = self.without_ms(cause, low, 1.0 / OTHER_RATE, relief) + model_ms;
+        let without_ms = |part_ns, rate| self.without_ms(cause, part_ns, rate, relief);
+        let low_ms = match cause.is_radio() {
+            true => without_ms(high, OTHER_RATE),
+            // What came little by little kept the queue at the cell from running empty in
+            // time that all of it at once may not take.
+            false => {
+                let fastest = self.fastest_bps.zip(self.link_bps).map_or(1.0, |(a, b)| a / b);
+                without_ms(high + self.radio_ns(), fastest.max(OTHER_RATE))
+            }
+        };
+        let high_ms = without_ms(low, 1.0 / OTHER_RATE) + model_ms;
         Without {
-            ms: self.without_ms(cause, ns, 1.0, relief),
-            low_ms: low_ms.max(0.0),
+            ms: without_ms(ns, 1.0),
+            low_ms: (low_ms - model_ms).max(0.0),
             high_ms: high_ms.min(total_ms),
         }
     }
 
+    /// Time in which the downlink's queue was not empty.
+    fn radio_ns(&self) -> f64 {
+        (self.ns(Cause::RadioContention) + self.ns(Cause::RadioSignal)) as f64
+    }
+
     fn without_ms(&self, cause: Cause, part_ns: f64, rate: f64, relief: Relief) -> f64 {
         let total = self.total_ns as f64;
-        let rest = total - part_ns * (1.0 - relief.stays);
-        let setup = match cause {
-            Cause::Setup => 0.0,
-            _ => self.ns(Cause::Setup) as f64,
+        let rest = (total - part_ns * (1.0 - relief.stays)).max(0.0);
+        let goes = |one| cause == one || relief.also.contains(&one);
+        // Of what is set up over a path without the queue, a round trip each stays.
+        let setup = match goes(Cause::Setup) {
+            true if cause == Cause::Setup => 0.0,
+            true => {
+                let ms = |reason| f64::from(u8::from(self.ms(reason) > 0.0));
+                (ms(Reason::Handshake) + ms(Reason::Request)) * self.empty_round_trip_ns as f64
+            }
+            false => self.ns(Cause::Setup) as f64,
         };
+        let link = self.link_ns(rate * relief.faster, relief);
+        (rest.max(setup + link)).min(total) / 1e6
+    }
+
+    /// From the first byte to the last over the link, which is faster by a factor.
+    fn link_ns(&self, faster: f64, relief: Relief) -> f64 {
+        let Some((bps, bytes)) = self.link_bps.zip(self.bytes) else { return 0.0 };
         // A window that began anew behind idle time starts as a connection's does.
-        let restarts = relief.also != Some(Cause::SlowStartRestart);
-        let starts =
-            self.ms(Reason::Handshake) > 0.0 || restarts && self.ms(Reason::SlowStartRestart) > 0.0;
-        let begins = starts && relief.slow_start;
-        let round_trip_ns = begins.then_some(self.round_trip_ns);
-        let link = self.link_bps.zip(self.bytes).map_or(0.0, |(bps, bytes)| {
-            min_duration_ns(bytes, bps * rate * relief.faster, round_trip_ns) as f64
-        });
-        rest.max(setup + link).min(total) / 1e6
+        let restarts = !relief.also.contains(&Cause::SlowStartRestart);
+        let begun = self.ms(Reason::Handshake) > 0.0;
+        let starts = begun || restarts && self.ms(Reason::SlowStartRestart) > 0.0;
+        let window = match relief.window {
+            Window::Small if starts => SendWindow::SlowStart(self.round_trip_ns),
+            Window::SmallOverEmptyPath if begun => SendWindow::SlowStart(self.empty_round_trip_ns),
+            Window::Receivers => SendWindow::Receivers(self.round_trip_ns, &self.windows),
+            _ => SendWindow::Wide,
+        };
+        min_duration_ns(bytes, bps * faster, window) as f64
     }
 }
 
@@ -350,6 +392,13 @@ fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> O
     found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
 }
 
+/// The link's rate at most: what the cell had free; else all of its PRBs.
+fn fastest_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let found = capacity_bps(finding, report).or_else(|| with_all_prbs_bps(finding, usage));
+    let peak = peak_bps(report);
+    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+}
+
 /// What all PRBs of the cell would carry as this phone's own did.
 fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
     let held_ms = usage.prb_share? * finding.duration_ms;
@@ -445,7 +494,10 @@ mod tests {
                 start_ns: 0,
                 link_bps: Some(8e6),
                 bytes: Some(100_000),
+                fastest_bps: None,
+                windows: Vec::new(),
                 round_trip_ns: 100_000_000,
+                empty_round_trip_ns: 100_000_000,
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief};
+use super::{Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct UplinkQueue;
@@ -20,8 +20,9 @@ impl Explain for UplinkQueue {
         CauseAdvice::UplinkQueue
     }
 
-    /// The round trips that were seen are the queue's own.
+    /// The round trips that were seen are the queue's own, of handshakes and slow starts, too.
     fn relief(&self, _: &Context) -> Relief {
-        Relief { slow_start: false, ..Relief::default() }
+        let also = &[Cause::Setup, Cause::FirstSlowStart, Cause::SlowStartRestart];
+        Relief { window: Window::SmallOverEmptyPath, also, ..Relief::default() }
     }
 }

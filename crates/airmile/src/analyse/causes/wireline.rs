@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain};
+use super::{Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Wireline;
@@ -18,5 +18,15 @@ impl Explain for Wireline {
 
     fn advice(&self, _: &Context) -> CauseAdvice {
         CauseAdvice::Wireline
+    }
+
+    /// What its full queue, or its policer, drops is sent again; a line that costs less than
+    /// losses do is not taken for what lost them.
+    fn relief(&self, seen: &Context) -> Relief {
+        let ns = |cause| seen.split.ns(cause);
+        let drops = ns(Cause::Wireline) > ns(Cause::LossRecoveryCongestion);
+        let also: &[Cause] =
+            if drops { &[Cause::LossRecoveryCongestion, Cause::UndesiredSlowStart] } else { &[] };
+        Relief { also, ..Relief::default() }
     }
 }

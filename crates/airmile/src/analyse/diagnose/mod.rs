@@ -171,6 +171,26 @@ pub struct Measures {
     pub overlapped: bool,
 }
 
+impl Measures {
+    /// Of nothing yet, and of the radio nothing at all.
+    pub(super) const fn without_radio(dir: Direction) -> Self {
+        Self {
+            dir,
+            start_us: None,
+            end_us: None,
+            start_tti: TtiIndex(0),
+            end_tti: TtiIndex(0),
+            duration_ms: 0.0,
+            bytes: None,
+            throughput_time_ms: None,
+            link_demand: None,
+            link_throughput_bps: None,
+            burst_throughput_bps: None,
+            overlapped: false,
+        }
+    }
+}
+
 /// A reason: words, a number, and a place on the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EvidenceItem {

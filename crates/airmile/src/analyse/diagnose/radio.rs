@@ -1,17 +1,18 @@
 //! What the radio's records show of transfers, as facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use airmile_model::{Direction, TransferFinding, TtiIndex, Verdict, VerdictThresholds};
 use airmile_radio::meter::BurstsSeen;
 use airmile_radio::usage::Usage;
 
-use super::super::application::{self, Lookup};
+use super::super::application;
 use super::super::causes;
 use super::super::clocks::ClockReport;
 use super::super::radio::{
     MissingKind, ROUGH_CONFIDENCE, RadioAnalysis, RadioReport, TransferTrace,
 };
+use super::super::together::Together;
 use super::super::unread;
 use super::super::watch::Others;
 use super::super::wire::Wire;
@@ -27,8 +28,7 @@ pub(super) fn judge(
     thresholds: &VerdictThresholds,
 ) -> Judgement {
     let RadioAnalysis { report, seen, .. } = answer;
-    let logs: Vec<Lookup<'_>> =
-        answer.applications.iter().map(|one| Lookup::new(&one.log)).collect();
+    let logs = answer.lookups();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
     let found = report.transfers.iter().zip(&report.usage).zip(seen).enumerate();
     let transfers = found.map(|(at, ((finding, usage), seen))| {
@@ -43,11 +43,11 @@ pub(super) fn judge(
         join(finding.id.clone(), measures, sides)
     });
     let transfers = transfers.collect();
-    let mut session = session(report, thresholds);
+    let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
     if let Some(wire) = wire {
         if session.dir == Some(Direction::Dl) {
-            causes::name_of_session(&mut session, &splits, &report.transfers, wire);
+            causes::name_of_session(&mut session, &splits, answer, wire);
         }
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
@@ -80,7 +80,27 @@ fn carried(report: &RadioReport, dir: Direction) -> u64 {
     of_dir.filter_map(|t| t.bytes).fold(0, u64::saturating_add)
 }
 
-fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudgement {
+/// The findings that a session's verdict rests on, and how many transfers they are of: what
+/// ran at the same time counts once, as one, as the queue is the user's.
+fn judged(answer: &RadioAnalysis, dir: Direction) -> (Vec<&TransferFinding>, usize) {
+    let known = |finding: &TransferFinding| {
+        finding.throughput_time_ms.is_some() && finding.verdict != Verdict::Unknown
+    };
+    let groups: Vec<&Together> = match dir {
+        Direction::Dl => answer.together.iter().filter(|group| known(&group.finding)).collect(),
+        Direction::Ul => Vec::new(),
+    };
+    let members: HashSet<usize> = groups.iter().flat_map(|group| &group.members).copied().collect();
+    let single = answer.report.transfers.iter().enumerate();
+    let single = single.filter(|(at, one)| one.dir == dir && known(one) && !members.contains(at));
+    let mut all: Vec<&TransferFinding> = single.map(|(_, one)| one).collect();
+    let n = all.len() + members.len();
+    all.extend(groups.iter().map(|group| &group.finding));
+    (all, n)
+}
+
+fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJudgement {
+    let report = &answer.report;
     let unknown = SessionJudgement::unknown;
     if report.transfers.is_empty() {
         let counts = &report.evidence_counts;
@@ -101,11 +121,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudge
     } else {
         Direction::Dl
     };
-    let judged: Vec<&TransferFinding> = report
-        .transfers
-        .iter()
-        .filter(|t| t.dir == dir && t.throughput_time_ms.is_some() && t.verdict != Verdict::Unknown)
-        .collect();
+    let (judged, n) = judged(answer, dir);
     let duration_ms: f64 = judged.iter().map(|t| t.duration_ms).sum();
     if judged.is_empty() || duration_ms <= 0.0 {
         return unknown(Statement::NoEvidence);
@@ -114,7 +130,7 @@ fn session(report: &RadioReport, thresholds: &VerdictThresholds) -> SessionJudge
     let demand = queued_ms / duration_ms;
     let verdict = thresholds.judge(demand);
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
-    let (n, not_radio_below) = (judged.len(), thresholds.not_radio_below);
+    let not_radio_below = thresholds.not_radio_below;
     SessionJudgement {
         verdict: Some(verdict),
         confidence,

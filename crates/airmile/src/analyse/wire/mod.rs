@@ -6,13 +6,14 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
-    Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, Shares,
+    Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, ReceiveWindow, Shares,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
-use self::phone::{Capture, Phone};
+use self::phone::{Capture, Opening, Phone};
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, captures_in};
@@ -30,6 +31,8 @@ pub(crate) struct Wire {
     others: ByteBins,
     /// Payload over TCP towards the phone.
     followed: ByteBins,
+    /// The same, of each server.
+    hosts: Vec<ByteBins>,
     arrivals: Arrivals,
     /// The name of the capture nearest to the phone.
     name: String,
@@ -38,6 +41,8 @@ pub(crate) struct Wire {
     /// How far its clock may be from the radio's, in nanoseconds.
     clock_error_ns: i64,
     round_trip_ns: i64,
+    empty_round_trip_ns: i64,
+    openings: Vec<Opening>,
     pub(crate) place: CaptureSite,
     pub(crate) restarter: Restarter,
     /// The server's own capture is there, too.
@@ -47,6 +52,13 @@ pub(crate) struct Wire {
 /// Error of a clock that nothing tells (chosen here: what the alignment keeps within
 /// on runs of the lab, `airmile-accuracy --clocks`).
 const UNTOLD_CLOCK_NS: i64 = 5_000_000;
+
+/// A connection is a transfer's where it began up to so long before it (chosen here: a few
+/// clocks' errors, and less than a round trip after the transfer before).
+const OPENS_BEFORE_NS: i64 = 50_000_000;
+/// Transfers in parallel are one host's where so much of their bytes is (chosen here: what
+/// else a phone does meanwhile is little).
+const ONE_HOST_SHARE: f64 = 0.9;
 
 /// Inputs without captures, and the captures.
 ///
@@ -134,8 +146,8 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().find(|(_, user)| user.place == CaptureSite::Server);
-        let at_server = rest.iter().position(|(_, user)| user.place == CaptureSite::Server);
+        let server = rest.iter().find(|(_, user)| user.is_at_server());
+        let at_server = rest.iter().position(|(_, user)| user.is_at_server());
         let behind = at_server.and_then(|at| {
             let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
             let mut waits = user.waits.clone();
@@ -169,9 +181,13 @@ impl Wire {
             CaptureSite::Phone => 0,
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
+        let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
+        let openings = first.openings();
+        let policed = first.policed();
         let lost = first.lost();
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
+            .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
             .with_path(path.unwrap_or_default())
             .with_round_trip(round_trip_ns);
@@ -183,11 +199,14 @@ impl Wire {
             attribution,
             others: first.others,
             followed: first.followed,
+            hosts: first.hosts.into_values().collect(),
             arrivals: first.arrivals,
             name,
             clocks,
             clock_error_ns: UNTOLD_CLOCK_NS,
             round_trip_ns,
+            empty_round_trip_ns,
+            openings,
             place: first.place,
             restarter,
             has_server,
@@ -229,11 +248,36 @@ impl Wire {
         self.round_trip_ns
     }
 
+    /// The same of the connection with the least: what others had above it was a queue's.
+    pub(crate) const fn empty_round_trip_ns(&self) -> i64 {
+        self.empty_round_trip_ns
+    }
+
+    /// How the receiver's window grew in the first connection that began in a span.
+    pub(crate) fn windows(&self, from_ns: i64, to_ns: i64) -> &[ReceiveWindow] {
+        let from_ns = from_ns.saturating_sub(OPENS_BEFORE_NS);
+        let first = self.openings.partition_point(|one| one.begun_ns < from_ns);
+        let first = self.openings.get(first).filter(|one| one.begun_ns < to_ns);
+        first.map_or(&[], |one| &one.windows)
+    }
+
     /// Sets it to the clock that the line is over.
     pub(crate) fn set_clock(&mut self, line: &ClockLine) {
+        for opening in &mut self.openings {
+            opening.begun_ns = line.to_reference(opening.begun_ns);
+        }
         self.attribution.set_clock(line);
         self.others.set_clock(line);
         self.followed.set_clock(line);
+        self.hosts.iter_mut().for_each(|host| host.set_clock(line));
+    }
+
+    /// Whether what came in a transfer's time came from one server, but for a little.
+    pub(crate) fn is_of_one_host(&self, finding: &TransferFinding) -> bool {
+        let Some((from_us, to_us)) = finding.start_us.zip(finding.end_us) else { return false };
+        let within = |bytes: &ByteBins| bytes.within(from_us * 1_000, to_us * 1_000);
+        let largest = self.hosts.iter().map(within).max().unwrap_or(0);
+        largest as f64 >= ONE_HOST_SHARE * within(&self.followed) as f64
     }
 
     /// Splits a transfer, of which the radio's spans are given; `None` where most of
@@ -271,11 +315,14 @@ impl Wire {
             attribution: Attribution::default(),
             others: ByteBins::default(),
             followed: ByteBins::default(),
+            hosts: Vec::new(),
             arrivals: Arrivals::new(),
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,
             round_trip_ns: 100_000_000,
+            empty_round_trip_ns: 100_000_000,
+            openings: Vec::new(),
             place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,

@@ -6,7 +6,8 @@ use std::hash::{Hash as _, Hasher as _};
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, LostSegment, Passage, SenderModel, Sides, WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, FollowedDatagram, LostSegment, Passage, PolicedSpan, QuicSenders,
+    ReceiveWindow, SenderModel, Sides, WaitSpan, WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -156,6 +157,8 @@ struct User {
     waits: WaitTimeline,
     uplink: ByteBins,
     followed: ByteBins,
+    /// The same, by the server that it came from.
+    hosts: BTreeMap<Address, ByteBins>,
     dl_bytes: u64,
     /// It has a connection that another capture has, too.
     known: bool,
@@ -178,6 +181,10 @@ pub(super) struct Capture {
     others_to: BTreeMap<Address, Arrivals>,
     /// Datagrams by their first bytes.
     datagrams: Datagrams,
+    quic: QuicSenders,
+    /// Who has an address, and users of QUIC so far whom the engine does not know.
+    by_address: HashMap<Address, u64>,
+    unknown_users: u64,
     /// Sequence numbers of servers that captures before have shown.
     known: HashSet<u32>,
 }
@@ -185,6 +192,11 @@ pub(super) struct Capture {
 /// Users that a capture keeps at most, but for half as many again: the known ones and those who
 /// received the most (chosen here: a server has thousands, and each has its spans).
 const MOST_USERS: usize = 64;
+/// Numbers of users whom QUIC has shown first are apart from the engine's.
+const OF_QUIC: u64 = 1 << 63;
+/// A server of QUIC answers within this, and a quarter of the round trip to the client (chosen
+/// here: what it encrypts before a first answer).
+const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
     /// Of which servers some are known.
@@ -208,6 +220,7 @@ impl Capture {
         for (.., number) in ranks {
             self.users.remove(&number);
         }
+        self.by_address.retain(|_, number| self.users.contains_key(number));
     }
 
     /// Forgets the addresses to which the least came outside of TCP.
@@ -224,8 +237,11 @@ impl Capture {
     /// Takes a packet as it is, before what was made of it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
-            self.others.add(packet.at_ns, packet.payload_bytes.into());
             self.datagrams.note(packet);
+            match self.quic.push(packet) {
+                Some(datagram) => self.push_datagram(&datagram),
+                None => self.others.add(packet.at_ns, packet.payload_bytes.into()),
+            }
             if packet.payload_bytes > 0 {
                 let to = self.others_to.entry(packet.dst).or_default();
                 to.add(packet.at_ns, packet.payload_bytes);
@@ -239,18 +255,65 @@ impl Capture {
         }
     }
 
-    /// Takes what the engine made of a packet of TCP.
-    pub(super) fn push(&mut self, packet: &TracedPacket) {
-        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&packet.user)
-        {
+    /// Takes a datagram of QUIC, as far as its sender can be followed.
+    fn push_datagram(&mut self, datagram: &FollowedDatagram) {
+        let address = datagram.ends[0].0;
+        let unknown_users = &mut self.unknown_users;
+        let number = *self.by_address.entry(address).or_insert_with(|| {
+            *unknown_users += 1;
+            OF_QUIC | *unknown_users
+        });
+        self.make_room(number);
+        let user = self.users.entry(number).or_default();
+        let connection = user.connections.entry(datagram.flow).or_insert_with(|| ServerSide {
+            story: SenderModel::encrypted(),
+            ends: Some(datagram.ends),
+            ..ServerSide::default()
+        });
+        if let Some(begins) = &datagram.begins {
+            connection.story.client_payload(begins);
+        }
+        if let Some(rtt_ns) = datagram.upstream_rtt_ns {
+            connection.story.note_upstream_rtt_ns(rtt_ns);
+        }
+        for packet in datagram.packets.iter().flatten() {
+            let mut held = Vec::new();
+            connection.story.push(packet, &mut held);
+            user.waits.push(&held);
+            match (packet.flags.has(TcpFlags::SYN), packet.dir) {
+                (true, _) => {}
+                (false, Direction::Dl) => {
+                    user.dl_bytes += packet.new_bytes;
+                    user.followed.add(packet.at_ns, packet.new_bytes);
+                    let (server, _) = datagram.ends[1];
+                    user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
+                }
+                _ => user.uplink.add(packet.at_ns, packet.new_bytes),
+            }
+        }
+    }
+
+    /// Where there are too many users for one more, those who received little are forgotten.
+    fn make_room(&mut self, number: u64) {
+        if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&number) {
             self.forget();
         }
-        let user = self.users.entry(packet.user).or_default();
-        let connection = user.connections.entry(packet.flow).or_default();
+    }
+
+    /// Takes what the engine made of a packet of TCP.
+    pub(super) fn push(&mut self, packet: &TracedPacket) {
         let down = packet.dir == Direction::Dl;
+        let ends = self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
+        let known = ends.and_then(|[(client, _), _]| self.by_address.get(&client).copied());
+        let number = known.filter(|number| number & OF_QUIC != 0).unwrap_or(packet.user);
+        if let Some([(client, _), _]) = ends.filter(|_| known != Some(number)) {
+            self.by_address.insert(client, number);
+        }
+        self.make_room(number);
+        let user = self.users.entry(number).or_default();
+        let connection = user.connections.entry(packet.flow).or_default();
         if connection.ends.is_none() {
-            connection.ends =
-                self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
+            connection.ends = ends;
         }
         if packet.flags.has(TcpFlags::SYN) {
             let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
@@ -260,6 +323,9 @@ impl Capture {
         if down {
             user.dl_bytes += packet.new_bytes;
             user.followed.add(packet.at_ns, packet.new_bytes);
+            if let Some([_, (server, _)]) = connection.ends {
+                user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
+            }
             user.arrivals.add(packet.at_ns, packet.payload_bytes);
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
@@ -290,12 +356,20 @@ impl Capture {
     }
 }
 
+/// A connection's start.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) begun_ns: i64,
+    pub(super) windows: Vec<ReceiveWindow>,
+}
+
 /// The phone as one capture shows it.
 #[derive(Debug)]
 pub(super) struct Phone {
     pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
     pub(super) followed: ByteBins,
+    pub(super) hosts: BTreeMap<Address, ByteBins>,
     pub(super) others: ByteBins,
     datagrams: Datagrams,
     pub(super) arrivals: Arrivals,
@@ -314,6 +388,7 @@ impl Phone {
             waits: user.waits,
             uplink: user.uplink,
             followed: user.followed,
+            hosts: user.hosts,
             others: ByteBins::default(),
             datagrams: Datagrams::default(),
             arrivals: user.arrivals,
@@ -327,6 +402,41 @@ impl Phone {
             downstream_ns: sides.downstream_ns.unwrap_or(0),
             dl_bytes: user.dl_bytes,
         }
+    }
+
+    /// Whether it was captured at the server. A server of QUIC answers from user space, some
+    /// milliseconds late.
+    pub(super) fn is_at_server(&self) -> bool {
+        let quic = || self.connections.iter().all(|connection| connection.story.is_encrypted());
+        let near = self.upstream_ns < QUIC_SERVER_NS.min(self.downstream_ns / 4);
+        self.place == CaptureSite::Server || near && quic()
+    }
+
+    /// When its connections began, in nanoseconds, and how their receiver's windows grew;
+    /// in order.
+    pub(super) fn openings(&self) -> Vec<Opening> {
+        let mut openings: Vec<Opening> = self
+            .connections
+            .iter()
+            .filter(|connection| !connection.story.windows().is_empty())
+            .filter_map(|one| Some((one.story.begun_ns()?, one.story.windows().to_vec())))
+            .map(|(begun_ns, windows)| Opening { begun_ns, windows })
+            .collect();
+        openings.sort_by_key(|one| one.begun_ns);
+        openings
+    }
+
+    /// When policers acted on its connections.
+    pub(super) fn policed(&self) -> Vec<PolicedSpan> {
+        self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
+    }
+
+    /// The least round trip of all connections, in nanoseconds.
+    pub(super) fn least_round_trip_ns(&self) -> Option<i64> {
+        let each = self.connections.iter().filter_map(|connection| {
+            Some(connection.story.upstream_rtt_ns()? + connection.story.downstream_rtt_ns()?)
+        });
+        each.filter(|ns| *ns > 0).min()
     }
 
     /// Segments that were sent again.
@@ -371,6 +481,9 @@ impl Phone {
         if self.waits.append(&next.waits) {
             self.uplink.append(&next.uplink);
             self.followed.append(&next.followed);
+            for (host, bytes) in next.hosts {
+                self.hosts.entry(host).or_default().append(&bytes);
+            }
             self.others.append(&next.others);
             self.arrivals.append(&next.arrivals);
             self.connections.extend(next.connections);

@@ -1,7 +1,7 @@
 //! Reports beside a connection, over UDP, under a key.
 //!
-//! The phone says hello, the server answers with a token that it binds to the address
-//! the hello came from, and takes reports that name the token. All datagrams end with
+//! The phone says hello, the server answers with a token for the address the hello came
+//! from, and takes reports that bring the token back. All datagrams end with
 //! the first half of an HMAC-SHA256 over what is before it (RFC 2104, 5: half of it is
 //! enough). What is not of the key is left out without an answer, and no answer is
 //! longer than its question.
@@ -31,8 +31,10 @@ const ACK: u8 = 4;
 
 /// Bytes of a hello and of its answer: head, kind, key, nonce, token.
 const HELLO_BYTES: usize = 4 + 8 + 8 + 16 + MAC_BYTES;
-/// Bytes of a report's datagram: head, kind, token, report.
-const REPORT_DATAGRAM_BYTES: usize = 4 + 16 + REPORT_BYTES + MAC_BYTES;
+/// Bytes before a report in its datagram: head, kind, key, nonce, token.
+const REPORT_HEAD_BYTES: usize = 4 + 8 + 8 + 16;
+/// Bytes of a report's datagram.
+const REPORT_DATAGRAM_BYTES: usize = REPORT_HEAD_BYTES + REPORT_BYTES + MAC_BYTES;
 /// Bytes of its answer: head, kind, token, sequence, status.
 const ACK_BYTES: usize = 4 + 16 + 8 + 1 + MAC_BYTES;
 
@@ -56,10 +58,15 @@ impl FeedbackKey {
     /// A key that belongs to this one and a number: servers hand these out.
     #[must_use]
     pub fn derive(&self, id: u64) -> Self {
+        Self(self.authenticate(b"airmile claw key", &id.to_be_bytes()))
+    }
+
+    /// The authenticator over fields, as what the label names.
+    fn authenticate(&self, label: &[u8], fields: &[u8]) -> [u8; 32] {
         let mut mac = self.mac();
-        mac.update(b"airmile claw key");
-        mac.update(&id.to_be_bytes());
-        Self(mac.finalize().into_bytes().into())
+        mac.update(label);
+        mac.update(fields);
+        mac.finalize().into_bytes().into()
     }
 
     /// Its bytes, for who is to have it.
@@ -93,7 +100,7 @@ impl FeedbackKey {
     }
 }
 
-/// Names a session; the server's own random number.
+/// Names a session; the server's own authenticator over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionToken(pub [u8; 16]);
 

@@ -21,7 +21,7 @@ const WAITING: usize = 64;
 pub struct FeedbackReporter {
     pub(in crate::claw::feedback) key: FeedbackKey,
     key_id: u64,
-    nonce: u64,
+    pub(in crate::claw::feedback) nonce: u64,
     token: Option<SessionToken>,
     sequence: u64,
     /// Datagrams that wait for an answer, and when they went.
@@ -65,6 +65,9 @@ impl FeedbackReporter {
         }
         self.waiting.push_back((self.sequence, now_ns));
         let mut out = head(REPORT);
+        // By which the server knows its token again.
+        out.extend_from_slice(&self.key_id.to_be_bytes());
+        out.extend_from_slice(&self.nonce.to_be_bytes());
         out.extend_from_slice(&token.0);
         out.extend_from_slice(&FeedbackReport { sequence: self.sequence, ..*report }.encode());
         self.key.seal(out)

@@ -1,23 +1,25 @@
 //! The server's end of the sessions.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::super::{FeedbackReport, REPORT_BYTES};
 use super::{
-    ACK, FeedbackKey, HELLO, HELLO_BYTES, REPORT, REPORT_DATAGRAM_BYTES, ReportStatus,
-    SessionToken, WELCOME, head, kind, token, word,
+    ACK, FeedbackKey, HELLO, HELLO_BYTES, REPORT, REPORT_DATAGRAM_BYTES, REPORT_HEAD_BYTES,
+    ReportStatus, SessionToken, WELCOME, head, kind, token, word,
 };
 
-/// A session without a report yet makes room after so long where there is none (chosen
-/// here: as of hellos).
-const UNPROVEN_NS: i64 = 3_000_000_000;
+/// The first report of a session has to come this soon after its welcome (chosen here: a
+/// phone reports ten times a second, and says hello again after 3 s without an answer).
+const TOKEN_HOLDS_MS: i64 = 10_000;
+
+/// What tokens are authenticated as, so that no key that is given away is one.
+const TOKEN_LABEL: &[u8] = b"airmile claw token";
 
 /// Limits of [`Sessions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Sessions at once. Further ones take the places of those that never reported, the
-    /// oldest first, and are refused where all have.
+    /// Sessions at once. Further ones are refused while all of them report.
     pub sessions: usize,
     /// Sessions of one address at once; a further one takes the place of the oldest.
     pub per_address: usize,
@@ -52,21 +54,19 @@ pub struct SessionCounts {
     pub overtaken: u64,
     /// More than a session may send.
     pub too_many: u64,
-    /// Hellos for which there was no room.
+    /// First reports for which there was no room.
     pub refused: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(in crate::claw::feedback) struct FeedbackSession {
     key: FeedbackKey,
-    /// Of its hello: number of the key and nonce.
-    hello: (u64, u64),
     address: IpAddr,
     highest: u64,
     /// Bit n: `highest - n` was there.
     seen: u64,
     heard_ns: i64,
-    taken_ns: Option<i64>,
+    taken_ns: i64,
 }
 
 /// What a datagram has brought.
@@ -91,7 +91,9 @@ pub struct AuthenticatedReport {
     pub report: FeedbackReport,
 }
 
-/// The server's end: all sessions.
+/// The server's end: all sessions. A hello leaves nothing here: its token is an authenticator
+/// over what the session is, which the first report brings back. So who cannot receive at an
+/// address has no session there, and takes no place.
 #[derive(Debug, Clone)]
 pub struct Sessions {
     secret: FeedbackKey,
@@ -99,9 +101,6 @@ pub struct Sessions {
     options: SessionOptions,
     pub(in crate::claw::feedback) by_token: BTreeMap<SessionToken, FeedbackSession>,
     by_address: BTreeMap<IpAddr, BTreeSet<SessionToken>>,
-    /// Sessions in the order of their hellos; those that have reported or ended since are
-    /// passed over.
-    unproven: VecDeque<SessionToken>,
     counts: SessionCounts,
 }
 
@@ -110,8 +109,7 @@ impl Sessions {
     #[must_use]
     pub fn new(secret: FeedbackKey, shared: Option<FeedbackKey>, options: SessionOptions) -> Self {
         let (by_token, counts) = (BTreeMap::new(), SessionCounts::default());
-        let (by_address, unproven) = (BTreeMap::new(), VecDeque::new());
-        Self { secret, shared, options, by_token, by_address, unproven, counts }
+        Self { secret, shared, options, by_token, by_address: BTreeMap::new(), counts }
     }
 
     /// What came of datagrams so far.
@@ -125,19 +123,12 @@ impl Sessions {
         if id == 0 { self.shared.clone() } else { Some(self.secret.derive(id)) }
     }
 
-    /// Takes a datagram. `random` becomes a token if one is needed; it must not repeat.
-    pub fn ingest(
-        &mut self,
-        now_ns: i64,
-        from: IpAddr,
-        datagram: &[u8],
-        random: [u8; 16],
-    ) -> IngestOutcome {
+    /// Takes a datagram.
+    pub fn ingest(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8]) -> IngestOutcome {
         match kind(datagram) {
-            Some(HELLO) if datagram.len() == HELLO_BYTES => IngestOutcome {
-                answer: self.hello(now_ns, from, datagram, SessionToken(random)),
-                report: None,
-            },
+            Some(HELLO) if datagram.len() == HELLO_BYTES => {
+                IngestOutcome { answer: self.hello(now_ns, from, datagram), report: None }
+            }
             Some(REPORT) if datagram.len() == REPORT_DATAGRAM_BYTES => {
                 IngestOutcome { report: self.report(now_ns, from, datagram), answer: None }
             }
@@ -148,85 +139,32 @@ impl Sessions {
         }
     }
 
-    fn hello(
-        &mut self,
-        now_ns: i64,
-        from: IpAddr,
-        datagram: &[u8],
-        token: SessionToken,
-    ) -> Option<Vec<u8>> {
+    fn hello(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         let key = self.key(word(datagram, 4));
         let Some(key) = key.filter(|key| key.open(datagram).is_ok()) else {
             self.counts.forged += 1;
             return None;
         };
-        let hello = (word(datagram, 4), word(datagram, 12));
-        let welcome = |token: SessionToken| {
-            let mut out = head(WELCOME);
-            out.extend_from_slice(&datagram[4..20]);
-            out.extend_from_slice(&token.0);
-            Some(key.seal(out))
-        };
-        // One that comes again, as its answer is not there yet, is of the same session.
-        let same = self.at(from).find(|(_, session)| session.hello == hello);
-        if let Some(token) = same.map(|(token, _)| token) {
-            return welcome(token);
-        }
-        if self.by_token.len() >= self.options.sessions {
-            self.forget(now_ns);
-        }
-        if self.at(from).count() >= self.options.per_address.max(1) {
-            // Those that have shown the key with a report go last.
-            let rank = |session: &FeedbackSession| (session.taken_ns.is_some(), session.heard_ns);
-            let first = self.at(from).min_by_key(|(_, session)| rank(session));
-            if let Some(token) = first.map(|(token, _)| token) {
-                self.remove(token);
-            }
-        }
-        // Hellos need no way back to their sender; a flood of them shuts nobody out.
-        if self.by_token.len() >= self.options.sessions && !self.remove_unproven() {
-            self.counts.refused += 1;
-            return None;
-        }
         self.counts.hellos += 1;
-        let out = welcome(token);
-        let session = FeedbackSession {
-            key,
-            hello,
-            address: from,
-            highest: 0,
-            seen: 0,
-            heard_ns: now_ns,
-            taken_ns: None,
-        };
-        self.by_token.insert(token, session);
-        self.by_address.entry(from).or_default().insert(token);
-        self.note_unproven(token);
-        out
+        let mut out = head(WELCOME);
+        out.extend_from_slice(&datagram[4..20]);
+        out.extend_from_slice(&self.token(token_ms(now_ns), from, datagram).0);
+        Some(key.seal(out))
     }
 
-    fn is_unproven(&self, token: SessionToken) -> bool {
-        self.by_token.get(&token).is_some_and(|session| session.taken_ns.is_none())
-    }
-
-    fn note_unproven(&mut self, token: SessionToken) {
-        self.unproven.push_back(token);
-        if self.unproven.len() > 2 * self.options.sessions {
-            let mut kept = std::mem::take(&mut self.unproven);
-            kept.retain(|token| self.is_unproven(*token));
-            self.unproven = kept;
+    /// The token of a session: a time, and an authenticator over it, key, nonce and address.
+    fn token(&self, ms: u32, from: IpAddr, datagram: &[u8]) -> SessionToken {
+        let mut fields = ms.to_be_bytes().to_vec();
+        // Number of the key and nonce are in the same place of a hello and a report.
+        fields.extend_from_slice(&datagram[4..20]);
+        match from {
+            IpAddr::V4(from) => fields.extend_from_slice(&from.octets()),
+            IpAddr::V6(from) => fields.extend_from_slice(&from.octets()),
         }
-    }
-
-    /// Ends the oldest session that has not reported yet; whether there was one.
-    fn remove_unproven(&mut self) -> bool {
-        while let Some(token) = self.unproven.pop_front() {
-            if self.is_unproven(token) {
-                self.remove(token);
-                return true;
-            }
-        }
-        false
+        let mut token = [0; 16];
+        token[..4].copy_from_slice(&ms.to_be_bytes());
+        token[4..].copy_from_slice(&self.secret.authenticate(TOKEN_LABEL, &fields)[..12]);
+        SessionToken(token)
     }
 
     /// Sessions of an address.
@@ -245,16 +183,45 @@ impl Sessions {
         }
     }
 
-    /// Makes room: of those that have ended, and those that never began.
+    /// Makes room: of those that have ended.
     fn forget(&mut self, now_ns: i64) {
         let idle_ns = self.options.idle_ns;
-        let is_over = |session: &FeedbackSession| {
-            let most_ns = if session.taken_ns.is_some() { idle_ns } else { UNPROVEN_NS };
-            now_ns - session.heard_ns > most_ns
-        };
+        let is_over = |session: &FeedbackSession| now_ns - session.heard_ns > idle_ns;
         let over = self.by_token.iter().filter(|(_, session)| is_over(session));
         let over: Vec<SessionToken> = over.map(|(token, _)| *token).collect();
         over.into_iter().for_each(|token| self.remove(token));
+    }
+
+    /// Begins the session that a first report is of, if its token is ours, of this address
+    /// and fresh.
+    fn begin(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8], token: SessionToken) -> bool {
+        let ms = (word(&token.0, 0) >> 32) as u32;
+        let age_ms = i64::from(token_ms(now_ns).wrapping_sub(ms));
+        let is_ours = age_ms <= TOKEN_HOLDS_MS && self.token(ms, from, datagram) == token;
+        let key = self.key(word(datagram, 4)).filter(|_| is_ours);
+        let Some(key) = key.filter(|key| key.open(datagram).is_ok()) else {
+            self.counts.forged += 1;
+            return false;
+        };
+        if self.by_token.len() >= self.options.sessions {
+            self.forget(now_ns);
+        }
+        if self.at(from).count() >= self.options.per_address.max(1) {
+            let first = self.at(from).min_by_key(|(_, session)| session.heard_ns);
+            if let Some(token) = first.map(|(token, _)| token) {
+                self.remove(token);
+            }
+        }
+        if self.by_token.len() >= self.options.sessions {
+            self.counts.refused += 1;
+            return false;
+        }
+        let taken_ns = now_ns.saturating_sub(self.options.min_gap_ns);
+        let session =
+            FeedbackSession { key, address: from, highest: 0, seen: 0, heard_ns: now_ns, taken_ns };
+        self.by_token.insert(token, session);
+        self.by_address.entry(from).or_default().insert(token);
+        true
     }
 
     fn report(
@@ -263,13 +230,17 @@ impl Sessions {
         from: IpAddr,
         datagram: &[u8],
     ) -> Option<AuthenticatedReport> {
-        let token = token(datagram, 4);
+        let token = token(datagram, 20);
+        if !self.by_token.contains_key(&token) && !self.begin(now_ns, from, datagram, token) {
+            return None;
+        }
         let session = self.by_token.get_mut(&token);
         let Some(session) = session.filter(|session| session.key.open(datagram).is_ok()) else {
             self.counts.forged += 1;
             return None;
         };
-        let Ok(report) = FeedbackReport::decode(&datagram[20..20 + REPORT_BYTES]) else {
+        let Ok(report) = FeedbackReport::decode(&datagram[REPORT_HEAD_BYTES..][..REPORT_BYTES])
+        else {
             self.counts.malformed += 1;
             return None;
         };
@@ -285,28 +256,24 @@ impl Sessions {
             }
             Number::Latest => {}
         }
-        let gap_ns = self.options.min_gap_ns;
-        if session.taken_ns.is_some_and(|last| now_ns - last < gap_ns) {
+        if now_ns - session.taken_ns < self.options.min_gap_ns {
             self.counts.too_many += 1;
             return None;
         }
-        session.taken_ns = Some(now_ns);
+        session.taken_ns = now_ns;
         self.counts.taken += 1;
         let address = session.address;
         Some(AuthenticatedReport { token, address, moved: address != from, report })
     }
 
-    /// Sessions whose reports mean connections from an address; one of which no report
-    /// has come yet is none, as whoever repeats a hello has not shown the key.
+    /// Sessions whose reports mean connections from an address.
     pub fn sessions_at(
         &self,
         now_ns: i64,
         address: IpAddr,
     ) -> impl Iterator<Item = SessionToken> + '_ {
         let idle_ns = self.options.idle_ns;
-        let is_there = move |session: &FeedbackSession| {
-            session.taken_ns.is_some_and(|taken| now_ns - taken <= idle_ns)
-        };
+        let is_there = move |session: &FeedbackSession| now_ns - session.taken_ns <= idle_ns;
         self.at(address).filter(move |(_, session)| is_there(session)).map(|(token, _)| token)
     }
 
@@ -324,6 +291,11 @@ impl Sessions {
         });
         Some(session.key.seal(out))
     }
+}
+
+/// Milliseconds of the server's clock, which wrap.
+const fn token_ms(now_ns: i64) -> u32 {
+    (now_ns / 1_000_000) as u32
 }
 
 enum Number {

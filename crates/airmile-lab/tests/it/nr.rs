@@ -1,0 +1,180 @@
+//! The verdict over NR, two carriers and a split bearer, by each kind of evidence that the
+//! logs and tables of a run have, against the truth.
+
+use std::path::{Path, PathBuf};
+
+use airmile::{EvidenceChoice, Inputs, Progress, RadioOptions, radio};
+use airmile_emulate::Scenario;
+use airmile_lab::run_scenario;
+use airmile_model::VerdictThresholds;
+
+/// A file of evidence, and what of it is used.
+struct Evidence {
+    name: &'static str,
+    files: &'static [&'static str],
+    choice: EvidenceChoice,
+}
+
+const LOG: &[&str] = &["nr_modem.mi2log"];
+const NR_TABLES: &[&str] = &["grants.csv", "rlc.csv"];
+
+const fn of(
+    name: &'static str,
+    files: &'static [&'static str],
+    choice: EvidenceChoice,
+) -> Evidence {
+    Evidence { name, files, choice }
+}
+
+/// Relative errors of throughput time, and verdicts that are right.
+#[derive(Default)]
+struct Score {
+    errors: Vec<f64>,
+    right: usize,
+    of: usize,
+}
+
+impl Score {
+    fn median(&self) -> f64 {
+        let mut errors = self.errors.clone();
+        errors.sort_by(f64::total_cmp);
+        errors.get(errors.len() / 2).copied().unwrap_or(1.0)
+    }
+}
+
+/// Of each transfer the true throughput time and duration, in ms.
+fn truth(dir: &Path) -> Vec<(f64, f64)> {
+    let text = std::fs::read_to_string(dir.join("transfer_truth.csv")).unwrap();
+    let number = |field: &str| field.parse::<f64>().unwrap();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (number(fields[1]), number(fields[2]))
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+fn score(dir: &Path, run: &str, evidence: &Evidence, score: &mut Score) {
+    let mut options = RadioOptions::default();
+    options.burst.evidence = evidence.choice;
+    let inputs = Inputs {
+        files: evidence.files.iter().map(|name| dir.join(name)).collect::<Vec<PathBuf>>(),
+        transfers: Some(dir.join("transfers.csv")),
+        ..Inputs::default()
+    };
+    let report = radio(&inputs, &options, &Progress::default()).unwrap();
+    let truth = truth(dir);
+    assert_eq!(report.transfers.len(), truth.len());
+    for (found, (throughput_ms, duration_ms)) in report.transfers.iter().zip(truth) {
+        score.of += 1;
+        let right = VerdictThresholds::default().judge(throughput_ms / duration_ms);
+        score.right += usize::from(found.verdict == right);
+        let found_ms = found.throughput_time_ms.unwrap_or(0.0);
+        score.errors.push((found_ms - throughput_ms).abs() / throughput_ms.max(1.0));
+        println!(
+            "  {run}, {} {}: {found_ms:.1} of {throughput_ms:.1} ms, {:?}, {right:?}",
+            evidence.name, found.id, found.verdict
+        );
+    }
+}
+
+/// A scenario of the library, changed, with some seeds.
+struct Runs {
+    name: &'static str,
+    what: &'static str,
+    change: fn(&mut Scenario),
+    seeds: std::ops::Range<u64>,
+}
+
+fn runs() -> [Runs; 5] {
+    [
+        Runs { name: "nr-tdd-video", what: "30 kHz, TDD", change: |_| {}, seeds: 0..2 },
+        Runs {
+            name: "nr-tdd-video",
+            what: "15 kHz, FDD",
+            change: |s| {
+                (s.cell.numerology, s.cell.tdd, s.duration_ms) = (0, None, 20_000);
+            },
+            seeds: 0..1,
+        },
+        Runs {
+            name: "nr-tdd-video",
+            what: "120 kHz, TDD",
+            change: |s| {
+                (s.cell.numerology, s.cell.n_prb, s.duration_ms) = (3, 66, 20_000);
+            },
+            seeds: 0..1,
+        },
+        Runs { name: "nr-two-carriers", what: "two carriers", change: |_| {}, seeds: 0..5 },
+        Runs { name: "nsa-split-bearer", what: "EN-DC", change: |_| {}, seeds: 0..5 },
+    ]
+}
+
+const fn table(is_split: bool) -> [Evidence; 5] {
+    let tables = if is_split { SPLIT_TABLES } else { NR_TABLES };
+    [
+        of("log, all", LOG, EvidenceChoice::Auto),
+        of("log, allocations", LOG, EvidenceChoice::Grants),
+        of("tables, all", tables, EvidenceChoice::Auto),
+        of("tables, padding", tables, EvidenceChoice::Padding),
+        of("tables, poll bits", tables, EvidenceChoice::Poll),
+    ]
+}
+
+/// The scores of each kind of evidence.
+fn scores(runs: &Runs) -> Vec<Score> {
+    let scenario = airmile_emulate::named(runs.name).unwrap().scenario();
+    let table = table(scenario.split.is_some());
+    let mut scores: Vec<Score> = table.iter().map(|_| Score::default()).collect();
+    for seed in runs.seeds.clone() {
+        let mut scenario = scenario.clone();
+        (runs.change)(&mut scenario);
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("scenario.toml");
+        std::fs::write(&file, scenario.to_toml().unwrap()).unwrap();
+        let out = dir.path().join("out");
+        run_scenario(file.to_str().unwrap(), Some(seed), &out).unwrap();
+        for (evidence, scored) in table.iter().zip(&mut scores) {
+            score(&out, &format!("{}, seed {seed}", runs.what), evidence, scored);
+        }
+    }
+    scores
+}
+
+/// Over all runs the verdict is right in 95 % of the transfers, by each kind of evidence, and
+/// in each kind of run throughput time is within 2 % at the median.
+#[test]
+fn verdicts_over_nr_and_split_bearers() {
+    let runs = runs();
+    let scored: Vec<Vec<Score>> = std::thread::scope(|scope| {
+        let begun: Vec<_> = runs.iter().map(|runs| scope.spawn(|| scores(runs))).collect();
+        begun.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    let mut missed = Vec::new();
+    println!("| evidence | run | transfers | verdict right | error of throughput time |");
+    for (i, evidence) in table(false).iter().enumerate() {
+        let (mut right, mut of) = (0, 0);
+        for (runs, scored) in runs.iter().zip(&scored) {
+            let score = &scored[i];
+            let median = score.median();
+            println!(
+                "| {} | {} | {} | {} | {:.2} % |",
+                evidence.name,
+                runs.what,
+                score.of,
+                score.right,
+                100.0 * median
+            );
+            right += score.right;
+            of += score.of;
+            if median > 0.02 {
+                missed.push(format!("{}, {}: {median:.4}", evidence.name, runs.what));
+            }
+        }
+        if 100 * right < 95 * of {
+            missed.push(format!("{}: {right} of {of}", evidence.name));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+const SPLIT_TABLES: &[&str] = &["grants.csv", "rlc.csv", "nr_grants.csv", "nr_rlc.csv"];

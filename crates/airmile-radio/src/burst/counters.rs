@@ -1,0 +1,232 @@
+//! Padding from counters: 0xB888 gives the bytes of good blocks and of their padding, added
+//! up, some 25 times a second.
+//!
+//! Which blocks lie between two readings follows from their bytes: the sum of the good
+//! blocks' sizes between them equals the difference of the counter. Where no padding was
+//! added, none of them emptied the queue. Where it was, and there is one block, it did;
+//! of several, one did at least.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airmile_model::window::SegmentTti;
+use airmile_model::{Grant, NrStats};
+
+/// A reading is written within so many ns of its last block (chosen here: messages wait for
+/// less in the logs at hand).
+const WRITTEN_WITHIN_NS: i64 = 100_000_000;
+/// Blocks kept for readings that are still to come (chosen here: over a second of 120 kHz).
+const MAX_BLOCKS: usize = 16_384;
+/// Readings kept for blocks that are still to come.
+const MAX_READINGS: usize = 1_024;
+
+/// A block whose CRC passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GoodBlock {
+    pub at: SegmentTti,
+    pub cell: u8,
+    pub tb: u8,
+    ns: i64,
+    /// Bytes of the carrier's good blocks up to it, and with it.
+    sum: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CounterReading {
+    ns: i64,
+    good_bytes: u64,
+    padding_bytes: u64,
+}
+
+/// What a pair of readings says of the blocks between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CountedBlocks {
+    pub blocks: Vec<GoodBlock>,
+    /// Padding of all of them.
+    pub padding_bytes: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct CountedCarrier {
+    blocks: VecDeque<GoodBlock>,
+    sum: u64,
+    readings: VecDeque<CounterReading>,
+    /// The last reading that was matched, and the sum of the blocks up to it.
+    matched: Option<(CounterReading, u64)>,
+}
+
+/// Assigns blocks to readings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PaddingCounters {
+    carriers: BTreeMap<u32, CountedCarrier>,
+}
+
+impl PaddingCounters {
+    /// Takes a reading.
+    pub(super) fn push_reading(&mut self, stats: &NrStats) {
+        let Some(at) = stats.at else { return };
+        let readings = &mut self.carriers.entry(stats.carrier).or_default().readings;
+        if readings.len() == MAX_READINGS {
+            readings.pop_front();
+        }
+        readings.push_back(CounterReading {
+            ns: at.ns,
+            good_bytes: stats.good_bytes,
+            padding_bytes: stats.padding_bytes,
+        });
+    }
+
+    /// Takes a block of NR; what it completes is given.
+    pub(super) fn push_block(&mut self, grant: &Grant) -> Vec<CountedBlocks> {
+        let (Some(at), Some(bytes)) = (grant.at, grant.tbs_bytes) else { return Vec::new() };
+        let position = grant.position;
+        let carrier = self.carriers.entry(position.cell.into()).or_default();
+        if grant.crc_ok == Some(true) {
+            carrier.sum = carrier.sum.saturating_add(bytes.into());
+            if carrier.blocks.len() == MAX_BLOCKS {
+                carrier.blocks.pop_front();
+            }
+            carrier.blocks.push_back(GoodBlock {
+                at: (position.timing_segment, position.tti),
+                cell: position.cell,
+                tb: grant.tb.min(1),
+                ns: at.ns,
+                sum: carrier.sum,
+            });
+        }
+        let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
+        self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
+    }
+
+    /// The log has ended.
+    pub(super) fn finish(&mut self) -> Vec<CountedBlocks> {
+        self.carriers.values_mut().flat_map(|carrier| carrier.complete(i64::MAX)).collect()
+    }
+}
+
+impl CountedCarrier {
+    /// Of the readings up to a time, all blocks before which have come.
+    fn complete(&mut self, until_ns: i64) -> Vec<CountedBlocks> {
+        let mut out = Vec::new();
+        while self.readings.front().is_some_and(|reading| reading.ns <= until_ns) {
+            let Some(reading) = self.readings.pop_front() else { break };
+            match self.matched {
+                Some((before, sum)) => match self.after(&before, sum, &reading) {
+                    Some(sum) => {
+                        out.extend(self.take(before, &reading, sum));
+                        self.matched = Some((reading, sum));
+                    }
+                    // Blocks are missing, or the counters began anew.
+                    None => self.matched = None,
+                },
+                None => self.matched = self.first_match(&reading),
+            }
+        }
+        out
+    }
+
+    /// The sum of the blocks up to a reading, if a block ends there.
+    fn after(&self, before: &CounterReading, sum: u64, reading: &CounterReading) -> Option<u64> {
+        let wanted = sum.checked_add(reading.good_bytes.checked_sub(before.good_bytes)?)?;
+        let at = self.blocks.partition_point(|block| block.sum < wanted);
+        let ends_there = self.blocks.get(at).is_some_and(|block| block.sum == wanted);
+        (wanted == sum || ends_there).then_some(wanted)
+    }
+
+    /// The only place of a first reading from which the next one can be reached.
+    fn first_match(&self, reading: &CounterReading) -> Option<(CounterReading, u64)> {
+        let next = self.readings.front().filter(|n| n.good_bytes > reading.good_bytes)?;
+        let near = |ns: i64, of: i64| ns.saturating_sub(of).saturating_abs() <= WRITTEN_WITHIN_NS;
+        let step = next.good_bytes - reading.good_bytes;
+        let reaches = |block: &&GoodBlock| {
+            let wanted = block.sum.saturating_add(step);
+            let at = self.blocks.partition_point(|block| block.sum < wanted);
+            near(block.ns, reading.ns)
+                && self.blocks.get(at).is_some_and(|b| b.sum == wanted && near(b.ns, next.ns))
+        };
+        let mut places = self.blocks.iter().filter(reaches);
+        match (places.next(), places.next()) {
+            (Some(only), None) => Some((*reading, only.sum)),
+            _ => None,
+        }
+    }
+
+    /// The blocks up to a sum, with the padding that was added since.
+    fn take(
+        &mut self,
+        before: CounterReading,
+        reading: &CounterReading,
+        sum: u64,
+    ) -> Option<CountedBlocks> {
+        let padding_bytes = reading.padding_bytes.checked_sub(before.padding_bytes)?;
+        let from = self.matched.map_or(0, |(_, sum)| sum);
+        let n = self.blocks.partition_point(|block| block.sum <= sum);
+        let blocks: Vec<GoodBlock> =
+            self.blocks.drain(..n).filter(|block| block.sum > from).collect();
+        (!blocks.is_empty()).then_some(CountedBlocks { blocks, padding_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{Direction, Position, Stamp};
+
+    use super::*;
+
+    fn block(tti: i64, bytes: u32) -> Grant {
+        Grant {
+            at: Some(Stamp::modem(tti * 1_000_000)),
+            tbs_bytes: Some(bytes),
+            crc_ok: Some(true),
+            ..Grant::new(Position::lte(tti), Direction::Dl, 10)
+        }
+    }
+
+    fn reading(ms: i64, good_bytes: u64, padding_bytes: u64) -> NrStats {
+        NrStats {
+            at: Some(Stamp::modem(ms * 1_000_000)),
+            carrier: 0,
+            slots: 0,
+            good_blocks: 0,
+            failed_blocks: 0,
+            retx_blocks: 0,
+            harq_failures: 0,
+            good_bytes,
+            padding_bytes,
+            retx_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn blocks_are_assigned_by_their_bytes() {
+        let mut counters = PaddingCounters::default();
+        // Readings are 3 ms late, after blocks of 100, 101, 102 ... bytes each 10 ms.
+        let sums: Vec<u64> = (0..30).map(|n| 100 * (n + 1) + n * (n + 1) / 2).collect();
+        for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
+            counters.push_reading(&reading(10 * k + 3, 5_000 + sums[k as usize], padding));
+        }
+        let mut found = Vec::new();
+        for n in 0..30_i64 {
+            found.extend(counters.push_block(&block(10 * n, 100 + n as u32)));
+        }
+        found.extend(counters.finish());
+        let found: Vec<_> = found
+            .iter()
+            .map(|c| (c.blocks.first().unwrap().at.1.0, c.blocks.len(), c.padding_bytes))
+            .collect();
+        assert_eq!(found, [(50, 4, 0), (90, 4, 20), (130, 1, 3)]);
+    }
+
+    #[test]
+    fn where_blocks_are_missing_nothing_is_claimed() {
+        let mut counters = PaddingCounters::default();
+        for k in 1..5 {
+            counters.push_reading(&reading(40 * k, 1_000 * k as u64, 0));
+        }
+        let mut found = Vec::new();
+        for n in 0..20 {
+            found.extend(counters.push_block(&block(10 * n, 333)));
+        }
+        found.extend(counters.finish());
+        assert_eq!(found, []);
+    }
+}

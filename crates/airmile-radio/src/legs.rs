@@ -1,0 +1,253 @@
+//! Two radios at once: with EN-DC (TS 37.340) a phone has a leg over LTE and one over NR.
+//!
+//! Each leg has a queue of its own and counts its TTIs for itself, so each has trackers of
+//! its own. A split bearer holds data while either leg does: [`LegUnion`] joins the findings
+//! of both, on the axis of one of them. [`rat_of`] gives the leg of a record, [`AirClock`]
+//! the time of a leg's TTIs.
+
+use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
+
+use crate::burst::Activity;
+use crate::decided::Decided;
+
+/// A radio access technology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rat {
+    /// LTE.
+    Lte,
+    /// NR.
+    Nr,
+}
+
+/// The radio that a record speaks of; nothing where both have such records. A numerology
+/// above 0 is NR's; at 15 kHz only a message's code tells.
+#[must_use]
+pub fn rat_of(record: &Record) -> Option<Rat> {
+    let by_numerology = |position: &Position| (position.numerology > 0).then_some(Rat::Nr);
+    match record {
+        Record::Grant(g) => {
+            let sources = [GrantSources::NR_PDSCH_STATUS, GrantSources::NR_UL_TB];
+            let nr = sources.iter().any(|source| g.sources.contains(*source));
+            let known = nr || g.position.numerology > 0;
+            Some(if known { Rat::Nr } else { Rat::Lte })
+        }
+        Record::Rlc(pdu) => by_numerology(&pdu.position),
+        Record::MacBlock(block) => by_numerology(&block.position),
+        Record::Bsr(report) => by_numerology(&report.position),
+        Record::NrStats(_) | Record::NrUlStats(_) => Some(Rat::Nr),
+        Record::CellInfo(info) if info.source == "0xB887" => Some(Rat::Nr),
+        Record::BufferStatus(_) | Record::Dci(_) | Record::Measurement(_) => Some(Rat::Lte),
+        _ => None,
+    }
+}
+
+/// Times of a leg's TTIs, by the newest TTI of which the time is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AirClock {
+    anchor: Option<(i64, i64)>,
+    numerology: u8,
+}
+
+impl AirClock {
+    /// Takes the place and time of a record.
+    pub fn note(&mut self, position: Position, at: Option<Stamp>) {
+        if let Some(at) = at
+            && self.anchor.is_none_or(|(_, tti)| position.tti.0 > tti)
+        {
+            self.anchor = Some((at.ns, position.tti.0));
+            self.numerology = position.numerology;
+        }
+    }
+
+    /// The time of a TTI; `None` while no time is known.
+    #[must_use]
+    pub fn time(&self, tti: TtiIndex) -> Option<Stamp> {
+        let (ns, anchor) = self.anchor?;
+        let since = TtiSpan(tti.0.saturating_sub(anchor)).ns(self.numerology);
+        Some(Stamp::modem(ns.saturating_add(since)))
+    }
+
+    /// The newest time.
+    #[must_use]
+    pub fn newest(&self) -> Option<Stamp> {
+        self.anchor.map(|(ns, _)| Stamp::modem(ns))
+    }
+}
+
+/// Bursts and activity of both legs in one order: spans that touch become one.
+#[derive(Debug, Clone, Default)]
+pub struct LegUnion {
+    bursts: Vec<Burst>,
+    runs: Vec<Activity>,
+    holes: Vec<Activity>,
+}
+
+impl LegUnion {
+    /// Takes a burst of a leg.
+    pub fn push_burst(&mut self, burst: Burst) {
+        self.bursts.push(burst);
+    }
+
+    /// Takes a run of scheduled or missing TTIs of a leg.
+    pub fn push_activity(&mut self, activity: Activity) {
+        if activity.unknown { &mut self.holes } else { &mut self.runs }.push(activity);
+    }
+
+    /// The bursts that nothing after `before` can change.
+    pub fn poll_bursts(&mut self, before: TtiIndex) -> Vec<Burst> {
+        self.bursts.sort_by_key(|burst| burst.start_tti);
+        join(&mut self.bursts, before)
+    }
+
+    /// The same of activity; holes go first.
+    pub fn poll_activity(&mut self, before: TtiIndex) -> Vec<Activity> {
+        self.runs.sort_by_key(|run| run.start_tti);
+        let mut out: Vec<Activity> =
+            self.holes.extract_if(.., |hole| hole.start_tti < before).collect();
+        out.extend(join(&mut self.runs, before));
+        out
+    }
+
+    /// How far what was polled is complete, where both legs are decided up to `both`.
+    #[must_use]
+    pub fn decided(&self, both: Decided) -> Decided {
+        let runs = self.runs.iter().map(|run| run.start_tti).fold(both.runs, TtiIndex::min);
+        let bursts = self.bursts.iter().map(|b| b.start_tti).fold(both.bursts, TtiIndex::min);
+        Decided { runs, bursts }
+    }
+}
+
+/// A span that others may be joined to.
+trait Joins: Clone {
+    fn start(&self) -> i64;
+    fn end(&self) -> i64;
+    /// Takes one that begins at or after its start.
+    fn take(&mut self, later: &Self);
+}
+
+impl Joins for Burst {
+    fn start(&self) -> i64 {
+        self.start_tti.0
+    }
+
+    fn end(&self) -> i64 {
+        self.end_tti.0
+    }
+
+    fn take(&mut self, later: &Self) {
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.scheduled_ttis = self.scheduled_ttis.saturating_add(later.scheduled_ttis);
+        self.unknown_ttis = self.unknown_ttis.saturating_add(later.unknown_ttis);
+        if later.end_tti > self.end_tti {
+            self.end_tti = later.end_tti;
+            self.closed_by = later.closed_by;
+            self.confidence = later.confidence;
+        }
+    }
+}
+
+impl Joins for Activity {
+    fn start(&self) -> i64 {
+        self.start_tti.0
+    }
+
+    fn end(&self) -> i64 {
+        self.start_tti.0.saturating_add(self.n_tti)
+    }
+
+    fn take(&mut self, later: &Self) {
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.n_tti = self.n_tti.max(later.end().saturating_sub(self.start()));
+        self.at_ns = self.at_ns.or(later.at_ns);
+    }
+}
+
+/// Takes the spans out, in order, that end before a TTI; those that touch are one.
+fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
+    let mut out: Vec<T> = Vec::new();
+    let mut taken = 0;
+    let mut open: Option<(T, usize)> = None;
+    for (i, span) in spans.iter().enumerate() {
+        match &mut open {
+            Some((whole, n)) if span.start() <= whole.end() => {
+                whole.take(span);
+                *n = i + 1;
+            }
+            _ => {
+                if let Some((whole, n)) = open.take() {
+                    taken = n;
+                    out.push(whole);
+                }
+                open = Some((span.clone(), i + 1));
+            }
+        }
+        // Spans are still to come from there on.
+        if open.as_ref().is_some_and(|(whole, _)| whole.end() >= before.0) {
+            break;
+        }
+    }
+    if let Some((whole, n)) = open.filter(|(whole, _)| whole.end() < before.0) {
+        taken = n;
+        out.push(whole);
+    }
+    spans.drain(..taken);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{Bound, Direction};
+
+    use super::*;
+
+    fn burst(start: i64, end: i64, closed_by: Bound) -> Burst {
+        Burst {
+            dir: Direction::Dl,
+            timing_segment: 0,
+            start_tti: TtiIndex(start),
+            end_tti: TtiIndex(end),
+            bytes: 10,
+            scheduled_ttis: 1,
+            unknown_ttis: 0,
+            opened_by: Bound::FirstData,
+            closed_by,
+            confidence: 0.9,
+        }
+    }
+
+    #[test]
+    fn a_bearer_is_not_empty_while_either_leg_is_not() {
+        let mut union = LegUnion::default();
+        for (start, end) in [(0, 10), (20, 30), (5, 15), (40, 45), (29, 35)] {
+            union.push_burst(burst(start, end, Bound::Poll));
+        }
+        let spans = |bursts: Vec<Burst>| -> Vec<(i64, i64, u64)> {
+            bursts.iter().map(|b| (b.start_tti.0, b.end_tti.0, b.bytes)).collect()
+        };
+        // Up to 35 both legs are decided: the second burst may still grow.
+        assert_eq!(spans(union.poll_bursts(TtiIndex(35))), [(0, 15, 20)]);
+        let both = Decided { runs: TtiIndex(35), bursts: TtiIndex(35) };
+        assert_eq!(union.decided(both).bursts, TtiIndex(20));
+        assert_eq!(spans(union.poll_bursts(TtiIndex(i64::MAX))), [(20, 35, 20), (40, 45, 10)]);
+        assert_eq!(union.decided(Decided::ALL), Decided::ALL);
+    }
+
+    #[test]
+    fn the_burst_that_ends_last_gives_the_end() {
+        let mut union = LegUnion::default();
+        union.push_burst(burst(0, 50, Bound::Poll));
+        union.push_burst(burst(10, 20, Bound::Padding));
+        let joined = union.poll_bursts(TtiIndex(i64::MAX));
+        assert_eq!((joined.len(), joined[0].closed_by), (1, Bound::Poll));
+    }
+
+    #[test]
+    fn a_clock_gives_the_time_of_slots() {
+        let mut clock = AirClock::default();
+        assert_eq!(clock.time(TtiIndex(3)), None);
+        let position = Position { numerology: 1, ..Position::lte(100) };
+        clock.note(position, Some(Stamp::modem(5_000_000)));
+        assert_eq!(clock.time(TtiIndex(97)), Some(Stamp::modem(3_500_000)));
+        assert_eq!(clock.time(TtiIndex(102)), Some(Stamp::modem(6_000_000)));
+    }
+}

@@ -1,0 +1,231 @@
+//! Policers: a token bucket that drops what comes above its rate, and queues nothing.
+//!
+//! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section
+//! 2.2: a bucket that fills at the policer's rate is empty whenever something is lost, and not
+//! when it passes. So what passed between two losses passed at that rate, the same each time;
+//! losses that come by chance have any rate between them. (The paper simulates one bucket from
+//! the first loss to the last, which a pause that fills it up to its depth throws off.)
+
+use airmile_model::TcpEventKind;
+
+use crate::tcp::TracedPacket;
+
+/// Losses within this of each other are one (chosen here: a burst above the rate loses many).
+const EPISODE_NS: i64 = 50_000_000;
+/// Fewer times between losses show no bucket, and those with fewer segments are not looked at
+/// (chosen here; the paper asks for 15 lost packets).
+const MIN_BETWEEN: usize = 6;
+const APART_SEGMENTS: u32 = 20;
+/// Losses, and samples of what passed, that are remembered at most; of more, every second
+/// sample is kept (chosen here).
+const MAX_LOSSES: usize = 1_024;
+const MAX_SAMPLES: usize = 2_048;
+/// Rates between losses are the bucket's in this share, within this part of the usual one
+/// (chosen here: of losses that come by chance a quarter is).
+const ALIKE_SHARE: f64 = 0.75;
+const ALIKE_PART: f64 = 0.1;
+/// What passes finds so many segments more in it than what is lost (the paper's two packets).
+const FULLER_SEGMENTS: f64 = 2.0;
+
+/// When a policer acted on a connection, and its rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PolicedSpan {
+    /// From the first loss on, in nanoseconds.
+    pub from_ns: i64,
+    /// To the last one, in nanoseconds.
+    pub to_ns: i64,
+    /// Bits of payload per second.
+    pub rate_bps: f64,
+}
+
+/// What passed, and what was missing, of one connection at a monitor after the policer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PolicerTest {
+    bytes: u64,
+    /// Time and bytes that had passed: at the start of each loss, and in between.
+    losses: Vec<(i64, u64)>,
+    samples: Vec<(i64, u64)>,
+    /// Packets to a sample, and those since the last one.
+    every: u32,
+    since: u32,
+    last_loss_ns: Option<i64>,
+}
+
+impl PolicerTest {
+    /// Takes a packet of the server with payload.
+    pub(super) fn push(&mut self, now: i64, packet: &TracedPacket) {
+        if packet.event == Some(TcpEventKind::Ahead) {
+            let begins = self.last_loss_ns.is_none_or(|last| now - last > EPISODE_NS);
+            if begins && self.losses.len() < MAX_LOSSES {
+                self.losses.push((now, self.bytes));
+            }
+            self.last_loss_ns = Some(now);
+        }
+        self.bytes += packet.new_bytes;
+        self.since += 1;
+        if self.since < self.every.max(1) {
+            return;
+        }
+        self.since = 0;
+        if self.samples.len() >= MAX_SAMPLES {
+            let mut keep = false;
+            self.samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.max(1) * 2;
+        }
+        self.samples.push((now, self.bytes));
+    }
+
+    /// What the losses show; `mss` is a segment's payload in bytes.
+    pub(super) fn found(&self, mss: i64) -> Option<PolicedSpan> {
+        let apart_bytes = u64::from(APART_SEGMENTS) * mss.max(1).unsigned_abs();
+        let between: Vec<Between> = self
+            .losses
+            .windows(2)
+            .filter_map(|pair| Between::of(*pair.first()?, *pair.get(1)?))
+            .filter(|one| one.bytes >= apart_bytes)
+            .collect();
+        if between.len() < MIN_BETWEEN {
+            return None;
+        }
+        let rates: Vec<f64> = between.iter().map(Between::bytes_per_ns).collect();
+        let usual = median(&rates)?;
+        let alike = rates.iter().filter(|rate| (**rate / usual - 1.0).abs() <= ALIKE_PART).count();
+        let tokens: Vec<f64> = between.iter().flat_map(|one| one.tokens(&self.samples)).collect();
+        let policed = alike as f64 >= ALIKE_SHARE * between.len() as f64
+            && median(&tokens)? >= FULLER_SEGMENTS * mss as f64;
+        policed.then_some(PolicedSpan {
+            from_ns: between.first()?.from.0,
+            to_ns: between.last()?.to_ns,
+            rate_bps: usual * 8e9,
+        })
+    }
+}
+
+/// What passed between two losses.
+#[derive(Debug, Clone, Copy)]
+struct Between {
+    from: (i64, u64),
+    to_ns: i64,
+    bytes: u64,
+}
+
+impl Between {
+    fn of(from: (i64, u64), to: (i64, u64)) -> Option<Self> {
+        let bytes = to.1.saturating_sub(from.1);
+        (to.0 > from.0).then_some(Self { from, to_ns: to.0, bytes })
+    }
+
+    fn bytes_per_ns(&self) -> f64 {
+        self.bytes as f64 / (self.to_ns - self.from.0) as f64
+    }
+
+    /// What the bucket held as samples passed, if it was empty at both losses.
+    fn tokens<'a>(&'a self, samples: &'a [(i64, u64)]) -> impl Iterator<Item = f64> + 'a {
+        let first = samples.partition_point(|(at, _)| *at <= self.from.0);
+        let inside = samples.iter().skip(first).take_while(|(at, _)| *at < self.to_ns);
+        inside.map(|(at, passed)| {
+            self.bytes_per_ns() * (at - self.from.0) as f64
+                - passed.saturating_sub(self.from.1) as f64
+        })
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Direction;
+    use airmile_model::packet::{SeqNum, TcpFlags};
+
+    use super::*;
+
+    const MSS: i64 = 1_000;
+
+    fn segment(event: Option<TcpEventKind>) -> TracedPacket {
+        TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: 0,
+            dir: Direction::Dl,
+            seq: SeqNum(0),
+            flags: TcpFlags::ACK,
+            timestamps: None,
+            event,
+            offset_bytes: 0,
+            payload_bytes: MSS as u32,
+            new_bytes: MSS as u64,
+            flight_bytes: 0,
+            ack: None,
+        }
+    }
+
+    /// A sender whose window grows each round of 40 ms until a packet is dropped, which halves
+    /// it; `drops` is asked of each packet, with the time in ms.
+    fn rounds(mut drops: impl FnMut(i64) -> bool) -> Option<PolicedSpan> {
+        let mut test = PolicerTest::default();
+        let mut window = 10;
+        let mut lost = false;
+        for round in 0..400_i64 {
+            let mut cut = false;
+            for n in 0..window {
+                let ms = round * 40 + n * 40 / window;
+                if drops(ms) {
+                    (lost, cut) = (true, true);
+                } else {
+                    test.push(ms * 1_000_000, &segment(lost.then_some(TcpEventKind::Ahead)));
+                    lost = false;
+                }
+            }
+            window = if cut { (window / 2).max(2) } else { window + 2 };
+        }
+        test.found(MSS)
+    }
+
+    #[test]
+    fn a_bucket_is_empty_at_each_loss() {
+        // 4 Mbit/s, 30 kB deep.
+        let (mut tokens, mut at) = (30_000.0_f64, 0);
+        let found = rounds(|ms| {
+            tokens = (tokens + (ms - at) as f64 * 500.0).min(30_000.0);
+            at = ms;
+            let drops = tokens < MSS as f64;
+            tokens -= if drops { 0.0 } else { MSS as f64 };
+            drops
+        });
+        let rate = found.unwrap().rate_bps;
+        assert!((3.8e6..4.2e6).contains(&rate), "{rate}");
+    }
+
+    /// Each two-hundredth packet or so, by chance (splitmix64).
+    #[test]
+    fn chance_is_no_bucket() {
+        for seed in 1..20_u64 {
+            let mut state = seed;
+            let found = rounds(|_| {
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut z = state;
+                z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                (z ^ z >> 31) % 200 == 0
+            });
+            assert_eq!(found, None, "{seed}");
+        }
+    }
+
+    #[test]
+    fn few_losses_show_nothing() {
+        let mut n = 0;
+        let found = rounds(|_| {
+            n += 1;
+            n % 5_000 == 0
+        });
+        assert_eq!(found, None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Inputs that do not belong together: they are of different times, and no clock that is a
+//! little off explains it.
+
+use airmile_wire::clocks::{Aligned, Arrivals};
+
+use super::clocks;
+use airmile_io::error::{Error, Result};
+
+/// Clocks may differ by so much, and are set by what passed; more is another run, or a clock
+/// that the user has to set (chosen here: twice what the alignment looks for).
+const APART_NS: i64 = 60_000_000_000;
+
+/// Refuses an input whose time is not the modem log's.
+fn check(
+    name: &str,
+    (from_ns, to_ns): (i64, i64),
+    radio: &Arrivals,
+    align_at: impl FnOnce(i64) -> Aligned,
+) -> Result<()> {
+    let Some((start_ns, end_ns)) = radio.start_ns().zip(radio.end_ns()) else { return Ok(()) };
+    let late_ns = from_ns.saturating_sub(end_ns);
+    let early_ns = start_ns.saturating_sub(to_ns);
+    if late_ns.max(early_ns) <= APART_NS {
+        return Ok(());
+    }
+    let (by_ns, way) = if late_ns > early_ns { (late_ns, "after") } else { (early_ns, "before") };
+    // As if both had begun at once.
+    let shift_ns = start_ns.saturating_sub(from_ns);
+    let fits = match align_at(shift_ns) {
+        Ok(line) => {
+            let add_ns = shift_ns.saturating_sub(line.offset_ns);
+            format!("their traffic fits where {:.3} s are added to its times", add_ns as f64 / 1e9)
+        }
+        Err(_) => "at no offset near the start of both is their traffic alike".to_owned(),
+    };
+    Err(Error::Option(format!(
+        "{name} does not belong to the modem log: it is {} {way} it ({fits})",
+        span(by_ns)
+    )))
+}
+
+/// Of a capture.
+///
+/// # Errors
+/// It is of another time than the log.
+pub(super) fn check_capture(name: &str, capture: &Arrivals, radio: &Arrivals) -> Result<()> {
+    let Some(range) = capture.start_ns().zip(capture.end_ns()) else { return Ok(()) };
+    check(name, range, radio, |by_ns| {
+        let mut shifted = Arrivals::new();
+        for (at_ns, bytes) in capture.points() {
+            shifted.add(at_ns.saturating_add(by_ns), *bytes);
+        }
+        clocks::of_capture(radio, &shifted)
+    })
+}
+
+/// Of transfers, as spans in nanoseconds.
+///
+/// # Errors
+/// They are of another time than the log.
+pub(super) fn check_transfers(name: &str, spans: &[(i64, i64)], radio: &Arrivals) -> Result<()> {
+    let range = spans.iter().map(|span| span.0).min().zip(spans.iter().map(|span| span.1).max());
+    let Some(range) = range else { return Ok(()) };
+    check(name, range, radio, |by_ns| {
+        let later = |ns: i64| ns.saturating_add(by_ns);
+        let shifted: Vec<(i64, i64)> =
+            spans.iter().map(|(from, to)| (later(*from), later(*to))).collect();
+        clocks::of_application(radio, &shifted)
+    })
+}
+
+fn span(ns: i64) -> String {
+    let seconds = ns as f64 / 1e9;
+    match seconds {
+        s if s < 7_200.0 => format!("{s:.0} s"),
+        s if s < 172_800.0 => format!("{:.1} hours", s / 3_600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    /// Blocks at irregular times, from a start on.
+    fn traffic(start_ns: i64) -> Arrivals {
+        let mut arrivals = Arrivals::new();
+        let mut at = start_ns;
+        for n in 0..400_i64 {
+            at += (20 + n * n % 97 * 3) * S / 1_000;
+            arrivals.add(at, 3_000 + (n * 7_919 % 5_000) as u32);
+        }
+        arrivals
+    }
+
+    #[test]
+    fn an_hour_off_is_refused_with_the_offset_that_fits() {
+        let radio = traffic(0);
+        assert!(check_capture("a.pcap", &traffic(20 * S), &radio).is_ok());
+        let error = check_capture("a.pcap", &traffic(3_600 * S), &radio).unwrap_err().to_string();
+        assert!(error.contains("a.pcap does not belong to the modem log"), "{error}");
+        assert!(error.contains("-3600.0"), "{error}");
+    }
+
+    #[test]
+    fn transfers_of_another_run_are_refused() {
+        let radio = traffic(0);
+        let years = 6 * 365 * 86_400 * S;
+        let error = check_transfers("transfers", &[(years, years + 5 * S)], &radio).unwrap_err();
+        assert!(error.to_string().contains("days after it"), "{error}");
+        assert!(check_transfers("transfers", &[(S, 5 * S)], &radio).is_ok());
+        assert!(check_transfers("transfers", &[], &radio).is_ok());
+        assert!(check_transfers("transfers", &[(years, years)], &Arrivals::new()).is_ok());
+    }
+}

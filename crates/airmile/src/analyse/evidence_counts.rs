@@ -1,0 +1,73 @@
+//! How much of each kind of evidence the records hold.
+
+use airmile_model::{Direction, Record};
+use airmile_radio::legs::{Rat, rat_of};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How much of each kind of evidence the records hold, for the answer to say
+/// what it rests on and what is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EvidenceCounts {
+    /// User downlink blocks.
+    pub dl_blocks: u64,
+    /// Blocks of NR, of either direction; the others are LTE's.
+    pub nr_blocks: u64,
+    /// Of the downlink blocks, with a known number of PRBs.
+    pub dl_blocks_with_prb: u64,
+    /// Of them, with known padding.
+    pub dl_blocks_with_padding: u64,
+    /// Of them, with HARQ process and NDI.
+    pub dl_blocks_with_harq: u64,
+    /// Downlink RLC data PDUs with a poll bit (0 or 1) on data bearers.
+    pub dl_pdus_with_poll: u64,
+    /// Uplink blocks.
+    pub ul_blocks: u64,
+    /// Samples of the phone's own buffer.
+    pub buffer_samples: u64,
+    /// Buffer status reports.
+    pub bsr_reports: u64,
+    /// Measurements of the serving cell.
+    pub measurements: u64,
+    /// Handovers, resets and holes: timing segments after the first.
+    pub timing_changes: u32,
+    /// Holes in the log.
+    pub holes: u64,
+}
+
+impl EvidenceCounts {
+    /// Whether all blocks are of NR.
+    #[must_use]
+    pub const fn is_nr(&self) -> bool {
+        self.nr_blocks > 0 && self.nr_blocks == self.dl_blocks + self.ul_blocks
+    }
+
+    pub(super) fn count(&mut self, record: &Record) {
+        match record {
+            Record::Grant(g) if g.rnti.is_user() => {
+                self.timing_changes = self.timing_changes.max(g.position.timing_segment);
+                self.nr_blocks += u64::from(rat_of(record) == Some(Rat::Nr));
+                if g.dir == Direction::Ul {
+                    self.ul_blocks += 1;
+                    return;
+                }
+                self.dl_blocks += 1;
+                self.dl_blocks_with_prb += u64::from(g.n_prb.is_some());
+                self.dl_blocks_with_padding += u64::from(g.padding_bytes.is_some());
+                let harq = (g.harq_id.is_some() && g.ndi.is_some()) || g.retx.is_some();
+                self.dl_blocks_with_harq += u64::from(harq);
+            }
+            Record::Rlc(pdu) if pdu.dir == Direction::Dl && pdu.signalling != Some(true) => {
+                self.dl_pdus_with_poll += u64::from(pdu.poll.is_some());
+            }
+            Record::BufferStatus(_) => self.buffer_samples += 1,
+            Record::Bsr(_) => self.bsr_reports += 1,
+            Record::Measurement(m) => {
+                self.measurements += 1;
+                self.timing_changes = self.timing_changes.max(m.position.timing_segment);
+            }
+            Record::Hole(_) => self.holes += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Findings of transfers from what the trackers measured, given or detected, alone or as one
+//! with those at the same time.
+
+use airmile_model::{Direction, Transfer, TransferFinding};
+use airmile_radio::meter::TransferMeter;
+use airmile_radio::usage::Usage;
+
+use super::radio::{RadioOptions, TransferTrace};
+use super::together::{self, Together};
+use super::tracks::TrackDone;
+use super::watch::{OpenTransfer, direction};
+use airmile_io::limits::LimitFilter;
+
+/// Of a transfer whose bounds are guessed from the allocation, the time before
+/// its first and after its last block is not seen, and two may be taken for
+/// one; by so much its verdict is less sure (chosen here).
+const GUESSED_BOUNDS: f64 = 0.9;
+
+/// A detected activity of less is no transfer: a voice call has 10 to 40 kbit/s with its headers
+/// (TS 26.201, and RFC 4867 over RTP; chosen here above that).
+const CHATTER_BPS: f64 = 64_000.0;
+/// Nor is one over so long at least that has less (chosen here: a short one is not slow).
+const CHATTER_MS: f64 = 2_000.0;
+/// And whose data did not wait for the radio most of the time.
+const WAITS: f64 = 0.5;
+/// Acknowledgements of what goes the other way: 52 bytes for one or two segments of 1500
+/// (RFC 5681, 4.2).
+const ACKS_PART: u64 = 25;
+
+/// Whether a detected activity is chatter: slower than any transfer, or the acknowledgements of
+/// one that goes the other way.
+pub(super) fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> bool {
+    let Some(bytes) = finding.bytes else { return false };
+    // What waits for the radio is slow by it.
+    let waits = finding.link_demand.is_none_or(|demand| demand >= WAITS);
+    let slow = !waits
+        && finding.duration_ms >= CHATTER_MS
+        && bytes as f64 * 8_000.0 / finding.duration_ms < CHATTER_BPS;
+    let other_way = all.iter().filter(|other| {
+        other.dir != finding.dir
+            && other.start_tti < finding.end_tti
+            && other.end_tti > finding.start_tti
+    });
+    let carried: u64 = other_way.filter_map(|other| other.bytes).fold(0, u64::saturating_add);
+    slow || carried >= bytes.saturating_mul(ACKS_PART)
+}
+
+/// A transfer's finding, with what explains it.
+pub(super) struct ExplainedTransfer {
+    pub(super) finding: TransferFinding,
+    pub(super) usage: Usage,
+    pub(super) seen: TransferTrace,
+}
+
+/// Findings of transfers of one direction.
+fn conclude_all(
+    track: &TrackDone,
+    watched: &[&OpenTransfer],
+    options: &RadioOptions,
+) -> impl Iterator<Item = ExplainedTransfer> {
+    let gauged: Vec<(&Transfer, Option<&TransferMeter>)> =
+        watched.iter().map(|w| (&w.transfer, w.gauge.as_ref())).collect();
+    let findings = track.timeline.conclude(&gauged, &options.thresholds);
+    findings.into_iter().zip(watched).map(|(finding, watched)| ExplainedTransfer {
+        finding,
+        usage: track.usage.conclude(&watched.usage),
+        seen: TransferTrace {
+            bursts: watched.gauge.as_ref().map(|gauge| gauge.bursts().clone()),
+            others: watched.others,
+        },
+    })
+}
+
+pub(super) fn findings_of_detected(
+    track: &TrackDone,
+    options: &RadioOptions,
+) -> Vec<(usize, ExplainedTransfer)> {
+    let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
+    let guessed = |mut found: ExplainedTransfer| {
+        found.finding.confidence *= GUESSED_BOUNDS;
+        found
+    };
+    conclude_all(track, &watched, options).map(guessed).enumerate().collect()
+}
+
+/// Each on the timeline of its direction, if it begins within the limits; one
+/// that cannot be placed is kept, to be told of.
+pub(super) fn findings_of_given(
+    dl: &TrackDone,
+    ul: &TrackDone,
+    mut filter: LimitFilter,
+    n_given: usize,
+    options: &RadioOptions,
+) -> Vec<(usize, ExplainedTransfer)> {
+    let both = dl.watched.iter().zip(&ul.watched).take(n_given);
+    let kept = both.filter(|(dl, _)| dl.start_ns().is_none_or(|ns| filter.keeps_ns(ns)));
+    let (up, down): (Vec<_>, Vec<_>) =
+        kept.partition(|(dl, ul)| direction(dl, ul) == Direction::Ul);
+    let mut out = Vec::new();
+    for (track, part) in [(dl, down), (ul, up)] {
+        let of = |(dl, ul)| if track.timeline.dir() == Direction::Dl { dl } else { ul };
+        let watched: Vec<&OpenTransfer> = part.into_iter().map(of).collect();
+        let found = conclude_all(track, &watched, options);
+        out.extend(watched.iter().map(|watched| watched.number).zip(found));
+    }
+    out.sort_by_key(|(number, _)| *number);
+    out
+}
+
+/// Each group of given downloads, where all its members are among those that were found,
+/// and went down.
+pub(super) fn findings_of_groups(
+    dl: &TrackDone,
+    given: &[Transfer],
+    found: &[(usize, ExplainedTransfer)],
+    options: &RadioOptions,
+) -> Vec<Together> {
+    let measured = dl.watched.iter().skip(given.len());
+    let groups = together::groups(given).into_iter().zip(measured);
+    groups
+        .filter_map(|(group, watched)| {
+            let place = |number: &usize| {
+                let at = found.binary_search_by_key(number, |(number, _)| *number).ok()?;
+                found.get(at).filter(|(_, one)| one.finding.dir == Direction::Dl).map(|_| at)
+            };
+            let members = group.members.iter().map(place).collect::<Option<Vec<usize>>>()?;
+            let ExplainedTransfer { finding, usage, .. } =
+                conclude_all(dl, &[watched], options).next()?;
+            Some(Together { finding, usage, members })
+        })
+        .collect()
+}

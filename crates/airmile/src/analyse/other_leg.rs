@@ -1,0 +1,240 @@
+//! The second leg of a phone with EN-DC (TS 37.340): trackers of its own, whose findings
+//! are put on the first leg's axis and joined with that leg's.
+
+use std::collections::BTreeMap;
+
+use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, TtiSpan};
+use airmile_radio::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
+use airmile_radio::decided::Decided;
+use airmile_radio::legs::{AirClock, LegUnion};
+use airmile_radio::transfer::Timeline;
+use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
+
+/// A leg without records for so long was released (chosen here: far over the longest
+/// inactivity timers that operators set for the second leg).
+const RELEASED_NS: i64 = 10_000_000_000;
+/// Records of a leg follow those of the other within so long (chosen here: the order of each
+/// leg is made over 2 s).
+const LATE_NS: i64 = 3_000_000_000;
+
+/// What a leg has of one direction.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LegFindings {
+    pub(super) bursts: Vec<Burst>,
+    pub(super) runs: Vec<Activity>,
+}
+
+/// The second leg.
+#[derive(Debug, Clone)]
+pub(super) struct OtherLeg {
+    options: BurstOptions,
+    dl: BurstTracker,
+    ul: UplinkTracker,
+    clock: AirClock,
+    /// Newest times of the first leg and of this one.
+    newest_ns: [Option<i64>; 2],
+    released: bool,
+    unions: [LegUnion; 2],
+    evidence: [Option<Evidence>; 2],
+    /// Grants of both legs by TTI of the first, with whether they are the first's.
+    waiting: BTreeMap<i64, Vec<(bool, Grant)>>,
+}
+
+const fn index(dir: Direction) -> usize {
+    match dir {
+        Direction::Dl => 0,
+        Direction::Ul => 1,
+    }
+}
+
+impl OtherLeg {
+    pub(super) fn new(options: BurstOptions) -> Self {
+        Self {
+            options,
+            dl: BurstTracker::new(options),
+            ul: UplinkTracker::new(UplinkOptions::default()),
+            clock: AirClock::default(),
+            newest_ns: [None; 2],
+            released: false,
+            unions: Default::default(),
+            evidence: [None; 2],
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a record of this leg. `axis` is the first leg's.
+    pub(super) fn push(&mut self, record: &Record, axis: &Timeline) {
+        let (position, at) = match record {
+            Record::Grant(r) => (r.position, r.at),
+            Record::Rlc(r) => (r.position, r.at),
+            Record::BufferStatus(r) => (r.position, r.at),
+            Record::Dci(r) => (r.position, r.at),
+            _ => (airmile_model::Position::default(), None),
+        };
+        if let Some(at) = at {
+            self.clock.note(position, Some(at));
+            self.newest_ns[1] = self.newest_ns[1].max(Some(at.ns));
+            self.released = false;
+        }
+        if let Record::Grant(grant) = record
+            && let Some(tti) = self.on_axis(grant.position.tti, axis, 0)
+        {
+            let mut grant = grant.clone();
+            grant.position.tti = tti;
+            grant.position.numerology = axis.numerology();
+            self.wait(false, grant);
+        }
+        self.dl.push(record);
+        self.ul.push(record);
+    }
+
+    /// Holds a grant back until those of the other leg have come.
+    pub(super) fn wait(&mut self, of_first: bool, grant: Grant) {
+        self.waiting.entry(grant.position.tti.0).or_default().push((of_first, grant));
+    }
+
+    /// Takes the time of a record of the first leg.
+    pub(super) fn note_first(&mut self, at: Option<Stamp>, axis: &Timeline) {
+        let Some(at) = at else { return };
+        self.newest_ns[0] = self.newest_ns[0].max(Some(at.ns));
+        let silent = self.newest_ns[1].is_some_and(|ns| at.ns.saturating_sub(ns) > RELEASED_NS);
+        if silent && !self.released {
+            self.released = true;
+            self.end(axis);
+            self.dl = BurstTracker::new(self.options);
+            self.ul = UplinkTracker::new(UplinkOptions::default());
+        }
+    }
+
+    /// The time up to which records of both legs have come.
+    fn both_ns(&self) -> Option<i64> {
+        let newest = self.newest_ns.into_iter().flatten().max()?;
+        let oldest = self.newest_ns.into_iter().flatten().min()?;
+        Some(oldest.max(newest.saturating_sub(LATE_NS)))
+    }
+
+    /// The TTI of the first leg up to which records of both legs have come.
+    pub(super) fn both(&self, axis: &Timeline) -> Option<TtiIndex> {
+        axis.tti_at(Stamp::modem(self.both_ns()?))
+    }
+
+    /// Grants before a TTI, in order.
+    pub(super) fn take_grants(&mut self, before: TtiIndex) -> Vec<(bool, Grant)> {
+        let rest = self.waiting.split_off(&before.0);
+        std::mem::replace(&mut self.waiting, rest).into_values().flatten().collect()
+    }
+
+    /// A TTI of this leg on the first leg's axis; `ahead_ns` is added to its time.
+    fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
+        let at = self.clock.time(tti)?;
+        axis.tti_at(Stamp::modem(at.ns.saturating_add(ahead_ns)))
+    }
+
+    /// Takes what this leg's trackers have found.
+    pub(super) fn absorb(&mut self, axis: &Timeline) {
+        while let Some(burst) = self.dl.poll() {
+            self.take_burst(burst, axis);
+        }
+        while let Some(burst) = self.ul.poll() {
+            self.take_burst(burst, axis);
+        }
+        while let Some(run) = self.dl.poll_activity() {
+            self.take_activity(Direction::Dl, run, axis);
+        }
+        while let Some(run) = self.ul.poll_activity() {
+            self.take_activity(Direction::Ul, run, axis);
+        }
+        let found = [self.dl.summary().evidence, self.ul.summary().evidence];
+        for (evidence, found) in self.evidence.iter_mut().zip(found) {
+            *evidence = found.or(*evidence);
+        }
+        // Waits before bursts are the first leg's alone.
+        while self.ul.poll_wait().is_some() {}
+    }
+
+    /// Ends what this leg has open.
+    pub(super) fn end(&mut self, axis: &Timeline) {
+        for burst in self.dl.finish() {
+            self.take_burst(burst, axis);
+        }
+        for burst in self.ul.finish() {
+            self.take_burst(burst, axis);
+        }
+        self.absorb(axis);
+    }
+
+    fn take_burst(&mut self, burst: Burst, axis: &Timeline) {
+        let half = TtiSpan(1).ns(axis.numerology()) / 2;
+        let place = |tti| self.on_axis(tti, axis, half);
+        if let (Some(start_tti), Some(end_tti)) = (place(burst.start_tti), place(burst.end_tti))
+            && end_tti > start_tti
+        {
+            let union = &mut self.unions[index(burst.dir)];
+            union.push_burst(Burst { start_tti, end_tti, ..burst });
+        }
+    }
+
+    fn take_activity(&mut self, dir: Direction, run: Activity, axis: &Timeline) {
+        let end = run.start_tti.plus(run.n_tti);
+        // A TTI of the axis in which it had any part.
+        let places = (self.on_axis(run.start_tti, axis, 0), self.on_axis(end, axis, -1));
+        if let (Some(start_tti), Some(last)) = places {
+            self.unions[index(dir)].push_activity(Activity {
+                start_tti,
+                n_tti: last.since(start_tti).max(0).saturating_add(1),
+                numerology: axis.numerology(),
+                ..run
+            });
+        }
+    }
+
+    /// The findings of both legs of a direction, as far as both are decided.
+    pub(super) fn join(
+        &mut self,
+        dir: Direction,
+        first: LegFindings,
+        decided: Decided,
+        axis: &Timeline,
+    ) -> (LegFindings, Decided) {
+        let both =
+            if decided == Decided::ALL { decided } else { decided.min(self.decided(dir, axis)) };
+        let union = &mut self.unions[index(dir)];
+        first.bursts.into_iter().for_each(|burst| union.push_burst(burst));
+        first.runs.into_iter().for_each(|run| union.push_activity(run));
+        let bursts = union.poll_bursts(both.bursts);
+        let runs = union.poll_activity(both.runs);
+        (LegFindings { bursts, runs }, union.decided(both))
+    }
+
+    /// How far this leg is decided, on the first leg's axis.
+    fn decided(&self, dir: Direction, axis: &Timeline) -> Decided {
+        // A leg of which nothing with a time has come holds nothing up.
+        if self.released || self.newest_ns[1].is_none() {
+            let late = |ns: i64| axis.tti_at(Stamp::modem(ns.saturating_sub(LATE_NS)));
+            let tti = self.newest_ns[0].and_then(late).unwrap_or(TtiIndex(i64::MIN));
+            return Decided { runs: tti, bursts: tti };
+        }
+        let own = match dir {
+            Direction::Dl => self.dl.decided(),
+            Direction::Ul => self.ul.decided(),
+        };
+        let place = |tti: TtiIndex| match tti.0 {
+            i64::MIN | i64::MAX => tti,
+            _ => self.on_axis(tti, axis, 0).unwrap_or(TtiIndex(i64::MIN)),
+        };
+        Decided { runs: place(own.runs), bursts: place(own.bursts) }
+    }
+
+    /// What the findings of both legs rest on: the weaker evidence of the two.
+    pub(super) fn summary(&self, dir: Direction, first: BurstSummary) -> BurstSummary {
+        let evidence = match (first.evidence, self.evidence[index(dir)]) {
+            (Some(a), Some(b)) if a == b => Some(a),
+            (Some(Evidence::Grants), Some(_)) | (Some(_), Some(Evidence::Grants)) => {
+                Some(Evidence::Grants)
+            }
+            (Some(_), Some(_)) => Some(Evidence::Fused),
+            (one, other) => one.or(other),
+        };
+        BurstSummary { evidence, ..first }
+    }
+}

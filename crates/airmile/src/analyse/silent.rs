@@ -1,0 +1,26 @@
+//! When nothing was scheduled, and what the radio lost.
+
+use airmile_model::{TtiIndex, TtiSpan};
+use airmile_wire::attribute::RELEASE_NS;
+
+/// When nothing was scheduled, and what the radio lost.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Silent {
+    pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
+    last: Option<TtiIndex>,
+    pub(super) lost_ttis: Vec<TtiIndex>,
+    pub(super) given_up: Vec<TtiIndex>,
+}
+
+impl Silent {
+    /// Takes a TTI in which something was scheduled.
+    pub(super) fn busy(&mut self, tti: TtiIndex, numerology: u8) {
+        let least = TtiSpan::from_ms(RELEASE_NS / 1_000_000, numerology).0;
+        // Before the first one the phone may have been anywhere.
+        let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
+        if tti.0.saturating_sub(since.0) >= least {
+            self.silences.push((since, tti));
+        }
+        self.last = self.last.max(Some(tti));
+    }
+}

@@ -1,0 +1,131 @@
+//! Downloads at the same time, as one: queues are per user (BurstTracker, section 2.1.2), so
+//! of what runs in parallel only that is known for which all of it waited.
+
+use airmile_model::{Direction, Stamp, Transfer, TransferFinding};
+use airmile_radio::usage::Usage;
+
+/// Transfers share less than this, in nanoseconds, or less than this part of the shorter one:
+/// they follow each other (the same as for [`TransferFinding::overlapped`]).
+const OVERLAP_NS: i64 = 5_000_000;
+const OVERLAP_PART: i64 = 100;
+/// Length of a TTI of LTE, by which TTIs without a time are compared.
+const TTI_NS: i64 = 1_000_000;
+
+/// Transfers that ran at the same time, measured as one.
+#[derive(Debug, Clone)]
+pub(crate) struct Together {
+    /// The measures from the start of the first to the end of the last.
+    pub(crate) finding: TransferFinding,
+    pub(crate) usage: Usage,
+    /// Places of its members among the report's transfers.
+    pub(crate) members: Vec<usize>,
+}
+
+/// A group of given transfers: the span of all, and the places of its members.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) transfer: Transfer,
+    pub(super) members: Vec<usize>,
+}
+
+fn span_ns(transfer: &Transfer) -> Option<(i64, i64)> {
+    let by_tti = || {
+        let (start, end) = transfer.tti?;
+        Some((start.0.saturating_mul(TTI_NS), end.0.saturating_mul(TTI_NS)))
+    };
+    transfer.time.map(|(start, end)| (start.ns, end.ns)).or_else(by_tti)
+}
+
+/// The groups of two and more given downloads that overlap each other.
+pub(super) fn groups(given: &[Transfer]) -> Vec<Group> {
+    let mut placed: Vec<(i64, i64, usize)> = given
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.dir != Some(Direction::Ul))
+        .filter_map(|(at, one)| span_ns(one).map(|(from, to)| (from, to, at)))
+        .collect();
+    placed.sort_unstable();
+    let mut groups: Vec<(i64, i64, Vec<usize>)> = Vec::new();
+    for (from, to, at) in placed {
+        match groups.last_mut() {
+            Some((start, end, members)) if overlap((*start, *end), (from, to)) => {
+                *end = to.max(*end);
+                members.push(at);
+            }
+            _ => groups.push((from, to, vec![at])),
+        }
+    }
+    let groups = groups.into_iter().filter(|(.., members)| members.len() > 1);
+    groups.filter_map(|(.., members)| as_one(given, members)).collect()
+}
+
+fn overlap((start, end): (i64, i64), (from, to): (i64, i64)) -> bool {
+    let shorter = end.saturating_sub(start).min(to.saturating_sub(from));
+    let common = end.min(to).saturating_sub(from);
+    common > OVERLAP_NS.max(shorter / OVERLAP_PART)
+}
+
+/// The transfer that spans all members; `None` where their times are of several kinds.
+fn as_one(given: &[Transfer], members: Vec<usize>) -> Option<Group> {
+    let each = || members.iter().filter_map(|at| given.get(*at));
+    let first = each().next()?;
+    let time = each()
+        .map(|one| one.time)
+        .reduce(|a, b| a.zip(b).map(|(a, b)| (earlier(a.0, b.0), later(a.1, b.1))))?;
+    let tti = each()
+        .map(|one| one.tti)
+        .reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))))?;
+    if time.is_none() && tti.is_none() {
+        return None;
+    }
+    let bytes = each().map(|one| one.bytes).sum::<Option<u64>>();
+    let alike = each().all(|one| one.dir == first.dir);
+    let transfer = Transfer {
+        id: each().map(|one| one.id.as_str()).collect::<Vec<_>>().join("+"),
+        time,
+        tti,
+        bytes,
+        dir: if alike { first.dir } else { Some(Direction::Dl) },
+        unfinished: each().any(|one| one.unfinished),
+    };
+    Some(Group { transfer, members })
+}
+
+const fn earlier(a: Stamp, b: Stamp) -> Stamp {
+    if a.ns <= b.ns { a } else { b }
+}
+
+const fn later(a: Stamp, b: Stamp) -> Stamp {
+    if a.ns >= b.ns { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transfer(id: &str, from_ms: i64, to_ms: i64, dir: Option<Direction>) -> Transfer {
+        let at = |ms: i64| Stamp::modem(ms * 1_000_000);
+        let time = Some((at(from_ms), at(to_ms)));
+        Transfer { id: id.into(), time, tti: None, bytes: Some(10), dir, unfinished: false }
+    }
+
+    #[test]
+    fn downloads_that_overlap_are_a_group() {
+        let given = [
+            transfer("a", 0, 1_000, None),
+            transfer("b", 500, 2_000, None),
+            transfer("c", 1_500, 2_500, None),
+            // 4 ms are an edge.
+            transfer("d", 2_496, 3_000, None),
+            transfer("e", 4_000, 5_000, Some(Direction::Dl)),
+            transfer("up", 4_000, 5_000, Some(Direction::Ul)),
+        ];
+        let groups = groups(&given);
+        assert_eq!(groups.len(), 1);
+        let one = &groups[0];
+        assert_eq!((one.transfer.id.as_str(), &one.members[..]), ("a+b+c", &[0, 1, 2][..]));
+        assert_eq!(one.transfer.bytes, Some(30));
+        let (start, end) = one.transfer.time.unwrap();
+        assert_eq!((start.ns, end.ns), (0, 2_500_000_000));
+    }
+}

@@ -1,0 +1,135 @@
+//! `inspect` and `diagnose` on records of phones and modems since 2020.
+//!
+//! They are other people's and not part of this repository: they are read from
+//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the
+//! repository. Without them the tests say SKIPPED and pass.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use airmile::{Inputs, InspectReport, Limits, Progress, RadioOptions, diagnose, inspect};
+
+fn sample(name: &str) -> Option<Inputs> {
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let path = shared.join("data/modern").join(name);
+    if !path.exists() {
+        let why = format!("SKIPPED: no sample {} (set AIRMILE_SHARED)\n", path.display());
+        // Past the harness, which keeps the output of tests that pass.
+        std::io::stderr().write_all(why.as_bytes()).unwrap();
+        return None;
+    }
+    Some(Inputs { files: vec![path], ..Inputs::default() })
+}
+
+fn inspected(inputs: &Inputs) -> InspectReport {
+    inspect(inputs, Limits::default(), &Progress::default()).unwrap()
+}
+
+/// Code and version of the messages, with how many there are and were read.
+fn messages(report: &InspectReport) -> BTreeMap<String, (u64, u64)> {
+    let rows = report.files.iter().flat_map(|file| &file.messages);
+    rows.map(|row| (format!("{} {}", row.code, row.version_text()), (row.count, row.decoded)))
+        .collect()
+}
+
+fn has(report: &InspectReport, words: &str) {
+    let found = report.can_answer.iter().any(|answer| answer.contains(words));
+    assert!(found, "{words}: {:?}", report.can_answer);
+}
+
+/// What `diagnose` says: a few blocks show no transfer, and it must not name a bottleneck.
+fn names_no_bottleneck(inputs: &Inputs) {
+    let found = diagnose(inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    assert_eq!(found.session.verdict, airmile::model::Verdict::Unknown);
+}
+
+fn refusal(inputs: &Inputs) -> String {
+    let found = diagnose(inputs, &RadioOptions::default(), &Progress::default());
+    found.err().unwrap().to_string()
+}
+
+#[test]
+fn blocks_with_padding_and_poll_bits_of_0xb063_v50() {
+    let Some(inputs) = sample("lte_b063_v50.qmdl") else { return };
+    let report = inspected(&inputs);
+    assert_eq!(messages(&report), BTreeMap::from([("0xB063 50".to_owned(), (100, 100))]));
+    assert_eq!(report.files[0].records["mac_block"], 209);
+    has(&report, "18 RLC PDUs with poll bits, the padding of 197 blocks");
+    names_no_bottleneck(&inputs);
+}
+
+#[test]
+fn allocations_of_0xb173_v48() {
+    let Some(inputs) = sample("lte_b173_v48.qmdl") else { return };
+    let report = inspected(&inputs);
+    assert_eq!(messages(&report), BTreeMap::from([("0xB173 48".to_owned(), (1, 1))]));
+    assert_eq!(report.files[0].records["grant"], 10);
+    names_no_bottleneck(&inputs);
+}
+
+#[test]
+fn blocks_of_nr_with_the_check_of_their_sizes() {
+    let Some(inputs) = sample("nr_b887_v2_5.qmdl") else { return };
+    let report = inspected(&inputs);
+    assert_eq!(messages(&report), BTreeMap::from([("0xB887 2.5".to_owned(), (2, 2))]));
+    assert_eq!(report.files[0].records["grant"], 6);
+    has(&report, "is 0xB887 2.5 laid out as it is read: 5 of 5 new blocks");
+    names_no_bottleneck(&inputs);
+}
+
+/// The last row is cut in the source: damage, and the rest is read.
+#[test]
+fn a_text_export_of_both_radios() {
+    let Some(inputs) = sample("qcat_blocks.txt") else { return };
+    let report = inspected(&inputs);
+    let messages = messages(&report);
+    for (code, expected) in [("0xB063 -", (1, 1)), ("0xB173 -", (1, 1)), ("0xB887 -", (3, 3))] {
+        assert_eq!(messages.get(code), Some(&expected), "{code}: {messages:?}");
+    }
+    let file = &report.files[0];
+    assert!(file.start_us < file.end_us && file.damaged);
+    assert_eq!(file.records["grant"], 5);
+    has(&report, "the padding of 1 blocks");
+    names_no_bottleneck(&inputs);
+}
+
+#[test]
+fn a_console_trace_says_what_it_shows() {
+    let Some(inputs) = sample("srsran_gnb_console.txt") else { return };
+    let report = inspected(&inputs);
+    assert_eq!((report.files[0].items, report.files[0].bad_items), (153, 0));
+    let words = "data waited at the base station in 0 % of the rows";
+    has(&report, words);
+    let told = refusal(&inputs);
+    assert!(told.contains(words), "{told}");
+}
+
+#[test]
+fn what_is_no_log_is_named_so() {
+    for (name, words) in [("nr_vectors.json", "is JSON of no kind"), ("lte_b063_v50.hex", "kind")] {
+        let Some(inputs) = sample(name) else { return };
+        let report = inspected(&inputs);
+        assert_eq!(report.usable_files, 0);
+        assert!(report.can_answer.is_empty());
+        let told = refusal(&inputs);
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn single_messages_are_read_or_named_with_their_version() {
+    let Some(inputs) = sample("lte_payloads") else { return };
+    let mut names = BTreeMap::new();
+    for file in std::fs::read_dir(&inputs.files[0]).unwrap() {
+        let one = Inputs { files: vec![file.unwrap().path()], ..Inputs::default() };
+        names.extend(messages(&inspected(&one)));
+    }
+    assert_eq!(names["0xB173 48"], (1, 1));
+    for code in ["0xB16C 48", "0xB12A 161", "0xB083 48", "0xB0A1 53", "0xB0B6 56"] {
+        assert_eq!(names[code].0, 1, "{names:?}");
+    }
+}

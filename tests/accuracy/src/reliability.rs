@@ -1,0 +1,85 @@
+//! Stated against right: of what is said to be sure with a confidence, so much must be so.
+
+use crate::bars::wilson;
+
+/// Edges of the bands of stated confidence.
+const EDGES: [f64; 6] = [0.0, 0.6, 0.7, 0.8, 0.9, 1.01];
+/// Stated and right may differ by this, where chance does not explain more.
+const WITHIN: f64 = 0.07;
+
+/// An answer: the confidence that it was given, and whether it was right.
+pub type Stated = (f64, bool);
+
+/// One band of the table.
+struct Band {
+    n: usize,
+    right: usize,
+    stated: f64,
+}
+
+impl Band {
+    fn of(all: &[Stated], from: f64, to: f64) -> Self {
+        let inside = all.iter().filter(|(stated, _)| (from..to).contains(stated));
+        let (n, right, sum) = inside.fold((0, 0, 0.0), |(n, right, sum), (stated, ok)| {
+            (n + 1, right + usize::from(*ok), sum + stated)
+        });
+        Self { n, right, stated: sum / f64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX)) }
+    }
+
+    fn share(&self) -> f64 {
+        self.right as f64 / self.n.max(1) as f64
+    }
+
+    /// Over 7 points off, too sure or too little so; what few answers give by chance is not
+    /// held against it: the stated confidence has to be outside of Wilson's interval.
+    fn is_off(&self) -> bool {
+        let (low, high) = wilson(self.right, self.n);
+        (self.share() - self.stated).abs() > WITHIN && !(low..=high).contains(&self.stated)
+    }
+}
+
+/// Prints the table; whether each band holds.
+pub fn print(title: &str, all: &[Stated]) -> bool {
+    println!("\n  Stated and right, {title} (bar: within {:.0} points)", WITHIN * 100.0);
+    println!("  {:<14}{:>6}{:>9}{:>9}{:>14}", "stated", "n", "mean", "right", "95 %");
+    let mut holds = true;
+    for edges in EDGES.windows(2) {
+        let band = Band::of(all, edges[0], edges[1]);
+        if band.n == 0 {
+            continue;
+        }
+        let (low, high) = wilson(band.right, band.n);
+        holds &= !band.is_off();
+        println!(
+            "  {:<14}{:>6}{:>8.1}%{:>8.1}%{:>14}   {}",
+            format!("{:.0}-{:.0} %", edges[0] * 100.0, edges[1].min(1.0) * 100.0),
+            band.n,
+            band.stated * 100.0,
+            band.share() * 100.0,
+            format!("{:.0}-{:.0} %", low * 100.0, high * 100.0),
+            if band.is_off() { "MISSED" } else { "met" },
+        );
+    }
+    holds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn off(stated: f64, right: usize, n: usize) -> bool {
+        let all: Vec<Stated> = (0..n).map(|at| (stated, at < right)).collect();
+        Band::of(&all, 0.0, 1.01).is_off()
+    }
+
+    #[test]
+    fn a_band_is_off_either_way_where_chance_does_not_explain_it() {
+        assert!(off(0.95, 80, 100));
+        assert!(off(0.55, 97, 100));
+        assert!(!off(0.90, 95, 100));
+        // Nine of ten are 60 to 98 %.
+        assert!(!off(0.75, 9, 10));
+        // Four points of ten thousand are surely off, and within what is asked for.
+        assert!(!off(0.90, 9_400, 10_000));
+    }
+}

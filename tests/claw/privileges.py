@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What rights `airmile claw attach` has while it takes reports, in a network namespace.
+
+    privileges.py AIRMILE
+
+It needs root and an airmile with the feature `bpf`; without them this says SKIPPED.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+# Bits of capabilities (linux/capability.h).
+NET_ADMIN, SYS_ADMIN, PERFMON, BPF = 12, 21, 38, 39
+SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+
+
+def process_status(pid):
+    """Fields of /proc/PID/status of each thread."""
+    threads = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        lines = open(f"/proc/{pid}/task/{task}/status").read().splitlines()
+        threads.append({name: value.strip() for name, value in (line.split(":", 1) for line in lines)})
+    return threads
+
+
+def check_privileges_of_attach(airmile, namespace, words, expected):
+    process = subprocess.Popen(["ip", "netns", "exec", namespace, airmile, "claw", "attach", "--reports", "127.0.0.1:0", *words],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        if "attached" not in line:
+            return process.communicate()[1].strip()
+        threads = process_status(process.pid)
+        assert len(threads) > 1, f"{len(threads)} threads: nobody takes reports"
+        for status in threads:
+            sets = {name: int(status[name], 16) for name in SETS}
+            assert sets["CapEff"] == expected, (status["Name"], sets)
+            assert all(bits & ~expected == 0 for bits in sets.values()), (status["Name"], sets)
+            assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), status
+        status = threads[0]
+        print(f"privileges of claw attach {' '.join(words)}: "
+              + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    assert process.returncode == 0, process.stderr.read()
+    return None
+
+
+def main():
+    airmile = os.path.abspath(sys.argv[1])
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        print("SKIPPED: needs root and ip")
+        return 0
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        print("SKIPPED: this kernel has no BTF")
+        return 0
+    namespace = f"aclaw{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", namespace], check=True)
+    try:
+        subprocess.run(["ip", "-n", namespace, "link", "set", "dev", "lo", "up"], check=True)
+        kept = 1 << NET_ADMIN | 1 << BPF | 1 << PERFMON
+        for words, expected in (([], kept), (["--measure"], kept | 1 << SYS_ADMIN)):
+            time.sleep(0.2)
+            error = check_privileges_of_attach(airmile, namespace, words, expected)
+            if error and "--features bpf" in error:
+                print("SKIPPED: this airmile was built without the feature bpf")
+                return 0
+            assert error is None, error
+    finally:
+        subprocess.run(["ip", "netns", "del", namespace])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
