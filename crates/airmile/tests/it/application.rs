@@ -234,13 +234,19 @@ fn of_two_logs_one_has_the_transfers() {
     let text = text.replace("2024-05-01T10:00:0", "2026-01-05T09:00:1");
     std::fs::write(&har, text).unwrap();
     airmile_lab::run_scenario("sample-rate-limited", None, &run).unwrap();
-    let mut files = inputs(&[run.join("modem.mi2log"), run.join("app.jsonl"), har.clone()]);
+    let other = dir.path().join("other.jsonl");
+    std::fs::copy(run.join("app.jsonl"), &other).unwrap();
+    let mut files = inputs(&[run.join("modem.mi2log"), run.join("app.jsonl"), other.clone()]);
     let gave = |files: &Inputs| {
         let answer = diagnose(files, &RadioOptions::default(), &Progress::default()).unwrap();
         answer.applications.iter().map(|one| one.gave_transfers).collect::<Vec<_>>()
     };
     assert_eq!(gave(&files), [true, false]);
     files.files.pop();
-    files.transfers = Some(har);
+    files.transfers = Some(other);
     assert_eq!(gave(&files), [false, true]);
+    // That of another year is refused.
+    files.files.push(har);
+    let error = diagnose(&files, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
 }

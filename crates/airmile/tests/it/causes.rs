@@ -202,8 +202,7 @@ fn transfers_of_another_hour_are_refused() {
     let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
     let said = error.to_string();
     assert!(said.contains("does not belong to the modem log"), "{said}");
-    // The offset that would fit, within 100 ms.
-    let offset_s = said.split("where ").nth(1).and_then(|rest| rest.split(' ').next());
-    let offset_s: f64 = offset_s.unwrap().parse().unwrap();
-    assert!((offset_s + 3_600.0).abs() < 0.1, "{said}");
+    let added = said.split_once("where ").and_then(|(_, rest)| rest.split_once(" s"));
+    let added_s: f64 = added.unwrap().0.parse().unwrap();
+    assert!((added_s + 3_600.0).abs() < 0.1, "{said}");
 }
