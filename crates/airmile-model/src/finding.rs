@@ -148,7 +148,7 @@ impl From<Cause> for Verdict {
     }
 }
 
-/// Link demand limits of a verdict (defaults: spec 30; the limits are ours, as
+/// Link demand limits of a verdict (the limits are ours, as
 /// in BurstTracker's table 1 a quarter of file downloads lie under 83 %).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct VerdictThresholds {

@@ -166,3 +166,25 @@ vocabulary! {
         SlowStart = "slow_start",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(names: impl Iterator<Item = &'static str>) {
+        let names: Vec<_> = names.collect();
+        assert!(names.is_sorted(), "{names:?}");
+    }
+
+    #[test]
+    fn values_stand_in_the_order_of_their_names() {
+        check(Protocol::ALL.iter().map(|one| one.as_str()));
+        check(ClientBy::ALL.iter().map(|one| one.as_str()));
+        check(Termination::ALL.iter().map(|one| one.as_str()));
+        check(Leg::ALL.iter().map(|one| one.as_str()));
+        check(CongestionControl::ALL.iter().map(|one| one.as_str()));
+        check(TcpEventKind::ALL.iter().map(|one| one.as_str()));
+        check(RttSource::ALL.iter().map(|one| one.as_str()));
+        check(SenderPhase::ALL.iter().map(|one| one.as_str()));
+    }
+}

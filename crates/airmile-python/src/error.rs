@@ -15,34 +15,49 @@ pub fn to_py(error: Error) -> PyErr {
             Error::Write { path, source } => system(py, "AirmileOutputError", path, source, &text),
             Error::Unusable { .. } | Error::Table { .. } => raise(py, "AirmileFormatError", &text),
             Error::NothingToAnalyse(_) => raise(py, "AirmileNoDataError", &text),
-            Error::Option(_) | Error::NoScenario { .. } => {
-                raise(py, "AirmileOptionError", &with_arguments(&text))
-            }
+            Error::Option(_) => raise(py, "AirmileOptionError", &with_arguments(&text)),
+            Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
             Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
         };
         raised.unwrap_or_else(|failed| failed)
     })
 }
 
+/// Options of the command that are arguments in Python.
+const ARGUMENTS: [&str; 9] = [
+    "start-threshold",
+    "end-threshold",
+    "radio-at-least",
+    "not-radio-below",
+    "pause-ms",
+    "min-bytes",
+    "send-rate",
+    "sim",
+    "only",
+];
+
 /// A message whose options, named as on the command line, are Python's arguments:
-/// `--start-threshold 2` is `start_threshold=2`.
+/// `--start-threshold 2` is `start_threshold=2`. What else begins with two hyphens, such as
+/// a part of a path, stays.
 fn with_arguments(text: &str) -> String {
-    let mut parts = text.split("--");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
-        let (name, rest) = part.split_at(part.find(|c| !is_name(c)).unwrap_or(part.len()));
-        if name.is_empty() {
-            out.push_str("--");
-        } else {
-            out.push_str(&name.replace('-', "_"));
-            out.push('=');
-        }
-        let value =
-            rest.strip_prefix(' ').filter(|value| value.starts_with(|c: char| c.is_numeric()));
-        out.push_str(value.unwrap_or(rest));
+    let argument = |word: &str| {
+        let option = word.strip_prefix("--")?;
+        ARGUMENTS.contains(&option).then(|| option.replace('-', "_"))
+    };
+    let is_value =
+        |word: &&str| word.starts_with(|c: char| c.is_ascii_digit() || "-Ni".contains(c));
+    let mut words = text.split(' ').peekable();
+    let mut out = Vec::new();
+    while let Some(word) = words.next() {
+        out.push(match argument(word) {
+            None => word.to_owned(),
+            Some(name) => match words.next_if(|next| next.ends_with(':') && is_value(next)) {
+                Some(value) => format!("{name}={value}"),
+                None => name,
+            },
+        });
     }
-    out
+    out.join(" ")
 }
 
 /// An option that cannot be.

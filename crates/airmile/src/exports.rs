@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use airmile_io::replacement::whole;
 use airmile_model::printable_path;
 
-use crate::analyse::beside::Beside;
+use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::Report;
 use crate::analyse::series::SeriesCollector;
-use crate::analyse::tracks::Keep;
+use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
 use crate::write;
 use crate::write::perfetto::TraceFile;
@@ -45,7 +45,7 @@ pub fn export(
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
-    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
     let first = beside.radio.files.first().or_else(|| inputs.files.first());
     let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();

@@ -1,9 +1,13 @@
 //! What a diagnosis rests on, as numbers: no sentence is made here ([`crate::wording`]
 //! makes them all).
 
+use std::collections::BTreeMap;
+
 use airmile_model::{Cause, Direction, Phases, TtiIndex, Verdict};
 use airmile_wire::attribute::Reason;
 use airmile_wire::packets_only::{Suspect, Suspicion};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A fact about a transfer, and where on the time axis it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -300,4 +304,35 @@ pub(crate) enum Statement {
         log: String,
         before_first_byte: Option<f64>,
     },
+}
+
+/// What a page's wait is counted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Milestone {
+    /// Something was painted.
+    FirstPaint,
+    /// All was there, by the browser.
+    Load,
+    /// The last byte of the last request came.
+    LastByte,
+}
+
+/// A segment, and what its transfer waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SegmentWait {
+    /// The transfer's name.
+    pub id: String,
+    /// What was asked for, without its query.
+    pub name: Option<String>,
+    /// How long it took, in ms.
+    pub duration_ms: f64,
+    /// Its rate in bits per second.
+    pub bps: Option<f64>,
+    /// Its bitrate in bits per second.
+    pub bitrate_bps: Option<f64>,
+    /// Who its bottleneck was.
+    pub verdict: Verdict,
+    /// Its time by cause, in ms.
+    pub shares: BTreeMap<&'static str, f64>,
 }

@@ -7,7 +7,7 @@ use airmile_model::{Verdict, VerdictThresholds};
 use crate::emulated;
 use crate::score::{Kind, Score, errors, percentile};
 
-/// Percentiles are barred only over so many transfers (spec 10).
+/// Percentiles are barred only over so many transfers.
 const MIN_BARRED: usize = 20;
 
 const SCHEDULERS: [&str; 7] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim", "pf", "rr"];
@@ -61,7 +61,7 @@ impl Bars {
         self.all_met &= holds || !barred;
     }
 
-    /// Median and upper quartile of `auto` (spec 10).
+    /// Median and upper quartile of `auto`.
     fn auto(&mut self, of: &str, errors: &[f64]) {
         self.percentile(&format!("auto, {of}: median %"), errors, 0.5, 0.5);
         self.percentile(&format!("auto, {of}: 75th percentile %"), errors, 0.75, 1.5);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::capture::{Kept, Studied, frames, study};
 
-/// Bars of spec 20: mean error of the bandwidth over 1 s, of G, of promotion.
+/// Bars: mean error of the bandwidth over 1 s, of G, of promotion.
 const BANDWIDTH_BAR: f64 = 0.04;
 const TICK_BAR: f64 = 0.001;
 const PROMOTION_BAR: f64 = 0.02;

@@ -74,7 +74,7 @@ pub struct Score {
 
 impl Score {
     /// Error in percent: relative to the truth, or points of the duration
-    /// where the true link demand is under 10 % (spec 10, Definitions).
+    /// where the true link demand is under 10 % (see docs/glossary.md).
     pub fn error_percent(&self) -> Option<f64> {
         let off = (self.estimate_ms? - self.truth_ms).abs();
         let of =

@@ -1,4 +1,4 @@
-//! The emulated cell beside simulated ones (spec 40: medians of PRBs per
+//! The emulated cell beside simulated ones (medians of PRBs per
 //! scheduled TTI, burst length and throughput of the same workload within 15 %).
 //!
 //! The radio is set by what was put into the simulations: the MCS that their

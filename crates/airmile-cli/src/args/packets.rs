@@ -1,6 +1,7 @@
 //! What can be said of `packets`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use airmile::model::packet::Address;
@@ -48,7 +49,7 @@ pub struct PacketsArgs {
     #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = StudyOptions::default().proxy_ports)]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PROXY_PORTS.as_str())]
     pub proxy_ports: Vec<u16>,
     /// A flow ends after this many seconds without a packet
     #[arg(long, value_name = "S", default_value_t = StudyOptions::default().idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
@@ -89,6 +90,12 @@ pub struct EngineArgs {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub buckets: u16,
 }
+
+/// The default ports, as they are given.
+static PROXY_PORTS: LazyLock<String> = LazyLock::new(|| {
+    let ports = StudyOptions::default().proxy_ports;
+    ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+});
 
 /// Seconds above 0.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {

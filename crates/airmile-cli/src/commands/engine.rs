@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use airmile::packet_study::SendRateThreshold;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
@@ -44,10 +43,6 @@ fn asked(global: &Global, args: &PacketsArgs, engine: &str) -> Result<String> {
     let files = args.files.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
     let output = args.out.as_deref().map(text).transpose()?.unwrap_or_default();
     let client: Vec<String> = args.client.iter().map(|(a, bits)| format!("{a}/{bits}")).collect();
-    let send_rate = match args.send_rate {
-        SendRateThreshold::Auto => "auto".to_owned(),
-        SendRateThreshold::Fixed(bps) => (bps / 1e6).to_string(),
-    };
     let ask = json!({
         "files": files,
         "client": client,
@@ -56,7 +51,7 @@ fn asked(global: &Global, args: &PacketsArgs, engine: &str) -> Result<String> {
         "promotion_idle_s": args.promotion_idle_s,
         "tail_s": args.tail_s,
         "min_rto_ms": args.min_rto_ms,
-        "send_rate": send_rate,
+        "send_rate": args.send_rate.to_string(),
         "threads": 1,
         "from": null,
         "to": null,

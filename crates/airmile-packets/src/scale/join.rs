@@ -105,9 +105,8 @@ fn largest_of(
     let left_out = left_out + rows.len().saturating_sub(MOST_FLOWS) as u64;
     rows.truncate(MOST_FLOWS);
     let refused = |e: serde_json::Error| Error::Arrow { table: "flows", what: e.to_string() };
-    // A row's words live as long as the program; so does this, some 300 KB.
-    let text: &'static str = String::leak(serde_json::to_string(&rows).map_err(refused)?);
-    let rows: Vec<FlowRow> = serde_json::from_str(text).map_err(refused)?;
+    let text = serde_json::to_string(&rows).map_err(refused)?;
+    let rows: Vec<FlowRow> = serde_json::from_str(&text).map_err(refused)?;
     let mut largest = Largest::default();
     rows.iter().for_each(|row| largest.push(row));
     let (entries, more) = largest.finish();

@@ -6,8 +6,8 @@ use airmile_radio::meter::TransferMeter;
 use airmile_radio::usage::Usage;
 
 use super::radio::{RadioOptions, TransferTrace};
+use super::subscription::TrackDone;
 use super::together::{self, Together};
-use super::tracks::TrackDone;
 use super::watch::{OpenTransfer, direction};
 use airmile_io::limits::LimitFilter;
 

@@ -9,7 +9,7 @@ use airmile_radio::burst::EvidenceChoice;
 use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing, summary};
-use super::tracks::EvidenceCounts;
+use super::subscription::EvidenceCounts;
 use super::unread;
 use crate::session::{Inputs, read_inputs};
 use airmile_io::error::{Error, Result};

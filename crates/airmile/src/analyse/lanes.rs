@@ -1,16 +1,17 @@
 //! What a report draws beside the radio: bytes in flight, windows and round trips
 //! from a capture, and what applications noted down, on the report's one time axis.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use airmile_model::flow::PacketRow;
-use airmile_model::{Direction, PlayerEventKind, TcpEventKind, TimeBase};
+use airmile_model::{Direction, PlayerEventKind, TimeBase};
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
+use super::echoes::Echoes;
 use super::radio::RadioAnalysis;
 use super::series::Series;
 use airmile_io::capture::read_capture;
@@ -22,8 +23,6 @@ use airmile_io::input::Progress;
 const MOST_POINTS: usize = 400_000;
 /// Marks of applications at most; the rest are counted (chosen here).
 const MOST_MARKS: usize = 200_000;
-/// Time stamps on their way that are remembered (chosen here, as for verdicts).
-const MOST_ECHOES: usize = 4_096;
 /// A connection that sends nothing for so long has nothing in flight (chosen here: any
 /// sender's RTO is over by then).
 const QUIET_NS: i64 = 1_000_000_000;
@@ -277,55 +276,6 @@ impl Points {
     }
 }
 
-/// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323,
-/// 4.3): as in `airmile_wire::packets_only`, on whose round trips verdicts rest.
-#[derive(Debug, Default)]
-struct Echoes {
-    /// TSval, when it first left, and what it acknowledged at last.
-    sent: VecDeque<(u32, i64, i64)>,
-    last: Option<(u32, i64, i64)>,
-    /// When acknowledgements left, and what they acknowledged, that no send is known after.
-    acks: VecDeque<(i64, i64)>,
-    /// After the last byte that was sent.
-    end: i64,
-    base_ns: Option<i64>,
-}
-
-impl Echoes {
-    fn sent(&mut self, packet: &TracedPacket) {
-        let Some((value, _)) = packet.timestamps else { return };
-        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
-        if self.acks.len() >= MOST_ECHOES {
-            self.acks.pop_front();
-        }
-        self.acks.push_back((packet.at_ns, acked));
-        match self.sent.back_mut() {
-            Some((last, _, of)) if *last == value => *of = acked.max(*of),
-            _ => {
-                if self.sent.len() >= MOST_ECHOES {
-                    self.sent.pop_front();
-                }
-                self.sent.push_back((value, packet.at_ns, acked));
-            }
-        }
-    }
-
-    /// When what released a packet of data left the phone, and what that acknowledged.
-    fn released(&mut self, packet: &TracedPacket) -> Option<(i64, i64)> {
-        let (_, echo) = packet.timestamps.filter(|_| packet.payload_bytes > 0)?;
-        // What is sent again was released by a timer, or by others' loss.
-        packet.event.is_none_or(|event| event == TcpEventKind::Ahead).then_some(())?;
-        while let Some(&stamp) = self.sent.front()
-            && stamp.0.wrapping_sub(echo).cast_signed() <= 0
-        {
-            self.last = Some(stamp);
-            self.sent.pop_front();
-        }
-        let (_, at_ns, acked) = self.last.filter(|(value, ..)| *value == echo)?;
-        Some((at_ns, acked))
-    }
-}
-
 /// A capture's lines.
 struct WireLanes<'a> {
     axis: AxisClock,
@@ -442,22 +392,12 @@ impl<'a> WireLanes<'a> {
         }
         let Some((released_ns, acked)) = echoes.released(packet) else { return };
         let end = packet.offset_bytes.saturating_add(i64::from(packet.payload_bytes));
-        let bytes = |sent: i64, acked: i64| u64::try_from(sent.saturating_sub(acked)).unwrap_or(0);
-        let flight = bytes(end, acked);
+        let flight = u64::try_from(end.saturating_sub(acked)).unwrap_or(0);
         let rtt_ns = packet.at_ns.saturating_sub(released_ns);
         let base_ns = echoes.base_ns.map_or(rtt_ns, |base| base.min(rtt_ns));
         echoes.base_ns = Some(base_ns);
         let sent_ns = released_ns.saturating_add(base_ns / 2);
-        // What had come there before drained what was in flight.
-        let mut drained = Vec::new();
-        while let Some(&(left_ns, acked)) = echoes.acks.front()
-            && left_ns.saturating_add(base_ns / 2) < sent_ns
-        {
-            drained.push((left_ns.saturating_add(base_ns / 2), bytes(echoes.end, acked)));
-            echoes.acks.pop_front();
-        }
-        echoes.end = echoes.end.max(end);
-        for (at_ns, bytes) in drained {
+        for (at_ns, bytes) in echoes.drained(sent_ns, end) {
             self.flies(packet.flow, at_ns, bytes);
         }
         self.flies(packet.flow, sent_ns, flight);

@@ -1,14 +1,15 @@
 //! What the commands answer, from the records that [`crate::session`] gives.
 
+pub(crate) mod aligned;
 pub mod application;
 mod belong;
-pub(crate) mod beside;
 pub mod blind;
 mod causes;
 mod clocks;
 pub mod compare;
 pub mod decode;
 pub mod diagnose;
+mod echoes;
 mod evidence_counts;
 mod explained;
 pub mod inspect;
@@ -21,11 +22,12 @@ pub mod radio;
 pub mod report;
 pub mod series;
 mod silent;
+pub(crate) mod subscription;
 mod together;
-pub(crate) mod tracks;
+mod track;
 mod unread;
 mod watch;
 mod wire;
 
 pub use clocks::ClockReport;
-pub use tracks::{EvidenceCounts, ServingCell};
+pub use subscription::{EvidenceCounts, ServingCell};

@@ -6,7 +6,7 @@ use airmile_model::{TransferFinding, Verdict};
 use airmile_radio::legs::Rat;
 
 use super::radio::{Missing, MissingKind};
-use super::tracks::EvidenceCounts;
+use super::subscription::EvidenceCounts;
 
 /// Messages that a modem writes of a leg's blocks only while the leg carries data.
 const LTE_BLOCKS: [u16; 6] = [0xB063, 0xB064, 0xB126, 0xB132, 0xB139, 0xB173];

@@ -1,5 +1,6 @@
 //! Players: each stall and each change of bitrate, with what the segment waited for.
 
+pub use crate::fact::SegmentWait;
 use std::collections::BTreeMap;
 
 use airmile_model::{AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, TimeBase, Verdict};
@@ -55,25 +56,6 @@ pub struct PlayerSwitch {
     pub segment: Option<SegmentWait>,
     /// The same in a sentence.
     pub says: String,
-}
-
-/// A segment, and what its transfer waited for.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct SegmentWait {
-    /// The transfer's name.
-    pub id: String,
-    /// What was asked for, without its query.
-    pub name: Option<String>,
-    /// How long it took, in ms.
-    pub duration_ms: f64,
-    /// Its rate in bits per second.
-    pub bps: Option<f64>,
-    /// Its bitrate in bits per second.
-    pub bitrate_bps: Option<f64>,
-    /// Who its bottleneck was.
-    pub verdict: Verdict,
-    /// Its time by cause, in ms.
-    pub shares: BTreeMap<&'static str, f64>,
 }
 
 /// The players of applications' logs, with the verdicts on their segments.

@@ -16,8 +16,10 @@ use serde::Serialize;
 use super::application::{Lookup, limit};
 use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
 use super::one_leg;
+use super::subscription::{
+    EvidenceCounts, Keep, ServingCell, SubscriptionAnalysis, SubscriptionFindings,
+};
 use super::together::{self, Together};
-use super::tracks::{EvidenceCounts, Keep, ServingCell, Tracks, TracksDone};
 use super::unread;
 use super::watch::Others;
 use crate::session::{Application, Inputs, Loaded, Session};
@@ -248,7 +250,7 @@ pub(crate) fn radio_with(
     if session.is_without_radio() {
         return alone(session.read(&mut |_| {})?, options, whole_urls);
     }
-    let mut by_subscription: BTreeMap<u8, Tracks> = BTreeMap::new();
+    let mut by_subscription: BTreeMap<u8, SubscriptionAnalysis> = BTreeMap::new();
     let mut watched = session.transfers().to_vec();
     let groups = together::groups(&watched);
     watched.extend(groups.into_iter().map(|group| group.transfer));
@@ -256,10 +258,10 @@ pub(crate) fn radio_with(
         tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
-            .or_insert_with(|| Tracks::new(options, &watched, keep))
+            .or_insert_with(|| SubscriptionAnalysis::new(options, &watched, keep))
             .push(&tagged.record);
     })?;
-    let mut done: BTreeMap<u8, TracksDone> =
+    let mut done: BTreeMap<u8, SubscriptionFindings> =
         by_subscription.into_iter().map(|(s, tracks)| (s, tracks.finish())).collect();
     let chosen = match options.subscription {
         Some(wanted) if done.contains_key(&wanted) => wanted,
@@ -287,7 +289,7 @@ fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result
     for application in &mut loaded.applications {
         limit(&mut application.log, options.limits);
     }
-    let tracks = Tracks::new(options, &[], Keep::Findings).finish();
+    let tracks = SubscriptionAnalysis::new(options, &[], Keep::Findings).finish();
     Ok(RadioAnalysis { alone: true, whole_urls, ..report(loaded, 0, tracks, options) })
 }
 
@@ -311,10 +313,10 @@ pub(super) fn summary(file: &FileReport) -> Option<&str> {
 pub(crate) fn report(
     loaded: Loaded,
     subscription: u8,
-    tracks: TracksDone,
+    tracks: SubscriptionFindings,
     options: &RadioOptions,
 ) -> RadioAnalysis {
-    let TracksDone {
+    let SubscriptionFindings {
         dl,
         ul,
         load,

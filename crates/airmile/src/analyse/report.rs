@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::beside::Beside;
+use super::aligned::AlignedInputs;
 use super::diagnose::{Diagnosis, conclude_with_pages};
 use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
 use super::series::{Series, SeriesCollector};
-use super::tracks::Keep;
+use super::subscription::Keep;
 use crate::session::Inputs;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -30,7 +30,7 @@ pub struct Report {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
-    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         collectors

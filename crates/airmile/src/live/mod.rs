@@ -26,10 +26,12 @@ use airmile_model::{Bound, Burst, Direction, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::analyse::beside::Beside;
+use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::diagnose::{SessionVerdict, TransferDiagnosis, conclude};
 use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
-use crate::analyse::tracks::{EvidenceCounts, Keep, ServingCell, TimedBurst, Tracks};
+use crate::analyse::subscription::{
+    EvidenceCounts, Keep, ServingCell, SubscriptionAnalysis, TimedBurst,
+};
 use crate::session::Loaded;
 use airmile_io::error::{Error, Result};
 use airmile_io::limits::Limits;
@@ -119,7 +121,7 @@ pub struct LiveView {
 pub struct Live {
     options: RadioOptions,
     reader: LogReader,
-    by_subscription: BTreeMap<u8, Tracks>,
+    by_subscription: BTreeMap<u8, SubscriptionAnalysis>,
 }
 
 impl Live {
@@ -142,7 +144,7 @@ impl Live {
         reader.push(bytes, &mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
-                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
                 .push(&tagged.record);
         });
     }
@@ -153,7 +155,7 @@ impl Live {
         reader.note_gap(&mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
-                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
                 .push(&tagged.record);
         });
     }
@@ -208,17 +210,18 @@ impl Live {
         reader.finish(&mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
-                .or_insert_with(|| Tracks::new(options, &[], Keep::Lists))
+                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
                 .push(&tagged.record);
         });
         let intake = intake(reader);
         let tracks = by_subscription.remove(&chosen);
-        let mut tracks = tracks.unwrap_or_else(|| Tracks::new(options, &[], Keep::Lists));
+        let mut tracks =
+            tracks.unwrap_or_else(|| SubscriptionAnalysis::new(options, &[], Keep::Lists));
         let under_way = tracks.under_way();
         let done = tracks.finish();
         let times = done.burst_times();
         let answer = report(Loaded::default(), chosen, done, options);
-        let diagnosis = conclude(&answer, Beside::default(), &options.thresholds);
+        let diagnosis = conclude(&answer, AlignedInputs::default(), &options.thresholds);
         let is_under_way = |dir: Direction, start: TtiIndex| {
             under_way[usize::from(dir == Direction::Ul)] == Some(start)
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
 
-use crate::analyse::page::Milestone;
+use crate::fact::Milestone;
 
 /// A cause is worth naming from this share of the wait on (chosen here).
 const WORTH_NAMING: f64 = 0.05;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::page::time;
-use crate::analyse::player::SegmentWait;
+use crate::fact::SegmentWait;
 
 /// A cause is worth naming from this share on, and so many of them (chosen here).
 const WORTH_NAMING: f64 = 0.05;

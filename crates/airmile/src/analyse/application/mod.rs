@@ -12,7 +12,7 @@ use airmile_model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::beside::TRANSFERS;
+use super::aligned::TRANSFERS;
 use super::clocks::ClockReport;
 use super::diagnose::Measures;
 use super::diagnose::join::{ApplicationFacts, Judgement, SessionJudgement, SharesMs, Sides, join};

@@ -116,7 +116,7 @@ impl Blind {
         let given = session.transfers();
         let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
         let line = clocks::of_application(&read::arrivals(phone), &clocks::spans(given));
-        self.clocks.push(ClockReport::of(super::beside::TRANSFERS, &self.name, &line, true));
+        self.clocks.push(ClockReport::of(super::aligned::TRANSFERS, &self.name, &line, true));
         self.application = line.ok().filter(ClockLine::differs);
     }
 

@@ -14,7 +14,7 @@ use super::super::wire::Wire;
 use super::{Context, Relief, Window, explained};
 
 /// Free PRBs while data waited, from which on they are not taken for others' (chosen
-/// here: above the error of the load, spec 10).
+/// here: above the error of the load).
 const IDLE_SHARE: f64 = 0.25;
 /// Headers of IP and TCP with time stamps, of bytes on the air.
 const HEADERS: f64 = 1_500.0 / 1_448.0;

@@ -8,11 +8,11 @@ use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
-use crate::analyse::beside::Beside;
+use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude};
 use crate::analyse::radio::{RadioAnalysis, RadioOptions, radio_with};
-use crate::analyse::tracks::Keep;
+use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -155,7 +155,7 @@ struct RunDiagnosis {
 }
 
 fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RunDiagnosis> {
-    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
     let mut came = Vec::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         if let Record::Grant(grant) = &tagged.record

@@ -16,14 +16,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::join::Judgement;
+use super::aligned::AlignedInputs;
 use super::application::{self, ApplicationSide, ApplicationSummary};
-use super::beside::Beside;
 use super::blind::Suspicion;
 use super::clocks::ClockReport;
 use super::page::{self, Page};
 use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
-use super::tracks::{EvidenceCounts, Keep, ServingCell};
+use super::subscription::{EvidenceCounts, Keep, ServingCell};
 use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
@@ -223,7 +223,7 @@ impl Diagnosis {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    let (session, beside) = Beside::gather(inputs, options, progress)?;
+    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
     let keep = if beside.wire.is_some() { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |_| {})?;
     conclude_with_pages(&answer, beside, &options.thresholds, progress)
@@ -235,7 +235,7 @@ pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) ->
 /// The capture cannot be read.
 pub(crate) fn conclude_with_pages(
     answer: &RadioAnalysis,
-    beside: Beside,
+    beside: AlignedInputs,
     thresholds: &VerdictThresholds,
     progress: &Progress,
 ) -> Result<Diagnosis> {
@@ -249,7 +249,7 @@ pub(crate) fn conclude_with_pages(
 /// Joins what all inputs show.
 pub(crate) fn conclude(
     answer: &RadioAnalysis,
-    beside: Beside,
+    beside: AlignedInputs,
     thresholds: &VerdictThresholds,
 ) -> Diagnosis {
     let report = &answer.report;

@@ -11,7 +11,7 @@ use airmile_wire::attribute::{
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
-use super::super::beside::TRANSFERS;
+use super::super::aligned::TRANSFERS;
 use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
 use super::super::radio::RadioAnalysis;

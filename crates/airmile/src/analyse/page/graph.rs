@@ -1,8 +1,7 @@
 //! Which request waited for which, the path that took longest, and the load without a cause.
 
+pub use crate::fact::Milestone;
 use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::parts::Part;
 use super::select::PageLoad;
@@ -16,18 +15,6 @@ const LONG_GAP_NS: i64 = 50_000_000;
 
 /// Connections that browsers open to a host with HTTP/1.1 (Chrome, Firefox and Safari: six).
 const BROWSERS_CONNECTIONS: usize = 6;
-
-/// What a page's wait is counted to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Milestone {
-    /// Something was painted.
-    FirstPaint,
-    /// All was there, by the browser.
-    Load,
-    /// The last byte of the last request came.
-    LastByte,
-}
 
 /// What a request waits for before it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

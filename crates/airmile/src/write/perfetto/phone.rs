@@ -226,7 +226,7 @@ impl Phone {
         out.end(uuid, end_ns)
     }
 
-    /// Tracks and clock anchors: all that can become many.
+    /// SubscriptionAnalysis and clock anchors: all that can become many.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.tracks.len() + self.clock.anchors()

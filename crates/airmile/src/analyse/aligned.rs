@@ -17,7 +17,7 @@ use airmile_io::input::{Progress, comes_once};
 
 /// What a diagnosis rests on beside the radio's records; by default nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct AlignedInputs {
     /// The inputs that hold the radio's records and transfers.
     pub(crate) radio: Inputs,
     pub(crate) wire: Option<Wire>,
@@ -28,7 +28,7 @@ pub(crate) struct Beside {
     pub(crate) clocks: Vec<ClockReport>,
 }
 
-impl Beside {
+impl AlignedInputs {
     /// Reads captures, and aligns the clocks of all that is given; with the radio's
     /// inputs, opened and their transfers' clock set.
     ///

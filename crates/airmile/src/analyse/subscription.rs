@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use airmile_model::{Burst, Direction, Grant, Record, Stamp, Transfer, TtiIndex};
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
-use airmile_radio::detect::{SmallTransfers, TransferDetector};
 use airmile_radio::legs::{Rat, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
-use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
-use airmile_radio::usage::UsageBins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,60 +16,19 @@ pub use super::evidence_counts::EvidenceCounts;
 use super::other_leg::{LegFindings, OtherLeg};
 use super::radio::RadioOptions;
 use super::silent::Silent;
-use super::watch::{OpenTransfer, TransferWatch, Until};
+use super::track::Track;
+pub(crate) use super::track::{Keep, TimedBurst, TrackDone};
+use super::watch::{TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
 
 /// Records after which what is decided is gathered (chosen here: seconds of a
 /// busy link, so that it costs nothing).
 const GATHER_RECORDS: u32 = 8_192;
 
-/// Which lists to keep of the whole log; findings need none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    Findings,
-    /// Bursts and windows of load, too.
-    Lists,
-}
-
-/// One direction's findings.
+/// The estimators of one subscription. [`Self::push`] gives a record to each that can use
+/// it: evidence counts, cells, bursts of both directions, transfers, PRB usage, load and losses.
 #[derive(Debug, Clone)]
-pub(crate) struct Track {
-    pub(super) timeline: Timeline,
-    pub(super) usage: UsageBins,
-    watch: TransferWatch,
-    detector: TransferDetector,
-    /// Where they are kept.
-    bursts: Option<Vec<Burst>>,
-}
-
-/// One direction's findings at the end of the log.
-pub(crate) struct TrackDone {
-    pub(super) timeline: Timeline,
-    pub(super) usage: UsageBins,
-    pub(super) watched: Vec<OpenTransfer>,
-    pub(super) small: SmallTransfers,
-    pub(super) bursts: Vec<Burst>,
-}
-
-/// A burst with its times in microseconds since the Unix epoch.
-#[derive(Debug, Clone)]
-pub(crate) struct TimedBurst {
-    pub(crate) burst: Burst,
-    pub(crate) start_us: Option<i64>,
-    pub(crate) end_us: Option<i64>,
-}
-
-impl TimedBurst {
-    fn of(burst: Burst, timeline: &Timeline) -> Self {
-        let start_us = timeline.time_us(burst.start_tti);
-        let end_us = timeline.time_us(burst.end_tti);
-        Self { burst, start_us, end_us }
-    }
-}
-
-/// The estimators of one subscription.
-#[derive(Debug, Clone)]
-pub(crate) struct Tracks {
+pub(crate) struct SubscriptionAnalysis {
     filter: LimitFilter,
     dl: BurstTracker,
     ul: UplinkTracker,
@@ -111,7 +67,7 @@ pub(crate) struct Windows {
 }
 
 /// What a subscription's records gave.
-pub(crate) struct TracksDone {
+pub(crate) struct SubscriptionFindings {
     pub(super) dl: TrackDone,
     pub(super) ul: TrackDone,
     /// Load of the primary cell, where it is kept.
@@ -128,7 +84,7 @@ pub(crate) struct TracksDone {
     pub(super) lost_ttis: Vec<TtiIndex>,
 }
 
-impl TracksDone {
+impl SubscriptionFindings {
     /// The bursts that were kept, downlink then uplink.
     pub(crate) fn burst_times(&self) -> Vec<TimedBurst> {
         let of = |track: &TrackDone| {
@@ -151,53 +107,7 @@ pub struct ServingCell {
     pub measurements: u64,
 }
 
-impl Track {
-    fn new(dir: Direction, options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
-        Self {
-            timeline: Timeline::new(dir),
-            usage: UsageBins::new(dir),
-            watch: TransferWatch::given(given),
-            detector: TransferDetector::new(dir, options.detect),
-            bursts: (keep == Keep::Lists).then(Vec::new),
-        }
-    }
-
-    fn add_burst(&mut self, burst: Burst) {
-        if let Some(bursts) = &mut self.bursts {
-            bursts.push(burst.clone());
-        }
-        self.timeline.add_burst(burst);
-    }
-
-    /// Tells the watch what the detector found since.
-    fn watch_detected(&mut self, small_before: SmallTransfers) {
-        if self.detector.small() != small_before {
-            self.watch.ended(None);
-        }
-        while let Some(found) = self.detector.poll() {
-            self.watch.ended(Some(&found));
-        }
-        if let Some(activity) = self.detector.current() {
-            self.watch.under_way(activity);
-        }
-    }
-
-    fn gather(&mut self, until: Until) {
-        self.watch.gather(&mut self.timeline, &mut self.usage, until);
-    }
-
-    fn finish(self) -> TrackDone {
-        TrackDone {
-            timeline: self.timeline,
-            usage: self.usage,
-            watched: self.watch.finish(),
-            small: self.detector.small(),
-            bursts: self.bursts.unwrap_or_default(),
-        }
-    }
-}
-
-impl Tracks {
+impl SubscriptionAnalysis {
     /// Estimators of a log with these transfers, or else with those that it shows.
     pub(crate) fn new(options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
         Self {
@@ -475,7 +385,7 @@ impl Tracks {
         }
     }
 
-    pub(crate) fn finish(mut self) -> TracksDone {
+    pub(crate) fn finish(mut self) -> SubscriptionFindings {
         let (dl, ul) = (self.dl.finish(), self.ul.finish());
         if let Some(other) = &mut self.other {
             other.end(&self.dl_track.timeline);
@@ -516,7 +426,7 @@ impl Tracks {
         // Where numbers are known, what HARQ gave up and RLC repeated was not lost.
         let mut lost_ttis = if loss.known { silent.lost_ttis } else { silent.given_up };
         lost_ttis.sort_unstable();
-        TracksDone {
+        SubscriptionFindings {
             dl: self.dl_track.finish(),
             ul: self.ul_track.finish(),
             load,
