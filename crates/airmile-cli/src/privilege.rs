@@ -63,7 +63,7 @@ fn restrict_writes(writable: &[&Path]) -> Result<(), RulesetError> {
     Ruleset::default()
         .handle_access(AccessFs::from_write(abi))?
         .create()?
-        .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
+        .add_rules(path_beneath_rules(writable, AccessFs::from_write(abi)))?
         .restrict_self()?;
     Ok(())
 }
