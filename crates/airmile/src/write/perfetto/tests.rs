@@ -174,7 +174,7 @@ fn samples_are_shown_as_they_were_diagnosed() {
 #[test]
 fn verdicts_are_those_of_the_report_with_captures_and_of_captures_alone() {
     let dir = tempfile::tempdir().unwrap();
-    airmile_lab::run_scenario("wireline-limited", None, dir.path()).unwrap();
+    airmile_lab::run_scenario("rate-limited-server", None, dir.path()).unwrap();
     let (log, capture) = (dir.path().join("modem.mi2log"), dir.path().join("phone.pcapng"));
     let (radio, diagnosis, shown) = run(vec![log, capture.clone()], None);
     assert_ne!(radio.transfers[0].verdict, diagnosis.transfers[0].verdict, "a cause is named");
