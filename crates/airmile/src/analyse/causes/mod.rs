@@ -25,9 +25,8 @@ use super::radio::RadioAnalysis;
 use super::wire::Wire;
 use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
 
-/// Confidence in a cause that packets name, where it leads by far: rounded down from what was
-/// right on the lab's families that thresholds were looked at on (`airmile-accuracy --causes
-/// tuned`); others judge it (docs/causes.md).
+/// Confidence in a cause that packets name, where it leads by far (chosen here, with the shares
+/// that were right on the lab's families and on kernels' packets in view: docs/causes.md).
 const CAUSE_CONFIDENCE: f64 = 0.97;
 /// It leads by far with a share that is so much larger than the next one's: what parts two
 /// causes is a few points off each. With equal shares either may be it.
