@@ -38,6 +38,7 @@ macro_rules! bolero_targets {
 bolero_targets!(
     deframe,
     hdlc_frame,
+    nhdlc,
     diag_packet,
     pdsch,
     pdcch,

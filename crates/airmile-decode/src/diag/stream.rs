@@ -29,24 +29,12 @@ use std::collections::VecDeque;
 
 use airmile_model::{Problem, Severity};
 
+pub use detect::Container;
 use detect::{DamagedPlace, Detect, HdlcEvidence, any_dlf, dlf_evidence, leading_len, place};
 
 use super::dlf::{self, RecordHeader};
 use super::frame::{LogPacket, OtherPacket, Packet};
 use super::{hdlc, time};
-
-/// What the stream is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Container {
-    /// HDLC frames.
-    Hdlc,
-    /// HDLC frames behind a leading section.
-    Qmdl2,
-    /// DLF records.
-    Dlf,
-    /// Unencoded log packets in between other bytes.
-    Hdf,
-}
 
 /// What [`Deframer::poll`] gives.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -224,7 +224,7 @@ mod tests {
         let mut n = 0;
         let found = rounds(|_| {
             n += 1;
-            n % 5_000 == 0
+            n % 30_000 == 0
         });
         assert_eq!(found, None);
     }

@@ -4,6 +4,19 @@ use super::MAX_LEADING;
 use crate::diag::dlf::{self, RecordHeader};
 use crate::diag::hdlc;
 
+/// What the stream is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    /// HDLC frames.
+    Hdlc,
+    /// HDLC frames behind a leading section.
+    Qmdl2,
+    /// DLF records.
+    Dlf,
+    /// Unencoded log packets in between other bytes.
+    Hdf,
+}
+
 /// How far the search for the container has come.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Detect {
