@@ -11,8 +11,8 @@ PYTHON_VENV ?= target/python-venv
 OPTIMISED := PYO3_NO_PYTHON=1 $(CARGO) build --release --locked --workspace --features airmile-python/extension --bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
-# The suites that ask for answers and not for speed use the build of the tests: our own
-# crates optimised a little, overflow checks on, and nothing built a second time.
+# Suites that run commands use the build of the tests: our own crates optimised a little,
+# overflow checks on. Accuracy and fuzzing take minutes of a core, and are optimised.
 TESTED := $(CARGO) test --locked --workspace --no-run --quiet
 TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
@@ -55,8 +55,8 @@ docs: ## API documentation, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
-	$(TESTED)
-	$(TESTS)/airmile-accuracy
+	$(OPTIMISED) airmile-accuracy
+	$(RELEASE)/airmile-accuracy
 
 bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
@@ -120,8 +120,8 @@ lab/player/node_modules: lab/player/package-lock.json
 	cd lab/player && npm ci --no-audit --no-fund && touch node_modules
 
 fuzz: ## a million mutated frames and files, none may panic
-	$(TESTED)
-	$(TESTS)/airmile-fuzz --iterations 1000000 --seed 1
+	$(OPTIMISED) airmile-fuzz
+	$(RELEASE)/airmile-fuzz --iterations 1000000 --seed 1
 
 fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
 	$(if $(BIN),,$(TESTED))
