@@ -6,6 +6,9 @@ use crate::bars::wilson;
 const EDGES: [f64; 6] = [0.0, 0.6, 0.7, 0.8, 0.9, 1.01];
 /// Stated and right may differ by this, where chance does not explain more.
 const WITHIN: f64 = 0.07;
+/// A band of fewer answers is printed and not held: of five bands with a dozen each, one is
+/// outside of its interval by chance in one run of four.
+const MIN_ANSWERS: usize = 20;
 
 /// An answer: the confidence that it was given, and whether it was right.
 pub type Stated = (f64, bool);
@@ -33,6 +36,9 @@ impl Band {
     /// Over 7 points off, too sure or too little so; what few answers give by chance is not
     /// held against it: the stated confidence has to be outside of Wilson's interval.
     fn is_off(&self) -> bool {
+        if self.n < MIN_ANSWERS {
+            return false;
+        }
         let (low, high) = wilson(self.right, self.n);
         (self.share() - self.stated).abs() > WITHIN && !(low..=high).contains(&self.stated)
     }
@@ -57,7 +63,11 @@ pub fn print(title: &str, all: &[Stated]) -> bool {
             band.stated * 100.0,
             band.share() * 100.0,
             format!("{:.0}-{:.0} %", low * 100.0, high * 100.0),
-            if band.is_off() { "MISSED" } else { "met" },
+            match band.n {
+                ..MIN_ANSWERS => "too few",
+                _ if band.is_off() => "MISSED",
+                _ => "met",
+            },
         );
     }
     holds
