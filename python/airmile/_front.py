@@ -333,7 +333,7 @@ def packets_ask(
         "promotion_idle_s": promotion_idle_s,
         "tail_s": tail_s,
         "min_rto_ms": min_rto_ms,
-        "send_rate": "auto" if send_rate == "auto" else f"{float(send_rate):.12g}",
+        "send_rate": send_rate if isinstance(send_rate, str) else f"{send_rate:.12g}",
         "threads": threads,
         "from": _time(from_),
         "to": _time(to),
