@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
-use super::{Attribution, ByteBins, CaptureSite, SenderModel, Sides, WaitSpan, WaitTimeline};
+use super::{
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, WaitSpan,
+    WaitTimeline,
+};
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
 /// Connections that are kept (chosen here: a page has tens, a phone's hour some thousand).
 const MAX_CONNECTIONS: usize = 8_192;
-/// Less payload of the client is no request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
 /// Data that comes within this time is one arrival (chosen here).
 const MERGE_NS: i64 = 1_000_000;
 

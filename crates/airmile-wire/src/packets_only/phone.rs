@@ -6,7 +6,8 @@ use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, SenderModel, Shares, Sides, WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
+    WaitTimeline,
 };
 use crate::tcp::TracedPacket;
 
@@ -19,8 +20,6 @@ const PAUSE_NS: i64 = 500_000_000;
 /// So long without data ends it, also where nobody asked again (chosen here: the
 /// inactivity timer of LTE's RRC is of this length, too).
 const SILENCE_NS: i64 = 10_000_000_000;
-/// Less payload of the client is no request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
 /// Time stamps on their way to the sender that are remembered (chosen here).
 const MAX_STAMPS: usize = 4_096;
 /// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
