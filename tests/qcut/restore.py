@@ -140,7 +140,7 @@ def check_guard_killed(hosts, airmile):
             if way == "restore":
                 done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "restore", "--up", "up0"),
                                       capture_output=True, text=True)
-                assert done.returncode == 0 and "as it was" in done.stdout, done
+                assert done.returncode == 0 and "restored" in done.stdout, done
             else:
                 following = Instance(hosts, airmile, "--deploy", "nfqueue")
                 following.end(signal.SIGTERM)
