@@ -395,25 +395,25 @@ export interface Quality {
    */
   payload_cut: number;
   /**
-   * Packets whose TCP options were cut.
+   * Packets with truncated TCP options.
    */
   options_cut: number;
   /**
-   * Packets that the capture holds twice, left out of everything else.
+   * Duplicates in the capture, left out of everything else.
    */
   copies: number;
   /**
-   * Connections that begin in an earlier capture, too, where several were given.
-   * Where most do, they are views of the same traffic, and not studied as one.
+   * Connections that also begin in an earlier capture, if several were given. If most
+   * do, the captures are views of the same traffic, and not studied as one.
    */
   repeated_connections: number;
   /**
-   * Connections of which the capture holds both legs, as at a proxy that splits
-   * them: the leg towards the server is in the tables, and in no sum.
+   * Connections of which the capture holds both legs, as at a split-connection proxy:
+   * the leg towards the server is in the tables, but in no sum.
    */
   split_connections: number;
   /**
-   * Packets with a time before that of the packet before.
+   * Packets with a time before the previous packet's.
    */
   steps_back: number;
   /**
@@ -429,12 +429,12 @@ export interface Quality {
    */
   super_segments: number;
   /**
-   * Sequence or acknowledgement numbers far from all that may be sent.
+   * Sequence or acknowledgement numbers far outside the window.
    */
   wild_sequences: number;
   /**
-   * Segments that were captured a moment behind their own ACK: the capture is out
-   * of order (two taps, several queues).
+   * Segments captured shortly after their own ACK: the capture is out of order (two
+   * taps, several queues).
    */
   late_segments: number;
   /**
@@ -442,32 +442,32 @@ export interface Quality {
    */
   first_fragments: number;
   /**
-   * Other fragments, whose bytes belong to no flow here.
+   * Other fragments, whose bytes are counted in no flow.
    */
   later_fragments: number;
   /**
-   * Datagrams that were put together from fragments.
+   * Datagrams reassembled from fragments.
    */
   reassembled: number;
   /**
-   * Datagrams of which a fragment never came, counted as far as they came.
+   * Datagrams with a missing fragment, counted as far as they were captured.
    */
   incomplete_datagrams: number;
   /**
-   * Fragments that hold what another one held before; the first one counts.
+   * Fragments that repeat bytes of another one; the first one counts.
    */
   overlapping_fragments: number;
   /**
-   * Bytes that were acknowledged and never captured.
+   * Bytes that were acknowledged but not captured.
    */
   unseen_bytes: number;
   /**
-   * Flows whose client was told by the ports or by the first packet alone.
+   * Flows whose client was inferred from the ports or the first packet alone.
    */
   client_guessed: number;
   /**
-   * Large flows that used more than the estimate of what was available, counted
-   * as having used all of it: the windows were of a worse time than the rest.
+   * Large flows that used more than the estimate of the available bandwidth, counted
+   * as full use: the windows had a lower bandwidth than the rest.
    */
   use_above_available: number;
 }
@@ -485,7 +485,7 @@ export interface Share {
   bytes: number;
 }
 /**
- * Requests of one client to one server that come again and again.
+ * Periodic requests of one client to one server.
  */
 export interface PeriodicRequests {
   /**
