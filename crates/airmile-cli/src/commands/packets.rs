@@ -237,7 +237,7 @@ fn quality(report: &PacketReport) -> String {
         (q.late_segments, "segments captured behind their own ACK: the capture is out of order"),
         (q.unseen_bytes, "bytes acknowledged and never captured"),
         (q.use_above_available, "large flows used more than the estimate of what was available"),
-        (q.client_guessed, "flows whose client was guessed (--client tells it)"),
+        (q.client_guessed, "flows whose client was guessed (set it with --client)"),
     ];
     let facts = facts.iter().filter(|(n, _)| *n > 0);
     let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));
