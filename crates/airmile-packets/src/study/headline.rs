@@ -451,7 +451,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(q.steps_back, "packet", "with a time before that of the one before.");
     add(q.wild_sequences, "sequence number", "far from all that may be sent.");
     add(q.later_fragments, "IP fragment", "behind the first, left out.");
-    add(q.client_guessed, "flow", "whose client was guessed (set it with --client).");
+    add(q.client_guessed, "flow", "whose client was guessed (--client sets it).");
     add(
         overview.overused,
         "large flow",

@@ -180,6 +180,6 @@ mod tests {
         let [_, down] = found.switches.as_slice() else { panic!() };
         assert_eq!((down.from_bps, down.to_bps), (Some(3e6), Some(1e6)));
         assert_eq!(down.segment.as_ref().unwrap().id, "b");
-        assert!(found.says.contains("stood still once") && found.says.contains("1 of them down"));
+        assert!(found.says.contains("stalled once") && found.says.contains("1 of them down"));
     }
 }

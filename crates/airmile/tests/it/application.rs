@@ -83,10 +83,10 @@ fn a_stall_is_evidence_of_the_transfer_that_it_is_in() {
     let words = |t: &airmile::TransferDiagnosis| {
         t.evidence.iter().map(|item| item.what.clone()).collect::<Vec<_>>().join("\n")
     };
-    assert!(!words(first).contains("stood still"));
+    assert!(!words(first).contains("playback stalled"));
     // From 4700 to 5230 ms, of which the transfer has those until 5200.
-    assert!(words(second).contains("stood still for 500 ms of it (1 stall)"), "{}", words(second));
-    let stall = second.evidence.iter().find(|item| item.what.contains("stood")).unwrap();
+    assert!(words(second).contains("stalled for 500 ms of it (1 stall)"), "{}", words(second));
+    let stall = second.evidence.iter().find(|item| item.what.contains("stalled")).unwrap();
     assert_eq!((stall.from_tti.0, stall.to_tti.0), (4_700, 5_200));
     let summary = &answer.applications[0];
     assert_eq!((summary.stalls, summary.stalled_ms, summary.switches), (1, 530.0, 1));
