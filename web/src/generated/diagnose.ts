@@ -712,7 +712,7 @@ export interface RequestPart {
   blocked_by?: string | null;
 }
 /**
- * What a player showed of its network.
+ * The events of a player, with their network causes.
  */
 export interface PlayerSession {
   /**
@@ -720,7 +720,7 @@ export interface PlayerSession {
    */
   path: string;
   /**
-   * Times that the picture stood still.
+   * Stalls of the playback.
    */
   stalls: PlayerStall[];
   /**
@@ -734,28 +734,28 @@ export interface PlayerSession {
     [k: string]: number;
   };
   /**
-   * All of it in a sentence.
+   * A summary in a sentence.
    */
   says: string;
 }
 /**
- * A time in which the picture stood still.
+ * A stall of the playback.
  */
 export interface PlayerStall {
   /**
-   * When it began, in microseconds by the log's clock.
+   * Its start, in microseconds by the log's clock.
    */
   at_us: number;
   /**
-   * How long, in ms; null where the log has no end of it.
+   * Its length in ms; null if the log does not have its end.
    */
   duration_ms?: number | null;
   /**
-   * What it waited for.
+   * The segment that it waited for.
    */
   segment?: SegmentWait | null;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }
@@ -815,29 +815,28 @@ export interface SegmentWait {
  */
 export interface PlayerSwitch {
   /**
-   * When, in microseconds by the log's clock.
+   * Its time, in microseconds by the log's clock.
    */
   at_us: number;
   /**
-   * From which bitrate, in bits per second; null for the first.
+   * The old bitrate in bits per second; null for the first.
    */
   from_bps?: number | null;
   /**
-   * To which, in bits per second.
+   * The new bitrate in bits per second.
    */
   to_bps?: number | null;
   /**
-   * The segment that had come before.
+   * The last segment that arrived before.
    */
   segment?: SegmentWait | null;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }
 /**
- * A serving cell that was measured, or that another message told of where
- * none was.
+ * A serving cell that was measured, or only reported in another message.
  */
 export interface ServingCell {
   /**
@@ -849,7 +848,7 @@ export interface ServingCell {
    */
   earfcn?: number | null;
   /**
-   * Measurements of it.
+   * Number of its measurements.
    */
   measurements: number;
 }
@@ -862,19 +861,19 @@ export interface EvidenceCounts {
    */
   dl_blocks: number;
   /**
-   * Blocks of NR, of either direction; the others are LTE's.
+   * Blocks of NR, in either direction; the others are LTE's.
    */
   nr_blocks: number;
   /**
-   * Of the downlink blocks, with a known number of PRBs.
+   * Downlink blocks with a known number of PRBs.
    */
   dl_blocks_with_prb: number;
   /**
-   * Of them, with known padding.
+   * Downlink blocks with known padding.
    */
   dl_blocks_with_padding: number;
   /**
-   * Of them, with HARQ process and NDI.
+   * Downlink blocks with HARQ process and NDI.
    */
   dl_blocks_with_harq: number;
   /**
@@ -898,11 +897,11 @@ export interface EvidenceCounts {
    */
   measurements: number;
   /**
-   * Handovers, resets and holes: timing segments after the first.
+   * Handovers, resets and gaps: timing segments after the first.
    */
   timing_changes: number;
   /**
-   * Holes in the log.
+   * Gaps in the log.
    */
   holes: number;
 }
@@ -1039,53 +1038,53 @@ export interface RateOver {
   rtt_us?: number | null;
 }
 /**
- * Something that the inputs do not hold.
+ * Evidence that the inputs lack.
  */
 export interface Missing {
   /**
-   * What kind of evidence it is.
+   * Its kind.
    */
   kind: "radio" | "transfers" | "packets" | "clock" | "application" | "file";
   /**
-   * What.
+   * What is missing.
    */
   what: string;
   /**
-   * How to get it.
+   * How to capture it.
    */
   how_to_capture: string;
 }
 /**
- * How the clock of a file stands against another's.
+ * The offset of a file's clock from another's.
  */
 export interface ClockReport {
   /**
-   * Whose clock.
+   * The file with this clock.
    */
   file: string;
   /**
-   * Against whose.
+   * The reference.
    */
   against: string;
   /**
-   * The middle of the evidence, in microseconds since the Unix epoch by the other's clock.
+   * The middle of the evidence, in microseconds since the Unix epoch by the reference clock.
    */
   at_us?: number | null;
   /**
-   * What it shows more there, in ms; null where the data do not tell.
+   * The clock minus the reference at that time, in ms; null if unknown.
    */
   offset_ms?: number | null;
   /**
-   * What it gains, in millionths.
+   * The clock's rate error against the reference, in parts per million.
    */
   drift_ppm?: number | null;
   /**
-   * The offset is right within this, in ms.
+   * Maximum error of the offset, in ms.
    */
   error_ms?: number | null;
   /**
-   * Another offset that fits nearly as well, in ms: the traffic repeats itself, and
-   * the nearest was taken.
+   * Another offset that fits nearly as well, in ms: the traffic repeats itself, and the smaller
+   * offset was used.
    */
   rival_offset_ms?: number | null;
   /**
@@ -1093,11 +1092,11 @@ export interface ClockReport {
    */
   evidence: number;
   /**
-   * Whether its times were corrected by it.
+   * Whether the file's times were corrected by the offset.
    */
   corrected: boolean;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }

@@ -12,20 +12,20 @@ use crate::session::Inputs;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// What a report is made of.
+/// The contents of a report.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The answer.
+    /// The diagnosis.
     pub diagnosis: Diagnosis,
-    /// What it rests on.
+    /// Its evidence from the radio.
     pub radio: RadioReport,
-    /// What is drawn over time.
+    /// Data drawn over time.
     pub series: Series,
-    /// What is drawn beside the radio.
+    /// Data drawn next to the radio.
     pub lanes: Lanes,
 }
 
-/// Runs analysis and diagnosis, and keeps what is drawn over time.
+/// Runs analysis and diagnosis, and keeps the data drawn over time.
 ///
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
