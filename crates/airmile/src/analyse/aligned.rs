@@ -47,9 +47,9 @@ impl AlignedInputs {
             return Ok((session, Self { radio, wire: None, blind: Some(blind), captures, clocks }));
         }
         let (wire, captures) = Wire::read(&captures, progress)?;
-        let mut beside = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
-        let session = beside.align(options, progress)?;
-        Ok((session, beside))
+        let mut aligned = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
+        let session = aligned.align(options, progress)?;
+        Ok((session, aligned))
     }
 
     /// The capture that is drawn, which is the nearest to the phone, and where it was taken.

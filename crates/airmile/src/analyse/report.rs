@@ -30,7 +30,7 @@ pub struct Report {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
-    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
+    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         collectors
@@ -38,8 +38,8 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
-    let capture = beside.capture();
-    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
+    let capture = aligned.capture();
+    let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
