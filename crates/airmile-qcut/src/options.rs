@@ -1,4 +1,4 @@
-//! What is to be run.
+//! Options of a deployment.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,21 +7,21 @@ use std::time::Duration;
 use airmile_control::qcut::{ClassConfig, Limit};
 use airmile_host::source::LogSource;
 
-/// The way packets are held.
+/// How packets are held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deploy {
-    /// The kernel's queue for user space: an exact gate.
+    /// The kernel's NFQUEUE: an exact gate.
     Nfqueue,
-    /// The kernel's own HTB, whose rate follows the estimate.
+    /// The kernel's HTB, with a rate that follows the estimate.
     Htb,
-    /// The kernel's own CAKE, the same way.
+    /// The kernel's CAKE, in the same way.
     Cake,
-    /// A TUN device that routes lead into.
+    /// A TUN device as the target of routes.
     Tun,
 }
 
 impl Deploy {
-    /// Its name on the command line.
+    /// Name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,39 +33,39 @@ impl Deploy {
     }
 }
 
-/// Whom to ask for a round trip where no acknowledgement tells one.
+/// Destination of probes when no acknowledgement gives a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProbeTo {
-    /// Whom the last packet was for.
+    /// The destination of the last packet.
     #[default]
     LastFar,
     /// This host.
     Host(Ipv4Addr),
-    /// Nobody.
+    /// No probes.
     Nobody,
 }
 
-/// What is to be run.
+/// Options of a deployment.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The interface of the uplink.
     pub interface: String,
-    /// The modem's log; absent: round trips tell.
+    /// The modem's log; absent: the modem's buffer is estimated from round trips.
     pub modem: Option<LogSource>,
     /// How much the modem may hold.
     pub limit: Limit,
-    /// The way packets are held.
+    /// How packets are held back.
     pub deploy: Deploy,
-    /// By what packets are told apart.
+    /// Criteria of the classification.
     pub classes: ClassConfig,
-    /// Where to serve metrics.
+    /// Address of the metrics server.
     pub metrics: SocketAddr,
-    /// The token that metrics ask for.
+    /// Token required by the metrics server.
     pub token: Option<String>,
-    /// For how long; absent: until it is ended.
+    /// Duration of the run; absent: until a signal.
     pub duration: Option<Duration>,
-    /// Whom to ask for round trips.
+    /// Destination of probes.
     pub probe: ProbeTo,
-    /// Program and first arguments that lead to [`guard`](crate::guard()).
+    /// Program and first arguments that run [`guard`](crate::guard()).
     pub launcher: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! What a running instance tells, for people: a view on a terminal, or lines.
+//! Displays the status of a running instance: a terminal view, or lines.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,17 +14,17 @@ use ratatui::{DefaultTerminal, Frame};
 
 use crate::status::GateStatus;
 
-/// How often it is asked.
+/// Polling interval.
 pub const EVERY: Duration = Duration::from_millis(500);
-/// It answers at once, or is not there.
+/// Timeout: a running instance answers at once.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
-/// The largest answer that is read (chosen here: some hundred times of what it is).
+/// Maximum size of an answer (chosen here: some hundred times the usual).
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Asks an instance how it is.
+/// Requests the status of an instance.
 ///
 /// # Errors
-/// It is not there, wants a token, or is none.
+/// The instance cannot be reached, requires a token, or is another server.
 pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<GateStatus> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWERS_WITHIN)?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
@@ -43,18 +43,18 @@ pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<GateStatus> {
 fn read_answer(answer: &str) -> io::Result<GateStatus> {
     let (head, body) = answer
         .split_once("\r\n\r\n")
-        .ok_or_else(|| io::Error::other("no answer of `airmile qcut run`"))?;
+        .ok_or_else(|| io::Error::other("not an answer of `airmile qcut run`"))?;
     match head.split_whitespace().nth(1) {
         Some("200") => serde_json::from_str(body).map_err(io::Error::other),
         Some("401") => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it wants its token: --token-file, or AIRMILE_TOKEN",
+            "it requires its token: --token-file, or AIRMILE_TOKEN",
         )),
         _ => Err(io::Error::other(head.lines().next().unwrap_or_default().to_owned())),
     }
 }
 
-/// A status in a line.
+/// A status as one line.
 #[must_use]
 pub fn line(now: &GateStatus) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
@@ -82,7 +82,7 @@ pub fn line(now: &GateStatus) -> String {
 /// Shows an instance until `q`, Esc or Ctrl-C, or until it ends.
 ///
 /// # Errors
-/// The terminal cannot be used; the instance is not there.
+/// The terminal cannot be used, or the instance cannot be reached.
 pub fn run(address: SocketAddr, token: Option<&str>) -> io::Result<()> {
     let first = ask(address, token)?;
     let mut terminal = ratatui::try_init()?;
@@ -133,7 +133,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &GateStatus) {
     draw_figures(frame, figures, now);
     let ratio = now.occupancy_bytes as f64 / now.limit_bytes.max(1) as f64;
     let label = format!("{} of {}", size(now.occupancy_bytes), size(now.limit_bytes));
-    let held = Block::bordered().title(" The modem holds ");
+    let held = Block::bordered().title(" Modem buffer ");
     frame.render_widget(Gauge::default().ratio(ratio.min(1.0)).label(label).block(held), gauge);
     draw_classes(frame, classes, now);
     let lines: Vec<Line<'_>> =

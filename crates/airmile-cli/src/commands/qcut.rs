@@ -1,4 +1,4 @@
-//! `airmile qcut`: the uplink's queue kept short on this host.
+//! `airmile qcut`: keeps the uplink queue of this host short.
 
 use anyhow::Result;
 
@@ -8,10 +8,10 @@ use crate::args::{Global, QcutCommand};
 #[cfg(target_os = "linux")]
 pub use on_linux::run;
 
-/// Elsewhere there are other queues.
+/// Other systems have other queues.
 #[cfg(not(target_os = "linux"))]
 pub fn run(_: &Global, _: &QcutCommand) -> Result<Outcome> {
-    anyhow::bail!("keeping an uplink short needs Linux: NFQUEUE, HTB or TUN devices are its own")
+    anyhow::bail!("keeping an uplink queue short needs Linux (NFQUEUE, HTB or TUN devices)")
 }
 
 #[cfg(target_os = "linux")]
@@ -41,12 +41,12 @@ mod on_linux {
             QcutCommand::Run(args) => keep(global, args),
             QcutCommand::Watch(args) => look(global, args),
             QcutCommand::Restore(args) => put_back(&args.up),
-            QcutCommand::Guard(args) => Ok(Outcome::Status(told(guard(&args.up))?)),
+            QcutCommand::Guard(args) => Ok(Outcome::Status(flatten(guard(&args.up))?)),
         }
     }
 
-    /// An error's causes are in its words.
-    fn told<T>(result: airmile_qcut::Result<T>) -> Result<T> {
+    /// An error's text includes its causes.
+    fn flatten<T>(result: airmile_qcut::Result<T>) -> Result<T> {
         result.map_err(|error| anyhow::Error::msg(error.to_string()))
     }
 
@@ -76,7 +76,7 @@ mod on_linux {
             },
             launcher: launcher()?,
         };
-        // What it changes is noted below /run; a modem's port and TUN are devices.
+        // Its changes are recorded below /run; a modem's port and TUN are devices.
         let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
         privilege::keep(privilege::Kept {
             capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
@@ -85,7 +85,7 @@ mod on_linux {
             starts_programs: true,
         })?;
         let summary = airmile_qcut::run(&options, &mut |words| output::warn(global, words));
-        let summary = told(summary)?;
+        let summary = flatten(summary)?;
         if global.json {
             let mut out = std::io::stdout().lock();
             serde_json::to_writer(&mut out, &summary.status).map_err(std::io::Error::from)?;
@@ -96,13 +96,13 @@ mod on_linux {
         Ok(Outcome::Done)
     }
 
-    /// A port is a device of characters, all else a log that grows.
+    /// A character device is a port; everything else is a growing log.
     fn source(path: &Path) -> LogSource {
         if path == Path::new("-") {
             return LogSource::Stdin;
         }
         let is_device = path.metadata().is_ok_and(|there| there.file_type().is_char_device());
-        // One that is away now is told by its place.
+        // A port that is absent now is recognised by its path.
         match is_device || path.starts_with("/dev") {
             true => LogSource::modem(path.to_owned()),
             false => LogSource::Follow(path.to_owned()),
@@ -124,13 +124,13 @@ mod on_linux {
         })
     }
 
-    /// How to run this program again, as the guard.
+    /// The command line that runs this program again, as the guard.
     fn launcher() -> Result<Vec<OsString>> {
         let program = std::env::current_exe()?;
         let is_python =
             program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
         let mut words = vec![program.into_os_string()];
-        // The Python package has the command in it.
+        // In the Python package the command is part of the interpreter's process.
         if is_python {
             words.extend(["-m", "airmile"].map(OsString::from));
         }
@@ -138,7 +138,7 @@ mod on_linux {
         Ok(words)
     }
 
-    /// How it went.
+    /// The summary of a run.
     fn text(status: &GateStatus) -> String {
         let rows = status.classes.iter().map(|class| {
             vec![
@@ -150,7 +150,7 @@ mod on_linux {
                 class.dropped_full.to_string(),
             ]
         });
-        let header = ["class", "came", "sent", "", "dropped by CoDel", "for want of room"];
+        let header = ["class", "came", "sent", "", "dropped by CoDel", "dropped for lack of room"];
         let mut out = output::table(&header, &[0], rows.collect());
         out.push_str(&format!(
             "\n{:.1} s, CPU {:.1} s ({:.1} % of a core)\n",
@@ -179,14 +179,14 @@ mod on_linux {
         }
     }
 
-    /// A line each half second, until it ends.
+    /// A line every half second, until the instance ends.
     fn lines(global: &Global, address: SocketAddr, token: Option<&str>) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         let mut is_first = true;
         loop {
             let now = match watch::ask(address, token) {
                 Ok(now) => now,
-                // It has ended, as instances do.
+                // The instance has ended.
                 Err(error) if !is_first && error.kind() == ErrorKind::ConnectionRefused => {
                     return Ok(());
                 }
@@ -204,36 +204,36 @@ mod on_linux {
         }
     }
 
-    /// Where the instance is that is meant.
+    /// The address of the selected instance.
     fn address_of(up: Option<&str>) -> Result<SocketAddr> {
-        let all = told(instances())?;
+        let all = flatten(instances())?;
         let meant = |instance: &&Instance| up.is_none_or(|up| instance.interface == up);
         let found: Vec<&Instance> = all.iter().filter(meant).collect();
         match found.as_slice() {
             [one] => one
                 .metrics
-                .ok_or_else(|| anyhow::anyhow!("{} is about to start; try again", one.interface)),
+                .ok_or_else(|| anyhow::anyhow!("{} is starting; try again", one.interface)),
             [] => anyhow::bail!(
-                "no instance runs here{}: start one with `airmile qcut run --up IFACE`",
+                "no instance runs on this machine{}: start one with `airmile qcut run --up IFACE`",
                 up.map_or_else(String::new, |up| format!(" on {up}"))
             ),
             several => {
                 let names: Vec<&str> =
                     several.iter().map(|instance| instance.interface.as_str()).collect();
-                anyhow::bail!("several run here ({}): name one with --up", names.join(", "))
+                anyhow::bail!("several instances run ({}): name one with --up", names.join(", "))
             }
         }
     }
 
     fn put_back(up: &str) -> Result<Outcome> {
-        match told(restore(up))? {
+        match flatten(restore(up))? {
             Restored::Runs(pid) => anyhow::bail!(
-                "an instance runs on {up} (process {pid}); it puts things back when it ends"
+                "an instance runs on {up} (process {pid}); it restores the interface when it ends"
             ),
-            Restored::Nothing => output::print(&format!("{up}: nothing to put back\n"))?,
-            Restored::Done => output::print(&format!("{up}: as it was before\n"))?,
+            Restored::Nothing => output::print(&format!("{up}: nothing to restore\n"))?,
+            Restored::Done => output::print(&format!("{up}: restored\n"))?,
             Restored::Failed(what) => {
-                anyhow::bail!("{up}: cannot be put back: {}", what.join("; "))
+                anyhow::bail!("{up}: cannot be restored: {}", what.join("; "))
             }
         }
         Ok(Outcome::Done)
