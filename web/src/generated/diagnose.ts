@@ -767,11 +767,11 @@ export interface SegmentWait {
    */
   id: string;
   /**
-   * What was asked for, without its query.
+   * The requested URL, without its query.
    */
   name?: string | null;
   /**
-   * How long it took, in ms.
+   * Its duration in ms.
    */
   duration_ms: number;
   /**
@@ -783,7 +783,7 @@ export interface SegmentWait {
    */
   bitrate_bps?: number | null;
   /**
-   * Who its bottleneck was.
+   * Its bottleneck.
    */
   verdict:
     | "radio"

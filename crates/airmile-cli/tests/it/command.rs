@@ -450,7 +450,7 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
     assert_eq!(document("packets", &["packets", &copy])["tcp_flows"], 1);
     let again = airmile(&args);
     assert_eq!(again.status.code(), Some(3));
-    assert!(text(&again.stderr).contains("is there already"));
+    assert!(text(&again.stderr).contains("exists already"));
     // Damage is told by the status.
     let torn = path(dir.path(), "torn.pcap");
     let whole = fs::read(&capture).unwrap();
