@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
+use super::model::MIN_RADIO_RTT_NS;
 use crate::attribute::{
     Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
     WaitTimeline,
@@ -332,6 +333,12 @@ pub struct CapturedPhone {
 }
 
 impl CapturedPhone {
+    /// Whether its round trips are too short for a cellular link.
+    #[must_use]
+    pub fn excludes_radio(&self) -> bool {
+        self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+    }
+
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
