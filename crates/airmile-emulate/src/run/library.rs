@@ -9,16 +9,16 @@ use crate::scenario::{
 pub struct NamedScenario {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub about: &'static str,
     source: ScenarioSource,
 }
 
-/// Where a named scenario is from.
+/// Source of a named scenario.
 #[derive(Debug, Clone, Copy)]
 enum ScenarioSource {
     Code(fn() -> Scenario),
-    /// A scenario file; a test reads each.
+    /// A scenario file; a test parses each.
     Toml(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl NamedScenario {
         }
     }
 
-    /// Its file, where it is from one: an example to write others by.
+    /// Its file, if it has one: an example for new scenarios.
     #[must_use]
     pub const fn file(&self) -> Option<&'static str> {
         match self.source {
@@ -48,7 +48,7 @@ pub const fn library() -> &'static [NamedScenario] {
     LIBRARY
 }
 
-/// The scenario of a name.
+/// The scenario with a name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static NamedScenario> {
     LIBRARY.iter().find(|scenario| scenario.name == name)
@@ -222,7 +222,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
 ];
 
-/// One phone alone in a 10 MHz cell, with nothing to transfer.
+/// One phone alone in a 10 MHz cell, without transfers.
 fn quiet_cell(seed: u64, duration_ms: u32) -> Scenario {
     Scenario { seed, duration_ms, ..Scenario::default() }
 }
@@ -259,8 +259,8 @@ fn sample_rate_limited() -> Scenario {
 
 fn sample_video() -> Scenario {
     Scenario {
-        // Two full buffers leave about a third of the cell, more than a
-        // restarted window asks for.
+        // Two full buffers leave about a third of the cell, more than a restarted window
+        // needs.
         competing: vec![Competing::FullBuffer { users: 2 }],
         core: CoreConfig { rtt_ms: 60, ..CoreConfig::default() },
         traffic: vec![Traffic::Video {
