@@ -84,7 +84,7 @@ pub struct Capacity {
     /// Carrier; 0 is the primary.
     pub carrier: u8,
     /// Size of a transport block on all PRB pairs that the phone can be given, at its first
-    /// transmission with the MCS of link adaptation, whoever has those PRB pairs; 0 in a
+    /// transmission with the MCS of link adaptation, whichever user has those PRB pairs; 0 in a
     /// TTI that carries none in this direction.
     pub bytes: u32,
 }

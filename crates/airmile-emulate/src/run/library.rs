@@ -77,12 +77,12 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "busy-file",
-        about: "a 10 MB file beside three downloads: the radio is the bottleneck",
+        about: "a 10 MB file with three competing downloads: the radio is the bottleneck",
         source: ScenarioSource::Toml(include_str!("../../scenarios/busy-file.toml")),
     },
     NamedScenario {
         name: "busy-video",
-        about: "adaptive video beside five downloads: the radio is the bottleneck",
+        about: "adaptive video with five competing downloads: the radio is the bottleneck",
         source: ScenarioSource::Toml(include_str!("../../scenarios/busy-video.toml")),
     },
     NamedScenario {
@@ -102,7 +102,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "idle",
-        about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
+        about: "three small exchanges, each from RRC idle: promotion and paging dominate",
         source: ScenarioSource::Toml(include_str!("../../scenarios/idle.toml")),
     },
     NamedScenario {
@@ -147,12 +147,12 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "quic-file",
-        about: "a 10 MB file over QUIC beside a download over TCP",
+        about: "a 10 MB file over QUIC with a competing download over TCP",
         source: ScenarioSource::Toml(include_str!("../../scenarios/quic-file.toml")),
     },
     NamedScenario {
         name: "rate-limited-server",
-        about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
+        about: "4 MB from a server limited to 2 Mbit/s: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/rate-limited-server.toml")),
     },
     NamedScenario {
@@ -167,7 +167,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "slow-start-restart-proxy",
-        about: "the same behind a split-TCP box, of which the radio's side restarts",
+        about: "the same with a split-TCP box that restarts on its radio side",
         source: ScenarioSource::Toml(include_str!("../../scenarios/slow-start-restart-proxy.toml")),
     },
     NamedScenario {
@@ -212,7 +212,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "wireline-behind-proxy",
-        about: "a 5 MB file through a 4 Mbit/s line behind a split-TCP box: not the radio",
+        about: "a 5 MB file through a 4 Mbit/s line beyond a split-TCP box: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/wireline-behind-proxy.toml")),
     },
     NamedScenario {

@@ -340,6 +340,6 @@ mod tests {
         assert!(warnings[0].contains("no app uses port 80"), "{warnings:?}");
         assert!(warnings[1].contains("`late` would start at 1000 ms"), "{warnings:?}");
         let nothing = Scenario::default().warnings();
-        assert!(nothing[0].contains("transfers nothing"), "{nothing:?}");
+        assert!(nothing[0].contains("no transfers"), "{nothing:?}");
     }
 }
