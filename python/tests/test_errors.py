@@ -71,7 +71,7 @@ def test_options(run: am.LabRun, options: dict[str, Any], words: str) -> None:
 
 
 def test_names(run: am.LabRun, tmp_path: Path) -> None:
-    with pytest.raises(am.AirmileOptionError, match="no record type `grants`"):
+    with pytest.raises(am.AirmileOptionError, match="unknown record type `grants`"):
         am.decode(run.log, only="grants")
     with pytest.raises(am.AirmileOptionError, match="nope: no scenario has this name"):
         am.lab_run("nope", tmp_path)

@@ -212,7 +212,7 @@ def test_workers_of_other_directories(
     assert job["buckets"] == 12, "four for each worker of the engine"
     part = _run._parts([_storage.identity(str(copy))], 1 << 30)[0][0]
     copy.write_bytes(b"another")
-    with pytest.raises(am.AirmileInputError, match="have to see the same captures"):
+    with pytest.raises(am.AirmileInputError, match="need the same captures"):
         _steps.deal_part({"root": str(tmp_path / "other"), "ask": {}, "buckets": 1}, part)
 
 
@@ -253,7 +253,7 @@ def test_a_broken_run_goes_on(
 
 def test_another_run_is_not_mixed_in(here: list[str], captures: Path, tmp_path: Path) -> None:
     _run.report(_front.packets_ask(captures), "ray", str(tmp_path), buckets=2)
-    with pytest.raises(am.AirmileOptionError, match="holds another run"):
+    with pytest.raises(am.AirmileOptionError, match="holds a run of other captures"):
         _run.report(_front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
 
 
@@ -350,7 +350,7 @@ def test_an_object_store(
         assert "results/study/report.json" in names
         assert not [name for name in names if name.endswith(".parquet") and "_work" in name]
         check(whole, study())
-        with pytest.raises(am.AirmileOptionError, match="holds another run"):
+        with pytest.raises(am.AirmileOptionError, match="holds a run of other captures"):
             study(idle_s=9)
     finally:
         running.stop()
@@ -359,7 +359,7 @@ def test_an_object_store(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"engine": "dask", "output": "x"}, "engine: no 'dask'"),
+        ({"engine": "dask", "output": "x"}, "engine: unknown 'dask'"),
         ({"engine": "ray"}, "name a directory"),
         ({"output": "x"}, "for an engine"),
         ({"engine": "processes", "output": "x", "from_": 1.0}, "whole captures"),

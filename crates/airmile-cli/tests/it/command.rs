@@ -256,7 +256,7 @@ fn a_capture_alone() {
     assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 0);
     let seen = document("inspect", &["inspect", &phone]);
     let answers = seen["can_answer"].to_string();
-    assert!(answers.contains("as probabilities (`airmile diagnose`)"), "{answers}");
+    assert!(answers.contains("possible bottleneck (`airmile diagnose`)"), "{answers}");
 
     let server = path(&dir.path().join("run"), "server.pcapng");
     let out = airmile(&["diagnose", &server]);
@@ -450,7 +450,7 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
     assert_eq!(document("packets", &["packets", &copy])["tcp_flows"], 1);
     let again = airmile(&args);
     assert_eq!(again.status.code(), Some(3));
-    assert!(text(&again.stderr).contains("is there already"));
+    assert!(text(&again.stderr).contains("exists already"));
     // Damage is told by the status.
     let torn = path(dir.path(), "torn.pcap");
     let whole = fs::read(&capture).unwrap();

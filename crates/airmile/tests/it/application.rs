@@ -41,8 +41,8 @@ fn alone_it_tells_what_it_can_and_no_more() {
     check("firefox.har", 2, 0, "2 transfers");
     check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 0.4 s");
     check("later.sqlog", 2, 0, "2 transfers, 0.05 MB");
-    check("lab.jsonl", 2, 0, "the picture stood still 1 time, 0.5 s; 1 change of bitrate");
-    check("dashjs.jsonl", 3, 0, "the picture stood still 1 time, 1.4 s");
+    check("lab.jsonl", 2, 0, "playback stalled 1 time, 0.5 s; 1 change of bitrate");
+    check("dashjs.jsonl", 3, 0, "playback stalled 1 time, 1.4 s");
     check("access.log", 3, 0, "3 transfers, 3.59 MB in 5.2 s of transfers");
     check("iperf3-client-reverse.json", 1, 0, "1 transfer, 25.43 MB in 2.0 s");
 }

@@ -418,9 +418,9 @@ fn a_key_is_made_once_and_read_by_its_owner_alone() {
     assert_ne!(contents(&copy), contents(&other));
     // Nothing is written over, and nothing is left of a run that failed.
     let error = run(&copy, Some(report.key_file.clone())).unwrap_err().to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     let error = run(&input, Some(report.key_file)).unwrap_err().to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     assert_eq!(contents(&input), planted());
     let text = dir.path().join("text");
     fs::write(&text, "hello\n").unwrap();
