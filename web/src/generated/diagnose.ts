@@ -1,11 +1,11 @@
 // Made by `npm run types` from docs/schema/diagnose.json. Do not edit.
 
 /**
- * Which way the data goes.
+ * The direction of data.
  */
 export type Direction = "dl" | "ul";
 /**
- * What a millisecond of a transfer went to. In order of precedence.
+ * The cause of a millisecond of a transfer, in order of precedence.
  */
 export type Cause =
   | "radio_contention"
@@ -164,7 +164,7 @@ export interface SessionVerdict {
  */
 export interface Counterfactual {
   /**
-   * What a millisecond of a transfer went to. In order of precedence.
+   * The cause of a millisecond of a transfer, in order of precedence.
    */
   of:
     | "radio_contention"
@@ -295,7 +295,7 @@ export interface TransferDiagnosis {
    */
   suspects: Suspicion[];
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -1019,7 +1019,7 @@ export interface RateOver {
    */
   end_us: number;
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -1205,7 +1205,7 @@ export interface MessageRow {
   decoded: number;
 }
 /**
- * Something wrong in an input, with its place.
+ * A problem of an input, with its position.
  */
 export interface Problem {
   /**
@@ -1213,11 +1213,11 @@ export interface Problem {
    */
   offset: number;
   /**
-   * How much it matters.
+   * Its severity.
    */
   severity: "normal" | "warning" | "damage";
   /**
-   * What it is, with the field where one is known.
+   * A description, with the field if one is known.
    */
   what: string;
 }
