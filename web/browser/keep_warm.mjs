@@ -231,7 +231,7 @@ async function play(browser, player) {
 }
 
 const browser = await launch();
-/** Whether a condition holds in time. */
+/** Runs a check and prints its result. */
 async function check(name, body) {
   try {
     console.log(`ok      ${name}: ${await body()}`);
