@@ -1080,7 +1080,7 @@ export interface FlowPlot {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
@@ -1130,7 +1130,7 @@ export interface FlowFacts {
    */
   window_full_share: number;
   /**
-   * Least, mean and most RTT between monitor and client in milliseconds.
+   * Minimum, mean and maximum RTT between monitor and client in milliseconds.
    *
    * @minItems 3
    * @maxItems 3
@@ -1426,7 +1426,7 @@ export interface FlowPlot1 {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
