@@ -99,7 +99,7 @@ fn two_views_of_the_same_traffic_are_refused() {
     for threads in [1, 2] {
         let error = study(threads).unwrap_err().to_string();
         assert!(
-            error.contains("other.pcap: holds 1 of its 1 connections as an earlier"),
+            error.contains("other.pcap: 1 of its 1 connections are also in an earlier"),
             "{error}"
         );
     }
