@@ -27,11 +27,11 @@ export type Cause =
 export type RequestPhase = "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface DiagnoseDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -1099,19 +1099,19 @@ export interface ClockReport {
   says: string;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -1131,11 +1131,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -1155,11 +1155,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -1192,15 +1192,15 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }

@@ -40,11 +40,11 @@ export type Plot =
     };
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface StudyDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -227,19 +227,19 @@ export interface PacketReport {
   flows_left_out: number;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -259,11 +259,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -283,11 +283,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -320,15 +320,15 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }
@@ -1080,7 +1080,7 @@ export interface FlowPlot {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
@@ -1130,7 +1130,7 @@ export interface FlowFacts {
    */
   window_full_share: number;
   /**
-   * Least, mean and most RTT between monitor and client in milliseconds.
+   * Minimum, mean and maximum RTT between monitor and client in milliseconds.
    *
    * @minItems 3
    * @maxItems 3
@@ -1426,7 +1426,7 @@ export interface FlowPlot1 {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
