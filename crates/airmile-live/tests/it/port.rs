@@ -171,7 +171,7 @@ fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
 }
 
 #[test]
-fn a_modem_that_refuses_is_told_of() {
+fn the_refusal_of_a_modem_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ttyUSB0");
     let (mut engine, _lines) = start(&path);
