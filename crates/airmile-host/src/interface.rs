@@ -93,7 +93,6 @@ impl InterfaceCapture {
     /// Starts a capture.
     ///
     /// # Errors
-    ///
     /// There is no such interface, or the kernel denies it.
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
         let stop = StopFlag::new();
@@ -165,8 +164,7 @@ impl InterfaceCapture {
         })
     }
 
-    /// Number of packets that the kernel has dropped so far because the reader was too
-    /// slow.
+    /// Number of packets that the kernel has dropped so far because the reader was too slow.
     #[must_use]
     pub fn dropped(&self) -> Arc<AtomicU64> {
         self.dropped.clone()
@@ -180,8 +178,6 @@ impl InterfaceCapture {
     /// over, or the capture ends.
     ///
     /// # Errors
-    ///
-    /// The interface is gone, or went down.
     /// The interface is gone, or went down.
     pub fn read_for(
         &mut self,
@@ -315,8 +311,7 @@ fn file_header() -> Vec<u8> {
     header
 }
 
-/// The address that binds a socket to an interface; one without a hardware address (TUN)
-/// has none.
+/// The address that binds a socket to an interface; one without a hardware address (TUN) has none.
 fn link_address(name: &str) -> Option<LinkAddr> {
     let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == name);
     own.filter_map(|entry| entry.address?.as_link_addr().copied()).next()

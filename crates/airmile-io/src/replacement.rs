@@ -9,13 +9,11 @@ use airmile_model::printable_path;
 use crate::error::{Error, Result};
 
 /// A file under a temporary name in the directory of the file that it will replace. If it
-/// is dropped before [`done`](Self::done), it is removed, and the previous file is
-/// unchanged.
+/// is dropped before [`done`](Self::done), it is removed, and the previous file is unchanged.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
-    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written
-    /// directly.
+    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written directly.
     part: Option<PathBuf>,
 }
 
@@ -23,7 +21,6 @@ impl Replacement {
     /// Creates the file.
     ///
     /// # Errors
-    ///
     /// It cannot be created.
     pub fn begin(path: &Path) -> Result<(Self, File)> {
         let replaces = std::fs::metadata(path).map_or(true, |found| found.is_file());
@@ -47,7 +44,6 @@ impl Replacement {
     /// Completes the file: renames it into place.
     ///
     /// # Errors
-    ///
     /// It cannot be renamed.
     pub fn done(mut self) -> Result<()> {
         match &self.part {

@@ -24,11 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After this long without packets the machine's clock gives their time (chosen here:
 /// above the delay of a batch).
 const QUIET: Duration = Duration::from_millis(200);
-/// Maximum share of the time for evaluation: a slow evaluation runs less often (chosen
-/// here).
+/// Maximum share of the time for evaluation: a slow evaluation runs less often (chosen here).
 const LOOK_SHARE: u32 = 2;
-/// Maximum number of events waiting for a reader; a slower one misses some, and is
-/// notified.
+/// Maximum number of events waiting for a reader; a slower one misses some, and is notified.
 const WAITING_EVENTS: usize = 512;
 
 /// Why an engine does not start.
@@ -79,7 +77,6 @@ impl Events {
     /// The next event.
     ///
     /// # Errors
-    ///
     /// The engine has ended, or events were missed.
     pub async fn recv(&mut self) -> Result<Arc<LiveEvent>, RecvError> {
         tokio::select! {
@@ -127,7 +124,6 @@ impl Engine {
     /// As [`start`](Self::start), with the packets of an interface in addition.
     ///
     /// # Errors
-    ///
     /// As [`start`](Self::start), or the interface cannot be captured.
     pub fn start_beside(
         source: &LogSource,

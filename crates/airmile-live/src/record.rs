@@ -1,5 +1,4 @@
-//! A recording: a modem's log in rotated and compressed files, with packets of an
-//! interface.
+//! A recording: a modem's log in rotated and compressed files, with packets of an interface.
 //!
 //! Logs are `modem-NNNN.qmdl.zst`, split between two frames; a modem that reconnects
 //! starts a new one. Packets are `packets-NNNN.pcap.zst`. A directory of them is an input
@@ -125,7 +124,6 @@ impl Recorder {
     /// Starts in a directory without a recording.
     ///
     /// # Errors
-    ///
     /// There is one, or the directory cannot be created.
     pub fn create(options: RecordOptions) -> Result<Self, RecordError> {
         let failed = |source| RecordError::File { path: options.dir.clone(), source };
@@ -270,7 +268,6 @@ impl Recorder {
 /// of the source and the interface are passed to `report`.
 ///
 /// # Errors
-///
 /// A source cannot be started, or a file cannot be written.
 pub fn record(
     source: &LogSource,

@@ -1,5 +1,4 @@
-//! A probe's files: its own log, and one that `airmile diagnose` reads as an application
-//! log.
+//! A probe's files: its own log, and one that `airmile diagnose` reads as an application log.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -20,7 +19,6 @@ const LAB_LOG: &str = "AIRMILE_APP_LOG";
 /// the lab's log, if the lab requests one.
 ///
 /// # Errors
-///
 /// A file cannot be written.
 pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
     let to = |name: &str, text: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
