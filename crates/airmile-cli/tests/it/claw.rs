@@ -41,7 +41,7 @@ fn claw_says_what_is_missing() {
         check(&["agent", "--tcp-option", "--report", "9"], "--features bpf");
     }
     let out = airmile(&["claw", "serve", &short]);
-    assert!(text(&out.stderr).contains("no directory"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("not a directory"), "{}", text(&out.stderr));
     let out = airmile(&["claw", "serve", ".", "--reports", "127.0.0.1:0", "--key-file", &short]);
     assert_eq!(out.status.code(), Some(3));
     assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));
