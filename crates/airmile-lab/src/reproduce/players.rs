@@ -240,7 +240,7 @@ fn rows_24(seen: &[Observation]) -> Vec<Row> {
             .note("the paper: idle for most of the time"),
         Row::new("radio connected, tail of 10 s", "% of the session", median_of(seen, radio))
             .paper(100.0)
-            .note("the tail behind the last download is beyond the session: a little over 100 %"),
+            .note("the tail after the last download is beyond the session: a little over 100 %"),
         Row::new("peak throughput, 100 ms", "Mbit/s", median_of(seen, peak)).paper(30.0),
     ]
 }

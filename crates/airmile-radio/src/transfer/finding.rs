@@ -52,7 +52,7 @@ impl Timeline {
             (verdict, confidence) = (Verdict::Unknown, 0.0);
         }
         if transfer.unfinished {
-            notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
+            notes.insert(0, "still in progress: figures so far".into());
         }
         if let Some(note) = self.uncovered(start, end) {
             notes.push(note);
@@ -158,8 +158,8 @@ impl Timeline {
         let percent = 100.0 * (1.0 - meter.sent_bytes as f64 / claimed as f64);
         (meter.sent_bytes < claimed).then(|| {
             format!(
-                "at least {percent:.0} % of its bytes are not in the log, and by allocations alone \
-                 a pause may be a hole"
+                "at least {percent:.0} % of its bytes are not in the log, and allocations alone do \
+                 not separate a pause from missing records"
             )
         })
     }
