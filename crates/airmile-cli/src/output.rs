@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use airmile::model::printable::is_active;
-use airmile::model::{printable, printable_lines, printable_path};
+use airmile::model::printable_path;
 use airmile::{Document, FileReport, Missing};
+use airmile_host::command::to_stderr;
 use anyhow::Result;
 
 use crate::args::Global;
@@ -24,13 +25,6 @@ pub fn error(error: &anyhow::Error) {
     }
 }
 
-/// A text of our own lines on standard error; what strangers wrote in it cannot move
-/// the cursor. That nobody reads it any more (`2>&1 | head`)
-/// cannot be told to anybody.
-fn to_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(line));
-}
-
 /// Something on standard error that is told always.
 pub fn tell(text: &str) {
     to_stderr(text);
@@ -38,9 +32,7 @@ pub fn tell(text: &str) {
 
 /// A warning, in one line.
 pub fn warn(global: &Global, text: &str) {
-    if !global.quiet {
-        to_stderr(&format!("airmile: {}", printable(text)));
-    }
+    global.warn(text);
 }
 
 /// Files that were written beside the answer, with their sizes.
@@ -101,8 +93,7 @@ pub fn json_printable(text: &str) -> Cow<'_, str> {
 
 /// Text of our own lines on standard output.
 pub fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(printable_lines(text).as_bytes())?)
+    Ok(airmile_host::command::print(text)?)
 }
 
 /// What is missing, and how to capture it.

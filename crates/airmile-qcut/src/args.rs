@@ -1,14 +1,16 @@
-//! What can be said of `qcut`.
+//! Arguments of `airmile qcut` and of `airmile-qcut`, which are the same.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airmile_control::qcut::Limit;
+use airmile_host::command::seconds;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::packets::duration;
+use crate::options::{Deploy, ProbeTo};
 
-/// Arguments of `qcut`.
+/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum QcutCommand {
     /// Keep the uplink of an interface short, until Ctrl-C; then all is as before
@@ -45,20 +47,7 @@ pub struct QcutInterfaceArgs {
     pub up: String,
 }
 
-/// The way packets are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DeployArg {
-    /// The kernel's queue for user space: an exact gate
-    Nfqueue,
-    /// The kernel's HTB, its rate kept at the modem's: the least work, less exact
-    Htb,
-    /// The kernel's CAKE, the same way
-    Cake,
-    /// A TUN device that routes lead into: for a host without a packet filter
-    Tun,
-}
-
-/// By what packets are told apart.
+/// By what packets are classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClassifyArg {
     /// Ports 53 and 853 go first
@@ -71,7 +60,7 @@ pub enum ClassifyArg {
     None,
 }
 
-/// Arguments of `qcut run`.
+/// Arguments of `run`.
 #[derive(Debug, Clone, Args)]
 pub struct QcutRunArgs {
     /// The interface of the uplink
@@ -82,10 +71,10 @@ pub struct QcutRunArgs {
     pub modem: Option<PathBuf>,
     /// What the modem may hold: 20ms of its rate, or bytes as 5KB, 20KB
     #[arg(long, value_name = "LIMIT", default_value = "20ms")]
-    pub limit: String,
+    pub limit: Limit,
     /// The way packets are held
     #[arg(long, value_enum, default_value = "nfqueue")]
-    pub deploy: DeployArg,
+    pub deploy: Deploy,
     /// By what packets are told apart, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "dns,acks,dscp")]
     pub classify: Vec<ClassifyArg>,
@@ -102,36 +91,14 @@ pub struct QcutRunArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// End after this time
-    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// Whom to ping where no TCP passes, at most each 200 ms: auto (whom the last packet was for), off, or an address
-    #[arg(long, value_name = "HOST", default_value = "auto", value_parser = probe)]
-    pub probe: ProbeArg,
+    #[arg(long, value_name = "HOST", default_value = "auto")]
+    pub probe: ProbeTo,
 }
 
-/// Whom to ping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeArg {
-    /// Whom the last packet was for.
-    Auto,
-    /// Nobody.
-    Off,
-    /// This host.
-    Host(Ipv4Addr),
-}
-
-fn probe(text: &str) -> Result<ProbeArg, String> {
-    match text {
-        "auto" => Ok(ProbeArg::Auto),
-        "off" => Ok(ProbeArg::Off),
-        host => host
-            .parse()
-            .map(ProbeArg::Host)
-            .map_err(|_| "give auto, off, or an IPv4 address".to_owned()),
-    }
-}
-
-/// Arguments of `qcut watch`.
+/// Arguments of `watch`.
 #[derive(Debug, Clone, Args)]
 pub struct QcutWatchArgs {
     /// The interface, where several instances run

@@ -11,12 +11,17 @@
 //! - [`guard()`]: the process that puts things back, however that one ended.
 //! - [`restore()`]: the same by hand, where the guard was ended, too.
 //! - [`watch`]: what a running instance tells.
+//! - [`args`] and [`command`]: the command, for `airmile qcut` and for the program
+//!   `airmile-qcut` of this crate, which is small enough for a router.
 //!
 //! Each change of the system is written to a file before it is made; the guard
 //! undoes them, the last first, when the pipe from the instance closes. There is
 //! no other way back, so that it is the same after the end, a signal, a panic and
 //! `kill -9`.
 
+pub mod args;
+#[cfg(target_os = "linux")]
+pub mod command;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
@@ -35,7 +40,6 @@ mod instance;
 mod modem;
 #[cfg(target_os = "linux")]
 mod netlink;
-#[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
 mod path;
@@ -53,8 +57,14 @@ pub mod status;
 mod tap;
 #[cfg(target_os = "linux")]
 mod tun;
+#[cfg(all(feature = "view", target_os = "linux"))]
+mod view;
 #[cfg(target_os = "linux")]
 pub mod watch;
+
+/// Why there is nothing to run elsewhere.
+pub const NEEDS_LINUX: &str =
+    "keeping an uplink short needs Linux: NFQUEUE, HTB and TUN devices are its own";
 
 #[cfg(target_os = "linux")]
 pub use error::{Error, Result};
@@ -62,7 +72,6 @@ pub use error::{Error, Result};
 pub use guard::{Restored, guard, restore};
 #[cfg(target_os = "linux")]
 pub use instance::{Instance, instances};
-#[cfg(target_os = "linux")]
 pub use options::{Deploy, Options, ProbeTo};
 #[cfg(target_os = "linux")]
 pub use run::{Summary, run};

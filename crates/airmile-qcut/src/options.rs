@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use airmile_control::qcut::{ClassConfig, Limit};
 use airmile_host::source::LogSource;
+use clap::ValueEnum;
 
 /// The way packets are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Deploy {
-    /// The kernel's queue for user space: an exact gate.
+    /// The kernel's queue for user space: an exact gate
     Nfqueue,
-    /// The kernel's own HTB, whose rate follows the estimate.
+    /// The kernel's HTB, its rate kept at the modem's: the least work, less exact
     Htb,
-    /// The kernel's own CAKE, the same way.
+    /// The kernel's CAKE, the same way
     Cake,
-    /// A TUN device that routes lead into.
+    /// A TUN device that routes lead into: for a host without a packet filter
     Tun,
 }
 
@@ -33,7 +34,7 @@ impl Deploy {
     }
 }
 
-/// Whom to ask for a round trip where no acknowledgement tells one.
+/// Whom to ask for a round trip where no acknowledgement gives one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProbeTo {
     /// Whom the last packet was for.
@@ -43,6 +44,18 @@ pub enum ProbeTo {
     Host(Ipv4Addr),
     /// Nobody.
     Nobody,
+}
+
+impl std::str::FromStr for ProbeTo {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::LastFar),
+            "off" => Ok(Self::Nobody),
+            host => host.parse().map(Self::Host).map_err(|_| "give auto, off, or an IPv4 address"),
+        }
+    }
 }
 
 /// What is to be run.
@@ -56,7 +69,7 @@ pub struct Options {
     pub limit: Limit,
     /// The way packets are held.
     pub deploy: Deploy,
-    /// By what packets are told apart.
+    /// By what packets are classified.
     pub classes: ClassConfig,
     /// Where to serve metrics.
     pub metrics: SocketAddr,

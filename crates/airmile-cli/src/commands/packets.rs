@@ -66,7 +66,7 @@ mod interface {
     use anyhow::Result;
     use rustix::thread::CapabilitySet;
 
-    use crate::privilege::{self, Kept};
+    use airmile_host::privilege::{self, Kept};
 
     /// A capture of an interface, and what the kernel drops of it. Before it begins, rights
     /// are given up but for what it and the outputs need.
