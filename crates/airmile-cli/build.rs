@@ -1,7 +1,7 @@
 //! The version of the programs (`airmile`, `airmile-qcut`): the crate's and, from a checkout,
 //! the commit. A package's build that has an archive alone names it in `AIRMILE_COMMIT`.
 
-#![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
+#![allow(clippy::print_stdout, reason = "a build script prints its instructions to cargo")]
 
 use std::path::Path;
 use std::process::Command;
@@ -19,16 +19,15 @@ fn main() {
     println!("cargo:rustc-env=AIRMILE_VERSION={version}");
 }
 
-/// The commit that is checked out; `None` without git, or where the source is
-/// no checkout of its own (an archive, or inside another project's).
+/// The checked-out commit; `None` without git, or if the source is not a checkout of its own (an
+/// archive, or inside another project's).
 fn commit() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
     let top = git(&["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root {
         return None;
     }
-    // The first changes when another branch is checked out, the second with
-    // each commit.
+    // The first changes when another branch is checked out, the second with each commit.
     for file in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;
         println!("cargo:rerun-if-changed={path}");

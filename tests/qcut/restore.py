@@ -140,7 +140,7 @@ def check_guard_killed(hosts, airmile):
             if way == "restore":
                 done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "restore", "--up", "up0"),
                                       capture_output=True, text=True)
-                assert done.returncode == 0 and "as it was" in done.stdout, done
+                assert done.returncode == 0 and "restored" in done.stdout, done
             else:
                 following = Instance(hosts, airmile, "--deploy", "nfqueue")
                 following.end(signal.SIGTERM)
@@ -290,7 +290,7 @@ def check_refusals(hosts, airmile):
     with tempfile.TemporaryDirectory() as work:
         for words, expected in [
             (["--up", "wwan9"], "there is no such interface; there are"),
-            (["--up", "up0", "--limit", "20"], "give a time as 20ms"),
+            (["--up", "up0", "--limit", "20"], "use a time such as 20ms"),
             (["--up", "up0", "--modem", work], "modem"),
             (["--up", "up0", "--metrics", "0.0.0.0:0"], "set a token"),
         ]:

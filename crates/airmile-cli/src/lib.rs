@@ -1,8 +1,8 @@
-//! The `airmile` command: arguments in, the facade's answers out.
+//! The `airmile` command: parses arguments and prints the library's results.
 //!
-//! Results go to standard output, progress and warnings to standard error.
-//! Exit status: 0 done, 1 a budget was exceeded, 2 usage, 3 could not run,
-//! 4 done, but the input was damaged, 5 a run in real time was late.
+//! Results go to standard output, progress and warnings to standard error. Exit status: 0 done, 1 a
+//! budget was exceeded, 2 usage, 3 could not run, 4 done but the input was damaged, 5 a run in real
+//! time was late.
 
 mod args;
 mod commands;
@@ -18,8 +18,8 @@ use clap::Parser;
 
 use args::{Cli, Command};
 
-/// Answers as the command prints them; the last argument of some asks for all
-/// that `-v` shows.
+/// Results as the command prints them; the last argument of some functions selects all that `-v`
+/// shows.
 pub mod text {
     pub use crate::commands::compare::text as compare;
     pub use crate::commands::diagnose::text as diagnose;
@@ -28,19 +28,19 @@ pub mod text {
     pub use crate::commands::radio::text as radio;
 }
 
-/// Runs the command on its arguments, the first of which is its own name;
-/// gives the exit status. The program and the Python package both call this.
+/// Runs the command with its arguments, the first of which is its own name, and returns the exit
+/// status. The program and the Python package both call this.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let status = match Cli::try_parse_from(args) {
         Ok(cli) => run_parsed(&cli),
-        Err(told) => {
+        Err(printed) => {
             // Help and version come here, too. That they cannot be printed
-            // cannot be told either.
-            let _ = told.print();
-            u8::try_from(told.exit_code()).unwrap_or(2)
+            // Help and version come here, too. A failure to print them cannot be reported.
+            let _ = printed.print();
+            u8::try_from(printed.exit_code()).unwrap_or(2)
         }
     };
-    // Inside another program nobody else does it at the end.
+    // Inside another program nothing else flushes at the end.
     let _ = std::io::stdout().flush();
     status
 }
@@ -66,7 +66,7 @@ fn run_parsed(cli: &Cli) -> u8 {
     match outcome {
         Ok(outcome) => outcome.code(),
         Err(error) => {
-            // A reader that has seen enough (`| head`) is no failure.
+            // A reader that has closed early (`| head`) is no failure.
             if is_broken_pipe(&error) {
                 return 0;
             }
@@ -86,18 +86,18 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// How a command ended, where it could run.
+/// How a command that could run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Done.
     Done,
-    /// A stated budget was exceeded.
+    /// A budget was exceeded.
     OverBudget,
     /// There was nothing to read.
     NothingRead,
     /// Done, but the input was damaged.
     Damaged,
-    /// As a command that was run.
+    /// The status of a program that was run.
     Status(u8),
 }
 

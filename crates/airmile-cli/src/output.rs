@@ -1,4 +1,4 @@
-//! Printing: tables a person can read, documents, warnings.
+//! Printing: tables, documents, warnings.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -16,26 +16,26 @@ pub use crate::table::table;
 /// Warnings shown per file without `-v`.
 const SHOWN_PROBLEMS: usize = 5;
 
-/// An error, with what to do next.
+/// Prints an error and what to do next.
 pub fn error(error: &anyhow::Error) {
-    // The facade's errors have their causes in their words.
+    // The text of the library's errors includes their causes.
     match error.downcast_ref::<airmile::Error>() {
         Some(error) => to_stderr(&format!("airmile: {error}")),
         None => to_stderr(&format!("airmile: {error:#}")),
     }
 }
 
-/// Something on standard error that is told always.
-pub fn tell(text: &str) {
+/// Prints a line on standard error, even with --quiet.
+pub fn notice(text: &str) {
     to_stderr(text);
 }
 
-/// A warning, in one line.
+/// Prints a one-line warning.
 pub fn warn(global: &Global, text: &str) {
     global.warn(text);
 }
 
-/// Files that were written beside the answer, with their sizes.
+/// Prints the files written in addition to the output, with their sizes.
 pub fn written<'a>(global: &Global, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) {
     for path in paths.into_iter().flatten() {
         let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -45,15 +45,15 @@ pub fn written<'a>(global: &Global, paths: impl IntoIterator<Item = &'a Option<P
     }
 }
 
-/// What was wrong with the inputs.
+/// Prints the problems of the inputs.
 pub fn problems(global: &Global, files: &[FileReport]) {
     for file in files {
         let shown = if global.verbose > 0 { file.problems.len() } else { SHOWN_PROBLEMS };
-        let worth_telling = file
+        let relevant = file
             .problems
             .iter()
             .filter(|p| global.verbose > 0 || p.severity != airmile::model::Severity::Normal);
-        let all: Vec<_> = worth_telling.collect();
+        let all: Vec<_> = relevant.collect();
         for problem in all.iter().take(shown) {
             warn(global, &format!("{}: {problem}", file.path));
         }
@@ -65,15 +65,15 @@ pub fn problems(global: &Global, files: &[FileReport]) {
     }
 }
 
-/// A JSON document on standard output.
+/// Prints a JSON document on standard output.
 pub fn json<T: serde::Serialize>(name: &'static str, body: T) -> Result<()> {
     let text =
         serde_json::to_string_pretty(&Document::new(name, body)).map_err(std::io::Error::from)?;
     Ok(writeln!(std::io::stdout().lock(), "{}", json_printable(&text))?)
 }
 
-/// JSON whose strings hold no active characters: those that JSON lets stand as they
-/// are become escapes, which read as the same text.
+/// JSON without control characters in its strings: those that JSON permits unescaped are escaped,
+/// which leaves the text equal.
 pub fn json_printable(text: &str) -> Cow<'_, str> {
     let escaped = |c: char| is_active(c) && c != '\n';
     if !text.contains(escaped) {
@@ -91,12 +91,12 @@ pub fn json_printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text of our own lines on standard output.
+/// Prints a text on standard output.
 pub fn print(text: &str) -> Result<()> {
     Ok(airmile_host::command::print(text)?)
 }
 
-/// What is missing, and how to capture it.
+/// The list of missing evidence, and how to capture it.
 pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
         return String::new();
@@ -108,12 +108,12 @@ pub fn missing(missing: &[Missing]) -> String {
     out
 }
 
-/// A number, or a dash where it is not known.
+/// A number, or a dash if it is unknown.
 pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// Bytes in a unit that fits.
+/// Bytes in a suitable unit.
 pub fn bytes(bytes: u64) -> String {
     let x = bytes as f64;
     match bytes {

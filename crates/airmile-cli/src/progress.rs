@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Global;
 
-/// Before this nothing is shown.
+/// Nothing is shown before this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(100);
 
@@ -37,21 +37,21 @@ impl Drop for Drawer {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // The thread only draws; that it failed is nothing to tell.
+            // The thread only draws; its failure needs no report.
             let _ = thread.join();
         }
     }
 }
 
-/// Shows how far reading is until it is dropped.
+/// Shows the progress of reading until it is dropped.
 pub struct Shown {
-    /// What the facade counts in.
+    /// The library's counters.
     pub progress: Progress,
     _drawer: Drawer,
 }
 
 impl Shown {
-    /// Starts to watch the reading of `inputs`.
+    /// Starts to show the reading of `inputs`.
     pub fn start(global: &Global, inputs: &Inputs) -> Self {
         let progress = Progress::default();
         let sizes = inputs.files.iter().chain(&inputs.transfers).map(std::fs::metadata);
@@ -62,16 +62,16 @@ impl Shown {
     }
 }
 
-/// Shows how many runs of an experiment are done until it is dropped.
+/// Shows the completed runs of an experiment until it is dropped.
 pub struct Runs {
-    /// What the facade counts in.
+    /// The library's counter.
     pub count: RunCount,
     experiment: Arc<Mutex<String>>,
     _drawer: Drawer,
 }
 
 impl Runs {
-    /// Starts to watch.
+    /// Starts to show progress.
     pub fn start(global: &Global) -> Self {
         let (count, experiment) = (RunCount::default(), Arc::new(Mutex::new(String::new())));
         let (counted, named) = (count.clone(), Arc::clone(&experiment));
@@ -79,7 +79,7 @@ impl Runs {
         Self { count, experiment, _drawer: drawer }
     }
 
-    /// An experiment begins.
+    /// An experiment starts.
     pub fn begin(&self, experiment: String) {
         *self.experiment.lock().unwrap_or_else(PoisonError::into_inner) = experiment;
     }

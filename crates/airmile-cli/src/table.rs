@@ -1,17 +1,17 @@
-//! Tables that fit a terminal: words and digits are never broken.
+//! Tables that fit a terminal without breaking words or digits.
 
 use std::io::IsTerminal;
 
 use airmile::model::printable;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// A column of text is not made narrower than this (chosen here: the end of a URL, by which
-/// those of a page differ).
+/// Minimum width of a text column (chosen here: the end of a URL, which differs between the
+/// requests of a page).
 const LEAST_TEXT: usize = 12;
 
-/// A table with numbers to the right; `left` columns are text. A column in which no row has a
-/// value is left out. On a terminal, texts are shortened at their start, and then columns of
-/// numbers left out from the right, until it fits; into a pipe or a file all goes.
+/// A table with right-aligned numbers; `left` columns are text. Columns without any value are
+/// omitted. On a terminal, texts are shortened at their start, and then columns of numbers omitted
+/// from the right, until the table fits; a pipe or file gets all.
 pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
     let shown = |cell: String| printable(&cell).into_owned();
     let mut columns: Vec<Column> = header
@@ -65,7 +65,7 @@ impl Column {
         cells.chain([self.name.chars().count()]).max().unwrap_or(0)
     }
 
-    /// The ends of its cells, in so many letters.
+    /// Keeps the ends of its cells, `width` letters each.
     fn shorten(&mut self, width: usize) {
         for cell in &mut self.cells {
             let letters = cell.chars().count();
@@ -77,7 +77,7 @@ impl Column {
     }
 }
 
-/// Two spaces between columns.
+/// Total width, with two spaces between columns.
 fn total(columns: &[Column]) -> usize {
     columns.iter().map(|column| column.width() + 2).sum::<usize>().saturating_sub(2)
 }

@@ -1,14 +1,14 @@
-//! Hours of an uplink in minutes: rates change, the modem falls silent, cells are
-//! changed, flows come and go. Nothing may be lost but what CoDel drops, nothing
-//! may stick, and memory may not grow. Status 1 where any of that is not so.
+//! Simulates hours of an uplink in minutes: the rate changes, the modem falls silent, the
+//! phone changes cells, flows start and end. No packet may be lost except by a CoDel drop,
+//! the gate may not stay shut, and memory may not grow. Exits with status 1 otherwise.
 //!
 //! `soak_qcut [--hours 30] [--seed 1]`
 //!
-//! The modem is a queue that sends a rate's worth each TTI and writes a log in
-//! batches, late, as a phone's; senders are windows that grow by a packet a round
-//! trip and halve with a drop.
+//! The modem is a queue that sends at a given rate each TTI and writes a log in delayed
+//! batches, as a phone does. Each sender has a window that grows by a packet a round trip
+//! and halves at a drop.
 
-#![allow(clippy::print_stdout, reason = "the figures are what this is for")]
+#![allow(clippy::print_stdout, reason = "the example prints figures")]
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -18,18 +18,17 @@ use airmile_control::qcut::{BufferEvidence, ModemReport, PacketInfo, Qcut, QcutC
 
 const MS: i64 = 1_000_000;
 const HOUR_TTIS: i64 = 3_600_000;
-/// From the air to the other end and back.
+/// Round trip from the air interface to the remote host and back.
 const PATH_TTIS: i64 = 50;
-/// How long a log's batch takes to be read.
+/// Delay from a log batch to its evaluation.
 const LATE_TTIS: i64 = 5;
-/// The gate lets a packet go after a second, whatever it is told; and a poll.
+/// The gate opens after a second without any evidence; plus one poll.
 const STUCK_TTIS: i64 = 1_020;
-/// Growth from the second tenth of the run to its end that fails (chosen here: an
-/// allocator's own).
+/// Maximum memory growth from the second tenth of the run to its end (chosen here: the
+/// allocator's own variation).
 const MAX_GROWTH: f64 = 1.1;
 
-/// Numbers that look random and are the same in every run (SplitMix64, Steele,
-/// Lea, Flood: OOPSLA 2014).
+/// Deterministic pseudo-random numbers (SplitMix64, Steele, Lea, Flood: OOPSLA 2014).
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -62,7 +61,7 @@ struct Sender {
     runs: bool,
 }
 
-/// The radio and what is below the gate.
+/// The radio and the modem below the gate.
 #[derive(Default)]
 struct ModemModel {
     queue: VecDeque<(SoakPacket, u32)>,
@@ -71,7 +70,8 @@ struct ModemModel {
     credit: u64,
     interrupted_until: i64,
     silent_until: i64,
-    /// Blocks that are not written yet, and what was written, by when it is read.
+    /// Blocks that are not written yet, and written ones by the time at which they are
+    /// read.
     batch: Vec<(i64, u64)>,
     written: VecDeque<(i64, ModemReport)>,
     written_until: i64,
@@ -83,7 +83,7 @@ impl ModemModel {
         self.most_bytes = self.most_bytes.max(self.queued_bytes);
         let can = if tti < self.interrupted_until { 0 } else { self.bytes_per_tti };
         self.credit = (self.credit + can).min(20_000);
-        // Blocks of less than a packet are granted each few TTIs.
+        // Blocks smaller than a packet are granted every few TTIs.
         let block = self.credit.min(self.queued_bytes);
         if block > 0 && (block >= 200 || self.credit >= 3_000) {
             self.credit -= block;
@@ -120,7 +120,7 @@ impl ModemModel {
             }
         }
         if tti % 40 == 0 && tti >= self.silent_until {
-            // Within a tenth, as the table's steps are (TS 36.321, 6.1.3.1).
+            // A range of 10 %, as the table's steps are (TS 36.321, 6.1.3.1).
             let bytes = self.queued_bytes;
             let (low_bytes, high_bytes) = (bytes - bytes / 10, bytes + bytes / 10 + 10);
             let report = ModemReport::Waiting { at_ns: (tti + 1) * MS - 1, low_bytes, high_bytes };
@@ -165,10 +165,10 @@ impl Soak {
         }
     }
 
-    /// Things that happen every few seconds.
+    /// Triggers the events that occur every few seconds.
     fn disturb(&mut self, tti: i64) {
         match self.random.below(12_000) {
-            // 0.1 to 20 Mbit/s, evenly in orders of magnitude.
+            // 0.1 to 20 Mbit/s, log-uniform.
             0..=2 => {
                 let order = self.random.below(2_300) as f64 / 1_000.0;
                 self.modem.bytes_per_tti = (12.5 * 10_f64.powf(order)) as u64;
@@ -248,7 +248,7 @@ impl Soak {
                 self.push(now_ns, at, 1_500);
             }
         }
-        // A voice packet each 20 ms.
+        // A voice packet every 20 ms.
         if tti % 20 == 0 {
             self.push(now_ns, 7, 200);
         }
@@ -280,7 +280,7 @@ impl Soak {
         }
     }
 
-    /// What is wrong by now.
+    /// The violated invariant, if any.
     fn wrong(&self) -> Option<String> {
         let counts = self.qcut.counts();
         let sum = counts.sent.packets
@@ -289,13 +289,13 @@ impl Soak {
             + counts.waiting.packets;
         let below = self.modem.queue.len() as u64 + self.arrived.len() as u64;
         if counts.arrived.packets != self.sent || sum != self.sent {
-            return Some(format!("{} packets came, {sum} are known of", self.sent));
+            return Some(format!("{} packets arrived, {sum} are accounted for", self.sent));
         }
         if self.handed != self.delivered + below || counts.sent.packets != self.handed {
             return Some(format!("{} went, {} + {below} are there", self.handed, self.delivered));
         }
         if counts.dropped_aqm.packets + counts.dropped_full.packets != self.dropped {
-            return Some(format!("{} drops were told of {counts:?}", self.dropped));
+            return Some(format!("{} drops were reported of {counts:?}", self.dropped));
         }
         (self.most_idle > STUCK_TTIS).then(|| format!("nothing went for {} ms", self.most_idle))
     }
@@ -320,7 +320,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
     }
     let mut failed = false;
-    // By the log for two thirds of the time, by round trips for the rest.
+    // Evidence from the modem's log for two thirds of the time, from round trips for the
+    // rest.
     for (name, evidence, share) in [
         ("the modem's log", BufferEvidence::Modem, 2),
         ("round trips", BufferEvidence::RoundTrips, 1),
@@ -358,7 +359,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         let early = memory.get(memory.len() / 5).copied().unwrap_or(0.0);
         let last = memory.last().copied().unwrap_or(0.0);
-        // The first hours fill what is kept.
+        // The first hours fill the caches.
         if last > early * MAX_GROWTH + 1.0 {
             println!("FAILED: memory grew from {early:.1} to {last:.1} MB");
             failed = true;
@@ -366,7 +367,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let before = soak.qcut.counts().waiting.packets;
         let rest = soak.qcut.finish().count() as u64;
         if rest != before {
-            println!("FAILED: {before} packets waited, {rest} were given back");
+            println!("FAILED: {before} packets waited, {rest} were returned");
             failed = true;
         }
     }

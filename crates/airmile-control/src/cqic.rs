@@ -1,23 +1,23 @@
-//! CQIC: a window from what the radio allocates to the client (Lu et al., "CQIC:
+//! CQIC: a window derived from the radio's allocations to the client (Lu et al., "CQIC:
 //! Revisiting Cross-Layer Congestion Control for Cellular Networks", HotMobile 2015), as
-//! the CLAW paper has it for LTE: by the transport blocks that the client got (MobiSys
-//! 2017, 6). The client reports what was allocated to it in a least round trip; it does
-//! not see what is free.
+//! the CLAW paper adapts it to LTE: from the transport blocks that the client received
+//! (MobiSys 2017, 6). The client reports what was allocated to it in a minimum RTT, not
+//! what is free.
 
 use crate::claw::Feedback;
 use crate::window::CongestionWindow;
 use crate::{AckEvent, CongestionEvent, Controller};
 
-/// The window is so many times what was allocated. Chosen here: at 1 a flow could never
-/// have more than it had; at 2 it grows as slow start does while the cell gives more, and
-/// one round trip of it waits where the cell does not.
+/// Window as a multiple of the allocation. Chosen here: at 1 a flow could never grow; at 2
+/// it grows as in slow start while the cell gives more, and otherwise one round trip of
+/// data is queued.
 const HEADROOM: u64 = 2;
-/// Reports older than this do not count (chosen here: as CLAW's).
+/// Reports older than this are ignored (chosen here: as for CLAW).
 const STALE_NS: i64 = 500_000_000;
-/// Round trips for which a report counts at least.
+/// Minimum number of round trips for which a report is valid.
 const STALE_ROUND_TRIPS: i64 = 3;
 
-/// CQIC. Without reports it is slow start, and halves after a loss.
+/// CQIC. Without reports it does slow start, and halves the window after a loss.
 #[derive(Debug, Clone)]
 pub struct Cqic {
     window: CongestionWindow,
@@ -27,7 +27,7 @@ pub struct Cqic {
 }
 
 impl Cqic {
-    /// At its start, without reports.
+    /// A controller at its start, without reports.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         let window = CongestionWindow::new(mss_bytes, initial_window_bytes);
@@ -86,14 +86,14 @@ impl Controller for Cqic {
         self.window.restart(idle_ns, rto_ns);
     }
 
-    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        if said.idle || self.sequence.is_some_and(|last| said.sequence <= last) {
+    fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        if feedback.idle || self.sequence.is_some_and(|last| feedback.sequence <= last) {
             return;
         }
-        self.sequence = Some(said.sequence);
+        self.sequence = Some(feedback.sequence);
         self.heard_ns = Some(now_ns);
         let least = self.window.initial_bytes;
-        self.window.cwnd_bytes = said.w_claw_bytes.saturating_mul(HEADROOM).max(least);
+        self.window.cwnd_bytes = feedback.w_claw_bytes.saturating_mul(HEADROOM).max(least);
     }
 
     fn on_mss(&mut self, mss_bytes: u64) {
@@ -121,7 +121,7 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    fn said(sequence: u64, segments: u64) -> Feedback {
+    fn feedback(sequence: u64, segments: u64) -> Feedback {
         Feedback {
             sequence,
             w_claw_bytes: segments * MSS,
@@ -140,10 +140,10 @@ mod tests {
         cqic.on_ack(0, &ack);
         assert_eq!(cqic.cwnd_bytes(), 11 * MSS);
         for (sequence, segments, expected) in [(1, 2, 10), (2, 20, 40), (1, 50, 40), (3, 30, 60)] {
-            cqic.on_radio(0, &said(sequence, segments));
+            cqic.on_radio(0, &feedback(sequence, segments));
             assert_eq!(cqic.cwnd_bytes() / MSS, expected, "{sequence}");
         }
-        // While it is told, acknowledgements and losses change nothing.
+        // While reports are valid, acknowledgements and losses change nothing.
         let loss = CongestionEvent {
             kind: CongestionKind::Loss,
             flight_size_bytes: 60 * MSS,

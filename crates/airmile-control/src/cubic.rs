@@ -53,13 +53,13 @@ pub struct Cubic {
     grown: f64,
     hystart: Option<HyStart>,
     use_hystart: bool,
-    /// Since when the window was not used (RFC 9438, 5.8).
+    /// Since when the window has not been used (RFC 9438, 5.8).
     unused_since_ns: Option<i64>,
     before: Option<(f64, f64, Option<Epoch>)>,
 }
 
 impl Cubic {
-    /// At its start.
+    /// A controller at its start.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64, hystart: bool) -> Self {
         Self {
@@ -122,8 +122,8 @@ impl Cubic {
         self.epoch = None;
         self.grown = 0.0;
         self.hystart = None;
-        // 4.6: of the bytes in flight, for a sender that its window did not
-        // hold up; never more than of the window.
+        // 4.6: relative to the bytes in flight, for a sender that was not window-limited;
+        // never more than the window.
         let base = flight_size_bytes.min(self.window.cwnd_bytes);
         ((base as f64 * BETA) as u64).max(2 * self.window.mss_bytes)
     }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!((epoch.k, epoch.w_max, epoch.w_est.round()), (0.0, 70.0, 70.0));
         // 4.7 looks back at this epoch's W_max, not at the one before.
         assert_eq!(cubic.w_max, 70.0);
-        // 4.9: a timeout for nothing gives the old plateau back.
+        // 4.9: a spurious timeout restores the old plateau.
         cubic.on_spurious(0);
         assert_eq!((cubic.w_max, cubic.cwnd_bytes()), (0.0, 100 * MSS));
     }

@@ -11,14 +11,14 @@ const N_RTT_SAMPLE: u32 = 8;
 pub(crate) const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
 
-/// What slow start may do with an acknowledgement.
+/// How slow start handles an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlowStartGrowth {
-    /// All of it.
+    /// Counts it fully.
     Standard,
-    /// Conservative slow start: a quarter (RFC 9406, 4.2).
+    /// Conservative slow start: counts a quarter (RFC 9406, 4.2).
     Conservative,
-    /// Congestion avoidance from here on.
+    /// Switches to congestion avoidance.
     Leave,
 }
 
@@ -51,7 +51,7 @@ impl HyStart {
         Self { round_end: 0, last: NO_SAMPLES, current: NO_SAMPLES, css: None }
     }
 
-    /// RFC 9406, 4.2, for one acknowledgement within slow start.
+    /// Processes one acknowledgement within slow start (RFC 9406, 4.2).
     pub(crate) fn on_ack(&mut self, ack: &AckEvent) -> SlowStartGrowth {
         if ack.acked_to >= self.round_end {
             if self.round_end > 0
@@ -98,8 +98,8 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    /// Rounds of ten acknowledgements with the round-trip times given; what the
-    /// last acknowledgement of each gave.
+    /// Runs rounds of ten acknowledgements with the given round-trip times; returns the
+    /// result of the last acknowledgement of each.
     fn rounds(rtts_ms: &[i64]) -> Vec<SlowStartGrowth> {
         let mut hystart = HyStart::new();
         let mut given = Vec::new();

@@ -1,5 +1,4 @@
-//! Congestion control without I/O: events and the time go in, a window comes
-//! out.
+//! Congestion control without I/O: events and the current time go in, a window comes out.
 //!
 //! ```
 //! use airmile_control::{AckEvent, ControllerKind};
@@ -10,13 +9,12 @@
 //! assert_eq!(control.cwnd_bytes(), 11 * 1448);
 //! ```
 //!
-//! A [`Controller`] knows nothing of segments, SACK or streams: the transport
-//! says what was acknowledged, when a loss began and when a timer expired. It
-//! has no clock: `now_ns` is in every call. What the transport sends while it
-//! recovers (RFC 6937) is the transport's; what it may send afterwards is the
-//! controller's.
+//! A [`Controller`] knows nothing of segments, SACK or streams: the transport reports what
+//! was acknowledged, when a loss began and when a timer expired. It has no clock: every
+//! call passes `now_ns`. During recovery the transport decides what to send (RFC 6937);
+//! afterwards the controller limits it.
 //!
-//! [`qcut`] controls a queue, not a window: the uplink's, on the device.
+//! [`qcut`] controls a queue instead of a window: the uplink queue on the device.
 
 pub mod claw;
 mod cqic;
@@ -36,56 +34,56 @@ pub use new_reno::NewReno;
 pub use vegas::Vegas;
 pub use verus::Verus;
 
-/// What one acknowledgement told the sender.
+/// The information in one acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckEvent {
-    /// Bytes that it acknowledged for the first time, by its number or by SACK.
+    /// Bytes newly acknowledged, cumulatively or by SACK.
     pub acked_bytes: u64,
-    /// Round-trip time of the last byte that it acknowledged, if it can be told.
+    /// Round-trip time of the last acknowledged byte, if it is known.
     pub rtt_ns: Option<i64>,
     /// Smoothed round-trip time (RFC 6298).
     pub srtt_ns: Option<i64>,
-    /// Bytes in flight before it came.
+    /// Bytes in flight before the acknowledgement.
     pub flight_size_bytes: u64,
-    /// Bytes of the stream acknowledged so far, without a gap.
+    /// Stream offset acknowledged so far, without a gap.
     pub acked_to: u64,
-    /// Bytes of the stream sent so far: a round trip ends when `acked_to` comes
-    /// to what this was when it began.
+    /// Stream offset sent so far: a round trip ends when `acked_to` reaches the value that
+    /// this had at its start.
     pub sent_to: u64,
-    /// The rate at which data was delivered over the last round trip.
+    /// Delivery rate over the last round trip.
     pub delivery_rate_bps: Option<u64>,
-    /// The window, and not the application or the receiver, held the sender up.
+    /// Whether the window, and not the application or the receiver, limited the sender.
     pub window_limited: bool,
-    /// The sender repairs a loss, or the ACK is a duplicate that may announce one:
-    /// the window is not to grow (RFC 5681, 3.2).
+    /// Whether the sender is repairing a loss, or the ACK is a duplicate that may indicate
+    /// one: the window must not grow (RFC 5681, 3.2).
     pub in_recovery: bool,
 }
 
 /// Why a sender must slow down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionKind {
-    /// Segments are taken for lost.
+    /// Segments are considered lost.
     Loss,
     /// The network marked packets (RFC 3168).
     Ecn,
 }
 
-/// A congestion event: told once a round trip, not once a lost segment.
+/// A congestion event, reported once a round trip and not once a lost segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CongestionEvent {
-    /// Why.
+    /// Kind of congestion.
     pub kind: CongestionKind,
-    /// Bytes in flight when it was seen (RFC 5681, FlightSize).
+    /// Bytes in flight when it was detected (RFC 5681, FlightSize).
     pub flight_size_bytes: u64,
-    /// Bytes taken for lost so far.
+    /// Bytes considered lost so far.
     pub lost_bytes: u64,
 }
 
-/// How much a sender may have in flight, and how fast it may send it.
+/// Determines how much data a sender may have in flight, and how fast it may send.
 ///
-/// All times are nanoseconds of one clock that does not go back.
+/// All times are nanoseconds of one monotonic clock.
 pub trait Controller: std::fmt::Debug + Send + Sync {
-    /// Its name, as `ss` and scenario files have it.
+    /// Name of the controller, as in `ss` and scenario files.
     fn name(&self) -> &'static str;
 
     /// Bytes were sent; `flight_size_bytes` includes them.
@@ -93,39 +91,38 @@ pub trait Controller: std::fmt::Debug + Send + Sync {
         let _ = (now_ns, sent_bytes, flight_size_bytes);
     }
 
-    /// An acknowledgement came.
+    /// An acknowledgement arrived.
     fn on_ack(&mut self, now_ns: i64, ack: &AckEvent);
 
-    /// Congestion: the recovery begins.
+    /// Congestion was detected and recovery begins.
     fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent);
 
     /// The retransmission timer expired. `again` when it had expired for the
     /// same data before (RFC 5681, 3.1: `ssthresh` is then held).
     fn on_rto(&mut self, now_ns: i64, flight_size_bytes: u64, again: bool);
 
-    /// All was lost for a long time: as after a timeout, but the window is QUIC's
-    /// least, two datagrams (RFC 9002, 7.6.2).
+    /// Persistent congestion: as after a timeout, but with QUIC's minimum window of two
+    /// datagrams (RFC 9002, 7.6.2).
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64);
 
-    /// The last [`on_congestion`](Self::on_congestion) or [`on_rto`](Self::on_rto)
-    /// was for nothing: all had arrived (RFC 4015).
+    /// The last [`on_congestion`](Self::on_congestion) or [`on_rto`](Self::on_rto) was
+    /// spurious: all data had arrived (RFC 4015).
     fn on_spurious(&mut self, now_ns: i64);
 
-    /// Sending begins again after nothing was in flight for `idle_ns`, longer
-    /// than the retransmission timeout `rto_ns`, and the sender wants a restart
-    /// (RFC 2861).
+    /// Sending resumes after nothing was in flight for `idle_ns`, longer than the
+    /// retransmission timeout `rto_ns`, and the sender restarts its window (RFC 2861).
     fn on_restart(&mut self, now_ns: i64, idle_ns: i64, rto_ns: i64);
 
-    /// The application has used no more than `used_bytes` of the window for as
-    /// long as a retransmission timeout, and the sender wants it to decay
-    /// (RFC 2861, 3).
+    /// The application has used at most `used_bytes` of the window for a retransmission
+    /// timeout, and the sender lets the window decay (RFC 2861, 3).
     fn on_unused(&mut self, now_ns: i64, used_bytes: u64) {
         let _ = (now_ns, used_bytes);
     }
 
-    /// The client told of its radio (MobiSys 2017); most controllers do not care.
-    fn on_radio(&mut self, now_ns: i64, said: &claw::Feedback) {
-        let _ = (now_ns, said);
+    /// Feedback of the client about its radio arrived (MobiSys 2017); most controllers
+    /// ignore it.
+    fn on_radio(&mut self, now_ns: i64, feedback: &claw::Feedback) {
+        let _ = (now_ns, feedback);
     }
 
     /// The path's segment size became known or changed.
@@ -137,17 +134,17 @@ pub trait Controller: std::fmt::Debug + Send + Sync {
     /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
     fn ssthresh_bytes(&self) -> u64;
 
-    /// The rate to space segments at in bit/s; `None`: the transport's choice.
+    /// The pacing rate in bit/s; `None`: the transport chooses.
     fn pacing_rate_bps(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the window grows as in slow start.
+    /// Whether the window is in slow start.
     fn in_slow_start(&self) -> bool {
         self.cwnd_bytes() < self.ssthresh_bytes()
     }
 
-    /// The same, in a box of its own.
+    /// A boxed copy.
     fn clone_box(&self) -> Box<dyn Controller>;
 }
 
@@ -171,22 +168,22 @@ pub enum ControllerKind {
     },
     /// Brakmo and Peterson 1995.
     Vegas,
-    /// Cubic under the window that the client's radio allows (MobiSys 2017): needs a
+    /// Cubic limited by the window that the client's radio allows (MobiSys 2017): needs a
     /// reader of the client's modem log.
     Claw {
         /// The highest rate in bit/s that a client may ask for; absent: 100 Mbit/s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit_bps: Option<u64>,
-        /// Believe the client whatever the path delivers.
+        /// Trust the client even if the path does not deliver its window.
         #[serde(default, skip_serializing_if = "is_false")]
         trust_client: bool,
     },
-    /// A window from what the radio allocates to the client (HotMobile 2015): needs a
-    /// reader of the client's modem log.
+    /// A window derived from the radio's allocations to the client (HotMobile 2015): needs
+    /// a reader of the client's modem log.
     Cqic,
     /// Zaki et al., SIGCOMM 2015.
     Verus {
-        /// Length of an epoch in ms (that paper: 5; the CLAW paper: 500).
+        /// Length of an epoch in ms (Verus paper: 5; CLAW paper: 500).
         #[serde(default = "claw_paper_epoch")]
         epoch_ms: u32,
     },
@@ -201,12 +198,12 @@ const fn claw_paper_epoch() -> u32 {
     500
 }
 
-/// What a controller wants to be told of the client's radio.
+/// What a controller needs to know about the client's radio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RadioNeed {
-    /// What is free for the client: its own and idle PRBs.
+    /// PRBs free for the client: its own and idle ones.
     Free,
-    /// What was allocated to it.
+    /// PRBs allocated to the client.
     Allocated,
 }
 
@@ -217,7 +214,7 @@ impl Default for ControllerKind {
 }
 
 impl ControllerKind {
-    /// A controller at its start, with the initial window given (RFC 6928).
+    /// A controller at its start, with the given initial window (RFC 6928).
     #[must_use]
     pub fn build(self, mss_bytes: u64, initial_window_bytes: u64) -> Box<dyn Controller> {
         match self {
@@ -247,7 +244,7 @@ impl ControllerKind {
         Self::Claw { limit_bps: None, trust_client: false }
     }
 
-    /// What it wants to be told of the client's radio; most want nothing.
+    /// What it needs to know about the client's radio; most need nothing.
     #[must_use]
     pub const fn radio_need(self) -> Option<RadioNeed> {
         match self {

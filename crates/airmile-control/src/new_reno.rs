@@ -1,4 +1,4 @@
-//! NewReno: RFC 5681 with RFC 6582's recovery (which is the transport's part).
+//! NewReno: RFC 5681 with RFC 6582's recovery (which the transport implements).
 
 use crate::window::CongestionWindow;
 use crate::{AckEvent, CongestionEvent, Controller};
@@ -12,15 +12,15 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// At its start.
+    /// A controller at its start.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         Self { window: CongestionWindow::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
     }
 
-    /// RFC 5681 (4): half of what was in flight, two segments at least. Not of
-    /// more than the window: what was lost before a timeout still counts as
-    /// flight (2), though the network holds it no more.
+    /// RFC 5681 (4): half of the data in flight, at least two segments, and at most half of
+    /// the window: packets lost before a timeout still count as FlightSize (2), although
+    /// the network no longer holds them.
     fn half(&self, flight_size_bytes: u64) -> u64 {
         (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
     }
@@ -32,7 +32,7 @@ impl Controller for NewReno {
     }
 
     fn on_ack(&mut self, _now_ns: i64, ack: &AckEvent) {
-        // RFC 7661: a window that is not used says nothing of the path.
+        // RFC 7661: an unused window carries no information about the path.
         if ack.in_recovery || !ack.window_limited {
             return;
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_timeout_halves_the_window_at_most_and_persistent_congestion_leaves_two() {
-        // 100 segments lost, the window 4 since: ssthresh is 2 segments, not 50.
+        // 100 segments lost, the window 4 since then: ssthresh is 2 segments, not 50.
         let mut reno = NewReno::new(MSS, 4 * MSS);
         reno.on_rto(0, 100 * MSS, false);
         assert_eq!((reno.cwnd_bytes(), reno.ssthresh_bytes()), (MSS, 2 * MSS));

@@ -1,13 +1,12 @@
-//! Vegas: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a
-//! Global Internet", IEEE JSAC 13(8), 1995; the window by delay (section 3.3) and
-//! the slow start that doubles every other round (3.4). Losses are answered as
-//! NewReno does.
+//! Vegas: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
+//! Internet", IEEE JSAC 13(8), 1995; delay-based window (section 3.3) and slow start that
+//! doubles every other round (3.4). Losses are handled as in NewReno.
 
 use crate::window::CongestionWindow;
 use crate::{AckEvent, CongestionEvent, Controller};
 
-/// Segments that may wait on the path: at least, at most, and in slow start
-/// (3.3: alpha 1 and beta 3, or 2 and 4; 3.4: gamma 1). Linux has 2, 4 and 1.
+/// Segments that may be queued on the path: minimum, maximum, and in slow start (3.3: alpha
+/// 1 and beta 3, or 2 and 4; 3.4: gamma 1). Linux uses 2, 4 and 1.
 const ALPHA: u64 = 2;
 const BETA: u64 = 4;
 const GAMMA: u64 = 1;
@@ -16,19 +15,19 @@ const GAMMA: u64 = 1;
 #[derive(Debug, Clone)]
 pub struct Vegas {
     window: CongestionWindow,
-    /// The least round trip seen.
+    /// The minimum RTT seen.
     base_rtt_ns: Option<i64>,
-    /// The least of this round, and how many there were.
+    /// The minimum RTT of this round, and its number of samples.
     round_rtt_ns: Option<i64>,
     samples: u32,
-    /// The round ends when this much of the stream is acknowledged.
+    /// The round ends when the stream is acknowledged up to here.
     round_ends: u64,
     /// In slow start, whether the window grows in this round.
     grows: bool,
 }
 
 impl Vegas {
-    /// At its start.
+    /// A controller at its start.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         Self {
@@ -41,11 +40,11 @@ impl Vegas {
         }
     }
 
-    /// Bytes of the window that wait on the path, by the round's least round trip:
-    /// (expected - actual) * base RTT, and the window without them.
+    /// Bytes of the window that are queued on the path, from the round's minimum RTT
+    /// ((expected - actual) * base RTT), and the window without them.
     fn waiting_bytes(&self) -> Option<(u64, u64)> {
         let (base, rtt) = (self.base_rtt_ns?, self.round_rtt_ns?);
-        // Fewer than three say little beside delayed acknowledgements (Linux: 2).
+        // Up to two samples may be dominated by delayed acknowledgements (as in Linux).
         if self.samples <= 2 {
             return None;
         }
@@ -55,13 +54,13 @@ impl Vegas {
         Some((self.window.cwnd_bytes - fits, fits))
     }
 
-    /// A round trip is over.
+    /// Ends a round trip.
     fn end_round(&mut self) {
         let mss = self.window.mss_bytes;
         if let Some((waiting, fits)) = self.waiting_bytes() {
             if self.window.in_slow_start() {
                 if waiting > GAMMA * mss {
-                    // The window of the rate that there is, and no more doubling.
+                    // The window for the measured rate, and no more doubling.
                     let cwnd = (fits + mss).min(self.window.cwnd_bytes).max(2 * mss);
                     self.window.cwnd_bytes = cwnd;
                     self.window.ssthresh_bytes = cwnd.saturating_sub(mss).max(2 * mss);

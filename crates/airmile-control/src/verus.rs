@@ -1,9 +1,9 @@
-//! Verus: a window by the delay that the sender aims at, over a profile of which window
-//! had which delay (Zaki et al., "Adaptive Congestion Control for Unpredictable Cellular
-//! Networks", SIGCOMM 2015, section 4). The profile is learnt in slow start and kept up
-//! to date; each epoch the aim moves a step by where the delay goes.
+//! Verus: a window for a target delay, from a profile of the delay observed at each window
+//! (Zaki et al., "Adaptive Congestion Control for Unpredictable Cellular Networks", SIGCOMM
+//! 2015, section 4). The profile is learnt in slow start and kept up to date; each epoch
+//! moves the target by a step, depending on the trend of the delay.
 //!
-//! The paper's epochs are 5 ms; those of the CLAW paper's set-up 500 ms (MobiSys 2017, 6).
+//! The paper's epochs are 5 ms; the CLAW paper's setup uses 500 ms (MobiSys 2017, 6).
 
 use std::collections::VecDeque;
 
@@ -12,24 +12,24 @@ use crate::{AckEvent, CongestionEvent, Controller};
 
 const MS: f64 = 1e6;
 
-/// Weight of an epoch's highest delay in its mean (4.1.1, equation 1; chosen here, as the
+/// Weight of an epoch's highest delay in the mean (4.1.1, equation 1; chosen here, as the
 /// paper leaves it open).
 const ALPHA: f64 = 0.7;
-/// The ratio of highest to least delay from which on the aim is lowered (4.1.2, R = 2).
+/// Ratio of highest to minimum delay above which the target is lowered (4.1.2, R = 2).
 const RATIO: f64 = 2.0;
-/// Steps of the aim (4.1.2: 1 ms down while the delay grows, 2 ms else).
+/// Steps of the target (4.1.2: 1 ms down while the delay grows, otherwise 2 ms).
 const DELTA_1_NS: f64 = MS;
 const DELTA_2_NS: f64 = 2.0 * MS;
-/// Slow start ends where the delay is so many times the least (4.2, N = 15).
+/// Slow start ends when the delay is this multiple of the minimum (4.2, N = 15).
 const SLOW_START_RATIO: f64 = 15.0;
-/// Of the window after a loss (4.3.3: M = 0.5).
+/// Factor of the window after a loss (4.3.3: M = 0.5).
 const LOSS: f64 = 0.5;
 /// Weight of a new delay in the profile (4.2, the moving average; chosen here).
 const PROFILE: f64 = 0.2;
-/// Points of the profile; the oldest go first (chosen here).
+/// Maximum points of the profile; the oldest are dropped first (chosen here).
 const POINTS: usize = 256;
 
-/// A window in segments with the delay that it had.
+/// A window in segments and the delay observed with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct ProfilePoint {
     segments: u64,
@@ -43,7 +43,7 @@ pub struct Verus {
     epoch_ns: i64,
     epoch_ends_ns: Option<i64>,
     profile: VecDeque<ProfilePoint>,
-    /// Highest delay of this epoch, and the mean of those of the epochs.
+    /// Highest delay of this epoch, and the mean of the epochs' highest delays.
     highest_ns: Option<f64>,
     mean_ns: Option<f64>,
     least_ns: Option<f64>,
@@ -52,7 +52,7 @@ pub struct Verus {
 }
 
 impl Verus {
-    /// At its start, with epochs of this length in ms.
+    /// A controller at its start, with epochs of this length in ms.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64, epoch_ms: u32) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Verus {
         }
     }
 
-    /// A delay with the window that had it.
+    /// Adds a delay sample with its window to the profile.
     fn learn(&mut self, rtt_ns: i64, flight_size_bytes: u64) {
         let delay_ns = rtt_ns as f64;
         self.least_ns = Some(self.least_ns.map_or(delay_ns, |least| least.min(delay_ns)));
@@ -85,8 +85,8 @@ impl Verus {
         }
     }
 
-    /// The largest window whose delay is no longer than the aim; between points of the
-    /// profile, and beyond its last, by straight line.
+    /// The largest window whose delay does not exceed the target; linear between points of
+    /// the profile and beyond its last.
     fn window_of(&self, aim_ns: f64) -> Option<f64> {
         let mut points: Vec<ProfilePoint> = self.profile.iter().copied().collect();
         points.sort_by_key(|point| point.segments);
@@ -100,12 +100,12 @@ impl Verus {
         };
         let slope = (to.delay_ns - from.delay_ns) / (to.segments - from.segments).max(1) as f64;
         let more = if slope > 0.0 { (aim_ns - below.delay_ns) / slope } else { 1.0 };
-        // Beyond what was seen no more than half as much again.
+        // Extrapolates to at most 1.5 times the largest observed window.
         let below = below.segments as f64;
         Some((below + more).min(below * 1.5 + 1.0))
     }
 
-    /// Equations 1 to 5 at an epoch's end.
+    /// Applies equations 1 to 5 at the end of an epoch.
     fn end_epoch(&mut self) {
         let Some(highest) = self.highest_ns.take() else { return };
         let Some(least) = self.least_ns else { return };
@@ -218,8 +218,8 @@ mod tests {
             verus.learn(ms * 1_000_000, segments * MSS);
         }
         let of = |ms: f64| verus.window_of(ms * MS).unwrap();
-        // Between 20 and 40 segments 2 ms each; under the first the first; beyond the
-        // last no more than half as much again.
+        // Slope 2 ms between 20 and 40 segments; below the first point the first applies;
+        // beyond the last at most 1.5 times.
         assert_eq!((of(80.0), of(40.0), of(110.0), of(900.0)), (30.0, 10.0, 45.0, 61.0));
     }
 

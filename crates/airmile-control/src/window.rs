@@ -1,5 +1,5 @@
-//! What NewReno and Cubic have in common: a window, its threshold, what they
-//! were before the last reduction, and the restart after idle time.
+//! Common parts of NewReno and Cubic: a window, its threshold, their values before the last
+//! reduction, and the restart after idle time.
 
 /// A congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl CongestionWindow {
         self.cwnd_bytes < self.ssthresh_bytes
     }
 
-    /// RFC 5681 (2) with appropriate byte counting (RFC 3465) without a limit
-    /// per acknowledgement, as Linux does; gives what is left beyond `ssthresh`.
+    /// RFC 5681 (2) with appropriate byte counting (RFC 3465) without a limit per
+    /// acknowledgement, as in Linux; returns the bytes beyond `ssthresh`.
     pub(crate) fn slow_start(&mut self, acked_bytes: u64) -> u64 {
         let room = self.ssthresh_bytes.saturating_sub(self.cwnd_bytes);
         let used = acked_bytes.min(room);
@@ -38,14 +38,14 @@ impl CongestionWindow {
         acked_bytes - used
     }
 
-    /// Sets the threshold, keeping what was for [`undo`](Self::undo).
+    /// Sets the threshold and saves the previous state for [`undo`](Self::undo).
     pub(crate) fn reduce(&mut self, ssthresh_bytes: u64, cwnd_bytes: u64) {
         self.before = Some((self.cwnd_bytes, self.ssthresh_bytes));
         self.ssthresh_bytes = ssthresh_bytes;
         self.cwnd_bytes = cwnd_bytes;
     }
 
-    /// RFC 4015, 5: back to what was before the reduction. False when there was
+    /// RFC 4015, 5: restores the state before the reduction. Returns false if there was
     /// none.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((cwnd_bytes, ssthresh_bytes)) = self.before.take() else {
@@ -56,9 +56,8 @@ impl CongestionWindow {
         true
     }
 
-    /// RFC 2861, 3: the window halves for each timeout without sending, not
-    /// below the restart window (RFC 5681, 4.1), and the threshold keeps the
-    /// memory of it.
+    /// RFC 2861, 3: halves the window for each timeout without sending, not below the
+    /// restart window (RFC 5681, 4.1); the threshold remembers the old window.
     pub(crate) fn restart(&mut self, idle_ns: i64, rto_ns: i64) {
         if idle_ns <= rto_ns {
             return;
@@ -73,7 +72,7 @@ impl CongestionWindow {
         self.cwnd_bytes = self.cwnd_bytes.max(floor);
     }
 
-    /// RFC 2861, 3: the window moves half way to what was used of it.
+    /// RFC 2861, 3: moves the window half way to its used part.
     pub(crate) fn decay(&mut self, used_bytes: u64) {
         let used_bytes = used_bytes.max(self.initial_bytes);
         if used_bytes < self.cwnd_bytes {

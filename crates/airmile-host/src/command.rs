@@ -15,16 +15,16 @@ pub struct Global {
     /// Print one JSON document instead of tables (schemas: docs/schema)
     #[arg(long, global = true)]
     pub json: bool,
-    /// Less: no progress, no warnings
+    /// Print no progress and no warnings
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// More: all problems, all bursts
+    /// Print all problems and all bursts
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }
 
 impl Global {
-    /// A warning, in one line.
+    /// Prints a one-line warning.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
             to_stderr(&format!("airmile: {}", printable(text)));
@@ -58,13 +58,13 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, SystemError> {
     Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
 }
 
-/// A text of our own lines on standard error; what strangers wrote in it cannot move the
-/// cursor. Where nobody reads it any more (`2>&1 | head`) it is lost.
+/// Writes a text to standard error. Control characters from input cannot move the cursor. A failure
+/// (`2>&1 | head`) cannot be reported.
 pub fn to_stderr(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
-/// A text of our own lines on standard output.
+/// Prints a text on standard output; control characters from input cannot move the cursor.
 ///
 /// # Errors
 /// It cannot be written.

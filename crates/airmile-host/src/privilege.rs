@@ -1,5 +1,5 @@
-//! Fewer rights for processes that read what strangers send: a parser that is broken into
-//! cannot load a kernel module, read another user's files or write outside of a few places.
+//! Drops privileges of processes that parse data from strangers: an attacker who takes over a
+//! parser cannot load a kernel module, read another user's files or write outside of a few places.
 
 use std::path::Path;
 
@@ -14,32 +14,32 @@ use rustix::thread::{
 
 use crate::{Attempt, SystemError};
 
-/// What a process keeps.
+/// The privileges that a process keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
-    /// These capabilities and no others.
+    /// Only these capabilities.
     pub capabilities: CapabilitySet,
-    /// Files are written below these alone.
+    /// Files are written only below these paths.
     pub writable: &'a [&'a Path],
-    /// It starts programs, which get no more than it has.
+    /// It starts programs, which get no more privileges.
     pub starts_programs: bool,
 }
 
-/// Gives up all but what is kept. It holds for this thread and all that it starts, so it
-/// comes before them. Without capabilities, as an ordinary user, the rest holds.
+/// Drops all other privileges, for this thread and all that it starts afterwards; call it before
+/// starting them. For an ordinary user without capabilities, the other restrictions still hold.
 ///
 /// # Errors
 /// The kernel refuses.
 pub fn keep(kept: Kept<'_>) -> Result<(), SystemError> {
     let what = |of: &str| format!("cannot give up rights: {of}");
     set_no_new_privs(true).attempt(|| what("no_new_privs"))?;
-    // A second line: kernels before 5.13 and filters of system calls may not let us.
+    // A second layer: kernels before 5.13 and filters of system calls may refuse it.
     let _ = restrict_writes(kept.writable);
     let has = capabilities(None).attempt(|| what("capabilities"))?;
     if has.effective.contains(CapabilitySet::SETPCAP) {
         for other in (CapabilitySet::all() - kept.capabilities).iter() {
             match remove_capability_from_bounding_set(other) {
-                // A capability that this kernel does not know.
+                // This kernel does not have the capability.
                 Ok(()) | Err(Errno::INVAL) => {}
                 Err(error) => return Err(error).attempt(|| what("the bounding set")),
             }
@@ -58,7 +58,7 @@ pub fn keep(kept: Kept<'_>) -> Result<(), SystemError> {
     Ok(())
 }
 
-/// By Landlock, as far as the kernel has it.
+/// By Landlock, as far as the kernel supports it.
 fn restrict_writes(writable: &[&Path]) -> Result<(), RulesetError> {
     let abi = ABI::V3;
     Ruleset::default()
@@ -79,10 +79,10 @@ mod calls {
 
     use super::Kept;
 
-    /// What no command here calls: the kernel's code and clocks, mounts and namespaces, other
-    /// processes, keys, devices, and interfaces that are known for faults of the kernel (as
-    /// systemd.exec(5) groups them: @clock, @debug, @keyring, @module, @mount, @raw-io,
-    /// @reboot, @swap, of @privileged and @io-event what root alone may use or few do).
+    /// System calls that no command uses: the kernel's code and clocks, mounts and namespaces,
+    /// other processes, keys, devices, and interfaces with a history of kernel faults. They are the
+    /// groups of systemd.exec(5) @clock, @debug, @keyring, @module, @mount, @raw-io, @reboot,
+    /// @swap, and parts of @privileged and @io-event.
     const REFUSED: [i64; 48] = [
         libc::SYS_acct,
         libc::SYS_add_key,
@@ -133,14 +133,14 @@ mod calls {
         libc::SYS_userfaultfd,
         libc::SYS_vhangup,
     ];
-    /// Programs of the kernel.
+    /// Loading programs into the kernel.
     const BPF: [i64; 2] = [libc::SYS_bpf, libc::SYS_perf_event_open];
-    /// Programs.
+    /// Starting programs.
     const EXECUTE: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
-    /// Where x86's third set of numbers begins (x32), which are the same calls.
+    /// Start of x86's third set of numbers (x32) for the same calls.
     const X32: i64 = 0x4000_0000;
 
-    /// Refuses system calls with EPERM, as far as the kernel has such filters.
+    /// Refuses system calls with EPERM, if the kernel supports such filters.
     pub(super) fn refuse(kept: Kept<'_>) -> io::Result<()> {
         let mut refused = REFUSED.to_vec();
         if !kept.capabilities.contains(CapabilitySet::BPF) {
@@ -159,7 +159,7 @@ mod calls {
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, not_permitted, arch);
         let program: BpfProgram =
             filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
-        // A second line, as above.
+        // A second layer, as above.
         let _ = apply_filter(&program);
         Ok(())
     }
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs in a thread of its own, whose rights end with it.
+    /// Runs in a separate thread, whose restrictions end with it.
     fn with(kept: Kept<'_>, run: impl FnOnce() + Send) {
         thread::scope(|scope| {
             let running = scope.spawn(|| {
@@ -185,7 +185,7 @@ mod tests {
         });
     }
 
-    /// Whether this kernel enforces rules of Landlock at all.
+    /// Whether this kernel enforces Landlock rules.
     fn has_landlock() -> bool {
         let restrict = || {
             let handled = Ruleset::default().handle_access(AccessFs::MakeSock)?;
@@ -204,7 +204,7 @@ mod tests {
             writable: &writable,
             starts_programs: false,
         };
-        // Asked of a thread that may still ask.
+        // Queried from a thread without restrictions.
         let has_landlock = has_landlock();
         with(rights, || {
             fs::write(kept.path().join("a"), "a").unwrap();

@@ -1,4 +1,4 @@
-//! The command, for `airmile qcut` and for the program of its own.
+//! The command, for `airmile qcut` and for the program `airmile-qcut`.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -20,7 +20,7 @@ use crate::args::{ClassifyArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
 use crate::status::GateStatus;
 use crate::{Instance, Options, Restored, guard, instances, restore, watch};
 
-/// Why a command did not do what was asked for.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// Arguments that do not go together.
@@ -78,7 +78,7 @@ fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
         probe: args.probe,
         launcher: words,
     };
-    // What it changes is noted below /run; a modem's port and TUN are devices.
+    // Its changes are recorded below /run; a modem's port and TUN are devices.
     let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
     privilege::keep(Kept {
         capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
@@ -97,13 +97,13 @@ fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A port is a device of characters, all else a log that grows.
+/// A character device is a port; everything else is a growing log.
 fn source(path: &Path) -> LogSource {
     if path == Path::new("-") {
         return LogSource::Stdin;
     }
     let is_device = path.metadata().is_ok_and(|there| there.file_type().is_char_device());
-    // One that is away now is known by its place.
+    // A port that is absent now is recognised by its path.
     match is_device || path.starts_with("/dev") {
         true => LogSource::modem(path.to_owned()),
         false => LogSource::Follow(path.to_owned()),
@@ -124,9 +124,9 @@ fn classes(args: &QcutRunArgs) -> Result<ClassConfig> {
     })
 }
 
-/// How it went.
+/// The summary of a run.
 fn text(status: &GateStatus) -> String {
-    let header = ["class", "came", "sent", "", "dropped by CoDel", "for want of room"];
+    let header = ["class", "came", "sent", "", "dropped by CoDel", "dropped for lack of room"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     rows.extend(status.classes.iter().map(|class| {
         vec![
@@ -168,14 +168,14 @@ fn look(global: &Global, args: &QcutWatchArgs) -> Result<()> {
     }
 }
 
-/// A line each half second, until it ends.
+/// A line every half second, until the instance ends.
 fn lines(global: &Global, address: SocketAddr, token: Option<&str>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let mut is_first = true;
     loop {
         let now = match watch::ask(address, token) {
             Ok(now) => now,
-            // It has ended, as instances do.
+            // The instance has ended.
             Err(error) if !is_first && error.kind() == ErrorKind::ConnectionRefused => {
                 return Ok(());
             }
@@ -193,7 +193,7 @@ fn lines(global: &Global, address: SocketAddr, token: Option<&str>) -> io::Resul
     }
 }
 
-/// Where the instance is that is meant.
+/// The address of the selected instance.
 fn address_of(up: Option<&str>) -> Result<SocketAddr> {
     let all = instances()?;
     let meant = |instance: &&Instance| up.is_none_or(|up| instance.interface == up);
@@ -201,16 +201,16 @@ fn address_of(up: Option<&str>) -> Result<SocketAddr> {
     Err(CommandError::Failed(match found.as_slice() {
         [one] => match one.metrics {
             Some(address) => return Ok(address),
-            None => format!("{} is about to start; try again", one.interface),
+            None => format!("{} is starting; try again", one.interface),
         },
         [] => format!(
-            "no instance runs here{}: start one with `airmile qcut run --up IFACE`",
+            "no instance runs on this machine{}: start one with `airmile qcut run --up IFACE`",
             up.map_or_else(String::new, |up| format!(" on {up}"))
         ),
         several => {
             let names: Vec<&str> =
                 several.iter().map(|instance| instance.interface.as_str()).collect();
-            format!("several run here ({}): name one with --up", names.join(", "))
+            format!("several instances run ({}): name one with --up", names.join(", "))
         }
     }))
 }
@@ -218,11 +218,11 @@ fn address_of(up: Option<&str>) -> Result<SocketAddr> {
 fn put_back(up: &str) -> Result<()> {
     let done = match restore(up)? {
         Restored::Runs(pid) => Err(format!(
-            "an instance runs on {up} (process {pid}); it puts things back when it ends"
+            "an instance runs on {up} (process {pid}); it restores the interface when it ends"
         )),
-        Restored::Nothing => Ok(format!("{up}: nothing to put back\n")),
-        Restored::Done => Ok(format!("{up}: as it was before\n")),
-        Restored::Failed(what) => Err(format!("{up}: cannot be put back: {}", what.join("; "))),
+        Restored::Nothing => Ok(format!("{up}: nothing to restore\n")),
+        Restored::Done => Ok(format!("{up}: restored\n")),
+        Restored::Failed(what) => Err(format!("{up}: cannot be restored: {}", what.join("; "))),
     };
     Ok(print(&done.map_err(CommandError::Failed)?)?)
 }

@@ -1,5 +1,5 @@
-//! Rules of the packet filter: what leaves by an interface waits in a queue of
-//! ours, or has its class written on it.
+//! Packet filter rules: outgoing packets of an interface go to our queue or are assigned a
+//! class.
 
 use std::fmt::Write as _;
 
@@ -10,23 +10,23 @@ use crate::error::Result;
 use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 
-/// What has this mark is ours, and passes (chosen here: unlikely to be another's).
+/// Packets with this mark are our own and pass (chosen here: unlikely to be used by
+/// others).
 pub(crate) const MARK: u32 = 0xa11e;
 
-/// Behind the source's translation (100): addresses and ports are those that the
-/// answers have.
+/// After source NAT (100), so that addresses and ports match those in the answers.
 const PRIORITY: i32 = 250;
 
-/// The longest IP packet that counts as an acknowledgement without data: headers
-/// with time stamps and three blocks (RFC 7323, RFC 2018). A filter cannot tell how
-/// much of it is data.
+/// Maximum IP length of a packet that counts as a pure acknowledgement: headers with
+/// timestamps and three SACK blocks (RFC 7323, RFC 2018). A filter cannot determine the
+/// length of the data.
 const PURE_ACK_BYTES: u32 = 100;
 
 const NO_FILTER: &str = "\
 Install nftables (`apt install nftables`, `opkg install nftables`) or iptables with its \
 NFQUEUE target, or use --deploy tun, which needs neither.";
 
-/// What leads packets into the queue.
+/// The program that installed the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Nftables,
@@ -46,19 +46,19 @@ fn table(index: u32) -> String {
     format!("airmile_qcut_{index}")
 }
 
-/// That nft makes our table again, and takes it back.
+/// A step that recreates our nft table and removes it.
 fn nft_step(index: u32, again: Option<CommandInput>) -> SystemChange {
     let words = ["nft", "delete", "table", "inet", &table(index)];
     SystemChange::Command { words: words.map(str::to_owned).to_vec(), again }
 }
 
-/// nft with a script, of which it takes all or nothing.
+/// Runs nft with a script, which it applies atomically.
 fn nft(script: String) -> CommandInput {
     CommandInput { words: ["nft", "-f", "-"].map(str::to_owned).to_vec(), input: script }
 }
 
-/// Packets that leave wait in the kernel's queue of a number. While nobody listens
-/// to it they pass.
+/// Sends outgoing packets to the kernel queue with a number. They pass while no process
+/// reads the queue.
 pub(crate) fn queue(
     state: &mut StateFile,
     interface: &str,
@@ -100,14 +100,14 @@ pub(crate) fn queue(
         Err(error) => error,
     };
     Err(SystemError {
-        attempt: format!("neither nft ({by_nft}) nor iptables can lead packets into a queue"),
+        attempt: format!("neither nft ({by_nft}) nor iptables can redirect packets to a queue"),
         source: by_iptables,
         remedy: Some(NO_FILTER),
     }
     .into())
 }
 
-/// Writes on packets that leave to which of HTB's classes they belong.
+/// Assigns outgoing packets to HTB classes.
 pub(crate) fn classify(
     state: &mut StateFile,
     interface: &str,
@@ -127,15 +127,15 @@ pub(crate) fn classify(
         let _ = writeln!(script, "  {rule}");
     }
     script.push_str(" }\n}\n");
-    // Classes hold no packet.
+    // Classes hold back no packets.
     state.add(nft_step(index, None))?;
     Ok(nft(script).run().refused(
-        || "nft cannot write classes on packets".to_owned(),
+        || "nft cannot assign classes to packets".to_owned(),
         "Install nftables, or run without classes: --classify none.",
     )?)
 }
 
-/// Rules in the order in which the core's classes go ([`ClassConfig::tier`]).
+/// Rules in the order in which the core checks the classes ([`ClassConfig::tier`]).
 fn rules(classes: &ClassConfig) -> Vec<String> {
     let to = |what: String, tier: Tier| {
         let minor = CLASSES[tier as usize];

@@ -1,5 +1,5 @@
-//! The gate on packets: the kernel's queue or a TUN device above, the interface
-//! below. One thread, which sleeps until something is there or is due.
+//! Applies the gate to packets: the kernel queue or a TUN device above, the interface
+//! below. One thread, which sleeps until a packet arrives or a timer is due.
 
 use std::os::fd::BorrowedFd;
 use std::thread;
@@ -15,11 +15,11 @@ use crate::error::Result;
 use crate::path::PacketPath;
 use crate::tap::{Tap, apply_answer};
 
-/// Behind what came others are waited for until so long after, as the modem sends no
-/// sooner: a TTI (TS 36.211, 4). What comes after a pause is handed on at once.
+/// After a packet, others are awaited for this time, in ns, as the modem sends no sooner: a
+/// TTI (TS 36.211, 4). A packet after a pause passes at once.
 const TOGETHER_NS: i64 = 1_000_000;
 
-/// Keeps the modem's buffer short until it is time to end. What waits then goes.
+/// Keeps the modem's buffer short until the run ends; then releases the waiting packets.
 pub(crate) fn keep<P: PacketPath>(
     path: &mut P,
     tap: &mut Tap,
@@ -33,7 +33,7 @@ pub(crate) fn keep<P: PacketPath>(
     let flushed = path.flush();
     control.publish(&GateSnapshot::of(&qcut), path.failed());
     outcome?;
-    Ok(flushed.attempt(|| "cannot let go what waits".to_owned())?)
+    Ok(flushed.attempt(|| "cannot release the waiting packets".to_owned())?)
 }
 
 fn turn<P: PacketPath>(
@@ -54,7 +54,7 @@ fn turn<P: PacketPath>(
         }
         if ready.tap {
             tap.receive(|passed| apply_answer(qcut, control.identifier(), &passed))
-                .attempt(|| "cannot read what comes in".to_owned())?;
+                .attempt(|| "cannot read incoming packets".to_owned())?;
         }
         for report in control.reports() {
             qcut.report(now_ns, report);
@@ -70,7 +70,7 @@ fn turn<P: PacketPath>(
         while let Some((_, packet)) = qcut.poll_dropped() {
             path.discard(packet);
         }
-        path.flush().attempt(|| "cannot let packets go".to_owned())?;
+        path.flush().attempt(|| "cannot release packets".to_owned())?;
         if control.is_due(now_ns) {
             control.publish(&GateSnapshot::of(qcut), path.failed());
         }
@@ -89,7 +89,7 @@ struct Ready {
     tap: bool,
 }
 
-/// Sleeps until something is there, at most so long.
+/// Sleeps until a packet arrives, at most `wait_ns`.
 fn wait<P: PacketPath>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
     let wait_ns = wait_ns.max(0);
     let timeout = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };

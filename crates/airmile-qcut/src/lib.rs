@@ -1,5 +1,5 @@
-//! QCut on a Linux host or router: the core of [`airmile_control::qcut`] joined to
-//! the kernel, in one of three ways ([`Deploy`]).
+//! QCut on a Linux host or router: connects the core of [`airmile_control::qcut`] to the
+//! kernel in one of three ways ([`Deploy`]).
 //!
 //! ```text
 //!  nfqueue   hosts ── routing, NAT ── rule ── kernel's queue ⇄ gate ── qdisc ── modem
@@ -7,17 +7,16 @@
 //!  htb       hosts ── routing, NAT ── HTB, its rate by netlink ── modem
 //! ```
 //!
-//! - [`run()`]: a deployment until it is told to end.
-//! - [`guard()`]: the process that puts things back, however that one ended.
-//! - [`restore()`]: the same by hand, where the guard was ended, too.
-//! - [`watch`]: what a running instance tells.
-//! - [`args`] and [`command`]: the command, for `airmile qcut` and for the program
-//!   `airmile-qcut` of this crate, which is small enough for a router.
+//! - [`run()`]: a deployment, until it is asked to end.
+//! - [`guard()`]: the process that restores the system, however the instance ended.
+//! - [`restore()`]: the same by hand, if the guard was killed, too.
+//! - [`watch`]: shows the status of a running instance.
+//! - [`args`] and [`command`]: the command, shared by `airmile qcut` and by this crate's program
+//!   `airmile-qcut`, which is small enough for a router.
 //!
-//! Each change of the system is written to a file before it is made; the guard
-//! undoes them, the last first, when the pipe from the instance closes. There is
-//! no other way back, so that it is the same after the end, a signal, a panic and
-//! `kill -9`.
+//! Each change of the system is written to a file before it is made; the guard undoes the
+//! changes in reverse order when the pipe from the instance closes. This is the only way
+//! back, so the result is the same after a normal end, a signal, a panic and `kill -9`.
 
 pub mod args;
 #[cfg(target_os = "linux")]

@@ -17,7 +17,7 @@ use crate::watch::{EVERY, ask};
 /// Shows an instance until `q`, Esc or Ctrl-C, or until it ends.
 ///
 /// # Errors
-/// The terminal cannot be used; the instance is not there.
+/// The terminal cannot be used, or the instance cannot be reached.
 pub fn run(address: SocketAddr, token: Option<&str>) -> io::Result<()> {
     let first = ask(address, token)?;
     let mut terminal = ratatui::try_init()?;
@@ -68,7 +68,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &GateStatus) {
     draw_figures(frame, figures, now);
     let ratio = now.occupancy_bytes as f64 / now.limit_bytes.max(1) as f64;
     let label = format!("{} of {}", size(now.occupancy_bytes), size(now.limit_bytes));
-    let held = Block::bordered().title(" The modem holds ");
+    let held = Block::bordered().title(" Modem buffer ");
     frame.render_widget(Gauge::default().ratio(ratio.min(1.0)).label(label).block(held), gauge);
     draw_classes(frame, classes, now);
     let lines: Vec<Line<'_>> =

@@ -1,4 +1,4 @@
-//! What a running instance tells, for people: its status in a line.
+//! The status of a running instance, as lines.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,17 +8,17 @@ use airmile_host::format::{mbps, size};
 
 use crate::status::GateStatus;
 
-/// How often it is asked.
+/// Polling interval.
 pub const EVERY: Duration = Duration::from_millis(500);
-/// It answers at once, or is not there.
+/// Timeout: a running instance answers at once.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
-/// The largest answer that is read (chosen here: some hundred times of what it is).
+/// Maximum size of an answer (chosen here: some hundred times the usual).
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Asks an instance how it is.
+/// Requests the status of an instance.
 ///
 /// # Errors
-/// It is not there, wants a token, or is none.
+/// The instance cannot be reached, requires a token, or is another server.
 pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<GateStatus> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWERS_WITHIN)?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
@@ -37,18 +37,18 @@ pub fn ask(address: SocketAddr, token: Option<&str>) -> io::Result<GateStatus> {
 fn read_answer(answer: &str) -> io::Result<GateStatus> {
     let (head, body) = answer
         .split_once("\r\n\r\n")
-        .ok_or_else(|| io::Error::other("no answer of `airmile qcut run`"))?;
+        .ok_or_else(|| io::Error::other("not an answer of `airmile qcut run`"))?;
     match head.split_whitespace().nth(1) {
         Some("200") => serde_json::from_str(body).map_err(io::Error::other),
         Some("401") => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it wants its token: --token-file, or AIRMILE_TOKEN",
+            "it requires its token: --token-file, or AIRMILE_TOKEN",
         )),
         _ => Err(io::Error::other(head.lines().next().unwrap_or_default().to_owned())),
     }
 }
 
-/// A status in a line.
+/// A status as one line.
 #[must_use]
 pub fn line(now: &GateStatus) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));

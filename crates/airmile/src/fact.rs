@@ -1,5 +1,4 @@
-//! What a diagnosis rests on, as numbers: no sentence is made here ([`crate::wording`]
-//! makes them all).
+//! The facts of a diagnosis, as numbers; [`crate::wording`] makes the sentences.
 
 use std::collections::BTreeMap;
 

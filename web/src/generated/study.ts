@@ -15,7 +15,7 @@ export type Plot =
   | {
       kind: "bandwidth";
       /**
-       * A flow each.
+       * One flow each.
        */
       flows: BandwidthTimeline[];
     }
@@ -30,7 +30,7 @@ export type Plot =
        */
       flow: number;
       /**
-       * Bandwidth that was available in bit/s, for the ideal case.
+       * Available bandwidth in bit/s, for the ideal case.
        */
       ideal_bps?: number | null;
     }
@@ -67,12 +67,12 @@ export interface StudyDocument {
   flows: FlowPlot1[];
   left_out: FlowCounts;
   /**
-   * Why there are no flows; null where there are.
+   * Why there are no flows; null if there are.
    */
   flows_missing?: string | null;
 }
 /**
- * What is notable, and what to do.
+ * Notable results, and next steps.
  */
 export interface Headline {
   /**
@@ -80,24 +80,24 @@ export interface Headline {
    */
   says: string;
   /**
-   * What is notable, the weightiest first.
+   * Notable results, in descending order of weight.
    */
   findings: Finding[];
   /**
-   * What limits the trust in the rest.
+   * Limits of the trust in the rest.
    */
   cautions: string[];
 }
 /**
- * Something notable.
+ * A notable result.
  */
 export interface Finding {
   /**
-   * What it is, in a few words.
+   * The result in a few words.
    */
   what: string;
   /**
-   * What it is seen by.
+   * Its evidence.
    */
   evidence: string;
   /**
@@ -113,12 +113,12 @@ export interface Finding {
    */
   flow?: number | null;
   /**
-   * Rank: the share of the capture that it touches, 0 to 1.
+   * Rank: the affected share of the capture, 0 to 1.
    */
   weight: number;
 }
 /**
- * The answer of `airmile packets`.
+ * The result of `airmile packets`.
  */
 export interface PacketReport {
   /**
@@ -126,11 +126,11 @@ export interface PacketReport {
    */
   files: FileReport[];
   /**
-   * In words, what the capture is.
+   * The capture in words.
    */
   says: string;
   /**
-   * What is notable, and what to do. Null in a page, which has it by itself.
+   * Notable results, and next steps. Null in a page, which has them elsewhere.
    */
   headline?: Headline1 | null;
   quality: Quality;
@@ -159,19 +159,19 @@ export interface PacketReport {
    */
   large_flows: number;
   /**
-   * How the clients were told: flows by rule.
+   * Flows by the rule that identified their client.
    */
   client_by: {
     [k: string]: number;
   };
   /**
-   * TCP flows by how they ended.
+   * TCP flows by termination.
    */
   terminations: {
     [k: string]: number;
   };
   /**
-   * Flows and bytes by application, where it was told.
+   * Flows and bytes by application, if it is known.
    */
   applications: {
     [k: string]: Share;
@@ -183,17 +183,17 @@ export interface PacketReport {
     [k: string]: number;
   };
   /**
-   * Large flows' congestion control, guessed.
+   * Large flows' congestion control, inferred.
    */
   congestion_controls: {
     [k: string]: number;
   };
   /**
-   * Requests that come again and again.
+   * Periodic requests.
    */
   periodic: PeriodicRequests[];
   /**
-   * Figures of the capture beside the paper's.
+   * Figures of the capture and the paper's.
    */
   summary: Compared[];
   /**
@@ -207,22 +207,22 @@ export interface PacketReport {
     [k: string]: [unknown, unknown][];
   };
   /**
-   * `given`: windows with at least this rate of sending show the bandwidth;
-   * `auto`: those whose segments waited in a queue.
+   * `given`: windows with at least this sending rate show the bandwidth; `auto`: those
+   * whose segments were queued.
    */
   send_rate_by: string;
   /**
-   * From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
-   * what 95 % of those windows were sent at or above. Null: no such window.
+   * Minimum sending rate of windows that show the bandwidth, in bit/s; with `auto`,
+   * the rate that 95 % of those windows reached. Null: no such window.
    */
   send_rate_bar_bps?: number | null;
   /**
-   * The flows with the most payload in order of their first packets; the table
-   * `flows` has all of them. Empty in a page.
+   * The flows with the most payload, in order of their first packets; the table
+   * `flows` has all. Empty in a page.
    */
   flows: FlowEntry[];
   /**
-   * How many flows are not among them.
+   * Number of other flows.
    */
   flows_left_out: number;
 }
@@ -350,7 +350,7 @@ export interface Problem {
   what: string;
 }
 /**
- * The study in a sentence, and what stands behind it.
+ * The study in a sentence, and its evidence.
  */
 export interface Headline1 {
   /**
@@ -358,16 +358,16 @@ export interface Headline1 {
    */
   says: string;
   /**
-   * What is notable, the weightiest first.
+   * Notable results, in descending order of weight.
    */
   findings: Finding[];
   /**
-   * What limits the trust in the rest.
+   * Limits of the trust in the rest.
    */
   cautions: string[];
 }
 /**
- * What has to be known of the capture to trust the rest.
+ * Properties of the capture that decide how far to trust the rest.
  */
 export interface Quality {
   /**
@@ -395,25 +395,25 @@ export interface Quality {
    */
   payload_cut: number;
   /**
-   * Packets whose TCP options were cut.
+   * Packets with truncated TCP options.
    */
   options_cut: number;
   /**
-   * Packets that the capture holds twice, left out of everything else.
+   * Duplicates in the capture, left out of everything else.
    */
   copies: number;
   /**
-   * Connections that begin in an earlier capture, too, where several were given.
-   * Where most do, they are views of the same traffic, and not studied as one.
+   * Connections that also begin in an earlier capture, if several were given. If most
+   * do, the captures are views of the same traffic, and not studied as one.
    */
   repeated_connections: number;
   /**
-   * Connections of which the capture holds both legs, as at a proxy that splits
-   * them: the leg towards the server is in the tables, and in no sum.
+   * Connections of which the capture holds both legs, as at a split-connection proxy:
+   * the leg towards the server is in the tables, but in no sum.
    */
   split_connections: number;
   /**
-   * Packets with a time before that of the packet before.
+   * Packets with a time before the previous packet's.
    */
   steps_back: number;
   /**
@@ -429,12 +429,12 @@ export interface Quality {
    */
   super_segments: number;
   /**
-   * Sequence or acknowledgement numbers far from all that may be sent.
+   * Sequence or acknowledgement numbers far outside the window.
    */
   wild_sequences: number;
   /**
-   * Segments that were captured a moment behind their own ACK: the capture is out
-   * of order (two taps, several queues).
+   * Segments captured shortly after their own ACK: the capture is out of order (two
+   * taps, several queues).
    */
   late_segments: number;
   /**
@@ -442,32 +442,32 @@ export interface Quality {
    */
   first_fragments: number;
   /**
-   * Other fragments, whose bytes belong to no flow here.
+   * Other fragments, whose bytes are counted in no flow.
    */
   later_fragments: number;
   /**
-   * Datagrams that were put together from fragments.
+   * Datagrams reassembled from fragments.
    */
   reassembled: number;
   /**
-   * Datagrams of which a fragment never came, counted as far as they came.
+   * Datagrams with a missing fragment, counted as far as they were captured.
    */
   incomplete_datagrams: number;
   /**
-   * Fragments that hold what another one held before; the first one counts.
+   * Fragments that repeat bytes of another one; the first one counts.
    */
   overlapping_fragments: number;
   /**
-   * Bytes that were acknowledged and never captured.
+   * Bytes that were acknowledged but not captured.
    */
   unseen_bytes: number;
   /**
-   * Flows whose client was told by the ports or by the first packet alone.
+   * Flows whose client was inferred from the ports or the first packet alone.
    */
   client_guessed: number;
   /**
-   * Large flows that used more than the estimate of what was available, counted
-   * as having used all of it: the windows were of a worse time than the rest.
+   * Large flows that used more than the estimate of the available bandwidth, counted
+   * as full use: the windows had a lower bandwidth than the rest.
    */
   use_above_available: number;
 }
@@ -485,7 +485,7 @@ export interface Share {
   bytes: number;
 }
 /**
- * Requests of one client to one server that come again and again.
+ * Periodic requests of one client to one server.
  */
 export interface PeriodicRequests {
   /**
@@ -530,7 +530,7 @@ export interface Compared {
    */
   unit: string;
   /**
-   * In this capture; null where it has nothing of the kind.
+   * In this capture; null if the capture lacks it.
    */
   here?: number | null;
   /**
@@ -538,7 +538,7 @@ export interface Compared {
    */
   paper?: number | null;
   /**
-   * How many values it is from, where that can be told.
+   * Number of values, if known.
    */
   n?: number | null;
 }
@@ -911,19 +911,19 @@ export interface Figure {
    */
   title: string;
   /**
-   * What it says of this capture, in words.
+   * Its result for this capture, in words.
    */
   says: string;
   /**
-   * Its numbers beside the paper's.
+   * Its numbers and the paper's.
    */
   key: Compared[];
   /**
-   * Why the capture cannot give it; null where it is drawn.
+   * Why the capture does not allow it; null if it is drawn.
    */
   missing?: string | null;
   /**
-   * What is drawn; null where the capture cannot give it.
+   * What is drawn; null if the capture does not allow it.
    */
   plot?: Plot | null;
 }
@@ -948,7 +948,7 @@ export interface Cumulative {
    */
   curves: Curve[];
   /**
-   * Points that the paper tells.
+   * Points stated in the paper.
    */
   paper: PaperPoint[];
 }
@@ -965,7 +965,7 @@ export interface Curve {
    */
   label: string;
   /**
-   * Values behind it.
+   * Number of values.
    */
   n: number;
   /**
@@ -977,11 +977,11 @@ export interface Curve {
   percentiles: [number, number, number];
 }
 /**
- * A point of a curve that the paper tells.
+ * A point of a curve that the paper states.
  */
 export interface PaperPoint {
   /**
-   * The curve of this document that it is of.
+   * The curve of this document that it belongs to.
    */
   curve: string;
   /**
@@ -1006,7 +1006,7 @@ export interface Density {
    */
   alone: number;
   /**
-   * Most bytes in flight of a sample.
+   * Maximum bytes in flight of a sample.
    */
   most_bytes: number;
   /**
@@ -1043,7 +1043,7 @@ export interface BandwidthTimeline {
    */
   used_bps: number[];
   /**
-   * Estimates in all.
+   * Number of estimates.
    */
   n: number;
 }
@@ -1060,7 +1060,7 @@ export interface FlowPlot {
    */
   label: string;
   /**
-   * Name of the server, where it was told.
+   * Name of the server, if it is known.
    */
   server_name?: string | null;
   /**
@@ -1068,7 +1068,7 @@ export interface FlowPlot {
    */
   why: string[];
   /**
-   * What it is, in words.
+   * The flow in words.
    */
   says: string;
   /**
@@ -1093,7 +1093,7 @@ export interface FlowPlot {
   rtt: RangeLine1;
   rtt_dup_ack: RangeLine2;
   /**
-   * What was out of the ordinary.
+   * Events out of the ordinary.
    */
   events: EventLine[];
 }
@@ -1141,7 +1141,7 @@ export interface FlowFacts {
    */
   available_bps?: number | null;
   /**
-   * The server's congestion control, guessed.
+   * The server's congestion control, inferred.
    */
   congestion_control: "bbr" | "cubic" | "reno" | "unknown";
   /**
@@ -1149,7 +1149,7 @@ export interface FlowFacts {
    */
   congestion_control_confidence: number;
   /**
-   * How it ended.
+   * Its termination.
    */
   termination:
     "capture_end" | "crowded" | "fin" | "idle" | "open" | "replaced" | "rst" | "syn_only";
@@ -1175,7 +1175,7 @@ export interface DataRuns {
    */
   from_bytes: number[];
   /**
-   * Behind the last byte.
+   * Offset after the last byte.
    */
   to_bytes: number[];
   /**
@@ -1192,15 +1192,15 @@ export interface AckLine {
    */
   bin_ms: number;
   /**
-   * When it passed.
+   * When it passed the monitor.
    */
   at_ms: number[];
   /**
-   * Behind the last byte acknowledged.
+   * Offset after the last byte acknowledged.
    */
   acked_bytes: number[];
   /**
-   * The least receive window of the bin, in bytes.
+   * The minimum receive window of the bin, in bytes.
    */
   window_bytes: (number | null)[];
   /**
@@ -1217,15 +1217,15 @@ export interface RangeLine {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1242,15 +1242,15 @@ export interface RangeLine1 {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1267,15 +1267,15 @@ export interface RangeLine2 {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1288,7 +1288,7 @@ export interface RangeLine2 {
  */
 export interface EventLine {
   /**
-   * Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
+   * Kind: as in `tcp_events`, or `sack`: a block reported for the first time.
    */
   event:
     | "ahead"
@@ -1319,11 +1319,11 @@ export interface EventLine {
    */
   at_ms: number[];
   /**
-   * First byte it is about.
+   * First byte concerned.
    */
   from_bytes: number[];
   /**
-   * Behind the last.
+   * Offset after the last one.
    */
   to_bytes: number[];
   /**
@@ -1356,7 +1356,8 @@ export interface Requests {
    */
   transfers: Transfer[];
   /**
-   * Packets with payload that no transfer here holds: of too many ports or transfers.
+   * Packets with payload in no transfer here: beyond the maximum of ports or
+   * transfers.
    */
   packets_left_out: number;
   /**
@@ -1391,9 +1392,9 @@ export interface Transfer {
   bytes: number;
 }
 /**
- * One direction of a flow over time. Times are in milliseconds from its first
- * packet, offsets in bytes from the first sequence number seen. A line with
- * too many points is merged into bins; each tells how long those are.
+ * One direction of a flow over time. Times are in milliseconds from its first packet,
+ * offsets in bytes from the first sequence number in the capture. A line with too many
+ * points is merged into bins; each gives their length.
  */
 export interface FlowPlot1 {
   /**
@@ -1405,7 +1406,7 @@ export interface FlowPlot1 {
    */
   label: string;
   /**
-   * Name of the server, where it was told.
+   * Name of the server, if it is known.
    */
   server_name?: string | null;
   /**
@@ -1413,7 +1414,7 @@ export interface FlowPlot1 {
    */
   why: string[];
   /**
-   * What it is, in words.
+   * The flow in words.
    */
   says: string;
   /**
@@ -1438,7 +1439,7 @@ export interface FlowPlot1 {
   rtt: RangeLine1;
   rtt_dup_ack: RangeLine2;
   /**
-   * What was out of the ordinary.
+   * Events out of the ordinary.
    */
   events: EventLine[];
 }
@@ -1459,7 +1460,7 @@ export interface FlowCounts {
    */
   with_slow_starts: number;
   /**
-   * Of them, held back by the receive window for over 5 % of their time.
+   * Of them, limited by the receive window for over 5 % of their time.
    */
   window_limited: number;
 }

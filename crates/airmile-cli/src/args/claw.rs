@@ -1,4 +1,4 @@
-//! What can be said of `claw`.
+//! Arguments of `claw`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,51 +13,51 @@ use super::whole;
 /// Arguments of `claw`.
 #[derive(Debug, Subcommand)]
 pub enum ClawCommand {
-    /// Serve files over HTTP/3, with a window by what clients say of their cell
+    /// Serve files over HTTP/3, with a congestion window set by clients' reports of their cell
     #[command(after_help = "Examples:
   airmile claw serve site/ --bind 0.0.0.0:443 --name www.example.org --reports 0.0.0.0:4434
   airmile claw serve site/ --cert cert.pem --private-key key.pem --cap 50
   airmile claw serve site/ --window cubic         the same server without CLAW
 
-No report makes the server send faster than --cap. One that is old, forged or repeated
-changes nothing: the window is Cubic's. docs/claw.md tells how browsers come in.")]
+The server never sends faster than --cap because of a report. An old, forged or repeated report
+changes nothing: the window is Cubic's. docs/claw.md describes how browsers are supported.")]
     Serve(ClawServeArgs),
-    /// On the phone: read the modem's live log, and report its cell to servers
+    /// On the phone: read the modem's live log and report its cell to servers
     #[command(after_help = "Examples:
   airmile claw agent --modem /dev/ttyUSB0 --to https://www.example.org/
   airmile claw agent --follow log.qmdl --to 203.0.113.1:4434 --key-file claw.key
   sudo airmile claw agent --follow log.qmdl --tcp-option
 
-With an https URL the server is asked for a key; a server of TCP (claw attach) and the
-agent share one in a file: (umask 077; openssl rand -hex 32 > claw.key)")]
+An agent asks a server with an https URL for a key. A TCP server (claw attach) and its agent
+share a key in a file: (umask 077; openssl rand -hex 32 > claw.key)")]
     Agent(ClawAgentArgs),
-    /// Fetch over HTTP/3, and report the cell on the same connection
+    /// Fetch over HTTP/3 and report the cell on the same connection
     #[command(after_help = "Examples:
   airmile claw get https://www.example.org/image.jpg --modem /dev/ttyUSB0 -o image.jpg
   airmile claw get https://localhost:4433/2MB --insecure --report 600000 --json
   airmile claw get https://localhost:4433/2MB --insecure --times 20")]
     Get(ClawGetArgs),
-    /// CLAW for the kernel's TCP: any server of this namespace, unchanged (root, Linux 6.4)
+    /// Use CLAW for the kernel's TCP: for any unmodified server in this namespace (root, Linux 6.4)
     #[command(after_help = "Examples:
   sudo airmile claw attach --reports 0.0.0.0:4434 --key-file claw.key
   sudo airmile claw attach --cgroup /sys/fs/cgroup/system.slice/nginx.service --cap 50
   sudo ip netns exec web airmile claw attach --dest 10.0.0.0/8
 
-It stays until Ctrl-C or `airmile claw detach`; connections go on as Cubic then, also
-where it is killed. Only connections that begin while it runs are CLAW's.
+It runs until Ctrl-C or `airmile claw detach`; connections then continue with Cubic, even if it
+was killed. CLAW applies only to connections that open while it runs.
 Built with: cargo build --release -p airmile-cli --features bpf")]
     Attach(ClawAttachArgs),
-    /// End the `claw attach` that runs on this machine
+    /// Stop the `claw attach` that runs on this machine
     Detach,
 }
 
-/// What reports may set.
+/// The limits on what reports can set.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct CapArgs {
-    /// Mbit/s that a report can make the server send to a client at most
+    /// Maximum rate in Mbit/s that a report can make the server send to a client
     #[arg(long, value_name = "MBIT/S", default_value = "100", value_parser = mbps)]
     pub cap: u64,
-    /// Bytes of a window that a report can set at most
+    /// Maximum window in bytes that a report can set
     #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = window)]
     pub cap_window: u64,
 }
@@ -68,10 +68,10 @@ impl From<CapArgs> for OperatorLimits {
     }
 }
 
-/// Windows to serve with.
+/// Congestion windows of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WindowArg {
-    /// By reports; Cubic's without
+    /// Set by reports; Cubic's without them
     Claw,
     /// quinn's Cubic
     Cubic,
@@ -95,48 +95,48 @@ impl From<WindowArg> for Window {
 /// Arguments of `claw serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ClawServeArgs {
-    /// What to serve
+    /// The directory to serve
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Where to listen (UDP)
+    /// The address to listen on (UDP)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4433")]
     pub bind: SocketAddr,
-    /// Take reports over UDP there, for browsers; port 0 takes a free one
+    /// Also accept reports over UDP on this address, for browsers; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS")]
     pub reports: Option<SocketAddr>,
-    /// A key that agents have, in hexadecimal; without it they ask over HTTPS
+    /// The key that agents share, in hexadecimal; without it agents request one over HTTPS
     #[arg(long, value_name = "FILE", requires = "reports")]
     pub key_file: Option<PathBuf>,
-    /// Certificates in PEM; without, one is made, and its hash for Chromium is printed
+    /// Certificates in PEM; the default is to create one and print its hash for Chromium
     #[arg(long, value_name = "FILE", requires = "private_key")]
     pub cert: Option<PathBuf>,
-    /// Their key in PEM
+    /// The certificates' private key in PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub private_key: Option<PathBuf>,
-    /// Names of a certificate that is made
+    /// The name in a created certificate
     #[arg(long, value_name = "NAME", default_value = "localhost")]
     pub name: Vec<String>,
-    /// Which window
+    /// The congestion window to use
     #[arg(long, value_enum, default_value_t = WindowArg::Claw)]
     pub window: WindowArg,
-    /// What reports may set.
+    /// The limits on what reports can set.
     #[command(flatten)]
     pub cap: CapArgs,
 }
 
-/// Where a modem's log is, or what stands in for it.
+/// The modem's log or a substitute for it.
 #[derive(Debug, Clone, Args)]
 pub struct ModemArgs {
-    /// A modem's serial DIAG port; its logs are turned on
+    /// The modem's serial DIAG port; its logging is enabled
     #[arg(long, value_name = "PATH", conflicts_with = "follow")]
     pub modem: Option<PathBuf>,
-    /// A modem log that grows; `-` is standard input
+    /// A growing modem log; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub follow: Option<PathBuf>,
-    /// No modem: always this window, to try things out
+    /// Without a modem: always report this window, for tests
     #[arg(long, value_name = "BYTES", value_parser = whole::<u32>, conflicts_with_all = ["modem", "follow"])]
     pub report: Option<u32>,
-    /// With --report: the share of the cell that is taken, 0 to 1
+    /// With --report: the share of the cell in use, 0 to 1
     #[arg(long, value_name = "SHARE", default_value = "0", requires = "report")]
     pub load: f64,
 }
@@ -144,19 +144,19 @@ pub struct ModemArgs {
 /// Arguments of `claw agent`.
 #[derive(Debug, Clone, Args)]
 pub struct ClawAgentArgs {
-    /// Where from.
+    /// The modem's log or a substitute for it.
     #[command(flatten)]
     pub modem: ModemArgs,
-    /// The server: its https URL, or the address that takes its reports
+    /// The server: its https URL, or the address on which it accepts reports
     #[arg(long, value_name = "URL|ADDRESS", required_unless_present = "tcp_option")]
     pub to: Option<String>,
-    /// The key, where --to is an address
+    /// The key; required where --to is an address
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Write reports into the ACKs of this machine's TCP (root, built with `bpf`)
     #[arg(long, conflicts_with_all = ["to", "key_file", "ca", "insecure"])]
     pub tcp_option: bool,
-    /// With --tcp-option: only in this control group, not in all of the namespace
+    /// With --tcp-option: only for this control group, not for the whole namespace
     #[arg(long, value_name = "DIR", requires = "tcp_option")]
     pub cgroup: Option<PathBuf>,
     /// Trust any certificate
@@ -165,10 +165,10 @@ pub struct ClawAgentArgs {
     /// Trust the certificates of this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// A report every so many ms
+    /// Interval between reports in ms
     #[arg(long, value_name = "MS", default_value = "100", value_parser = clap::value_parser!(u64).range(20..=10_000))]
     pub every: u64,
-    /// The round trip that windows are for in ms, in place of the measured one
+    /// The round trip in ms that windows are computed for, instead of the measured one
     #[arg(long, value_name = "MS", value_parser = rtt)]
     pub rtt: Option<Duration>,
 }
@@ -176,16 +176,16 @@ pub struct ClawAgentArgs {
 /// Arguments of `claw get`.
 #[derive(Debug, Clone, Args)]
 pub struct ClawGetArgs {
-    /// What to fetch
+    /// The URL to fetch
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Where from.
+    /// The modem's log or a substitute for it.
     #[command(flatten)]
     pub modem: ModemArgs,
-    /// Where to put the body; without, it is counted and thrown away
+    /// Write the body to this file; without it the body is counted and discarded
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// How often, each on a connection of its own
+    /// Number of fetches, each on a connection of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub times: u32,
     /// Trust any certificate
@@ -199,22 +199,22 @@ pub struct ClawGetArgs {
 /// Arguments of `claw attach`.
 #[derive(Debug, Clone, Args)]
 pub struct ClawAttachArgs {
-    /// Connections of this control group's processes, in place of this namespace's
+    /// Only connections of this control group's processes, instead of this namespace's
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// Only connections to clients of this network
+    /// Only connections to clients in this network
     #[arg(long, value_name = "NETWORK")]
     pub dest: Option<String>,
-    /// Take reports over UDP there; without, only options on ACKs count
+    /// Accept reports over UDP on this address; without it only options on ACKs count
     #[arg(long, value_name = "ADDRESS", visible_alias = "listen", requires = "key_file")]
     pub reports: Option<SocketAddr>,
-    /// The key that agents have, in hexadecimal
+    /// The key that agents share, in hexadecimal
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Measure how long ACKs take in the kernel
     #[arg(long)]
     pub measure: bool,
-    /// What reports may set.
+    /// The limits on what reports can set.
     #[command(flatten)]
     pub cap: CapArgs,
 }

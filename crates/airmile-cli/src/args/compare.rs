@@ -1,4 +1,4 @@
-//! What can be said of `compare`.
+//! Arguments of `compare`.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum};
 
 use super::whole;
 
-/// How transfers are put into groups.
+/// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompareBy {
-    /// By port where there are several, else by run
+    /// By port if there are several, else by run
     Auto,
-    /// By the server's port, over all runs
+    /// By server port, across all runs
     Port,
     /// By run
     Run,
@@ -21,22 +21,22 @@ pub enum CompareBy {
 /// Arguments of `compare`.
 #[derive(Debug, Clone, Args)]
 pub struct CompareArgs {
-    /// Runs: directories, or files
+    /// Runs: directories or files
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// What is held against each other
+    /// What the groups are
     #[arg(long, value_enum, default_value_t = CompareBy::Auto)]
     pub by: CompareBy,
     /// Only these server ports, comma separated
     #[arg(long, value_name = "PORT", value_delimiter = ',')]
     pub ports: Vec<u16>,
-    /// What intervals and tests are drawn from
+    /// Seed for intervals and tests
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
 }
 
 impl CompareArgs {
-    /// As the facade takes them.
+    /// Returns the options of the library.
     pub fn options(&self) -> CompareOptions {
         let by = match self.by {
             CompareBy::Auto => GroupBy::Auto,

@@ -1,4 +1,4 @@
-//! `airmile lab`.
+//! Arguments of `lab`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use super::whole;
 /// Arguments of `lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// The scenarios that can be run
+    /// List the scenarios
     List,
-    /// Run a scenario: leaves a modem log, captures, tables and the truth
+    /// Run a scenario: writes a modem log, captures, tables and the truth
     #[command(after_help = "Examples:
   airmile lab run busy-video -o run
   airmile lab run my-cell.toml --seed 7 -o run
   airmile diagnose run --html report.html
 
-docs/lab.md tells what scenarios can say, and every file and column of a run.
-Exit status 3: no scenario of this name and no such file, a scenario that cannot
-be run, a directory that is not empty.")]
+docs/lab.md describes scenario files, and every file and column of a run.
+Exit status 3: no such scenario or file, a scenario that cannot be run, or a directory that is
+not empty.")]
     Run(LabRunArgs),
     /// Run a command as the phone, in real time: real TCP, real programs (Linux)
     #[command(
@@ -36,10 +36,10 @@ Examples:
   airmile diagnose run"
     )]
     Shell(LabShellArgs),
-    /// The first process of a command of `shell`
+    /// The first process of a command run by `shell`
     #[command(hide = true)]
     Inside(LabInsideArgs),
-    /// Run tables and figures of papers again, beside the papers' values
+    /// Repeat tables and figures of papers, with the papers' values for comparison
     #[command(after_help = "Examples:
   airmile lab reproduce --list
   airmile lab reproduce bursttracker-table1
@@ -54,13 +54,13 @@ pub struct LabRunArgs {
     /// The scenario's name, or a scenario file (docs/lab.md)
     #[arg(value_name = "NAME|FILE.toml")]
     pub scenario: String,
-    /// Where to leave what the run gives: a new or empty directory
+    /// Where to write the results: a new or empty directory
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Replace a former run that the directory holds
+    /// Replace an earlier run in the directory
     #[arg(long)]
     pub force: bool,
-    /// Another seed than the scenario's own
+    /// A seed instead of the scenario's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
 }
@@ -71,43 +71,43 @@ pub struct LabShellArgs {
     /// The scenario's name, or a scenario file (docs/schema/scenario.json)
     #[arg(value_name = "NAME|FILE.toml")]
     pub scenario: String,
-    /// Leave what the run gives there: a new or empty directory
+    /// Write the results to this new or empty directory
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Replace a former run that the directory holds
+    /// Replace an earlier run in the directory
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Another seed than the scenario's own
+    /// A seed instead of the scenario's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
-    /// Serve this directory over HTTP/1.1 at port 80 and each port of the middlebox
+    /// Serve this directory over HTTP/1.1 on port 80 and on each port of the middlebox
     #[arg(long, value_name = "DIR")]
     pub serve: Option<PathBuf>,
-    /// Serve it at this port, too
+    /// Also serve it on this port
     #[arg(long, value_name = "PORT", requires = "serve")]
     pub serve_port: Vec<u16>,
-    /// Run this in the server's namespace, and wait until it listens
+    /// Run this command in the server's namespace, and wait until it listens
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
-    /// The run is invalid if the 99th percentile of the lateness of TTIs is over this
+    /// The run is invalid if the 99th percentile of TTI lateness exceeds this
     #[arg(long, value_name = "MS", default_value = "1", value_parser = positive_ms)]
     pub late_limit_ms: f64,
-    /// End when the program ends that has started this
+    /// End when the parent process ends
     #[arg(long, hide = true)]
     pub dies_with_parent: bool,
-    /// What to run as the phone
+    /// The command to run as the phone
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
-/// Arguments of `lab inside`: stay until all has ended; end if a thread has gone.
+/// Arguments of `lab inside`, which waits until all processes have ended, and ends if a thread has.
 #[derive(Debug, Clone, Args)]
 pub struct LabInsideArgs {
     #[arg(long)]
     pub linger: bool,
     #[arg(long)]
     pub parent: Option<String>,
-    /// What to run
+    /// The command to run
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -120,22 +120,22 @@ fn positive_ms(text: &str) -> Result<f64, String> {
 /// Arguments of `lab reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct LabReproduceArgs {
-    /// Experiments, or a paper's by what their names begin with; all without a name
+    /// Experiments, or a prefix of their names (a paper's); all by default
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// The experiments that there are
+    /// List the experiments
     #[arg(long)]
     pub list: bool,
-    /// As many runs as the papers have; takes hours
+    /// As many runs as in the papers; takes hours
     #[arg(long)]
     pub full: bool,
-    /// As little as runs everything: tells that it works
+    /// One short run of each: shows only that it works
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Leave rows (Parquet, CSV, JSON) and figures there, after each experiment
+    /// Write rows (Parquet, CSV, JSON) and figures to this directory after each experiment
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Replace what a former reproduction left there
+    /// Replace an earlier reproduction in the directory
     #[arg(long, requires = "output")]
     pub force: bool,
 }

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line's arguments.
 
 mod claw;
 mod compare;
@@ -29,13 +29,13 @@ pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
-/// The version, with the commit where it was built from a checkout.
+/// The version, followed by the commit if built from a checkout.
 const VERSION: &str = env!("AIRMILE_VERSION");
 
 /// Is it the air, and if not, who?
 ///
-/// Reads a phone's modem log (and tables made from one) and tells, per
-/// transfer, whether the radio link was the bottleneck, with evidence.
+/// Reads a phone's modem log (or tables made from one) and reports, for each transfer, whether the
+/// radio link was the bottleneck, and why.
 #[derive(Debug, Parser)]
 #[command(name = "airmile", version = VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:
@@ -53,33 +53,33 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// What files hold, and what can and cannot be answered from them
+    /// Show what files contain, and which questions they can answer
     #[command(after_help = "Examples:
   airmile inspect log.mi2log
   airmile inspect part1.qmdl part2.qmdl --json | jq .can_answer")]
     Inspect(FilesArgs),
-    /// Every record, as JSON lines, CSV or Parquet
+    /// Print every record, as JSON lines, CSV or Parquet
     #[command(after_help = "Examples:
   airmile decode log.mi2log | head
   airmile decode log.mi2log --only grant,rlc -o tables
   airmile decode log.mi2log --only grant --format csv > grants.csv")]
     Decode(DecodeArgs),
-    /// Bursts, throughput time and link demand
+    /// Report bursts, throughput time and link demand
     #[command(after_help = "Examples:
   airmile radio log.mi2log
   airmile radio log.mi2log --evidence paper --start-threshold 0.8
   airmile radio grants.csv.gz rlc.csv.gz --transfers transfers.csv --json
   airmile radio log.mi2log --from 12:01:29 --to 12:01:31")]
     Radio(RadioArgs),
-    /// Who was the bottleneck: one verdict per transfer, with evidence
+    /// Find the bottleneck: one verdict per transfer, with evidence
     #[command(after_help = "Examples:
   airmile diagnose log.mi2log
   airmile diagnose log.mi2log page.har
@@ -89,10 +89,10 @@ pub enum Command {
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
-    /// Runs or ports held against each other: restarts of slow start, throttling
+    /// Compare runs or ports: slow start restarts, throttling
     #[command(
         after_help = "A run is a directory of `lab run` or `probe run`, or any with a modem log, captures or
-an application's log; or one such file. Ports in it are told apart by themselves.
+an application's log; or one such file. Ports in a run are separated automatically.
 
 Examples:
   airmile compare run                     the ports in one run
@@ -103,10 +103,11 @@ Examples:
 docs/compare.md has the statistics and the limits of the verdicts."
     )]
     Compare(CompareArgs),
-    /// The port test: fetch segments over several ports by turns, and compare
+    /// Test ports: fetch segments over several ports in turn, and compare
     #[command(subcommand)]
     Probe(ProbeCommand),
-    /// Packet captures: flows, RTTs, losses, available bandwidth, beside a study of an LTE network
+    /// Study packet captures: flows, RTTs, losses, available bandwidth, next to a published LTE
+    /// study
     #[command(after_help = "Examples:
   airmile packets capture.pcap
   airmile packets day1.pcap.gz day2.pcap.zst --json
@@ -117,17 +118,18 @@ docs/compare.md has the statistics and the limits of the verdicts."
   tcpdump -w - -s 96 | airmile packets -
   airmile packets --interface eth0 --duration 60 --html now.html")]
     Packets(PacketsArgs),
-    /// A copy that can be shared: payload cut, addresses and identities under pseudonyms
+    /// Make a copy that can be shared: payload removed, addresses and identities replaced by
+    /// pseudonyms
     #[command(after_help = "Examples:
   airmile scrub capture.pcap -o shared.pcap
   airmile scrub log.mi2log capture.pcapng.gz -o shared/ --key my.key
   airmile scrub log.qmdl -o shared.qmdl --json | jq .files[].changes
 
-The key makes pseudonyms the same in all copies that it is used for. Keep it, and
-do not share it: who has it can find out who is behind a pseudonym.
-Beside the copy comes a manifest of what was changed and what was not.")]
+The key makes pseudonyms the same in all copies made with it. Do not share it: with the key,
+pseudonyms can be traced back.
+A manifest next to the copy lists what was changed and what was not.")]
     Scrub(ScrubArgs),
-    /// A modem's log and an interface's packets into files, to be diagnosed later
+    /// Record a modem's log and an interface's packets to files, for a later diagnosis
     #[command(after_help = "Examples:
   airmile record --port /dev/ttyUSB0 -o drive
   airmile record --port /dev/wwan0qcdm0 --interface wwan0 -o drive --rotate-minutes 5
@@ -137,36 +139,36 @@ Beside the copy comes a manifest of what was changed and what was not.")]
 docs/phones.md: how to get at the log, by phone and modem.
 Exit status 3: nothing came, or a file cannot be written.")]
     Record(RecordArgs),
-    /// As it happens: bursts and verdicts from a modem's port or a growing log
+    /// Report bursts and verdicts as they happen, from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
   airmile live --port qrtr                on the phone or router itself
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
-    /// The uplink's queue kept short on this host, so that an upload delays nothing (Linux)
+    /// Keep the uplink queue of this host short, so that an upload delays nothing (Linux)
     #[command(subcommand)]
     Qcut(QcutCommand),
-    /// Servers whose congestion window follows the phone's cell: QUIC, and the kernel's TCP
+    /// Serve with a congestion window that follows the phone's cell: over QUIC or the kernel's TCP
     #[command(subcommand)]
     Claw(ClawCommand),
-    /// A cell whose queues can be seen: sample logs with the truth
+    /// Run an emulated cell with visible queues: sample logs with the truth
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Completions for a shell, on standard output
+    /// Print completions for a shell
     #[command(after_help = "Examples:
   airmile completions bash > /etc/bash_completion.d/airmile
   airmile completions zsh > ~/.zfunc/_airmile
   airmile completions fish > ~/.config/fish/completions/airmile.fish")]
     Completions {
-        /// Which shell's
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// The manual: a page for each command, into a directory
+    /// Write the manual, one page per command, to a directory
     #[command(after_help = "Examples:
   airmile man /usr/local/share/man/man1 && man airmile-packets")]
     Man {
-        /// Where to
+        /// The directory to write to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
@@ -175,10 +177,13 @@ Exit status 3: nothing came, or a file cannot be written.")]
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `diagnose` captures and applications' logs (HAR, NetLog, qlog, players), compressed or not; a directory of them; `-` is standard input
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `diagnose`
+    /// captures and application logs (HAR, NetLog, qlog, players), compressed or not; a directory
+    /// of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Of a sniffer's table: this RNTI's grants (default: the one with the most bytes)
+    /// Use only the grants of this RNTI from a sniffer's table (default: the one with the most
+    /// bytes)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub rnti: Option<u16>,
     /// Limits on the time.
@@ -189,10 +194,11 @@ pub struct FilesArgs {
 /// Limits on the time.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct LimitArgs {
-    /// Leave out what is before: seconds since the start, HH:MM:SS (UTC) or a date and time
+    /// Ignore everything before this time: seconds since the start, HH:MM:SS (UTC) or a date and
+    /// time
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub from: Option<TimePoint>,
-    /// Leave out what is from then on
+    /// Ignore everything from this time on
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub to: Option<TimePoint>,
 }
@@ -206,7 +212,7 @@ impl From<LimitArgs> for Limits {
 /// How records are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
     /// The table of one record type
     Csv,
@@ -221,10 +227,10 @@ pub struct DecodeArgs {
     /// Only these record types, comma separated (docs/records.md)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub format: Format,
-    /// Write a Parquet file per record type into this directory instead
+    /// Write one Parquet file per record type into this directory instead
     #[arg(short, long, value_name = "DIR", conflicts_with = "format")]
     pub output: Option<PathBuf>,
     /// Only this subscription of a multi-SIM phone
@@ -235,7 +241,7 @@ pub struct DecodeArgs {
 /// Which evidence ends a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Evidence {
-    /// All that the log has, together
+    /// All that the log has, combined
     Auto,
     /// RLC poll bits
     Poll,
@@ -259,13 +265,13 @@ impl From<Evidence> for EvidenceChoice {
     }
 }
 
-/// How the radio is analysed.
+/// Options of the radio analysis.
 #[derive(Debug, Clone, Args)]
 pub struct AnalysisArgs {
     /// Which evidence ends a burst
     #[arg(long, value_enum, default_value_t = Evidence::Auto)]
     pub evidence: Evidence,
-    /// `paper`: a burst begins above this share of the cell's PRBs
+    /// `paper`: a burst starts above this share of the cell's PRBs
     #[arg(long, value_name = "SHARE", default_value_t = BurstOptions::default().start_threshold, allow_negative_numbers = true, value_parser = share)]
     pub start_threshold: f64,
     /// `paper`: a burst may end below this share of the cell's PRBs
@@ -277,16 +283,16 @@ pub struct AnalysisArgs {
     /// Without --transfers: a pause of this many ms separates transfers
     #[arg(long, value_name = "MS", default_value_t = DetectOptions::default().pause_ms, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub pause_ms: u32,
-    /// Without --transfers: activity of fewer bytes is no transfer
+    /// Without --transfers: activity of fewer bytes is not a transfer
     #[arg(long, value_name = "BYTES", default_value_t = DetectOptions::default().min_bytes, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub min_bytes: u64,
-    /// Link demand from which the downlink is the bottleneck
+    /// Minimum link demand at which the downlink is the bottleneck
     #[arg(long, value_name = "SHARE", default_value_t = VerdictThresholds::default().radio_at_least, allow_negative_numbers = true, value_parser = share)]
     pub radio_at_least: f64,
-    /// Link demand under which it is not
+    /// Link demand below which it is not
     #[arg(long, value_name = "SHARE", default_value_t = VerdictThresholds::default().not_radio_below, allow_negative_numbers = true, value_parser = share)]
     pub not_radio_below: f64,
-    /// Which subscription of a multi-SIM phone (default: the one with the most data)
+    /// Subscription of a multi-SIM phone (default: the one with the most data)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>)]
     pub sim: Option<u8>,
 }
@@ -310,7 +316,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl AnalysisArgs {
-    /// As the facade takes them.
+    /// Returns the options of the library.
     pub fn options(&self, limits: LimitArgs) -> airmile::Result<RadioOptions> {
         let mut options = RadioOptions {
             burst: BurstOptions {
@@ -331,13 +337,13 @@ impl AnalysisArgs {
     }
 }
 
-/// Files beside the answer.
+/// Files written in addition to the output.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArgs {
-    /// Write a report that any browser opens, too: one HTML file
+    /// Also write a report as one HTML file for any browser
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write a trace, too, that ui.perfetto.dev opens: transfers, bursts, grants, counters
+    /// Also write a trace for ui.perfetto.dev: transfers, bursts, grants, counters
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
 }
@@ -352,10 +358,12 @@ impl From<&ExportArgs> for Exports {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// Exit with status 1 where this holds for a transfer, a page or the session: `shares.radio > 0.5`, `page.load_ms > 3000`; may be given several times
+    /// Exit with status 1 if this holds for a transfer, a page or the session: `shares.radio >
+    /// 0.5`, `page.load_ms > 3000`; may be repeated
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Vec<String>,
-    /// Report budgets: `junit=FILE` writes JUnit's XML, `github` prints annotations of GitHub Actions on standard error
+    /// Report budgets: `junit=FILE` writes JUnit XML, `github` prints GitHub Actions annotations on
+    /// standard error
     #[arg(long, value_name = "WHERE", requires = "fail_if", value_parser = BudgetReport::parse)]
     pub report: Vec<BudgetReport>,
 }
@@ -366,13 +374,13 @@ pub struct RadioArgs {
     /// Files and limits.
     #[command(flatten)]
     pub files: FilesArgs,
-    /// How the radio is analysed.
+    /// Options of the radio analysis.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     /// Budgets.
     #[command(flatten)]
     pub budgets: BudgetArgs,
-    /// Files beside the answer.
+    /// Files written in addition to the output.
     #[command(flatten)]
     pub exports: ExportArgs,
 }
@@ -383,21 +391,21 @@ pub struct DiagnoseArgs {
     /// Files and limits.
     #[command(flatten)]
     pub files: FilesArgs,
-    /// How the radio is analysed.
+    /// Options of the radio analysis.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     /// Budgets.
     #[command(flatten)]
     pub budgets: BudgetArgs,
-    /// Write the document and tables into this directory, too
+    /// Also write the document and tables into this directory
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Files beside the answer.
+    /// Files written in addition to the output.
     #[command(flatten)]
     pub exports: ExportArgs,
 }
 
-/// Files and transfers as the facade takes them.
+/// Returns the files and transfers as the library's inputs.
 pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
     let (transfers, rnti) = (transfers.cloned(), files.rnti);
     Inputs { files: files.files.clone(), transfers, rnti, ..Inputs::default() }

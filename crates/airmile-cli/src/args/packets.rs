@@ -1,4 +1,4 @@
-//! What can be said of `packets`.
+//! Arguments of `packets`.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use clap::{Args, ValueEnum};
 
 use super::{LimitArgs, whole};
 
-/// Kind of files that tables become.
+/// File formats of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
-    /// Parquet, compressed inside
+    /// Parquet, with internal compression
     Parquet,
     /// CSV with a header
     Csv,
@@ -25,28 +25,31 @@ pub enum TableKind {
 /// Arguments of `packets`.
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
-    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory the server's; `-` is standard input
+    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory, the
+    /// server's capture; `-` is standard input
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Capture what passes this network interface instead, until Ctrl-C (Linux)
+    /// Capture on this network interface instead, until Ctrl-C (Linux)
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     pub interface: Option<String>,
-    /// Capture for so many seconds
+    /// Capture for this many seconds
     #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What kind of files they become
+    /// Format of the tables
     #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
     pub table_format: TableKind,
-    /// Write the study as a page that any browser opens, too: the paper's figures, flows as graphs
+    /// Also write the study as an HTML page for any browser: the paper's figures, flows as graphs
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Draw these flows instead of the most telling ones: numbers, or ends as A:PORT-B:PORT (commas between; may be repeated)
+    /// Draw these flows instead of the most notable ones: numbers, or ends as A:PORT-B:PORT
+    /// (separated by commas; may be repeated)
     #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
     pub flow: Vec<FlowName>,
-    /// A network of the clients (may be repeated); without one clients are told by SYN, address and port
+    /// A network of the clients (may be repeated); by default clients are identified by SYN,
+    /// address and port
     #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
@@ -61,45 +64,48 @@ pub struct PacketsArgs {
     /// The radio's tail in seconds (energy)
     #[arg(long, value_name = "S", default_value_t = StudyOptions::default().tail_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tail_s: u32,
-    /// Least retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
+    /// Minimum retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
     #[arg(long, value_name = "MS", default_value_t = StudyOptions::default().min_rto_ms(), allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub min_rto_ms: u32,
-    /// Sending at this rate in Mbit/s shows the available bandwidth; `auto`: by the queue
+    /// A sending rate in Mbit/s that shows the available bandwidth; `auto`: estimate it from the
+    /// queue
     #[arg(long, value_name = "MBPS", default_value_t = StudyOptions::default().send_rate_threshold, allow_negative_numbers = true, value_parser = send_rate_threshold)]
     pub send_rate: SendRateThreshold,
-    /// Threads that analyse; 0 is one for each core
+    /// Analysis threads; 0 is one per core
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub threads: u16,
     /// Limits on the time.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Where it runs.
+    /// Where the study runs.
     #[command(flatten)]
     pub engine: EngineArgs,
 }
 
-/// Past one machine.
+/// Options of a study on several machines.
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// Run on `ray` (of this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or `processes`; captures may be directories and object stores' (s3://...), --out too. Needs Python with airmile[ray]
+    /// Run on `ray` (this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or
+    /// `processes`; captures and --out may be directories and object stores (s3://...). Needs
+    /// Python with airmile[ray]
     #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "flow", "table_format", "from", "to", "threads"])]
     pub engine: Option<String>,
-    /// Workers of an engine on this machine; 0 is one for each core
+    /// Workers of an engine on this machine; 0 is one per core
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub workers: u16,
-    /// Parts that an engine deals users to; 0 is some for each worker
+    /// Parts into which an engine divides users; 0 is several per worker
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub buckets: u16,
 }
 
-/// The default ports, as they are given.
+/// The default ports, formatted as an argument.
 static PROXY_PORTS: LazyLock<String> = LazyLock::new(|| {
     let ports = StudyOptions::default().proxy_ports;
     ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 });
 
 impl PacketsArgs {
-    /// As the facade takes them.
+    /// Returns the options of the library.
     pub fn options(&self) -> PacketOptions {
         const SECOND_NS: i64 = 1_000_000_000;
         let defaults = StudyOptions::default();

@@ -1,4 +1,4 @@
-//! What can be said of `probe`.
+//! Arguments of `probe`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ pub enum ProbeCommand {
   airmile probe serve --ports 8080,8443,7777 --tls 8443
   sudo airmile probe serve --bind 0.0.0.0
 
-Segments are made in memory: the same bytes for everybody, which do not compress.")]
+Segments are made in memory: the same incompressible bytes for every client.")]
     Serve(ProbeServeArgs),
-    /// Fetch segments with pauses, a connection a port, by turns; then compare
+    /// Fetch segments with pauses, over one connection per port in turn, then compare
     #[command(after_help = "Examples:
   airmile probe run probe.example.org -o run
   airmile probe run 203.0.113.1 --ports 80,7777 --tls '' --rounds 3 -o run
   airmile probe run http://example.org/video/segment1.m4s --ports 80,443 -o run
 
-The directory may hold captures and a modem log of the same time: they are used.
-Certificates are not checked: what comes is random bytes, and times are what counts.")]
+Captures and a modem log in the directory are used if they cover the same time.
+Certificates are not checked: the content is random bytes, and only times matter.")]
     Run(ProbeRunArgs),
 }
 
@@ -37,25 +37,25 @@ pub struct ProbeServeArgs {
     /// Ports, comma separated
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,443,7777")]
     pub ports: Vec<u16>,
-    /// Which of them speak TLS; '' for none
+    /// The ports that use TLS; '' for none
     #[arg(long, value_name = "PORT", default_value = "443")]
     pub tls: String,
-    /// The address to listen at; 0.0.0.0 for everybody
+    /// The address to listen on; 0.0.0.0 for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub bind: IpAddr,
-    /// Bytes of a segment at most
+    /// Maximum size of a segment in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 8_000_000, value_parser = whole::<u64>)]
     pub max_segment_bytes: u64,
-    /// Bytes of all segments at most; then it answers 503
+    /// Maximum total size of all segments in bytes; after that it responds with 503
     #[arg(long, value_name = "BYTES", default_value_t = 20_000_000_000, value_parser = whole::<u64>)]
     pub max_bytes: u64,
-    /// Connections at once at most
+    /// Maximum number of simultaneous connections
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole::<u16>)]
     pub max_connections: u16,
 }
 
 impl ProbeServeArgs {
-    /// As the server takes them.
+    /// Returns the options of the server.
     pub fn options(&self) -> airmile::Result<ServeOptions> {
         let limits = ServeLimits {
             segment_bytes: self.max_segment_bytes,
@@ -71,22 +71,22 @@ impl ProbeServeArgs {
 /// Arguments of `probe run`.
 #[derive(Debug, Clone, Args)]
 pub struct ProbeRunArgs {
-    /// The server of `probe serve`, or a URL of content on all these ports
+    /// The server of `probe serve`, or the URL of content served on all these ports
     #[arg(value_name = "HOST|URL")]
     pub target: String,
-    /// Where to leave what is seen
+    /// The directory for the measurements
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Replace a former probe that the directory holds
+    /// Replace an earlier probe in the directory
     #[arg(long)]
     pub force: bool,
     /// Ports, comma separated
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,443,7777")]
     pub ports: Vec<u16>,
-    /// Which of them speak TLS; '' for none
+    /// The ports that use TLS; '' for none
     #[arg(long, value_name = "PORT", default_value = "443")]
     pub tls: String,
-    /// Segments of a connection
+    /// Segments per connection
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = above_zero)]
     pub segments: u32,
     /// Bytes of a segment
@@ -95,19 +95,19 @@ pub struct ProbeRunArgs {
     /// Pause before each segment of a connection, in seconds
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     pub pause: Duration,
-    /// Rounds, each with connections of its own
+    /// Rounds, each with new connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = above_zero)]
     pub rounds: u32,
-    /// What the order of ports is drawn from
+    /// Seed for the order of the ports
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
-    /// A connection on which nothing moves for so many seconds has failed
+    /// A connection without progress for this many seconds has failed
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub timeout: Duration,
 }
 
 impl ProbeRunArgs {
-    /// As the client takes them.
+    /// Returns the options of the client.
     pub fn probe(&self, target: Target) -> airmile::Result<Probe> {
         let tls = tls_ports(&self.tls, &self.ports)?;
         Ok(Probe {
@@ -124,8 +124,8 @@ impl ProbeRunArgs {
     }
 }
 
-/// Ports of a list that may be empty. The default one is no mistake where it is not
-/// among the ports.
+/// Parses a list of ports that may be empty. The default port is no error if it is not among
+/// `ports`.
 fn tls_ports(text: &str, ports: &[u16]) -> airmile::Result<Vec<u16>> {
     let mut out = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -147,7 +147,7 @@ fn above_zero(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Seconds, with or without their unit.
+/// Seconds, with or without the unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.strip_suffix('s').unwrap_or(text).parse().ok();
     let duration = number.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());

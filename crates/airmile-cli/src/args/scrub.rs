@@ -1,4 +1,4 @@
-//! What can be said of `scrub`.
+//! Arguments of `scrub`.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ pub struct ScrubArgs {
     /// Captures (pcap, pcapng) and modem logs (.mi2log, .qmdl, .dlf, .hdf), compressed or not; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The copy; of several files, or where it ends in /, a directory of copies
+    /// The copy; for several files, or if it ends in /, a directory of copies
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The key's file, made where there is none [default: OUT.key, which must not be there]
+    /// The key file, created if missing [default: OUT.key, which must not exist]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 }

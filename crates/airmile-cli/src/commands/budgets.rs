@@ -1,4 +1,4 @@
-//! Budgets: held against the answer, and reported.
+//! Budgets: checked against the result, and reported.
 
 use airmile::{Budget, BudgetReport, Held, schemas, write_whole};
 use anyhow::Result;
@@ -8,20 +8,20 @@ use crate::Outcome;
 use crate::args::{BudgetArgs, Global};
 use crate::output;
 
-/// Transfers that are named on standard error; all are in the reports.
+/// The maximum number of transfers named on standard error; the reports have all.
 const MAX_NAMED: usize = 10;
 
-/// Budgets, and where to report them to.
+/// Budgets, and where they are reported.
 pub struct Budgets {
     budgets: Vec<Budget>,
     reports: Vec<BudgetReport>,
 }
 
 impl Budgets {
-    /// Parses budgets, and checks them by the schema of the command's document.
+    /// Parses budgets and checks them against the schema of the command's document.
     ///
     /// # Errors
-    /// One is no expression, or can never hold.
+    /// A budget is no expression, or can never hold.
     pub fn parse(args: &BudgetArgs, document: &str) -> Result<Self> {
         let budgets = args.fail_if.iter().map(|text| Budget::parse(text));
         let budgets = budgets.collect::<airmile::Result<Vec<_>>>()?;
@@ -33,8 +33,8 @@ impl Budgets {
         Ok(Self { budgets, reports: args.report.clone() })
     }
 
-    /// Holds the budgets against a document, reports what exceeds them, and gives how the
-    /// command ends.
+    /// Evaluates the budgets on a document, reports those exceeded, and returns how the command
+    /// ends.
     pub fn settle(
         &self,
         global: &Global,
@@ -51,7 +51,7 @@ impl Budgets {
             match report {
                 BudgetReport::Junit(path) => write_whole(path, Budget::junit(&judged).as_bytes())?,
                 BudgetReport::Github => {
-                    Budget::github(&judged).iter().for_each(|line| output::tell(line));
+                    Budget::github(&judged).iter().for_each(|line| output::notice(line));
                 }
             }
         }
@@ -74,9 +74,9 @@ fn say(global: &Global, budget: &Budget, held: &[Held]) {
         }
         output::warn(global, &format!("over budget ({budget}): {}", named.join("; ")));
     } else if held.is_empty() {
-        output::warn(global, &format!("nothing to hold against the budget ({budget})"));
+        output::warn(global, &format!("nothing to check against the budget ({budget})"));
     } else if held.iter().all(|one| one.found.is_empty()) {
         let unknown = held.first().map(|one| one.unknown.join(", ")).unwrap_or_default();
-        output::warn(global, &format!("budget ({budget}): {unknown} is not known of any"));
+        output::warn(global, &format!("budget ({budget}): {unknown} is unknown for all"));
     }
 }

@@ -31,7 +31,7 @@ pub fn run(global: &Global, command: &ClawCommand) -> Result<Outcome> {
         ClawCommand::Detach => super::claw_attach::detach(global),
     };
     outcome.map_err(|error| match error.downcast::<ClawError>() {
-        // It is the user's to mend, as other options are.
+        // The user can correct it, as other options.
         Ok(ClawError::Option(what)) => airmile::Error::Option(what).into(),
         Ok(other) => other.into(),
         Err(error) => error,
@@ -51,12 +51,12 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
     };
     let (as_json, quiet) = (global.json, global.quiet);
     let on_event = move |event: &ServerEvent| {
-        // A terminal that is gone is no reason to end.
+        // The server continues if the terminal is gone.
         if as_json {
             let text = serde_json::to_string(event).unwrap_or_default();
             let _ = writeln!(std::io::stdout(), "{}", output::json_printable(&text));
         } else if !quiet {
-            output::tell(&printable(&event_line(event)));
+            output::notice(&printable(&event_line(event)));
         }
     };
     let server = Server::start(options, Arc::new(on_event))?;
@@ -74,7 +74,7 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
         }
         if let Some(spki) = spki {
             text += &format!(
-                "a certificate of its own; for Chromium: \
+                "self-signed certificate; for Chromium: \
                  --ignore-certificate-errors-spki-list={spki}\n"
             );
         }
@@ -93,14 +93,14 @@ fn event_line(event: &ServerEvent) -> String {
         ServerEvent::Ended { peer, duration_ms, rtt_ms, sent_bytes, lost_packets, used } => {
             format!(
                 "{peer} ended after {duration_ms:.0} ms: {sent_bytes} bytes sent, {lost_packets} \
-             packets lost, RTT {rtt_ms:.1} ms, {} reports, the client's window with {} of {} ACKs",
+             packets lost, RTT {rtt_ms:.1} ms, {} reports, the client's window on {} of {} ACKs",
                 used.reports, used.acks_with_client_window, used.acks
             )
         }
     }
 }
 
-/// Base64 with padding (RFC 4648, 4), for hashes alone.
+/// Base64 with padding (RFC 4648, 4), only for hashes.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -115,11 +115,13 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// What reports are made from; `None`: nothing was asked for.
+/// The source of reports; `None` if none was requested.
 fn reports(args: &ModemArgs) -> Result<Option<Arc<dyn Reports>>> {
     if let Some(w_claw_bytes) = args.report {
         if !(0.0..=1.0).contains(&args.load) {
-            return Err(airmile::Error::Option("--load: give a share, 0 to 1".into()).into());
+            return Err(
+                airmile::Error::Option("--load: give a share between 0 and 1".into()).into()
+            );
         }
         let report = airmile_claw::FeedbackReport {
             w_claw_bytes,
@@ -141,9 +143,9 @@ fn trust(insecure: bool, ca: Option<&PathBuf>) -> Result<Trust> {
     match (insecure, ca) {
         (true, _) => Ok(Trust::Anyone),
         (_, Some(file)) => Ok(Trust::File(file.clone())),
-        // The system's store is not read: a server of one's own is what this is for.
+        // The system's store is not read: this is for the user's own server.
         _ => Err(airmile::Error::Option(
-            "whom to trust: give --ca with the server's certificate, or --insecure".into(),
+            "no trusted certificate: give --ca with the server's certificate, or --insecure".into(),
         )
         .into()),
     }
@@ -151,7 +153,7 @@ fn trust(insecure: bool, ca: Option<&PathBuf>) -> Result<Trust> {
 
 fn agent(global: &Global, args: &ClawAgentArgs) -> Result<Outcome> {
     let Some(reports) = reports(&args.modem)? else {
-        let what = "give --modem, --follow, or --report to try things out";
+        let what = "give --modem, --follow, or --report for tests";
         return Err(airmile::Error::Option(what.into()).into());
     };
     let stop = AtomicBool::new(false);
@@ -177,22 +179,22 @@ fn agent(global: &Global, args: &ClawAgentArgs) -> Result<Outcome> {
     let mut n = 0;
     report(&options, &watched, &stop, &mut |reported| {
         n = reported.n;
-        tell(global, reported);
+        print_report(global, reported);
     })?;
     if !global.quiet {
-        output::tell(&format!("the modem's log has ended; {n} reports were sent"));
+        output::notice(&format!("the modem log has ended; {n} reports sent"));
     }
     Ok(Outcome::Done)
 }
 
-/// Says once why there are no reports, where there are none for a while.
+/// Reports once why there are no reports, after a while without any.
 struct MissingReports<'a> {
     reports: &'a dyn Reports,
-    /// Since when there are none; `None`: it was said, or is not wanted.
+    /// Start of the time without reports; `None`: already reported, or not wanted.
     since: Mutex<Option<Instant>>,
 }
 
-/// As long as that is nothing to speak of (chosen here: a log is read by then).
+/// A shorter time without reports is normal (chosen here: the log has been read by then).
 const NONE_YET: Duration = Duration::from_secs(3);
 
 impl<'a> MissingReports<'a> {
@@ -210,7 +212,7 @@ impl Reports for MissingReports<'_> {
             (None, Some(began)) if began.elapsed() > NONE_YET => {
                 *since = None;
                 if let Some(why) = self.reports.why_none() {
-                    output::tell(&format!("no reports: {why}"));
+                    output::notice(&format!("no reports: {why}"));
                 }
             }
             _ => {}
@@ -223,15 +225,15 @@ impl Reports for MissingReports<'_> {
     }
 }
 
-/// A line a report for programs, one a second for people.
-pub(super) fn tell(global: &Global, reported: &Reported) {
+/// Prints a line for each report in JSON mode, one per second otherwise.
+pub(super) fn print_report(global: &Global, reported: &Reported) {
     if global.json {
         let text = serde_json::to_string(reported).unwrap_or_default();
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{text}");
         let _ = out.flush();
     } else if !global.quiet && (reported.n % 10 == 1 || global.verbose > 0) {
-        output::tell(&format!(
+        output::notice(&format!(
             "report {}: window {} bytes, load {:.0} %{}, bottleneck {}; {}{}",
             reported.n,
             reported.w_claw_bytes,
@@ -240,8 +242,9 @@ pub(super) fn tell(global: &Global, reported: &Reported) {
             if reported.idle { ", idle" } else { "" },
             reported.bottleneck,
             match reported.status {
-                "no connection" => "no page of this address is open at the server",
-                "not answered yet" => "not answered yet: no server there, or another key",
+                "no connection" => "the server has no open page from this address",
+                "not answered yet" =>
+                    "no response yet: no server at this address, or a different key",
                 other => other,
             },
             reported
@@ -273,7 +276,7 @@ fn fetch(global: &Global, args: &ClawGetArgs) -> Result<Outcome> {
         }
         if let Some(reports) = reports.as_ref().filter(|_| fetched.reports == 0 && !global.quiet) {
             let why = reports.why_none().unwrap_or_default();
-            output::tell(&format!("no reports went out, the window was Cubic's: {why}"));
+            output::notice(&format!("no reports were sent, the window was Cubic's: {why}"));
         }
         all.push(fetched);
     }

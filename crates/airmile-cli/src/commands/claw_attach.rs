@@ -46,16 +46,16 @@ mod on_linux {
     use super::*;
     use crate::{output, privilege};
 
-    /// Who is attached.
+    /// The process id of `claw attach`.
     const PID_FILE: &str = "/run/airmile-claw.pid";
 
-    /// The round trip that options are for: each server has its own (chosen here: an LTE
-    /// network's to a near server).
+    /// The round trip that options are computed for, although each server has its own (chosen here:
+    /// to a near server over LTE).
     const USUAL_RTT_NS: i64 = 50_000_000;
 
     pub fn attach(global: &Global, args: &ClawAttachArgs) -> Result<Outcome> {
         let options = AttachOptions {
-            // Before rights are given up: it may have to be mounted.
+            // Before privileges are dropped: it may have to be mounted.
             cgroup: ControlGroup::open(args.cgroup.as_deref())?,
             clients: args.dest.as_deref().map(ClientNetwork::parse).transpose()?,
             reports: args.reports,
@@ -65,7 +65,7 @@ mod on_linux {
         };
         let mut kept = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
         if args.measure {
-            // kernel.bpf_stats_enabled asks for it (kernel/bpf/syscall.c).
+            // kernel.bpf_stats_enabled requires it (kernel/bpf/syscall.c).
             kept |= CapabilitySet::SYS_ADMIN;
         }
         let writable = ["/run", "/sys/fs", "/proc/sys", "/dev"].map(Path::new);
@@ -86,11 +86,11 @@ mod on_linux {
         }
         std::io::stdout().flush()?;
         signals.wait();
-        tell(global, &attached.figures())?;
+        print_figures(global, &attached.figures())?;
         Ok(Outcome::Done)
     }
 
-    fn tell(global: &Global, figures: &Figures) -> Result<()> {
+    fn print_figures(global: &Global, figures: &Figures) -> Result<()> {
         if global.json {
             return output::print(&format!("{}\n", serde_json::to_string(figures)?));
         }
@@ -99,7 +99,7 @@ mod on_linux {
                 (Some(p50), Some(p99)) => format!("; an ACK {p50} ns (median), {p99} (99 %)"),
                 _ => String::new(),
             };
-            output::tell(&format!(
+            output::notice(&format!(
                 "{} connections, {} ACKs, {} with a client's window; reports {} over UDP \
                  ({} forged, {} repeated), {} in options{of_acks}",
                 figures.connections,
@@ -118,7 +118,7 @@ mod on_linux {
         let none = || anyhow::anyhow!("no `airmile claw attach` runs on this machine");
         let text = fs::read_to_string(PID_FILE).map_err(|_| none())?;
         let pid = text.trim().parse().ok().and_then(Pid::from_raw).ok_or_else(none)?;
-        // A number that another program has by now is not ours to end.
+        // Another program may have this process id by now; it must not be ended.
         let words = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
         let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
         if ![b"claw".as_slice(), b"attach"].iter().all(|word| words.contains(word)) {
@@ -129,17 +129,17 @@ mod on_linux {
         let until = Instant::now() + Duration::from_secs(5);
         while test_kill_process(pid).is_ok() && Path::new(PID_FILE).exists() {
             if Instant::now() > until {
-                anyhow::bail!("it does not end: kill -9 {}", pid.as_raw_nonzero());
+                anyhow::bail!("it did not end: kill -9 {}", pid.as_raw_nonzero());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         if !global.quiet {
-            output::tell("detached: connections go on as Cubic");
+            output::notice("detached: connections continue with Cubic");
         }
         Ok(Outcome::Done)
     }
 
-    /// The file that tells who is attached.
+    /// The file with the process id of `claw attach`.
     struct PidFile;
 
     impl PidFile {
@@ -151,7 +151,7 @@ mod on_linux {
 
     impl Drop for PidFile {
         fn drop(&mut self) {
-            // Without it, detach sees that nobody is there.
+            // Without it, detach reports that none runs.
             let _ = fs::remove_file(PID_FILE);
         }
     }
@@ -172,7 +172,7 @@ mod on_linux {
                 break;
             }
         }
-        tell(global, &writer.figures())?;
+        print_figures(global, &writer.figures())?;
         Ok(Outcome::Done)
     }
 }

@@ -9,8 +9,8 @@ use crate::args::{CompareArgs, Global};
 use crate::output::{self, mbps, or_dash, table};
 use crate::progress::Shown;
 
-/// Causes of a group that are told.
-const TOLD_CAUSES: usize = 2;
+/// The maximum number of causes shown per group.
+const SHOWN_CAUSES: usize = 2;
 
 pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
@@ -26,7 +26,7 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     Ok(Outcome::of(answer.damaged()))
 }
 
-/// The answer as the command prints it.
+/// The result as the command prints it.
 pub fn text(answer: &Comparison, all: bool) -> String {
     let mut out = format!(
         "{}\nVerdict: {}, confidence {:.0} %.\n",
@@ -34,14 +34,14 @@ pub fn text(answer: &Comparison, all: bool) -> String {
         answer.verdict,
         (answer.confidence * 100.0).floor()
     );
-    let turns = if answer.by_turns { "measured by turns" } else { "one after the other" };
+    let turns = if answer.by_turns { "measured in turn" } else { "one after the other" };
     let by = answer.grouped_by;
     out.push_str(&format!("\nGroups (by {by}; {turns}; intervals of 95 %):\n"));
     out.push_str(&groups(&answer.groups));
-    let told: Vec<String> = answer.pairs.iter().filter_map(|pair| difference(pair, all)).collect();
-    if !told.is_empty() {
+    let shown: Vec<String> = answer.pairs.iter().filter_map(|pair| difference(pair, all)).collect();
+    if !shown.is_empty() {
         out.push_str("\nDifferences (p by permutation, corrected for their number):\n");
-        told.iter().for_each(|line| out.push_str(line));
+        shown.iter().for_each(|line| out.push_str(line));
     }
     let conditions = conditions(&answer.groups);
     if !conditions.is_empty() {
@@ -58,7 +58,7 @@ pub fn text(answer: &Comparison, all: bool) -> String {
 fn groups(groups: &[ComparedGroup]) -> String {
     let rows = groups.iter().map(|group| {
         let found = &group.finding;
-        let causes = group.causes.iter().take(TOLD_CAUSES);
+        let causes = group.causes.iter().take(SHOWN_CAUSES);
         let causes: Vec<String> =
             causes.map(|c| format!("{} {:.0} %", c.cause, c.share * 100.0)).collect();
         vec![
@@ -87,7 +87,7 @@ fn groups(groups: &[ComparedGroup]) -> String {
     table(&header, &[0, 2, 8], rows.collect())
 }
 
-/// How many began in slow start behind a pause, of those that can be told.
+/// Transfers that began with slow start after a pause, of those where this is known.
 fn restarts(group: &ComparedGroup) -> String {
     let found = &group.finding;
     let Some(share) = found.restarts else { return "-".to_owned() };
@@ -95,7 +95,7 @@ fn restarts(group: &ComparedGroup) -> String {
     let word = match found.restarts_slow_start {
         Restarts::Yes => "yes",
         Restarts::No => "no",
-        Restarts::Unknown => "untold",
+        Restarts::Unknown => "unknown",
     };
     format!("{word}: {hits} of {}", share.n)
 }
@@ -107,10 +107,10 @@ fn interval(of: Estimate, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// p at or above which a difference is told with -v only.
-const TOLD_BELOW: f64 = 0.05;
+/// A difference with p at or above this is shown only with -v.
+const SHOWN_BELOW: f64 = 0.05;
 
-/// A measure's name, its difference, and how that is shown.
+/// A measure's name, its difference, and its format.
 type Measure<'a> = (&'static str, Option<Difference>, &'a dyn Fn(f64) -> String);
 
 fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
@@ -125,10 +125,10 @@ fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
         ("growth", found.growth_ms, &ms),
         ("restarts", found.restarts, &points),
     ];
-    let told: Vec<String> = measures
+    let rows: Vec<String> = measures
         .into_iter()
         .filter_map(|(name, difference, show)| {
-            let difference = difference.filter(|d| all || d.p < TOLD_BELOW)?;
+            let difference = difference.filter(|d| all || d.p < SHOWN_BELOW)?;
             let p = match difference.p {
                 p if p < 0.001 => "p < 0.001".to_owned(),
                 p => format!("p = {p:.3}"),
@@ -140,7 +140,7 @@ fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
         [] => String::new(),
         differ => format!("    conditions differ: {}\n", differ.join(", ")),
     };
-    let lines = told.concat() + &conditions;
+    let lines = rows.concat() + &conditions;
     (!lines.is_empty()).then(|| format!("  {} against {}:\n{lines}", pair.second, pair.first))
 }
 

@@ -17,14 +17,14 @@ use crate::args::{DiagnoseArgs, Global, inputs};
 use crate::output::{self, bytes, or_dash, percent, table};
 use crate::progress::Shown;
 
-/// What `-o` writes.
+/// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
 
-/// More transfers than this are summed up without `-v`, with the slowest ones in the table
+/// With more transfers than this, output without `-v` is a summary with a table of the slowest
 /// (chosen here: a screen).
 const LISTED: usize = 25;
 const SLOWEST: usize = 10;
-/// Transfers explained without `-v`; the rest are in the table.
+/// Transfers explained without `-v`; the rest are only in the table.
 const EXPLAINED: usize = 3;
 
 pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
@@ -60,7 +60,7 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
     Ok(write_whole(&path, (text + "\n").as_bytes())?)
 }
 
-/// The answer as the command prints it.
+/// The result as the command prints it.
 pub fn text(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
     let mut out = super::pages::text(&answer.pages, all);
@@ -74,9 +74,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     if !session.suspects.is_empty() {
         out.push_str(&format!("Probabilities: {}.\n", suspects(&session.suspects)));
     }
-    // Of one alone the verdict's sentence has told it.
-    let told = answer.is_of_applications_alone() && answer.applications.len() == 1;
-    for application in answer.applications.iter().filter(|_| !told) {
+    // The verdict's sentence includes a single application's summary.
+    let in_verdict = answer.is_of_applications_alone() && answer.applications.len() == 1;
+    for application in answer.applications.iter().filter(|_| !in_verdict) {
         out.push_str(&format!("{}: {}\n", application.path, application.says));
     }
     if answer.transfers.is_empty() {
@@ -104,8 +104,8 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     for transfer in order.iter().take(explained) {
         out.push_str(&explanation(transfer));
     }
-    let told = |clock: &&ClockReport| all || clock.corrected || clock.offset_ms.is_none();
-    let clocks: Vec<&ClockReport> = answer.clocks.iter().filter(told).collect();
+    let is_shown = |clock: &&ClockReport| all || clock.corrected || clock.offset_ms.is_none();
+    let clocks: Vec<&ClockReport> = answer.clocks.iter().filter(is_shown).collect();
     if !clocks.is_empty() {
         out.push_str("\nClocks:\n");
         clocks.iter().for_each(|clock| out.push_str(&format!("  {}\n", clock.says)));
@@ -118,7 +118,7 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
     out
 }
 
-/// Transfers in a sentence: how many, how much, how long.
+/// A summary of transfers in one sentence.
 fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
     let carried = transfers.iter().filter_map(|t| t.finding.bytes).fold(0, u64::saturating_add);
     let longest = transfers.first().map_or(0.0, |t| t.finding.duration_ms);
@@ -131,14 +131,14 @@ fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
     verdicts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let verdicts: Vec<String> = verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
     format!(
-        "\n{} transfers, {}: {middle:.0} ms at the median, {longest:.0} ms at most. Verdicts: {}.\n",
+        "\n{} transfers, {}: median {middle:.0} ms, maximum {longest:.0} ms. Verdicts: {}.\n",
         transfers.len(),
         bytes(carried),
         verdicts.join(", ")
     )
 }
 
-/// Who it may have been, those under a percent left out.
+/// The suspects with a probability of one percent or more.
 fn suspects(suspects: &[Suspicion]) -> String {
     let worth = suspects.iter().filter(|one| one.probability >= 0.01);
     let words = worth.map(|one| format!("{} {:.0} %", one.suspect, one.probability * 100.0));
@@ -176,13 +176,13 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
     table(&header, &[0, 7], rows.collect())
 }
 
-/// Time that the radio's records leave unknown; without them a verdict rests on other things.
+/// The time for which the radio's records are unknown; `None` if the verdict has other evidence.
 fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
     transfer.finding.throughput_time_ms?;
     transfer.shares.get("unknown").copied().filter(|ms| *ms >= 0.5)
 }
 
-/// Letters of a name in the table; explanations have it whole.
+/// The maximum number of letters of a name in the table; explanations have it in full.
 const SHOWN_LETTERS: usize = 40;
 
 /// The end of a name, by which URLs differ.
@@ -194,7 +194,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// The verdict; of a shared one with a known cause, that beside the downlink, too.
+/// The verdict; for a shared one, also the other known cause.
 fn verdict(transfer: &TransferDiagnosis) -> String {
     match (transfer.verdict, transfer.counterfactual_of) {
         (Verdict::Mixed, Some(cause)) => format!("mixed: radio, {cause}"),
@@ -214,8 +214,8 @@ fn explanation(transfer: &TransferDiagnosis) -> String {
             transfer.finding.duration_ms
         )),
         (Some(ms), None) => out.push_str(&format!(
-            "  - had its data been there in time, it would have taken {ms:.0} ms, at the rate \
-             inside bursts\n"
+            "  - with its data there in time, it would have taken {ms:.0} ms, at the rate inside \
+             bursts\n"
         )),
         (None, _) => {}
     }

@@ -1,5 +1,5 @@
-//! `airmile packets --engine`: engines are Python's, so Python runs them, with the
-//! package `airmile` around the same facade.
+//! `airmile packets --engine`: runs Python, since the engines are Python libraries, with the
+//! package `airmile` on top of the same library.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,10 +10,10 @@ use serde_json::json;
 use crate::Outcome;
 use crate::args::{Global, PacketsArgs};
 
-/// Names the Python to run; the package's own command sets it.
+/// Environment variable with the Python to run; the package's own command sets it.
 const PYTHON: &str = "AIRMILE_PYTHON";
 
-/// Runs the study where `engine` says.
+/// Runs the study on `engine`.
 pub fn run(global: &Global, args: &PacketsArgs, engine: &str) -> Result<Outcome> {
     let python = std::env::var_os(PYTHON).unwrap_or_else(|| OsString::from("python3"));
     let shown = python.to_string_lossy().into_owned();
@@ -30,15 +30,17 @@ pub fn run(global: &Global, args: &PacketsArgs, engine: &str) -> Result<Outcome>
     let asked = asked(global, args, engine)?;
     let status = Command::new(&python).args(["-m", "airmile.scale", &asked]).status();
     let status = status.with_context(|| format!("cannot run {shown}"))?;
-    // Without a code a signal ended it.
+    // Without a code, a signal ended it.
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(Outcome::Status(code.unwrap_or(3)))
 }
 
-/// What `airmile.scale` is asked, as the Python functions ask it.
+/// The arguments of `airmile.scale`, as the Python functions pass them.
 fn asked(global: &Global, args: &PacketsArgs, engine: &str) -> Result<String> {
     let text = |path: &std::path::Path| {
-        path.to_str().map(str::to_owned).with_context(|| format!("{}: no text", path.display()))
+        path.to_str()
+            .map(str::to_owned)
+            .with_context(|| format!("{}: not valid UTF-8", path.display()))
     };
     let files = args.files.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
     let output = args.out.as_deref().map(text).transpose()?.unwrap_or_default();

@@ -27,7 +27,7 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
     Ok(Outcome::of(damaged))
 }
 
-/// The answer as the command prints it.
+/// The result as the command prints it.
 pub fn text(report: &InspectReport) -> String {
     let mut out = String::new();
     for file in &report.files {

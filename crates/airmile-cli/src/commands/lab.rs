@@ -54,7 +54,7 @@ fn run_text(run: &LabRun) -> String {
         out.push_str(&format!("\n{note}\n"));
     }
     let transfers = run.transfers.iter().map(|t| {
-        let ended = if t.unfinished { "had not ended" } else { "" };
+        let ended = if t.unfinished { "unfinished" } else { "" };
         vec![
             t.id.clone(),
             t.dir.to_string(),
@@ -75,8 +75,7 @@ fn run_text(run: &LabRun) -> String {
     out
 }
 
-/// Each cause, with the durations of the transfers that ended with it and
-/// without it.
+/// Each cause, with the durations of the transfers that ended both with it and without it.
 fn causes(run: &LabRun) -> Vec<Vec<String>> {
     let mut labels: Vec<&str> = Vec::new();
     for found in &run.counterfactuals {
@@ -102,7 +101,7 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
     labels.into_iter().map(row).collect()
 }
 
-/// The exit status where runs in real time were late, as of `shell`, or failed.
+/// The exit status if runs in real time were late, as for `shell`, or failed.
 const LATE: u8 = 5;
 const FAILED: u8 = 6;
 
@@ -123,7 +122,7 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
         (_, true) => Size::Full,
         _ => Size::Default,
     };
-    // Before hours of work, not after them.
+    // Checked before hours of work.
     args.output.as_deref().map_or(Ok(()), |dir| prepare(dir, args.force))?;
     let shown = Runs::start(global);
     let mut following = Following { shown: &shown, dir: args.output.as_deref() };
@@ -136,9 +135,9 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
         output::print(&text(&done))?;
     }
     for experiment in &done.experiments {
-        // Not for --quiet to hide, nor for a table in a file.
-        for told in told(experiment) {
-            output::tell(&format!("airmile: {}: {told}", experiment.name));
+        // Shown even with --quiet, and not in a table in a file.
+        for problem in problems(experiment) {
+            output::notice(&format!("airmile: {}: {problem}", experiment.name));
         }
     }
     let any = |is: fn(&Reproduced) -> bool| done.experiments.iter().any(is);
@@ -151,15 +150,15 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
     })
 }
 
-/// What of an experiment was not run, failed, or counts for nothing.
-fn told(experiment: &Reproduced) -> impl Iterator<Item = String> {
+/// What of an experiment was skipped, failed, or is invalid.
+fn problems(experiment: &Reproduced) -> impl Iterator<Item = String> {
     let skipped = experiment.skipped.iter().map(|why| format!("SKIPPED: {why}"));
     let failed = experiment.failed.iter().map(|why| format!("FAILED: {why}"));
     skipped.chain(failed).chain(experiment.invalid.iter().map(|why| format!("INVALID: {why}")))
 }
 
-/// Shows where it is, and leaves the files after each experiment: who interrupts
-/// keeps those that had ended.
+/// Shows progress, and writes the files after each experiment: an interrupted run keeps those of
+/// completed experiments.
 struct Following<'a> {
     shown: &'a Runs,
     dir: Option<&'a Path>,
@@ -184,7 +183,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// All rows as one table, and below it what has to be said of them.
+/// All rows as one table, followed by the notes on them.
 fn text(done: &Reproduction) -> String {
     let mut notes: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
@@ -200,12 +199,12 @@ fn text(done: &Reproduction) -> String {
             let name = if at == 0 { experiment.name } else { "" };
             rows.push(line(name, row, mark));
         }
-        let told = told(experiment).enumerate().map(|(at, what)| {
+        let problems = problems(experiment).enumerate().map(|(at, what)| {
             let is_first = at == 0 && experiment.rows.is_empty();
             let name = if is_first { experiment.name.to_owned() } else { String::new() };
             [name, what].into_iter().chain(std::iter::repeat_n(String::new(), 8)).collect()
         });
-        rows.extend(told);
+        rows.extend(problems);
     }
     let mut header =
         vec!["experiment", "what", "paper", "bar", "ours", "unit", "ratio", "n", "95 %", "note"];
@@ -222,16 +221,14 @@ fn text(done: &Reproduction) -> String {
         out.push_str(&format!("{}[{}] {note}\n", if at == 0 { "\n" } else { "" }, at + 1));
     }
     out.push_str(match done.size {
-        Size::Quick => "\nOne short run of each: tells that it works, nothing more.\n",
-        Size::Default => {
-            "\nFewer runs than the papers have: n tells how many; --full runs theirs.\n"
-        }
-        Size::Full => "\nAs many runs as the papers have, where they say.\n",
+        Size::Quick => "\nOne short run of each: shows only that it works.\n",
+        Size::Default => "\nFewer runs than in the papers (column n); --full runs as many.\n",
+        Size::Full => "\nThe papers' number of runs, where they state it.\n",
     });
     out
 }
 
-/// Place of the column with bars.
+/// Index of the column with target values.
 const BAR: usize = 3;
 
 fn bar(bar: &Bar) -> String {

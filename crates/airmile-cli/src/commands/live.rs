@@ -23,7 +23,7 @@ use crate::Outcome;
 use crate::args::{Global, LimitArgs, LiveArgs};
 use crate::output;
 
-/// Events that wait for standard output (chosen here).
+/// The maximum number of events waiting for standard output (chosen here).
 const WAITING_LINES: usize = 1_024;
 
 pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
     let source = source(args);
     let given = airmile_host::command::token(args.token_file.as_deref())?;
-    // A modem's log tells of its owner; an interface of everybody on the machine.
+    // A modem log is about its owner; an interface shows all users of the machine.
     let is_made = args.interface.is_some() && given.is_none() && !args.no_token;
     let token = if is_made { Some(make_token()?) } else { given };
     let on_terminal = !global.json && !args.lines && std::io::stdout().is_terminal();
@@ -58,7 +58,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         Some(address) => Some(serve(address, token.as_deref(), engine.published())?),
         None => None,
     };
-    // A token that the user did not set has to be told.
+    // Print a token that the user did not set.
     let query =
         if is_made { format!("?token={}", token.unwrap_or_default()) } else { String::new() };
     let url = server.as_ref().map(|server| format!("http://{}/{query}", server.address()));
@@ -85,7 +85,7 @@ fn source(args: &LiveArgs) -> LogSource {
     }
 }
 
-/// A token that nobody can guess.
+/// A random token.
 fn make_token() -> Result<String> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
@@ -93,15 +93,15 @@ fn make_token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// One line a finding, until the source ends.
+/// Prints one line per finding, until the source ends.
 fn print(global: &Global, lines: &Receiver<Arc<LiveEvent>>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let mut told = PrintedFindings::default();
+    let mut printed = PrintedFindings::default();
     for event in lines {
         if global.json {
             let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
             writeln!(out, "{}", output::json_printable(&text))?;
-        } else if let Some(line) = told.line(&event) {
+        } else if let Some(line) = printed.line(&event) {
             writeln!(out, "{}", printable(&line))?;
         }
         out.flush()?;
@@ -109,8 +109,8 @@ fn print(global: &Global, lines: &Receiver<Arc<LiveEvent>>) -> Result<()> {
     Ok(())
 }
 
-/// What was printed of findings that are not decided yet: each is printed when
-/// it has ended, and again only where it is decided otherwise.
+/// What was printed of undecided findings: each is printed when it has ended, and again only if the
+/// decision differs.
 #[derive(Debug, Default)]
 struct PrintedFindings {
     /// End of each burst, by direction and start.
@@ -134,12 +134,12 @@ impl PrintedFindings {
         let burst = &live.burst;
         let is_ul = burst.dir == Direction::Ul;
         let key = (is_ul, burst.start_tti.0);
-        let told = self.bursts.insert(key, burst.end_tti.0);
+        let printed_end = self.bursts.insert(key, burst.end_tti.0);
         if live.state == State::Decided {
-            // Nothing before it changes any more.
+            // Earlier ones no longer change.
             self.bursts.retain(|at, _| at.0 != is_ul || at.1 > key.1);
         }
-        told != Some(burst.end_tti.0)
+        printed_end != Some(burst.end_tti.0)
     }
 
     fn is_new_transfer(&mut self, transfer: &LiveTransfer) -> bool {
@@ -165,7 +165,7 @@ fn flow_line(flow: &LiveFlow) -> String {
     let end_us = flow.start_us + (flow.duration_ms * 1e3) as i64;
     let name = flow.server_name.as_deref().unwrap_or(&flow.server);
     format!(
-        "{} {} flow {} to {name}: {} down, {} up in {:.1} s, RTT {}, {} sent again, ended by {}",
+        "{} {} flow {} to {name}: {} down, {} up in {:.1} s, RTT {}, {} retransmitted, ended by {}",
         time_of_day(end_us, 3),
         flow.protocol,
         flow.flow,

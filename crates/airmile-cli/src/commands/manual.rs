@@ -1,4 +1,4 @@
-//! `airmile completions` and `airmile man`: made from the arguments themselves.
+//! `airmile completions` and `airmile man`: generated from the arguments.
 
 use std::path::Path;
 

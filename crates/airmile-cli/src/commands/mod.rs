@@ -1,4 +1,4 @@
-//! One module a command: arguments to the facade, its answer to the screen.
+//! One module per command: passes arguments to the library and prints its result.
 
 mod budgets;
 pub mod claw;

@@ -20,7 +20,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     let open = |name| interface::open(name, args.duration, &outputs);
     let live = args.interface.as_deref().map(open);
     let files = captures(&args.files)?;
-    tell_chosen(global, &args.files, &files);
+    warn_chosen(global, &args.files, &files);
     let (sources, dropped) = match live.transpose()? {
         Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
         None => (Captures::from(&files), None),
@@ -31,7 +31,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
             packets::packets(sources, &args.options(), &shown.progress)?
         }
         Some(html) => {
-            // Read once for the sums, once for the flows.
+            // Read once for the totals and once for the flows.
             let shown = Shown::start(global, &reading(&files, 2));
             let (options, flows) = (args.options(), &args.flow);
             let (study, written) = study_page(sources, &options, flows, html, &shown.progress)?;
@@ -39,7 +39,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
         }
     };
     if let Some(n) = dropped.map(|n| n.load(Ordering::Relaxed)).filter(|n| *n > 0) {
-        output::warn(global, &format!("the kernel dropped {n} packets: this was too slow"));
+        output::warn(global, &format!("the kernel dropped {n} packets: the analysis was too slow"));
     }
     for (path, rows) in written.into_iter().filter(|(_, rows)| *rows > 0) {
         output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
@@ -68,8 +68,8 @@ mod interface {
 
     use airmile_host::privilege::{self, Kept};
 
-    /// A capture of an interface, and what the kernel drops of it. Before it begins, rights
-    /// are given up but for what it and the outputs need.
+    /// Captures an interface and counts what the kernel drops. Before it starts, privileges are
+    /// dropped except those that it and the outputs need.
     pub fn open(
         name: &str,
         duration: Option<Duration>,
@@ -78,7 +78,7 @@ mod interface {
         let mut capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
         let mut writable = Vec::new();
         for output in outputs.iter().flatten() {
-            // By sudo they are in directories of others.
+            // With sudo they are in other users' directories.
             capabilities |= CapabilitySet::DAC_OVERRIDE;
             let whole = std::path::absolute(output)?;
             let is_dir = |dir: &&Path| dir.is_dir();
@@ -102,7 +102,7 @@ mod interface {
     use airmile::CaptureStream;
     use anyhow::{Result, bail};
 
-    /// Interfaces are captured on Linux alone.
+    /// Interfaces can be captured only on Linux.
     pub fn open(
         name: &str,
         _: Option<Duration>,
@@ -114,21 +114,21 @@ mod interface {
     }
 }
 
-/// Of directories, which capture was taken.
-fn tell_chosen(global: &Global, given: &[PathBuf], files: &[PathBuf]) {
+/// Prints which captures of directories are studied.
+fn warn_chosen(global: &Global, given: &[PathBuf], files: &[PathBuf]) {
     for (given, file) in given.iter().zip(files).filter(|(given, file)| given != file) {
         let (given, file) = (given.display(), file.display());
         output::warn(global, &format!("{given}: studying {file}"));
     }
 }
 
-/// What is read, as often as it is read.
+/// The inputs, repeated as many times as they are read.
 fn reading(files: &[PathBuf], times: usize) -> Inputs {
     let files = files.iter().cycle().take(files.len() * times);
     Inputs { files: files.cloned().collect(), ..Inputs::default() }
 }
 
-/// The answer as the command prints it; `all` shows figures without a value, too.
+/// The result as the command prints it; `all` includes figures without a value.
 pub fn text(report: &PacketReport, all: bool) -> String {
     let mut out = format!("{}\n", report.says);
     out.push_str(&notable(report));
@@ -151,10 +151,10 @@ pub fn text(report: &PacketReport, all: bool) -> String {
     out
 }
 
-/// Findings that are printed at most; the page has all.
+/// The maximum number of printed findings; the page has all.
 const SHOWN_FINDINGS: usize = 3;
 
-/// What is notable, and what to do.
+/// Notable findings and what to do about them.
 fn notable(report: &PacketReport) -> String {
     let Some(headline) = &report.headline else { return String::new() };
     let mut out = format!("{}\n", headline.says);
@@ -165,16 +165,16 @@ fn notable(report: &PacketReport) -> String {
     if unknown && report.send_rate_by == "given" && report.tcp_flows > 0 {
         let bar = report.send_rate_bar_bps.map_or_else(String::new, output::mbps);
         out.push_str(&format!(
-            "  available bandwidth: nothing was sent at {bar} Mbit/s; --send-rate auto tells it by the queue\n"
+            "  available bandwidth: nothing was sent at {bar} Mbit/s; --send-rate auto estimates it from the queue\n"
         ));
     }
     out
 }
 
-/// Flows that are printed at most, those with the most payload.
+/// The maximum number of printed flows, those with the most payload.
 const SHOWN_FLOWS: usize = 10;
 
-/// The largest flows; `--out` writes all, and all that is known of them.
+/// The largest flows; `--out` writes all of them, with all columns.
 fn flows(report: &PacketReport) -> String {
     let mut shown: Vec<_> = report.flows.iter().map(FlowEntry::row).collect();
     shown.sort_by_key(|row| (std::cmp::Reverse(row.dl_bytes + row.ul_bytes), row.flow));
@@ -184,7 +184,7 @@ fn flows(report: &PacketReport) -> String {
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
-            // A Host field may have the port already.
+            // A Host field may include the port.
             let port = format!(":{}", row.server_port);
             let name = row.server_name.as_deref().unwrap_or(&row.server);
             let name = name.strip_suffix(&port).unwrap_or(name);
@@ -209,35 +209,45 @@ fn flows(report: &PacketReport) -> String {
             ]
         })
         .collect();
-    let header =
-        ["flow", "client", "server", "down", "up", "s", "Mbit/s", "RTT ms", "mean", "sent again"];
+    let header = [
+        "flow",
+        "client",
+        "server",
+        "down",
+        "up",
+        "s",
+        "Mbit/s",
+        "RTT ms",
+        "mean",
+        "retransmitted",
+    ];
     let left = all - shown.len() as u64;
     let more =
         if left > 0 { format!("  and {left} more (--out writes all)\n") } else { String::new() };
     format!("\n{}{more}", table(&header, &[1, 2], rows))
 }
 
-/// What has to be known to trust the rest: only what is not zero.
+/// Facts that limit the other results: only those above zero.
 fn quality(report: &PacketReport) -> String {
     let q = &report.quality;
     let facts = [
         (q.copies, "packets captured twice, counted once"),
         (q.payload_cut, "packets captured without all of their payload"),
-        (q.repeated_connections, "connections that an earlier capture has, too"),
-        (q.split_connections, "connections captured on both sides of a proxy, summed once"),
-        (q.steps_back, "packets with a time before the last one"),
-        (q.mid_flow, "flows that had begun before the capture"),
+        (q.repeated_connections, "connections that are also in an earlier capture"),
+        (q.split_connections, "connections captured on both sides of a proxy, counted once"),
+        (q.steps_back, "packets with a time before the previous one's"),
+        (q.mid_flow, "flows that began before the capture"),
         (q.super_segments, "segments merged by offload"),
-        (q.tunnelled, "packets out of GTP-U tunnels"),
-        (q.wild_sequences, "wild sequence numbers"),
-        (q.reassembled, "datagrams put together from fragments"),
-        (q.incomplete_datagrams, "datagrams of which a fragment is missing"),
+        (q.tunnelled, "packets from GTP-U tunnels"),
+        (q.wild_sequences, "sequence numbers far outside the window"),
+        (q.reassembled, "datagrams reassembled from fragments"),
+        (q.incomplete_datagrams, "datagrams with a missing fragment"),
         (q.overlapping_fragments, "fragments that overlap others"),
-        (q.later_fragments, "IP fragments left out"),
-        (q.late_segments, "segments captured behind their own ACK: the capture is out of order"),
-        (q.unseen_bytes, "bytes acknowledged and never captured"),
-        (q.use_above_available, "large flows used more than the estimate of what was available"),
-        (q.client_guessed, "flows whose client was guessed (--client tells it)"),
+        (q.later_fragments, "IP fragments ignored"),
+        (q.late_segments, "segments captured after their own ACK: the capture is out of order"),
+        (q.unseen_bytes, "bytes acknowledged but never captured"),
+        (q.use_above_available, "large flows above the estimated available bandwidth"),
+        (q.client_guessed, "flows whose client was guessed (--client sets it)"),
     ];
     let facts = facts.iter().filter(|(n, _)| *n > 0);
     let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));

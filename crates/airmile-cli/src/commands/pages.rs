@@ -1,4 +1,4 @@
-//! Pages, as `diagnose` prints them.
+//! Page loads, as `diagnose` prints them.
 
 use airmile::{Page, PageRequest, PlayerSession};
 
@@ -14,7 +14,7 @@ const STALLS: usize = 5;
 /// Letters of a URL in the table (chosen here: the rest of 80 columns).
 const URL_LETTERS: usize = 38;
 
-/// The pages of an answer, the slowest first.
+/// The pages of a result, the slowest first.
 pub fn text(pages: &[Page], all: bool) -> String {
     let mut order: Vec<&Page> = pages.iter().collect();
     order.sort_by(|a, b| b.wait_ms.total_cmp(&a.wait_ms));
@@ -25,7 +25,7 @@ pub fn text(pages: &[Page], all: bool) -> String {
         out.push('\n');
     }
     if order.len() > shown {
-        out.push_str(&format!("({} quicker pages are shown with -v.)\n\n", order.len() - shown));
+        out.push_str(&format!("({} faster pages are shown with -v.)\n\n", order.len() - shown));
     }
     out
 }
@@ -79,7 +79,7 @@ pub fn player(player: &PlayerSession, all: bool) -> String {
     out
 }
 
-/// The end of a URL, by which those of a page differ.
+/// The end of a URL, which differs between the requests of a page.
 fn short(url: &str) -> String {
     let url = url.split_once("://").map_or(url, |(_, rest)| rest);
     let letters = url.chars().count();

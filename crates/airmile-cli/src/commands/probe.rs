@@ -28,7 +28,7 @@ fn serve(global: &Global, args: &ProbeServeArgs) -> Result<Outcome> {
     if server.restarts_after_idle() == Some(true) {
         output::warn(
             global,
-            "this machine restarts slow start behind pauses itself, which hides what a middlebox \
+            "this machine itself restarts slow start after pauses, which hides what a middlebox \
              does: sysctl -w net.ipv4.tcp_slow_start_after_idle=0",
         );
     }
@@ -42,7 +42,7 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
     let dir = args.output.as_path();
     prepare(dir, args.force)?;
     if !global.quiet {
-        output::tell(&plan(&probe, dir));
+        output::notice(&plan(&probe, dir));
     }
     let log = run_probe(&probe, &mut |transfer, port| {
         if global.quiet {
@@ -56,7 +56,7 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
                 format!("{seconds:.3} s, {rate:.2} Mbit/s")
             }
         };
-        output::tell(&format!("port {port:5}  {:>13}  {how}", transfer.id));
+        output::notice(&format!("port {port:5}  {:>13}  {how}", transfer.id));
     })?;
     write(&log, &probe.target, dir)?;
     let failed = log.transfers.iter().filter(|transfer| transfer.failed.is_some()).count();
@@ -81,27 +81,27 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
     Ok(Outcome::of(answer.damaged()))
 }
 
-/// Makes the directory; captures and modem logs that are there already are kept.
+/// Creates the directory; existing captures and modem logs are kept.
 fn prepare(dir: &Path, force: bool) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     let written = [ProbeLog::FILE, "app.jsonl"];
     if let Some(name) = written.into_iter().find(|name| dir.join(name).exists() && !force) {
-        let what = format!("holds {name} already: give another directory, or --force");
+        let what = format!("already holds {name}: give another directory, or --force");
         return Err(airmile::Error::Unusable { path: dir.to_owned(), what }.into());
     }
     Ok(())
 }
 
-/// What is going to happen, and what could be recorded beside.
+/// What will be fetched, and what else could be recorded at the same time.
 fn plan(probe: &Probe, dir: &Path) -> String {
     let n = probe.segments.saturating_mul(probe.rounds);
     let pauses = probe.pause.saturating_mul(n);
     let ports: Vec<String> = probe.ports.iter().map(u16::to_string).collect();
     format!(
         "{n} segment{} of {} over each of ports {}: {} s of pauses, and what the network takes.\n\
-         To see more, put beside it while it runs, into {dir}:\n  \
+         For more evidence, record while it runs, into {dir}:\n  \
          packets: tcpdump -i any -s 96 -w {dir}/phone.pcap host {host}\n  \
-         the modem's log, by your logger (MobileInsight, QCSuper, SCAT): {dir}/modem.mi2log\n",
+         modem log, with your logger (MobileInsight, QCSuper, SCAT): {dir}/modem.mi2log\n",
         if n == 1 { "" } else { "s" },
         output::bytes(probe.segment_bytes),
         ports.join(", "),

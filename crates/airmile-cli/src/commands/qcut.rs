@@ -1,4 +1,4 @@
-//! `airmile qcut`: the uplink's queue kept short on this host.
+//! `airmile qcut`: keeps the uplink queue of this host short.
 
 use anyhow::Result;
 

@@ -23,8 +23,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         export(&inputs, &options, &(&args.exports).into(), true, &shown.progress)?;
     drop(shown);
     if diagnosis.is_of_applications_alone() {
-        let what = "an application's log holds nothing of the radio: `airmile diagnose` tells what \
-                    it does";
+        let what = "an application's log holds nothing about the radio: use `airmile diagnose`";
         return Err(airmile::Error::NothingToAnalyse(what.into()).into());
     }
     if global.json {
@@ -38,7 +37,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     budgets.settle(global, &report, damaged)
 }
 
-/// The answer as the command prints it.
+/// The result as the command prints it.
 pub fn text(report: &RadioReport, all: bool) -> String {
     if report.empty_window {
         return "Nothing was logged between --from and --to.\n".into();
@@ -100,22 +99,22 @@ fn cell_line(report: &RadioReport) -> String {
     if parts.is_empty() { String::new() } else { format!("Cell: {}\n", parts.join(", ")) }
 }
 
-/// Cell load in a line, or why there is none.
+/// The cell load in a line, or why it is unknown.
 fn load_line(report: &RadioReport) -> String {
-    let told = &report.cell_load;
-    if told.is_empty() {
+    let windows = &report.cell_load;
+    if windows.is_empty() {
         let counts = &report.evidence_counts;
         let why = match (counts.measurements, report.n_prb_cell) {
-            (0, _) if counts.is_nr() => "it is told of LTE only",
+            (0, _) if counts.is_nr() => "estimated for LTE only",
             (0, _) => "no signal measurements (0xB193)",
-            (_, None) => "the cell's bandwidth is not known",
+            (_, None) => "the cell's bandwidth is unknown",
             _ if report.cell_load_untold == 0 => "no measurements of the primary cell",
             _ => "the signal is too noisy (SNR under 0 dB)",
         };
-        return format!("Cell load: cannot be told: {why}\n");
+        return format!("Cell load: unknown: {why}\n");
     }
     let median = |of: fn(&CellLoad) -> Option<f64>| {
-        let mut values: Vec<f64> = told.iter().filter_map(of).collect();
+        let mut values: Vec<f64> = windows.iter().filter_map(of).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
     };
@@ -133,11 +132,11 @@ fn load_line(report: &RadioReport) -> String {
     line.push_str(&format!(
         "; confidence {}{rough}; {} windows",
         or_dash(confidence, percent),
-        told.len()
+        windows.len()
     ));
     match report.cell_load_untold {
         0 => line.push('\n'),
-        n => line.push_str(&format!(", {n} more too noisy to tell\n")),
+        n => line.push_str(&format!(", {n} more too noisy for an estimate\n")),
     }
     line
 }

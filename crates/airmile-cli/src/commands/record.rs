@@ -53,8 +53,8 @@ pub fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     Ok(if done.log_bytes + done.packet_bytes > 0 { Outcome::Done } else { Outcome::NothingRead })
 }
 
-/// Signals end the recording, with its files closed. What packets of strangers may break
-/// into has few rights.
+/// Signals end the recording and close its files. The process, which parses packets from strangers,
+/// keeps few privileges.
 #[cfg(target_os = "linux")]
 fn prepare(args: &RecordArgs, stop: &StopFlag) -> Result<()> {
     use rustix::thread::CapabilitySet;
@@ -85,7 +85,7 @@ fn text(dir: &Path, done: &Recorded) -> String {
         out.push_str(&format!("{n} captures, {} before compression\n", size(done.packet_bytes)));
     }
     if out.is_empty() {
-        out.push_str("nothing came\n");
+        out.push_str("nothing was received\n");
     } else {
         out.push_str(&format!("next: airmile diagnose {}\n", dir.display()));
     }

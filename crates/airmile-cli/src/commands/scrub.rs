@@ -16,7 +16,7 @@ pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
     drop(shown);
     if report.key_made {
         let key = report.key_file.display();
-        output::warn(global, &format!("made the key {key}: keep it, and do not share it"));
+        output::warn(global, &format!("created the key {key}: keep it, and do not share it"));
     }
     output::warn(global, &format!("wrote {}", report.manifest.display()));
     for (path, file) in args.files.iter().zip(&report.files) {
@@ -53,7 +53,7 @@ fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
         let rows = rows.map(|(what, n)| vec![what.replace('_', " "), n.to_string()]).collect();
         out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows));
     }
-    out.push_str("\nLeft as it was:\n");
+    out.push_str("\nUnchanged:\n");
     for kept in &report.kept {
         out.push_str(&format!("  - {kept}\n"));
     }

@@ -1,4 +1,4 @@
-//! `airmile lab shell`: a command as the phone of a scenario, in real time.
+//! `airmile lab shell`: runs a command as the phone of a scenario, in real time.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::args::{Global, LabInsideArgs, LabShellArgs};
 #[cfg(target_os = "linux")]
 pub use on_linux::{hosts, inside, run};
 
-/// Elsewhere there are no network namespaces.
+/// Other systems have no network namespaces.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use super::*;
@@ -41,7 +41,7 @@ mod on_linux {
     use super::*;
     use crate::output;
 
-    /// The exit status where TTIs were late and the command itself went well.
+    /// The exit status if TTIs were late and the command itself succeeded.
     const LATE: u8 = 5;
 
     pub fn run(global: &Global, args: &LabShellArgs) -> Result<Outcome> {
@@ -60,26 +60,26 @@ mod on_linux {
             about: about(args),
         };
         let ended = shell(options).map_err(|error| match error {
-            // The facade's own decide the exit status.
+            // The library's own errors decide the exit status.
             Error::Lab(error) => anyhow::Error::from(error),
-            // Its causes are in its words.
+            // Its text includes its causes.
             other => anyhow::Error::msg(other.to_string()),
         })?;
         let real_time = &ended.real_time;
         if global.json {
-            // Standard output is the command's.
+            // Standard output belongs to the command.
             let text = serde_json::to_string(real_time)?;
-            output::tell(&text);
+            output::notice(&text);
         } else if !global.quiet {
-            output::tell(&summary(real_time));
+            output::notice(&summary(real_time));
         }
         let warnings = real_time.warnings();
         warnings.iter().for_each(|warning| output::warn(global, warning));
         if !real_time.valid {
             let late = real_time.lateness;
             let (p99, limit) = (ms(late.p99_us), ms(late.limit_us));
-            // Not for --quiet to hide.
-            output::tell(&format!(
+            // Shown even with --quiet.
+            output::notice(&format!(
                 "airmile: INVALID: TTIs were late: 99th percentile {p99} ms, limit {limit} ms; \
                  an idle machine, root or `ulimit -r 1` help"
             ));
@@ -108,7 +108,7 @@ mod on_linux {
             .load_average
             .map_or_else(String::new, |[one, ..]| format!("; load average {one:.2}"));
         format!(
-            "airmile: {} TTIs, late by {} ms (median), {} (99 %), {} (most){load}",
+            "airmile: {} TTIs, late by {} ms (median), {} (99 %), {} (maximum){load}",
             late.n_tti,
             ms(late.p50_us),
             ms(late.p99_us),
@@ -116,18 +116,18 @@ mod on_linux {
         )
     }
 
-    /// Who runs experiments between real hosts.
+    /// The runner of experiments between real hosts.
     pub fn hosts() -> Result<Option<Box<dyn airmile_lab::reproduce::Hosts>>> {
         Ok(Some(Box::new(RealHosts::new(launcher("shell")?))))
     }
 
-    /// How to run this program again, for a command of `lab`.
+    /// The command line that runs this program again, for a command of `lab`.
     fn launcher(command: &str) -> Result<Vec<OsString>> {
         let program = std::env::current_exe()?;
         let is_python =
             program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
         let mut words = vec![program.into_os_string()];
-        // The Python package has the command in it.
+        // In the Python package the command is part of the interpreter's process.
         if is_python {
             words.extend(["-m", "airmile"].map(OsString::from));
         }
@@ -135,7 +135,7 @@ mod on_linux {
         Ok(words)
     }
 
-    /// The command, for the files that it leaves.
+    /// The command, for the files of the run.
     fn about(args: &LabShellArgs) -> String {
         let words = args.command.iter().map(|word| word.display().to_string());
         let words: Vec<String> = words.collect();

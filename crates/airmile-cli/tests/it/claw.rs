@@ -97,5 +97,5 @@ fn claw_serves_and_gets() {
     // A log that is not there is told, and the page is loaded as without.
     let none = path(dir.path(), "none.qmdl");
     let out = airmile(&["claw", "get", &format!("{base}/"), "--insecure", "--follow", &none]);
-    assert!(text(&out.stderr).contains("no reports went out"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("no reports were sent"), "{}", text(&out.stderr));
 }

@@ -256,7 +256,7 @@ fn a_capture_alone() {
     assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 0);
     let seen = document("inspect", &["inspect", &phone]);
     let answers = seen["can_answer"].to_string();
-    assert!(answers.contains("as probabilities (`airmile diagnose`)"), "{answers}");
+    assert!(answers.contains("possible bottleneck (`airmile diagnose`)"), "{answers}");
 
     let server = path(&dir.path().join("run"), "server.pcapng");
     let out = airmile(&["diagnose", &server]);

@@ -54,7 +54,7 @@ fn the_application_developers() {
     }
     assert!(verdicts >= 3, "{lines:?}");
     let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
-    assert!(report.contains("your server: a server that answers at once would save"));
+    assert!(report.contains("your server: a server that responds at once would save"));
     let junit = std::fs::read_to_string(dir.path().join("budget.xml")).unwrap();
     assert!(junit.contains("failures=\"1\""), "{junit}");
 }

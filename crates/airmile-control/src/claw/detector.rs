@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 
 use super::Bottleneck;
 
-/// How the bottleneck is told.
+/// Parameters of the bottleneck detection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectorOptions {
-    /// Delta: of what was free, so much must be used a round trip later (the paper: 0.8).
+    /// Delta: the share of the free PRBs that must be used one round trip later (the paper:
+    /// 0.8).
     pub used_share: f64,
     /// Round trips that must agree (the paper: 3).
     pub round_trips: usize,
-    /// Of so many verdicts ...
+    /// Number of recent verdicts considered.
     pub remembered: usize,
-    /// ... so many changes mean that both are comparable (chosen here).
+    /// This many changes among them mean that both are comparable (chosen here).
     pub changes: usize,
 }
 
@@ -23,13 +24,13 @@ impl Default for DetectorOptions {
     }
 }
 
-/// Holds what was free against what was then used, round trip by round trip.
+/// Compares, for each round trip, the PRBs that were free with those then used.
 #[derive(Debug, Clone)]
 pub struct BottleneckDetector {
     options: DetectorOptions,
-    /// PRB pairs that were free for the client in the round trip before (N_f).
+    /// PRB pairs that were free for the client in the previous round trip (N_f).
     free_prb: Option<f64>,
-    /// Whether less was used than was free, the latest last.
+    /// For each recent round trip, latest last: whether less was used than was free.
     short: VecDeque<bool>,
     /// Verdicts, the latest last.
     verdicts: VecDeque<Bottleneck>,
@@ -37,7 +38,7 @@ pub struct BottleneckDetector {
 }
 
 impl BottleneckDetector {
-    /// Without a round trip yet: the cell is taken for the bottleneck.
+    /// No round trip yet: the bottleneck is assumed to be the cell.
     #[must_use]
     pub fn new(options: DetectorOptions) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl BottleneckDetector {
         }
     }
 
-    /// Begins with a verdict from an earlier session with the same server (4.4: cached by
+    /// Starts from the verdict of an earlier session with the same server (4.4: cached by
     /// its address).
     #[must_use]
     pub fn remembering(mut self, verdict: Bottleneck) -> Self {
@@ -57,13 +58,13 @@ impl BottleneckDetector {
         self
     }
 
-    /// Takes a round trip: PRB pairs that were allocated to the client in it (U), those
-    /// that were free for it (N_f: its own and idle ones), and whether the sender had
-    /// something to send in all of it. Gives the verdict.
+    /// Updates the verdict with one round trip: the PRB pairs allocated to the client (U),
+    /// those free for it (N_f: its own and idle ones), and whether the sender had data to
+    /// send throughout. Returns the verdict.
     pub fn on_round_trip(&mut self, used_prb: f64, free_prb: f64, busy: bool) -> Bottleneck {
         let before = self.free_prb.replace(free_prb).filter(|_| busy);
         let Some(before) = before.filter(|prb| *prb > 0.0) else {
-            // A sender that had nothing to send tells nothing.
+            // Without data to send, the round trip carries no information.
             self.short.clear();
             return self.now;
         };
@@ -93,7 +94,7 @@ impl BottleneckDetector {
         self.now
     }
 
-    /// The verdict.
+    /// The current verdict.
     #[must_use]
     pub const fn verdict(&self) -> Bottleneck {
         self.now

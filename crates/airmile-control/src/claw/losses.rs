@@ -1,36 +1,36 @@
-//! Whose losses are (MobiSys 2017, 4.3.2).
+//! Attribution of losses to the radio or the queue before it (MobiSys 2017, 4.3.2).
 
 use super::Feedback;
 
-/// What a report adds to what was known.
+/// New losses in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossOrigin {
     /// No loss.
     NoLoss,
-    /// The radio alone has lost something.
+    /// Only the radio lost packets.
     Radio,
-    /// The queue before the radio ran over, whatever the radio lost.
+    /// The queue before the radio overflowed, whatever the radio lost.
     Queue,
 }
 
-/// Losses that the client counts, and what of them has been taken into account.
+/// Losses counted by the client, and how many of them have been taken into account.
 ///
-/// Counters and not marks: a report that is lost takes nothing with it. They run since the
-/// client's program began, so that a connection's first report is where they begin.
+/// Cumulative counters, so a lost report loses no information. They start with the client's
+/// program; a connection's first report is therefore its baseline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Losses {
-    /// Of the radio and of the queue; `None` before the first report.
+    /// Counts of the radio and of the queue; `None` before the first report.
     now: Option<(u64, u64)>,
-    /// What both were when the last loss was judged.
+    /// Both counts when the last loss was judged.
     judged: (u64, u64),
     /// When the radio's count last grew.
     grown_ns: Option<i64>,
 }
 
 impl Losses {
-    /// Takes a report's counts; those that go back are a new client's.
-    pub(super) fn ingest(&mut self, now_ns: i64, said: &Feedback) -> LossOrigin {
-        let counts = (said.radio_losses, said.queue_losses);
+    /// Processes a report's counts; counts that go back belong to a new client.
+    pub(super) fn ingest(&mut self, now_ns: i64, feedback: &Feedback) -> LossOrigin {
+        let counts = (feedback.radio_losses, feedback.queue_losses);
         let known = self.now.replace(counts);
         let Some((radio, queue)) = known.filter(|known| known.0 <= counts.0 && known.1 <= counts.1)
         else {
@@ -47,13 +47,13 @@ impl Losses {
         }
     }
 
-    /// What was told by now has been taken into account.
+    /// Marks all losses reported so far as taken into account.
     pub(super) fn judge(&mut self) {
         self.judged = self.now.unwrap_or(self.judged);
     }
 
-    /// Whether a loss that shows now is the radio's: it lost packets since the last loss,
-    /// not longer than two round trips ago, and its queue did not run over.
+    /// Whether a loss detected now is the radio's: the radio lost packets since the last
+    /// loss, at most two round trips ago, and its queue did not overflow.
     pub(super) fn are_the_radios(&mut self, now_ns: i64, srtt_ns: i64) -> bool {
         let ((radio, queue), now) = (self.judged, self.now.unwrap_or(self.judged));
         let recent = self.grown_ns.is_some_and(|at| now_ns - at <= 2 * srtt_ns.max(1));

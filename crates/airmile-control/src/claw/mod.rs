@@ -1,16 +1,16 @@
-//! CLAW: a congestion window that the radio's free capacity sets (MobiSys 2017, 4.3
-//! and 4.4, Algorithm 1).
+//! CLAW: a congestion window derived from the radio's free capacity (MobiSys 2017, 4.3 and
+//! 4.4, Algorithm 1).
 //!
-//! [`Claw`] is the server's side: Cubic, and over it the window that the client's
-//! [`Feedback`] allows. [`BottleneckDetector`] is the client's side of 4.4: whether the
-//! cell or something before it limits the flow. Neither does I/O; [`feedback`] is how
-//! reports come to the server.
+//! [`Claw`] is the server's side: Cubic, plus the window that the client's [`Feedback`]
+//! allows. [`BottleneckDetector`] is the client's side (4.4): it determines whether the
+//! cell or the path before it limits the flow. Neither does I/O; [`feedback`] encodes and
+//! authenticates the reports.
 //!
-//! A client may be wrong or hostile. From its first report on, whatever it says, the
-//! window in use and the pace are within the operator's [`OperatorLimits`], Cubic's too: a
-//! report that was taken leaves traces in Cubic when it is no longer believed. Who tells
-//! nothing has plain Cubic. A window that the path does not deliver is not believed for a
-//! while ([`ClawOptions::distrust_ns`]).
+//! A client may be wrong or hostile. From its first report on, whatever it contains, the
+//! window in use and the pacing rate stay within the operator's [`OperatorLimits`]. This
+//! includes Cubic's window, because an accepted report affects Cubic even after it is no
+//! longer trusted. A client that sends no feedback gets plain Cubic. A window that the path
+//! does not deliver is ignored for a while ([`ClawOptions::distrust_ns`]).
 
 mod detector;
 pub mod feedback;
@@ -30,24 +30,24 @@ pub use options::{Bottleneck, ClawOptions, Feedback, OperatorLimits};
 /// Which window is in use (Algorithm 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// There is no feedback, it is too old, it is not believed, or the wireline is the
-    /// bottleneck: Cubic's.
+    /// Cubic's window: there is no feedback, it is stale or not trusted, or the wireline is
+    /// the bottleneck.
     Cubic,
-    /// The cell has free resources: the client's.
+    /// The client's window: the cell has free resources.
     CellFree,
-    /// The cell is full, but not for long enough to be sure: the larger of the client's
-    /// and Cubic's, which grows where it is the one in use.
+    /// The larger of the client's and Cubic's window: the cell is full, but not yet for
+    /// long enough to be sure. Cubic's window grows while it is the one in use.
     Confirming,
-    /// The cell is full: the larger of both.
+    /// The larger of both: the cell is full.
     CellFull,
 }
 
-/// Feedback, and when it came.
+/// The latest feedback, and when it arrived.
 #[derive(Debug, Clone, Copy)]
 struct LatestFeedback {
-    said: Feedback,
+    feedback: Feedback,
     at_ns: i64,
-    /// Of the last one that was not idle: its window and its load are in force.
+    /// Time of the last report that was not idle: its window and load are in force.
     in_force_ns: i64,
 }
 
@@ -58,25 +58,24 @@ pub struct Claw {
     /// W_cubic: grows only while it is not above the window in use.
     cubic: Cubic,
     mss_bytes: u64,
-    heard: Option<LatestFeedback>,
+    latest: Option<LatestFeedback>,
     full_since_ns: Option<i64>,
-    /// Since when a cell that was full is said not to be.
+    /// Since when a cell that was full is reported as not full.
     free_since_ns: Option<i64>,
     /// Cubic as it would be had it grown while the cell's state was unsure.
     unseen: Option<Cubic>,
-    /// The client has told something, be it nonsense: the limits hold.
-    is_told: bool,
+    /// The client has sent feedback, valid or not: the operator's limits apply.
+    has_feedback: bool,
     srtt_ns: i64,
     min_rtt_ns: Option<i64>,
-    /// After a loss that is not the radio's: the window until then, at most.
+    /// After a loss that is not the radio's: until when the window is limited, and to what.
     reduced: Option<(i64, u64)>,
     losses: Losses,
-    /// When the window was last reduced by a loss of which nobody knew whose it was, and
-    /// that may be the radio's.
+    /// Time of the last reduction by a loss whose origin is unknown and may be the radio.
     unexplained_ns: Option<i64>,
-    /// When it was last reduced because the client told of a queue that ran over.
-    told_of_queue_ns: Option<i64>,
-    /// Of the last ACK that has one.
+    /// Time of the last reduction because the client reported a queue overflow.
+    queue_overflow_ns: Option<i64>,
+    /// RTT of the last ACK that has one.
     rtt_ns: i64,
     trust: ClientTrust,
     mode: Mode,
@@ -84,7 +83,7 @@ pub struct Claw {
 }
 
 impl Claw {
-    /// At its start, without feedback.
+    /// A controller at its start, without feedback.
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64, options: ClawOptions) -> Self {
         let cubic = Cubic::new(mss_bytes, initial_window_bytes, true);
@@ -93,17 +92,17 @@ impl Claw {
             options,
             cubic,
             mss_bytes,
-            heard: None,
+            latest: None,
             full_since_ns: None,
             free_since_ns: None,
             unseen: None,
-            is_told: false,
+            has_feedback: false,
             srtt_ns: 0,
             min_rtt_ns: None,
             reduced: None,
             losses: Losses::default(),
             unexplained_ns: None,
-            told_of_queue_ns: None,
+            queue_overflow_ns: None,
             rtt_ns: 0,
             trust: ClientTrust::new(options.distrust_ns),
             mode: Mode::Cubic,
@@ -123,44 +122,46 @@ impl Claw {
         self.cubic.cwnd_bytes()
     }
 
-    /// Whether what the client says is left out, as the path did not deliver it.
+    /// Whether feedback is ignored because the path did not deliver the client's window.
     #[must_use]
     pub const fn distrusts(&self, now_ns: i64) -> bool {
         self.trust.is_withdrawn(now_ns)
     }
 
-    /// Takes what the client says. A report that is not later than the last, or whose
-    /// load is no share, is left out.
-    pub fn on_feedback(&mut self, now_ns: i64, said: &Feedback) {
-        self.is_told = true;
-        let last = self.heard.map(|heard| heard.said.sequence);
-        if last.is_some_and(|last| said.sequence <= last) || !(0.0..=1.0).contains(&said.load) {
+    /// Processes feedback. A report is ignored if it is not later than the last or if its
+    /// load is not between 0 and 1.
+    pub fn on_feedback(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.has_feedback = true;
+        let last = self.latest.map(|latest| latest.feedback.sequence);
+        if last.is_some_and(|last| feedback.sequence <= last)
+            || !(0.0..=1.0).contains(&feedback.load)
+        {
             return self.settle(now_ns);
         }
-        match self.losses.ingest(now_ns, said) {
+        match self.losses.ingest(now_ns, feedback) {
             LossOrigin::Radio => self.explain(now_ns),
             LossOrigin::Queue => self.answer_queue(now_ns),
             LossOrigin::NoLoss => {}
         }
-        let before = self.heard.filter(|_| said.idle);
-        let in_force = before.map_or(*said, |heard| Feedback {
-            w_claw_bytes: heard.said.w_claw_bytes,
-            load: heard.said.load,
-            bottleneck: heard.said.bottleneck,
-            ..*said
+        let before = self.latest.filter(|_| feedback.idle);
+        let in_force = before.map_or(*feedback, |latest| Feedback {
+            w_claw_bytes: latest.feedback.w_claw_bytes,
+            load: latest.feedback.load,
+            bottleneck: latest.feedback.bottleneck,
+            ..*feedback
         });
-        let in_force_ns = before.map_or(now_ns, |heard| heard.in_force_ns);
-        self.heard = Some(LatestFeedback { said: in_force, at_ns: now_ns, in_force_ns });
+        let in_force_ns = before.map_or(now_ns, |latest| latest.in_force_ns);
+        self.latest = Some(LatestFeedback { feedback: in_force, at_ns: now_ns, in_force_ns });
         let full = in_force.load >= self.options.full_from_load;
-        if !said.idle {
+        if !feedback.idle {
             self.fill(now_ns, full);
         }
         self.settle(now_ns);
     }
 
-    /// Takes whether the cell is said to be full. That it is no more is sure after as long
-    /// as that it is: one noisy report does not take Cubic's window away, and until then the
-    /// client's counts where it is the larger one.
+    /// Updates whether the cell is full. A cell that is no longer full is confirmed only
+    /// after as long as a full one, so a single noisy report does not drop Cubic's window.
+    /// Until then the client's window applies where it is the larger one.
     fn fill(&mut self, now_ns: i64, full: bool) {
         if full {
             self.free_since_ns = None;
@@ -175,12 +176,12 @@ impl Claw {
         }
     }
 
-    /// How long the cell is full, or not, before it is sure.
+    /// How long the cell must be full, or not full, to be sure of it.
     fn sure_ns(&self) -> i64 {
         i64::from(self.options.full_round_trips) * self.srtt_ns
     }
 
-    /// Sets mode and window by what is known now.
+    /// Sets mode and window from the current state.
     fn settle(&mut self, now_ns: i64) {
         self.mode = self.mode_at(now_ns);
         match self.mode {
@@ -200,18 +201,19 @@ impl Claw {
             Mode::Confirming | Mode::CellFull => w_cubic.max(w_claw),
         };
         self.reduced = self.reduced.filter(|(until_ns, _)| now_ns < *until_ns);
-        // Cubic's own window has its reduction in it.
+        // Cubic's own window already includes its reduction.
         let most = self.reduced.filter(|_| self.mode != Mode::Cubic).map(|(_, most)| most);
         let wanted = most.map_or(wanted, |most| wanted.min(most));
-        let cap = if self.is_told { self.cap_bytes().max(self.least_bytes()) } else { u64::MAX };
+        let cap =
+            if self.has_feedback { self.cap_bytes().max(self.least_bytes()) } else { u64::MAX };
         self.cwnd_bytes = wanted.min(cap);
     }
 
-    /// The window that the client wants, within the limits and what the path has shown.
+    /// The client's window, within the limits and what the path has delivered.
     fn w_claw_bytes(&self) -> u64 {
-        let told = self.heard.map_or(0, |heard| heard.said.w_claw_bytes);
+        let requested = self.latest.map_or(0, |latest| latest.feedback.w_claw_bytes);
         let most = self.cap_bytes().min(self.trust.max_window_bytes(self.min_rtt_ns));
-        told.min(most).max(self.least_bytes())
+        requested.min(most).max(self.least_bytes())
     }
 
     /// Whether the window in use is the client's.
@@ -224,16 +226,16 @@ impl Claw {
     }
 
     fn mode_at(&self, now_ns: i64) -> Mode {
-        let Some(heard) = self.heard else { return Mode::Cubic };
+        let Some(latest) = self.latest else { return Mode::Cubic };
         let round_trips = i64::from(self.options.stale_round_trips) * self.srtt_ns;
-        let stale = now_ns - heard.at_ns > round_trips.max(self.options.stale_ns);
-        let held_too_long = now_ns - heard.in_force_ns > self.options.idle_hold_ns;
-        let idle = heard.said.idle;
-        // Idle phones say little: what they said last stands.
+        let stale = now_ns - latest.at_ns > round_trips.max(self.options.stale_ns);
+        let held_too_long = now_ns - latest.in_force_ns > self.options.idle_hold_ns;
+        let idle = latest.feedback.idle;
+        // Idle phones report rarely: their last report stays valid.
         if (stale && !idle) || held_too_long || self.trust.is_withdrawn(now_ns) {
             return Mode::Cubic;
         }
-        if heard.said.bottleneck != Bottleneck::Cellular {
+        if latest.feedback.bottleneck != Bottleneck::Cellular {
             return Mode::Cubic;
         }
         match self.full_since_ns {
@@ -243,15 +245,15 @@ impl Claw {
         }
     }
 
-    /// Whether Cubic waits with its growth: the client's window is the larger one, and
-    /// that fills the cell itself.
+    /// Whether Cubic's growth is suspended: the client's window is the larger one and fills
+    /// the cell by itself.
     fn is_cubic_held(&self) -> bool {
         self.mode == Mode::Confirming && self.w_claw_bytes() > self.cubic.cwnd_bytes()
     }
 
-    /// What Cubic would be had it grown while it was held (4.3.1): by the ACKs that came,
-    /// as many more as its window were larger. No more than a sender of its own would
-    /// have grown, whatever the client says how often.
+    /// Grows the hypothetical Cubic of 4.3.1 by the received ACKs, scaled to its own
+    /// window. It grows no more than a sender with that window would have, however often
+    /// the client reports.
     fn grow_unseen(&mut self, now_ns: i64, ack: &AckEvent) {
         let in_use = u128::from(self.cwnd_bytes.max(1));
         let unseen = self.unseen.get_or_insert_with(|| self.cubic.clone());
@@ -260,24 +262,24 @@ impl Claw {
         unseen.on_ack(now_ns, &AckEvent { acked_bytes, window_limited: true, ..*ack });
     }
 
-    /// The largest window within the limits. A client that holds ACKs back to lengthen the
-    /// round trip gains nothing: the pace has the rate's limit without it.
+    /// The largest window within the limits. Delaying ACKs to lengthen the round trip gains
+    /// a client nothing: the pacing rate has the same limit without the RTT.
     fn cap_bytes(&self) -> u64 {
         let limits = self.options.limits;
-        // Without an RTT yet: as at a tenth of a second.
+        // Without an RTT sample, assume 100 ms.
         let rtt_ns = if self.srtt_ns > 0 { self.srtt_ns } else { 100_000_000 };
         let of_rate = u128::from(limits.rate_bps) * u128::from(rtt_ns.unsigned_abs());
         let of_rate = u64::try_from(of_rate / 8_000_000_000).unwrap_or(u64::MAX);
         limits.window_bytes.min(of_rate)
     }
 
-    /// Cubic's own least window.
+    /// Cubic's own minimum window.
     const fn least_bytes(&self) -> u64 {
         2 * self.mss_bytes
     }
 
-    /// The radio lost something. A reduction within the last round trip was for that: its
-    /// report came later than the duplicate ACKs.
+    /// The radio lost packets. A reduction within the last round trip was for that loss:
+    /// its report arrived later than the duplicate ACKs.
     fn explain(&mut self, now_ns: i64) {
         let lately = self.unexplained_ns.take().is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns);
         if lately {
@@ -287,19 +289,19 @@ impl Claw {
         }
     }
 
-    /// The queue before the radio ran over: the window is reduced at once (4.3.2), once a
-    /// round trip.
+    /// The queue before the radio overflowed: reduces the window at once (4.3.2), at most
+    /// once a round trip.
     fn answer_queue(&mut self, now_ns: i64) {
         let lately = |at_ns: Option<i64>| at_ns.is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns);
-        if self.reduced.is_some() || lately(self.told_of_queue_ns) {
+        if self.reduced.is_some() || lately(self.queue_overflow_ns) {
             return;
         }
-        self.told_of_queue_ns = Some(now_ns);
+        self.queue_overflow_ns = Some(now_ns);
         self.losses.judge();
         self.answer(now_ns);
     }
 
-    /// Cubic's answer to congestion of the window in use.
+    /// Cubic's reaction to congestion, applied to the window in use.
     fn answer(&mut self, now_ns: i64) {
         let event = CongestionEvent {
             kind: CongestionKind::Loss,
@@ -310,13 +312,13 @@ impl Claw {
         self.reduce(now_ns);
     }
 
-    /// Whether a loss can be the radio's, whatever the client says: no queue stands that
-    /// could have lost it.
+    /// Whether a loss can be the radio's, whatever the client reports: there is no standing
+    /// queue that could have dropped the packet.
     fn can_be_the_radios(&self) -> bool {
         !self.min_rtt_ns.is_some_and(|least_ns| ClientTrust::queue_loses(self.rtt_ns, least_ns))
     }
 
-    /// Of a loss that is not the radio's, or of which nobody knows.
+    /// Applies a reduction for a loss that is not the radio's or whose origin is unknown.
     fn reduce(&mut self, now_ns: i64) {
         self.unseen = None;
         let most = self.cubic.cwnd_bytes().max(self.least_bytes());
@@ -332,7 +334,7 @@ impl Controller for Claw {
 
     fn on_sent(&mut self, now_ns: i64, sent_bytes: u64, flight_size_bytes: u64) {
         self.cubic.on_sent(now_ns, sent_bytes, flight_size_bytes);
-        // What was heard before a pause may be too old by now.
+        // Feedback received before a pause may be stale by now.
         if self.mode != Mode::Cubic {
             self.settle(now_ns);
         }
@@ -352,7 +354,7 @@ impl Controller for Claw {
         }
         let window = (self.cwnd_bytes, self.reduced.is_some());
         if self.is_clients() && self.trust.watch(now_ns, window, self.min_rtt_ns, ack) {
-            // Cubic has grown by that window's ACKs.
+            // Cubic has grown by the ACKs of the client's window.
             self.answer(now_ns);
         }
         self.settle(now_ns);
@@ -364,15 +366,15 @@ impl Controller for Claw {
         if is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable {
             return;
         }
-        // The client told of it before, and that was answered.
-        let answered = self.told_of_queue_ns.take();
+        // The client had already reported this loss, and the window was reduced then.
+        let answered = self.queue_overflow_ns.take();
         if answered.is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns) {
             return;
         }
         if self.is_clients() {
             self.trust.on_loss(self.cwnd_bytes, self.min_rtt_ns);
         }
-        // Of the window in use, which may be the client's and not Cubic's.
+        // The window in use may be the client's and not Cubic's.
         let flight = event.flight_size_bytes.min(self.cwnd_bytes);
         self.unexplained_ns = excusable.then_some(now_ns);
         self.cubic.on_congestion(now_ns, &CongestionEvent { flight_size_bytes: flight, ..*event });
@@ -404,8 +406,8 @@ impl Controller for Claw {
         self.cubic.on_unused(now_ns, used_bytes);
     }
 
-    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.on_feedback(now_ns, said);
+    fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.on_feedback(now_ns, feedback);
     }
 
     fn on_mss(&mut self, mss_bytes: u64) {
@@ -421,11 +423,11 @@ impl Controller for Claw {
         self.cubic.ssthresh_bytes()
     }
 
-    /// A window that jumps is spread over its round trip, a quarter faster than it drains
-    /// (chosen here; Cubic's own pace is the transport's choice). Never faster than the
-    /// operator's rate once the client has told something.
+    /// Spreads a window that jumps over its round trip, a quarter faster than it drains
+    /// (chosen here; for Cubic's own window the transport chooses the rate). Never above
+    /// the operator's rate once the client has sent feedback.
     fn pacing_rate_bps(&self) -> Option<u64> {
-        let most_bps = self.is_told.then_some(self.options.limits.rate_bps);
+        let most_bps = self.has_feedback.then_some(self.options.limits.rate_bps);
         if self.mode == Mode::Cubic || self.srtt_ns <= 0 {
             return most_bps;
         }

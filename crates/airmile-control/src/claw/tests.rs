@@ -1,4 +1,4 @@
-//! Algorithm 1 by hand, and what no feedback can do.
+//! Hand-computed cases of Algorithm 1, and what feedback must not be able to do.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ const RTT_NS: i64 = 50 * MS;
 
 fn claw() -> Claw {
     let mut claw = Claw::new(MSS, 10 * MSS, ClawOptions::default());
-    // The round trip becomes known, and Cubic's window is 11 segments.
+    // The first RTT sample; Cubic's window is 11 segments.
     claw.on_ack(0, &ack(MSS));
     claw
 }
@@ -25,7 +25,7 @@ fn ack(acked_bytes: u64) -> AckEvent {
     }
 }
 
-fn said(sequence: u64, w_claw_bytes: u64, load: f64) -> Feedback {
+fn feedback(sequence: u64, w_claw_bytes: u64, load: f64) -> Feedback {
     Feedback {
         sequence,
         w_claw_bytes,
@@ -47,68 +47,68 @@ fn algorithm_1() {
         claw.on_feedback(MS, &feedback);
         assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{feedback:?}");
     };
-    let wireline = |w| Feedback { bottleneck: Bottleneck::Wireline, ..said(1, w, 0.3) };
-    check(said(1, 200 * MSS, 0.3), (Mode::CellFree, 200));
-    // Less than Cubic's, too: it is what is free. Never under two segments.
-    check(said(1, 5 * MSS, 0.3), (Mode::CellFree, 5));
-    check(said(1, 0, 0.3), (Mode::CellFree, 2));
+    let wireline = |w| Feedback { bottleneck: Bottleneck::Wireline, ..feedback(1, w, 0.3) };
+    check(feedback(1, 200 * MSS, 0.3), (Mode::CellFree, 200));
+    // Also when less than Cubic's: it is the free capacity. Never below two segments.
+    check(feedback(1, 5 * MSS, 0.3), (Mode::CellFree, 5));
+    check(feedback(1, 0, 0.3), (Mode::CellFree, 2));
     check(wireline(200 * MSS), (Mode::Cubic, 11));
-    // Until it is sure that the cell is full, it keeps what Cubic has.
-    check(said(1, 4 * MSS, 0.99), (Mode::Confirming, 11));
-    check(said(1, 40 * MSS, 0.99), (Mode::Confirming, 40));
+    // Until the cell is confirmed full, Cubic's window is kept.
+    check(feedback(1, 4 * MSS, 0.99), (Mode::Confirming, 11));
+    check(feedback(1, 40 * MSS, 0.99), (Mode::Confirming, 40));
     // 4 MB, and 100 Mbit/s over 50 ms: 625 kB.
-    check(said(1, u64::MAX, 0.0), (Mode::CellFree, 625_000 / MSS));
-    check(said(1, 200 * MSS, f64::NAN), (Mode::Cubic, 11));
-    check(said(1, 200 * MSS, -0.1), (Mode::Cubic, 11));
+    check(feedback(1, u64::MAX, 0.0), (Mode::CellFree, 625_000 / MSS));
+    check(feedback(1, 200 * MSS, f64::NAN), (Mode::Cubic, 11));
+    check(feedback(1, 200 * MSS, -0.1), (Mode::Cubic, 11));
 }
 
-/// Others fill the cell: Cubic's window is the one in use, and no ACK of the two round
-/// trips is lost on it. 11 segments, doubled twice (figure 7).
+/// Other users fill the cell: Cubic's window is in use and loses no ACK of the two round
+/// trips. 11 segments, doubled twice (figure 7).
 #[test]
 fn a_cell_that_others_fill() {
     let mut claw = claw();
     for (sequence, at_ms, acked, segments) in [(1, 0, 11, 22), (2, 40, 22, 44), (3, 80, 0, 44)] {
-        claw.on_feedback(at_ms * MS, &said(sequence, 4 * MSS, 1.0));
+        claw.on_feedback(at_ms * MS, &feedback(sequence, 4 * MSS, 1.0));
         claw.on_ack(at_ms * MS + 1, &ack(acked * MSS));
         let now = (claw.mode(), claw.cwnd_bytes() / MSS);
         assert_eq!(now, (Mode::Confirming, segments), "{at_ms}");
     }
-    claw.on_feedback(100 * MS, &said(4, 4 * MSS, 1.0));
+    claw.on_feedback(100 * MS, &feedback(4, 4 * MSS, 1.0));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::CellFull, 44 * MSS));
-    claw.on_feedback(180 * MS, &said(5, 100 * MSS, 1.0));
+    claw.on_feedback(180 * MS, &feedback(5, 100 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
-    // That there is room again is sure after as long.
+    // Free capacity is confirmed after the same time.
     for (sequence, at_ms, expected) in [
         (6, 220, (Mode::CellFull, 44)),
         (7, 310, (Mode::CellFull, 44)),
         (8, 320, (Mode::CellFree, 20)),
     ] {
-        claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 0.5));
+        claw.on_feedback(at_ms * MS, &feedback(sequence, 20 * MSS, 0.5));
         assert_eq!((claw.mode(), claw.cwnd_bytes() / MSS), expected, "{at_ms}");
     }
 }
 
-/// The client's own window fills the cell: Cubic is held for two round trips, and then has
-/// what it missed. 11 segments, which their own two windows of ACKs, of 20 each, double
-/// twice.
+/// The client's own window fills the cell: Cubic is suspended for two round trips and then
+/// catches up. 11 segments, doubled twice by two windows of 20 ACKs each.
 #[test]
 fn a_cell_that_the_flow_fills() {
     let mut claw = claw();
     for (sequence, at_ms) in [(1, 0), (2, 40), (3, 80)] {
-        claw.on_feedback(at_ms * MS, &said(sequence, 20 * MSS, 1.0));
+        claw.on_feedback(at_ms * MS, &feedback(sequence, 20 * MSS, 1.0));
         assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::Confirming, 20 * MSS), "{at_ms}");
     }
     claw.on_ack(50 * MS, &ack(20 * MSS));
     claw.on_ack(99 * MS, &ack(20 * MSS));
     assert_eq!(claw.w_cubic_bytes(), 11 * MSS);
-    claw.on_feedback(100 * MS, &said(4, 20 * MSS, 1.0));
+    claw.on_feedback(100 * MS, &feedback(4, 20 * MSS, 1.0));
     assert_eq!((claw.mode(), claw.cwnd_bytes()), (Mode::CellFull, 44 * MSS));
-    // Once: what it grows by then are its own ACKs.
-    claw.on_feedback(140 * MS, &said(5, 20 * MSS, 1.0));
+    // Only once: from then on it grows by its own ACKs.
+    claw.on_feedback(140 * MS, &feedback(5, 20 * MSS, 1.0));
     assert_eq!(claw.cwnd_bytes(), 44 * MSS);
 }
 
-/// A client that says full and empty by turns gets no more than slow start without it.
+/// A client that alternates between full and empty gets no more than slow start would give
+/// it.
 #[test]
 fn swings_do_not_lift_cubic() {
     let mut claw = claw();
@@ -116,21 +116,21 @@ fn swings_do_not_lift_cubic() {
     cubic.on_ack(0, &ack(MSS));
     for n in 0..400 {
         let load = f64::from(u8::from(n % 8 < 6));
-        claw.on_feedback(20 * n * MS, &said(n as u64 + 1, 0, load));
+        claw.on_feedback(20 * n * MS, &feedback(n as u64 + 1, 0, load));
         claw.on_ack(20 * n * MS + 1, &ack(MSS));
         cubic.on_ack(20 * n * MS + 1, &ack(4 * MSS));
     }
     assert!(claw.w_cubic_bytes() <= cubic.cwnd_bytes(), "{}", claw.w_cubic_bytes());
 }
 
-/// W_cubic does not run away while the client's window is the smaller one.
+/// W_cubic does not grow without bound while the client's window is the smaller one.
 #[test]
 fn the_shadow_grows_only_while_it_is_not_above() {
     let mut claw = claw();
-    claw.on_feedback(MS, &said(1, 4 * MSS, 0.5));
+    claw.on_feedback(MS, &feedback(1, 4 * MSS, 0.5));
     (0..100).for_each(|n| claw.on_ack(2 * MS + n, &ack(MSS)));
     assert_eq!(claw.w_cubic_bytes(), 11 * MSS);
-    claw.on_feedback(3 * MS, &said(2, 400 * MSS, 0.5));
+    claw.on_feedback(3 * MS, &feedback(2, 400 * MSS, 0.5));
     (0..100).for_each(|n| claw.on_ack(4 * MS + n, &ack(MSS)));
     assert!(claw.w_cubic_bytes() > 11 * MSS);
 }
@@ -139,16 +139,16 @@ fn the_shadow_grows_only_while_it_is_not_above() {
 fn old_feedback_and_idle_radios() {
     let check = |idle: bool, at_ms: i64, expected: Mode| {
         let mut claw = claw();
-        claw.on_feedback(0, &said(1, 200 * MSS, 0.3));
+        claw.on_feedback(0, &feedback(1, 200 * MSS, 0.3));
         if idle {
-            claw.on_feedback(MS, &Feedback { idle, ..said(2, 0, 1.0) });
+            claw.on_feedback(MS, &Feedback { idle, ..feedback(2, 0, 1.0) });
         }
         claw.on_ack(at_ms * MS, &ack(0));
         assert_eq!(claw.mode(), expected, "{idle} {at_ms}");
     };
     check(false, 500, Mode::CellFree);
     check(false, 501, Mode::Cubic);
-    // What an idle radio says of the load is not looked at.
+    // The load reported by an idle radio is ignored.
     check(true, 501, Mode::CellFree);
     check(true, 10_000, Mode::CellFree);
     check(true, 10_001, Mode::Cubic);
@@ -157,9 +157,9 @@ fn old_feedback_and_idle_radios() {
 #[test]
 fn reports_come_late_and_twice() {
     let mut claw = claw();
-    claw.on_feedback(MS, &said(7, 200 * MSS, 0.3));
-    claw.on_feedback(2 * MS, &said(7, 300 * MSS, 0.3));
-    claw.on_feedback(3 * MS, &said(6, 300 * MSS, 0.3));
+    claw.on_feedback(MS, &feedback(7, 200 * MSS, 0.3));
+    claw.on_feedback(2 * MS, &feedback(7, 300 * MSS, 0.3));
+    claw.on_feedback(3 * MS, &feedback(6, 300 * MSS, 0.3));
     assert_eq!(claw.cwnd_bytes(), 200 * MSS);
 }
 
@@ -167,39 +167,39 @@ fn reports_come_late_and_twice() {
 fn whose_losses_are() {
     let check = |radio_losses, queue_losses, told_ms: i64, expected: u64| {
         let mut claw = claw();
-        claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+        claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
         claw.on_feedback(
             told_ms * MS,
-            &Feedback { radio_losses, queue_losses, ..said(2, 100 * MSS, 0.3) },
+            &Feedback { radio_losses, queue_losses, ..feedback(2, 100 * MSS, 0.3) },
         );
         claw.on_congestion(101 * MS, &LOSS);
         let what = format!("{radio_losses} {queue_losses} {told_ms}");
         assert_eq!(claw.cwnd_bytes() / MSS, expected, "{what}");
     };
     check(1, 0, 100, 100);
-    // Unknown, or the queue before the radio: at once, to 0.7 of what Cubic had.
+    // Unknown, or the queue before the radio: at once, to 0.7 of Cubic's window.
     check(0, 0, 100, 7);
     check(1, 1, 100, 7);
     check(0, 3, 100, 7);
-    // What the radio lost two round trips ago is another loss's reason.
+    // A radio loss two round trips ago does not explain this loss.
     check(1, 0, 0, 7);
 }
 
-/// A report that comes after the duplicate ACKs takes the reduction back, for a round trip.
+/// A report that arrives after the duplicate ACKs undoes the reduction, for one round trip.
 #[test]
 fn a_radio_loss_is_told_late() {
     let check = |told_ms: i64, queue_losses, expected: (u64, u64)| {
         let mut claw = claw();
-        claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+        claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
         claw.on_congestion(MS, &LOSS);
         assert_eq!(claw.cwnd_bytes() / MSS, 7);
-        let late = Feedback { radio_losses: 1, queue_losses, ..said(2, 100 * MSS, 0.3) };
+        let late = Feedback { radio_losses: 1, queue_losses, ..feedback(2, 100 * MSS, 0.3) };
         claw.on_feedback(told_ms * MS, &late);
         let windows = (claw.cwnd_bytes() / MSS, claw.w_cubic_bytes() / MSS);
         assert_eq!(windows, expected, "{told_ms} {queue_losses}");
     };
     check(50, 0, (100, 11));
-    // The queue's, too; and too late: the reduction has had its round trip by then.
+    // Also for the queue; but not too late, when the reduction has lasted its round trip.
     check(50, 1, (7, 7));
     check(52, 0, (100, 7));
 }
@@ -208,30 +208,30 @@ fn a_radio_loss_is_told_late() {
 #[test]
 fn a_radio_loss_excuses_once() {
     let mut claw = claw();
-    claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
-    claw.on_feedback(0, &Feedback { radio_losses: 1, ..said(2, 100 * MSS, 0.3) });
+    claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
+    claw.on_feedback(0, &Feedback { radio_losses: 1, ..feedback(2, 100 * MSS, 0.3) });
     claw.on_congestion(MS, &LOSS);
     assert_eq!(claw.cwnd_bytes(), 100 * MSS);
     claw.on_congestion(60 * MS, &LOSS);
     assert!(claw.cwnd_bytes() < 10 * MSS);
     // After a round trip the client's window is in force again.
-    claw.on_feedback(120 * MS, &Feedback { radio_losses: 1, ..said(3, 90 * MSS, 0.3) });
+    claw.on_feedback(120 * MS, &Feedback { radio_losses: 1, ..feedback(3, 90 * MSS, 0.3) });
     assert_eq!(claw.cwnd_bytes(), 90 * MSS);
 }
 
-/// Counters run since the client's program began: a connection's first report tells of no
-/// loss, and hides none.
+/// Counters start with the client's program: a connection's first report neither reports
+/// nor hides a loss.
 #[test]
 fn counters_begin_with_the_first_report() {
     let check = |later: (u64, u64), expected: u64| {
         let mut claw = claw();
-        let told = |sequence, (radio_losses, queue_losses)| Feedback {
+        let with_losses = |sequence, (radio_losses, queue_losses)| Feedback {
             radio_losses,
             queue_losses,
-            ..said(sequence, 100 * MSS, 0.3)
+            ..feedback(sequence, 100 * MSS, 0.3)
         };
-        claw.on_feedback(0, &told(1, (5, 3)));
-        claw.on_feedback(MS, &told(2, later));
+        claw.on_feedback(0, &with_losses(1, (5, 3)));
+        claw.on_feedback(MS, &with_losses(2, later));
         claw.on_congestion(2 * MS, &LOSS);
         assert_eq!(claw.cwnd_bytes() / MSS, expected, "{later:?}");
     };
@@ -240,26 +240,29 @@ fn counters_begin_with_the_first_report() {
     check((5, 4), 7);
 }
 
-/// The queue before the radio ran over: at once, before duplicate ACKs, and once.
+/// The queue before the radio overflowed: reduced at once, before duplicate ACKs, and once.
 #[test]
 fn a_queue_that_ran_over() {
     let mut claw = claw();
-    claw.on_feedback(0, &said(1, 100 * MSS, 0.3));
+    claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
     for (sequence, queue_losses, at_ms) in [(2, 1, 10), (3, 2, 20), (4, 2, 30)] {
-        claw.on_feedback(at_ms * MS, &Feedback { queue_losses, ..said(sequence, 100 * MSS, 0.3) });
+        claw.on_feedback(
+            at_ms * MS,
+            &Feedback { queue_losses, ..feedback(sequence, 100 * MSS, 0.3) },
+        );
         assert_eq!(claw.cwnd_bytes() / MSS, 7, "{at_ms}");
     }
     claw.on_congestion(40 * MS, &LOSS);
     assert_eq!((claw.cwnd_bytes() / MSS, claw.w_cubic_bytes() / MSS), (7, 7));
 }
 
-/// Where a queue stands, a loss is that queue's: calling it the radio's, before or after
-/// the fact, leaves Cubic no larger than it is without a client.
+/// With a standing queue, a loss counts as that queue's: a report that blames the radio,
+/// before or after the fact, leaves Cubic no larger than without a client.
 #[test]
 fn no_loss_is_excused_in_a_queue() {
     let (mut claw, mut cubic) = (claw(), Cubic::new(MSS, 10 * MSS, true));
     cubic.on_ack(0, &ack(MSS));
-    let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..said(0, 0, 0.3) };
+    let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..feedback(0, 0, 0.3) };
     claw.on_feedback(0, &wireline);
     let mut radio_losses = 0;
     let mut lie = |claw: &mut Claw, now_ns: i64| {
@@ -283,8 +286,8 @@ fn no_loss_is_excused_in_a_queue() {
     }
 }
 
-/// A client that calls every loss the radio's, or whose first report lets Cubic grow and
-/// then gets old, has a window no larger than the cap, and no pace above it.
+/// A client that blames the radio for every loss, or whose first report lets Cubic grow and
+/// then expires, exceeds neither the window cap nor the rate limit.
 #[test]
 fn the_cap_is_cubics_too() {
     let limits = OperatorLimits { window_bytes: 20 * MSS, rate_bps: 10_000_000 };
@@ -292,7 +295,7 @@ fn the_cap_is_cubics_too() {
         let options = ClawOptions { limits, ..ClawOptions::default() };
         let mut claw = Claw::new(MSS, 40 * MSS, options);
         claw.on_ack(0, &ack(MSS));
-        // Nothing was told yet: plain Cubic, at the transport's pace.
+        // No feedback yet: plain Cubic, at the transport's pacing rate.
         assert_eq!((claw.cwnd_bytes() / MSS, claw.pacing_rate_bps()), (41, None));
         claw.on_feedback(MS, feedback);
         assert_eq!(claw.cwnd_bytes() / MSS, 20, "{feedback:?}");
@@ -304,9 +307,9 @@ fn the_cap_is_cubics_too() {
         assert_eq!(now, (expected, 20), "{feedback:?} {at_ms}");
         assert!(claw.pacing_rate_bps().is_some_and(|bps| bps <= limits.rate_bps));
     };
-    let all = said(1, u64::MAX, 0.0);
+    let all = feedback(1, u64::MAX, 0.0);
     check(&all, 10, Mode::CellFree);
-    // The same report again and again, until it is too old.
+    // The same report repeated until it expires.
     check(&all, 600, Mode::Cubic);
     check(&Feedback { bottleneck: Bottleneck::Wireline, ..all }, 10, Mode::Cubic);
     check(&Feedback { load: f64::NAN, ..all }, 10, Mode::Cubic);
@@ -325,11 +328,12 @@ impl Short {
         Self { claw: claw(), sent: 0, sequence: 0, load }
     }
 
-    /// A round trip that delivers so many segments and takes so many least ones.
+    /// A round trip that delivers the given segments and lasts the given number of minimum
+    /// RTTs.
     fn round_trip(&mut self, now_ns: i64, segments: u64, rtts: i64, lost: bool) {
         self.sent += 400 * MSS;
         self.sequence += 1;
-        self.claw.on_feedback(now_ns, &said(self.sequence, 400 * MSS, self.load));
+        self.claw.on_feedback(now_ns, &feedback(self.sequence, 400 * MSS, self.load));
         if lost {
             self.claw.on_congestion(now_ns, &LOSS);
         }
@@ -344,9 +348,9 @@ impl Short {
     }
 }
 
-/// Three round trips with a queue take its word from it, and each further time for longer.
-/// What Cubic grew by meanwhile goes with it, and the window is no more than 2.5 times what
-/// the path has shown.
+/// Three round trips with a queue withdraw trust, each further time for longer. Cubic's
+/// growth in that time is dropped too, and the window is at most 2.5 times what the path
+/// has delivered.
 #[test]
 fn a_window_that_is_not_delivered() {
     let mut path = Short::new(0.3);
@@ -365,8 +369,8 @@ fn a_window_that_is_not_delivered() {
     assert!(path.claw.distrusts(9_000 * MS));
 }
 
-/// The same where the client says that the cell is full, and where what is too much is
-/// dropped, which shows a round trip later, and no queue stands.
+/// The same if the client reports a full cell, and if the excess is dropped, which shows
+/// one round trip later and without a standing queue.
 #[test]
 fn full_cells_and_policers_are_no_way_round() {
     let check = |load: f64, rtts: i64, lost: bool, expected: bool| {
@@ -377,7 +381,7 @@ fn full_cells_and_policers_are_no_way_round() {
     check(1.0, 4, false, true);
     check(0.3, 1, true, true);
     check(1.0, 1, true, true);
-    // What passes slowly without queue or loss tells nothing.
+    // Slow delivery without queue or loss carries no information.
     check(0.3, 1, false, false);
 }
 
@@ -394,11 +398,11 @@ fn wireline_or_cell() {
     let (short, used) = ((100.0, 1_000.0, true), (900.0, 1_000.0, true));
     check(&[], Cellular);
     check(&[short; 3], Cellular);
-    // The first has nothing before it: three comparisons need four round trips.
+    // The first round trip has no predecessor: three comparisons need four round trips.
     check(&[short; 4], Wireline);
     check(&[used; 4], Cellular);
     check(&[short, short, short, used, short], Cellular);
-    // A pause tells nothing.
+    // A pause carries no information.
     check(&[short, short, (0.0, 1_000.0, false), short, short], Cellular);
     let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
     check(&now_this_now_that, Unclear);
@@ -427,8 +431,9 @@ fn any_feedback() -> impl Strategy<Value = Feedback> {
 }
 
 proptest! {
-    /// Whatever a client says and in whatever order, from its first report on window and
-    /// pace are within the operator's limits, in every mode; before, it is Cubic's.
+    /// Whatever a client reports and in whatever order, window and pacing rate stay within
+    /// the operator's limits in every mode from its first report on; before it, the window
+    /// is Cubic's.
     #[test]
     fn no_feedback_passes_the_limits(
         steps in prop::collection::vec((any_feedback(), 0_u8..4, 0_i64..400), 1..60),
@@ -437,10 +442,10 @@ proptest! {
         let options = ClawOptions { limits, ..ClawOptions::default() };
         let mut claw = Claw::new(MSS, 10 * MSS, options);
         claw.on_ack(0, &ack(MSS));
-        let (mut now_ns, mut told) = (0, false);
+        let (mut now_ns, mut has_feedback) = (0, false);
         for (feedback, what, after_ms) in steps {
             now_ns += after_ms * MS;
-            told |= what > 2;
+            has_feedback |= what > 2;
             match what {
                 0 => claw.on_congestion(now_ns, &LOSS),
                 1 => claw.on_rto(now_ns, 10 * MSS, false),
@@ -448,10 +453,10 @@ proptest! {
                 _ => claw.on_feedback(now_ns, &feedback),
             }
             // 12 Mbit/s over 50 ms: 75 kB, fewer than 60 segments.
-            let most = if told { 75_000 } else { claw.w_cubic_bytes() };
+            let most = if has_feedback { 75_000 } else { claw.w_cubic_bytes() };
             prop_assert!((MSS..=most).contains(&claw.cwnd_bytes()), "{claw:?}");
             let bps = claw.pacing_rate_bps();
-            prop_assert!(bps.map_or(!told, |bps| bps <= limits.rate_bps), "{claw:?}");
+            prop_assert!(bps.map_or(!has_feedback, |bps| bps <= limits.rate_bps), "{claw:?}");
         }
     }
 

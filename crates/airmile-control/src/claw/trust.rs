@@ -1,39 +1,39 @@
-//! Whether the path delivers what a client says that it can.
+//! Checks whether the path delivers the window that a client asks for.
 
 use crate::AckEvent;
 
-/// A window is delivered if so much of it passes in a least round trip (chosen here: half
-/// leaves room for a scheduler and for the window's way to the client).
+/// A window counts as delivered if this share of it passes in a minimum RTT (chosen here:
+/// half leaves room for a scheduler and for the window's way to the client).
 const DELIVERED: f64 = 0.5;
-/// A queue stands where round trips are longer than the least by this factor (chosen here).
+/// A queue is standing if the RTT exceeds its minimum by this factor (chosen here).
 const QUEUE: f64 = 1.5;
-/// A queue that stands loses packets where they are longer by this factor (chosen here:
-/// reordering in RLC and a fade make 1.5 of a radio's own losses).
+/// A standing queue may drop packets if the RTT exceeds its minimum by this factor (chosen
+/// here: RLC reordering and fading reach 1.5 with the radio's own losses).
 const LOSING_QUEUE: f64 = 2.0;
-/// Round trips for which both must hold (chosen here: those of the bottleneck detector,
-/// 4.4).
+/// Consecutive round trips in which both must hold (chosen here: as for the bottleneck
+/// detector, 4.4).
 const ROUND_TRIPS: u32 = 3;
-/// A window is withdrawn for this many times as long at most (chosen here).
+/// Maximum multiple of the distrust time (chosen here).
 const MAX_TIMES: i64 = 64;
-/// After so many round trips that delivered it is half as many times (chosen here: seconds).
+/// Delivered round trips after which the multiple is halved (chosen here: seconds).
 const FORGIVEN: u32 = 32;
-/// The largest window over the most that the path ever delivered in a least round trip
-/// (chosen here: faster than slow start, and more than what [`DELIVERED`] lets pass).
+/// Maximum window, as a multiple of the most that the path ever delivered in a minimum RTT
+/// (chosen here: faster than slow start, and more than [`DELIVERED`] allows).
 const OVER_DELIVERED: f64 = 2.5;
 
-/// Follows what is delivered of windows that a client has set.
+/// Tracks how much of the client's windows the path delivers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClientTrust {
     distrust_ns: i64,
     times: i64,
     until_ns: Option<i64>,
-    /// Bytes of the stream that end the round trip at hand.
+    /// Stream offset that ends the current round trip.
     round_ends_at: u64,
     failed: u32,
     delivered: u32,
-    /// The last rate of delivery.
+    /// The last delivery rate.
     last_bps: u64,
-    /// Round trips that the window held up, and the highest rate in them.
+    /// Round trips limited by the window, and the highest rate in them.
     filled: u32,
     best_bps: u64,
 }
@@ -62,20 +62,20 @@ impl ClientTrust {
         delivered < cwnd_bytes as f64 * DELIVERED
     }
 
-    /// Something was lost of the client's window, and not by the radio: a path without a
-    /// queue that could be seen drops what it does not deliver.
+    /// A loss in the client's window that is not the radio's: a path without a visible
+    /// queue drops what it does not deliver.
     pub(super) fn on_loss(&mut self, cwnd_bytes: u64, min_rtt_ns: Option<i64>) {
         let short = min_rtt_ns.is_some_and(|least_ns| self.is_short(cwnd_bytes, least_ns));
         self.failed += u32::from(short && self.last_bps > 0);
     }
 
-    /// Whether a queue stands in the path that a loss can be of.
+    /// Whether the path has a standing queue that may have dropped a packet.
     pub(super) fn queue_loses(rtt_ns: i64, min_rtt_ns: i64) -> bool {
         rtt_ns as f64 > min_rtt_ns as f64 * LOSING_QUEUE
     }
 
-    /// The largest window by the measured capacity, once there is one. Without distrust
-    /// there is none.
+    /// Maximum window from the measured capacity, once there is one. Unlimited if distrust
+    /// is off.
     pub(super) fn max_window_bytes(&self, min_rtt_ns: Option<i64>) -> u64 {
         match min_rtt_ns {
             Some(min_rtt_ns) if self.filled >= ROUND_TRIPS && self.distrust_ns > 0 => {
@@ -85,9 +85,9 @@ impl ClientTrust {
         }
     }
 
-    /// Takes an ACK while the client's window is in use, or is `reduced` for a round trip.
-    /// Nothing but a window that is delivered makes up for one that is not: a client can
-    /// have another window in use, or none filled, whenever it likes. True: its word is
+    /// Processes an ACK while the client's window is in use, or is `reduced` for a round
+    /// trip. Only a delivered window makes up for one that was not: a client can switch
+    /// windows, or leave one unfilled, whenever it likes. Returns true if trust is
     /// withdrawn now.
     pub(super) fn watch(
         &mut self,
@@ -106,7 +106,7 @@ impl ClientTrust {
             return false;
         };
         self.last_bps = rate_bps;
-        // A window that the application does not fill tells nothing.
+        // A window that the application does not fill carries no information.
         if !ack.window_limited {
             return false;
         }

@@ -1,6 +1,6 @@
-//! Control of a shaper's rate by probes, as cake-autorate does it by its published
-//! defaults: the baseline of what can be done without the modem. Built from what
-//! is published of its numbers; what those leave open is chosen here.
+//! The baseline without access to the modem: a shaper whose rate is controlled by probes,
+//! as in cake-autorate with its published defaults. Written from its published parameters;
+//! what those leave open is chosen here.
 
 use std::collections::VecDeque;
 
@@ -16,27 +16,27 @@ pub struct AutorateConfig {
     pub reflectors: u32,
     /// Time between two probes of one host, in ns.
     pub probe_every_ns: i64,
-    /// A delay of more than this over the least is late, in ns.
+    /// A delay of more than this over the minimum counts as late, in ns.
     pub late_ns: i64,
-    /// So many of the last `samples` are late: the queue is too long.
+    /// The queue is too long if this many of the last `samples` are late.
     pub late_samples: usize,
-    /// Of so many.
+    /// Number of recent samples considered.
     pub samples: usize,
-    /// Least and greatest factor when the queue is too long.
+    /// Minimum and maximum factor when the queue is too long.
     pub down: (f64, f64),
-    /// Greatest factor when the link is well used and the queue short.
+    /// Maximum factor when the link is well used and the queue short.
     pub up: f64,
-    /// Well used: over this share of the rate.
+    /// The link counts as well used above this share of the rate.
     pub high_load: f64,
-    /// After a step down none for so long, in ns.
+    /// Minimum time between two steps down, in ns.
     pub refractory_ns: i64,
-    /// Over so long the load is measured, in ns (chosen here).
+    /// Time over which the load is measured, in ns (chosen here).
     pub load_window_ns: i64,
-    /// Bounds and start of the rate in bit/s, which its user has to know.
+    /// Minimum rate in bit/s; the user has to know the three rates.
     pub least_bps: u64,
-    /// Its start.
+    /// Initial rate in bit/s.
     pub start_bps: u64,
-    /// Its upper bound.
+    /// Maximum rate in bit/s.
     pub most_bps: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for AutorateConfig {
             high_load: 0.75,
             refractory_ns: 300_000_000,
             load_window_ns: 200_000_000,
-            // Chosen here, about an LTE uplink.
+            // Chosen here, for a typical LTE uplink.
             least_bps: 500_000,
             start_bps: 5_000_000,
             most_bps: 50_000_000,
@@ -61,15 +61,15 @@ impl Default for AutorateConfig {
     }
 }
 
-/// The shaper and its control.
+/// The shaper and its rate control.
 #[derive(Debug, Clone)]
 pub struct Autorate {
     config: AutorateConfig,
     rate_bps: f64,
-    /// Least round trip so far: delays are over it.
+    /// Minimum round trip so far, the baseline of delays.
     base_ns: Option<i64>,
     delays_ns: VecDeque<i64>,
-    /// What was sent, by time.
+    /// Bytes sent, by time.
     sent: VecDeque<(i64, u64)>,
     lowered_ns: Option<i64>,
     probe_due_ns: Option<i64>,
@@ -77,7 +77,7 @@ pub struct Autorate {
 }
 
 impl Autorate {
-    /// At its start.
+    /// A shaper at its start.
     #[must_use]
     pub fn new(config: AutorateConfig) -> Self {
         Self {
@@ -92,16 +92,16 @@ impl Autorate {
         }
     }
 
-    /// When the next packet may go: at once where that is past.
+    /// When the next packet may be sent; a time in the past means at once.
     #[must_use]
     pub const fn next_ns(&self) -> i64 {
         self.next_ns
     }
 
-    /// A packet goes.
+    /// Accounts for a packet that is sent.
     pub fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) {
         let takes_ns = transmission_time_ns(ip_bytes.into(), self.bytes_per_s());
-        // A ms may be made up for: whoever calls is no faster.
+        // Catches up with 1 ms at most, since callers poll no more often.
         self.next_ns = self.next_ns.max(now_ns.saturating_sub(1_000_000)).saturating_add(takes_ns);
         self.sent.push_back((now_ns, ip_bytes.into()));
         let from_ns = now_ns.saturating_sub(self.config.load_window_ns);
@@ -110,7 +110,7 @@ impl Autorate {
         }
     }
 
-    /// Whether a probe is to be sent now; the hosts take turns.
+    /// Whether to send a probe now; the reflectors take turns.
     pub fn poll_probe(&mut self, now_ns: i64) -> bool {
         let every_ns = self.config.probe_every_ns / i64::from(self.config.reflectors.max(1));
         let due = self.probe_due_ns.is_none_or(|due| due <= now_ns);
@@ -120,14 +120,14 @@ impl Autorate {
         due
     }
 
-    /// When a probe is due next.
+    /// When the next probe is due.
     #[must_use]
     pub const fn probe_due_ns(&self) -> Option<i64> {
         self.probe_due_ns
     }
 
-    /// A probe was answered after `rtt_ns`. All of its delay over the least is
-    /// taken for the uplink's, which is the best case for the baseline.
+    /// A probe was answered after `rtt_ns`. All delay above the minimum is attributed to
+    /// the uplink, the best case for the baseline.
     pub fn answered(&mut self, now_ns: i64, rtt_ns: i64) {
         let base_ns = self.base_ns.map_or(rtt_ns, |base| base.min(rtt_ns));
         self.base_ns = Some(base_ns);
@@ -143,7 +143,7 @@ impl Autorate {
             self.lowered_ns.is_some_and(|at| now_ns.saturating_sub(at) < self.config.refractory_ns);
         if late >= self.config.late_samples {
             if !rests {
-                // From the greatest factor at the threshold to the least at twice
+                // Linear from the maximum factor at the threshold to the minimum at twice
                 // the threshold (the ends are published, the line is chosen here).
                 let (least, most) = self.config.down;
                 self.rate_bps *= (most - (most - least) * (over - 1.0).clamp(0.0, 1.0)).min(1.0);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn steps_are_those_of_the_defaults() {
         let mut rate = Autorate::new(AutorateConfig::default());
-        // A load of 100 %: 125 kB in 200 ms of 5 Mbit/s.
+        // A load of 100 %: 125 kB in 200 ms at 5 Mbit/s.
         let load = |rate: &mut Autorate, now: i64| {
             let bytes = (rate.bytes_per_s() / 5) as u32;
             rate.sent.clear();
@@ -188,7 +188,8 @@ mod tests {
         load(&mut rate, 0);
         rate.answered(0, 40 * MS);
         assert_eq!(rate.bytes_per_s(), 650_000, "up by 4 %");
-        // Two late samples of 60 ms over: not yet, and the mean lets it not grow.
+        // Two late samples of 60 ms over: no step down yet, and the mean prevents a step
+        // up.
         for n in 1..=2 {
             load(&mut rate, n * 50 * MS);
             rate.answered(n * 50 * MS, 100 * MS);
@@ -197,7 +198,7 @@ mod tests {
         // The third: the mean is 45 ms, half way from 0.99 to 0.75.
         rate.answered(150 * MS, 100 * MS);
         assert_eq!(rate.bytes_per_s(), 565_500);
-        // It rests for 300 ms, then the mean is at twice the threshold.
+        // No step for 300 ms, then the mean is at twice the threshold.
         for n in 4..9 {
             rate.answered(n * 50 * MS, 100 * MS);
         }

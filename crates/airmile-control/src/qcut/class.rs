@@ -1,8 +1,8 @@
-//! Which packets go first: by what they are, not by who sent them.
+//! Classification of packets by their kind, not by their sender.
 
 use serde::{Deserialize, Serialize};
 
-/// Tiers of the queueing above the gate, the first served first.
+/// Tiers of the queueing above the gate, in the order of service.
 #[derive(
     Debug,
     Clone,
@@ -18,16 +18,16 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Others wait for it: names, acknowledgements, voice.
+    /// Other traffic depends on it: DNS, acknowledgements, voice.
     Urgent,
-    /// All else; sparse flows go ahead of bulk (RFC 8290).
+    /// All other traffic; sparse flows go ahead of bulk (RFC 8290).
     Normal,
-    /// What may wait for all others (RFC 8622).
+    /// Traffic that yields to all other (RFC 8622).
     Background,
 }
 
 impl Tier {
-    /// All of them, the first served first.
+    /// All tiers in the order of service.
     pub const ALL: [Self; 3] = [Self::Urgent, Self::Normal, Self::Background];
 }
 
@@ -37,12 +37,13 @@ pub const TCP: u8 = 6;
 /// Protocol number of UDP (RFC 768).
 pub const UDP: u8 = 17;
 
-/// What is known of a packet without its contents.
+/// Properties of a packet that do not need its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketInfo {
-    /// Whose: equal for the packets of a connection, in one direction.
+    /// Flow identifier: equal for the packets of a connection in one direction.
     pub flow: u64,
-    /// Whom it is for: equal for packets to one host, whose round trips are one path's.
+    /// Remote host: equal for all packets to it, which share a path and its round-trip
+    /// time.
     pub far: u64,
     /// Bytes of the IP packet.
     pub bytes: u32,
@@ -50,30 +51,30 @@ pub struct PacketInfo {
     pub protocol: u8,
     /// Differentiated services code point (RFC 2474).
     pub dscp: u8,
-    /// Port at this end; 0 where there is none.
+    /// Local port; 0 if there is none.
     pub near_port: u16,
-    /// Port at the other end.
+    /// Remote port.
     pub far_port: u16,
-    /// Whether it is an acknowledgement of TCP without data, SYN, FIN or RST.
+    /// Whether it is a TCP acknowledgement without data, SYN, FIN or RST.
     pub pure_ack: bool,
-    /// Of a TCP segment with data: the sequence number behind it (RFC 9293).
+    /// For a TCP segment with data: the sequence number after its data (RFC 9293).
     pub tcp_end: Option<u32>,
 }
 
-/// By what packets are told apart. All of it can be switched off.
+/// Criteria of the classification. All of them can be switched off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClassConfig {
-    /// Queries of names go first: port 53 (RFC 1035), and 853 (RFC 7858).
+    /// DNS queries go first: port 53 (RFC 1035), and 853 (RFC 7858).
     pub dns: bool,
     /// Acknowledgements without data go first.
     pub pure_acks: bool,
-    /// The sender's DSCP counts: EF, VOICE-ADMIT and CS5 to CS7 go first, LE and
-    /// CS1 last (RFC 8622; the others as most home routers have it).
+    /// The sender's DSCP applies: EF, VOICE-ADMIT and CS5 to CS7 go first, LE and CS1 last
+    /// (RFC 8622; the others as in most home routers).
     pub dscp: bool,
-    /// Ports at the other end that go first.
+    /// Remote ports that go first.
     pub urgent_ports: Vec<u16>,
-    /// Ports at the other end that go last.
+    /// Remote ports that go last.
     pub background_ports: Vec<u16>,
 }
 
@@ -90,14 +91,14 @@ impl Default for ClassConfig {
 }
 
 impl ClassConfig {
-    /// Nothing tells packets apart.
+    /// Disables all criteria.
     #[must_use]
     pub fn none() -> Self {
         Self { dns: false, pure_acks: false, dscp: false, ..Self::default() }
     }
 
-    /// The tier of a packet. A port that is named outweighs all else, the rest go
-    /// in the order of the fields.
+    /// The tier of a packet. A listed port takes precedence; the other criteria apply in
+    /// the order of the fields.
     #[must_use]
     pub fn tier(&self, packet: &PacketInfo) -> Tier {
         if self.urgent_ports.contains(&packet.far_port) {

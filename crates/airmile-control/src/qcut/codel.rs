@@ -1,4 +1,4 @@
-//! CoDel (RFC 8289): drops by how long packets have waited.
+//! CoDel (RFC 8289): drops packets depending on how long they have waited.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodelConfig {
-    /// Standing delay that is accepted, in ns (RFC 8289, 4.3: 5 ms).
+    /// Acceptable standing delay, in ns (RFC 8289, 4.3: 5 ms).
     pub target_ns: i64,
-    /// Time for which it must be exceeded, in ns (RFC 8289, 4.3: 100 ms).
+    /// Time for which the target must be exceeded, in ns (RFC 8289, 4.3: 100 ms).
     pub interval_ns: i64,
 }
 
@@ -18,25 +18,24 @@ impl Default for CodelConfig {
     }
 }
 
-/// The state of one queue (RFC 8289, 5.1). Whoever holds the queue asks before
-/// each packet that it takes out.
+/// The state of one queue (RFC 8289, 5.1). The queue's owner asks it before each packet
+/// that it dequeues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Codel {
-    /// When the delay will have been too long for an interval.
+    /// When the delay will have exceeded the target for an interval.
     first_above_ns: Option<i64>,
-    /// Whether packets are being dropped, and when the next one is.
+    /// Whether packets are being dropped, and when the next drop is due.
     dropping: bool,
     drop_next_ns: i64,
-    /// Drops since dropping began, and when it began last.
+    /// Drops of this dropping phase, continued from the last one if that ended recently.
     count: u64,
     last_count: u64,
 }
 
 impl Codel {
-    /// Whether the packet at the head, which has waited for `sojourn_ns`, is to be
-    /// dropped in place of sent. Ask again for the one behind it until the answer
-    /// is no. `little`: no more than a packet of the largest size waits, of which
-    /// none is dropped (RFC 8289, 5.4).
+    /// Whether to drop the packet at the head, which has waited for `sojourn_ns`, instead
+    /// of sending it. Ask again for each following packet until the answer is no. `little`:
+    /// at most one packet of the maximum size waits; then none is dropped (RFC 8289, 5.4).
     pub fn drops(
         &mut self,
         now_ns: i64,
@@ -61,8 +60,8 @@ impl Codel {
             return false;
         }
         self.dropping = true;
-        // Where dropping ended not long ago, its rate is a good first guess
-        // (RFC 8289, 5.5).
+        // If the last dropping phase ended recently, its rate is a good first guess (RFC
+        // 8289, 5.5).
         let delta = self.count.saturating_sub(self.last_count);
         let recent = now_ns - self.drop_next_ns < 16 * config.interval_ns;
         self.count = if delta > 1 && recent { delta } else { 1 };
@@ -71,7 +70,7 @@ impl Codel {
         true
     }
 
-    /// The queue has run empty.
+    /// Resets the state after the queue has run empty.
     pub const fn emptied(&mut self) {
         self.first_above_ns = None;
         self.dropping = false;
@@ -99,8 +98,8 @@ impl Codel {
     }
 }
 
-/// When to drop next: the interval over the square root of the count (RFC 8289,
-/// 5.3), in whole ns.
+/// Time of the next drop: the interval over the square root of the count (RFC 8289, 5.3),
+/// in whole ns.
 fn control_law(from_ns: i64, count: u64, interval_ns: i64) -> i64 {
     let interval_ns = interval_ns.clamp(1, 3_000_000_000).unsigned_abs();
     let step_ns = (interval_ns * interval_ns / count.max(1)).isqrt();
@@ -115,9 +114,9 @@ mod tests {
 
     #[test]
     fn drops_come_closer_by_the_square_root() {
-        // 10 ms of delay from the first packet on, one packet a ms: the first drop
-        // is an interval later, at 100 ms; then at 100 + 100 = 200 (count 1 set
-        // the next), then steps of 100/sqrt(2), 100/sqrt(3), 100/sqrt(4).
+        // 10 ms of delay from the first packet on, one packet a ms: the first drop comes
+        // one interval later, at 100 ms; then at 100 + 100 = 200 (count 1 sets the next),
+        // then in steps of 100/sqrt(2), 100/sqrt(3), 100/sqrt(4).
         let config = CodelConfig::default();
         let mut codel = Codel::default();
         let mut at = Vec::new();

@@ -1,38 +1,41 @@
-//! How much of what the radio sends the modem's log has, by what was answered meanwhile.
+//! Measures how much of the radio's transmissions the modem's log contains, from the bytes
+//! that were acknowledged in the same time.
 
 use std::collections::VecDeque;
 
 use super::estimate::Estimator;
 
-/// Bytes are compared over this time, in ns (chosen here: within what rates remember, and
-/// long against the round trip by which the two differ).
+/// Window of the comparison, in ns (chosen here: within the rates' history, and long
+/// compared to the round trip by which the two differ).
 const WINDOW_NS: i64 = 700_000_000;
-/// How long answers are kept, in ns: the window, a log a second late, and a path.
+/// How long acknowledged bytes are kept, in ns: the window, a log delayed by a second, and
+/// a path.
 const KEPT_NS: i64 = 2_000_000_000;
-/// How often they are compared, in ns.
+/// Interval between two comparisons, in ns.
 const EVERY_NS: i64 = 20_000_000;
-/// Answers this close to each other are one entry, in ns.
+/// Acknowledgements this close to each other share an entry, in ns.
 const TOGETHER_NS: i64 = 5_000_000;
-/// Answered bytes from which on a comparison counts (chosen here: ten large packets).
+/// Minimum acknowledged bytes for a comparison (chosen here: ten large packets).
 const MIN_ANSWERED_BYTES: u64 = 15_000;
-/// A log that lacks less than this is whole (chosen here: headers, whose size the log does
-/// not have, are 4 %).
+/// Coverage factor up to which a log counts as complete (chosen here: headers, whose size
+/// the log does not contain, are 4 %).
 const WHOLE: f64 = 1.06;
-/// A log that has less than half, or of which a fifth of the reports make no sense, is not
-/// used; it is again when no more than a twentieth do (chosen here).
+/// A log that contains less than half of the bytes, or with a fifth of implausible reports,
+/// is not used; it is used again once no more than a twentieth are implausible (chosen
+/// here).
 const MAX_COVERAGE: f64 = 2.0;
 const MAX_BAD_SHARE: f64 = 0.2;
 const FEW_BAD_SHARE: f64 = 0.05;
 
-/// Compares bytes that were answered with bytes that the log has.
+/// Compares acknowledged bytes with the bytes in the log.
 #[derive(Debug, Clone)]
 pub(super) struct LogCoverage {
-    /// Time, and bytes answered up to then.
+    /// Time, and bytes acknowledged up to then.
     answered: VecDeque<(i64, u64)>,
-    /// Answered bytes over logged ones: a mean of late.
+    /// Acknowledged bytes over logged ones, as a moving average.
     coverage: f64,
     checked_ns: Option<i64>,
-    /// Share of reports that made no sense: a mean of late.
+    /// Share of implausible reports, as a moving average.
     bad_share: f64,
     is_distrusted: bool,
 }
@@ -50,7 +53,7 @@ impl Default for LogCoverage {
 }
 
 impl LogCoverage {
-    /// So many bytes were answered by now, all in all.
+    /// Updates the total number of acknowledged bytes.
     pub(super) fn answered(&mut self, now_ns: i64, bytes: u64) {
         match self.answered.back_mut() {
             Some(last) if now_ns.saturating_sub(last.0) < TOGETHER_NS => last.1 = bytes,
@@ -62,7 +65,7 @@ impl LogCoverage {
         }
     }
 
-    /// Bytes answered by a time, between two entries by a straight line.
+    /// Bytes acknowledged by a time, interpolated linearly.
     fn answered_by(&self, at_ns: i64) -> Option<u64> {
         let after = self.answered.partition_point(|(time, _)| *time <= at_ns);
         let (from_ns, bytes) = *self.answered.get(after.checked_sub(1)?)?;
@@ -73,16 +76,16 @@ impl LogCoverage {
         Some(bytes + (next.saturating_sub(bytes) as f64 * part) as u64)
     }
 
-    /// A report came, which made sense or not.
+    /// Counts a report as plausible or implausible.
     pub(super) fn note_report(&mut self, is_bad: bool) {
-        // As of 32 reports: three batches.
+        // Averages over 32 reports: three batches.
         self.bad_share += (f64::from(u8::from(is_bad)) - self.bad_share) / 32.0;
         let most = if self.is_distrusted { FEW_BAD_SHARE } else { MAX_BAD_SHARE };
         self.is_distrusted = self.bad_share > most || self.coverage > MAX_COVERAGE;
     }
 
-    /// Compares both, what was answered `path_ns` after it was sent, and has the estimator
-    /// make up for what the log lacks.
+    /// Compares logged bytes with those acknowledged `path_ns` after they were sent, and
+    /// has the estimator compensate for what the log lacks.
     pub(super) fn compare(&mut self, now_ns: i64, path_ns: i64, estimator: &mut Estimator) {
         if self.checked_ns.is_some_and(|at| now_ns.saturating_sub(at) < EVERY_NS) {
             return;
@@ -107,7 +110,7 @@ impl LogCoverage {
         estimator.set_coverage(if is_whole { 1.0 } else { self.coverage.min(MAX_COVERAGE) });
     }
 
-    /// Whether the log is not to be used.
+    /// Whether the log must not be used.
     pub(super) const fn is_distrusted(&self) -> bool {
         self.is_distrusted
     }

@@ -1,9 +1,9 @@
-//! What the modem holds, told by round trips alone: for modems that tell nothing,
-//! and while one that does is silent.
+//! Estimates the modem's buffer from round trips alone: for modems that report nothing, and
+//! while a reporting modem is silent.
 //!
-//! A packet that was answered has left the modem, and all that was handed over
-//! before it. What is handed over and not answered is in the modem or on the way;
-//! on the way is the rate times the least round trip to whom it is for.
+//! A packet that was acknowledged has left the modem, and so have all packets before it.
+//! Unacknowledged bytes are in the modem or in flight; in flight is the rate times the
+//! minimum round trip to their destination.
 
 use std::collections::HashMap;
 
@@ -16,17 +16,18 @@ use super::rate::{RateWindow, bytes_in};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelayConfig {
-    /// Over so long the rate is measured, in ns (chosen here: several delayed ACKs).
+    /// Time over which the rate is measured, in ns (chosen here: several delayed ACKs).
     pub rate_window_ns: i64,
-    /// The least round trip holds for so long, in ns; then the modem is left to
-    /// run empty for a round trip, with three quarters of what the path holds on
-    /// the way, so that it shows again (chosen here; 10 s as BBR has it).
+    /// Validity of the minimum round trip, in ns. After it the modem is drained for a round
+    /// trip, with three quarters of the path's capacity in flight, so that the minimum
+    /// becomes visible again (chosen here; 10 s as in BBR).
     pub base_ns: i64,
-    /// The rate before one was measured, in bytes per second (chosen here: 1 Mbit/s).
+    /// Initial rate before the first measurement, in bytes per second (chosen here: 1
+    /// Mbit/s).
     pub start_bytes_per_s: u64,
-    /// Without an answer for so long a probe is sent, in ns (chosen here).
+    /// Time without an answer before a probe is sent, in ns (chosen here).
     pub probe_after_ns: i64,
-    /// Without an answer for so long, probes included, nothing is held back, in ns
+    /// Time without an answer, probes included, after which nothing is held back, in ns
     /// (chosen here: ten probes).
     pub give_up_ns: i64,
 }
@@ -43,41 +44,42 @@ impl Default for DelayConfig {
     }
 }
 
-/// What marks a packet that was handed over: all bytes up to it, itself included.
+/// Identifies a packet that was passed to the modem: all bytes up to and including it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct HandoverMark(pub u64);
 
 /// The path to a host.
 #[derive(Debug, Clone, Copy)]
 struct HostPath {
-    /// The least round trip and when it was seen last.
+    /// The minimum round trip and when it was last observed.
     least_ns: i64,
     seen_ns: i64,
     answered_ns: i64,
 }
 
-/// Least round trips are being looked for.
+/// State of a search for minimum round trips.
 #[derive(Debug, Clone, Default)]
 struct Search {
-    /// The least seen of packets that were handed over meanwhile, by whom they were for.
+    /// The minimum for packets passed to the modem during the search, by destination.
     least_ns: HashMap<u64, i64>,
     since_ns: i64,
     until_ns: Option<i64>,
 }
 
-/// So many large packets may be out whatever is measured (chosen here: twice what
-/// delayed acknowledgements leave open; a round trip of single packets that wait for a
-/// grant each is longer than the least one, so that less would keep a slow link empty).
+/// This many large packets may be outstanding regardless of measurements (chosen here:
+/// twice what delayed acknowledgements leave open. The round trip of single packets that
+/// each wait for a grant exceeds the minimum, so a lower limit would keep a slow link
+/// empty).
 const MIN_PACKETS: u64 = 8;
 
-/// Hosts that are remembered at most (chosen here).
+/// Maximum number of remembered hosts (chosen here).
 const MAX_PATHS: usize = 256;
 
-/// A search ends after so long at the latest, in ns (chosen here): whoever does not
-/// answer within it is measured by his next answer.
+/// Maximum duration of a search, in ns (chosen here): a host that does not answer within it
+/// is measured by its next answer.
 const MAX_SEARCH_NS: i64 = 2_000_000_000;
 
-/// The estimator by round trips.
+/// The estimator from round trips.
 #[derive(Debug, Clone)]
 pub struct RoundTripEstimator {
     config: DelayConfig,
@@ -85,20 +87,20 @@ pub struct RoundTripEstimator {
     returned_bytes: u64,
     rate: RateWindow,
     paths: HashMap<u64, HostPath>,
-    /// The mean of the least round trips of what was answered of late: what is on the
-    /// way is for the same hosts.
+    /// Moving average of the minimum round trips of recently acknowledged packets: the
+    /// packets in flight have the same destinations.
     base_ns: Option<f64>,
-    /// The path of the last answer: when its least was seen, and that least.
+    /// Path of the last answer: when its minimum was observed, and that minimum.
     last_path: Option<(i64, i64)>,
     last_rtt_ns: i64,
     returned_ns: Option<i64>,
-    /// Since when something is out that was not answered.
+    /// Since when an unacknowledged packet is outstanding.
     outstanding_since_ns: i64,
     search: Option<Search>,
 }
 
 impl RoundTripEstimator {
-    /// Before the first packet.
+    /// An estimator before the first packet.
     #[must_use]
     pub fn new(config: DelayConfig) -> Self {
         Self {
@@ -116,7 +118,7 @@ impl RoundTripEstimator {
         }
     }
 
-    /// A packet of so many IP bytes goes to the modem.
+    /// Accounts for a packet passed to the modem.
     pub const fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) -> HandoverMark {
         if self.outstanding_bytes() == 0 {
             self.outstanding_since_ns = now_ns;
@@ -125,7 +127,8 @@ impl RoundTripEstimator {
         HandoverMark(self.handed_bytes)
     }
 
-    /// A packet for a host was answered that was handed over at `handed_ns`.
+    /// Processes the answer to a packet for a host that was passed to the modem at
+    /// `handed_ns`.
     pub fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
         let rtt_ns = now_ns.saturating_sub(handed_ns);
         if rtt_ns < 0 || mark.0 > self.handed_bytes {
@@ -152,7 +155,7 @@ impl RoundTripEstimator {
         self.rate.measure(now_ns, self.occupancy_bytes(), 0);
     }
 
-    /// The path to a host, with a round trip of it.
+    /// The path to a host, updated with a round trip.
     fn path(&mut self, now_ns: i64, far: u64, rtt_ns: i64) -> HostPath {
         if self.paths.len() >= MAX_PATHS && !self.paths.contains_key(&far) {
             let oldest = self.paths.iter().min_by_key(|(_, path)| path.answered_ns);
@@ -169,7 +172,7 @@ impl RoundTripEstimator {
         *path
     }
 
-    /// The mean moves by the share that was answered of what was out.
+    /// Moves the average by the acknowledged share of the outstanding bytes.
     fn note_base(&mut self, least_ns: i64, mark: HandoverMark) {
         let least_ns = least_ns as f64;
         let answered = mark.0.saturating_sub(self.returned_bytes) as f64;
@@ -180,11 +183,11 @@ impl RoundTripEstimator {
         });
     }
 
-    /// Whether one more packet may go where the modem may hold so many bytes.
+    /// Whether one more packet may be sent if the modem may hold `limit` bytes.
     #[must_use]
     pub fn has_room(&mut self, now_ns: i64, limit_bytes: u64) -> bool {
         let (Some((seen_ns, _)), Some(base_ns)) = (self.last_path, self.base()) else {
-            // Nothing is known: the initial window (RFC 6928).
+            // Nothing is known yet: the initial window (RFC 6928).
             return self.outstanding_bytes() < 10 * u64::from(MTU_BYTES);
         };
         let on_the_way = bytes_in(base_ns, self.bytes_per_s());
@@ -198,11 +201,11 @@ impl RoundTripEstimator {
         };
         let part = (on_the_way / 4 * 3).max(least);
         if search.until_ns.is_none() && outstanding <= part {
-            // What leaves from here on waits behind nothing.
+            // Packets that leave from here on find an empty queue.
             let until_ns = Some(now_ns.saturating_add(base_ns.saturating_mul(2)));
             *search = Search { least_ns: HashMap::new(), since_ns: now_ns, until_ns };
         }
-        // Not before somebody has answered what left in it, who may be far.
+        // Not before a packet of the search is acknowledged; its host may be far away.
         let is_answered = !search.least_ns.is_empty();
         let is_late = now_ns.saturating_sub(search.since_ns) > MAX_SEARCH_NS;
         if is_late || (is_answered && search.until_ns.is_some_and(|until| now_ns >= until)) {
@@ -211,7 +214,8 @@ impl RoundTripEstimator {
         outstanding < part
     }
 
-    /// What was found counts, and who did not answer is forgotten if his least is old.
+    /// Applies the minima found; forgets hosts that did not answer and whose minimum is
+    /// old.
     fn end_search(&mut self, now_ns: i64) {
         let Some(search) = self.search.take() else { return };
         let oldest_ns = now_ns.saturating_sub(self.config.base_ns);
@@ -221,58 +225,58 @@ impl RoundTripEstimator {
             let path = HostPath { least_ns, seen_ns: now_ns, answered_ns: now_ns };
             self.paths.insert(far, path);
         }
-        // Until the next answer tells of its own.
+        // Valid until the next answer brings its own.
         self.last_path = self.last_path.map(|(_, least_ns)| (now_ns, least_ns));
     }
 
-    /// The mean of the least round trips, in ns.
+    /// Moving average of the minimum round trips, in ns.
     fn base(&self) -> Option<i64> {
         self.base_ns.map(|base| base as i64)
     }
 
-    /// Bytes that were handed over and not answered.
+    /// Bytes passed to the modem and not acknowledged.
     #[must_use]
     pub const fn outstanding_bytes(&self) -> u64 {
         self.handed_bytes.saturating_sub(self.returned_bytes)
     }
 
-    /// Of them, what is likely in the modem.
+    /// Estimate of how many of them are in the modem.
     #[must_use]
     pub fn occupancy_bytes(&self) -> u64 {
         let base_ns = self.base().unwrap_or(0);
         self.outstanding_bytes().saturating_sub(bytes_in(base_ns, self.bytes_per_s()))
     }
 
-    /// The rate at which answers come, in bytes per second.
+    /// The rate of acknowledged bytes, in bytes per second.
     #[must_use]
     pub const fn bytes_per_s(&self) -> u64 {
         self.rate.bytes_per_s()
     }
 
-    /// Whether the gate lets less wait than fills grants: the rate is then not lowered
-    /// by what little is sent.
+    /// Sets whether the gate keeps the buffer too small to fill grants: low usage then does
+    /// not lower the rate.
     pub const fn set_starved(&mut self, starved: bool) {
         self.rate.set_starved(starved);
     }
 
-    /// The rate of which a limit in time is to be, which looks for more at times.
+    /// The rate to convert a time limit into bytes; it probes for more bandwidth at times.
     #[must_use]
     pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
         self.rate.sought_bytes_per_s(now_ns)
     }
 
-    /// Bytes that were answered.
+    /// Total bytes acknowledged.
     pub(super) const fn returned_bytes(&self) -> u64 {
         self.returned_bytes
     }
 
-    /// The last round trip and the least one, in ns.
+    /// The last round trip and the minimum, in ns.
     #[must_use]
     pub fn round_trips_ns(&self) -> Option<(i64, i64)> {
         self.last_path.map(|(_, least_ns)| (self.last_rtt_ns, least_ns))
     }
 
-    /// For how long something has been out without any answer, in ns.
+    /// For how long a packet has been outstanding without any answer, in ns.
     #[must_use]
     pub const fn silent_for_ns(&self, now_ns: i64) -> i64 {
         if self.outstanding_bytes() == 0 {
@@ -288,8 +292,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A modem of a constant rate before a path of 40 ms; gives bytes in it and
-    /// bytes that left, each ms.
+    /// A modem of constant rate before a path of 40 ms; returns the bytes in it each ms and
+    /// the bytes that left.
     fn run(bytes_per_ms: u64, limit: impl Fn(u64) -> u64, ms: i64) -> (Vec<u64>, u64) {
         let mut returns = RoundTripEstimator::new(DelayConfig::default());
         run_by(&mut returns, bytes_per_ms, limit, (0, ms), 40)
@@ -339,7 +343,7 @@ mod tests {
 
     #[test]
     fn searches_for_the_least_round_trip_cost_little() {
-        // 30 s: the modem is never empty but for the searches; the rate holds.
+        // 30 s: the modem is never empty except during searches; the rate is kept.
         let (held, gone) = run(1_000, |rate| bytes_in(20 * MS, rate), 30_000);
         let most = held[20_000..].iter().max().unwrap();
         assert!(*most < 33_000 && gone > 29_000_000, "{most} {gone}");
@@ -350,8 +354,8 @@ mod tests {
         let mut returns = RoundTripEstimator::new(DelayConfig::default());
         let mark = returns.hand_over(0, 100);
         returns.answered(20 * MS, 0, mark, 1);
-        // 200 ms away, 8 Mbit/s: the rate is found, and no more than twice the limit is
-        // held once it is.
+        // 200 ms away, 8 Mbit/s: the rate is found, and then at most twice the limit is
+        // held.
         let limit = |rate| bytes_in(20 * MS, rate);
         let (held, gone) = run_by(&mut returns, 1_000, limit, (100, 20_100), 200);
         assert!(gone > 15_000_000, "{gone}");

@@ -1,4 +1,4 @@
-//! The gate: a packet goes to the modem only while it holds less than a limit.
+//! The gate: passes a packet to the modem only while the modem holds less than a limit.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,21 @@ use super::rate::bytes_in;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Limit {
-    /// So many bytes (QCut-B).
+    /// This many bytes (QCut-B).
     Bytes(u64),
-    /// What leaves in so many ms at the present rate (QCut-D), beyond what keeps grants
-    /// filled; while somebody waits for others' packets ([`Limit::short_bytes`]), what
-    /// would wait for its grant on an idle path.
+    /// The data that leaves in this many ms at the present rate (QCut-D), beyond what keeps
+    /// grants filled. While sparse flows wait for bulk packets ([`Limit::short_bytes`]):
+    /// the data that would wait for its grant on an idle path.
     DelayMs(u32),
 }
 
-/// From data to the block that carries it, in ns: up to 5 ms until a block has the
-/// periodic report (sf5, TS 36.331; as short as it gets), 4 TTIs to the grant and 4
-/// from there (TS 36.213, 8). What was asked for and not granted yet stands behind
-/// nothing.
+/// Time from data to the block that carries it, in ns: up to 5 ms until a block carries the
+/// periodic report (sf5, TS 36.331; the shortest), 4 TTIs to the grant and 4 from there (TS
+/// 36.213, 8). Data that was reported and not granted yet waits for no other data.
 const GRANT_NS: i64 = 13_000_000;
 
-/// A block with the report in it is sent again 8 TTIs later (TS 36.213, 8): a limit
-/// below this and the grant's time leaves grants empty.
+/// A block that carries the report is retransmitted 8 TTIs later (TS 36.213, 8): a limit
+/// below this and the grant's time leaves grants unfilled.
 const AGAIN_NS: i64 = 8_000_000;
 
 impl Default for Limit {
@@ -34,11 +33,11 @@ impl Default for Limit {
 }
 
 impl Limit {
-    /// The limit in bytes at a rate. `largest_block_bytes`: what one grant took of
-    /// late. A limit in time leaves room for the grant that comes and the one
-    /// after it, and for a large packet (chosen here): a buffer that cannot
-    /// fill its grants would be granted less, and the rate would fall with it.
-    /// `short_bytes_per_s` bounds it where the rate has just dropped.
+    /// The limit in bytes at a rate. `largest_block_bytes`: the largest recent grant. A
+    /// time limit leaves room for the next grant, the one after it and a large packet
+    /// (chosen here): a buffer that cannot fill its grants would be granted less, and the
+    /// rate would fall with it. `short_bytes_per_s` bounds the limit if the rate has just
+    /// dropped.
     #[must_use]
     pub fn bytes(
         self,
@@ -56,8 +55,8 @@ impl Limit {
         }
     }
 
-    /// The same where round trips tell what the modem holds: the time to a grant is part
-    /// of the least of them, so that what waits for it counts as on the way.
+    /// The limit if round trips are the evidence: their minimum includes the time to a
+    /// grant, so data that waits for its grant counts as in flight.
     #[must_use]
     pub fn bytes_by_round_trips(self, bytes_per_s: u64, largest_block_bytes: u64) -> u64 {
         match self {
@@ -69,10 +68,9 @@ impl Limit {
         }
     }
 
-    /// The same while somebody waits for packets of flows that send little. A limit in
-    /// bytes stays what it is. One in time is no more than a grant's time: what comes
-    /// then waits as long as on an idle path, where it waits for a grant of its own;
-    /// rate is lost meanwhile, where the modem has nothing to fill a grant with.
+    /// The limit while sparse flows have packets waiting. A byte limit is unchanged. A time
+    /// limit is at most the time to a grant: a new packet then waits as long as for its own
+    /// grant on an idle path. This loses rate whenever the modem cannot fill a grant.
     #[must_use]
     pub fn short_bytes(self, bytes_per_s: u64, short_bytes_per_s: Option<u64>) -> u64 {
         match self {
@@ -85,15 +83,16 @@ impl Limit {
     }
 }
 
-/// By round trips, which delayed acknowledgements blur: room for two large packets, the grant that comes and the one after it.
+/// With evidence from round trips, which delayed acknowledgements blur: adds room for two
+/// large packets, the next grant and the one after it.
 fn with_room(bytes: u64, largest_block_bytes: u64) -> u64 {
     bytes.max(2 * u64::from(MTU_BYTES)).max(largest_block_bytes.saturating_mul(2))
 }
 
-/// The limit below which the gate opens, so that no more than `bytes` are held once a large
-/// packet more is in: on a slow link a packet is worth more than the limit's time. Four
-/// ninths, the grant's part of it, and room for one packet and two grants remain, or grants
-/// stay empty.
+/// The threshold below which the gate opens, so that at most `bytes` are held after one
+/// more large packet: on a slow link a packet exceeds the time limit. At least four ninths,
+/// the grant's part of the limit, and room for one packet and two grants remain, or grants
+/// would stay unfilled.
 fn before_packet(bytes: u64, largest_block_bytes: u64) -> u64 {
     let mtu_bytes = u64::from(MTU_BYTES);
     let grant_bytes = bytes / 9 * 4;
@@ -105,13 +104,13 @@ fn in_time(time_ns: i64, bytes_per_s: u64, short_bytes_per_s: Option<u64>) -> u6
     bytes_in(time_ns, bytes_per_s.min(short_bytes_per_s.unwrap_or(u64::MAX)))
 }
 
-/// Why a limit cannot be read.
+/// A limit that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitError(String);
 
 impl std::fmt::Display for LimitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is no limit: give a time as 20ms, or bytes as 5KB", self.0)
+        write!(f, "`{}` is not a limit: use a time such as 20ms or bytes such as 5KB", self.0)
     }
 }
 
@@ -120,7 +119,7 @@ impl std::error::Error for LimitError {}
 impl std::str::FromStr for Limit {
     type Err = LimitError;
 
-    /// `20ms`, `5KB` (5,000 bytes) or `5000B`.
+    /// Parses `20ms`, `5KB` (5,000 bytes) or `5000B`.
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let fail = || LimitError(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -154,8 +153,8 @@ mod tests {
     fn limits_in_bytes() {
         for (limit, bytes_per_s, largest, short, expected) in [
             (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
-            // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a block that is sent again;
-            // less the packet that passes then.
+            // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a retransmitted block; less the
+            // packet that passes then.
             (Limit::DelayMs(20), 1_000_000, 1_000, None, 39_500),
             (Limit::DelayMs(20), 1_000_000, 1_000, Some(200_000), 6_700),
             // Slow: one packet. Rare and large grants: two of them.

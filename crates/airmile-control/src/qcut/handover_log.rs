@@ -1,23 +1,22 @@
-//! What was handed to the modem, and when.
+//! Records when how many bytes were passed to the modem.
 
 use std::collections::VecDeque;
 
-/// Bytes handed over so far, by time. Older steps are forgotten once nothing can
-/// ask for them.
+/// Cumulative bytes passed, by time. Steps that can no longer be queried are dropped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HandoverLog {
-    /// Time in ns and all bytes up to then; ascending in both.
+    /// Time in ns and all bytes up to then; both ascending.
     steps: VecDeque<(i64, u64)>,
     /// All bytes before the first step.
     before_bytes: u64,
     total_bytes: u64,
 }
 
-/// Steps that are kept at most (chosen here: seconds of 50 Mbit/s).
+/// Maximum number of steps kept (chosen here: seconds of 50 Mbit/s).
 const MAX_STEPS: usize = 16_384;
 
 impl HandoverLog {
-    /// Bytes are handed over. Time does not go back: a clock that does is held.
+    /// Adds bytes. Time does not go back: a clock that does is clamped.
     pub(super) fn push(&mut self, now_ns: i64, bytes: u64) {
         self.total_bytes = self.total_bytes.saturating_add(bytes);
         match self.steps.back_mut() {
@@ -34,7 +33,7 @@ impl HandoverLog {
         self.total_bytes
     }
 
-    /// All bytes up to a time, included.
+    /// All bytes up to and including a time.
     pub(super) fn until(&self, at_ns: i64) -> u64 {
         let after = self.steps.partition_point(|(time, _)| *time <= at_ns);
         match after.checked_sub(1) {
@@ -54,7 +53,7 @@ impl HandoverLog {
         })
     }
 
-    /// Nothing before a time will be asked for.
+    /// Drops steps before a time that will not be queried again.
     pub(super) fn forget_before(&mut self, at_ns: i64) {
         while self.steps.get(1).is_some_and(|(time, _)| *time <= at_ns) {
             self.pop();

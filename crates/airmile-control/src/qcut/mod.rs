@@ -1,16 +1,15 @@
-//! QCut: the uplink queue on the device, kept short.
+//! QCut: keeps the device's uplink queue short.
 //!
-//! A phone's firmware buffers hundreds of kilobytes below the operating system, in
-//! which an upload stands, and all else behind it. [`Qcut`] lets a packet go to
-//! the modem only while it holds less than a [`Limit`], so that packets wait above
-//! it, where sparse flows can go ahead ([`FlowQueues`]). How much the modem holds
-//! is estimated from what it reports ([`Estimator`]); where it reports nothing,
-//! from round trips ([`RoundTripEstimator`]).
+//! A phone's firmware buffers hundreds of kilobytes below the operating system; an upload
+//! fills this buffer and delays all other traffic. [`Qcut`] passes a packet to the modem
+//! only while the modem holds less than a [`Limit`], so that packets wait above it, where
+//! sparse flows can go ahead ([`FlowQueues`]). The modem's occupancy is estimated from its
+//! reports ([`Estimator`]) or, without reports, from round trips ([`RoundTripEstimator`]).
 //!
 //! Nothing here does I/O or reads a clock: packets ([`Qcut::push`]), reports
-//! ([`Qcut::report`]) and answers ([`Qcut::acknowledged`], [`Qcut::probe_answered`])
-//! come in with the time, packets go out ([`Qcut::poll`]) until it is time to come
-//! back ([`Qcut::poll_timeout`]); [`Qcut::finish`] gives back what still waits.
+//! ([`Qcut::report`]) and answers ([`Qcut::acknowledged`], [`Qcut::probe_answered`]) come
+//! in with the time; packets go out ([`Qcut::poll`]), and [`Qcut::poll_timeout`] gives the
+//! time of the next call; [`Qcut::finish`] returns the packets that still wait.
 //!
 //! ```
 //! use airmile_control::qcut::{Limit, PacketInfo, Qcut, QcutConfig, ModemReport};
@@ -20,13 +19,13 @@
 //! let packet = PacketInfo { flow: 1, bytes: 1_500, ..PacketInfo::default() };
 //! (0..4).for_each(|n| qcut.push(0, packet, n));
 //! assert_eq!([qcut.poll(0), qcut.poll(0), qcut.poll(0)], [Some(0), Some(1), None]);
-//! // The modem says that it holds nothing any more.
+//! // The modem reports an empty buffer.
 //! let empty = ModemReport::Waiting { at_ns: 20_000_000, low_bytes: 0, high_bytes: 0 };
 //! qcut.report(30_000_000, empty);
 //! assert_eq!(qcut.poll(30_000_000), Some(2));
 //! ```
 //!
-//! docs/papers/qcut.md says what is the paper's and what is ours.
+//! docs/papers/qcut.md separates the paper's parts from ours.
 
 mod autorate;
 mod class;

@@ -1,11 +1,10 @@
-//! Which packets were answered, by the acknowledgements that pass: round trips
-//! without a probe.
+//! Matches passing acknowledgements to packets: round trips without a probe.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::delay::HandoverMark;
 
-/// A segment that waits for its acknowledgement.
+/// A segment awaiting its acknowledgement.
 #[derive(Debug, Clone, Copy)]
 struct UnackedSegment {
     end: u32,
@@ -14,23 +13,23 @@ struct UnackedSegment {
     far: u64,
 }
 
-/// Segments under way of each flow.
+/// Outstanding segments of each flow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AckMatcher {
     flows: HashMap<u64, VecDeque<UnackedSegment>>,
 }
 
-/// Flows, and segments of each, that are kept at most (chosen here).
+/// Maximum number of flows, and of segments of each (chosen here).
 const MAX_FLOWS: usize = 1_024;
 const MAX_SEGMENTS: usize = 4_096;
 
-/// Whether a sequence number is not behind another (RFC 9293, 3.4: modulo 2^32).
+/// Whether a sequence number is at or past another (RFC 9293, 3.4: modulo 2^32).
 const fn reaches(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) < 1 << 31
 }
 
 impl AckMatcher {
-    /// A segment with data goes to the modem; `end` is the number behind its data.
+    /// A segment with data is passed to the modem; `end` is the number after its data.
     pub(super) fn handed(
         &mut self,
         now_ns: i64,
@@ -38,13 +37,13 @@ impl AckMatcher {
         end: u32,
         mark: HandoverMark,
     ) {
-        // Flows that have ended without an acknowledgement stay behind: a few round
-        // trips are missed once there are too many.
+        // Flows that ended without an acknowledgement stay in the table: when it is full, a
+        // few round trips are missed.
         if !self.flows.contains_key(&flow) && self.flows.len() >= MAX_FLOWS {
             self.flows.clear();
         }
         let segments = self.flows.entry(flow).or_default();
-        // Sent again: it will not be known which of the two was acknowledged (Karn).
+        // A retransmission: it is ambiguous which of the two was acknowledged (Karn).
         if segments.back().is_some_and(|last| reaches(last.end, end)) {
             segments.retain(|segment| segment.end != end);
             return;
@@ -55,8 +54,9 @@ impl AckMatcher {
         }
     }
 
-    /// An acknowledgement came, of all below `ack` or of a block that ends there:
-    /// when the last segment that it answers was handed over, its mark, and for whom.
+    /// Processes an acknowledgement of all data below `ack`, or of a block that ends there.
+    /// Returns when the last segment that it covers was passed to the modem, its mark and
+    /// its destination.
     pub(super) fn acknowledged(&mut self, flow: u64, ack: u32) -> Option<(i64, HandoverMark, u64)> {
         let segments = self.flows.get_mut(&flow)?;
         let mut last = None;
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn acknowledgements_answer_what_they_cover() {
         let mut passive = AckMatcher::default();
-        // Over the end of the number space.
+        // Wraps around the number space.
         for (n, end) in [(0, u32::MAX - 9), (1, 90), (2, 190)] {
             passive.handed(n, (1, 7), end, HandoverMark(n as u64));
         }
@@ -85,11 +85,11 @@ mod tests {
         assert_eq!(passive.acknowledged(1, u32::MAX - 10), None);
         assert_eq!(passive.acknowledged(1, 100), Some((1, HandoverMark(1), 7)));
         assert_eq!(passive.acknowledged(1, 100), None, "twice");
-        // Sent again: its acknowledgement tells nothing.
+        // Retransmitted: its acknowledgement is ambiguous.
         passive.handed(2, (1, 7), 240, HandoverMark(2));
         passive.handed(3, (1, 7), 190, HandoverMark(3));
         assert_eq!(passive.acknowledged(1, 190), None);
-        // The one behind it went once.
+        // The next segment was sent once.
         assert_eq!(passive.acknowledged(1, 240), Some((2, HandoverMark(2), 7)));
         passive.handed(4, (1, 7), 290, HandoverMark(4));
         assert_eq!(passive.acknowledged(1, 290), Some((4, HandoverMark(4), 7)));

@@ -8,7 +8,7 @@ pub(super) fn bytes_in(time_ns: i64, bytes_per_s: u64) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Time in ns in which so many bytes leave at a rate.
+/// Transmission time of a number of bytes at a rate, in ns.
 pub(super) fn transmission_time_ns(bytes: u64, bytes_per_s: u64) -> i64 {
     let time = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
     i64::try_from(time).unwrap_or(i64::MAX)
@@ -22,9 +22,9 @@ struct SentInterval {
     largest_bytes: u64,
 }
 
-/// The rate. Where little waited, grants were as small as the base station's idea
-/// of the buffer, and the radio could have sent more than it did: what was measured
-/// then may raise the rate, and lowers it no further than the link was used.
+/// The rate of the radio. While little data waited, grants were as small as the base
+/// station's view of the buffer, and the radio could have sent more: such measurements may
+/// raise the rate, and lower it no further than the link was used.
 #[derive(Debug, Clone)]
 pub(super) struct RateWindow {
     window_ns: i64,
@@ -33,37 +33,36 @@ pub(super) struct RateWindow {
     measured_ns: Option<i64>,
     /// When little waited last, or the first block was sent.
     drained_ns: Option<i64>,
-    /// Whether enough has ever waited to see what the radio can do.
+    /// Whether enough data has ever waited to measure the radio's capacity.
     found: bool,
-    /// The rate of late, where more waits than it carries in `MUCH_NS`.
+    /// The short-term rate, if more waits than it carries in `MUCH_NS`.
     short_bytes_per_s: Option<u64>,
-    /// Whether the gate lets less wait than fills grants: what little is sent then
-    /// tells nothing.
+    /// Whether the gate keeps the buffer too small to fill grants: low usage then carries
+    /// no information.
     starved: bool,
 }
 
-/// So long blocks are remembered, in ns (chosen here).
+/// How long blocks are remembered, in ns (chosen here).
 const MEMORY_NS: i64 = 1_000_000_000;
 
-/// What waits for no longer than this may have been granted as it came, in ns
-/// (chosen here): up to 5 ms until a block carries the periodic report, 4 TTIs until
-/// it is read, 4 from grant to block (TS 36.213, 8), grants some TTIs apart; 8 TTIs
-/// for each time that the block with the report is sent again; and about as much
-/// again.
+/// Data that waits no longer than this may have been granted as it arrived, in ns (chosen
+/// here): up to 5 ms until a block carries the periodic report, 4 TTIs until it is read, 4
+/// from grant to block (TS 36.213, 8), grants some TTIs apart; 8 TTIs for each
+/// retransmission of the block with the report; and about as much again.
 const LITTLE_NS: i64 = 50_000_000;
 
-/// The short rate is measured over this time, in ns, or three grants (chosen here: the
-/// shortest in which HARQ's retransmissions do not look like a drop).
+/// The short-term rate is measured over this time, in ns, or three grants (chosen here: the
+/// shortest in which HARQ retransmissions do not look like a drop).
 const SHORT_NS: i64 = 20_000_000;
 
-/// Grants by whose spacing the short rate's time is set.
+/// Number of recent grants whose spacing determines the short-term rate's time.
 const GRANTS: usize = 16;
 
-/// Where more waits than leaves in this time at the short rate, in ns, that rate counts
-/// (chosen here: a little over the gate's limit, so that a steady rate does not).
+/// The short-term rate applies if more waits than leaves in this time at it, in ns (chosen
+/// here: slightly over the gate's limit, so that it does not apply at a steady rate).
 const MUCH_NS: i64 = 45_000_000;
 
-/// Entries that are kept at most: one each ms.
+/// Maximum number of entries: one a ms.
 const MAX_ENTRIES: usize = 1_024;
 
 impl RateWindow {
@@ -80,8 +79,8 @@ impl RateWindow {
         }
     }
 
-    /// Bytes were sent in a time, by a report that may come twice: a time that is known
-    /// already counts once. Returns whether it was new.
+    /// Adds bytes sent in a time, from a report that may be duplicated: an already known
+    /// time counts once. Returns whether it was new.
     pub(super) fn sent_once(
         &mut self,
         (from_ns, to_ns): (i64, i64),
@@ -96,7 +95,7 @@ impl RateWindow {
         true
     }
 
-    /// Bytes were sent in a time.
+    /// Adds bytes sent in a time.
     pub(super) fn sent(&mut self, (from_ns, to_ns): (i64, i64), bytes: u64, largest_bytes: u64) {
         self.drained_ns.get_or_insert(from_ns);
         let at = self.log.partition_point(|sent| sent.to_ns <= to_ns);
@@ -111,15 +110,16 @@ impl RateWindow {
         self.log.back().map(|last| last.to_ns)
     }
 
-    /// Bytes sent in a time; `None` where it begins before what is remembered.
+    /// Bytes sent in a time; `None` if it begins before the history.
     pub(super) fn bytes_between(&self, from_ns: i64, to_ns: i64) -> Option<u64> {
         self.log.front().filter(|first| first.from_ns <= from_ns)?;
         let bytes = self.log.iter().map(|sent| sent.bytes_between(from_ns, to_ns));
         Some(bytes.fold(0, u64::saturating_add))
     }
 
-    /// The buffer is known at a time, and `waiting_bytes` waited then. Transmissions are
-    /// reported in batches of their own: those of the last `batch_ns` may still come.
+    /// Updates the rate when the buffer is known: `waiting_bytes` waited at `known_ns`.
+    /// Transmissions are reported in separate batches: those of the last `batch_ns` may be
+    /// missing.
     pub(super) fn measure(&mut self, known_ns: i64, waiting_bytes: u64, batch_ns: i64) {
         let last_ns = self.log.back().map_or(known_ns, |last| last.to_ns);
         let known_ns = last_ns.max(known_ns.saturating_sub(batch_ns));
@@ -137,18 +137,18 @@ impl RateWindow {
             self.drained_ns = Some(known_ns);
         }
         let busy_ns = self.drained_ns.map_or(from_ns, |drained| drained.max(from_ns));
-        // Half a window with enough in the buffer will do.
+        // Half a window with enough data in the buffer is sufficient.
         let busy = known_ns.saturating_sub(busy_ns) >= self.window_ns / 2;
         let measured = self.over(if busy { busy_ns } else { from_ns }, known_ns);
         let short = self.over(known_ns.saturating_sub(self.short_ns(known_ns)), known_ns);
         self.short_bytes_per_s = (waiting_bytes > bytes_in(MUCH_NS, short)).then_some(short);
-        // Where the short rate bounds what waits, it never is enough to be busy.
+        // If the short-term rate limits the buffer, there is never enough data to be busy.
         let is_remembered = self.log.front().is_some_and(|first| first.from_ns <= from_ns);
         self.found |= busy || (is_remembered && self.short_bytes_per_s.is_some());
         if busy || measured >= self.bytes_per_s {
             self.bytes_per_s = measured;
         } else if !self.starved {
-            // By how far it was used, with a time constant of a second (chosen here).
+            // Depending on its use, with a time constant of a second (chosen here).
             let excess = self.bytes_per_s - measured;
             let by = bytes_in(since_ns.min(MEMORY_NS), excess);
             let used = u128::from(by) * u128::from(measured) / u128::from(self.bytes_per_s.max(1));
@@ -156,7 +156,7 @@ impl RateWindow {
         }
     }
 
-    /// Bytes per second sent in a time.
+    /// Mean rate over a time, in bytes per second.
     fn over(&self, from_ns: i64, to_ns: i64) -> u64 {
         let bytes = self.log.iter().map(|sent| sent.bytes_between(from_ns, to_ns));
         let bytes = bytes.fold(0_u64, u64::saturating_add);
@@ -165,7 +165,7 @@ impl RateWindow {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// The time over which the short rate is measured: no less than a few grants, which
+    /// The time over which the short-term rate is measured: at least a few grants, which
     /// may be some TTIs apart.
     fn short_ns(&self, known_ns: i64) -> i64 {
         let first = self.log.iter().rev().nth(GRANTS - 1);
@@ -175,7 +175,7 @@ impl RateWindow {
         SHORT_NS.max(spacing_ns.saturating_mul(3))
     }
 
-    /// The rate at which what waits is taken to leave until the next report.
+    /// The rate at which the buffer is assumed to drain until the next report.
     pub(super) fn drain_bytes_per_s(&self) -> u64 {
         self.bytes_per_s.min(self.short_bytes_per_s.unwrap_or(u64::MAX))
     }
@@ -184,22 +184,21 @@ impl RateWindow {
         self.bytes_per_s
     }
 
-    /// Whether less is let wait than fills grants.
+    /// Sets whether the buffer is kept too small to fill grants.
     pub(super) const fn set_starved(&mut self, starved: bool) {
         self.starved = starved;
     }
 
-    /// The short rate, where more waits than it carries soon: a rate that has just dropped
-    /// shows here first.
+    /// The short-term rate, if more waits than it soon carries: it shows a drop first.
     pub(super) const fn short_bytes_per_s(&self) -> Option<u64> {
         self.short_bytes_per_s
     }
 
-    /// The rate of which a limit in time is to be: what waits for hardly longer than
-    /// a grant takes is granted as it comes, and says nothing of what the radio
-    /// could do. So there is more to send at times (as BBR looks for bandwidth;
-    /// shares and times chosen here, the time a window and a grant's wait): two fifths
-    /// more for 80 ms of 400, and twice until the rate is found.
+    /// The rate to convert a time limit into bytes. Data that waits little longer than a
+    /// grant takes is granted as it arrives, and carries no information about the radio's
+    /// capacity. So the rate is raised at times (as BBR probes for bandwidth; shares and
+    /// times chosen here, the time a window and a grant's wait): by two fifths for 80 ms of
+    /// 400, and to twice until the rate is found.
     pub(super) const fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
         if !self.found {
             self.bytes_per_s.saturating_mul(2)
@@ -216,7 +215,7 @@ impl RateWindow {
 }
 
 impl SentInterval {
-    /// Its share of a time.
+    /// The bytes that fall into a time.
     fn bytes_between(&self, from_ns: i64, to_ns: i64) -> u64 {
         let whole = self.to_ns.saturating_sub(self.from_ns).max(1);
         let part = self.to_ns.min(to_ns).saturating_sub(self.from_ns.max(from_ns)).clamp(0, whole);
@@ -250,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_less_than_a_grant_takes_does_not_lower_the_rate() {
-        // 500 kB/s for 1 MB/s before; 50 ms of it are 25 kB.
+        // 500 kB/s after 1 MB/s; 50 ms of it are 25 kB.
         for (waiting, expected) in [(25_000, 900_000..1_000_000), (25_100, 500_000..500_001)] {
             let mut rate = RateWindow::new(1_000_000, 50 * MS);
             for n in 0..20 {
@@ -258,7 +257,7 @@ mod tests {
                 rate.measure((n + 1) * 10 * MS, waiting, 50 * MS);
             }
             assert!(expected.contains(&rate.bytes_per_s()), "{waiting}: {}", rate.bytes_per_s());
-            // The short rate counts where more waits than it carries in 45 ms.
+            // The short-term rate applies if more waits than it carries in 45 ms.
             for (ms, waiting, short) in [(210, 22_500, None), (220, 22_600, Some(500_000))] {
                 rate.sent(((ms - 10) * MS, ms * MS), 5_000, 500);
                 rate.measure(ms * MS, waiting, 50 * MS);
@@ -271,14 +270,14 @@ mod tests {
     fn an_empty_buffer_lowers_no_further_than_it_was_used() {
         let mut rate = RateWindow::new(1_000_000, 50 * MS);
         rate.measure(0, 0, 50 * MS);
-        // Idle for a second: nothing is known of the rate.
+        // Idle for a second: the rate is unknown.
         rate.measure(1_000 * MS, 0, 50 * MS);
         assert_eq!(rate.bytes_per_s(), 1_000_000);
-        // 25 kB in 50 ms, half of it: 50 ms of a second, by half of the half.
+        // 25 kB in 50 ms, half of the rate: 50 ms of a second, by half of the half.
         rate.sent((1_000 * MS, 1_050 * MS), 25_000, 500);
         rate.measure(1_050 * MS, 0, 50 * MS);
         assert_eq!(rate.bytes_per_s(), 1_000_000 - 12_500);
-        // More than before is believed at once.
+        // An increase applies at once.
         rate.sent((1_050 * MS, 1_100 * MS), 100_000, 500);
         rate.measure(1_100 * MS, 0, 50 * MS);
         assert_eq!(rate.bytes_per_s(), 2_000_000);

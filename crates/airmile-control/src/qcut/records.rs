@@ -1,4 +1,4 @@
-//! What records of a modem's log tell of its buffer.
+//! Derives reports of the modem's buffer from the records of its log.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::{BsrReport, BufferStatus, Direction, Record};
@@ -8,20 +8,20 @@ use super::estimate::ModemReport;
 /// A TTI of LTE, in ns.
 const TTI_NS: i64 = 1_000_000;
 
-/// Behind a longer pause batches may have been lost: what was sent in it is not
-/// known to be nothing (chosen here).
+/// After a longer pause batches may have been lost: it is unknown whether nothing was sent
+/// (chosen here).
 const PAUSE_NS: i64 = 100 * TTI_NS;
 
-/// The logical channel group of data before one had any (chosen here: the last; the
-/// first is that of signalling, TS 36.331, 9.2.1).
+/// The logical channel group of data before any had data (chosen here: the last; the first
+/// is that of signalling, TS 36.331, 9.2.1).
 const DATA_LCG: u8 = 3;
 
-/// Makes reports out of records. Their times stay the modem's.
+/// Converts records to reports. Times stay on the modem's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportExtractor {
     /// End of the last transmission.
     sent_until_ns: Option<i64>,
-    /// The group that had data last.
+    /// The group that last had data.
     data_lcg: u8,
 }
 
@@ -32,7 +32,7 @@ impl Default for ReportExtractor {
 }
 
 impl ReportExtractor {
-    /// A record; `None`: it tells nothing of the uplink's buffer, or has no time.
+    /// Processes a record; `None` if it does not concern the uplink buffer or has no time.
     pub fn push(&mut self, record: &Record) -> Option<ModemReport> {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
@@ -44,8 +44,8 @@ impl ReportExtractor {
         }
     }
 
-    /// A block with new data was sent in the TTI that begins then. Blocks come in
-    /// order: between two of them there was none.
+    /// A block with new data was sent in the TTI that begins then. Blocks come in order:
+    /// none was sent between two of them.
     pub fn sent(&mut self, at_ns: i64, tbs_bytes: u32) -> ModemReport {
         let to_ns = at_ns + TTI_NS;
         let from_ns = self
@@ -57,8 +57,8 @@ impl ReportExtractor {
         ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
     }
 
-    /// A buffer status report; `None`: that another group than that of data is empty,
-    /// or without a time.
+    /// Converts a buffer status report; `None` if another group than that of data is empty,
+    /// or if it has no time.
     fn waiting(&mut self, report: &BsrReport) -> Option<ModemReport> {
         if report.index > 0 {
             self.data_lcg = report.lcg;
@@ -67,8 +67,8 @@ impl ReportExtractor {
         }
         let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
         Some(ModemReport::Waiting {
-            // As it is behind the block that carries it (TS 36.321, 6.1.3.1), before
-            // anything that comes in the next TTI.
+            // The state after the block that carries it (TS 36.321, 6.1.3.1), before
+            // anything that arrives in the next TTI.
             at_ns: report.at?.ns + TTI_NS - 1,
             low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
             high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
@@ -76,17 +76,17 @@ impl ReportExtractor {
     }
 }
 
-/// A sample of the buffer; `None`: without a time.
+/// A sample of the buffer; `None` if it has no time.
 fn sample(status: &BufferStatus) -> Option<ModemReport> {
     let bytes = u64::from(status.new_bytes) + u64::from(status.retx_bytes);
     let (low_bytes, high_bytes) = (bytes, bytes);
     Some(ModemReport::Waiting { at_ns: status.at?.ns, low_bytes, high_bytes })
 }
 
-/// Bytes of packets that a block can have had room for: at most all but the least
-/// headers of MAC and RLC (TS 36.321, 6.1.2; TS 36.322, 6.2.1: 1 and 2 bytes); at
-/// least without a buffer status report, a status PDU and the length indicators of
-/// small packets (chosen here: 12 bytes and a 25th).
+/// Bounds on the bytes of packets in a block. Maximum: all but the minimum MAC and RLC
+/// headers (TS 36.321, 6.1.2; TS 36.322, 6.2.1: 1 and 2 bytes). Minimum: without a buffer
+/// status report, a status PDU and the length indicators of small packets (chosen here: 12
+/// bytes and a 25th).
 fn room(tbs_bytes: u32) -> (u64, u64) {
     let bytes = u64::from(tbs_bytes);
     ((bytes - bytes / 25).saturating_sub(12), bytes.saturating_sub(3))
@@ -134,11 +134,12 @@ mod tests {
             // Over 10 and up to 12 bytes (TS 36.321, table 6.1.3.1-1).
             (bsr(7, 3, 2), waiting(8 * TTI_NS - 1, 11, 12)),
             (bsr(7, 3, 63), waiting(8 * TTI_NS - 1, 150_001, u64::MAX)),
-            // Another group has the data: that it is empty counts, of the others not.
+            // The data is in another group: that this one is empty counts, the rest does
+            // not.
             (bsr(8, 2, 2), waiting(9 * TTI_NS - 1, 11, 12)),
             (bsr(9, 3, 0), None),
             (bsr(9, 2, 0), waiting(10 * TTI_NS - 1, 0, 0)),
-            // A pause, of which nothing is known.
+            // A pause, in which nothing is known.
             (grant(106, Direction::Ul, false), sent(106, 107)),
         ] {
             assert_eq!(reported.push(&record), expected, "{record:?}");

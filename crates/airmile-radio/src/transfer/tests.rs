@@ -110,8 +110,8 @@ fn a_transfer_whose_bytes_were_not_seen_is_not_judged() {
     assert!(found[1].notes.iter().any(|n| n.contains("5000 bytes then, not 50000")));
 }
 
-/// By allocations alone a pause may be a hole where bytes are missing; with marks in the blocks
-/// it is not.
+/// With allocations alone a pause may be a hole if bytes are missing; with marks in the
+/// blocks it is not.
 #[test]
 fn pauses_of_a_log_that_lacks_bytes_show_no_empty_queue() {
     let check = |evidence, bytes, expected: Verdict| {
@@ -130,7 +130,7 @@ fn pauses_of_a_log_that_lacks_bytes_show_no_empty_queue() {
 
 #[test]
 fn one_that_had_not_ended_is_judged_so_far() {
-    // What the application handed over need not have crossed the air.
+    // Data that the application wrote need not have crossed the air.
     let cut = Transfer { unfinished: true, bytes: Some(50_000), ..transfer("a", 0, 100) };
     let found = timeline().findings(&[cut], &VerdictThresholds::default());
     assert_eq!(found[0].verdict, Verdict::Radio);

@@ -1,4 +1,4 @@
-//! What to try next, in words.
+//! The sentences that advise a next step.
 
 use airmile_model::Direction;
 use airmile_wire::packets_only::Suspect;
@@ -6,42 +6,45 @@ use airmile_wire::packets_only::Suspect;
 use super::link;
 use crate::fact::{Advice, ApplicationAdvice, CauseAdvice, Restarter};
 
-/// What to try next, with the command where there is one.
+/// The advice, with the command to run where there is one.
 pub(crate) fn advice(advice: &Advice) -> String {
     match advice {
         Advice::None => String::new(),
         Advice::Radio { dir: Direction::Ul, .. } => "the uplink limits it: send less, or later; \
-            watch the buffer it fills with `airmile radio FILE --json` (sched_wait_ms)"
+            `airmile radio FILE --json` shows how long data waits in the phone's buffer \
+            (sched_wait_ms)"
             .into(),
         Advice::Radio { weak: true, .. } => "the radio limits it, and the signal is weak: repeat \
-            it in a better place before changing the application; then `airmile radio` both logs"
+            it with a better signal before changing the application; then run `airmile radio` on \
+            both logs"
             .into(),
         Advice::Radio { .. } => "the radio limits it: only fewer bytes help (lower bitrate, \
-            compression, caching); repeat at another hour or cell and compare link throughput"
+            compression, caching); repeat at another hour or in another cell and compare link \
+            throughput"
             .into(),
         Advice::NotRadio { dir: Direction::Ul, idle } => format!(
-            "look at the sender: during {:.0} % of the time the phone had nothing to send. \
-             Application, its window, or what it waits for from the other side; capture packets \
-             at the phone at the same time as the modem log",
+            "look at the sender: during {:.0} % of the time the phone had nothing to send. The \
+             application, its window, or a response that it waits for; capture packets at the \
+             phone while logging the modem",
             idle * 100.0
         ),
         Advice::NotRadio { .. } => "look upstream of the radio: the sender, its window, a proxy \
-            or a rate limit. Capture packets at the phone and the server at the same time as the \
-            modem log to tell which"
+            or a rate limit. To find out which, capture packets at the phone and the server while \
+            logging the modem"
             .into(),
         Advice::Shared { dir, demand, without_ms, duration_ms } => {
             shared(*dir, *demand, *without_ms, *duration_ms)
         }
-        Advice::RepeatAlone => "repeat it with no other transfer at the same time: queues are per \
-            user, not per application"
+        Advice::RepeatAlone => "repeat it with no other transfer running: queues are per user, \
+            not per application"
             .into(),
-        Advice::LogAgain => "log again, with the whole transfer inside the log".into(),
+        Advice::LogAgain => "log again, from before the transfer starts until after it ends".into(),
         Advice::Capture { what, how } => format!("capture {what}: {how}"),
         Advice::Unread(how) => how.clone(),
         Advice::Gather { what, how } => format!("{what}: {how}"),
         Advice::Cause(one) => cause(*one),
         Advice::SharedWith(name, one) => {
-            format!("shared by the downlink and {name}. Of the latter: {}", cause(*one))
+            format!("the downlink and {name} share it. For the latter: {}", cause(*one))
         }
         Advice::Suspect(one, restarter) => suspect(*one, *restarter).into(),
         Advice::Application(part) => application(*part),
@@ -62,93 +65,94 @@ fn shared(dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64
     );
     if let Some(ms) = without_ms {
         out.push_str(&format!(
-            ": with its data always there it would have taken {ms:.0} ms instead of \
-             {duration_ms:.0} ms, and only a faster link gets below that"
+            ": with data always queued it would have taken {ms:.0} ms instead of {duration_ms:.0} \
+             ms, and only a faster link makes it shorter"
         ));
     }
     out
 }
 
-/// Where losses are is to be seen in the same files.
-const WHERE_LOST: &str = "`airmile packets` the same captures, table tcp_events";
+/// Where the same files show the losses.
+const WHERE_LOST: &str = "`airmile packets` on the same captures (table tcp_events)";
 
 fn cause(advice: CauseAdvice) -> String {
     match advice {
-        CauseAdvice::Contention => "others hold the cell: fewer bytes (lower bitrate, \
-            compression, caching) or another hour; compare link throughput with `airmile radio`"
+        CauseAdvice::Contention => "other users hold the cell: send fewer bytes (lower bitrate, \
+            compression, caching) or use another hour; compare link throughput with `airmile radio`"
             .into(),
-        CauseAdvice::Signal => "the signal limits it: repeat it in a better place before changing \
-            the application, and compare both with `airmile radio`; fewer bytes help"
+        CauseAdvice::Signal => "the signal limits it: repeat it with a better signal before \
+            changing the application, and compare both with `airmile radio`; fewer bytes help"
             .into(),
         CauseAdvice::SlowStartRestart(Restarter::Middlebox) => "bypass the middlebox (another \
             port, TLS or QUIC), or keep the window warm between requests; then measure again: \
             `airmile diagnose` with captures of both ports"
             .into(),
-        CauseAdvice::SlowStartRestart(Restarter::Sender) => "switch slow start after idle time \
-            off at the server (Linux: `sysctl -w net.ipv4.tcp_slow_start_after_idle=0`), or keep \
-            the window warm; then measure again"
+        CauseAdvice::SlowStartRestart(Restarter::Sender) => "disable slow start after idle time \
+            at the server (Linux: `sysctl -w net.ipv4.tcp_slow_start_after_idle=0`), or keep the \
+            window warm; then measure again"
             .into(),
         CauseAdvice::SlowStartRestart(Restarter::SenderOrMiddlebox) => "capture at the server, \
-            too (`tcpdump -s 128`), and give both captures: who restarts is then told"
+            too (`tcpdump -s 128`), and pass both captures: they show which host restarts"
             .into(),
         CauseAdvice::UndesiredSlowStart => "let the server take round trips from SACK and \
             duplicate ACKs (RACK-TLP, RFC 8985; Linux: `sysctl -w net.ipv4.tcp_recovery=1`), and \
-            raise its least RTO (`ip route change … rto_min 500ms`)"
+            raise its minimum RTO (`ip route change … rto_min 500ms`)"
             .into(),
         CauseAdvice::FirstSlowStart => "reuse connections, or raise the server's initial window \
-            (Linux: `ip route change … initcwnd 30`); fewer and larger requests"
+            (Linux: `ip route change … initcwnd 30`); make fewer, larger requests"
             .into(),
         CauseAdvice::ReceiveWindow => "raise the application's receive buffer (`SO_RCVBUF`), or \
             read faster; `airmile packets` shows the window"
             .into(),
-        CauseAdvice::ServerOrLine => "capture at the server, too (`tcpdump -s 128`): it tells the \
-            server's own pace from a slow line behind a proxy"
+        CauseAdvice::ServerOrLine => "capture at the server, too (`tcpdump -s 128`): this \
+            separates the server's own pace from a slow link behind a proxy"
             .into(),
-        CauseAdvice::ServerAnswersLate => "look at the server's application: it answered late; \
+        CauseAdvice::ServerAnswersLate => "look at the server's application: it responded late; \
             time a request there (`curl -w '%{time_starttransfer}'`)"
             .into(),
-        CauseAdvice::ServerPaces => "look at the server: its application or a rate limit in it \
-            (`tc qdisc show`) gave data slower than the link takes"
+        CauseAdvice::ServerPaces => "look at the server: its application or a rate limit (`tc \
+            qdisc show`) supplied data more slowly than the link carries it"
             .into(),
-        CauseAdvice::Wireline => "look at the way to the base station: a rate limit or a slow \
-            link; repeat with another server and `airmile diagnose` both"
+        CauseAdvice::Wireline => "look at the path to the base station: a rate limit or a slow \
+            link; repeat with another server and run `airmile diagnose` on both"
             .into(),
         CauseAdvice::LossRecoveryRadio => format!(
-            "the operator's bearer does not repeat what it loses (RLC mode, HARQ): `airmile radio \
-             --json` counts it in radio_loss, and {WHERE_LOST} shows what it cost; a sender that \
+            "the operator's bearer does not retransmit what it loses (RLC mode, HARQ): `airmile \
+             radio --json` counts it in radio_loss, and {WHERE_LOST} shows its cost; a sender that \
              does not take a loss for congestion (BBR) suffers less"
         ),
         CauseAdvice::LossRecoveryCongestion => {
-            format!("see where it is lost: {WHERE_LOST}; with a capture at the server, too")
+            format!("{WHERE_LOST} shows where packets are lost; add a capture at the server")
         }
-        CauseAdvice::Promotion => "the phone was released by the cell before it asked: ask for \
-            what comes next before that (after some 10 s of silence, which `airmile radio` \
-            shows), or for more at a time"
+        CauseAdvice::Promotion => "the cell had released the phone before the request: request \
+            earlier (the release comes after about 10 s without data; `airmile radio` shows it), \
+            or request more at a time"
             .into(),
         CauseAdvice::SetupRoundTrips => "save round trips before the first byte: reuse \
             connections, TLS 1.3, 0-RTT, preconnect; `curl -w '%{time_connect} \
             %{time_appconnect} %{time_starttransfer}'` splits them"
             .into(),
-        CauseAdvice::UplinkQueue => "hold the phone's upload back while it downloads, or shorten \
-            its queue; `airmile radio` shows the uplink's buffer (sched_wait_ms)"
+        CauseAdvice::UplinkQueue => "pause the phone's upload while it downloads, or shorten its \
+            queue; `airmile radio` shows the uplink buffer (sched_wait_ms)"
             .into(),
     }
 }
 
-/// By packets alone, where the other files of the paper are not at hand.
+/// The advice where only packets were captured.
 const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
     match (suspect, restarter) {
         (Suspect::Radio, _) => {
             "the radio limits it: fewer bytes help (lower bitrate, compression, caching), or \
-             another place or hour. Whether others or the signal: log the modem, too"
+             another place or hour. A modem log shows whether other users or the signal are the \
+             reason"
         }
         (Suspect::Wireline, _) => {
-            "look at the way to the base station: a rate limit or a slow link; repeat with another \
-             server, or over Wi-Fi of the same line"
+            "look at the path to the base station: a rate limit or a slow link; repeat with \
+             another server, or over Wi-Fi on the same line"
         }
         (Suspect::SenderLimited, _) => {
-            "look at the server: it answered late, or its application or a rate limit in it gave \
-             data slower than the path takes"
+            "look at the server: it responded late, or its application or a rate limit supplied \
+             data more slowly than the path carries it"
         }
         (Suspect::ReceiveWindow, _) => {
             "raise the application's receive buffer (SO_RCVBUF), or read faster"
@@ -158,17 +162,17 @@ const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
              requests"
         }
         (Suspect::SlowStartRestart, Restarter::Sender) => {
-            "switch slow start after idle time off at the server (Linux: \
+            "disable slow start after idle time at the server (Linux: \
              net.ipv4.tcp_slow_start_after_idle=0), or keep the window warm"
         }
         (Suspect::SlowStartRestart, Restarter::SenderOrMiddlebox) => {
-            "capture at the server, too: who restarts, the server or a middlebox, is then told"
+            "capture at the server, too, to see whether the server or a middlebox restarts"
         }
         (Suspect::FirstSlowStart, _) => {
-            "reuse connections, or raise the server's initial window; fewer and larger requests"
+            "reuse connections, or raise the server's initial window; make fewer, larger requests"
         }
         (Suspect::UplinkQueue, _) => {
-            "hold the phone's upload back while it downloads, or shorten its queue"
+            "pause the phone's upload while it downloads, or shorten its queue"
         }
         (Suspect::Other, _) => "",
     }
@@ -177,20 +181,20 @@ const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
 fn application(part: ApplicationAdvice) -> String {
     const CAPTURE: &str = "log the modem and capture packets while it runs again";
     let part = match part {
-        ApplicationAdvice::Failed => "it failed: see why in the application first",
+        ApplicationAdvice::Failed => "it failed: find the reason in the application first",
         ApplicationAdvice::OwnQueue => {
-            "most of it was in the application's own queue: fewer requests at once, or more \
-             connections"
+            "it waited mostly in the application's own queue: make fewer requests at once, or open \
+             more connections"
         }
         ApplicationAdvice::Setup => {
-            "most of it was lookup and handshakes: reuse connections, TLS 1.3, preconnect"
+            "name lookup and handshakes took most of it: reuse connections, TLS 1.3, preconnect"
         }
         ApplicationAdvice::Wait => {
-            "most of it was the wait for the first byte: the server's answer, or round trips"
+            "it waited mostly for the first byte: the server's response time, or round trips"
         }
         ApplicationAdvice::Capture => return CAPTURE.to_owned(),
     };
-    format!("{part}. Whether the link had a part in it: {CAPTURE}")
+    format!("{part}. To see whether the link contributed: {CAPTURE}")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Facts in words.
+//! The sentences of facts.
 
 use airmile_model::Phases;
 use airmile_wire::attribute::Reason;
@@ -6,10 +6,10 @@ use airmile_wire::attribute::Reason;
 use super::{bounds, candidates, link, plural};
 use crate::fact::{CauseDetail, FactKind, Restarter};
 
-/// A backlog of which less than this arrived after a pause was not made up for (chosen here).
+/// From this share of a backlog on, the link made up for a pause (chosen here).
 const MADE_UP_FOR: f64 = 0.8;
 
-/// A fact in words, with its numbers.
+/// The sentence of a fact, with its numbers.
 pub(crate) fn fact(kind: &FactKind) -> String {
     match kind {
         FactKind::QueueTime { dir, queued_ms, duration_ms, demand } => format!(
@@ -19,14 +19,14 @@ pub(crate) fn fact(kind: &FactKind) -> String {
             demand * 100.0
         ),
         FactKind::NearLimit { demand, limit, under, over } => format!(
-            "link demand {:.1} % is close to {:.0} %, the limit between {under} and {over}: it \
-             may be either",
+            "link demand {:.1} % is close to {:.0} %, the limit between {under} and {over}: either \
+             may be right",
             demand * 100.0,
             limit * 100.0
         ),
         FactKind::Bursts { count, longest_ms, closed_by } => bursts(*count, *longest_ms, closed_by),
         FactKind::LongestEmpty { ms } => {
-            format!("longest time with an empty queue inside it: {ms:.0} ms")
+            format!("longest time with an empty queue: {ms:.0} ms")
         }
         FactKind::LinkThroughput { got_bps, link_bps } => format!(
             "it got {:.2} Mbit/s (bytes / duration); link throughput {:.2} Mbit/s (bytes / \
@@ -39,7 +39,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         }
         FactKind::BurstThroughput { bps } => format!(
             "rate inside bursts {:.2} Mbit/s: what the link carried while data waited, without \
-             what emptied the queue at once",
+             blocks that emptied the queue",
             bps / 1e6
         ),
         FactKind::Scheduled { share, prb_share_when, prb_share } => {
@@ -56,7 +56,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         .collect::<Vec<_>>()
         .join(", "),
         FactKind::OthersShare { share, confidence, rough } => format!(
-            "others held about {:.0} % of the cell (confidence {:.0} %{})",
+            "other users held about {:.0} % of the cell (confidence {:.0} %{})",
             share * 100.0,
             confidence * 100.0,
             if *rough { "; rough" } else { "" }
@@ -64,68 +64,67 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         FactKind::Note(note) => note.clone(),
         FactKind::CauseTime { cause, ms, share, bounds: within, detail } => {
             let within = within.map_or(String::new(), |within| format!(", {}", bounds(within)));
-            let how = detail.map_or("what held it up cannot be told".to_owned(), cause_detail);
+            let how = detail.map_or("its cause is unknown".to_owned(), cause_detail);
             format!("{cause}: {ms:.0} ms ({:.0} %{within}): {how}", share * 100.0)
         }
         FactKind::Suspects(suspects) => format!("by packets alone: {}", candidates(suspects)),
         FactKind::NoCellularLink { rtt_ms } => format!(
-            "the least round trip was {rtt_ms:.1} ms: there was no cellular link on the way, which \
-             takes 4 ms and more"
+            "the minimum round trip was {rtt_ms:.1} ms: the path has no cellular link, which takes \
+             at least 4 ms"
         ),
         FactKind::QueueDelay { queue_ms, base_rtt_ms } => format!(
-            "queues added {queue_ms:.0} ms to the round trip (the middle of all), of at least \
+            "queues added {queue_ms:.0} ms to the round trip (median), whose minimum is \
              {base_rtt_ms:.0} ms"
         ),
         FactKind::RateVariation { spread, steady } => format!(
-            "while a queue stood, the rate varied by {:.0} % from a tenth of a second to the next: \
-             {}",
+            "while data was queued, the rate varied by {:.0} % between intervals of 100 ms: {}",
             spread * 100.0,
-            if *steady { "steady, as a wire's" } else { "it came and went" }
+            if *steady { "steady, as on a wired link" } else { "unsteady, as on a radio link" }
         ),
         FactKind::CaughtUp { share } => format!(
-            "behind gaps of 6 ms and more came {:.0} % of what the mean rate owed: {}",
+            "after pauses of 6 ms or more, {:.0} % of the backlog arrived at once: {}",
             share * 100.0,
             if *share > MADE_UP_FOR {
-                "the link that held it back had room to make up for it"
+                "the link had capacity to catch up"
             } else {
-                "what held it back did not make up for it"
+                "the link did not catch up"
             }
         ),
         FactKind::Paused { share } => format!(
-            "nothing came during {:.0} % of it, in pauses of 200 ms and more",
+            "no data arrived during {:.0} % of it, in pauses of 200 ms or more",
             share * 100.0
         ),
-        FactKind::Datagrams => "it came in datagrams (QUIC or another): only when they came is \
-            seen, not what their sender waited for"
+        FactKind::Datagrams => "it used datagrams (QUIC or another): the capture shows when they \
+            arrived, not what their sender waited for"
             .into(),
         FactKind::ReasonTime { reason, ms, share } => {
             format!("{ms:.0} ms ({:.0} %): {}", share * 100.0, self::reason(*reason))
         }
         FactKind::CaptureSiteUnknown => {
-            "where the capture was taken does not show; taken as the phone's".into()
+            "the capture does not show where it was taken; the phone is assumed".into()
         }
         FactKind::Phases(parts) => phases(*parts),
         FactKind::BytesDecoded => {
-            "its bytes are those after decompression: its rates may be too high".into()
+            "its bytes are counted after decompression: its rates may be too high".into()
         }
         FactKind::Stalls { count, stalled_ms } => format!(
-            "the picture stood still for {stalled_ms:.0} ms of it ({count} stall{})",
+            "playback stalled for {stalled_ms:.0} ms of it ({count} stall{})",
             plural(*count)
         ),
         FactKind::BitrateSwitches { count, bps } => format!(
-            "the player changed its bitrate meanwhile ({count} time{}), to {:.2} Mbit/s",
+            "the player changed its bitrate {count} time{}, to {:.2} Mbit/s",
             plural(*count),
             bps / 1e6
         ),
         FactKind::LeastBuffer { ms } => {
-            format!("least in the player's buffer meanwhile: {:.1} s", ms / 1e3)
+            format!("minimum of the player's buffer: {:.1} s", ms / 1e3)
         }
         FactKind::IntervalRates { bps, retransmits, rtt_us, .. } => {
             let parts = [
                 bps.map(|(least, most)| {
                     format!("{:.2} to {:.2} Mbit/s per interval", least / 1e6, most / 1e6)
                 }),
-                retransmits.map(|n| format!("{n} lost or sent again")),
+                retransmits.map(|n| format!("{n} lost or retransmitted")),
                 rtt_us.map(|(least, most)| {
                     format!("round trips {:.1} to {:.1} ms", least / 1e3, most / 1e3)
                 }),
@@ -136,7 +135,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
     }
 }
 
-/// The bursts that touch a transfer, as far as they are inside it.
+/// The bursts that overlap a transfer; a length counts only the part inside it.
 fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> String {
     match (count, closed_by.first()) {
         (1, Some((by, _))) => {
@@ -151,55 +150,55 @@ fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> Str
 }
 
 fn scheduled(share: f64, prb_share_when: Option<f64>, prb_share: Option<f64>) -> String {
-    let mut out = format!("scheduled in {:.0} % of the time", share * 100.0);
+    let mut out = format!("scheduled {:.0} % of the time", share * 100.0);
     if let (Some(when), Some(all)) = (prb_share_when, prb_share) {
         out.push_str(&format!(
-            ", then with {:.0} % of the cell's PRBs ({:.0} % over all)",
+            ", with {:.0} % of the cell's PRBs while scheduled ({:.0} % overall)",
             when * 100.0,
             all * 100.0
         ));
     } else if share > 0.0 {
-        out.push_str("; with what share of the cell's PRBs is unknown");
+        out.push_str("; its share of the cell's PRBs is unknown");
     }
     out
 }
 
-/// How a cause was seen.
+/// The sentence of how a cause was detected.
 fn cause_detail(detail: CauseDetail) -> String {
     match detail {
         CauseDetail::Contention { others } => format!(
-            "data waited at the base station, where others held {:.0} % of the PRBs",
+            "data waited at the base station, where other users held {:.0} % of the PRBs",
             others * 100.0
         ),
         CauseDetail::Signal { efficiency } => {
             let carried = efficiency.map_or(String::new(), |efficiency| {
-                format!(" ({:.0} % of what MCS 28 on one layer would)", efficiency * 100.0)
+                format!(" ({:.0} % of what MCS 28 on one layer carries)", efficiency * 100.0)
             });
             format!(
-                "data waited at the base station, and this phone held the PRBs: only what they \
-                 carry limits it{carried}"
+                "data waited at the base station while this phone held the PRBs: their capacity \
+                 limits it{carried}"
             )
         }
         CauseDetail::SlowStartRestart(restarter) => {
             let who = match restarter {
                 Restarter::Middlebox => {
-                    "the server's capture has other connections and no restarts: a middlebox on \
+                    "the server's capture has other connections without restarts: a middlebox on \
                      the way splits the connection and restarts it"
                 }
                 Restarter::Sender => {
-                    "the server's capture has the same connections: it is the server"
+                    "the server's capture has the same connections: the server restarts it"
                 }
                 Restarter::SenderOrMiddlebox => {
-                    "the server or a middlebox: a capture at the server tells which"
+                    "the server or a middlebox restarts it: a capture at the server shows which"
                 }
             };
             format!(
-                "after idle time the window began anew and grew round by round, the downlink \
-                 queue empty in between; {who}"
+                "after idle time the congestion window restarted and grew round by round, with an \
+                 empty downlink queue in between; {who}"
             )
         }
-        CauseDetail::UndesiredSlowStart => "the timer went off although duplicate ACKs had told \
-            of the loss, and a slow start followed"
+        CauseDetail::UndesiredSlowStart => "a retransmission timeout fired although duplicate \
+            ACKs had already reported the loss, and a slow start followed"
             .into(),
         CauseDetail::FirstSlowStart => "the connection's first slow start waited for ACKs".into(),
         CauseDetail::ReceiveWindow => "the phone's receive window was full".into(),
@@ -212,31 +211,31 @@ fn cause_detail(detail: CauseDetail) -> String {
             may_be_a_line,
         } => {
             let line = if may_be_a_line {
-                "; a slow line behind a proxy that splits connections looks the same from here"
+                "; a slow link behind a proxy that splits connections looks the same here"
             } else {
                 ""
             };
             format!(
-                "the sender had nothing to send ({app_limited_ms:.0} ms), thought ({think_ms:.0} \
-                 ms), was not asked ({no_request_ms:.0} ms), answered ({request_ms:.0} ms), or \
-                 kept its own pace ({pacing_ms:.0} ms){line}"
+                "sender idle within a response ({app_limited_ms:.0} ms), server think time \
+                 ({think_ms:.0} ms), no request outstanding ({no_request_ms:.0} ms), round trips \
+                 of requests ({request_ms:.0} ms), ACKs or sender pacing ({pacing_ms:.0} ms){line}"
             )
         }
         CauseDetail::Wireline => "round trips were long while the downlink queue was empty: \
-            packets queued before the base station"
+            packets were queued before the base station"
             .into(),
-        CauseDetail::LossRecoveryRadio => "segments were sent again that the radio had lost: RLC \
-            went on without them, or HARQ gave them up"
+        CauseDetail::LossRecoveryRadio => "segments that the radio lost were retransmitted: RLC \
+            continued without them, or HARQ gave up"
             .into(),
         CauseDetail::LossRecoveryCongestion => {
-            "lost segments were sent again; the radio had not lost them".into()
+            "lost segments were retransmitted; they were not lost on the radio".into()
         }
         CauseDetail::Setup { promotion_ms, handshake_ms, request_ms } => format!(
-            "before its first byte: connecting to the cell ({promotion_ms:.0} ms), handshakes \
+            "before the first byte: connecting to the cell ({promotion_ms:.0} ms), handshakes \
              ({handshake_ms:.0} ms), round trips of requests ({request_ms:.0} ms)"
         ),
-        CauseDetail::UplinkQueue => "round trips were long while the phone itself sent: requests \
-            and ACKs queued behind its upload"
+        CauseDetail::UplinkQueue => "round trips were long while the phone uploaded: requests and \
+            ACKs were queued behind its upload"
             .into(),
     }
 }
@@ -244,25 +243,25 @@ fn cause_detail(detail: CauseDetail) -> String {
 const fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Handshake => "handshakes",
-        Reason::Promotion => "the radio connected",
-        Reason::Request => "requests' round trips",
-        Reason::ServerThinkTime => "the server thought",
-        Reason::NoRequest => "nobody asked",
-        Reason::AppLimited => "the server had nothing to send in the middle of an answer",
-        Reason::FirstSlowStart => "the connection's first slow start waited for ACKs",
-        Reason::SlowStartRestart => "a slow start after idle time waited for ACKs",
-        Reason::UndesiredSlowStart => "a slow start behind a needless timeout",
-        Reason::LossRecovery => "lost segments were sent again",
-        Reason::ReceiveWindow => "the receive window was full",
-        Reason::Pacing => "ACKs or the sender's own pace",
-        Reason::Queue => "a queue stood on the round trip",
-        Reason::QueueUp => "a queue stood on the way up",
+        Reason::Promotion => "connecting to the cell",
+        Reason::Request => "round trips of requests",
+        Reason::ServerThinkTime => "server think time",
+        Reason::NoRequest => "no request outstanding",
+        Reason::AppLimited => "sender idle within a response",
+        Reason::FirstSlowStart => "waiting for ACKs in the first slow start",
+        Reason::SlowStartRestart => "waiting for ACKs in a slow start after idle time",
+        Reason::UndesiredSlowStart => "slow start after an unnecessary timeout",
+        Reason::LossRecovery => "retransmission of lost segments",
+        Reason::ReceiveWindow => "receive window full",
+        Reason::Pacing => "ACKs or sender pacing",
+        Reason::Queue => "data queued on the path",
+        Reason::QueueUp => "requests or ACKs queued on the uplink",
         Reason::Unknown => "the connection's start is not in the capture",
-        Reason::AfterLast => "no data came any more",
+        Reason::AfterLast => "after the last data",
     }
 }
 
-/// The parts of a transfer's time that its application's log gives.
+/// The phases of a transfer in its application's log.
 fn phases(phases: Phases) -> String {
     let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
     let parts = [
@@ -279,7 +278,7 @@ fn phases(phases: Phases) -> String {
         .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)?)))
         .map(|(name, ns)| format!("{name} {:.0} ms", ns as f64 / 1e6))
         .collect();
-    let reused = if phases.setup_ns() == Some(0) { "; on a connection that was there" } else { "" };
+    let reused = if phases.setup_ns() == Some(0) { "; on an open connection" } else { "" };
     format!("by the application's own log: {}{reused}", parts.join(", "))
 }
 
@@ -297,7 +296,7 @@ mod tests {
             ..Phases::default()
         };
         let expected = "by the application's own log: wait for the first byte 40 ms, receiving \
-                        5 ms; on a connection that was there";
+                        5 ms; on an open connection";
         assert_eq!(phases(parts), expected);
     }
 

@@ -1,5 +1,5 @@
-//! Every sentence of a diagnosis, made from facts in one place: terminal, report, JSON and
-//! Python print what is made here.
+//! All sentences of a diagnosis are made here from facts; terminal, report, JSON and Python print
+//! them.
 
 mod advice;
 mod fact;
@@ -16,9 +16,9 @@ pub(crate) use statement::says;
 use airmile_model::Direction;
 use airmile_wire::packets_only::{Suspect, Suspicion};
 
-/// A suspect is worth naming from this probability on (chosen here).
+/// A suspect is named from this probability on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
-/// The maximum of suspects in a sentence (chosen here).
+/// The maximum number of suspects in a sentence (chosen here).
 const MAX_SUSPECTS: usize = 3;
 
 const fn link(dir: Direction) -> &'static str {
@@ -37,11 +37,11 @@ const fn suspect(suspect: Suspect) -> &'static str {
         Suspect::SlowStartRestart => "slow start after idle time",
         Suspect::FirstSlowStart => "the connection's first slow start",
         Suspect::UplinkQueue => "the phone's own upload",
-        Suspect::Other => "several together, or something else",
+        Suspect::Other => "several causes together, or another",
     }
 }
 
-/// The first suspects with their probabilities.
+/// The most probable suspects with their probabilities.
 fn candidates(suspects: &[Suspicion]) -> String {
     let named = suspects.iter().filter(|one| one.probability >= WORTH_NAMING).take(MAX_SUSPECTS);
     let each = named

@@ -1,4 +1,4 @@
-//! Pages in sentences.
+//! The sentences of page loads.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use airmile_model::PageCause;
 
 use crate::fact::Milestone;
 
-/// A cause is worth naming from this share of the wait on (chosen here).
+/// A cause is named from this share of the wait on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
-/// Causes in the verdict's sentence (chosen here: the first screen is for what matters).
+/// The maximum number of causes in the verdict's sentence (chosen here).
 const MAX_CAUSES: usize = 4;
 
-/// A time as a person reads it: seconds from one on.
+/// A time in ms, or in seconds from one second on.
 pub(crate) fn time(ms: f64) -> String {
     if ms >= 995.0 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.0} ms") }
 }
@@ -36,7 +36,7 @@ pub(crate) fn page(
     format!("{what} {}: {}.", time(wait_ms), named.join(", "))
 }
 
-/// What a cause is called in a sentence.
+/// The name of a cause in a sentence.
 pub(crate) const fn cause(cause: PageCause) -> &'static str {
     match cause {
         PageCause::Browser => "the page's own work",
@@ -56,27 +56,27 @@ pub(crate) const fn cause(cause: PageCause) -> &'static str {
     }
 }
 
-/// What mends a cause.
+/// What would remove or reduce a cause.
 const fn fix(cause: PageCause) -> &'static str {
     match cause {
         PageCause::Browser => "less work between requests (scripts, parsing)",
-        PageCause::Blocked => "requests side by side (HTTP/2 or 3, more connections, priorities)",
-        PageCause::Dns => "names that are looked up early (`dns-prefetch`) or a faster resolver",
-        PageCause::Setup => "connections that are there (`preconnect`, reuse, TLS 1.3, QUIC)",
-        PageCause::Server => "a server that answers at once",
+        PageCause::Blocked => "parallel requests (HTTP/2 or 3, more connections, priorities)",
+        PageCause::Dns => "earlier name lookup (`dns-prefetch`) or a faster resolver",
+        PageCause::Setup => "connections opened earlier or reused (`preconnect`, TLS 1.3, QUIC)",
+        PageCause::Server => "a server that responds at once",
         PageCause::RoundTrip => "fewer requests in a row (`preload`), or a nearer server",
         PageCause::SlowStart => "a warm or larger congestion window, or fewer bytes",
         PageCause::Loss => "a path without losses",
         PageCause::ReceiveWindow => "a larger receive window",
-        PageCause::UplinkQueue => "uploads that wait until the page is there",
+        PageCause::UplinkQueue => "uploads that wait until the page has loaded",
         PageCause::Wireline => "a faster link before the radio, or fewer bytes",
-        PageCause::Radio => "a radio link without a queue (fewer bytes have part of it)",
+        PageCause::Radio => "a radio link without a queue (fewer bytes shorten it)",
         PageCause::Transfer => "fewer bytes",
         PageCause::Unknown => "more evidence",
     }
 }
 
-/// What the load would save without a cause.
+/// The time that the load would save without a cause.
 pub(crate) fn page_saving(
     of: PageCause,
     saves_ms: f64,

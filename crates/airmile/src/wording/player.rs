@@ -1,15 +1,15 @@
-//! Players in sentences.
+//! The sentences of players.
 
 use std::collections::BTreeMap;
 
 use super::page::time;
 use crate::fact::SegmentWait;
 
-/// A cause is worth naming from this share on, and so many of them (chosen here).
+/// A cause is named from this share on, and at most [`MAX_CAUSES`] of them (chosen here).
 const WORTH_NAMING: f64 = 0.05;
 const MAX_CAUSES: usize = 3;
 
-/// The largest parts of a time, in percent; empty where nothing is known of it.
+/// The largest parts of a time, in percent; empty if there are none.
 fn causes(shares_ms: &BTreeMap<&'static str, f64>) -> String {
     let total: f64 = shares_ms.values().sum();
     let mut parts: Vec<(&str, f64)> =
@@ -39,16 +39,16 @@ fn segment(one: &SegmentWait) -> String {
     out
 }
 
-/// A stall, and what it waited for.
+/// A stall and the segment that playback waited for.
 pub(crate) fn stall(ms: Option<f64>, waited_for: Option<&SegmentWait>) -> String {
     let long = ms.map_or_else(String::new, |ms| format!(" for {}", time(ms)));
     match waited_for {
-        Some(one) => format!("the picture stood still{long}, waiting for {}", segment(one)),
-        None => format!("the picture stood still{long}; no segment was under way"),
+        Some(one) => format!("playback stalled{long}, waiting for {}", segment(one)),
+        None => format!("playback stalled{long}; no segment was in transfer"),
     }
 }
 
-/// A change of bitrate, and the segment before it.
+/// A change of bitrate and the segment before it.
 pub(crate) fn switch(
     from_bps: Option<f64>,
     to_bps: Option<f64>,
@@ -62,11 +62,11 @@ pub(crate) fn switch(
     };
     match before {
         Some(one) => format!("changed {change} after {}", segment(one)),
-        None => format!("changed {change} before any segment had come"),
+        None => format!("changed {change} before the first segment arrived"),
     }
 }
 
-/// A player's session.
+/// The session of a player.
 pub(crate) fn player(
     stalls: usize,
     stalled_ms: f64,
@@ -75,13 +75,13 @@ pub(crate) fn player(
     shares_ms: &BTreeMap<&'static str, f64>,
 ) -> String {
     let mut out = match stalls {
-        0 => "The picture never stood still".to_owned(),
-        1 => format!("The picture stood still once, for {}", time(stalled_ms)),
-        n => format!("The picture stood still {n} times, {} in all", time(stalled_ms)),
+        0 => "Playback never stalled".to_owned(),
+        1 => format!("Playback stalled once, for {}", time(stalled_ms)),
+        n => format!("Playback stalled {n} times, for {} in total", time(stalled_ms)),
     };
     let causes = causes(shares_ms);
     if stalls > 0 && !causes.is_empty() {
-        out.push_str(&format!("; the segments that it waited for spent their time on {causes}"));
+        out.push_str(&format!("; the segments it waited for spent their time on {causes}"));
     }
     match switches {
         0 => {}

@@ -1,4 +1,4 @@
-//! The answer for a session, in sentences.
+//! The sentences of a session's diagnosis.
 
 use airmile_model::{Direction, Verdict};
 use airmile_wire::packets_only::{Suspect, Suspicion};
@@ -6,38 +6,38 @@ use airmile_wire::packets_only::{Suspect, Suspicion};
 use super::{bounds, candidates, link, suspect};
 use crate::fact::{Restarter, Statement};
 
-/// Statements as a text: a sentence each, in order.
+/// Joins the statements to a text, one sentence each, in order.
 pub(crate) fn says(statements: &[Statement]) -> String {
     statements.iter().map(statement).collect::<Vec<_>>().join(" ")
 }
 
 fn statement(statement: &Statement) -> String {
     match statement {
-        Statement::EmptyWindow => "Cannot tell: nothing was logged between --from and --to.".into(),
-        Statement::PollsAlone => "Cannot tell: the files hold no allocations. RLC poll bits show \
+        Statement::EmptyWindow => "No verdict: nothing was logged between --from and --to.".into(),
+        Statement::PollsAlone => "No verdict: the files hold no allocations. RLC poll bits show \
             when data waited, but not what was transferred; see what is missing."
             .into(),
         Statement::NoAllocations => {
-            "Cannot tell: the files hold no allocations; see what is missing.".into()
+            "No verdict: the files hold no allocations; see what is missing.".into()
         }
         Statement::OnlySmall { bytes } => format!(
-            "Cannot tell: the log shows no transfer worth the name ({bytes} bytes in small \
-             exchanges). Log while a transfer runs, or set --min-bytes."
+            "No verdict: the log shows only small exchanges ({bytes} bytes). Log while a transfer \
+             runs, or set --min-bytes."
         ),
         Statement::NoEvidence => {
-            "Cannot tell: the log does not hold the evidence; see what is missing.".into()
+            "No verdict: the log lacks the evidence; see what is missing.".into()
         }
         Statement::Demand { verdict, dir, demand, n, not_radio_below } => {
             demand_of(*verdict, *dir, *demand, *n, *not_radio_below)
         }
         Statement::FewApart { apart, n } => format!(
-            "What they waited for is not told of all: {apart} of {n} ran apart from others."
+            "Causes are given only for transfers that did not overlap another: {apart} of {n}."
         ),
-        Statement::ServerHadSent => "The server had sent what was asked for: something between it \
-            and the cell held it. Capture at the phone, too."
+        Statement::ServerHadSent => "The server had sent what was requested: something between \
+            the server and the cell held it. Capture at the phone, too."
             .into(),
         Statement::Leading { cause, restarter, share, bounds: within, beside_radio } => {
-            let beside = if *beside_radio { " beside the radio" } else { "" };
+            let beside = if *beside_radio { " other than the radio" } else { "" };
             let whose = restarter.map_or("", by);
             format!(
                 "Leading cause{beside}: {cause}{whose}, {:.0} % of the time ({}).",
@@ -45,36 +45,36 @@ fn statement(statement: &Statement) -> String {
                 bounds(*within)
             )
         }
-        Statement::NoDownload => "Cannot tell: the captures show no download worth the name. \
+        Statement::NoDownload => "No verdict: the captures show no download of sufficient size. \
             Capture while one runs, or set --min-bytes."
             .into(),
-        Statement::CapturedAtServer => "Cannot tell: the capture was taken at the server, and how \
-            data came to the phone does not show. Capture at the phone, and log its modem."
+        Statement::CapturedAtServer => "No verdict: the capture was taken at the server and does \
+            not show how data arrived at the phone. Capture at the phone, and log its modem."
             .into(),
-        Statement::CapturedBetween => "Cannot tell: the capture was taken between server and \
-            phone, and how data came to the phone does not show. Capture at the phone, and log \
-            its modem."
+        Statement::CapturedBetween => "No verdict: the capture was taken between server and phone \
+            and does not show how data arrived at the phone. Capture at the phone, and log its \
+            modem."
             .into(),
         Statement::TooLittle => {
-            "Cannot tell: too little came in the transfers' time to see a pattern.".into()
+            "No verdict: the transfers received too few packets to show a pattern.".into()
         }
         Statement::NoSuspect { n, suspects } => format!(
-            "Cannot tell by packets alone what limited {}: {}. Log the modem while it runs again.",
+            "No verdict by packets alone on what limited {}: {}. Log the modem and repeat it.",
             transfers(*n),
             candidates(suspects)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
-        Statement::NoApplicationTransfer => "Cannot tell: the application's log holds no transfer \
+        Statement::NoApplicationTransfer => "No verdict: the application's log holds no transfer \
             over the network; see what is missing."
             .into(),
         Statement::ApplicationAlone { log, before_first_byte } => {
             let mut out = format!(
-                "Cannot tell who the bottleneck was: an application's log shows how long its \
-                 transfers took, not what they waited for. It tells: {log}"
+                "No verdict: an application's log shows how long its transfers took, not what they \
+                 waited for. It shows: {log}"
             );
             if let Some(share) = before_first_byte {
                 out.push_str(&format!(
-                    " {:.0} % of the transfers' time was before a first byte.",
+                    " {:.0} % of the transfers' time passed before the first byte.",
                     share * 100.0
                 ));
             }
@@ -109,7 +109,7 @@ fn demand_of(
         ),
         Verdict::NotRadio if share >= 50.0 => format!(
             "The {link} was not what limited {of}: data waited for it during {share:.0} %, less \
-             than the {:.0} % from which it shares the blame.",
+             than the {:.0} % from which the verdict is mixed.",
             not_radio_below * 100.0
         ),
         Verdict::NotRadio => format!(
@@ -117,17 +117,17 @@ fn demand_of(
             100.0 - share
         ),
         Verdict::Mixed => format!(
-            "The {link} was the bottleneck for a part: data waited for it during {share:.0} % of \
-             {of}."
+            "The {link} was the bottleneck for part of the time: data waited for it during \
+             {share:.0} % of {of}."
         ),
-        _ => "Cannot tell from these files.".into(),
+        _ => "No verdict from these files.".into(),
     }
 }
 
 fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
     let more = match (first.suspect, restarter) {
         (Suspect::Radio, _) => {
-            " Whether others held the cell or the signal was weak, packets do not tell."
+            " Packets do not show whether other users held the cell or the signal was weak."
         }
         (Suspect::SlowStartRestart, Restarter::Middlebox) => " A middlebox restarts it.",
         (Suspect::SlowStartRestart, Restarter::Sender) => " The server restarts it.",

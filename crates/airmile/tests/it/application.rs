@@ -41,8 +41,8 @@ fn alone_it_tells_what_it_can_and_no_more() {
     check("firefox.har", 2, 0, "2 transfers");
     check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 0.4 s");
     check("later.sqlog", 2, 0, "2 transfers, 0.05 MB");
-    check("lab.jsonl", 2, 0, "the picture stood still 1 time, 0.5 s; 1 change of bitrate");
-    check("dashjs.jsonl", 3, 0, "the picture stood still 1 time, 1.4 s");
+    check("lab.jsonl", 2, 0, "playback stalled 1 time, 0.5 s; 1 change of bitrate");
+    check("dashjs.jsonl", 3, 0, "playback stalled 1 time, 1.4 s");
     check("access.log", 3, 0, "3 transfers, 3.59 MB in 5.2 s of transfers");
     check("iperf3-client-reverse.json", 1, 0, "1 transfer, 25.43 MB in 2.0 s");
 }
@@ -83,10 +83,10 @@ fn a_stall_is_evidence_of_the_transfer_that_it_is_in() {
     let words = |t: &airmile::TransferDiagnosis| {
         t.evidence.iter().map(|item| item.what.clone()).collect::<Vec<_>>().join("\n")
     };
-    assert!(!words(first).contains("stood still"));
+    assert!(!words(first).contains("playback stalled"));
     // From 4700 to 5230 ms, of which the transfer has those until 5200.
-    assert!(words(second).contains("stood still for 500 ms of it (1 stall)"), "{}", words(second));
-    let stall = second.evidence.iter().find(|item| item.what.contains("stood")).unwrap();
+    assert!(words(second).contains("stalled for 500 ms of it (1 stall)"), "{}", words(second));
+    let stall = second.evidence.iter().find(|item| item.what.contains("stalled")).unwrap();
     assert_eq!((stall.from_tti.0, stall.to_tti.0), (4_700, 5_200));
     let summary = &answer.applications[0];
     assert_eq!((summary.stalls, summary.stalled_ms, summary.switches), (1, 530.0, 1));

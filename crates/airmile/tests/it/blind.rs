@@ -106,7 +106,7 @@ fn what_other_captures_add() {
     assert_eq!(server.session.verdict, Verdict::Unknown, "{}", server.session.says);
     let sum: f64 = server.session.suspects.iter().map(|one| one.probability).sum();
     assert!(!server.session.suspects.is_empty() && (sum - 1.0).abs() < 1e-6, "{sum}");
-    assert!(server.session.says.starts_with("Cannot tell by packets alone"));
+    assert!(server.session.says.starts_with("No verdict by packets alone"));
     assert!(server.missing[0].how_to_capture.contains("capture at the phone"));
 
     let seen = of(&files(&run, &["modem.mi2log", "phone.pcapng"]));

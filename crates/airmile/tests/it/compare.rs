@@ -173,5 +173,5 @@ fn what_is_no_run_is_refused() {
     refused(dir.path(), "holds no run");
     refused(&dir.path().join("nowhere"), "nowhere");
     fs::write(dir.path().join("probe.json"), "{\n  \"document\": \"probe\",\n  \"ver").unwrap();
-    refused(dir.path(), "no whole log of `airmile probe`");
+    refused(dir.path(), "not a complete log of `airmile probe`");
 }

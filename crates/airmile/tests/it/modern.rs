@@ -77,7 +77,7 @@ fn blocks_of_nr_with_the_check_of_their_sizes() {
     let report = inspected(&inputs);
     assert_eq!(messages(&report), BTreeMap::from([("0xB887 2.5".to_owned(), (2, 2))]));
     assert_eq!(report.files[0].records["grant"], 6);
-    has(&report, "is 0xB887 2.5 laid out as it is read: 5 of 5 new blocks");
+    has(&report, "is 0xB887 2.5 laid out as assumed: 5 of 5 new blocks");
     names_no_bottleneck(&inputs);
 }
 

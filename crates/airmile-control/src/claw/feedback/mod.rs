@@ -1,12 +1,12 @@
-//! Feedback on its way from the phone to the server (MobiSys 2017, 5), without I/O.
+//! Transport of feedback from the phone to the server (MobiSys 2017, 5), without I/O.
 //!
-//! A [`FeedbackReport`] travels in one of three forms, all of docs/claw-feedback.md: a datagram
-//! of the QUIC connection that it is about ([`FeedbackReport::encode`]), a UDP datagram under a
-//! key beside it ([`FeedbackReporter`], [`Sessions`]), or an option of eight bytes on TCP's ACKs
-//! ([`FeedbackReport::tcp_option`], [`OptionReader`]).
+//! A [`FeedbackReport`] has three encodings, all specified in docs/claw-feedback.md: a
+//! datagram of the QUIC connection that it describes ([`FeedbackReport::encode`]), an
+//! authenticated UDP datagram outside the connection ([`FeedbackReporter`], [`Sessions`]),
+//! or an eight-byte option on TCP ACKs ([`FeedbackReport::tcp_option`], [`OptionReader`]).
 //!
-//! Losses are counters since the start, told again and again, so that a report that is
-//! lost takes nothing with it, and only the latest report matters.
+//! Losses are cumulative counters, repeated in every report, so a lost report loses no
+//! information and only the latest report matters.
 
 mod option;
 mod session;
@@ -21,67 +21,67 @@ pub use session::{
     SessionOptions, SessionToken, Sessions,
 };
 
-/// The version of all that is here.
+/// Version of all three encodings.
 const VERSION: u8 = 1;
 
 /// Bytes of a report.
 pub const REPORT_BYTES: usize = 27;
 
-/// How often a phone reports in nanoseconds (MobiSys 2017, 5: 100 ms).
+/// Reporting interval of a phone, in nanoseconds (MobiSys 2017, 5: 100 ms).
 pub const REPORT_EVERY_NS: i64 = 100_000_000;
 
-/// Steps of the load (chosen here: finer than what it is known to).
+/// Steps of the encoded load (chosen here: finer than the estimate's accuracy).
 const LOAD_STEPS: f64 = 250.0;
 
-/// Why bytes are no feedback.
+/// Why bytes were rejected as feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FeedbackError {
-    /// More or fewer bytes than there are in one.
+    /// The length is wrong.
     #[error("{there} bytes, not {needed}")]
     Length {
-        /// As many as there are.
+        /// Length received.
         there: usize,
-        /// As many as there have to be.
+        /// Length required.
         needed: usize,
     },
-    /// A field that holds what it may not.
+    /// A field has a value that is not allowed.
     #[error("byte {offset}, {field}: {value} is not allowed")]
     Field {
-        /// Where it is.
+        /// Byte offset of the field.
         offset: usize,
-        /// Its name.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Value of the field.
         value: u64,
     },
-    /// The authenticator is not that of the key.
+    /// The authenticator does not match the key.
     #[error("the authenticator is wrong")]
     Forged,
 }
 
-/// What a phone tells, about ten times a second.
+/// A report of the phone, sent about ten times a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FeedbackReport {
-    /// Counts reports of a session, from 1.
+    /// Number of the report within the session, from 1.
     pub sequence: u64,
     /// The phone's own clock in milliseconds, which wraps.
     pub time_ms: u32,
-    /// The window that fits what is free, in bytes (equation 12).
+    /// The window that fits the free capacity, in bytes (equation 12).
     pub w_claw_bytes: u32,
-    /// Share of the cell's PRBs that are taken, 0 to 1, in steps of 1/250.
+    /// Share of the cell's PRBs in use, 0 to 1, in steps of 1/250.
     pub load: f64,
     /// Where the bottleneck is.
     pub bottleneck: Bottleneck,
-    /// The radio is idle: what was said before stands.
+    /// The radio is idle: the window, load and bottleneck reported before remain valid.
     pub idle: bool,
-    /// Packets that the radio has lost so far.
+    /// Packets lost by the radio so far.
     pub radio_losses: u32,
-    /// Packets that were lost before the radio so far.
+    /// Packets lost before the radio so far.
     pub queue_losses: u32,
 }
 
 impl FeedbackReport {
-    /// As a datagram of the connection that it is about.
+    /// Encodes the report as a datagram of the connection that it describes.
     #[must_use]
     pub fn encode(&self) -> [u8; REPORT_BYTES] {
         let mut out = [0; REPORT_BYTES];
@@ -96,10 +96,10 @@ impl FeedbackReport {
         out
     }
 
-    /// Reads such a datagram.
+    /// Decodes such a datagram.
     ///
     /// # Errors
-    /// Another length, another version, or a value that is not allowed.
+    /// The length or version is wrong, or a field has a value that is not allowed.
     pub fn decode(bytes: &[u8]) -> Result<Self, FeedbackError> {
         let wrong = FeedbackError::Length { there: bytes.len(), needed: REPORT_BYTES };
         let whole: &[u8; REPORT_BYTES] = bytes.try_into().map_err(|_| wrong)?;
@@ -133,7 +133,7 @@ impl FeedbackReport {
         })
     }
 
-    /// As the server's core takes it.
+    /// Converts the report for the server's [`Claw`](super::Claw).
     #[must_use]
     pub fn feedback(&self) -> Feedback {
         Feedback {
@@ -148,7 +148,7 @@ impl FeedbackReport {
     }
 }
 
-/// A bottleneck on the wire.
+/// Code of a bottleneck in the encodings.
 const fn code(bottleneck: Bottleneck) -> u8 {
     match bottleneck {
         Bottleneck::Cellular => 0,

@@ -1,4 +1,4 @@
-//! Feedback as an option of TCP, which fits beside timestamps and two SACK blocks.
+//! Feedback as a TCP option, small enough to fit next to timestamps and two SACK blocks.
 
 use super::{Bottleneck, FeedbackError, FeedbackReport, bottleneck, code};
 use crate::claw::Feedback;
@@ -6,22 +6,22 @@ use crate::claw::Feedback;
 /// Bytes of the option.
 pub const OPTION_BYTES: usize = 8;
 
-/// Kind of options that are tried out (RFC 6994).
+/// Option kind for experiments (RFC 6994).
 const KIND: u8 = 253;
 
-/// Our number among them (RFC 6994, 3; chosen here, not registered).
+/// Our experiment identifier (RFC 6994, 3; chosen here, not registered).
 const EXPERIMENT: [u8; 2] = [0xC1, 0xA3];
 
-/// The largest window that it can tell.
+/// The largest window that the option can carry.
 const MAX_WINDOW: u32 = (1 << 24) - 1;
 
-/// Instead of a bottleneck: the radio is idle.
+/// Code in place of a bottleneck: the radio is idle.
 const IDLE: u8 = 3;
 
 impl FeedbackReport {
-    /// As an option: kind, length, experiment, 24 bits of window, and of flags from the
-    /// highest bit on: full, two bits of bottleneck (3: idle), three of the radio's
-    /// losses, two of the queue's. A cell is full from the load given.
+    /// Encodes the report as an option: kind, length, experiment, 24 bits of window, then
+    /// flags from the highest bit: full, two bits of bottleneck (3: idle), three of radio
+    /// losses, two of queue losses. The cell counts as full from the given load.
     #[must_use]
     pub fn tcp_option(&self, full_from_load: f64) -> [u8; OPTION_BYTES] {
         let [_, w2, w1, w0] = self.w_claw_bytes.min(MAX_WINDOW).to_be_bytes();
@@ -34,13 +34,13 @@ impl FeedbackReport {
     }
 }
 
-/// Reads a connection's options: counters get their high bits back.
+/// Decodes the options of a connection and restores the high bits of the counters.
 ///
-/// A count that seems to go back by less than half of its range is an ACK that was
-/// overtaken, and is left out whole.
+/// A counter that appears to go back by less than half its range belongs to a reordered
+/// ACK; that option is ignored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OptionReader {
-    /// Flags of the last one.
+    /// Flags of the previous option.
     last: Option<u8>,
     sequence: u64,
     bottleneck: Bottleneck,
@@ -49,11 +49,11 @@ pub struct OptionReader {
 }
 
 impl OptionReader {
-    /// Takes an option; gives what it says, if it was not overtaken. One that says the
-    /// same again is news: the client is still there.
+    /// Decodes an option; `None` if its ACK was reordered. A repeated value still counts as
+    /// news: it shows that the client is alive.
     ///
     /// # Errors
-    /// It is no option of ours.
+    /// The option is not a feedback option.
     pub fn read(&mut self, option: &[u8]) -> Result<Option<Feedback>, FeedbackError> {
         let wrong = FeedbackError::Length { there: option.len(), needed: OPTION_BYTES };
         let whole: [u8; OPTION_BYTES] = option.try_into().map_err(|_| wrong)?;

@@ -54,7 +54,7 @@ fn an_option_byte_by_byte() {
     let read = reader.read(&full.tcp_option(0.95)).unwrap().unwrap();
     assert_eq!((read.load, read.w_claw_bytes), (1.0, (1 << 24) - 1));
     assert_eq!((read.bottleneck, read.idle), (Bottleneck::Wireline, false));
-    // An idle radio says nothing of the bottleneck.
+    // An idle radio reports no bottleneck.
     let idle = reader.read(&report().tcp_option(0.95)).unwrap().unwrap();
     assert_eq!((idle.bottleneck, idle.idle), (Bottleneck::Wireline, true));
     let mut other = report().tcp_option(0.95);
@@ -66,7 +66,7 @@ fn an_option_byte_by_byte() {
 #[test]
 fn counters_of_options_get_their_high_bits_back() {
     let mut reader = OptionReader::default();
-    let mut told = |radio: u32, queue: u32| {
+    let mut counters = |radio: u32, queue: u32| {
         let report = FeedbackReport {
             radio_losses: radio,
             queue_losses: queue,
@@ -76,12 +76,12 @@ fn counters_of_options_get_their_high_bits_back() {
         Some((read.sequence, read.radio_losses, read.queue_losses))
     };
     // Counted from where the connection begins.
-    assert_eq!(told(6, 3), Some((1, 0, 0)));
-    assert_eq!(told(9, 4), Some((2, 3, 1)));
-    assert_eq!(told(9, 4), Some((3, 3, 1)));
+    assert_eq!(counters(6, 3), Some((1, 0, 0)));
+    assert_eq!(counters(9, 4), Some((2, 3, 1)));
+    assert_eq!(counters(9, 4), Some((3, 3, 1)));
     // Overtaken.
-    assert_eq!(told(8, 4), None);
-    assert_eq!(told(10, 5), Some((4, 4, 2)));
+    assert_eq!(counters(8, 4), None);
+    assert_eq!(counters(10, 5), Some((4, 4, 2)));
 }
 
 fn pair() -> (FeedbackReporter, Sessions) {
@@ -91,7 +91,7 @@ fn pair() -> (FeedbackReporter, Sessions) {
     (FeedbackReporter::new(key, 0, 40), sessions)
 }
 
-/// Says hello at a time, and hears its answer 30 ms later.
+/// Sends a hello at a time; its answer arrives 30 ms later.
 fn greet(reporter: &mut FeedbackReporter, sessions: &mut Sessions, at_ns: i64) {
     let hello = reporter.send(at_ns, &report());
     let answer = sessions.ingest(at_ns, PHONE, &hello).answer.unwrap();
@@ -103,18 +103,18 @@ fn greet(reporter: &mut FeedbackReporter, sessions: &mut Sessions, at_ns: i64) {
 fn a_session() {
     let (mut reporter, mut sessions) = pair();
     greet(&mut reporter, &mut sessions, 0);
-    // A hello leaves nothing at the server.
+    // A hello stores nothing at the server.
     assert_eq!((sessions.by_token.len(), sessions.sessions_at(0, PHONE).count()), (0, 0));
     let datagram = reporter.send(100 * MS, &report());
     assert_eq!(datagram.len(), 79);
-    let heard = sessions.ingest(100 * MS, PHONE, &datagram).report.unwrap();
+    let accepted = sessions.ingest(100 * MS, PHONE, &datagram).report.unwrap();
     let token = reporter.token().unwrap();
-    assert_eq!((heard.token, heard.address, heard.moved), (token, PHONE, false));
-    assert_eq!(heard.report, FeedbackReport { sequence: 1, ..report() });
+    assert_eq!((accepted.token, accepted.address, accepted.moved), (token, PHONE, false));
+    assert_eq!(accepted.report, FeedbackReport { sequence: 1, ..report() });
     assert_eq!(sessions.sessions_at(100 * MS, PHONE).collect::<Vec<_>>(), [token]);
     assert_eq!(sessions.sessions_at(100 * MS, OTHER).count(), 0);
     assert_eq!(sessions.sessions_at(30_000 * MS, PHONE).count(), 0);
-    let answer = sessions.answer(&heard, ReportStatus::NoConnection).unwrap();
+    let answer = sessions.answer(&accepted, ReportStatus::NoConnection).unwrap();
     reporter.ingest(120 * MS, &answer).unwrap();
     assert_eq!(reporter.status(), Some(ReportStatus::NoConnection));
     assert_eq!(reporter.min_rtt_ns(), Some(20 * MS));
@@ -150,21 +150,22 @@ fn a_phone_that_moves_and_a_server_that_restarts() {
     let (mut reporter, mut sessions) = pair();
     greet(&mut reporter, &mut sessions, 0);
     let datagram = reporter.send(50 * MS, &report());
-    // Nobody has shown the token from the hello's address yet.
+    // The token has not been returned from the hello's address yet.
     assert_eq!(sessions.ingest(50 * MS, OTHER, &datagram), IngestOutcome::default());
     assert!(sessions.ingest(60 * MS, PHONE, &datagram).report.is_some());
     let datagram = reporter.send(100 * MS, &report());
-    let heard = sessions.ingest(100 * MS, OTHER, &datagram).report.unwrap();
-    // It is still about the connections of before.
-    assert_eq!((heard.address, heard.moved), (PHONE, true));
-    reporter.ingest(120 * MS, &sessions.answer(&heard, ReportStatus::Moved).unwrap()).unwrap();
+    let accepted = sessions.ingest(100 * MS, OTHER, &datagram).report.unwrap();
+    // The report is still about connections from the first address.
+    assert_eq!((accepted.address, accepted.moved), (PHONE, true));
+    reporter.ingest(120 * MS, &sessions.answer(&accepted, ReportStatus::Moved).unwrap()).unwrap();
     let hello = reporter.send(200 * MS, &report());
     let answer = sessions.ingest(200 * MS, OTHER, &hello).answer.unwrap();
     reporter.ingest(220 * MS, &answer).unwrap();
     let datagram = reporter.send(300 * MS, &report());
-    let heard = sessions.ingest(300 * MS, OTHER, &datagram).report.unwrap();
-    assert_eq!((heard.address, heard.moved), (OTHER, false));
-    // One that knows no session is silent, until the phone says hello again.
+    let accepted = sessions.ingest(300 * MS, OTHER, &datagram).report.unwrap();
+    assert_eq!((accepted.address, accepted.moved), (OTHER, false));
+    // A server that does not know the session stays silent until the phone sends a new
+    // hello.
     let (secret, key) = (FeedbackKey::new([9; 32]), reporter.key.clone());
     let mut restarted = Sessions::new(secret, Some(key), SessionOptions::default());
     let datagram = reporter.send(400 * MS, &report());
@@ -180,20 +181,20 @@ fn what_is_not_of_the_key_changes_nothing() {
     let hello = FeedbackReporter::new(stranger.clone(), 0, 1).send(0, &report());
     assert_eq!(sessions.ingest(0, PHONE, &hello), IngestOutcome::default());
     greet(&mut reporter, &mut sessions, 0);
-    // Who hears the token cannot use it.
+    // An eavesdropper cannot use the token.
     let mut eavesdropper = reporter.clone();
     eavesdropper.key = stranger;
     let datagram = eavesdropper.send(100 * MS, &report());
     assert_eq!(sessions.ingest(100 * MS, PHONE, &datagram), IngestOutcome::default());
     assert_eq!(sessions.counts().forged, 2);
     assert_eq!(reporter.ingest(100 * MS, &datagram), Err(FeedbackError::Forged));
-    // A hello that somebody repeats from elsewhere makes no session that counts.
+    // A hello replayed from another address creates no session.
     let hello = reporter.clone().hello(0);
     sessions.ingest(0, OTHER, &hello);
     assert_eq!(sessions.sessions_at(0, OTHER).count(), 0);
 }
 
-/// Says hello from an address, and takes the answer there.
+/// Sends a hello from an address and processes the answer there.
 fn welcomed(sessions: &mut Sessions, at_ns: i64, from: IpAddr, nonce: u64) -> FeedbackReporter {
     let mut reporter = FeedbackReporter::new(FeedbackKey::new([7; 32]), 0, nonce);
     let hello = reporter.send(at_ns, &report());
@@ -208,7 +209,8 @@ fn reports_there_is_room_for_so_many() {
     let options = SessionOptions { sessions: 3, per_address: 2, ..SessionOptions::default() };
     let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key), options);
     let mut all: Vec<SessionToken> = Vec::new();
-    // A session at a time and an address; which of all are there, and refusals.
+    // Starts one session at a time and address; returns which of all sessions exist, and
+    // refusals.
     let mut begin = |at_ms: i64, last: u8| {
         let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
         let mut reporter = welcomed(&mut sessions, at_ms * MS, from, at_ms as u64);
@@ -219,16 +221,16 @@ fn reports_there_is_room_for_so_many() {
     };
     assert_eq!(begin(0, 1), (vec![true], 0));
     assert_eq!(begin(1, 1), (vec![true, true], 0));
-    // The third of an address takes the place of its oldest.
+    // The third session of an address replaces its oldest.
     assert_eq!(begin(2, 1), (vec![false, true, true], 0));
     assert_eq!(begin(3, 2), (vec![false, true, true, true], 0));
-    // All places are of those that report, until they have been silent for 20 s.
+    // Reporting sessions keep all places until they have been silent for 20 s.
     assert_eq!(begin(4, 3), (vec![false, true, true, true, false], 1));
     assert_eq!(begin(20_003, 3), (vec![false, false, false, true, false, true], 1));
 }
 
-/// Hellos need no way back to their sender: however many come, of whatever addresses,
-/// nothing is kept of them.
+/// Hellos need no return path to their sender, so none is stored, however many arrive and
+/// from whatever addresses.
 #[test]
 fn reports_hellos_of_spoofed_addresses_take_no_place() {
     let key = FeedbackKey::new([7; 32]);
@@ -251,13 +253,13 @@ fn reports_hellos_of_spoofed_addresses_take_no_place() {
     assert!(taken(&mut sessions, &mut first, 210));
 }
 
-/// A token is of its address, key and nonce, and begins a session for 10 s.
+/// A token is bound to its address, key and nonce, and starts a session within 10 s.
 #[test]
 fn reports_a_token_is_of_its_hello_alone() {
     let (_, mut sessions) = pair();
     let check = |sessions: &mut Sessions, from: IpAddr, at_ms: i64, is_taken: bool| {
         let mut reporter = welcomed(sessions, 0, PHONE, 9);
-        // Its own clock is not the server's.
+        // The phone's clock differs from the server's.
         let datagram = reporter.send(MS, &report());
         let outcome = sessions.ingest(at_ms * MS, from, &datagram);
         assert_eq!(outcome.report.is_some(), is_taken, "{from} {at_ms}");
@@ -265,13 +267,13 @@ fn reports_a_token_is_of_its_hello_alone() {
     };
     check(&mut sessions, OTHER, 5, false);
     check(&mut sessions, PHONE, 10_001, false);
-    // Another nonce with the same token, under the right key.
-    let mut liar = welcomed(&mut sessions, 0, PHONE, 9);
-    liar.nonce += 1;
-    assert_eq!(sessions.ingest(MS, PHONE, &liar.send(MS, &report())), IngestOutcome::default());
-    // Of a server that was started anew.
+    // Another nonce with the same token and the right key.
+    let mut forger = welcomed(&mut sessions, 0, PHONE, 9);
+    forger.nonce += 1;
+    assert_eq!(sessions.ingest(MS, PHONE, &forger.send(MS, &report())), IngestOutcome::default());
+    // A token of a server that was restarted.
     let mut other =
-        Sessions::new(FeedbackKey::new([9; 32]), Some(liar.key), SessionOptions::default());
+        Sessions::new(FeedbackKey::new([9; 32]), Some(forger.key), SessionOptions::default());
     let mut reporter = welcomed(&mut other, 0, PHONE, 9);
     let datagram = reporter.send(MS, &report());
     assert_eq!(sessions.ingest(MS, PHONE, &datagram), IngestOutcome::default());
@@ -279,7 +281,7 @@ fn reports_a_token_is_of_its_hello_alone() {
     check(&mut sessions, PHONE, 10_000, true);
 }
 
-/// Who has reported stays, however many hellos come from his address.
+/// A reporting session stays, however many hellos arrive from its address.
 #[test]
 fn hellos_do_not_push_out_who_has_reported() {
     let (mut reporter, mut sessions) = pair();
@@ -294,8 +296,8 @@ fn hellos_do_not_push_out_who_has_reported() {
     assert!(sessions.ingest(300 * MS, PHONE, &datagram).report.is_some());
 }
 
-/// Round trips that are longer than the time between reports: the hello goes out again and
-/// again before its answer is there, and makes one session.
+/// Round trips longer than the reporting interval: the hello is repeated until its answer
+/// arrives, and creates one session.
 #[test]
 fn a_far_server_is_greeted() {
     for rtt_ms in [30, 150, 480, 2_900] {
@@ -310,7 +312,8 @@ fn a_far_server_is_greeted() {
             }
             let datagram = reporter.send(at_ms * MS, &report());
             let of = sessions.ingest(at_ms * MS, PHONE, &datagram);
-            let answer = of.report.and_then(|heard| sessions.answer(&heard, ReportStatus::Used));
+            let answer =
+                of.report.and_then(|accepted| sessions.answer(&accepted, ReportStatus::Used));
             taken += usize::from(of.report.is_some());
             answers.extend(of.answer.or(answer).map(|answer| (at_ms + rtt_ms, answer)));
         }
@@ -383,7 +386,8 @@ proptest! {
         }
     }
 
-    /// Whatever is lost, comes twice or late: numbers of what is taken only grow.
+    /// Under any loss, duplication or delay, the sequence numbers of accepted reports only
+    /// grow.
     #[test]
     fn numbers_grow(order in prop::collection::vec(0..40_usize, 1..120)) {
         let (mut reporter, mut sessions) = pair();
@@ -392,14 +396,14 @@ proptest! {
         let mut last = 0;
         for (n, which) in order.into_iter().enumerate() {
             let at_ns = 100 * MS * (n as i64 + 1);
-            if let Some(heard) = sessions.ingest(at_ns, PHONE, &all[which]).report {
-                prop_assert!(heard.report.sequence > last);
-                last = heard.report.sequence;
+            if let Some(accepted) = sessions.ingest(at_ns, PHONE, &all[which]).report {
+                prop_assert!(accepted.report.sequence > last);
+                last = accepted.report.sequence;
             }
         }
     }
 
-    /// A bit anywhere is enough to be left out.
+    /// A single flipped bit anywhere gets a datagram rejected.
     #[test]
     fn no_bit_can_be_changed(bit in 0..79 * 8_usize) {
         let (mut reporter, mut sessions) = pair();

@@ -1,11 +1,10 @@
-//! How much the modem holds: bytes handed to it less bytes that the radio sent,
-//! between bounds that reports of the modem keep together.
+//! Estimates how much the modem holds: bytes passed to it less bytes that the radio sent,
+//! within bounds that the modem's reports narrow.
 //!
-//! Whatever the radio may have done since the last report, the truth lies between
-//! the bounds as long as reports are honest: a time of which nothing was reported
-//! lets the radio send anything from nothing to the most that it can. Reports may
-//! be late, missing, twice or out of order: what they leave open stays open, and
-//! the next report of the buffer itself closes it.
+//! If reports are honest, the true value is always within the bounds: for a time without
+//! reports the radio may have sent anything from nothing to its peak rate. Reports may be
+//! late, missing, duplicated or out of order; they leave the bounds open until the next
+//! report of the buffer itself closes them.
 
 use std::collections::VecDeque;
 
@@ -14,32 +13,32 @@ use serde::{Deserialize, Serialize};
 use super::handover_log::HandoverLog;
 use super::rate::{RateWindow, bytes_in};
 
-/// Something that the modem's log tells, its times set to the host's clock.
+/// A report from the modem's log, with times on the host's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModemReport {
-    /// Blocks for new data were sent in `[from_ns, to_ns)`. They had room for
-    /// between so many bytes (headers are known by their least and most only), and
-    /// took what waited up to that.
+    /// Blocks with new data were sent in `[from_ns, to_ns)`. Their capacity is a range, as
+    /// only the minimum and maximum of the headers are known; they took the waiting data up
+    /// to it.
     Sent {
-        /// Begin, in ns.
+        /// Start, in ns.
         from_ns: i64,
         /// End, in ns.
         to_ns: i64,
-        /// Least room in bytes.
+        /// Minimum capacity in bytes.
         low_bytes: u64,
-        /// Most room in bytes.
+        /// Maximum capacity in bytes.
         high_bytes: u64,
         /// The largest of the blocks in bytes.
         largest_bytes: u64,
     },
-    /// So much waited in the modem: a buffer status report, whose index is a range
-    /// (TS 36.321, table 6.1.3.1-1), or a sample of the buffer.
+    /// Bytes waiting in the modem: a buffer status report, whose index is a range (TS
+    /// 36.321, table 6.1.3.1-1), or a sample of the buffer.
     Waiting {
-        /// When, in ns.
+        /// Time of the report, in ns.
         at_ns: i64,
-        /// Least that waited, in bytes.
+        /// Minimum waiting, in bytes.
         low_bytes: u64,
-        /// Most that waited; `u64::MAX`: the table's last index, which is open.
+        /// Maximum waiting; `u64::MAX`: the table's last index, which is open-ended.
         high_bytes: u64,
     },
 }
@@ -48,19 +47,19 @@ pub enum ModemReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EstimateConfig {
-    /// Error of the modem's times on the host's clock, either way, in ns, with the
-    /// time that a packet takes to the modem's buffer (chosen here: 2 ms).
+    /// Error of the modem's times on the host's clock, in either direction, in ns,
+    /// including the time that a packet takes to the modem's buffer (chosen here: 2 ms).
     pub clock_error_ns: i64,
-    /// Most that the radio sends, in bytes per second (TS 36.306, table 4.1-2,
-    /// category 5: 75,376 bits in a TTI).
+    /// Peak rate of the radio, in bytes per second (TS 36.306, table 4.1-2, category 5:
+    /// 75,376 bits in a TTI).
     pub peak_bytes_per_s: u64,
     /// Bytes that the modem adds to a packet (PDCP: 2, TS 36.323, 6.2.3).
     pub overhead_bytes: u32,
-    /// Over so long the rate is measured, in ns (chosen here: several batches, so
-    /// that a block that is sent again counts little).
+    /// Time over which the rate is measured, in ns (chosen here: several batches, so that a
+    /// retransmitted block has little weight).
     pub rate_window_ns: i64,
-    /// The rate before one was measured, in bytes per second (chosen here:
-    /// 1 Mbit/s).
+    /// Initial rate before the first measurement, in bytes per second (chosen here: 1
+    /// Mbit/s).
     pub start_bytes_per_s: u64,
 }
 
@@ -79,25 +78,25 @@ impl Default for EstimateConfig {
 /// Bytes in the modem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Occupancy {
-    /// No less than this.
+    /// Lower bound.
     pub low_bytes: u64,
-    /// The best guess, between the two.
+    /// The best estimate, between the bounds.
     pub likely_bytes: u64,
-    /// No more than this.
+    /// Upper bound.
     pub high_bytes: u64,
 }
 
-/// Reports by what became of them.
+/// Counts of reports by their outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportCounts {
     /// Used.
     pub used: u64,
-    /// Told of a time that was told of before, or that later reports have closed.
+    /// Covered a time that was reported before or that later reports have closed.
     pub late: u64,
-    /// Made no sense: an end before its begin, bounds the wrong way round.
+    /// Implausible: an end before its start, or bounds in the wrong order.
     pub bad: u64,
-    /// Said of the buffer what cannot be by the reports before it; they were
-    /// believed, and what came before was not.
+    /// Contradicted the reports before it; the new report was used and the earlier ones
+    /// dropped.
     pub disagreed: u64,
 }
 
@@ -109,32 +108,32 @@ struct Interval {
     high_bytes: u64,
 }
 
-/// The occupancy at a time. `low` has seen hand-overs up to the clock's error
-/// after it, `high` up to the error before, `likely` up to the time itself.
+/// The occupancy at a time. `low` includes packets passed up to the clock's error after it,
+/// `high` up to the error before, `likely` up to the time itself.
 #[derive(Debug, Clone, Copy)]
 struct TimedOccupancy {
     at_ns: i64,
     occupancy: Occupancy,
 }
 
-/// Reports that are later count as so late, in ns (chosen here: what a gate by them
-/// can hold at all).
+/// Maximum age of a report; older ones count with this age, in ns (chosen here: the most
+/// that a gate can compensate).
 const MAX_AGE_NS: i64 = 1_000_000_000;
 
-/// The time between two batches before one is known, and the longest that counts, in ns
-/// (0xB139: 11 transmissions, or 10 ms without one; lost ones among them).
+/// The initial and the maximum time between two batches, in ns (0xB139: 11 transmissions,
+/// or 10 ms without one; lost batches included).
 const START_GAP_NS: i64 = 40_000_000;
 const MAX_GAP_NS: i64 = 300_000_000;
 
-/// Without a batch for one and a half of the longest gap of late, but not less than this in
-/// ns, nothing is sent (chosen here: a modem that sends reports it).
+/// Without a batch for 1.5 times the longest recent gap, but at least this time in ns,
+/// nothing is assumed to be sent (chosen here: a modem that sends reports it).
 const MIN_HORIZON_NS: i64 = 20_000_000;
 
-/// Transmissions of the last ms may still be reported: no less than a batch of 11, one each
+/// Transmissions of the last 50 ms may be unreported: at least a batch of 11, one every
 /// four TTIs, in ns.
 const MIN_BATCH_NS: i64 = 50_000_000;
 
-/// Intervals that are kept at most behind the last report of the buffer.
+/// Maximum number of intervals kept after the last report of the buffer.
 const MAX_INTERVALS: usize = 64;
 
 /// The estimator.
@@ -142,27 +141,27 @@ const MAX_INTERVALS: usize = 64;
 pub struct Estimator {
     config: EstimateConfig,
     handed: HandoverLog,
-    /// Known state, from which the intervals lead on.
+    /// Known state from which the intervals continue.
     anchor: TimedOccupancy,
-    /// Behind the anchor, in order, apart.
+    /// Intervals after the anchor, ordered and disjoint.
     intervals: VecDeque<Interval>,
     rate: RateWindow,
-    /// When the last report came, by the host's clock.
+    /// When the last report arrived, by the host's clock.
     reported_ns: Option<i64>,
-    /// How old what was sent is when it is reported, in ns: a mean of late.
+    /// Age of transmissions when they are reported, in ns, as a moving average.
     age_ns: i64,
-    /// When transmissions were reported last.
+    /// When transmissions were last reported.
     batch_ns: Option<i64>,
-    /// The longest time between two such batches of late, in ns.
+    /// The longest recent time between two such batches, in ns.
     gap_ns: i64,
-    /// Bytes that the radio sent over those that the log has, 1 and more.
+    /// Bytes that the radio sent over those in the log, at least 1.
     coverage: f64,
     counts: ReportCounts,
 }
 
 impl Estimator {
-    /// Before the first packet. What is in the modem already is known with the
-    /// first report of its buffer.
+    /// An estimator before the first packet. The initial content of the modem becomes known
+    /// with the first report of its buffer.
     #[must_use]
     pub fn new(config: EstimateConfig) -> Self {
         let rate = RateWindow::new(config.start_bytes_per_s, config.rate_window_ns);
@@ -181,13 +180,13 @@ impl Estimator {
         }
     }
 
-    /// A packet of so many IP bytes goes to the modem.
+    /// Accounts for a packet passed to the modem.
     pub fn hand_over(&mut self, now_ns: i64, ip_bytes: u32) {
         let bytes = u64::from(ip_bytes) + u64::from(self.config.overhead_bytes);
         self.handed.push(now_ns, bytes);
     }
 
-    /// A report comes at `now_ns`.
+    /// Processes a report that arrives at `now_ns`.
     pub fn push(&mut self, now_ns: i64, report: ModemReport) {
         match report {
             ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes } => {
@@ -200,8 +199,8 @@ impl Estimator {
                 }
                 self.reported_ns = Some(now_ns);
                 self.note_batch(now_ns);
-                // The rate counts it, too, where a later sample of the buffer was reported
-                // before it: what is left in the buffer is known, not what was sent.
+                // The rate also counts transmissions reported after a later sample of the
+                // buffer: the sample fixes what is left in the buffer, not what was sent.
                 let bytes = likely(low_bytes, high_bytes);
                 let is_new = self.rate.sent_once((from_ns, to_ns), bytes, largest_bytes);
                 let interval = Interval { from_ns, to_ns, low_bytes, high_bytes };
@@ -213,7 +212,7 @@ impl Estimator {
                     return;
                 }
                 self.counts.used += 1;
-                // An eighth of each (as RFC 6298 smooths), no more than a second.
+                // Moving average with weight 1/8 (as in RFC 6298), at most a second.
                 let age_ns = now_ns.saturating_sub(to_ns).clamp(0, MAX_AGE_NS);
                 self.age_ns += (age_ns - self.age_ns) / 8;
                 self.measure();
@@ -235,7 +234,7 @@ impl Estimator {
         }
     }
 
-    /// A batch of transmissions comes; its parts come at the same time.
+    /// Registers a batch of transmissions, whose parts arrive at the same time.
     fn note_batch(&mut self, now_ns: i64) {
         let last_ns = self.batch_ns.replace(now_ns);
         let Some(last_ns) = last_ns.filter(|last| *last < now_ns) else { return };
@@ -243,22 +242,23 @@ impl Estimator {
         self.gap_ns = gap_ns.max(self.gap_ns - self.gap_ns / 8);
     }
 
-    /// For how long after a known state the rate is taken to go on.
+    /// How long after a known state the rate is assumed to continue.
     fn horizon_ns(&self) -> i64 {
         (self.gap_ns / 2 * 3).max(MIN_HORIZON_NS)
     }
 
-    /// The longest time between two batches of late, in ns.
+    /// The longest recent time between two batches, in ns.
     pub(super) const fn gap_ns(&self) -> i64 {
         self.gap_ns
     }
 
-    /// The log has only this part, `1 / coverage`, of what the radio sends.
+    /// Sets the coverage: the log contains the share `1 / coverage` of the radio's
+    /// transmissions.
     pub(super) const fn set_coverage(&mut self, coverage: f64) {
         self.coverage = coverage;
     }
 
-    /// Bytes that the log has of a time, as far as it is remembered.
+    /// Bytes in the log for a time, if it is still in the history.
     pub(super) fn logged_bytes(&self, from_ns: i64, to_ns: i64) -> Option<u64> {
         self.rate.bytes_between(from_ns, to_ns)
     }
@@ -272,7 +272,7 @@ impl Estimator {
         (bytes as f64 * self.coverage) as u64
     }
 
-    /// What the modem holds at a time that is not before the last call's.
+    /// The modem's occupancy at a time not before the previous call's.
     #[must_use]
     pub fn occupancy(&self, now_ns: i64) -> Occupancy {
         let known = self.walk(i64::MAX);
@@ -288,9 +288,9 @@ impl Estimator {
         Occupancy { low_bytes, likely_bytes, high_bytes }
     }
 
-    /// What is left at a time if the radio went on at its rate, for as long as the
-    /// horizon and what reports are late by behind a known state, or behind the packet
-    /// that filled an empty buffer after it.
+    /// Estimates the rest at a time, assuming that the radio continued at its rate for the
+    /// horizon plus the reports' delay after a known state, or after the packet that filled
+    /// an empty buffer.
     fn likely(&self, known: TimedOccupancy, now_ns: i64) -> u64 {
         let rate = self.covered(self.rate.drain_bytes_per_s());
         let mut left = known.occupancy.likely_bytes;
@@ -313,44 +313,43 @@ impl Estimator {
         drain(left, at_ns, now_ns, end_ns)
     }
 
-    /// The rate at which the radio sends while something waits, in bytes per
-    /// second.
+    /// The radio's rate while data waits, in bytes per second.
     #[must_use]
     pub fn bytes_per_s(&self) -> u64 {
         self.covered(self.rate.bytes_per_s())
     }
 
-    /// Whether the gate lets less wait than fills grants: the rate is then not lowered
-    /// by what little is sent.
+    /// Sets whether the gate keeps the buffer too small to fill grants: low usage then does
+    /// not lower the rate.
     pub const fn set_starved(&mut self, starved: bool) {
         self.rate.set_starved(starved);
     }
 
-    /// The rate of which a limit in time is to be, which looks for more at times.
+    /// The rate to convert a time limit into bytes; it probes for more bandwidth at times.
     #[must_use]
     pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
         self.covered(self.rate.sought_bytes_per_s(now_ns))
     }
 
-    /// The rate of the last grants, where more waits than it carries soon.
+    /// The rate of the last grants, if more waits than it soon carries.
     #[must_use]
     pub fn short_bytes_per_s(&self) -> Option<u64> {
         self.rate.short_bytes_per_s().map(|rate| self.covered(rate))
     }
 
-    /// The largest block of late.
+    /// The largest recent block.
     #[must_use]
     pub fn largest_block_bytes(&self) -> u64 {
         self.rate.largest_block_bytes()
     }
 
-    /// When the last report came.
+    /// When the last report arrived.
     #[must_use]
     pub const fn reported_ns(&self) -> Option<i64> {
         self.reported_ns
     }
 
-    /// Reports by what became of them.
+    /// Counts of reports by their outcome.
     #[must_use]
     pub const fn counts(&self) -> ReportCounts {
         self.counts
@@ -370,13 +369,13 @@ impl Estimator {
     }
 
     fn peak_bytes(&self, time_ns: i64) -> u64 {
-        // Blocks are whole: one more than fits the time.
+        // Blocks are sent whole: one more than fits the time.
         bytes_in(time_ns.saturating_add(1_000_000), self.config.peak_bytes_per_s)
     }
 
-    /// Leads a state on to `to_ns`, in which the radio had room for between so many
-    /// bytes, `likely` of them most probably. What came is served at the latest
-    /// for `high`, at the earliest for `low`.
+    /// Advances a state to `to_ns`, with a radio capacity within the given bounds, most
+    /// probably `likely`. Arriving packets are served as late as possible for `high` and as
+    /// early as possible for `low`.
     fn pass(
         &self,
         from: TimedOccupancy,
@@ -397,17 +396,17 @@ impl Estimator {
         TimedOccupancy { at_ns: to_ns, occupancy }
     }
 
-    /// One interval, with the unknown time before it.
+    /// Advances over one interval and the unknown time before it.
     fn through(&self, from: TimedOccupancy, interval: &Interval) -> TimedOccupancy {
         let mut state = from;
         if interval.from_ns > state.at_ns {
             let gap_ns = interval.from_ns.saturating_sub(state.at_ns);
-            // Where reports are missing, and not transmissions, the rate went on.
+            // If reports are missing rather than transmissions, the rate continued.
             let missing = gap_ns > self.horizon_ns();
             let likely = if missing { bytes_in(gap_ns, self.bytes_per_s()) } else { 0 };
             state = self.pass(state, interval.from_ns, (0, self.peak_bytes(gap_ns)), likely);
         }
-        // Of one that began before the state it is not known what came since.
+        // For an interval that began before the state, it is unknown what was sent since.
         let whole = interval.from_ns >= state.at_ns;
         let low_bytes = if whole { interval.low_bytes } else { 0 };
         let likely = self.covered(likely(low_bytes, interval.high_bytes));
@@ -420,7 +419,7 @@ impl Estimator {
         intervals.fold(self.anchor, |state, interval| self.through(state, interval))
     }
 
-    /// Puts an interval in its place. False: of its time something is known.
+    /// Inserts an interval in order. Returns false if part of its time is already covered.
     fn insert(&mut self, interval: Interval) -> bool {
         if interval.to_ns <= self.anchor.at_ns {
             return false;
@@ -439,18 +438,18 @@ impl Estimator {
         true
     }
 
-    /// The buffer was reported: what was known before holds beside it, if both can
-    /// be.
+    /// Processes a report of the buffer: combines it with the previous bounds if both are
+    /// consistent.
     fn set_anchor(&mut self, at_ns: i64, low_bytes: u64, high_bytes: u64) {
         let mut before = self.walk(at_ns);
         if at_ns > before.at_ns {
-            // An interval that goes on behind the report may have begun by then.
+            // An interval that extends past the report may have begun before it.
             let gap_ns = at_ns.saturating_sub(before.at_ns);
             before = self.pass(before, at_ns, (0, self.peak_bytes(gap_ns)), 0);
         }
         let known = before.occupancy;
-        // The lower bound counts what was handed over within the clock's error as
-        // arrived, the upper one does not.
+        // The lower bound counts packets passed within the clock's error as arrived; the
+        // upper bound does not.
         let unsure = self.handed.until(self.late(at_ns)) - self.handed.until(self.early(at_ns));
         let (mut low, mut high) =
             (low_bytes.max(known.low_bytes), high_bytes.min(known.high_bytes));
@@ -461,7 +460,7 @@ impl Estimator {
         let likely_bytes = if high == u64::MAX {
             known.likely_bytes.max(low)
         } else {
-            // Between the bounds the old sum is as good a guess as any.
+            // Between the bounds, the previous estimate is as good as any.
             known.likely_bytes.max(low).min(high)
         };
         let occupancy = Occupancy { low_bytes: low, likely_bytes, high_bytes: high };
@@ -476,7 +475,7 @@ impl Estimator {
         self.handed.forget_before(self.early(self.anchor.at_ns));
     }
 
-    /// The rate, by all that is known now.
+    /// Updates the rate from the current state.
     fn measure(&mut self) {
         let known = self.walk(i64::MAX);
         let batch_ns = (self.gap_ns / 4 * 5).max(MIN_BATCH_NS);
@@ -484,8 +483,8 @@ impl Estimator {
     }
 }
 
-/// Of a block's room: headers are seldom at their largest (chosen here: three
-/// quarters of the way).
+/// Likely capacity of a block: headers are seldom at their maximum (chosen here: three
+/// quarters of the range).
 const fn likely(low_bytes: u64, high_bytes: u64) -> u64 {
     high_bytes - (high_bytes - low_bytes) / 4
 }

@@ -41,20 +41,20 @@ fn bounds_by_hand() {
     for _ in 0..10 {
         estimator.hand_over(1, 1_000);
     }
-    // Nothing known of 4 ms: up to 5 whole ms of the peak may have gone, 2 kB by
-    // the rate that is taken to begin with.
+    // 4 ms without reports: up to 5 whole ms at the peak rate may have left, 2 kB at the
+    // initial rate.
     assert_eq!(bounds(&estimator, 4), (5_000, 8_001, 10_000));
     // Between 2.8 and 3 kB had room from 0 to 10 ms.
     estimator.push(12 * MS, sent(0, 10, 2_800, 3_000));
-    // Two ms more: 3 kB of the peak at most. What was handed over between 0 and 10
-    // may have come behind all of the blocks.
+    // Two ms more: at most 3 kB at the peak rate. Packets passed between 0 and 10 ms may
+    // have arrived after all of the blocks.
     let (low, _, high) = bounds(&estimator, 12);
     assert_eq!((low, high), (4_000, 10_000));
     // A buffer status report of an index from 6,500 to 7,100 at 10 ms.
     estimator.push(13 * MS, waiting(10, 6_500, 7_100));
     let (low, _, high) = bounds(&estimator, 12);
     assert_eq!((low, high), (4_000, 7_100), "7,000 less 3,000; the least of both");
-    // Twice, and what is closed already.
+    // A duplicate, and a time that is already closed.
     estimator.push(14 * MS, sent(0, 10, 2_800, 3_000));
     estimator.push(14 * MS, waiting(9, 0, 1));
     assert_eq!(estimator.counts(), ReportCounts { used: 3, late: 2, bad: 0, disagreed: 0 });
@@ -70,7 +70,7 @@ fn late_and_missing_reports_leave_bounds_open() {
     let (low, _, high) = bounds(&estimator, 30);
     // 11 whole ms of the gap and one of the time until now.
     assert_eq!((low, high), (0, 10_000));
-    // It comes after all.
+    // The missing batch arrives late.
     estimator.push(40 * MS, sent(10, 20, 4_000, 4_000));
     let (low, _, high) = bounds(&estimator, 30);
     assert_eq!((low, high), (5_000, 6_000));
@@ -83,10 +83,10 @@ fn reports_that_make_no_sense_are_counted() {
         estimator.push(10 * MS, report);
     }
     assert_eq!(estimator.counts(), ReportCounts { bad: 4, ..ReportCounts::default() });
-    // The buffer cannot have grown by itself: the report is believed, and counted.
+    // The buffer cannot have grown by itself: the report is used, and counted.
     estimator.push(10 * MS, waiting(5, 100, 100));
     estimator.push(11 * MS, waiting(11, 500, 500));
-    assert_eq!(estimator.counts().disagreed, 2, "the first had nothing handed over either");
+    assert_eq!(estimator.counts().disagreed, 2, "the first had nothing passed to the modem either");
     assert_eq!(bounds(&estimator, 11).2, 500);
 }
 
@@ -95,11 +95,11 @@ fn the_last_index_of_the_table_is_open() {
     let mut estimator = Estimator::new(config());
     estimator.push(0, waiting(0, 150_000, u64::MAX));
     let (low, likely, high) = bounds(&estimator, 0);
-    // Nothing was handed over: the modem had it before. A ms may have passed.
+    // Nothing was passed: the modem held it before. A ms may have elapsed.
     assert!(low >= 149_000 && likely >= low && high >= likely, "{low} {likely} {high}");
 }
 
-/// A radio of random blocks, with what it holds in truth.
+/// A radio with random blocks and its true buffer content.
 #[derive(Debug, Clone)]
 struct Ms {
     handed: u32,
@@ -121,9 +121,9 @@ fn milliseconds() -> impl Strategy<Value = Vec<Ms>> {
 }
 
 proptest! {
-    /// Honest reports, late, missing, twice or out of order, in batches of any
-    /// size, their rooms and samples told as ranges, on a clock that is off by up
-    /// to its error: the truth stays within the bounds.
+    /// Honest reports, late, missing, duplicated or out of order, in batches of any size,
+    /// with capacities and samples as ranges, on a clock within its error: the true value
+    /// stays within the bounds.
     #[test]
     fn the_truth_is_within(all in milliseconds(), batch in 1_usize..20, off in -2_i64..=2) {
         let mut estimator = Estimator::new(EstimateConfig {
@@ -175,7 +175,7 @@ proptest! {
         prop_assert_eq!(estimator.counts().bad + estimator.counts().disagreed, 0);
     }
 
-    /// Whatever comes, in whatever order: no panic, and bounds that are bounds.
+    /// Any input in any order: no panic, and the bounds stay ordered.
     #[test]
     fn any_input_is_survived(
         inputs in prop::collection::vec((0_u8..3, any::<i64>(), any::<i64>(), any::<u64>(), any::<u64>()), 0..60)
@@ -195,8 +195,9 @@ proptest! {
     }
 }
 
-/// A modem that always has much to send: a grant each `every` ms, transmissions reported in
-/// batches of 11 or after 10 ms without one (0xB139), the buffer each 40 ms, 5 ms late.
+/// A modem with permanent backlog: a grant every `every` ms, transmissions reported in
+/// batches of 11 or after 10 ms without one (0xB139), the buffer every 40 ms, with 5 ms
+/// delay.
 struct BusyModem {
     every: i64,
     /// Bytes per ms of the link at a time.
@@ -206,7 +207,7 @@ struct BusyModem {
 }
 
 impl BusyModem {
-    /// The rate that the estimator has at each of some times, as a share of the true one.
+    /// The estimated rate at the given times, as a share of the true one.
     fn shares(&self, times_ms: &[i64]) -> Vec<f64> {
         let config = EstimateConfig { start_bytes_per_s: 125_000, ..EstimateConfig::default() };
         let mut estimator = Estimator::new(config);
@@ -251,19 +252,19 @@ impl BusyModem {
 
 const NEVER: std::ops::Range<i64> = 0..0;
 
-/// Most batches come after a sample of the buffer that is later than some of what they
-/// report: those bytes were sent, too.
+/// Most batches arrive after a buffer sample that is later than some of their
+/// transmissions: those bytes count as sent, too.
 #[test]
 fn the_rate_counts_what_is_reported_after_a_later_sample() {
     for every in 1..=6 {
         let log = BusyModem { every, rate: |_| 1_000, silent: NEVER };
         let shares = log.shares(&[2_000, 2_013, 2_026, 2_039]);
-        // Headers are known by their bounds only: 3 % (`likely`).
+        // Headers are known as bounds only: 3 % (`likely`).
         assert!(shares.iter().all(|share| (0.95..1.02).contains(share)), "{every}: {shares:?}");
     }
 }
 
-/// A handover to half of the rate, a tenth of it, and back to ten times.
+/// A handover to half of the rate, to a tenth of it, and back to ten times.
 #[test]
 fn the_rate_is_right_after_each_step() {
     for every in 1..=6 {

@@ -1,4 +1,4 @@
-//! Queues, gate and evidence joined.
+//! Combines queues, gate and evidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,20 @@ use super::passive::AckMatcher;
 use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
 use super::rate::transmission_time_ns;
 
-/// What tells how much the modem holds.
+/// Evidence of how much the modem holds.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum BufferEvidence {
-    /// The modem's reports, and round trips while it is silent.
+    /// The modem's reports; round trips while it is silent.
     #[default]
     Modem,
     /// Round trips alone.
     RoundTrips,
-    /// Round trips of probes, which set the rate of a shaper ([`Autorate`]): the
-    /// baseline.
+    /// Round trips of probes that set the rate of a shaper ([`Autorate`]): the baseline.
     Autorate,
-    /// Nothing: the queueing stands alone, whatever waits below it.
+    /// None: only the queueing is active, whatever waits below it.
     Nothing,
 }
 
@@ -36,7 +35,7 @@ pub enum BufferEvidence {
 pub struct QcutConfig {
     /// How much the modem may hold.
     pub limit: Limit,
-    /// What tells how much it holds.
+    /// Evidence of how much it holds.
     pub evidence: BufferEvidence,
     /// Queueing above the gate.
     pub queue: QueueConfig,
@@ -44,66 +43,66 @@ pub struct QcutConfig {
     pub estimate: EstimateConfig,
     /// The estimate from round trips.
     pub delay: DelayConfig,
-    /// The baseline's.
+    /// Parameters of the baseline.
     pub autorate: AutorateConfig,
 }
 
-/// A modem that has been given something and said nothing for so long is silent,
-/// in ns (chosen here: two and a half of the slowest log's batches, 40 ms).
+/// A modem that holds data and has reported nothing for this time is silent, in ns (chosen
+/// here: two and a half of the slowest log's batches, 40 ms).
 const SILENT_NS: i64 = 100_000_000;
 
-/// A silence that is no longer, in ns, may end at any time (chosen here).
+/// A silence up to this long, in ns, may end at any time (chosen here).
 const SHORT_SILENCE_NS: i64 = 2_500_000_000;
 
-/// So long behind the last packet that somebody waits for, more are taken to come, in
-/// ns (chosen here: some round trips, as in a page load).
+/// After the last urgent packet, more are expected for this time, in ns (chosen here: some
+/// round trips, as in a page load).
 const AWAITED_NS: i64 = 300_000_000;
 
-/// Without any evidence the rate is a share of the last one that was known, and
-/// at least this, in bytes per second (chosen here: a large packet each 100 ms).
+/// Without any evidence the rate is this fraction of the last known one, and at least this
+/// many bytes per second (chosen here: a large packet every 100 ms).
 const TRICKLE_SHARE: u64 = 4;
 const MIN_TRICKLE_BYTES_PER_S: u64 = 15_000;
 
-/// Whatever the evidence says, a packet goes after so long, in ns: no report can
-/// shut the gate for good (chosen here).
+/// Whatever the evidence shows, a packet passes after this time, in ns: no report can shut
+/// the gate for good (chosen here).
 const SHUT_NS: i64 = 1_000_000_000;
 
-/// How often the gate looks at a limit that time alone may open, in ns: not more
-/// often than a TTI, not more seldom than a log's batch of transmissions.
+/// How often the gate checks a limit that time alone may open, in ns: at most once a TTI,
+/// at least once a log's batch of transmissions.
 const MIN_WAIT_NS: i64 = 1_000_000;
 const MAX_WAIT_NS: i64 = 10_000_000;
 
-/// A probe to be sent: small, and ahead of what waits.
+/// A probe to send: small, and ahead of waiting packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProbeId(pub u64);
 
 /// Bytes of a probe's IP packet (an ICMP echo with 56 bytes of data, as ping's).
 const PROBE_BYTES: u32 = 84;
 
-/// Probes that are remembered at most.
+/// Maximum number of remembered probes.
 const MAX_PROBES: usize = 64;
 
-/// What the gate holds back and lets go, for whoever watches.
+/// State of the gate, for monitoring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GateState {
-    /// What the modem holds by its reports.
+    /// The modem's occupancy according to its reports.
     pub occupancy: Occupancy,
-    /// What was handed over, was not answered, and is not on the way: what the
-    /// modem holds by round trips.
+    /// The modem's occupancy according to round trips: bytes neither acknowledged nor in
+    /// flight.
     pub unanswered_bytes: u64,
-    /// What it may hold, in bytes.
+    /// The limit, in bytes.
     pub limit_bytes: u64,
-    /// The rate that the limit is of, in bytes per second.
+    /// The rate that the limit is derived from, in bytes per second.
     pub bytes_per_s: u64,
-    /// The last round trip behind the gate and the least one, in ns.
+    /// The last round trip below the gate and the minimum, in ns.
     pub round_trips_ns: Option<(i64, i64)>,
-    /// Whether the modem is silent, so that round trips count.
+    /// Whether the modem is silent, so that round trips are used.
     pub silent: bool,
-    /// Whether nothing tells what the modem holds, so that nothing is held back.
+    /// Whether there is no evidence, so that nothing is held back.
     pub blind: bool,
 }
 
-/// The uplink's gate with the queueing above it; `P` are packets.
+/// The uplink's gate with the queueing above it; `P` is the packet type.
 #[derive(Debug, Clone)]
 pub struct Qcut<P> {
     config: QcutConfig,
@@ -113,27 +112,27 @@ pub struct Qcut<P> {
     passive: AckMatcher,
     autorate: Autorate,
     coverage: LogCoverage,
-    /// Since when the modem has had something and was not heard, at the latest.
-    unheard_ns: Option<i64>,
-    /// When a report was used last.
-    heard_ns: Option<i64>,
-    /// When a packet went to the modem last.
+    /// Since when, at the latest, the modem has had data and sent no report.
+    unreported_since_ns: Option<i64>,
+    /// When a report was last used.
+    reported_ns: Option<i64>,
+    /// When a packet was last passed to the modem.
     handed_ns: i64,
-    /// Whom the last packet was for: probes are taken to go there, too.
+    /// Destination of the last packet: probes are assumed to share its path.
     far: u64,
-    /// When a packet came last that somebody waits for.
+    /// When a packet of a sparse flow last arrived during a bulk transfer.
     awaited_ns: Option<i64>,
     probes: std::collections::VecDeque<(ProbeId, i64, HandoverMark)>,
     next_probe: u64,
     probed_ns: Option<i64>,
     silences: u64,
     was_silent: bool,
-    /// Whether the modem has ever reported what its buffer holds.
+    /// Whether the modem has ever reported its buffer.
     reports_buffer: bool,
 }
 
 impl<P> Qcut<P> {
-    /// Before the first packet.
+    /// A gate before the first packet.
     #[must_use]
     pub fn new(config: QcutConfig) -> Self {
         Self {
@@ -144,8 +143,8 @@ impl<P> Qcut<P> {
             autorate: Autorate::new(config.autorate.clone()),
             coverage: LogCoverage::default(),
             config,
-            unheard_ns: None,
-            heard_ns: None,
+            unreported_since_ns: None,
+            reported_ns: None,
             handed_ns: i64::MIN,
             far: 0,
             awaited_ns: None,
@@ -158,42 +157,42 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// Takes a packet.
+    /// Queues a packet.
     pub fn push(&mut self, now_ns: i64, info: PacketInfo, packet: P) {
         if self.queues.push(now_ns, &info, (info, packet)) {
             self.awaited_ns = Some(now_ns);
         }
     }
 
-    /// The modem reports something.
+    /// Processes a report of the modem.
     pub fn report(&mut self, now_ns: i64, report: ModemReport) {
         self.estimator.set_starved(self.is_awaited(now_ns));
         if let Some((_, path_ns)) = self.returns.round_trips_ns() {
             self.coverage.compare(now_ns, path_ns, &mut self.estimator);
         }
         let before = self.estimator.counts();
-        // What passed during a silence is not in the log: the buffer is known again with
-        // the next report of it.
+        // Data sent during a silence is not in the log: the buffer is known again with its
+        // next report.
         let is_anchor = matches!(report, ModemReport::Waiting { .. });
         let ends_silence = is_anchor || !self.reports_buffer || !self.is_silent(now_ns);
         self.estimator.push(now_ns, report);
         let counts = self.estimator.counts();
         self.coverage.note_report(counts.bad > before.bad);
-        // A report that carries nothing new is none. Where the gate is shut no packet will
-        // ask for the next one.
+        // A report without new information is ignored. With the gate shut, no packet will
+        // trigger the next one.
         if counts.used > before.used && ends_silence {
             self.reports_buffer |= is_anchor;
             let is_shut = self.likely_bytes(now_ns) >= self.limit_bytes(now_ns);
-            self.unheard_ns = is_shut.then_some(now_ns);
-            self.heard_ns = Some(now_ns);
+            self.unreported_since_ns = is_shut.then_some(now_ns);
+            self.reported_ns = Some(now_ns);
         }
         if self.config.evidence == BufferEvidence::Modem {
             self.queues.set_rate(self.estimator.bytes_per_s());
         }
     }
 
-    /// A TCP acknowledgement of an uplink flow has come down: `ack` is its number,
-    /// or the end of the last block that it names (RFC 2018).
+    /// A TCP acknowledgement of an uplink flow arrived: `ack` is its number, or the end of
+    /// its last SACK block (RFC 2018).
     pub fn acknowledged(&mut self, now_ns: i64, flow: u64, ack: u32) {
         if let Some((handed_ns, mark, far)) = self.passive.acknowledged(flow, ack) {
             self.answered(now_ns, handed_ns, mark, far);
@@ -220,11 +219,11 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// A packet has gone to the modem past the queues: who shapes elsewhere, by the
-    /// rate that [`held`](Self::held) tells, says so here.
+    /// A packet bypassed the queues to the modem: a caller that shapes elsewhere, by the
+    /// rate from [`held`](Self::held), reports it here.
     pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
         let mark = self.hand_over(now_ns, info.bytes);
-        // A probe is no packet of anybody's: it does not keep the gate shut for longer.
+        // A probe carries no user data: it does not keep the gate shut for longer.
         self.handed_ns = now_ns;
         self.far = info.far;
         if let Some(end) = info.tcp_end {
@@ -232,7 +231,7 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// The next packet for the modem, if it may have one.
+    /// The next packet for the modem, if the gate is open.
     pub fn poll(&mut self, now_ns: i64) -> Option<P> {
         if self.queues.is_empty() || !self.is_open(now_ns) {
             return None;
@@ -242,8 +241,8 @@ impl<P> Qcut<P> {
         Some(packet)
     }
 
-    /// A probe to send now, past the queues: [`Self::PROBE_BYTES`] long. Round
-    /// trips alone are probed only while no acknowledgement tells them.
+    /// A probe to send now, past the queues: [`Self::PROBE_BYTES`] long. With round trips
+    /// as the only evidence, probes are sent only without acknowledgements.
     pub fn poll_probe(&mut self, now_ns: i64) -> Option<ProbeId> {
         let due = match self.config.evidence {
             BufferEvidence::Autorate => self.autorate.poll_probe(now_ns),
@@ -268,13 +267,13 @@ impl<P> Qcut<P> {
     /// Bytes of a probe's IP packet.
     pub const PROBE_BYTES: u32 = PROBE_BYTES;
 
-    /// A packet that the queueing dropped, and why.
+    /// A packet that the queueing dropped, and the reason.
     pub fn poll_dropped(&mut self) -> Option<(DropReason, P)> {
         self.queues.poll_dropped().map(|(reason, (_, packet))| (reason, packet))
     }
 
-    /// When to [`poll`](Self::poll) again at the latest, if no packet, report or
-    /// answer comes before; `None`: time alone changes nothing.
+    /// When to [`poll`](Self::poll) again at the latest if no packet, report or answer
+    /// arrives before; `None`: time alone changes nothing.
     #[must_use]
     pub fn poll_timeout(&mut self, now_ns: i64) -> Option<i64> {
         let probe = match self.config.evidence {
@@ -285,36 +284,36 @@ impl<P> Qcut<P> {
         [probe, gate].into_iter().flatten().min()
     }
 
-    /// Ends it: what still waits, in order, is the caller's to send.
+    /// Shuts the gate down: returns the waiting packets in order, for the caller to send.
     pub fn finish(&mut self) -> impl Iterator<Item = P> + '_ {
         self.queues.drain().map(|(_, packet)| packet)
     }
 
-    /// Where packets went.
+    /// Packet counts.
     #[must_use]
     pub const fn counts(&self) -> QueueCounts {
         self.queues.counts()
     }
 
-    /// Where packets of a tier went.
+    /// Packet counts of a tier.
     #[must_use]
     pub const fn counts_of(&self, tier: Tier) -> QueueCounts {
         self.queues.counts_of(tier)
     }
 
-    /// The modem's reports by what became of them.
+    /// Counts of the modem's reports by their outcome.
     #[must_use]
     pub const fn reports(&self) -> ReportCounts {
         self.estimator.counts()
     }
 
-    /// How often the modem fell silent.
+    /// How often the modem became silent.
     #[must_use]
     pub const fn silences(&self) -> u64 {
         self.silences
     }
 
-    /// What the gate goes by now.
+    /// Current state of the gate.
     #[must_use]
     pub fn held(&self, now_ns: i64) -> GateState {
         GateState {
@@ -329,15 +328,15 @@ impl<P> Qcut<P> {
     }
 
     fn hand_over(&mut self, now_ns: i64, bytes: u32) -> HandoverMark {
-        if self.unheard_ns.is_none() {
-            self.unheard_ns = Some(now_ns);
+        if self.unreported_since_ns.is_none() {
+            self.unreported_since_ns = Some(now_ns);
         }
         self.estimator.hand_over(now_ns, bytes);
         self.autorate.hand_over(now_ns, bytes);
         self.returns.hand_over(now_ns, bytes)
     }
 
-    /// Whether one more packet may go to the modem.
+    /// Whether one more packet may pass to the modem.
     fn is_open(&mut self, now_ns: i64) -> bool {
         let silent = self.is_silent(now_ns);
         if silent && !self.was_silent {
@@ -364,7 +363,7 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// What the modem holds by its reports; what was answered is not in it.
+    /// The modem's occupancy by its reports, less acknowledged bytes.
     fn likely_bytes(&self, now_ns: i64) -> u64 {
         let likely_bytes = self.estimator.occupancy(now_ns).likely_bytes;
         match self.returns.round_trips_ns() {
@@ -373,22 +372,22 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// Whether the modem has had something for long and no report came that can be used.
+    /// Whether the modem has held data for long without a usable report.
     fn is_silent(&self, now_ns: i64) -> bool {
         let silent_ns = SILENT_NS.max(self.estimator.gap_ns() / 2 * 5);
         let is_unheard =
-            self.unheard_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns);
+            self.unreported_since_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns);
         self.config.evidence == BufferEvidence::Modem
             && (is_unheard || self.coverage.is_distrusted())
     }
 
-    /// The rate of which a limit by round trips is to be. A modem that has just fallen
-    /// silent is soon back: until then more is not sought, as the least round trip has the
-    /// time to a grant in it already.
+    /// The rate for a limit from round trips. A modem that has just become silent usually
+    /// reports again soon: until then it does not probe for more, as the minimum round trip
+    /// already includes the time to a grant.
     fn round_trip_rate(&self, now_ns: i64) -> u64 {
         let is_short_silence = self.config.evidence == BufferEvidence::Modem
             && !self.coverage.is_distrusted()
-            && self.heard_ns.is_some_and(|at| now_ns.saturating_sub(at) < SHORT_SILENCE_NS);
+            && self.reported_ns.is_some_and(|at| now_ns.saturating_sub(at) < SHORT_SILENCE_NS);
         if is_short_silence {
             self.returns.bytes_per_s()
         } else {
@@ -396,27 +395,28 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// Whether no round trip tells anything either.
+    /// Whether there is no evidence from round trips either.
     fn is_lost(&self, now_ns: i64) -> bool {
         let round_trip_ns = self.returns.round_trips_ns().map_or(0, |(last, _)| last);
         self.returns.silent_for_ns(now_ns) > SILENT_NS.max(round_trip_ns.saturating_mul(4))
     }
 
-    /// Whether neither the modem nor a round trip has told anything for so long that
-    /// nobody answers: then nothing is held back, as it were without us.
+    /// Whether both modem and round trips have given no evidence for so long that no host
+    /// answers: then nothing is held back, as without the gate.
     fn is_blind(&self, now_ns: i64) -> bool {
         let give_up_ns = self.config.delay.give_up_ns;
         let is_deaf = match self.config.evidence {
             BufferEvidence::RoundTrips => true,
-            BufferEvidence::Modem => self.unheard_ns.is_some_and(|since| {
-                now_ns.saturating_sub(self.heard_ns.map_or(since, |at| at.max(since))) > give_up_ns
+            BufferEvidence::Modem => self.unreported_since_ns.is_some_and(|since| {
+                now_ns.saturating_sub(self.reported_ns.map_or(since, |at| at.max(since)))
+                    > give_up_ns
             }),
             BufferEvidence::Autorate | BufferEvidence::Nothing => false,
         };
         is_deaf && self.returns.silent_for_ns(now_ns) > give_up_ns
     }
 
-    /// When the next packet may go without any evidence.
+    /// When the next packet may pass without any evidence.
     fn trickle_ns(&self) -> i64 {
         let rate = self.estimator.bytes_per_s().max(self.returns.bytes_per_s()) / TRICKLE_SHARE;
         let wait_ns = transmission_time_ns(MTU_BYTES.into(), rate.max(MIN_TRICKLE_BYTES_PER_S));
@@ -437,7 +437,7 @@ impl<P> Qcut<P> {
         }
     }
 
-    /// Whether somebody waits for packets of flows that send little.
+    /// Whether packets of sparse flows are waiting.
     fn is_awaited(&self, now_ns: i64) -> bool {
         self.awaited_ns.is_some_and(|at| now_ns.saturating_sub(at) < AWAITED_NS)
     }

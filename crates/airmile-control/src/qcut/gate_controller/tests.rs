@@ -11,7 +11,8 @@ fn packet(flow: u64, bytes: u32) -> PacketInfo {
     PacketInfo { flow, bytes, protocol: TCP, far_port: 443, ..PacketInfo::default() }
 }
 
-/// A modem that sends so many bytes a ms and reports each 10 ms, 10 ms late.
+/// A modem that sends a fixed number of bytes a ms and reports every 10 ms, with 10 ms
+/// delay.
 struct ModemModel {
     per_ms: u64,
     held: u64,
@@ -46,15 +47,15 @@ impl ModemModel {
             ));
             if ms % 40 == 39 {
                 let (low_bytes, high_bytes) = (self.held, self.held);
-                // Before anything that comes at that time.
+                // Before any packet that arrives at that time.
                 let report = ModemReport::Waiting { at_ns: to_ns - 1, low_bytes, high_bytes };
                 self.due.push_back((due_ns, report));
             }
         }
     }
 
-    /// Runs the gate in front of it with a backlog that never ends; what it held
-    /// each ms.
+    /// Runs the gate in front of it with a permanent backlog; returns the occupancy each
+    /// ms.
     fn run(&mut self, qcut: &mut Qcut<u32>, from_ms: i64, to_ms: i64) -> Vec<u64> {
         let mut held = Vec::new();
         for ms in from_ms..to_ms {
@@ -88,7 +89,7 @@ fn qcut(limit: Limit, evidence: BufferEvidence) -> Qcut<u32> {
 
 #[test]
 fn the_modem_holds_the_limit_and_never_runs_empty() {
-    // 8 Mbit/s: 20 ms and a grant's 21 ms are 41 kB, and half as much again at times.
+    // 8 Mbit/s: 20 ms and 21 ms of the grant are 41 kB, and 1.5 times that while probing.
     for (limit, low, high) in
         [(Limit::DelayMs(20), 30_000, 75_000), (Limit::Bytes(20_000), 12_000, 28_000)]
     {
@@ -108,11 +109,11 @@ fn a_rate_that_drops_tenfold_is_followed() {
     modem.run(&mut qcut, 0, 2_000);
     modem.per_ms = 100;
     let after = modem.run(&mut qcut, 2_000, 4_000);
-    // 41 ms of the new rate; one packet more may be on its way in.
+    // 41 ms of the new rate; one packet more may be arriving.
     let limit = 4_100 + 1_500;
     let back = after.iter().position(|held| *held <= limit).unwrap() as u64;
-    // What it held at most at the new rate, a report's interval and 50 ms; what went
-    // in before the first report of the drop came is in it.
+    // Maximum occupancy at the new rate after a report's interval and 50 ms, including what
+    // entered before the first report of the drop arrived.
     let held = *after.iter().max().unwrap();
     assert!(back <= held / 100 + 10 + 50, "{back} ms for {held} bytes");
     assert!(held <= 61_500 + 1_000 * (20 + 10), "{held}: the limit and the reports' delay");
@@ -127,7 +128,7 @@ fn a_silent_modem_stops_nothing() {
     let before = modem.sent;
     modem.silent = true;
     let held = modem.run(&mut qcut, 2_000, 3_800);
-    // No round trips here: a quarter of the rate goes on without any evidence.
+    // No round trips here: without evidence the gate continues at a quarter of the rate.
     let sent = modem.sent - before;
     assert!((300_000..1_000_000).contains(&sent), "{sent}");
     assert!(held.iter().all(|held| *held < 70_000));
@@ -155,7 +156,7 @@ fn a_log_that_comes_late_costs_no_rate() {
 
 #[test]
 fn what_nobody_tells_of_is_not_held_back() {
-    // Neither a report nor an answer, ever: as without a gate after 2 s.
+    // No report and no answer: after 2 s, as without a gate.
     let mut qcut: Qcut<u64> = qcut_of(BufferEvidence::Modem);
     for n in 0..3_000 {
         qcut.push(0, packet(1, 1_500), n);
@@ -173,7 +174,7 @@ fn a_modem_that_falls_silent_behind_a_shut_gate_is_silent() {
         qcut.push(0, packet(1, 1_500), n);
     }
     while qcut.poll(0).is_some() {}
-    // It holds what it may, and is not heard again.
+    // The modem reports a full buffer once and then stays silent.
     let full = ModemReport::Waiting { at_ns: 10 * MS, low_bytes: 3_000, high_bytes: 3_004 };
     qcut.report(20 * MS, full);
     assert!(!qcut.held(119 * MS).silent && qcut.held(120 * MS).silent);
@@ -189,11 +190,11 @@ fn less_is_held_while_somebody_waits() {
         qcut.push(ms * MS, packet(2, 100), 100);
         held.extend(modem.run(&mut qcut, ms, ms + 20));
     }
-    // 13 ms, a packet that passes while less is held, and what reports leave open.
+    // 13 ms, a packet that passes below the limit, and the uncertainty of the reports.
     let most = held[100..].iter().max().unwrap();
     assert!(*most <= 22_000, "{most}");
     assert!((900_000..1_100_000).contains(&qcut.held(3_000 * MS).bytes_per_s));
-    // 300 ms behind the last of them all is as before.
+    // 300 ms after the last sparse packet, the state is as before.
     let held = modem.run(&mut qcut, 3_000, 4_000);
     let least = held[500..].iter().min().unwrap();
     assert!(*least >= 30_000, "{least}");
@@ -208,13 +209,12 @@ fn the_gate_says_when_to_come_back() {
     }
     assert_eq!(qcut.poll_timeout(0), Some(0));
     assert_eq!((qcut.poll(0), qcut.poll(0), qcut.poll(0)), (Some(0), Some(1), None));
-    // 3,004 bytes: 5 more than the limit lets pass, at 125 kB/s 40 us; no more
-    // often than a TTI.
+    // 3,004 bytes: 5 more than the limit lets pass, at 125 kB/s 40 us; at most once a TTI.
     assert_eq!(qcut.poll_timeout(0), Some(MS));
     assert_eq!(qcut.finish().collect::<Vec<_>>(), [2]);
 }
 
-/// What may happen to a gate.
+/// Inputs of a gate.
 #[derive(Debug, Clone)]
 enum GateInput {
     Push(u64, u32, bool, u8),
@@ -242,9 +242,9 @@ fn steps() -> impl Strategy<Value = Vec<GateInput>> {
 }
 
 proptest! {
-    /// Any order of packets, reports and answers, honest or not: every packet comes
-    /// out once or is dropped and counted, those of a flow in their order, and in
-    /// the end the gate opens by time alone.
+    /// Any order of packets, reports and answers, honest or not: every packet leaves once
+    /// or is dropped and counted, packets of a flow keep their order, and finally the gate
+    /// opens by time alone.
     #[test]
     fn nothing_is_lost_and_nothing_sticks(steps in steps(), which in 0_usize..4, codel in any::<bool>()) {
         use BufferEvidence::{Autorate, Modem, Nothing, RoundTrips};
@@ -289,7 +289,7 @@ proptest! {
             match qcut.poll(now) {
                 Some(packet) => out.push(packet),
                 None => {
-                    // CoDel may have dropped the last that waited.
+                    // CoDel may have dropped the last waiting packets.
                     qcut.poll_probe(now);
                     let due = qcut.poll_timeout(now).unwrap_or(now);
                     prop_assert!(due > now || qcut.counts().waiting.packets == 0, "no wait");

@@ -25,18 +25,18 @@ impl Tally {
     }
 }
 
-/// Where packets went: `arrived` is always the sum of the others.
+/// Packet counts by outcome: `arrived` is always the sum of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCounts {
-    /// Came.
+    /// Arrived at the queues.
     pub arrived: Tally,
-    /// Were sent on.
+    /// Sent on.
     pub sent: Tally,
-    /// Were dropped by CoDel.
+    /// Dropped by CoDel.
     pub dropped_aqm: Tally,
-    /// Were dropped for want of room.
+    /// Dropped because the queues were full.
     pub dropped_full: Tally,
-    /// Wait.
+    /// Waiting.
     pub waiting: Tally,
 }
 
@@ -57,6 +57,6 @@ impl QueueCounts {
 pub enum DropReason {
     /// CoDel.
     Aqm,
-    /// Want of room.
+    /// No room.
     Full,
 }

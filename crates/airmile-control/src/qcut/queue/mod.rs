@@ -1,5 +1,5 @@
-//! What waits above the gate: a queue for each flow, sparse flows first, CoDel in
-//! each (RFC 8290), in tiers.
+//! The queueing above the gate: a queue for each flow, sparse flows first, CoDel in each
+//! (RFC 8290), in tiers.
 
 mod counts;
 
@@ -16,28 +16,27 @@ pub use counts::{DropReason, QueueCounts, Tally};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueConfig {
-    /// A queue for each flow; else one for all, without tiers.
+    /// One queue for each flow; otherwise one for all, without tiers.
     pub flows: bool,
-    /// By what packets are told apart.
+    /// Criteria of the classification.
     pub classes: ClassConfig,
-    /// CoDel in each queue; absent: nothing is dropped but for want of room.
+    /// CoDel in each queue; absent: packets are dropped only for lack of room.
     pub codel: Option<CodelConfig>,
     /// Bytes that a flow may send before the next one's turn (RFC 8290, 5.2.4: 1514).
     pub quantum_bytes: u32,
-    /// Packets that wait at most (RFC 8290, 5.2.3: 10240).
+    /// Maximum packets waiting (RFC 8290, 5.2.3: 10240).
     pub max_packets: usize,
-    /// Bytes that wait at most (chosen here: 6 s of 50 Mbit/s).
+    /// Maximum bytes waiting (chosen here: 6 s of 50 Mbit/s).
     pub max_bytes: u64,
-    /// Bytes that one tier may send ahead of a lower one that waits, before that
-    /// one sends a packet, so that none starves (chosen here: 20 large packets,
-    /// 5 % of the link).
+    /// Bytes that one tier may send ahead of a waiting lower one before that one sends a
+    /// packet, so that none starves (chosen here: 20 large packets, 5 % of the link).
     pub ahead_bytes: u64,
 }
 
-/// CoDel's target in a queue for each flow, in ns (chosen here: its interval). A flow's
-/// own queue delays nobody else, and one that CoDel empties leaves the modem without
-/// data until the sender's window has grown again: with 5 ms (RFC 8289) nothing waited
-/// in three quarters of all TTIs, and Cubic lost 5 to 10 % (docs/papers/qcut.md).
+/// CoDel's target with a queue for each flow, in ns (chosen here: its interval). A flow's
+/// own queue delays no other flow, and a queue that CoDel empties leaves the modem without
+/// data until the sender's window has grown again: with 5 ms (RFC 8289) nothing waited in
+/// three quarters of all TTIs, and Cubic lost 5 to 10 % (docs/papers/qcut.md).
 pub const OWN_TARGET_NS: i64 = 100_000_000;
 
 impl Default for QueueConfig {
@@ -63,7 +62,7 @@ struct QueuedPacket<P> {
     packet: P,
 }
 
-/// A flow's queue. It is in a list of its tier while it is in use.
+/// A flow's queue, in a list of its tier while it is in use.
 #[derive(Debug, Clone)]
 struct FlowQueue<P> {
     key: u64,
@@ -71,11 +70,11 @@ struct FlowQueue<P> {
     bytes: u64,
     credit_bytes: i64,
     codel: Codel,
-    /// The lowest of the tiers of what waits: packets of a flow keep their order.
+    /// The lowest tier among its waiting packets: packets of a flow keep their order.
     tier: Tier,
 }
 
-/// Flows of a tier, those that were idle before the others (RFC 8290, 4.2).
+/// Flows of a tier; newly active ones come first (RFC 8290, 4.2).
 #[derive(Debug, Clone, Default)]
 struct Lists {
     new: VecDeque<usize>,
@@ -86,7 +85,7 @@ struct Lists {
 #[derive(Debug, Clone)]
 pub struct FlowQueues<P> {
     config: QueueConfig,
-    /// Raised where a large packet alone takes longer (RFC 8290, 5.2.2).
+    /// Raised if one large packet takes longer (RFC 8290, 5.2.2).
     target_ns: i64,
     flows: Vec<FlowQueue<P>>,
     free: Vec<usize>,
@@ -94,34 +93,34 @@ pub struct FlowQueues<P> {
     tiers: [Lists; 3],
     /// Bytes that each tier has sent ahead of waiting lower ones.
     ahead_bytes: [u64; 3],
-    /// By the tier of each packet.
+    /// Counts by the tier of each packet.
     counts: [QueueCounts; 3],
     dropped: VecDeque<(DropReason, P)>,
     bulk: Bulk,
 }
 
-/// Flows that send more than the link takes: when each had much waiting last.
+/// Bulk flows, which send more than the link carries: when each last had a backlog.
 #[derive(Debug, Clone, Default)]
 struct Bulk {
     flows: HashMap<u64, i64>,
     last_ns: Option<i64>,
 }
 
-/// A flow with more than this waiting is bulk, for so long (both chosen here: two
-/// large packets are a request's or a burst of acknowledgements; a queue that CoDel
-/// has emptied is full again within a few round trips).
+/// A flow with more than this waiting counts as bulk, for `BULK_NS` (both chosen here: two
+/// large packets are a request or a burst of acknowledgements; a queue that CoDel has
+/// emptied is full again within a few round trips).
 const BULK_BYTES: u64 = 3_000;
 const BULK_NS: i64 = 1_000_000_000;
 
 impl Bulk {
-    /// A flow's queue, of which there are so many at most, has much waiting.
+    /// Records that a flow's queue has a backlog; the number of queues is bounded.
     fn note(&mut self, now_ns: i64, flow: u64) {
         self.flows.insert(flow, now_ns);
         self.last_ns = Some(now_ns);
     }
 
-    /// Whether a flow is none, while another is.
-    fn is_beside(&self, now_ns: i64, flow: u64) -> bool {
+    /// Whether a flow is not bulk while another one is.
+    fn is_sparse_during_bulk(&self, now_ns: i64, flow: u64) -> bool {
         self.last_ns.is_some_and(|seen| is_recent(seen, now_ns))
             && !self.flows.get(&flow).is_some_and(|seen| is_recent(*seen, now_ns))
     }
@@ -131,16 +130,16 @@ const fn is_recent(seen_ns: i64, now_ns: i64) -> bool {
     now_ns.saturating_sub(seen_ns) < BULK_NS
 }
 
-/// Queues at most, among which flows are spread by a hash (RFC 8290, 4.1.3: 1024).
+/// Number of queues over which flows are hashed (RFC 8290, 4.1.3: 1024).
 const QUEUE_BITS: u32 = 10;
 
-/// The queue of a flow: the upper bits of a product with the golden ratio (Knuth, The
-/// Art of Computer Programming, volume 3, 6.4), as keys may differ in any bits.
+/// The queue of a flow: the upper bits of a product with the golden ratio (Knuth, The Art
+/// of Computer Programming, volume 3, 6.4), as keys may differ in any bits.
 const fn queue_of(flow: u64) -> u64 {
     flow.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - QUEUE_BITS)
 }
 
-/// The largest packet that is expected, in bytes (Ethernet's MTU).
+/// The maximum expected packet size, in bytes (Ethernet's MTU).
 pub(super) const MTU_BYTES: u32 = 1_500;
 
 impl<P> FlowQueues<P> {
@@ -162,9 +161,9 @@ impl<P> FlowQueues<P> {
         }
     }
 
-    /// The rate at which packets leave: CoDel's target is not to be below one and
-    /// a half of the time that a large packet takes (RFC 8290, 5.2.2 asks for one;
-    /// the half is chosen here).
+    /// Sets the rate at which packets leave: CoDel's target is kept at 1.5 times a large
+    /// packet's transmission time or more (RFC 8290, 5.2.2 asks for one; the half is chosen
+    /// here).
     pub fn set_rate(&mut self, bytes_per_s: u64) {
         if let Some(codel) = self.config.codel {
             let packet_ns = u64::from(MTU_BYTES) * 1_500_000_000 / bytes_per_s.max(1_000);
@@ -172,9 +171,9 @@ impl<P> FlowQueues<P> {
         }
     }
 
-    /// Takes a packet. Where there is no room for it, the longest queue loses its
-    /// oldest ones (RFC 8290, 4.1). True: somebody waits for it, as it is of a flow
-    /// that sends little, beside one that sends all that it can.
+    /// Queues a packet. If there is no room, the longest queue loses its oldest packets
+    /// (RFC 8290, 4.1). Returns true if the packet is of a sparse flow during a bulk
+    /// transfer, so that it should not wait.
     pub fn push(&mut self, now_ns: i64, info: &PacketInfo, packet: P) -> bool {
         let (key, tier) = if self.config.flows {
             (queue_of(info.flow), self.config.classes.tier(info))
@@ -191,7 +190,7 @@ impl<P> FlowQueues<P> {
         if flow.bytes > BULK_BYTES {
             self.bulk.note(now_ns, key);
         }
-        let is_awaited = tier != Tier::Background && self.bulk.is_beside(now_ns, key);
+        let is_awaited = tier != Tier::Background && self.bulk.is_sparse_during_bulk(now_ns, key);
         loop {
             let Tally { packets, bytes } = self.counts().waiting;
             let is_over = packets > self.config.max_packets.max(1) as u64
@@ -204,7 +203,7 @@ impl<P> FlowQueues<P> {
         is_awaited
     }
 
-    /// The packet whose turn it is.
+    /// Dequeues the next packet.
     pub fn pop(&mut self, now_ns: i64) -> Option<P> {
         let mut skipped = [false; 3];
         while let Some(tier) = self.next_tier(&skipped) {
@@ -212,18 +211,18 @@ impl<P> FlowQueues<P> {
                 self.note_sent(tier, bytes);
                 return Some(packet);
             }
-            // Its flows were in the lists and empty, or CoDel left none.
+            // Its flows were listed but empty, or CoDel dropped all packets.
             skipped[tier] = true;
         }
         None
     }
 
-    /// A packet that was dropped, and why.
+    /// A packet that was dropped, and the reason.
     pub fn poll_dropped(&mut self) -> Option<(DropReason, P)> {
         self.dropped.pop_front()
     }
 
-    /// Whether nothing waits.
+    /// Whether no packet waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.counts[0].waiting.packets == 0
@@ -231,27 +230,27 @@ impl<P> FlowQueues<P> {
             && self.counts[2].waiting.packets == 0
     }
 
-    /// Where packets went.
+    /// Packet counts.
     #[must_use]
     pub const fn counts(&self) -> QueueCounts {
         let [urgent, normal, background] = &self.counts;
         urgent.sum(normal).sum(background)
     }
 
-    /// Where packets of a tier went.
+    /// Packet counts of a tier.
     #[must_use]
     pub const fn counts_of(&self, tier: Tier) -> QueueCounts {
         self.counts[tier as usize]
     }
 
-    /// CoDel's target now, in ns.
+    /// CoDel's current target, in ns.
     #[must_use]
     pub const fn target_ns(&self) -> i64 {
         self.target_ns
     }
 
-    /// The flow of a key, in the lists; one that waits in a higher tier than its
-    /// new packet goes down with it, all of it, so that its order stays.
+    /// The listed flow of a key. A flow waiting in a higher tier than its new packet moves
+    /// down as a whole, so that its order is kept.
     fn flow(&mut self, key: u64, tier: Tier) -> usize {
         if let Some(&at) = self.by_key.get(&key) {
             let flow = &self.flows[at];
@@ -286,8 +285,8 @@ impl<P> FlowQueues<P> {
         at
     }
 
-    /// The highest tier with flows, unless a lower one has waited for too many
-    /// bytes of it; and so on.
+    /// The highest tier with flows, unless a lower one has already waited for too many of
+    /// its bytes; and so on.
     fn next_tier(&self, skipped: &[bool; 3]) -> Option<usize> {
         let ready = |tier: &usize| !skipped[*tier] && !self.tiers[*tier].is_empty();
         let mut next = (0..3).find(ready)?;
@@ -327,7 +326,7 @@ impl<P> FlowQueues<P> {
             }
             let lists = &mut self.tiers[tier];
             if from_new {
-                // Once more round before it counts as idle again.
+                // One more round before it counts as idle again.
                 lists.new.pop_front();
                 lists.old.push_back(at);
             } else {
@@ -338,7 +337,7 @@ impl<P> FlowQueues<P> {
         }
     }
 
-    /// The head of a flow's queue that CoDel lets pass.
+    /// The first packet of a flow's queue that CoDel does not drop.
     fn pop_flow(&mut self, now_ns: i64, at: usize) -> Option<(u32, P)> {
         let flow = &mut self.flows[at];
         while let Some(head) = flow.packets.pop_front() {
@@ -379,7 +378,7 @@ impl<P> FlowQueues<P> {
         }
     }
 
-    /// All that waits, in the order of tiers and then of flows; nothing is dropped.
+    /// All waiting packets, in the order of tiers and then of flows; nothing is dropped.
     pub fn drain(&mut self) -> impl Iterator<Item = P> + '_ {
         let mut order: Vec<usize> = self.by_key.values().copied().collect();
         order.sort_by_key(|at| (self.flows[*at].tier, *at));
@@ -402,7 +401,7 @@ impl<P> FlowQueues<P> {
         all.into_iter()
     }
 
-    /// Bytes that wait in a tier.
+    /// Bytes waiting in a tier.
     #[must_use]
     pub fn waiting_bytes(&self, tier: Tier) -> u64 {
         let of = |flow: &FlowQueue<P>| {

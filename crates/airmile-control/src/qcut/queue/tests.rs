@@ -39,7 +39,7 @@ fn tiers_go_in_order_and_none_starves() {
         queues.push(0, &ack(n), 'u');
     }
     let order: String = std::iter::from_fn(|| queues.pop(0)).collect();
-    // Two urgent packets, then one of the next tier that waits.
+    // Two urgent packets, then one of the next waiting tier.
     assert_eq!(order, "uunuubuu");
 }
 
@@ -71,9 +71,9 @@ fn flows_share_so_many_queues() {
 fn an_acknowledgement_does_not_overtake_its_own_flow() {
     let ack = |flow| PacketInfo { pure_ack: true, ..packet(flow, 40) };
     for (pushed, expected) in [
-        // Data first: the acknowledgement of the same flow waits behind it.
+        // Data first: the acknowledgement of the same flow waits for it.
         ([packet(1, 1_500), packet(2, 1_500), ack(1), ack(3)], [3, 0, 2, 1]),
-        // Data behind it takes it down, in order.
+        // Later data moves the flow down, in order.
         ([packet(2, 1_500), ack(1), packet(1, 1_500), ack(3)], [3, 0, 1, 2]),
     ] {
         let mut queues = FlowQueues::new(no_codel());
@@ -106,8 +106,8 @@ fn codel_of_rfc() -> QueueConfig {
 #[test]
 fn codel_drops_are_counted_and_told() {
     let mut queues = FlowQueues::new(codel_of_rfc());
-    // 250 packets at once, one a ms leaves: from 5 ms on they are late, and
-    // from 105 ms on they are dropped.
+    // 250 packets at once, one leaves each ms: from 5 ms on they are late, and from 105 ms
+    // on they are dropped.
     for n in 0..250 {
         queues.push(0, &packet(1, 1_500), n);
     }
@@ -122,20 +122,20 @@ fn who_sends_little_beside_bulk_is_awaited() {
     let mut queues = FlowQueues::new(no_codel());
     let last = PacketInfo { dscp: 8, ..packet(3, 100) };
     for (ms, info, expected) in [
-        // Nobody sends much: 3000 bytes that wait are not much.
+        // No bulk flow: 3000 waiting bytes are no backlog.
         (0, packet(1, 1_500), false),
         (0, packet(1, 1_500), false),
         (0, packet(2, 100), false),
         (0, packet(1, 1_500), false),
         (1, packet(2, 100), true),
         (1, last, false),
-        // Two that send much do not wait for each other.
+        // Two bulk flows do not wait for each other.
         (2, packet(4, 1_500), true),
         (2, packet(4, 1_500), true),
         (2, packet(4, 1_500), false),
         (2, packet(1, 1_500), false),
         (1_001, packet(2, 100), true),
-        // Nobody has sent for a second.
+        // No bulk packets for a second.
         (1_002, packet(2, 100), false),
     ] {
         assert_eq!(queues.push(ms * MS, &info, ()), expected, "{ms} {info:?}");

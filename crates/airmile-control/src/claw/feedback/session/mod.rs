@@ -1,10 +1,10 @@
-//! Reports beside a connection, over UDP, under a key.
+//! Authenticated reports over UDP, outside the connection that they describe.
 //!
-//! The phone says hello, the server answers with a token for the address the hello came
-//! from, and takes reports that bring the token back. All datagrams end with
-//! the first half of an HMAC-SHA256 over what is before it (RFC 2104, 5: half of it is
-//! enough). What is not of the key is left out without an answer, and no answer is
-//! longer than its question.
+//! The phone sends a hello. The server answers with a token bound to the hello's source
+//! address, and accepts reports that carry the token. Every datagram ends with the first
+//! half of an HMAC-SHA256 over the preceding bytes (RFC 2104, 5: half is enough). Datagrams
+//! that do not match the key are dropped without an answer, and no answer is longer than
+//! its request.
 
 mod reporter;
 mod server;
@@ -19,9 +19,9 @@ use super::{FeedbackError, REPORT_BYTES, VERSION};
 pub use reporter::FeedbackReporter;
 pub use server::{AuthenticatedReport, IngestOutcome, SessionCounts, SessionOptions, Sessions};
 
-/// Bytes of an authenticator.
+/// Length of an authenticator in bytes.
 const MAC_BYTES: usize = 16;
-/// What each datagram begins with.
+/// First bytes of every datagram.
 const HEAD: [u8; 3] = [b'C', b'W', VERSION];
 
 const HELLO: u8 = 1;
@@ -29,16 +29,16 @@ const WELCOME: u8 = 2;
 const REPORT: u8 = 3;
 const ACK: u8 = 4;
 
-/// Bytes of a hello and of its answer: head, kind, key, nonce, token.
+/// Length of a hello and of its answer: head, kind, key, nonce, token.
 const HELLO_BYTES: usize = 4 + 8 + 8 + 16 + MAC_BYTES;
-/// Bytes before a report in its datagram: head, kind, key, nonce, token.
+/// Length of a report datagram before the report: head, kind, key, nonce, token.
 const REPORT_HEAD_BYTES: usize = 4 + 8 + 8 + 16;
-/// Bytes of a report's datagram.
+/// Length of a report datagram.
 const REPORT_DATAGRAM_BYTES: usize = REPORT_HEAD_BYTES + REPORT_BYTES + MAC_BYTES;
-/// Bytes of its answer: head, kind, token, sequence, status.
+/// Length of its answer: head, kind, token, sequence, status.
 const ACK_BYTES: usize = 4 + 16 + 8 + 1 + MAC_BYTES;
 
-/// A key of HMAC-SHA256.
+/// An HMAC-SHA256 key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FeedbackKey([u8; 32]);
 
@@ -49,19 +49,19 @@ impl fmt::Debug for FeedbackKey {
 }
 
 impl FeedbackKey {
-    /// A key of random bytes.
+    /// A random key.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A key that belongs to this one and a number: servers hand these out.
+    /// Derives the key with the given number; servers hand out derived keys.
     #[must_use]
     pub fn derive(&self, id: u64) -> Self {
         Self(self.authenticate(b"airmile claw key", &id.to_be_bytes()))
     }
 
-    /// The authenticator over fields, as what the label names.
+    /// Authenticator over the fields, for the purpose that the label names.
     fn authenticate(&self, label: &[u8], fields: &[u8]) -> [u8; 32] {
         let mut mac = self.mac();
         mac.update(label);
@@ -69,14 +69,14 @@ impl FeedbackKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// Its bytes, for who is to have it.
+    /// The key's bytes, to pass on to its user.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     fn mac(&self) -> Hmac<Sha256> {
-        // Keys are filled up with zeros (RFC 2104, 2).
+        // Keys are padded with zeros (RFC 2104, 2).
         let mut block = [0; 64];
         block[..32].copy_from_slice(&self.0);
         Hmac::new(&block.into())
@@ -89,18 +89,18 @@ impl FeedbackKey {
         datagram
     }
 
-    /// What is before the authenticator, if that is right; told in constant time.
+    /// Returns the bytes before the authenticator if it matches; compares in constant time.
     fn open<'a>(&self, datagram: &'a [u8]) -> Result<&'a [u8], FeedbackError> {
         let at = datagram.len().checked_sub(MAC_BYTES).ok_or(FeedbackError::Forged)?;
-        let (said, tag) = datagram.split_at(at);
+        let (body, tag) = datagram.split_at(at);
         let mut mac = self.mac();
-        mac.update(said);
+        mac.update(body);
         mac.verify_truncated_left(tag).map_err(|_| FeedbackError::Forged)?;
-        Ok(said)
+        Ok(body)
     }
 }
 
-/// Names a session; the server's own authenticator over it.
+/// Identifies a session: a time and the server's own authenticator over the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionToken(pub [u8; 16]);
 
@@ -110,14 +110,15 @@ impl fmt::Display for SessionToken {
     }
 }
 
-/// What becomes of a report.
+/// Outcome of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStatus {
-    /// It is used.
+    /// The report is used.
     Used,
-    /// There is no connection that it is about.
+    /// The server has no connection that the report could describe.
     NoConnection,
-    /// It came from another address than the hello: say hello again.
+    /// The report came from another address than the hello: the phone must send a new
+    /// hello.
     Moved,
 }
 

@@ -8,12 +8,12 @@ use super::{
     head, kind, token, word,
 };
 
-/// A report that was not answered for so long: hello again (chosen here: 30 reports).
+/// Time without an answer to a report before a new hello (chosen here: 30 reports).
 const SILENCE_NS: i64 = 3_000_000_000;
-/// A hello is the same for so long: one that is answered late is answered (chosen here:
-/// round trips of a network that is overloaded).
+/// A hello is repeated unchanged for this time, so that a late answer still matches it
+/// (chosen here: round trips of an overloaded network).
 const HELLO_HOLDS_NS: i64 = 3_000_000_000;
-/// Reports that wait for their answer.
+/// Maximum number of reports awaiting an answer.
 const WAITING: usize = 64;
 
 /// The phone's end.
@@ -24,9 +24,9 @@ pub struct FeedbackReporter {
     pub(in crate::claw::feedback) nonce: u64,
     token: Option<SessionToken>,
     sequence: u64,
-    /// Datagrams that wait for an answer, and when they went.
+    /// Datagrams awaiting an answer, and when they were sent.
     waiting: VecDeque<(u64, i64)>,
-    /// The hello that waits for its answer: when it first went, and how often.
+    /// The hello awaiting its answer: when it was first sent, and how often.
     hello: Option<(i64, u32)>,
     heard_ns: i64,
     min_rtt_ns: Option<i64>,
@@ -34,7 +34,7 @@ pub struct FeedbackReporter {
 }
 
 impl FeedbackReporter {
-    /// Before its hello. `nonce` is random.
+    /// A reporter that has not sent its hello yet. `nonce` is random.
     #[must_use]
     pub const fn new(key: FeedbackKey, key_id: u64, nonce: u64) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl FeedbackReporter {
         }
     }
 
-    /// The datagram to send now: the report, or a hello where no session is known. Its
-    /// sequence is ours.
+    /// The datagram to send now: the report, or a hello if there is no session. The
+    /// sequence number is the reporter's own.
     pub fn send(&mut self, now_ns: i64, report: &FeedbackReport) -> Vec<u8> {
         let silent = now_ns - self.heard_ns > SILENCE_NS;
         if silent || self.status == Some(ReportStatus::Moved) {
@@ -65,7 +65,7 @@ impl FeedbackReporter {
         }
         self.waiting.push_back((self.sequence, now_ns));
         let mut out = head(REPORT);
-        // By which the server knows its token again.
+        // From key and nonce the server recognises its token.
         out.extend_from_slice(&self.key_id.to_be_bytes());
         out.extend_from_slice(&self.nonce.to_be_bytes());
         out.extend_from_slice(&token.0);
@@ -83,43 +83,43 @@ impl FeedbackReporter {
         let mut out = head(HELLO);
         out.extend_from_slice(&self.key_id.to_be_bytes());
         out.extend_from_slice(&self.nonce.to_be_bytes());
-        // As long as its answer.
+        // Padded to the length of its answer.
         out.extend_from_slice(&[0; 16]);
         self.key.seal(out)
     }
 
-    /// Takes a datagram from the server.
+    /// Processes a datagram from the server.
     ///
     /// # Errors
-    /// It is not the server's.
+    /// The datagram is not from the server.
     pub fn ingest(&mut self, now_ns: i64, datagram: &[u8]) -> Result<(), FeedbackError> {
-        let said = self.key.open(datagram)?;
+        let body = self.key.open(datagram)?;
         match kind(datagram) {
             Some(WELCOME) if datagram.len() == HELLO_BYTES => {
-                if word(said, 4) != self.key_id || word(said, 12) != self.nonce {
+                if word(body, 4) != self.key_id || word(body, 12) != self.nonce {
                     return Ok(());
                 }
-                // One that was answered twice has one session.
+                // A hello that was answered twice has one session.
                 let Some((first_ns, times)) = self.hello.take() else { return Ok(()) };
-                self.token = Some(token(said, 20));
+                self.token = Some(token(body, 20));
                 self.sequence = 0;
                 self.waiting.clear();
                 self.heard_ns = now_ns;
-                // Which of several was answered is not known (Karn's rule).
+                // After a repetition it is unknown which hello was answered (Karn's rule).
                 if times == 1 {
                     self.answered(now_ns, first_ns);
                 }
             }
             Some(ACK) if datagram.len() == ACK_BYTES => {
-                if self.token != Some(token(said, 4)) {
+                if self.token != Some(token(body, 4)) {
                     return Ok(());
                 }
-                let sequence = word(said, 20);
+                let sequence = word(body, 20);
                 let at = self.waiting.iter().position(|(number, _)| *number == sequence);
                 let Some((_, sent_ns)) = at.and_then(|at| self.waiting.remove(at)) else {
                     return Ok(());
                 };
-                self.status = match said.get(28) {
+                self.status = match body.get(28) {
                     Some(0) => Some(ReportStatus::Used),
                     Some(1) => Some(ReportStatus::NoConnection),
                     Some(2) => Some(ReportStatus::Moved),
@@ -147,13 +147,13 @@ impl FeedbackReporter {
         self.token
     }
 
-    /// The least round trip to the server, in nanoseconds.
+    /// Minimum round-trip time to the server, in nanoseconds.
     #[must_use]
     pub const fn min_rtt_ns(&self) -> Option<i64> {
         self.min_rtt_ns
     }
 
-    /// What has become of the last report that was answered.
+    /// Outcome of the last report that was answered.
     #[must_use]
     pub const fn status(&self) -> Option<ReportStatus> {
         self.status

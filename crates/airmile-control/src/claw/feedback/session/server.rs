@@ -9,50 +9,50 @@ use super::{
     ReportStatus, SessionToken, WELCOME, head, kind, token, word,
 };
 
-/// The first report of a session has to come this soon after its welcome (chosen here: a
-/// phone reports ten times a second, and says hello again after 3 s without an answer).
+/// Maximum age of a token at the first report of its session (chosen here: a phone reports
+/// ten times a second and sends a new hello after 3 s without an answer).
 const TOKEN_HOLDS_MS: i64 = 10_000;
 
-/// What tokens are authenticated as, so that no key that is given away is one.
+/// Label for the authentication of tokens, so that no derived key equals a token.
 const TOKEN_LABEL: &[u8] = b"airmile claw token";
 
 /// Limits of [`Sessions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Sessions at once. Further ones are refused while all of them report.
+    /// Maximum number of sessions. Further ones are refused while all of them report.
     pub sessions: usize,
-    /// Sessions of one address at once; a further one takes the place of the oldest.
+    /// Maximum number of sessions of one address; a further one replaces the oldest.
     pub per_address: usize,
-    /// The least time between two reports of a session that are taken, in nanoseconds.
+    /// Minimum time between two accepted reports of a session, in nanoseconds.
     pub min_gap_ns: i64,
-    /// A session without reports for so long has ended, in nanoseconds.
+    /// A session without reports for this time has ended, in nanoseconds.
     pub idle_ns: i64,
 }
 
 impl Default for SessionOptions {
-    /// Chosen here: megabytes of memory; five times the usual rate; idle radios, which
-    /// say nothing new for 10 s, twice over.
+    /// Chosen here: megabytes of memory; five times the usual rate; twice the 10 s for
+    /// which an idle radio has nothing new to report.
     fn default() -> Self {
         Self { sessions: 16_384, per_address: 8, min_gap_ns: 20_000_000, idle_ns: 20_000_000_000 }
     }
 }
 
-/// What came of datagrams so far.
+/// Counts of datagrams by their outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionCounts {
-    /// Reports taken.
+    /// Reports accepted.
     pub taken: u64,
     /// Hellos answered.
     pub hellos: u64,
-    /// No datagram of ours.
+    /// Datagrams of another format.
     pub malformed: u64,
-    /// Of another key, or of a token that is not known.
+    /// Datagrams with another key, or with an unknown token.
     pub forged: u64,
-    /// Numbers that were there already.
+    /// Reports with a sequence number that was received before.
     pub replayed: u64,
-    /// Overtaken by later ones: what they say is in those.
+    /// Reports that later ones overtook; those repeat what they contain.
     pub overtaken: u64,
-    /// More than a session may send.
+    /// Reports beyond a session's rate.
     pub too_many: u64,
     /// First reports for which there was no room.
     pub refused: u64,
@@ -63,37 +63,37 @@ pub(in crate::claw::feedback) struct FeedbackSession {
     key: FeedbackKey,
     address: IpAddr,
     highest: u64,
-    /// Bit n: `highest - n` was there.
+    /// Bit n: report `highest - n` was received.
     seen: u64,
     heard_ns: i64,
     taken_ns: i64,
 }
 
-/// What a datagram has brought.
+/// Result of a datagram.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IngestOutcome {
-    /// A report, and who sends it.
+    /// A report with its session.
     pub report: Option<AuthenticatedReport>,
     /// The answer to a hello.
     pub answer: Option<Vec<u8>>,
 }
 
-/// A report that is of the key and new.
+/// A report that is authentic and new.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AuthenticatedReport {
     /// The session.
     pub token: SessionToken,
-    /// Where its hello came from: connections from there are meant.
+    /// Source address of the session's hello: the report is about connections from there.
     pub address: IpAddr,
-    /// Whether this comes from elsewhere.
+    /// Whether the report came from another address.
     pub moved: bool,
-    /// What it says.
+    /// The report itself.
     pub report: FeedbackReport,
 }
 
-/// The server's end: all sessions. A hello leaves nothing here: its token is an authenticator
-/// over what the session is, which the first report brings back. So who cannot receive at an
-/// address has no session there, and takes no place.
+/// The server's end: all sessions. A hello stores nothing here: its token is an
+/// authenticator over the session's parameters, which the first report returns. A host that
+/// cannot receive at an address therefore gets no session there and occupies no place.
 #[derive(Debug, Clone)]
 pub struct Sessions {
     secret: FeedbackKey,
@@ -105,25 +105,25 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Without a session yet. Key 0 is `shared`, others are derived from `secret`.
+    /// A server without sessions. Key 0 is `shared`; the others are derived from `secret`.
     #[must_use]
     pub fn new(secret: FeedbackKey, shared: Option<FeedbackKey>, options: SessionOptions) -> Self {
         let (by_token, counts) = (BTreeMap::new(), SessionCounts::default());
         Self { secret, shared, options, by_token, by_address: BTreeMap::new(), counts }
     }
 
-    /// What came of datagrams so far.
+    /// Counts of datagrams so far.
     #[must_use]
     pub const fn counts(&self) -> SessionCounts {
         self.counts
     }
 
-    /// The key of a number.
+    /// The key with a number.
     fn key(&self, id: u64) -> Option<FeedbackKey> {
         if id == 0 { self.shared.clone() } else { Some(self.secret.derive(id)) }
     }
 
-    /// Takes a datagram.
+    /// Processes a datagram.
     pub fn ingest(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8]) -> IngestOutcome {
         match kind(datagram) {
             Some(HELLO) if datagram.len() == HELLO_BYTES => {
@@ -152,10 +152,11 @@ impl Sessions {
         Some(key.seal(out))
     }
 
-    /// The token of a session: a time, and an authenticator over it, key, nonce and address.
+    /// The token of a session: a time, and an authenticator over it, key, nonce and
+    /// address.
     fn token(&self, ms: u32, from: IpAddr, datagram: &[u8]) -> SessionToken {
         let mut fields = ms.to_be_bytes().to_vec();
-        // Number of the key and nonce are in the same place of a hello and a report.
+        // Key number and nonce have the same offset in a hello and in a report.
         fields.extend_from_slice(&datagram[4..20]);
         match from {
             IpAddr::V4(from) => fields.extend_from_slice(&from.octets()),
@@ -183,7 +184,7 @@ impl Sessions {
         }
     }
 
-    /// Makes room: of those that have ended.
+    /// Removes sessions that have ended, to make room.
     fn forget(&mut self, now_ns: i64) {
         let idle_ns = self.options.idle_ns;
         let is_over = |session: &FeedbackSession| now_ns - session.heard_ns > idle_ns;
@@ -192,8 +193,8 @@ impl Sessions {
         over.into_iter().for_each(|token| self.remove(token));
     }
 
-    /// Begins the session that a first report is of, if its token is ours, of this address
-    /// and fresh.
+    /// Starts the session of a first report, if its token is the server's own, is bound to
+    /// this address and is fresh.
     fn begin(&mut self, now_ns: i64, from: IpAddr, datagram: &[u8], token: SessionToken) -> bool {
         let ms = (word(&token.0, 0) >> 32) as u32;
         let age_ms = i64::from(token_ms(now_ns).wrapping_sub(ms));
@@ -266,7 +267,7 @@ impl Sessions {
         Some(AuthenticatedReport { token, address, moved: address != from, report })
     }
 
-    /// Sessions whose reports mean connections from an address.
+    /// Sessions whose reports are about connections from an address.
     pub fn sessions_at(
         &self,
         now_ns: i64,
@@ -279,11 +280,11 @@ impl Sessions {
 
     /// The answer to a report.
     #[must_use]
-    pub fn answer(&self, heard: &AuthenticatedReport, status: ReportStatus) -> Option<Vec<u8>> {
-        let session = self.by_token.get(&heard.token)?;
+    pub fn answer(&self, accepted: &AuthenticatedReport, status: ReportStatus) -> Option<Vec<u8>> {
+        let session = self.by_token.get(&accepted.token)?;
         let mut out = head(ACK);
-        out.extend_from_slice(&heard.token.0);
-        out.extend_from_slice(&heard.report.sequence.to_be_bytes());
+        out.extend_from_slice(&accepted.token.0);
+        out.extend_from_slice(&accepted.report.sequence.to_be_bytes());
         out.push(match status {
             ReportStatus::Used => 0,
             ReportStatus::NoConnection => 1,
