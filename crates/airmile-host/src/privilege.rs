@@ -157,8 +157,7 @@ mod calls {
         let rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
         let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, not_permitted, arch);
-        let program: BpfProgram =
-            filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
+        let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
         // A second layer, as above.
         let _ = apply_filter(&program);
         Ok(())

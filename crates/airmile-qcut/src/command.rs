@@ -1,12 +1,12 @@
 //! The command, for `airmile qcut` and for the program `airmile-qcut`.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
 #[cfg(feature = "view")]
 use std::io::IsTerminal;
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airmile_control::qcut::ClassConfig;
 use airmile_host::SystemError;
@@ -16,9 +16,12 @@ use airmile_host::privilege::{self, Kept};
 use airmile_host::source::LogSource;
 use rustix::thread::CapabilitySet;
 
-use crate::args::{ClassifyArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
+use crate::args::{ClassifyArg, QcutCheckArgs, QcutCommand, QcutRunArgs, QcutWatchArgs};
 use crate::status::GateStatus;
-use crate::{Instance, Options, Restored, guard, instances, restore, watch};
+use crate::{
+    CheckReport, Deploy, Instance, Options, PublishTo, Restored, check, guard, instances, restore,
+    watch,
+};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +61,7 @@ pub fn run(global: &Global, command: &QcutCommand, launcher: &[&str]) -> Result<
         QcutCommand::Run(args) => keep(global, args, launcher)?,
         QcutCommand::Watch(args) => look(global, args)?,
         QcutCommand::Restore(args) => put_back(&args.up)?,
+        QcutCommand::Check(args) => return look_at(global, args),
         QcutCommand::Guard(args) => return Ok(guard(&args.up)?),
     }
     Ok(0)
@@ -76,10 +80,18 @@ fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
         token: token(args.token_file.as_deref())?,
         duration: args.duration,
         probe: args.probe,
+        publish: args.publish.clone(),
         launcher: words,
     };
     // Its changes are recorded below /run; a modem's port and TUN are devices.
-    let writable = ["/run", "/proc/sys/net", "/dev"].map(Path::new);
+    let mut writable: Vec<PathBuf> = ["/run", "/proc/sys/net", "/dev"].map(PathBuf::from).into();
+    // OpenWrt has no /run; a service names its own directory.
+    writable.extend(std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from));
+    writable.extend(args.publish.iter().filter_map(|target| match target {
+        PublishTo::File(path) => path.parent().map(Path::to_owned),
+        _ => None,
+    }));
+    let writable: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
     privilege::keep(Kept {
         capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
         writable: &writable,
@@ -145,6 +157,55 @@ fn text(status: &GateStatus) -> String {
         status.cpu_s,
         100.0 * status.cpu_s / status.uptime_s.max(1e-3)
     )
+}
+
+/// Checks what the machine has; the exit status says whether the deployment works.
+fn look_at(global: &Global, args: &QcutCheckArgs) -> Result<u8> {
+    let report = check(&args.up, args.modem.as_deref().map(source).as_ref())?;
+    if global.json {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&check_text(&report))?;
+    }
+    let works = match args.deploy {
+        Deploy::Auto => report.auto.is_some(),
+        deploy => report.missing(deploy).is_empty(),
+    };
+    Ok(if works { 0 } else { 3 })
+}
+
+fn check_text(report: &CheckReport) -> String {
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mut out = format!(
+        "{}: driver {}, queueing {}\n\n",
+        report.interface,
+        or_none(&report.driver),
+        or_none(&report.queueing)
+    );
+    for each in &report.deploys {
+        let (name, cost) = (&each.deploy, each.cost);
+        match each.missing.as_slice() {
+            [] => out.push_str(&format!("{name:8}  works: {cost}\n")),
+            missing => out.push_str(&format!("{name:8}  needs {}\n", missing.join(", "))),
+        }
+        for lacking in each.lacking.iter().filter(|_| each.missing.is_empty()) {
+            out.push_str(&format!("{:8}  {lacking}\n", ""));
+        }
+    }
+    out.push_str(&match &report.auto {
+        Some(deploy) => format!("\n--deploy auto takes {deploy}\n"),
+        None => "\n--deploy auto finds none that works\n".to_owned(),
+    });
+    if let Some(modem) = &report.modem {
+        out.push_str(&format!(
+            "modem's log {}: {}, {} reports in 3 s\n",
+            modem.source, modem.state, modem.reports
+        ));
+    }
+    report.notes.iter().for_each(|note| out.push_str(&format!("{note}\n")));
+    out
 }
 
 fn look(global: &Global, args: &QcutWatchArgs) -> Result<()> {
@@ -229,8 +290,6 @@ fn put_back(up: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`run()`]: a deployment, until it is asked to end.
+//! - [`check()`]: what this machine has for each deployment, by name.
 //! - [`guard()`]: the process that restores the system, however the instance ended.
 //! - [`restore()`]: the same by hand, if the guard was killed, too.
 //! - [`watch`]: shows the status of a running instance.
@@ -19,6 +20,8 @@
 //! back, so the result is the same after a normal end, a signal, a panic and `kill -9`.
 
 pub mod args;
+#[cfg(target_os = "linux")]
+mod check;
 #[cfg(target_os = "linux")]
 pub mod command;
 #[cfg(target_os = "linux")]
@@ -36,6 +39,8 @@ mod header;
 #[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod modem;
 #[cfg(target_os = "linux")]
 mod netlink;
@@ -44,6 +49,8 @@ mod options;
 mod path;
 #[cfg(target_os = "linux")]
 mod probe;
+#[cfg(target_os = "linux")]
+mod publish;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
@@ -59,6 +66,8 @@ mod tun;
 #[cfg(all(feature = "view", target_os = "linux"))]
 mod view;
 #[cfg(target_os = "linux")]
+mod waiting;
+#[cfg(target_os = "linux")]
 pub mod watch;
 
 /// Why there is nothing to run elsewhere.
@@ -66,11 +75,13 @@ pub const NEEDS_LINUX: &str =
     "keeping an uplink short needs Linux: NFQUEUE, HTB and TUN devices are its own";
 
 #[cfg(target_os = "linux")]
+pub use check::{CheckReport, DeployCheck, ModemCheck, check};
+#[cfg(target_os = "linux")]
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
 pub use guard::{Restored, guard, restore};
 #[cfg(target_os = "linux")]
 pub use instance::{Instance, instances};
-pub use options::{Deploy, Options, ProbeTo};
+pub use options::{Deploy, Options, ProbeTo, PublishTo};
 #[cfg(target_os = "linux")]
 pub use run::{Summary, run};

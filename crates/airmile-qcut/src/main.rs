@@ -49,7 +49,9 @@ mod program {
                     0
                 }
                 Err(error) => {
-                    to_stderr(&format!("airmile-qcut: {error}"));
+                    // Advice has the name of this program.
+                    let error_text = error.to_string().replace("airmile qcut", "airmile-qcut");
+                    to_stderr(&format!("airmile-qcut: {error_text}"));
                     if matches!(error, CommandError::Option(_)) { 2 } else { 3 }
                 }
             },

@@ -169,7 +169,16 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        for text in ["", "file:a", "file:/", "mqtt://h", "mqtt://h/", "mqtt:///t", "mqtt://h:x/t", "mqtt://h/#"] {
+        for text in [
+            "",
+            "file:a",
+            "file:/",
+            "mqtt://h",
+            "mqtt://h/",
+            "mqtt:///t",
+            "mqtt://h:x/t",
+            "mqtt://h/#",
+        ] {
             assert!(text.parse::<PublishTo>().is_err(), "{text}");
         }
     }

@@ -181,34 +181,54 @@ pub(crate) fn install(
     Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
+/// Measures until the run ends, and holds nothing back.
+pub(crate) fn observe(tap: &mut Tap, control: &mut Control) -> Result<()> {
+    let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
+    while control.goes_on() {
+        let now_ns = take_in(tap, control, &mut qcut)?;
+        if control.is_due(now_ns) {
+            control.publish(&GateSnapshot::of(&qcut), 0);
+        }
+        thread::sleep(TICK);
+    }
+    control.publish(&GateSnapshot::of(&qcut), 0);
+    Ok(())
+}
+
+/// Takes in what passed and what the modem reported, and sends probes; gives the time.
+fn take_in(tap: &mut Tap, control: &mut Control, qcut: &mut Qcut<()>) -> Result<i64> {
+    let identifier = control.identifier();
+    tap.receive(|passed| {
+        // Our own echoes were counted when they were requested.
+        if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
+            return;
+        }
+        if passed.is_outgoing {
+            let (info, far) = header::outgoing(passed.head, passed.bytes);
+            control.to(far);
+            qcut.passed(passed.at_ns, &info);
+        } else {
+            apply_answer(qcut, identifier, &passed);
+        }
+    })
+    .attempt(|| "cannot read passing packets".to_owned())?;
+    let now_ns = monotonic_ns();
+    for report in control.reports() {
+        qcut.report(now_ns, report);
+    }
+    while control.may_probe()
+        && let Some(probe) = qcut.poll_probe(now_ns)
+    {
+        control.probe(probe);
+    }
+    Ok(now_ns)
+}
+
 /// Adjusts the rate until the run ends.
 pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) -> Result<()> {
     let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
     while control.goes_on() {
-        let identifier = control.identifier();
-        tap.receive(|passed| {
-            // Our own echoes were counted when they were requested.
-            if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
-                return;
-            }
-            if passed.is_outgoing {
-                let (info, far) = header::outgoing(passed.head, passed.bytes);
-                control.to(far);
-                qcut.passed(passed.at_ns, &info);
-            } else {
-                apply_answer(&mut qcut, identifier, &passed);
-            }
-        })
-        .attempt(|| "cannot read passing packets".to_owned())?;
-        let now_ns = monotonic_ns();
-        for report in control.reports() {
-            qcut.report(now_ns, report);
-        }
-        while control.may_probe()
-            && let Some(probe) = qcut.poll_probe(now_ns)
-        {
-            control.probe(probe);
-        }
+        let now_ns = take_in(tap, control, &mut qcut)?;
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
