@@ -1,4 +1,6 @@
-//! What this machine has for each deployment, found out without changing anything.
+//! What this machine has for each deployment, found out without changing anything: rules and
+//! disciplines are tried in a network namespace that ends with the trial. Who may not have one
+//! gets what the kernel says of rules that are not to be added, and its list of modules.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,7 +11,9 @@ use std::time::{Duration, Instant};
 use airmile_host::Attempt;
 use airmile_host::source::{LogSource, SourceState};
 use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::Serialize;
 
@@ -122,8 +126,9 @@ pub fn check(interface: &str, modem: Option<&LogSource>) -> Result<CheckReport> 
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     let is_privileged = capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
     let deploys = [Deploy::Nfqueue, Deploy::Htb, Deploy::Cake, Deploy::Tun, Deploy::None];
-    let deploys: Vec<DeployCheck> =
-        deploys.map(|deploy| check_deploy(&host, deploy, interface)).into();
+    let deploys: Vec<DeployCheck> = Trial::run(|trial| {
+        deploys.map(|deploy| check_deploy(&host, trial, deploy, interface)).into()
+    });
     let auto = choose(&deploys, is_router());
     let modem = modem.map(check_log).transpose()?;
     let mut notes = Vec::new();
@@ -143,35 +148,63 @@ pub fn check(interface: &str, modem: Option<&LogSource>) -> Result<CheckReport> 
     Ok(CheckReport { interface, driver, queueing, is_privileged, deploys, auto, modem, notes })
 }
 
-/// The deployment that `--deploy auto` stands for.
+/// The deployment that `--deploy auto` stands for. To be asked before rights are given up.
 ///
 /// # Errors
 /// None works: what the first one lacks.
-pub(crate) fn choose_deploy(interface: &str) -> Result<Deploy> {
+pub fn choose_deploy(interface: &str) -> Result<Deploy> {
     let host = Host::here();
-    let mut first = None;
-    for deploy in preferred(is_router()) {
-        let found = check_deploy(&host, deploy, interface);
-        if found.missing.is_empty() {
-            return Ok(deploy);
-        }
-        first.get_or_insert(found.missing);
+    let order = preferred(is_router());
+    let found = Trial::run(|trial| {
+        order.map(|deploy| (deploy, check_deploy(&host, trial, deploy, interface).missing))
+    });
+    if let Some((deploy, _)) = found.iter().find(|(_, missing)| missing.is_empty()) {
+        return Ok(*deploy);
     }
-    Err(lacks(interface, Deploy::Nfqueue, &first.unwrap_or_default()))
+    let all = found.iter().map(|(deploy, missing)| {
+        format!("--deploy {} needs {}", deploy.name(), missing.join(", "))
+    });
+    Err(Error::Unfit(format!("{interface}: {}", all.collect::<Vec<_>>().join("; "))))
 }
 
-/// That a deployment lacks something.
-pub(crate) fn lacks(interface: &str, deploy: Deploy, missing: &[String]) -> Error {
+/// The error of a deployment that could not be set up, with what it lacks here.
+pub(crate) fn unfit(deploy: Deploy, interface: &str, why: &str) -> Error {
+    let host = Host::here();
+    let missing = Trial::run(|trial| check_deploy(&host, trial, deploy, interface).missing);
+    let needs = match missing.is_empty() {
+        true => String::new(),
+        false => format!("\nIt needs {}.", missing.join(", ")),
+    };
     Error::Unfit(format!(
-        "{interface}: --deploy {} lacks {}; `airmile qcut check --up {interface}` shows what others need",
-        deploy.name(),
-        missing.join(", ")
+        "{interface}: {why}{needs}\n`airmile qcut check --up {interface}` shows what each deployment \
+         needs; --deploy auto takes one that works."
     ))
 }
 
-/// What a deployment lacks here, for the message of one that could not be set up.
-pub(crate) fn missing(deploy: Deploy, interface: &str) -> Vec<String> {
-    check_deploy(&Host::here(), deploy, interface).missing
+/// Where things are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// In a network namespace of its own.
+    Apart,
+    /// In that of the host, where nothing may be added.
+    InPlace,
+}
+
+impl Trial {
+    /// Runs something in a thread whose namespace ends with it, where that is allowed.
+    fn run<T: Send>(run: impl FnOnce(Self) -> T + Send) -> T {
+        let outcome = thread::scope(|scope| {
+            let trying = scope.spawn(|| {
+                let trial = match unshare(CloneFlags::CLONE_NEWNET) {
+                    Ok(()) => Self::Apart,
+                    Err(_) => Self::InPlace,
+                };
+                run(trial)
+            });
+            trying.join()
+        });
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
 }
 
 /// In the order of exactness. A TUN device is for a host's own traffic.
@@ -194,11 +227,11 @@ fn is_router() -> bool {
     fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() == "1")
 }
 
-fn check_deploy(host: &Host, deploy: Deploy, interface: &str) -> DeployCheck {
+fn check_deploy(host: &Host, trial: Trial, deploy: Deploy, interface: &str) -> DeployCheck {
     let mut lacking = Vec::new();
     let missing = match deploy {
         Deploy::Auto | Deploy::None => Vec::new(),
-        Deploy::Nfqueue => check_nfqueue(host, interface),
+        Deploy::Nfqueue => check_nfqueue(host, trial, interface),
         Deploy::Htb => {
             if !has_discipline(host, "fq_codel", SCH_FQ_CODEL) {
                 lacking.push(format!(
@@ -214,7 +247,6 @@ fn check_deploy(host: &Host, deploy: Deploy, interface: &str) -> DeployCheck {
         Deploy::Cake => if_absent(host, SCH_CAKE, has_discipline(host, "cake", SCH_CAKE)),
         Deploy::Tun => if_absent(host, TUN, has_tun()),
     };
-    let missing = missing.into_iter().collect();
     DeployCheck { deploy: deploy.name().to_owned(), missing, lacking, cost: cost(deploy) }
 }
 
@@ -226,17 +258,25 @@ fn is_refused(error: &io::Error) -> bool {
     error.kind() == ErrorKind::PermissionDenied
 }
 
-fn check_nfqueue(host: &Host, interface: &str) -> Vec<String> {
+fn check_nfqueue(host: &Host, trial: Trial, interface: &str) -> Vec<String> {
     let mut needs = Vec::new();
     match Queue::open(16) {
-        Ok(_) => {}
-        Err(error) if is_refused(&error) && host.has_module(NFNETLINK_QUEUE.name) => {}
-        Err(_) => needs.push(NFNETLINK_QUEUE),
+        // No nfnetlink, or none of its subsystems for queues.
+        Err(error)
+            if matches!(
+                Errno::from_io_error(&error),
+                Some(Errno::PROTONOSUPPORT | Errno::INVAL)
+            ) =>
+        {
+            needs.push(NFNETLINK_QUEUE);
+        }
+        // Others' queues, or rights: the kernel has it.
+        _ => {}
     }
     match firewall::try_rule(interface) {
         RuleTrial::Works => {}
         // By iptables it does without nft.
-        _ if by_iptables(host) => {}
+        _ if by_iptables(host, trial, interface) => {}
         RuleTrial::NoProgram => {
             needs.push(NFT);
             if !host.has_module(NFT_QUEUE.name) {
@@ -251,8 +291,11 @@ fn check_nfqueue(host: &Host, interface: &str) -> Vec<String> {
     needs.into_iter().map(|need| host.remedy(need)).collect()
 }
 
-fn by_iptables(host: &Host) -> bool {
-    find_program("iptables").is_some() && host.has_module(XT_NFQUEUE.name)
+fn by_iptables(host: &Host, trial: Trial, interface: &str) -> bool {
+    match trial {
+        Trial::Apart => firewall::try_iptables(interface),
+        Trial::InPlace => find_program("iptables").is_some() && host.has_module(XT_NFQUEUE.name),
+    }
 }
 
 /// Whether the kernel has a queueing discipline: asked for one with parameters that it refuses,

@@ -19,8 +19,8 @@ use rustix::thread::CapabilitySet;
 use crate::args::{ClassifyArg, QcutCheckArgs, QcutCommand, QcutRunArgs, QcutWatchArgs};
 use crate::status::GateStatus;
 use crate::{
-    CheckReport, Deploy, Instance, Options, PublishTo, Restored, check, guard, instances, restore,
-    watch,
+    CheckReport, Deploy, Instance, Options, PublishTo, Restored, check, choose_deploy, guard,
+    instances, restore, watch,
 };
 
 /// Why a command failed.
@@ -70,11 +70,20 @@ pub fn run(global: &Global, command: &QcutCommand, launcher: &[&str]) -> Result<
 fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(launcher.iter().chain(&["guard"]).map(OsString::from));
+    let deploy = match args.deploy {
+        // The kernel is asked what a process without rights could not ask.
+        Deploy::Auto => {
+            let deploy = choose_deploy(&args.up)?;
+            global.warn(&format!("{}: --deploy auto takes {}", args.up, deploy.name()));
+            deploy
+        }
+        deploy => deploy,
+    };
     let options = Options {
         interface: args.up.clone(),
         modem: args.modem.as_deref().map(source),
         limit: args.limit,
-        deploy: args.deploy,
+        deploy,
         classes: classes(args)?,
         metrics: args.metrics,
         token: token(args.token_file.as_deref())?,

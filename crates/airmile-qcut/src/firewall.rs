@@ -7,7 +7,7 @@ use airmile_control::qcut::{ClassConfig, Tier};
 use airmile_host::Attempt;
 
 use crate::check;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 use crate::options::Deploy;
@@ -77,14 +77,7 @@ pub(crate) fn queue(
     };
     let mut outcome = Ok(());
     for program in ["iptables", "ip6tables"] {
-        let arguments = |verb: &str| -> Vec<String> {
-            let text = format!(
-                "-w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
-                 -j NFQUEUE --queue-num {number} --queue-bypass"
-            );
-            text.split_whitespace().map(str::to_owned).collect()
-        };
-        let words = |verb| std::iter::once(program.to_owned()).chain(arguments(verb)).collect();
+        let words = |verb| iptables_words(program, verb, interface, number);
         let again = CommandInput { words: words("-A"), input: String::new() };
         state.add(SystemChange::Command { words: words("-D"), again: Some(again.clone()) })?;
         let done = again.run();
@@ -97,15 +90,25 @@ pub(crate) fn queue(
         Ok(()) => return Ok(Filter::Iptables),
         Err(error) => error,
     };
-    let missing = check::missing(Deploy::Nfqueue, interface);
-    let needs = match missing.is_empty() {
-        true => String::new(),
-        false => format!("\nMissing: {}.", missing.join(", ")),
-    };
-    Err(Error::Unfit(format!(
-        "neither nft ({by_nft}) nor iptables ({by_iptables}) can redirect packets to a queue{needs}\n\
-         --deploy auto takes a deployment that this machine has what is needed for."
-    )))
+    let why = format!(
+        "neither nft ({by_nft}) nor iptables ({by_iptables}) can redirect packets to a queue"
+    );
+    Err(check::unfit(Deploy::Nfqueue, interface, &why))
+}
+
+/// The command of a rule that redirects packets to a queue.
+fn iptables_words(program: &str, verb: &str, interface: &str, number: u16) -> Vec<String> {
+    let text = format!(
+        "{program} -w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
+         -j NFQUEUE --queue-num {number} --queue-bypass"
+    );
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether iptables adds the rule. For a network namespace that ends with the trial.
+pub(crate) fn try_iptables(interface: &str) -> bool {
+    let words = iptables_words("iptables", "-A", interface, 1);
+    CommandInput { words, input: String::new() }.run().is_ok()
 }
 
 /// What nft says of a rule that redirects packets to a queue.

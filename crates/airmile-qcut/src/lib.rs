@@ -75,7 +75,7 @@ pub const NEEDS_LINUX: &str =
     "keeping an uplink short needs Linux: NFQUEUE, HTB and TUN devices are its own";
 
 #[cfg(target_os = "linux")]
-pub use check::{CheckReport, DeployCheck, ModemCheck, check};
+pub use check::{CheckReport, DeployCheck, ModemCheck, check, choose_deploy};
 #[cfg(target_os = "linux")]
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]

@@ -51,17 +51,6 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
             .refused(|| format!("{name}: the guard cannot start"), NEEDS_ROOT)?;
     }
     check_modem(options.modem.as_ref())?;
-    let chosen;
-    let options = match options.deploy {
-        Deploy::Auto => {
-            let deploy = check::choose_deploy(name)?;
-            notify(&format!("{name}: --deploy auto takes {}", deploy.name()));
-            chosen = Options { deploy, ..options.clone() };
-            &chosen
-        }
-        _ => options,
-    };
-    let name = &options.interface;
     let stop = StopFlag::new();
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         signal_hook::flag::register(signal, stop.shared())
@@ -156,11 +145,10 @@ fn deploy(
         Deploy::Nfqueue | Deploy::Auto => {
             let most = control.config.queue.max_packets + UNREAD_PACKETS;
             let queue = Queue::open(u32::try_from(most).unwrap_or(u32::MAX));
-            let mut queue = queue.refused(
-                || "cannot open a kernel queue (NFQUEUE)".to_owned(),
-                "It needs CAP_NET_ADMIN and the module nfnetlink_queue (`modprobe nfnetlink_queue`); \
-                 --deploy tun and --deploy htb do without.",
-            )?;
+            let mut queue = queue.map_err(|error| {
+                let why = format!("cannot open a kernel queue (NFQUEUE): {error}");
+                check::unfit(Deploy::Nfqueue, name, &why)
+            })?;
             let filter = firewall::queue(state, name, index, queue.number())?;
             notify(&format!("{name}: queue {}, rules by {}", queue.number(), filter.name()));
             gate::keep(&mut queue, &mut tap, control)

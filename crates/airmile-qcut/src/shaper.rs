@@ -10,6 +10,7 @@ use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
 
+use crate::check;
 use crate::control::{Control, GateSnapshot};
 use crate::error::{Error, Result};
 use crate::firewall;
@@ -148,21 +149,18 @@ pub(crate) fn install(
     }
     let rate = Shaper::START_BYTES_PER_S;
     if options.deploy == Deploy::Cake {
-        traffic::install_cake(&mut netlink, index, rate).refused(
-            || format!("cannot put a CAKE at {name}"),
-            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
-             do without.",
-        )?;
+        traffic::install_cake(&mut netlink, index, rate).map_err(|error| {
+            check::unfit(Deploy::Cake, name, &format!("cannot install a CAKE: {error}"))
+        })?;
         if options.classes != ClassConfig::default() {
             notify(&format!("{name}: CAKE uses DSCP and flows: other classes have no effect"));
         }
         return Ok(Shaper::new(netlink, index, Shape::Cake));
     }
     let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
-    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
-        || format!("cannot put an HTB at {name}"),
-        "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
-    )?;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).map_err(|error| {
+        check::unfit(Deploy::Htb, name, &format!("cannot install an HTB: {error}"))
+    })?;
     if leaf != Leaf::FqCodel {
         notify(&format!(
             "{name}: this kernel has no fq_codel: flows of a class share one short queue; \

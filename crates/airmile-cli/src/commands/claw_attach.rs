@@ -44,7 +44,7 @@ mod on_linux {
     use serde_json::json;
 
     use super::*;
-    use crate::{output, privilege};
+    use crate::output;
 
     /// The process id of `claw attach`.
     const PID_FILE: &str = "/run/airmile-claw.pid";

@@ -48,7 +48,7 @@ fn statuses_are_those_of_the_whole_command() {
     for (words, status, expected) in [
         (&["run"][..], 2, "--up"),
         (&["run", "--up", "none77"], 3, "there is no such interface"),
-        (&["run", "--up", "lo", "--limit", "20"], 2, "give a time as 20ms"),
+        (&["run", "--up", "lo", "--limit", "20"], 2, "use a time such as 20ms"),
         (&["run", "--up", "lo", "--publish", "mqtt:x"], 2, "mqtt://HOST"),
         (&["run", "--up", "lo", "--classify", "none,dns"], 2, "none goes with nothing else"),
         (&["watch", "--up", "none77"], 3, "airmile-qcut run --up IFACE"),
