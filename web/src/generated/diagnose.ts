@@ -1,11 +1,11 @@
 // Made by `npm run types` from docs/schema/diagnose.json. Do not edit.
 
 /**
- * Which way the data goes.
+ * The direction of data.
  */
 export type Direction = "dl" | "ul";
 /**
- * What a millisecond of a transfer went to. In order of precedence.
+ * The cause of a millisecond of a transfer, in order of precedence.
  */
 export type Cause =
   | "radio_contention"
@@ -27,11 +27,11 @@ export type Cause =
 export type RequestPhase = "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface DiagnoseDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -164,7 +164,7 @@ export interface SessionVerdict {
  */
 export interface Counterfactual {
   /**
-   * What a millisecond of a transfer went to. In order of precedence.
+   * The cause of a millisecond of a transfer, in order of precedence.
    */
   of:
     | "radio_contention"
@@ -295,7 +295,7 @@ export interface TransferDiagnosis {
    */
   suspects: Suspicion[];
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -767,11 +767,11 @@ export interface SegmentWait {
    */
   id: string;
   /**
-   * What was asked for, without its query.
+   * The requested URL, without its query.
    */
   name?: string | null;
   /**
-   * How long it took, in ms.
+   * Its duration in ms.
    */
   duration_ms: number;
   /**
@@ -783,7 +783,7 @@ export interface SegmentWait {
    */
   bitrate_bps?: number | null;
   /**
-   * Who its bottleneck was.
+   * Its bottleneck.
    */
   verdict:
     | "radio"
@@ -1019,7 +1019,7 @@ export interface RateOver {
    */
   end_us: number;
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -1099,19 +1099,19 @@ export interface ClockReport {
   says: string;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -1131,11 +1131,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -1155,11 +1155,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -1192,20 +1192,20 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }
 /**
- * Something wrong in an input, with its place.
+ * A problem of an input, with its position.
  */
 export interface Problem {
   /**
@@ -1213,11 +1213,11 @@ export interface Problem {
    */
   offset: number;
   /**
-   * How much it matters.
+   * Its severity.
    */
   severity: "normal" | "warning" | "damage";
   /**
-   * What it is, with the field where one is known.
+   * A description, with the field if one is known.
    */
   what: string;
 }

@@ -5,8 +5,8 @@ use airmile_wire::clocks::{Aligned, Arrivals};
 use super::clocks;
 use airmile_io::error::{Error, Result};
 
-/// Clocks may differ by so much, and are set by what passed; more is another run, or a clock
-/// that the user has to set (chosen here: twice what the alignment looks for).
+/// Clock differences up to this are corrected from common traffic; a larger one means another run,
+/// or a clock that the user has to set (chosen here: twice the range of the alignment).
 const APART_NS: i64 = 60_000_000_000;
 
 /// Refuses an input whose time does not match the modem log's.

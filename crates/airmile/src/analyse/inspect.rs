@@ -150,7 +150,7 @@ fn answers(counts: &EvidenceCounts) -> Vec<String> {
         ));
     }
     if counts.measurements > 0 {
-        out.push(format!("how the signal was: from {} measurements", counts.measurements));
+        out.push(format!("signal quality: from {} measurements", counts.measurements));
     }
     out
 }

@@ -105,7 +105,7 @@ pub struct RadioReport {
     pub subscription: u8,
     /// Whether the limits on the time exclude everything in the files.
     pub empty_window: bool,
-    /// What is missing for a better answer, and how to capture it.
+    /// What is missing for a better result, and how to capture it.
     pub missing: Vec<Missing>,
 }
 
