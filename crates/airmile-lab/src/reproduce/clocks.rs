@@ -166,8 +166,8 @@ fn compare(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Vec<Row> {
 
 const BOTH: &str = "no paper: one scenario in virtual time with our TCP, and in real time with the \
     kernel's";
-const HYSTART: &str = "as the arms before; the kernel leaves slow start by the train of ACKs or by delay (Ha and Rhee, \
-    2011), ours by delay alone (RFC 9406)";
+const HYSTART: &str = "as for the arms before; the kernel leaves slow start by the ACK train or \
+    by delay (Ha and Rhee, 2011), ours only by delay (RFC 9406)";
 
 fn round_trips(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Figure {
     let n = ours.len();

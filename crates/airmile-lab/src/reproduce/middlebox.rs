@@ -85,8 +85,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     let test = |n: usize| {
         of(&|log: &PlayerLog| log.speed_tests.get(n).map_or(f64::NAN, |bytes| bytes * 8.0 / 1e6))
     };
-    const CELL: &str =
-        "the cell's load was chosen so that tests of speed give what the paper's gave";
+    const CELL: &str = "the cell's load was chosen so that speed tests match the paper's";
     let rows = vec![
         Row::new("speed test before the video", "Mbit/s", test(0)).paper(5.4).note(CELL),
         Row::new(
@@ -201,7 +200,7 @@ fn figure_8(work: &Work<'_>) -> Result<ExperimentResult> {
             .note(DELIVERY),
         Row::new("port 7777: release by the server", "ms", widths(PASSING, |p| &p.server)),
         Row::new("port 7777: delivery to the phone", "ms", widths(PASSING, |p| &p.phone))
-            .note("figure 8b: the throughput does not begin again"),
+            .note("figure 8b: the throughput does not restart"),
     ];
     let mut figure = Figure::new(
         "segment",

@@ -148,8 +148,8 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
             .paper(131_800.0)
             .note("an input, too"),
         Row::new("smallest receive window", "bytes", median_of(slow, window)).paper(816.0).note(
-            "ours reads at a steady rate: while a full window is advertised and data arrives for it, a \
-             round trip, it reads 100 kB/s times 70 ms, 7 kB; the paper's player all but stopped",
+            "ours reads at a steady rate: in the round trip from a full window to the next data \
+                it reads 100 kB/s times 70 ms, 7 kB; the paper's player almost stopped",
         ),
         Row::new("the same, read at 300 kbit/s", "bytes", median_of(slower, window))
             .paper(816.0)
@@ -161,7 +161,7 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
         Row::new("download, slow reader", "s", median_of(slow, download_s)).paper(9.0).note(INPUT),
         Row::new("download, a reader that keeps up", "s", median_of(ideal, download_s))
             .paper(2.5)
-            .note("the paper's is its bandwidth estimate's; ours is the run again"),
+            .note("the paper's is from its bandwidth estimate; ours from a second run"),
     ]
 }
 
@@ -240,7 +240,7 @@ fn rows_24(seen: &[Observation]) -> Vec<Row> {
             .note("the paper: idle for most of the time"),
         Row::new("radio connected, tail of 10 s", "% of the session", median_of(seen, radio))
             .paper(100.0)
-            .note("the tail behind the last download is beyond the session: a little over 100 %"),
+            .note("the tail after the last download is beyond the session: a little over 100 %"),
         Row::new("peak throughput, 100 ms", "Mbit/s", median_of(seen, peak)).paper(30.0),
     ]
 }

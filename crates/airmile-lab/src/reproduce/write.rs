@@ -83,7 +83,7 @@ const TABLES: [&str; 4] =
 pub fn prepare(dir: &Path, force: bool) -> Result<()> {
     let there = TABLES.iter().any(|name| dir.join(name).exists());
     if there && !force {
-        let what = "holds a former reproduction: give another, or --force to replace it";
+        let what = "contains an earlier reproduction: use another, or --force to replace it";
         return Err(Error::Unusable { path: dir.to_owned(), what: what.to_owned() });
     }
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))

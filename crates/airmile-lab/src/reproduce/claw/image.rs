@@ -82,14 +82,14 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut windows = Figure::new(
         "cwnd",
         "The server's window during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
     let mut shares = Figure::new(
         "prb",
         "PRBs of the phone during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("share of the cell's PRBs (%)"),
     )
     .caption("The first run of each, in steps of 50 ms.");
@@ -119,14 +119,14 @@ fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
     for (what, ms) in [("1 s", 1_000.0), ("2 s", 2_000.0)] {
         for kind in [CLAW, CUBIC] {
             let cwnd: Vec<f64> = case.of(kind).iter().map(|l| l.cwnd_at(ms)).collect();
-            let what = format!("{}: window {what} after the page's begin", name(kind));
+            let what = format!("{}: window {what} after the page's start", name(kind));
             rows.push(Row::new(what, "kB", mean(&cwnd)));
         }
     }
     let mut windows = Figure::new(
         "cwnd",
         "The server's window in a saturated cell",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
@@ -200,6 +200,6 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
         &cases[1],
         &cases[2],
     )));
-    let figure = bars("Load time by what loses packets", CASES, &cases);
+    let figure = bars("Load time by the cause of losses", CASES, &cases);
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

@@ -81,7 +81,7 @@ fn figure_16(work: &Work<'_>) -> Result<ExperimentResult> {
         interval: None,
         ..e
     };
-    let row = Row::new("least change of the pages", "%", no_interval(of(1.0)));
+    let row = Row::new("smallest change of the pages", "%", no_interval(of(1.0)));
     rows.push(row.paper(-27.0));
     let row = Row::new("largest change of the pages", "%", no_interval(of(0.0)));
     rows.push(row.paper(-48.0));

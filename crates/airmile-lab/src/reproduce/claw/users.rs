@@ -114,7 +114,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     )
     .with(Series::curve("CLAW", claw))
     .with(Series::curve("Cubic", cubic))
-    .caption(format!("n = {} runs each; of {most} users fewer.", crowds[0].1));
+    .caption(format!("n = {} runs each; fewer with {most} users.", crowds[0].1));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
