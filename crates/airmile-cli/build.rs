@@ -1,4 +1,5 @@
-//! Passes the version to the command: the crate's and, from a checkout, the commit.
+//! The version of the programs (`airmile`, `airmile-qcut`): the crate's and, from a checkout,
+//! the commit. A package's build that has an archive alone names it in `AIRMILE_COMMIT`.
 
 #![allow(clippy::print_stdout, reason = "a build script prints its instructions to cargo")]
 
@@ -6,9 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    // Also where another crate runs this file.
+    println!("cargo:rerun-if-changed={}/../airmile-cli/build.rs", env!("CARGO_MANIFEST_DIR"));
+    println!("cargo:rerun-if-env-changed=AIRMILE_COMMIT");
     let version = env!("CARGO_PKG_VERSION");
-    let version = match commit() {
+    let named = std::env::var("AIRMILE_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let version = match named.or_else(commit) {
         Some(commit) => format!("{version} ({commit})"),
         None => version.to_owned(),
     };

@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be(tmp_path: Path) -> None:
 
 def test_a_former_run_is_replaced_only_when_told(tmp_path: Path) -> None:
     am.lab_run("sample-rate-limited", tmp_path)
-    with pytest.raises(am.AirmileError, match="holds a former run"):
+    with pytest.raises(am.AirmileError, match="contains an earlier run"):
         am.lab_run("sample-rate-limited", tmp_path, seed=7)
     again = am.lab_run("sample-rate-limited", tmp_path, seed=7, force=True)
     assert "seed = 7" in (again.log.parent / "scenario.toml").read_text()

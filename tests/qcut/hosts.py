@@ -13,6 +13,11 @@ NEAR6, FAR6 = "2001:db8::1", "2001:db8::2"
 PATIENCE_S = 30
 
 
+def qcut(program):
+    """The command of QCut in a program: the whole one, or that for routers."""
+    return [program] if os.path.basename(program).startswith("airmile-qcut") else [program, "qcut"]
+
+
 def until(what, true, patience_s=PATIENCE_S):
     """Waits until a condition is true; returns the time taken."""
     began = time.monotonic()

@@ -4,6 +4,8 @@ however it ends, the system is restored.
 
     restore.py AIRMILE
 
+AIRMILE is the whole command, or `airmile-qcut`.
+
 Needs root; otherwise prints SKIPPED.
 """
 
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import FAR, FAR6, NEAR, Hosts, until
+from hosts import FAR, FAR6, NEAR, Hosts, qcut, until
 
 DEPLOYS = ["nfqueue", "htb", "tun"]
 # If the kernel has it (`Hosts.has_cake`).
@@ -43,13 +45,13 @@ class Instance:
     def __init__(self, hosts, airmile, *words):
         self.hosts, self.airmile = hosts, airmile
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(hosts.inside(hosts.near, airmile, "qcut", "run", "--up", "up0", *words),
+        self.process = subprocess.Popen(hosts.inside(hosts.near, *qcut(airmile), "run", "--up", "up0", *words),
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
         # `ip netns exec` executes the command: the process is the instance itself.
         until(f"it begins: {words}\n{self.error_output()}", lambda: self.process.poll() is not None or self.status() is not None)
 
     def status(self):
-        words = [self.airmile, "qcut", "watch", "--up", "up0", "--json"]
+        words = [*qcut(self.airmile), "watch", "--up", "up0", "--json"]
         process = subprocess.Popen(self.hosts.inside(self.hosts.near, *words), stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
         line = process.stdout.readline()
@@ -138,7 +140,7 @@ def check_guard_killed(hosts, airmile):
             instance.end(signal.SIGKILL)
             check_passes(hosts, f"{deploy} without its guard") if deploy != "htb" else None
             if way == "restore":
-                done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "restore", "--up", "up0"),
+                done = subprocess.run(hosts.inside(hosts.near, *qcut(airmile), "restore", "--up", "up0"),
                                       capture_output=True, text=True)
                 assert done.returncode == 0 and "restored" in done.stdout, done
             else:
@@ -276,12 +278,49 @@ def check_former_queueing(hosts, airmile):
         if "tbf" in words:
             tc("add", "dev", "up0", "parent", "5:1", "handle", "6:", "bfifo", "limit", "50000")
         before = hosts.state()
-        done = subprocess.run(hosts.inside(hosts.near, airmile, "qcut", "run", "--up", "up0", "--deploy", "htb"),
+        done = subprocess.run(hosts.inside(hosts.near, *qcut(airmile), "run", "--up", "up0", "--deploy", "htb"),
                               capture_output=True, text=True)
         assert done.returncode == 3 and "--deploy nfqueue" in done.stderr, done
         check_state(hosts, before, "what is refused")
         tc("del", "dev", "up0", "root")
     print("former queueing: restored with its parameters; one with classes is refused")
+
+
+def check_published(hosts, airmile):
+    """Nothing is held back, no rule and no queueing is changed, and the file has rate and queue."""
+    before = hosts.state()
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "uplink.json")
+        instance = Instance(hosts, airmile, "--deploy", "none", "--publish", f"file:{path}")
+        check_passes(hosts, "nothing held back")
+        assert hosts.state() == before, "publishing changes something"
+        status = lambda: json.load(open(path))
+        until("round trips are published", lambda: status()["rtt_f_ms"] is not None and status()["is_known"])
+        told = status()
+        assert told["deploy"] == "none" and told["rate_bps"] > 0 and "queue_delay_ms" in told, told
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        assert instance.end(signal.SIGTERM) == 0, instance.error_output()
+        assert os.listdir(work) == []
+    print(f"published: rate {told['rate_bps'] / 1e6:.1f} Mbit/s, queue {told['occupancy_bytes']} bytes; nothing changed")
+
+
+def check_auto(hosts, airmile):
+    """`check` and `--deploy auto` name the same deployment, it works, and the rest is named by its package."""
+    before = hosts.state()
+    done = subprocess.run(hosts.inside(hosts.near, *qcut(airmile), "check", "--up", "up0", "--json"), capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done
+    report = json.loads(done.stdout)
+    assert hosts.state() == before, "check changes something"
+    assert report["is_privileged"] and report["auto"] == "nfqueue", report
+    by_name = {each["deploy"]: each["missing"] for each in report["deploys"]}
+    assert not by_name["htb"] and not by_name["tun"], by_name
+    assert hosts.has_cake() == (not by_name["cake"]) and (hosts.has_cake() or "kmod-sched-cake" in by_name["cake"][0]), by_name
+    instance = Instance(hosts, airmile, "--deploy", "auto")
+    assert instance.status()["deploy"] == report["auto"], instance.error_output()
+    instance.end(signal.SIGTERM)
+    check_state(hosts, before, "auto")
+    print(f"check: auto is {report['auto']}; missing: {({name: what for name, what in by_name.items() if what})}")
 
 
 def check_refusals(hosts, airmile):
@@ -294,19 +333,19 @@ def check_refusals(hosts, airmile):
             (["--up", "up0", "--modem", work], "modem"),
             (["--up", "up0", "--metrics", "0.0.0.0:0"], "set a token"),
         ]:
-            done = run(airmile, "qcut", "run", "--duration", "1", *words)
+            done = run(*qcut(airmile), "run", "--duration", "1", *words)
             assert done.returncode in (2, 3) and expected in done.stderr, (words, done)
-        done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", airmile, "qcut", "run", "--up", "up0")
+        done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *qcut(airmile), "run", "--up", "up0")
         assert done.returncode == 3 and "sudo" in done.stderr, done
         instance = Instance(hosts, airmile)
-        done = run(airmile, "qcut", "run", "--up", "up0")
+        done = run(*qcut(airmile), "run", "--up", "up0")
         assert done.returncode == 3 and "runs there already" in done.stderr, done
         instance.end(signal.SIGTERM)
         if not hosts.has_cake():
-            done = run(airmile, "qcut", "run", "--up", "up0", "--deploy", CAKE)
-            assert done.returncode == 3 and "modprobe sch_cake" in done.stderr, done
-        # Without nft and iptables in its PATH.
-        done = run("env", "PATH=/nonexistent", airmile, "qcut", "run", "--up", "up0", "--duration", "1")
+            done = run(*qcut(airmile), "run", "--up", "up0", "--deploy", CAKE)
+            assert done.returncode == 3 and "sch_cake" in done.stderr and "kmod-sched-cake" in done.stderr, done
+        # Without nft and iptables in its path.
+        done = run("env", "PATH=/nonexistent", *qcut(airmile), "run", "--up", "up0", "--duration", "1")
         assert done.returncode == 3 and "nftables" in done.stderr, done
     check_state(hosts, before, "what is refused")
     print("refusals: each explains what to do, and changes nothing")
@@ -321,12 +360,12 @@ def check_metrics(hosts, airmile):
         assert f"airmile_qcut_{name}" in text, text
     assert json.loads(fetch("http://127.0.0.1:9478/v1/status"))["deploy"] == "nfqueue"
     assert "name this machine" in fetch("-H", "Host: evil.example", "http://127.0.0.1:9478/metrics")
-    line = subprocess.run(hosts.inside(hosts.near, "timeout", "-s", "INT", "3", airmile, "qcut", "watch", "--lines"),
+    line = subprocess.run(hosts.inside(hosts.near, "timeout", "-s", "INT", "3", *qcut(airmile), "watch", "--lines"),
                           capture_output=True, text=True).stdout
     assert "up0: modem" in line and "RTT_F" in line, line
     # Users who may not run it may still watch it.
     line = subprocess.run(hosts.inside(hosts.near, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "timeout",
-                                       "-s", "INT", "3", airmile, "qcut", "watch", "--lines"), capture_output=True, text=True).stdout
+                                       "-s", "INT", "3", *qcut(airmile), "watch", "--lines"), capture_output=True, text=True).stdout
     assert "up0: modem" in line, line
     assert instance.end(signal.SIGTERM) == 0
     out = instance.process.stdout.read()
@@ -358,6 +397,8 @@ def main():
             print("SKIPPED: --deploy cake, as this kernel has no CAKE: only its refusal is tested")
         check_refusals(hosts, airmile)
         check_metrics(hosts, airmile)
+        check_auto(hosts, airmile)
+        check_published(hosts, airmile)
         check_privileges_of_run_and_guard(hosts, airmile)
         check_ends(hosts, airmile)
         check_hung(hosts, airmile)

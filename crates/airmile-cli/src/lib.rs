@@ -7,8 +7,6 @@
 mod args;
 mod commands;
 mod output;
-#[cfg(target_os = "linux")]
-mod privilege;
 mod progress;
 mod table;
 

@@ -4,6 +4,8 @@
 //!   network interface. Each source has its own thread.
 //! - [`interface`]: captures packets of a network interface (Linux).
 //! - [`http`]: an HTTP server with access control and limits; Prometheus metrics.
+//! - `command`: options of all commands, text on a terminal (feature `command`).
+//! - `privilege`: rights that a process gives up (feature `privilege`, Linux).
 //! - `tls`: a verifier that accepts any certificate (feature `tls`).
 //! - [`clock`]: the clocks of the host, in nanoseconds.
 //! - [`thread`]: threads that stop when their owner is dropped; locks.
@@ -15,12 +17,16 @@
 
 mod attempt;
 pub mod clock;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod files;
 pub mod format;
 pub mod http;
 #[cfg(target_os = "linux")]
 pub mod interface;
 pub mod net;
+#[cfg(all(feature = "privilege", target_os = "linux"))]
+pub mod privilege;
 pub mod source;
 pub mod thread;
 #[cfg(feature = "tls")]

@@ -61,10 +61,10 @@ pub(crate) fn prepare(dir: &Path, force: bool) -> Result<()> {
         Err(e) => return Err(Error::write(dir, e)),
         Ok(true) => {}
         Ok(false) if !is_run(dir) => {
-            return refuse("is not empty and no former run's: give another");
+            return refuse("is not empty and does not contain an earlier run: use another");
         }
         Ok(false) if !force => {
-            return refuse("holds a former run: give another, or --force to replace that run");
+            return refuse("contains an earlier run: use another, or --force to replace that run");
         }
         Ok(false) => remove_former(dir)?,
     }

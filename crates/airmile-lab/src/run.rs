@@ -79,9 +79,9 @@ pub fn load(name: &str) -> Result<Scenario> {
     if path.is_dir() {
         let inside = path.join(run_files::SCENARIO);
         let hint = if inside.is_file() {
-            format!("give {} to run it again", inside.display())
+            format!("use {} to run it again", inside.display())
         } else {
-            "give a scenario file".to_owned()
+            "use a scenario file".to_owned()
         };
         let what = format!("is a directory: {hint}");
         return Err(Error::Unusable { path: path.to_owned(), what });
@@ -112,7 +112,7 @@ fn read_trace(path: &Path) -> Result<Arc<LinkTrace>> {
     let text = read_text(path, &Progress::default(), MAX_LINK_TRACE)?;
     let unusable = |what: String| Error::Unusable { path: path.to_owned(), what };
     let trace = LinkTrace::parse(&text)
-        .map_err(|e| unusable(format!("is no link trace (Mahimahi): {e}")))?;
+        .map_err(|e| unusable(format!("is not a link trace (Mahimahi): {e}")))?;
     Ok(Arc::new(trace))
 }
 

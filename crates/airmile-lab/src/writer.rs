@@ -233,21 +233,21 @@ fn notes(scenario: &Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if scenario.split.is_some() {
         out.push(
-            "nr_modem.mi2log holds both legs; grants.csv and rlc.csv hold the LTE leg alone, \
-             nr_grants.csv and nr_rlc.csv the NR leg, truth.csv and ul_truth.csv the bearer over \
-             both"
+            "nr_modem.mi2log holds both legs; grants.csv and rlc.csv hold only the LTE leg, \
+                nr_grants.csv and nr_rlc.csv the NR leg, truth.csv and ul_truth.csv the bearer \
+                over both"
                 .to_owned(),
         );
     } else if scenario.cell.nr.is_some() {
         out.push(
-            "the modem log, nr_modem.mi2log, has no poll bits and the padding as counters alone; \
-             grants.csv and rlc.csv have both"
+            "the modem log, nr_modem.mi2log, has no poll bits, and padding only as counters; \
+                grants.csv and rlc.csv have both"
                 .to_owned(),
         );
     } else if !has_modem_log(scenario) {
         out.push(
-            "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
-             stand in its place"
+            "no modem log: LTE's log messages cannot represent NR's slots; use grants.csv and \
+                rlc.csv instead"
                 .to_owned(),
         );
     }
@@ -267,7 +267,7 @@ fn warnings(scenario: &Scenario, outcome: &RunOutcome) -> Vec<String> {
         out.push(format!("no transfer ended within {} ms: {begun}", scenario.duration_ms));
     } else if !cut.is_empty() {
         out.push(format!(
-            "{} of {} transfers had not ended, their bytes are those so far: {names}",
+            "{} of {} transfers are unfinished, with their bytes so far: {names}",
             cut.len(),
             cut.len() + outcome.transfers.len()
         ));

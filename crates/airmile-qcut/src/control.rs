@@ -11,7 +11,7 @@ use airmile_control::qcut::{
     Tier,
 };
 use airmile_host::Attempt;
-use airmile_host::clock::{monotonic_ns, process_cpu_ns};
+use airmile_host::clock::{monotonic_ns, process_cpu_ns, wall_ns};
 use airmile_host::source::SourceState;
 use airmile_host::thread::StopFlag;
 use nix::net::if_::if_nametoindex;
@@ -23,7 +23,7 @@ use crate::modem::Modem;
 use crate::options::{Options, ProbeTo};
 use crate::probe::Prober;
 use crate::serve::Published;
-use crate::status::{ClassStatus, GateStatus, ModemStatus};
+use crate::status::{ClassStatus, GateStatus, ModemStatus, WaitingHost};
 
 /// After the last packet, probes end after this time, in ns (chosen here: when no answer is
 /// pending any more).
@@ -60,6 +60,7 @@ pub(crate) struct GateSnapshot {
     pub(crate) silences: u64,
     /// Rate in bytes per second, and how often it was changed.
     pub(crate) set_rate: Option<(u64, u64)>,
+    pub(crate) waiting: Vec<WaitingHost>,
 }
 
 impl GateSnapshot {
@@ -71,6 +72,7 @@ impl GateSnapshot {
             reports: qcut.reports(),
             silences: qcut.silences(),
             set_rate: None,
+            waiting: Vec::new(),
         }
     }
 }
@@ -212,6 +214,8 @@ impl Control {
             unused_reports: kept.reports.late + kept.reports.bad + kept.reports.disagreed,
         });
         let mut status = GateStatus {
+            at_s: wall_ns() as f64 / 1e9,
+            waiting: kept.waiting.clone(),
             uptime_s: (now_ns - self.began_ns) as f64 / 1e9,
             cpu_s: process_cpu_ns() as f64 / 1e9,
             modem,

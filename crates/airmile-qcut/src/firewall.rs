@@ -4,11 +4,13 @@
 use std::fmt::Write as _;
 
 use airmile_control::qcut::{ClassConfig, Tier};
-use airmile_host::{Attempt, SystemError};
+use airmile_host::Attempt;
 
+use crate::check;
 use crate::error::Result;
 use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
+use crate::options::Deploy;
 
 /// Packets with this mark are our own and pass (chosen here: unlikely to be used by
 /// others).
@@ -21,10 +23,6 @@ const PRIORITY: i32 = 250;
 /// timestamps and three SACK blocks (RFC 7323, RFC 2018). A filter cannot determine the
 /// length of the data.
 const PURE_ACK_BYTES: u32 = 100;
-
-const NO_FILTER: &str = "\
-Install nftables (`apt install nftables`, `opkg install nftables`) or iptables with its \
-NFQUEUE target, or use --deploy tun, which needs neither.";
 
 /// The program that installed the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,14 +77,7 @@ pub(crate) fn queue(
     };
     let mut outcome = Ok(());
     for program in ["iptables", "ip6tables"] {
-        let arguments = |verb: &str| -> Vec<String> {
-            let text = format!(
-                "-w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
-                 -j NFQUEUE --queue-num {number} --queue-bypass"
-            );
-            text.split_whitespace().map(str::to_owned).collect()
-        };
-        let words = |verb| std::iter::once(program.to_owned()).chain(arguments(verb)).collect();
+        let words = |verb| iptables_words(program, verb, interface, number);
         let again = CommandInput { words: words("-A"), input: String::new() };
         state.add(SystemChange::Command { words: words("-D"), again: Some(again.clone()) })?;
         let done = again.run();
@@ -99,12 +90,61 @@ pub(crate) fn queue(
         Ok(()) => return Ok(Filter::Iptables),
         Err(error) => error,
     };
-    Err(SystemError {
-        attempt: format!("neither nft ({by_nft}) nor iptables can redirect packets to a queue"),
-        source: by_iptables,
-        remedy: Some(NO_FILTER),
+    let why = format!(
+        "neither nft ({by_nft}) nor iptables ({by_iptables}) can redirect packets to a queue"
+    );
+    Err(check::unfit(Deploy::Nfqueue, interface, &why))
+}
+
+/// The command of a rule that redirects packets to a queue.
+fn iptables_words(program: &str, verb: &str, interface: &str, number: u16) -> Vec<String> {
+    let text = format!(
+        "{program} -w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
+         -j NFQUEUE --queue-num {number} --queue-bypass"
+    );
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether iptables adds the rule. For a network namespace that ends with the trial.
+pub(crate) fn try_iptables(interface: &str) -> bool {
+    let words = iptables_words("iptables", "-A", interface, 1);
+    CommandInput { words, input: String::new() }.run().is_ok()
+}
+
+/// What nft says of a rule that redirects packets to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RuleTrial {
+    Works,
+    /// There is no nft.
+    NoProgram,
+    /// The kernel has no tables of nftables.
+    NoTables,
+    /// It has tables, and no queue.
+    NoQueue,
+    /// This process may not ask.
+    Unknown,
+}
+
+/// Has nft check the rule: the kernel takes it apart as if it were to be added, and adds nothing.
+pub(crate) fn try_rule(interface: &str) -> RuleTrial {
+    let trial = |rule: &str| {
+        let input = format!(
+            "table inet airmile_qcut_trial {{\n chain out {{\n  type filter hook postrouting \
+             priority {PRIORITY}; policy accept;\n  {rule}\n }}\n}}\n"
+        );
+        let words = ["nft", "--check", "-f", "-"].map(str::to_owned).to_vec();
+        CommandInput { words, input }.run()
+    };
+    let passes = format!("oifname \"{interface}\" counter");
+    let Err(error) = trial(&format!("{passes} queue num 1 bypass")) else {
+        return RuleTrial::Works;
+    };
+    match trial(&passes) {
+        _ if error.kind() == std::io::ErrorKind::NotFound => RuleTrial::NoProgram,
+        _ if error.to_string().contains("not permitted") => RuleTrial::Unknown,
+        Ok(()) => RuleTrial::NoQueue,
+        Err(_) => RuleTrial::NoTables,
     }
-    .into())
 }
 
 /// Assigns outgoing packets to HTB classes.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::Qcut;
+use airmile_control::qcut::{PacketInfo, Qcut};
 use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,7 @@ use crate::control::{Control, GateSnapshot};
 use crate::error::Result;
 use crate::path::PacketPath;
 use crate::tap::{Tap, apply_answer};
+use crate::waiting::{WaitingHosts, WaitingPacket};
 
 /// After a packet, others are awaited for this time, in ns, as the modem sends no sooner: a
 /// TTI (TS 36.211, 4). A packet after a pause passes at once.
@@ -25,10 +26,10 @@ pub(crate) fn keep<P: PacketPath>(
     tap: &mut Tap,
     control: &mut Control,
 ) -> Result<()> {
-    let mut qcut: Qcut<P::Packet> = Qcut::new(control.config.clone());
+    let mut qcut: Qcut<WaitingPacket<P::Packet>> = Qcut::new(control.config.clone());
     let outcome = turn(path, tap, control, &mut qcut);
-    for packet in qcut.finish() {
-        path.release(packet);
+    for waiting in qcut.finish() {
+        path.release(waiting.packet);
     }
     let flushed = path.flush();
     control.publish(&GateSnapshot::of(&qcut), path.failed());
@@ -40,15 +41,18 @@ fn turn<P: PacketPath>(
     path: &mut P,
     tap: &mut Tap,
     control: &mut Control,
-    qcut: &mut Qcut<P::Packet>,
+    qcut: &mut Qcut<WaitingPacket<P::Packet>>,
 ) -> Result<()> {
+    let mut hosts = WaitingHosts::default();
     let mut ready = Ready { path: true, tap: true };
     while control.goes_on() {
         let now_ns = monotonic_ns();
         if ready.path {
-            let mut take = |info, far, packet| {
-                control.to(far);
-                qcut.push(now_ns, info, packet);
+            let mut take = |info: PacketInfo, to, packet| {
+                control.to(to);
+                let waiting = WaitingPacket { to, bytes: info.bytes, packet };
+                hosts.add(&waiting);
+                qcut.push(now_ns, info, waiting);
             };
             path.receive(&mut take).attempt(|| "cannot read packets".to_owned())?;
         }
@@ -64,15 +68,18 @@ fn turn<P: PacketPath>(
         {
             control.probe(probe);
         }
-        while let Some(packet) = qcut.poll(now_ns) {
-            path.release(packet);
+        while let Some(waiting) = qcut.poll(now_ns) {
+            hosts.remove(&waiting);
+            path.release(waiting.packet);
         }
-        while let Some((_, packet)) = qcut.poll_dropped() {
-            path.discard(packet);
+        while let Some((_, waiting)) = qcut.poll_dropped() {
+            hosts.remove(&waiting);
+            path.discard(waiting.packet);
         }
         path.flush().attempt(|| "cannot release packets".to_owned())?;
         if control.is_due(now_ns) {
-            control.publish(&GateSnapshot::of(qcut), path.failed());
+            let snapshot = GateSnapshot { waiting: hosts.most(), ..GateSnapshot::of(qcut) };
+            control.publish(&snapshot, path.failed());
         }
         if ready.path || ready.tap {
             let rest_ns = (now_ns + TOGETHER_NS - monotonic_ns()).max(0).unsigned_abs();

@@ -19,6 +19,9 @@ use crate::netlink::{Netlink, route};
 /// Default directory of these files (file-hierarchy(7)).
 const PLACE: &str = "/run/airmile";
 
+/// The same where there is no `/run` (OpenWrt): in memory, too.
+const OTHER_PLACE: &str = "/var/run/airmile";
+
 /// A change of the system, with the information to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -196,7 +199,8 @@ fn own() -> u32 {
 fn places() -> Vec<PathBuf> {
     let by_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let temporary = std::env::temp_dir().join(format!("airmile-{}", own()));
-    let mut all: Vec<PathBuf> = by_service.into_iter().chain([PLACE.into(), temporary]).collect();
+    let place = if Path::new("/run").is_dir() { PLACE } else { OTHER_PLACE };
+    let mut all: Vec<PathBuf> = by_service.into_iter().chain([place.into(), temporary]).collect();
     all.dedup();
     all
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::check;
 use crate::control::Control;
 use crate::error::{Error, NEEDS_ROOT, Result};
 use crate::firewall;
@@ -17,6 +18,7 @@ use crate::guard::Guard;
 use crate::instance::StateFile;
 use crate::netlink::queue::Queue;
 use crate::options::{Deploy, Options};
+use crate::publish::Publisher;
 use crate::serve::{Published, serve};
 use crate::shaper;
 use crate::status::GateStatus;
@@ -48,7 +50,7 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
         Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
             .refused(|| format!("{name}: the guard cannot start"), NEEDS_ROOT)?;
     }
-    check_modem(options)?;
+    check_modem(options.modem.as_ref())?;
     let stop = StopFlag::new();
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         signal_hook::flag::register(signal, stop.shared())
@@ -57,6 +59,7 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let published = Published::default();
     // Bound before any change is made, as this may fail.
     let server = serve(options.metrics, options.token.as_deref(), &published)?;
+    let publisher = Publisher::start(&options.publish, &published)?;
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
@@ -67,7 +70,7 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let (guard, status, is_gone) = control.end();
     // Also if the setup failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);
-    drop(server);
+    drop((server, publisher));
     outcome?;
     restored?;
     if is_gone {
@@ -79,7 +82,7 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     Ok(Summary { status: GateStatus::clone(&status) })
 }
 
-fn unknown(name: &str) -> Error {
+pub(crate) fn unknown(name: &str) -> Error {
     let listed = if_nameindex().ok();
     let names = listed.iter().flatten().map(|each| each.name().to_string_lossy().into_owned());
     let names: Vec<String> = names.collect();
@@ -87,9 +90,8 @@ fn unknown(name: &str) -> Error {
 }
 
 /// Reports a modem log that cannot be read at once; a missing one may still appear.
-fn check_modem(options: &Options) -> Result<()> {
-    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) =
-        &options.modem
+pub(crate) fn check_modem(source: Option<&LogSource>) -> Result<()> {
+    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) = source
     else {
         return Ok(());
     };
@@ -113,7 +115,10 @@ fn words(options: &Options) -> String {
         Some(source) => format!("the modem's log ({})", source.name()),
         None => "round trips".to_owned(),
     };
-    format!("{} at most, by {by}, {}", options.limit, options.deploy.name())
+    match options.deploy {
+        Deploy::None => format!("nothing is held back; rate and queue by {by}"),
+        deploy => format!("{} at most, by {by}, {}", options.limit, deploy.name()),
+    }
 }
 
 /// Limits without a modem's log.
@@ -133,18 +138,17 @@ fn deploy(
     if options.modem.is_none() {
         notify(&format!("{name}: {NO_MODEM}"));
     }
-    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake);
+    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake | Deploy::None);
     let tap = Tap::open(name, index, watches_all);
     let mut tap = tap.refused(|| format!("cannot listen at {name}"), NEEDS_ROOT)?;
     match options.deploy {
-        Deploy::Nfqueue => {
+        Deploy::Nfqueue | Deploy::Auto => {
             let most = control.config.queue.max_packets + UNREAD_PACKETS;
             let queue = Queue::open(u32::try_from(most).unwrap_or(u32::MAX));
-            let mut queue = queue.refused(
-                || "cannot open a kernel queue (NFQUEUE)".to_owned(),
-                "It needs CAP_NET_ADMIN and the module nfnetlink_queue (`modprobe nfnetlink_queue`); \
-                 --deploy tun and --deploy htb do without.",
-            )?;
+            let mut queue = queue.map_err(|error| {
+                let why = format!("cannot open a kernel queue (NFQUEUE): {error}");
+                check::unfit(Deploy::Nfqueue, name, &why)
+            })?;
             let filter = firewall::queue(state, name, index, queue.number())?;
             notify(&format!("{name}: queue {}, rules by {}", queue.number(), filter.name()));
             gate::keep(&mut queue, &mut tap, control)
@@ -158,5 +162,6 @@ fn deploy(
             let mut shaper = shaper::install(options, index, state, notify)?;
             shaper::keep(&mut shaper, &mut tap, control)
         }
+        Deploy::None => shaper::observe(&mut tap, control),
     }
 }

@@ -10,6 +10,7 @@ use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
 
+use crate::check;
 use crate::control::{Control, GateSnapshot};
 use crate::error::{Error, Result};
 use crate::firewall;
@@ -148,21 +149,18 @@ pub(crate) fn install(
     }
     let rate = Shaper::START_BYTES_PER_S;
     if options.deploy == Deploy::Cake {
-        traffic::install_cake(&mut netlink, index, rate).refused(
-            || format!("cannot put a CAKE at {name}"),
-            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
-             do without.",
-        )?;
+        traffic::install_cake(&mut netlink, index, rate).map_err(|error| {
+            check::unfit(Deploy::Cake, name, &format!("cannot install a CAKE: {error}"))
+        })?;
         if options.classes != ClassConfig::default() {
             notify(&format!("{name}: CAKE uses DSCP and flows: other classes have no effect"));
         }
         return Ok(Shaper::new(netlink, index, Shape::Cake));
     }
     let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
-    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
-        || format!("cannot put an HTB at {name}"),
-        "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
-    )?;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).map_err(|error| {
+        check::unfit(Deploy::Htb, name, &format!("cannot install an HTB: {error}"))
+    })?;
     if leaf != Leaf::FqCodel {
         notify(&format!(
             "{name}: this kernel has no fq_codel: flows of a class share one short queue; \
@@ -181,34 +179,54 @@ pub(crate) fn install(
     Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
+/// Measures until the run ends, and holds nothing back.
+pub(crate) fn observe(tap: &mut Tap, control: &mut Control) -> Result<()> {
+    let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
+    while control.goes_on() {
+        let now_ns = take_in(tap, control, &mut qcut)?;
+        if control.is_due(now_ns) {
+            control.publish(&GateSnapshot::of(&qcut), 0);
+        }
+        thread::sleep(TICK);
+    }
+    control.publish(&GateSnapshot::of(&qcut), 0);
+    Ok(())
+}
+
+/// Takes in what passed and what the modem reported, and sends probes; gives the time.
+fn take_in(tap: &mut Tap, control: &mut Control, qcut: &mut Qcut<()>) -> Result<i64> {
+    let identifier = control.identifier();
+    tap.receive(|passed| {
+        // Our own echoes were counted when they were requested.
+        if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
+            return;
+        }
+        if passed.is_outgoing {
+            let (info, far) = header::outgoing(passed.head, passed.bytes);
+            control.to(far);
+            qcut.passed(passed.at_ns, &info);
+        } else {
+            apply_answer(qcut, identifier, &passed);
+        }
+    })
+    .attempt(|| "cannot read passing packets".to_owned())?;
+    let now_ns = monotonic_ns();
+    for report in control.reports() {
+        qcut.report(now_ns, report);
+    }
+    while control.may_probe()
+        && let Some(probe) = qcut.poll_probe(now_ns)
+    {
+        control.probe(probe);
+    }
+    Ok(now_ns)
+}
+
 /// Adjusts the rate until the run ends.
 pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) -> Result<()> {
     let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
     while control.goes_on() {
-        let identifier = control.identifier();
-        tap.receive(|passed| {
-            // Our own echoes were counted when they were requested.
-            if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
-                return;
-            }
-            if passed.is_outgoing {
-                let (info, far) = header::outgoing(passed.head, passed.bytes);
-                control.to(far);
-                qcut.passed(passed.at_ns, &info);
-            } else {
-                apply_answer(&mut qcut, identifier, &passed);
-            }
-        })
-        .attempt(|| "cannot read passing packets".to_owned())?;
-        let now_ns = monotonic_ns();
-        for report in control.reports() {
-            qcut.report(now_ns, report);
-        }
-        while control.may_probe()
-            && let Some(probe) = qcut.poll_probe(now_ns)
-        {
-            control.probe(probe);
-        }
+        let now_ns = take_in(tap, control, &mut qcut)?;
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {

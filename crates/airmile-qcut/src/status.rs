@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct GateStatus {
     /// The interface whose queue is kept short.
     pub interface: String,
-    /// Deployment: `nfqueue`, `htb` or `tun`.
+    /// Unix time of this status, in s.
+    #[serde(default)]
+    pub at_s: f64,
+    /// Deployment: `nfqueue`, `htb`, `cake`, `tun` or `none`.
     pub deploy: String,
     /// Evidence of the modem's occupancy: `modem` or `round_trips`.
     pub evidence: String,
@@ -24,6 +27,12 @@ pub struct GateStatus {
     pub modem: Option<ModemStatus>,
     /// Estimated occupancy of the modem, in bytes.
     pub occupancy_bytes: u64,
+    /// Time until the modem has sent this at the estimated rate, in ms; absent: no rate.
+    #[serde(default)]
+    pub queue_delay_ms: Option<f64>,
+    /// Whether reports or round trips show occupancy and rate now.
+    #[serde(default)]
+    pub is_known: bool,
     /// Bounds of the occupancy from the modem's reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub occupancy_bounds_bytes: Option<(u64, u64)>,
@@ -48,8 +57,23 @@ pub struct GateStatus {
     pub warnings: Vec<String>,
     /// Classes in the order of service.
     pub classes: Vec<ClassStatus>,
+    /// Hosts that most of the waiting packets are for, most bytes first; empty: none wait, or the
+    /// kernel holds them.
+    #[serde(default)]
+    pub waiting: Vec<WaitingHost>,
     /// Packets that could not be passed on: a full device, or a verdict that came too late.
     pub failed_packets: u64,
+}
+
+/// A host that packets wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WaitingHost {
+    /// Its address.
+    pub to: String,
+    /// Packets that wait.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// The modem's log.
@@ -121,6 +145,10 @@ impl GateStatus {
             if by_reports { held.occupancy.likely_bytes } else { held.unanswered_bytes };
         self.limit_bytes = held.limit_bytes;
         self.rate_bps = held.bytes_per_s.saturating_mul(8);
+        self.is_known = !held.blind;
+        let rate = held.bytes_per_s as f64;
+        self.queue_delay_ms =
+            (held.bytes_per_s > 0).then(|| 1e3 * self.occupancy_bytes as f64 / rate);
         let ms = |ns: i64| ns as f64 / 1e6;
         self.rtt_f_ms = held.round_trips_ns.map(|(last, _)| ms(last));
         self.least_rtt_f_ms = held.round_trips_ns.map(|(_, least)| ms(least));

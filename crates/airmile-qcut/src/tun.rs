@@ -13,11 +13,13 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
+use crate::check;
 use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
 use crate::header;
 use crate::instance::{StateFile, SystemChange};
 use crate::netlink::{Netlink, route};
+use crate::options::Deploy;
 use crate::path::{PacketPath, TakePacket};
 
 /// Table of our routes, and priority of our rule: the last before the main table's
@@ -38,9 +40,6 @@ const AT_A_TIME: usize = 256;
 /// Maximum size of an IP packet.
 const MOST_BYTES: usize = 65_535;
 
-const NO_DEVICE: &str = "\
---deploy tun needs TUN devices: `modprobe tun`; in a container --device /dev/net/tun.";
-
 /// The device and the outgoing sockets.
 pub(crate) struct Tunnel {
     device: SyncDevice,
@@ -59,7 +58,12 @@ impl Tunnel {
         let name = format!("qcut{index}");
         let mtu = mtu_of(interface);
         let device = DeviceBuilder::new().name(&name).enable(false).build_sync();
-        let device = device.refused(|| format!("cannot make the device {name}"), NO_DEVICE)?;
+        let device = device.map_err(|error| {
+            let why = format!(
+                "cannot make the device {name}: {error} (in a container: --device /dev/net/tun)"
+            );
+            check::unfit(Deploy::Tun, interface, &why)
+        })?;
         device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
         let mut tunnel = Self {
             device,

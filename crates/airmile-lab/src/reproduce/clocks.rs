@@ -17,8 +17,8 @@ use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "virtual-vs-real",
-    source: "spec of the lab: our TCP and cell against the kernel's in real time",
-    what: "one download by both clocks: throughput, round trips, segments sent again",
+    source: "no paper: our TCP and cell against the kernel's in real time",
+    what: "one download with both clocks: throughput, round trips, retransmissions",
     run: run_all,
 };
 
@@ -166,8 +166,8 @@ fn compare(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Vec<Row> {
 
 const BOTH: &str = "no paper: one scenario in virtual time with our TCP, and in real time with the \
     kernel's";
-const HYSTART: &str = "as the arms before; the kernel leaves slow start by the train of ACKs or by delay (Ha and Rhee, \
-    2011), ours by delay alone (RFC 9406)";
+const HYSTART: &str = "as for the arms before; the kernel leaves slow start by the ACK train or \
+    by delay (Ha and Rhee, 2011), ours only by delay (RFC 9406)";
 
 fn round_trips(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Figure {
     let n = ours.len();

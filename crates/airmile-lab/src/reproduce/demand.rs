@@ -12,7 +12,7 @@ use airmile::Result;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bursttracker-fig6",
     source: "BurstTracker, MobiCom 2019, figure 6",
-    what: "link demand of files and of video behind a middlebox that restarts",
+    what: "link demand of files and of video through a middlebox that restarts",
     run: run_all,
 };
 
@@ -61,10 +61,7 @@ const FULL: &str = "video, segments of 1 s, buffer full";
 const ARMS: [DemandApp; 6] = [
     DemandApp {
         paper: Some(95.0),
-        ..DemandApp::new(
-            "file",
-            "a transfer begins with its request: a round trip and the slow start",
-        )
+        ..DemandApp::new("file", "a transfer starts with its request: a round trip and slow start")
     },
     DemandApp::new("video", VIDEO),
     DemandApp::new("video, segments of 1 s", ADDED),
@@ -128,9 +125,10 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-const VIDEO: &str = "the paper has 65 to 70 %, and gives neither segment length nor round trip. Segments of 4 s spend \
-    little of their time on the request's round trip; arms below have shorter ones, and pauses";
-const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its own were seen. What \
-    costs is the round trip before each segment. With a full buffer the middlebox does restart at \
-    nearly each of them, and that changes next to nothing (last arm): 10 segments all but fill a path \
-    of 20 ms from it to the phone";
+const VIDEO: &str = "the paper has 65 to 70 %, without segment length or round trip. The \
+    request's round trip is a small part of segments of 4 s; the arms below have shorter \
+    segments, and pauses";
+const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its \
+    own were seen. The cost is the round trip before each segment. With a full buffer the \
+    middlebox restarts at nearly every segment, which changes almost nothing (last arm): 10 \
+    segments almost fill a path of 20 ms from it to the phone";

@@ -44,8 +44,8 @@ fn downlink(seen: &Observation) -> Vec<&RttSample> {
         .collect()
 }
 
-const ENDS: &str = "in flight is what is left when the ACK passes: at a flow's end that is little, and the round \
-                    trip still one behind a full queue";
+const ENDS: &str = "in flight is the rest when the ACK passes: at a flow's end that is little, \
+    while the round trip is still that of a full queue";
 
 /// The initial receive window of over 99 % of the paper's flows (7.2), in an arm added
 /// after the first results, in which it does not grow.
@@ -150,7 +150,7 @@ fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
     let per_run: Vec<f64> = runs.iter().map(|seen| correlation(&downlink(seen))).collect();
     let mut rows = vec![
         Row::new("correlation of bytes in flight and RTT, mean of flows", "", mean(&per_run))
-            .note("the paper calls the trend obvious, and gives no number"),
+            .note("the paper calls the trend obvious, without a number"),
     ];
     for (words, from, to) in [
         ("under 100 kB", 0, 100_000),
@@ -176,15 +176,15 @@ fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
         )
         .paper(10.0)
         .note(
-            "the paper's flows over 1 MB are a carrier's traffic, where most are held by \
-                 server, receive window or pauses; ours are files alone, which fill the queue",
+            "the paper's flows over 1 MB are a carrier's traffic, mostly limited by server, \
+                receive window or pauses; ours are only files, which fill the queue",
         ),
     );
     let share = part(over(&limited), limited.len() as u64);
-    rows.push(
-        Row::new("the same, a receive window that stays at 131.7 kB", "%", share)
-            .note("the other end: between the two lies any mix of flows, the paper's 10 % too"),
-    );
+    rows.push(Row::new("the same, a receive window that stays at 131.7 kB", "%", share).note(
+        "the other extreme: any mix of flows lies between the two, including the \
+                paper's 10 %",
+    ));
     let most = flights.iter().max().map_or(f64::NAN, |bytes| *bytes as f64 / 1e3);
     let most = super::estimate::Estimate { value: most, n: flights.len() as u64, interval: None };
     rows.push(

@@ -210,7 +210,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
         row(&format!("{}: bitrate", way.name()), "Mbit/s", mean_of(way, &bitrate));
         let behind: Vec<f64> =
             of(triples, way).flat_map(|session| session.log.throughputs_after(PAUSE_S)).collect();
-        let what = format!("{}: throughput of a segment behind a pause, median", way.name());
+        let what = format!("{}: throughput of a segment after a pause, median", way.name());
         row(&what, "Mbit/s", quantile(&behind, 0.5));
         let stalled = mean_of(way, &|session| session.log.stalled_ms());
         row(&format!("{}: time stalled", way.name()), "ms", stalled);
@@ -226,7 +226,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     }
     row("kept warm: share of that gain in bitrate", "%", gain_share(triples, &bitrate));
     let share = gain_share(triples, &behind_pauses);
-    row("kept warm: share of the gain in throughput behind a pause", "%", share);
+    row("kept warm: share of the gain in throughput after a pause", "%", share);
     let warm = |f: &dyn Fn(&PlayedSession) -> f64| mean_of(Way::Warm, f);
     let between = |session: &PlayedSession, ways: &[usize]| -> f64 {
         let sum = |passed: [u64; 2]| ways.iter().filter_map(|way| passed.get(*way)).sum::<u64>();
@@ -255,7 +255,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
         mean_kept(&|kept| 100.0 * kept.alone / (kept.kept + kept.alone)),
     );
     row(
-        "kept warm: early rate over that behind pauses left alone",
+        "kept warm: early rate over that after pauses left alone",
         "times",
         mean_kept(&|kept| kept.gain),
     );
@@ -277,13 +277,13 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     rows.into_iter().map(with).collect()
 }
 
-const CEILING: &str = "the paper's is port 7777 against 80, over 20 runs of a congested cell: what \
-                       the fetches could give at most, of which it gives no figure";
-const SUMS: &str = "none where nothing of it was through the middlebox";
-const BAR: &str = "ours is to be 80 or more; none if the gain past it is not distinguishable from 0. What is \
-                   left alone for comparison is part of the loss";
+const CEILING: &str = "the paper's is port 7777 against 80, over 20 runs of a congested cell: the \
+    maximum gain of the fetches, for which it has no figure";
+const SUMS: &str = "none if there was none through the middlebox";
+const BAR: &str = "our target is 80 or more; none if the gain past it is not distinguishable from \
+    0. Pauses left alone for comparison are part of the loss";
 const EXTRA: &str = "IP bytes while no segment is under way, less those of sessions without \
-                     fetches; ours is to be under 2";
+    fetches; our target is under 2";
 
 /// Increase of a quantity compared to the way through the middlebox, over all triples
 /// together.

@@ -22,7 +22,7 @@ use airmile::read_capture;
 pub(super) const FIGURE_1: Experiment = Experiment {
     name: "bursttracker-fig1",
     source: "BurstTracker, MobiCom 2019, figure 1",
-    what: "a video's throughput against speed tests before and after it; real ends",
+    what: "a video's throughput against speed tests before and after it; real endpoints",
     run: figure_1,
 };
 
@@ -85,8 +85,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     let test = |n: usize| {
         of(&|log: &PlayerLog| log.speed_tests.get(n).map_or(f64::NAN, |bytes| bytes * 8.0 / 1e6))
     };
-    const CELL: &str =
-        "the cell's load was chosen so that tests of speed give what the paper's gave";
+    const CELL: &str = "the cell's load was chosen so that speed tests match the paper's";
     let rows = vec![
         Row::new("speed test before the video", "Mbit/s", test(0)).paper(5.4).note(CELL),
         Row::new(
@@ -105,7 +104,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
             .map(|s| (log.seconds(s.to_ns), s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64));
         let mut figure = Figure::new(
             "throughput",
-            "Throughput of a video's segments, and tests of speed around it",
+            "Throughput of a video's segments, and speed tests around it",
             Axis::new("time since the first request (s)"),
             Axis::new("throughput (Mbit/s)"),
         )
@@ -201,7 +200,7 @@ fn figure_8(work: &Work<'_>) -> Result<ExperimentResult> {
             .note(DELIVERY),
         Row::new("port 7777: release by the server", "ms", widths(PASSING, |p| &p.server)),
         Row::new("port 7777: delivery to the phone", "ms", widths(PASSING, |p| &p.phone))
-            .note("figure 8b: the throughput does not begin again"),
+            .note("figure 8b: the throughput does not restart"),
     ];
     let mut figure = Figure::new(
         "segment",

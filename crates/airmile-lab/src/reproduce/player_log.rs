@@ -78,7 +78,7 @@ impl PlayerLog {
         let path = dir.join("command.jsonl");
         let text = std::fs::read_to_string(&path).map_err(|e| Error::read(&path, e))?;
         Self::parse(&text)
-            .map_err(|e| Error::Unusable { path, what: format!("is no player's log: {e}") })
+            .map_err(|e| Error::Unusable { path, what: format!("is not a player's log: {e}") })
     }
 
     fn parse(text: &str) -> serde_json::Result<Self> {

@@ -22,7 +22,7 @@ pub(super) const FIGURE_23: Experiment = Experiment {
 pub(super) const FIGURE_24: Experiment = Experiment {
     name: "huang-fig24",
     source: "Huang et al., SIGCOMM 2013, figure 24",
-    what: "a player that asks every 10 s: the radio never rests",
+    what: "a player with a request every 10 s: the radio is never idle",
     run: figure_24,
 };
 
@@ -148,8 +148,8 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
             .paper(131_800.0)
             .note("an input, too"),
         Row::new("smallest receive window", "bytes", median_of(slow, window)).paper(816.0).note(
-            "ours reads at a steady rate: while a full window is advertised and data arrives for it, a \
-             round trip, it reads 100 kB/s times 70 ms, 7 kB; the paper's player all but stopped",
+            "ours reads at a steady rate: in the round trip from a full window to the next data \
+                it reads 100 kB/s times 70 ms, 7 kB; the paper's player almost stopped",
         ),
         Row::new("the same, read at 300 kbit/s", "bytes", median_of(slower, window))
             .paper(816.0)
@@ -161,7 +161,7 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
         Row::new("download, slow reader", "s", median_of(slow, download_s)).paper(9.0).note(INPUT),
         Row::new("download, a reader that keeps up", "s", median_of(ideal, download_s))
             .paper(2.5)
-            .note("the paper's is its bandwidth estimate's; ours is the run again"),
+            .note("the paper's is from its bandwidth estimate; ours from a second run"),
     ]
 }
 
@@ -197,7 +197,7 @@ fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<ExperimentResult> {
     let seen = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
     let figure = Figure::new(
         "throughput",
-        "A player that asks every 10 s",
+        "A player with a request every 10 s",
         Axis::new("time since the first data (s)"),
         Axis::new("throughput, 0.5 s (Mbit/s)"),
     )

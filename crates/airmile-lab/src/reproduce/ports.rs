@@ -20,7 +20,7 @@ use airmile::{Error, Result};
 pub(super) const FIGURE_9: Experiment = Experiment {
     name: "bursttracker-fig9",
     source: "BurstTracker, MobiCom 2019, figure 9",
-    what: "video over ports 80, 443 and 7777: link demand and quality; real ends",
+    what: "video over ports 80, 443 and 7777: link demand and quality; real endpoints",
     run: figure_9,
 };
 
@@ -148,8 +148,8 @@ fn figure_9(work: &Work<'_>) -> Result<ExperimentResult> {
 
 /// Figure 9a: link demand by port, and related values.
 fn demand(arm: &Arm, sessions: &[Option<PortSession>]) -> Vec<Row> {
-    const THROUGH: &str = "the paper has 50 to 70 %, over carriers whose middleboxes differ, and gives \
-                           neither segment length nor round trip; 443 is plain HTTP here";
+    const THROUGH: &str = "the paper has 50 to 70 %, over carriers with different middleboxes, \
+        without segment length or round trip; 443 is plain HTTP here";
     const PAPER: [(f64, &str); 3] =
         [(60.0, THROUGH), (60.0, THROUGH), (80.0, "the paper has over 80 %")];
     let mut rows = Vec::new();
@@ -166,7 +166,7 @@ fn demand(arm: &Arm, sessions: &[Option<PortSession>]) -> Vec<Row> {
         rows.push(row("bitrate", "Mbit/s", mean_of(&|session| session.log.bitrate_mbps())));
         let behind: Vec<f64> = own().flat_map(|s| s.log.throughputs_after(PAUSE_S)).collect();
         let behind = quantile(&behind, 0.5);
-        rows.push(row("throughput of a segment behind a pause, median", "Mbit/s", behind));
+        rows.push(row("throughput of a segment after a pause, median", "Mbit/s", behind));
     }
     rows
 }
@@ -190,7 +190,7 @@ fn quality(pairs: &[(&PortSession, &PortSession)]) -> Vec<Row> {
     let mean_of = |f: &dyn Fn(&(&PortSession, &PortSession)) -> f64| {
         mean(&pairs.iter().map(f).collect::<Vec<_>>())
     };
-    const SUMS: &str = "of all pairs together; none where nothing of it was over port 80";
+    const SUMS: &str = "over all pairs together; none if there was none over port 80";
     vec![
         Row::new("bitrate, port 7777 against 80", "% more", quantile(&bitrates, 0.5)).paper(35.0),
         Row::new("time stalled, port 80", "ms", mean_of(&|pair| pair.0.log.stalled_ms())),

@@ -130,20 +130,22 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         let segments = found.iter().skip(which).step_by(ARMS).flat_map(|s| &s.widths);
         quantile(&segments.map(side).collect::<Vec<_>>(), 0.5)
     };
-    const SEGMENT: &str = "the paper shows one segment; its size is chosen for 25 ms at 100 Mbit/s, and is not its own";
-    const DELIVERY: &str = "the paper shows one segment, and no round trip. 350 kB out of a window of 10 segments take 4 to 5 \
-    round trips of slow start; the next row has 80 ms more in each, and 700 ms ask for some 105";
-    const WITHOUT: &str = "figure 8b: on another port the throughput does not begin again";
+    const SEGMENT: &str = "the paper shows one segment; our size is chosen for 25 ms at 100 \
+        Mbit/s, as the paper does not give it";
+    const DELIVERY: &str = "the paper shows one segment, without a round trip. 350 kB from a \
+        window of 10 segments take 4 to 5 round trips of slow start; the next row has 80 ms more \
+        in each, and 700 ms would need some 105";
+    const WITHOUT: &str = "figure 8b: on another port the throughput does not restart";
     let mut figure = Figure::new(
         "segment",
-        "One segment: what the server has let go, and what the phone has",
+        "One segment: released by the server, and received by the phone",
         Axis::new("time since the first packet at the server (ms)"),
         Axis::new("passed (kB)"),
     )
     .paper_x("released within 25 ms", 25.0)
     .paper_x("delivered over 700 ms", 700.0)
     .caption(format!(
-        "The middle segment of one of n = {} runs each way. A split-TCP middlebox stands between.",
+        "The middle segment of one of n = {} runs each way. A split-TCP middlebox is in between.",
         found.len() / ARMS
     ));
     for (run, from, to) in [
@@ -166,7 +168,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             .note(DELIVERY),
         Row::new("the same, 80 ms more between middlebox and cell", "ms", of(2, |w| w.1))
             .paper(700.0)
-            .note("an arm added after the first results, to see what the note before says"),
+            .note("an arm added after the first results, to check the previous note"),
         Row::new("delivery to the phone, no restart", "ms", of(1, |w| w.1)).note(WITHOUT),
     ];
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })

@@ -153,12 +153,13 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     let traces = work.for_each(&[scenario.clone(), small], |s| run(s).map_err(cannot))?;
     let [(n, most, few, shares), (small_n, small_most, small_few, small_shares)] =
         [0, 1].map(|at| fractions(traces.get(at), scenario.cell.n_prb));
-    const SMALL: &str = "an arm added after the first results, to see what the note before says";
-    const MIX: &str = "the traffic of the paper's cell is not known. Here each object fills TTIs but for its last: small \
-    shares come from small objects, of which its cell had more (rows of objects a tenth as large)";
+    const SMALL: &str = "an arm added after the first results, to check the previous note";
+    const MIX: &str = "the traffic of the paper's cell is unknown. Here each object fills all \
+        TTIs except its last: small shares come from small objects, of which the paper's cell had \
+        more (rows of objects a tenth as large)";
     let figure = Figure::new(
         "shares",
-        "Shares of the resource blocks that users have, a busy cell",
+        "Shares of the resource blocks by user, in a busy cell",
         Axis::new("share of the resource blocks (%)").from(0.0, 102.0),
         Axis::cdf("TTIs up to this share (%)"),
     )
@@ -166,7 +167,7 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     .with(Series::cdf("all users, objects a tenth as large", &small_shares))
     .paper_point("40 % of them under 40 %", 40.0, 40.0)
     .paper_point("35 % of them over 90 %", 90.0, 65.0)
-    .caption(format!("n = {n} TTIs of {} s in which somebody is scheduled.", ms / 1_000));
+    .caption(format!("n = {n} TTIs of {} s in which any user is scheduled.", ms / 1_000));
     let rows = vec![
         Row::new("TTIs in which a user has over 90 %", "%", part(most, n)).paper(35.0).note(MIX),
         Row::new("TTIs in which a user has under 40 %", "%", part(few, n)).paper(40.0).note(MIX),
@@ -216,12 +217,11 @@ fn figure_5(work: &Work<'_>) -> Result<ExperimentResult> {
         let trace = run(&scenario).map_err(cannot)?;
         Ok((*cell, *app, own_shares(&trace, scenario.cell.n_prb)))
     })?;
-    const WRITTEN: &str = "the paper: more than 50 %, so no more than a least value. iperf hands TCP 128 kB at a time: what is \
-    written at once is sent at once";
-    const DATAGRAMS: &str = "packets that come one by one leave one by one, in small blocks: our \
-                             base station serves a queue at once and trims the block to it; those \
-                             that the paper measured seem to wait until there is more, which it \
-                             explains by control overhead and battery";
+    const WRITTEN: &str = "the paper: more than 50 %, which is only a lower bound. iperf passes \
+        TCP 128 kB at a time: data written at once is sent at once";
+    const DATAGRAMS: &str = "packets that arrive one by one are sent one by one, in small blocks: \
+        our base station serves a queue at once and trims the block to it; those in the paper \
+        seem to wait for more data, which it explains by control overhead and battery";
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "shares",

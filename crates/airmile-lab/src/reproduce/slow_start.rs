@@ -111,7 +111,8 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Exp
             .note(EXAMPLE),
         Row::new("R_ss, the timer runs out", "", quantile(&r_ss(&bursts, true), 0.5)).paper(3.7),
         Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64)).note(
-            "a kernel of today takes RTTs from SACK, which is the remedy and cannot be disabled",
+            "a current kernel takes RTT samples from SACK, which is the remedy and cannot be \
+                disabled",
         ),
     ];
     Ok(ExperimentResult {
@@ -150,7 +151,7 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
     let timed_out = old.iter().filter(|b| b.timeout);
     let behind_kb: Vec<f64> = timed_out.map(|b| f64::from(b.behind_bytes) / 1e3).collect();
     let small = |b: &&DupAckBurst<'_>| b.event.flight_bytes <= SMALL_FLIGHT_BYTES;
-    const REMEDY: &str = "remedy by the capture: timers that samples of duplicate ACKs hold";
+    const REMEDY: &str = "remedy by the capture: timeouts avoided by samples of duplicate ACKs";
     vec![
         Row::new("R_ss, the timer does not run out", "", quantile(&r_ss(old, false), 0.5))
             .paper(1.0)
@@ -158,15 +159,15 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
         Row::new("R_ss, the timer runs out", "", quantile(&r_ss(old, true), 0.5))
             .paper(3.7)
             .note(EXAMPLE_SLOW),
-        Row::new("in flight behind such a burst", "kB", quantile(&behind_kb, 0.5))
-            .note("what the row above says, measured"),
+        Row::new("in flight after such a burst", "kB", quantile(&behind_kb, 0.5))
+            .note("measures the explanation of the row above"),
         Row::new("large flows with an undesired slow start", "%", slow)
             .paper(20.1)
-            .note("of flows that lose a packet, under a fading that is chosen: not varied here"),
+            .note("of flows with a loss, with a chosen fading that is not varied here"),
         Row::new(REMEDY, "%", avoided(old.iter())).paper(95.0).note(CAPTURE),
         Row::new(format!("{REMEDY}, none runs out"), "%", avoided(new.iter()))
             .paper(95.0)
-            .note("the same reckoning in the runs below, whose sender has the remedy"),
+            .note("the same calculation for the runs below, whose sender has the remedy"),
         Row::new(
             format!("{REMEDY}, none runs out, up to 1 MB in flight"),
             "%",
@@ -180,21 +181,20 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
             part(before.saturating_sub(after), before),
         )
         .paper(95.0)
-        .note("the kernels of today do so; the runs again with that one change"),
+        .note("as current kernels do; the same runs with only this change"),
         Row::new("bursts with a timeout, sender of 2012", "%", share(before, old.len() as u64)),
         Row::new("bursts with a timeout, RTT from SACK", "%", share(after, new.len() as u64)),
     ]
 }
 
-const EXAMPLE: &str = "the paper gives one example of each; ours is a median, by whether a timeout is in \
-                       the burst or within 200 ms of its end";
-const EXAMPLE_SLOW: &str = "not as in the paper: our sender goes on with new data in fast recovery (RFC \
-                            6675), and the ACKs of what is in flight behind the burst (next row) carry the \
-                            rate on; the timeout shows in what is sent again, see the figure. \
-                            A slow start of one segment an ACK instead of by bytes gave the same";
-const CAPTURE: &str = "of bursts where the retransmission's round trip, from its first copy to the \
-                       ACK that ended the burst, was over the timer, as reckoned from packets at the \
-                       gateway";
+const EXAMPLE: &str = "the paper has one example of each; ours is a median, depending on a \
+    timeout in the burst or within 200 ms of its end";
+const EXAMPLE_SLOW: &str = "not as in the paper: our sender continues with new data in fast \
+    recovery (RFC 6675), and the ACKs of data in flight after the burst (next row) keep the rate \
+    up; the timeout shows in the retransmissions, see the figure. A slow start of one segment per \
+    ACK instead of by bytes gave the same";
+const CAPTURE: &str = "of bursts whose retransmission's round trip, from its first copy to the \
+    ACK that ended the burst, exceeded the timer, as calculated from packets at the gateway";
 const FLIGHT: &str = "the bound was chosen after the first results: the paper's example has 500 kB";
 
 fn distribution(without: &[f64], with: &[f64]) -> Figure {
@@ -263,7 +263,7 @@ fn example(name: &'static str, title: &str, seen: &Observation, event: &TcpEvent
         "One burst of {} duplicate ACKs, {} kB in flight before it; R_ss {}.",
         event.dup_acks.unwrap_or(0),
         event.flight_bytes / 1_000,
-        event.r_ss.map_or("not known, nothing came in the first 100 ms".to_owned(), |r| format!(
+        event.r_ss.map_or("unknown, nothing arrived in the first 100 ms".to_owned(), |r| format!(
             "{r:.2}"
         ))
     ))

@@ -179,8 +179,8 @@ fn errors(application: &Application, scored: &[(&str, Scored)]) -> Figure {
         figure = figure.paper_point("Active time", application.active[at], 100.0 * p);
     }
     figure.caption(format!(
-        "n = {} runs: {} schedulers, typical and adverse conditions. The paper's are those of one \
-         base station that gives whole TTIs.",
+        "n = {} runs: {} schedulers, typical and adverse conditions. The paper's are from one \
+            base station that assigns whole TTIs.",
         scored.len(),
         SCHEDULERS.len()
     ))
@@ -205,17 +205,18 @@ fn throughput_time(shares: &[(&Application, Vec<f64>)]) -> Figure {
     figure.caption(format!("n = {}, by the emulator's truth.", n.join(" and ")))
 }
 
-const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with segments of 4 s spends \
-    most of each in bursts; segments of 1 s have less (rows below, and figure 6 by arms). The paper's \
-    round trips, segment lengths and mix of conditions are not known";
+const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with \
+    segments of 4 s spends most of each in bursts; with segments of 1 s they are lower (rows \
+    below, and figure 6 by arms). The paper's round trips, segment lengths and mix of conditions \
+    are unknown";
 /// An arm in which the player's buffer is full, so that it pauses before each segment.
 const PAUSING: &str = "video, segments of 1 s, buffer full";
 const PAUSES: &str =
     "an arm added after the first results, set from figures 7 and 8 before its own were seen";
-const RULE: &str = "the rule was made for cells that give a user whole TTIs: of our five \
-                    schedulers two split TTIs among users, and there it fails (rows by scheduler)";
-const ACTIVE: &str = "Active time misses contention: much under whole TTIs and full load, \
-                      little where a TTI is shared or the cell is empty";
+const RULE: &str = "the rule was made for cells that assign whole TTIs to a user: two of our five \
+    schedulers split TTIs among users, and there it fails (rows by scheduler)";
+const ACTIVE: &str = "Active time misses contention: much with whole TTIs and full load, little \
+    with shared TTIs or an empty cell";
 
 fn tabulate(application: &Application, scored: &[(&str, Scored)]) -> Vec<Row> {
     let name = application.name;

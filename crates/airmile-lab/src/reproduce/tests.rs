@@ -217,7 +217,7 @@ fn slow_starts() {
     let old = of("bursts with a timeout, sender of 2012");
     assert!(old > 0.0 && of("bursts with a timeout, RTT from SACK") < old / 2.0, "{old}");
     assert!(of("remedy in the sender (RTT from SACK): bursts with a timeout, fewer by") > 50.0);
-    assert!(of("in flight behind such a burst") > 500.0);
+    assert!(of("in flight after such a burst") > 500.0);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn steps_under_the_gate() {
     let rows = rows("qcut-steps");
     for step in ["handover", "rate drops tenfold", "modem silent for 2 s"] {
         assert_eq!(ours(&rows, &format!("{step}: packets lost otherwise")), 0.0, "{step}");
-        let held = ours(&rows, &format!("{step}: most that the firmware held"));
+        let held = ours(&rows, &format!("{step}: maximum firmware occupancy"));
         assert!((3.0..120.0).contains(&held), "{step}: {held}");
     }
 }
@@ -327,7 +327,7 @@ fn rows_become_files() {
     prepare(dir.path(), false).unwrap();
     let files = write_files(&done, dir.path()).unwrap();
     let refused = prepare(dir.path(), false).unwrap_err().to_string();
-    assert!(refused.contains("holds a former reproduction"), "{refused}");
+    assert!(refused.contains("contains an earlier reproduction"), "{refused}");
     prepare(dir.path(), true).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
     let expected = [
@@ -349,7 +349,7 @@ fn rows_become_files() {
         3,
         9,
         "x",
-        "Place along the bottom axis; null: a value of the paper for any x.",
+        "Position on the horizontal axis; null: a value of the paper for any x.",
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let expected = "experiment,source,what,unit,paper,ours,ratio,at_least,at_most,held,n,low,high,\

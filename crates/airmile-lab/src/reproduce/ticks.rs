@@ -178,7 +178,7 @@ fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "ticks",
-        "Error of the phone's time stamp clock by what it is inferred from",
+        "Error of the phone's timestamp clock by its evidence",
         Axis::log("delta_G (s)"),
         Axis::log("mean error of G (%)"),
     )
@@ -220,19 +220,21 @@ fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
         }
     }
     let caption = format!(
-        "n = {n} runs for each G. Pairs of stamps follow each other. What is 0 is not drawn."
+        "n = {n} runs for each G. Pairs of stamps follow each other. Zero values are not drawn."
     );
     (rows, figure.caption(caption))
 }
 
-const UPLINK: &str = "the paper: less than that. The error is the uplink's delay of the later stamp less that of the \
-    earlier, over delta_G: waits for grants differ by some 6.6 ms, of 3 s 0.22 %. The tick's part is at \
-    most G over delta_G and is the row without an uplink; the study itself takes the whole flow";
-const GRANULARITY: &str = "an arm added after the first results: stamps where they leave the phone, so that the clock's \
-    own tick is all that is left";
-const NEAREST: &str = "n counts windows, the interval is of runs. A sample is of 250 ms, and our link fades and \
-    others come within the second: the row of a sample without error shows how much of it that is. The \
-    mean of all samples within the second is what to use, and is not what the figure has";
+const UPLINK: &str = "the paper: less than that. The error is the uplink's delay of the later \
+    stamp less that of the earlier, over delta_G: waits for grants differ by some 6.6 ms, 0.22 % \
+    of 3 s. The tick's part is at most G over delta_G, shown in the row without an uplink; the \
+    study itself uses the whole flow";
+const GRANULARITY: &str = "an arm added after the first results: stamps where they leave the \
+    phone, so that only the clock's own tick remains";
+const NEAREST: &str = "n counts windows, the interval is over runs. A sample covers 250 ms, and \
+    within the second our link fades and other users arrive: the row of an error-free sample \
+    shows this part. The mean of all samples within the second is the value to use, but not the \
+    figure's";
 
 /// Figures 19 and 20.
 fn bandwidth(runs: &[RecordedRun]) -> (Vec<Row>, Vec<Figure>) {

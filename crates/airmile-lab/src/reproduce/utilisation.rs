@@ -149,6 +149,6 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-const DEEP: &str = "the paper: below 50 % beyond 400 ms. The rest depends on the queue, which it does not \
-                    give: a deep one carries over the time that TCP needs (rows of 50 packets)";
-const SHALLOW: &str = "an arm added after the first results, to see what the queue does";
+const DEEP: &str = "the paper: below 50 % beyond 400 ms. The rest depends on the queue, which it \
+    does not give: a deep one bridges the time that TCP needs (rows of 50 packets)";
+const SHALLOW: &str = "an arm added after the first results, to see the effect of the queue";

@@ -100,7 +100,7 @@ fn errors_name_file_line_and_field() {
     assert!(error.contains("no-such: no scenario has this name"), "{error}");
     assert!(error.contains("no such file") && error.contains("busy-video"), "{error}");
     let error = run_scenario(dir.path().to_str().unwrap(), None, dir.path()).unwrap_err();
-    assert!(error.to_string().ends_with("is a directory: give a scenario file"), "{error}");
+    assert!(error.to_string().ends_with("is a directory: use a scenario file"), "{error}");
 }
 
 /// A scenario file with the given text.
@@ -126,7 +126,7 @@ fn a_former_run_is_replaced_only_when_told() {
     run(&traced, false, &out).unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     let error = run(&plain, false, &out).unwrap_err().to_string();
-    assert!(error.contains("holds a former run") && error.contains("--force"), "{error}");
+    assert!(error.contains("contains an earlier run") && error.contains("--force"), "{error}");
     assert!(out.join("link-down.trace").is_file());
     let again = run(&plain, true, &out).unwrap();
     assert!(!out.join("link-down.trace").exists() && out.join("notes.txt").is_file());
@@ -137,7 +137,7 @@ fn a_former_run_is_replaced_only_when_told() {
     fs::write(other.join("truth.csv"), "mine").unwrap();
     for force in [false, true] {
         let error = run(&plain, force, &other).unwrap_err().to_string();
-        assert!(error.contains("is not empty and no former run's"), "{error}");
+        assert!(error.contains("is not empty and does not contain an earlier run"), "{error}");
     }
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
 }

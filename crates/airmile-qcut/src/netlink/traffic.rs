@@ -127,6 +127,31 @@ pub(crate) fn root_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<Ro
     }))
 }
 
+/// Whether the kernel has a discipline, or loads it: loopback is asked for one with options that
+/// it refuses, so that none is made.
+pub(crate) fn is_known(netlink: &mut Netlink, kind: &str) -> io::Result<bool> {
+    /// The first interface of each network namespace.
+    const LOOPBACK: u32 = 1;
+    // Each has a number of 32 bits or more as its first attributes: one byte is refused by the
+    // policy of its options (ERANGE), and none at all by HTB (EINVAL).
+    let message = NetlinkMessage::new(NEW_QDISC, CREATE | REPLACE | EXCLUSIVE)
+        .raw(&head(LOOPBACK, 0, ROOT))
+        .name(KIND, kind);
+    let message = match kind {
+        "htb" => message,
+        _ => message.nested(OPTIONS, |of| of.attribute(1, &[0]).attribute(2, &[0])),
+    };
+    match netlink.request(message) {
+        Ok(()) => {
+            let ours = NetlinkMessage::new(DELETE_QDISC, 0).raw(&head(LOOPBACK, 0, ROOT));
+            netlink.request(ours).map(|()| true)
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(e),
+        Err(_) => Ok(true),
+    }
+}
+
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }

@@ -82,14 +82,14 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut windows = Figure::new(
         "cwnd",
         "The server's window during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
     let mut shares = Figure::new(
         "prb",
         "PRBs of the phone during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("share of the cell's PRBs (%)"),
     )
     .caption("The first run of each, in steps of 50 ms.");
@@ -119,14 +119,14 @@ fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
     for (what, ms) in [("1 s", 1_000.0), ("2 s", 2_000.0)] {
         for kind in [CLAW, CUBIC] {
             let cwnd: Vec<f64> = case.of(kind).iter().map(|l| l.cwnd_at(ms)).collect();
-            let what = format!("{}: window {what} after the page's begin", name(kind));
+            let what = format!("{}: window {what} after the page's start", name(kind));
             rows.push(Row::new(what, "kB", mean(&cwnd)));
         }
     }
     let mut windows = Figure::new(
         "cwnd",
         "The server's window in a saturated cell",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
@@ -185,7 +185,7 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     };
     let lost: Vec<f64> =
         cases[1].of(CLAW).iter().map(|l| 100.0 * l.again as f64 / l.sent.max(1) as f64).collect();
-    rows.push(Row::new("segments sent again under radio loss", "%", mean(&lost)));
+    rows.push(Row::new("segments retransmitted under radio loss", "%", mean(&lost)));
     rows.push(
         against("CLAW: radio loss, reported, against none", &cases[1], &cases[0])
             .note("the bar: within 10 %"),
@@ -200,6 +200,6 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
         &cases[1],
         &cases[2],
     )));
-    let figure = bars("Load time by what loses packets", CASES, &cases);
+    let figure = bars("Load time by the cause of losses", CASES, &cases);
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

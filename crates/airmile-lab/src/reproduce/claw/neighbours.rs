@@ -187,7 +187,7 @@ fn friends(work: &Work<'_>) -> Result<ExperimentResult> {
                 rows.push(Row::new(what, "ms", mean(&values)));
             }
         }
-        let what = format!("{scheduler}: what a CLAW neighbour costs Cubic");
+        let what = format!("{scheduler}: cost of a CLAW neighbour to Cubic");
         let row = Row::new(what, "%", mean(&cost(groups[1], groups[0])));
         rows.push(row.paper(0.0).note("the bar: no more than 5 %"));
         for (side, points) in drawn.into_iter().enumerate() {
@@ -234,15 +234,15 @@ fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
             let rates: Vec<f64> = misreporting.iter().map(|l| rate(l) / LIMIT_BPS as f64).collect();
             super::load::worst(&rates)
         };
-        let asked = format!("{what}: largest rate that the window asks for over the cap");
+        let asked = format!("{what}: largest rate requested by the window over the cap");
         rows.push(
             Row::new(asked, "times", over(Loaded::asked_bps))
                 .note("window over smoothed round trip; the cap is 20 Mbit/s; the bar: 1"),
         );
-        let sent = format!("{what}: most that is sent in 100 ms over the cap");
+        let sent = format!("{what}: maximum sent in 100 ms over the cap");
         rows.push(
             Row::new(sent, "times", over(|l| l.sent_bps))
-                .note("payload, with what is sent again; the bar: 1"),
+                .note("payload, including retransmissions; the bar: 1"),
         );
     }
     // Effect of the cap: without feedback it does not apply.

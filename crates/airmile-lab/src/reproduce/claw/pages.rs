@@ -9,7 +9,7 @@ use airmile::Result;
 pub(in crate::reproduce) const FIGURE_16: Experiment = Experiment {
     name: "claw-fig16",
     source: "CLAW, MobiSys 2017, figures 15 and 16",
-    what: "20 pages of the sizes and object counts of today's, over HTTP/2 in an idle cell",
+    what: "20 pages with today's sizes and object counts, over HTTP/2 in an idle cell",
     run: figure_16,
 };
 
@@ -81,7 +81,7 @@ fn figure_16(work: &Work<'_>) -> Result<ExperimentResult> {
         interval: None,
         ..e
     };
-    let row = Row::new("least change of the pages", "%", no_interval(of(1.0)));
+    let row = Row::new("smallest change of the pages", "%", no_interval(of(1.0)));
     rows.push(row.paper(-27.0));
     let row = Row::new("largest change of the pages", "%", no_interval(of(0.0)));
     rows.push(row.paper(-48.0));

@@ -74,7 +74,7 @@ pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
             let costs = mean(&cost(groups.next().unwrap_or_default(), base));
             let what = format!("one line, {queue}, {what}: cost to a Cubic flow");
             let note = if *rival == TRUSTS_CLIENT {
-                "for comparison: what the checks are for"
+                "for comparison: the effect of no checks"
             } else {
                 "the bar: no more than 5 %"
             };

@@ -93,7 +93,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             rows.push(Row::new(what("Jain's index of the rates"), "", mean(&jain)));
             let unfinished = mean(&of(|s| s.unfinished));
             if unfinished.value > 0.0 {
-                let row = Row::new(what("pages that had not ended"), "%", unfinished);
+                let row = Row::new(what("unfinished pages"), "%", unfinished);
                 rows.push(row.note("counted with the run's length, 120 s"));
             }
         }
@@ -114,7 +114,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     )
     .with(Series::curve("CLAW", claw))
     .with(Series::curve("Cubic", cubic))
-    .caption(format!("n = {} runs each; of {most} users fewer.", crowds[0].1));
+    .caption(format!("n = {} runs each; fewer with {most} users.", crowds[0].1));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 

@@ -149,7 +149,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         // Figure 8: the phone's share of the cell after the first second.
         let shares: Vec<f64> =
             case.of(CLAW).iter().map(|l| l.share_between(1_000.0, l.page_ms)).collect();
-        let what = format!("{}: the phone's share of PRBs behind 1 s", case.what);
+        let what = format!("{}: the phone's share of PRBs after 1 s", case.what);
         rows.push(Row::new(what, "%", mean(&shares)));
     }
     let against = |a: &LoadCase, b: &LoadCase, kind| {

@@ -16,7 +16,7 @@ pub(super) use log::EXPERIMENT as LOG;
 pub(super) use steps::EXPERIMENT as STEPS;
 pub(super) use upload::{FIGURE_20, FIGURE_21};
 
-const NO_VALUES: &str = "the paper's text that we have gives the figure's axes, no values";
+const NO_VALUES: &str = "the available text of the paper has the figure's axes, but no values";
 
 /// Mean uplink SNR in dB, and the base station's grants.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -183,13 +183,14 @@ fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
         Axis::new("held (kB)"),
     )
     .caption(format!("The first of n = {seeds} runs of each step."));
-    const BAR: &str = "the bar: what the firmware held until a report of the step was there, at the new rate; a report's interval; 50 ms";
+    const BAR: &str = "the bar: the firmware's occupancy at the first report of the step, at the \
+        new rate; a report's interval; 50 ms";
     for ((_, name), answers) in STEPS.iter().zip(answers.chunks(seeds as usize)) {
         let of = |value: fn(&StepResponse) -> f64| -> Estimate {
             mean(&answers.iter().map(value).collect::<Vec<f64>>())
         };
         let row = |what: &str, unit, value| Row::new(format!("{name}: {what}"), unit, value);
-        rows.push(row("most that the firmware held", "kB", of(|a| a.most / 1e3)));
+        rows.push(row("maximum firmware occupancy", "kB", of(|a| a.most / 1e3)));
         rows.push(row("back under the limit after", "ms", of(|a| a.back_ms)));
         rows.push(row("bar for it", "ms", of(|a| a.bar_ms)).note(BAR));
         // A run without recovery also exceeds it.

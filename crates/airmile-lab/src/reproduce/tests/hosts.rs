@@ -137,8 +137,7 @@ fn ports_of_a_middlebox() {
     let of = |what: &str| ours(&rows, what);
     let segments =
         |port: u16, what: &str| of(&format!("0.78 Mbit/s, segments of 4 s, port {port}: {what}"));
-    for what in
-        ["link demand", "true link demand", "throughput of a segment behind a pause, median"]
+    for what in ["link demand", "true link demand", "throughput of a segment after a pause, median"]
     {
         let [through, tls, past] = [80, 443, 7777].map(|port| segments(port, what));
         // The same seed: the two ports of the middlebox have equal results.
@@ -171,7 +170,7 @@ fn a_window_that_is_kept_warm() {
         // The same runs in virtual time: no data between segments.
         assert!(of("kept warm: extra bytes, both ways").abs() < 0.1);
         let [through, past] = ["through the middlebox", "past it"]
-            .map(|way| of(&format!("{way}: throughput of a segment behind a pause, median")));
+            .map(|way| of(&format!("{way}: throughput of a segment after a pause, median")));
         assert!(through < past, "{through} {past}");
     }
 }
