@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use airmile_model::printable_path;
 
 use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
 
 /// A file under a temporary name in the directory of the file that it will replace. If it
 /// is dropped before [`done`](Self::done), it is removed, and the previous file is unchanged.
@@ -101,7 +103,7 @@ pub fn refuse_inputs<'a>(
     outputs: impl IntoIterator<Item = PathBuf>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
-    let read: Vec<PathBuf> = inputs.into_iter().map(whole).collect();
+    let read = read_files(inputs);
     match outputs.into_iter().find(|path| read.contains(&whole(path))) {
         Some(path) => Err(Error::Option(format!(
             "{}: is one of the files to read; name another",
@@ -109,6 +111,27 @@ pub fn refuse_inputs<'a>(
         ))),
         None => Ok(()),
     }
+}
+
+/// The inputs without links and `..`; for a directory also the files in it that can be read
+/// as inputs.
+pub fn read_files<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut read = Vec::new();
+    for input in inputs {
+        read.push(whole(input));
+        // An error is reported where the directory is read.
+        let entries = std::fs::read_dir(input).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+        read.extend(files.filter(|path| is_input(path)).map(|path| whole(&path)));
+    }
+    read
+}
+
+fn is_input(path: &Path) -> bool {
+    Input::open(path, &Progress::default()).is_ok_and(|input| {
+        let kind = Kind::of(input.head());
+        kind.is_capture() || !matches!(kind, Kind::Empty | Kind::Unknown | Kind::Foreign(_))
+    })
 }
 
 /// The path without links and `..`, also for a file that does not exist yet.
