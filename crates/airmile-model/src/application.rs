@@ -171,6 +171,8 @@ impl AppTransfer {
 /// A URL without user, query and fragment; `?…` stands for a query.
 #[must_use]
 pub fn cut_url(url: &str) -> String {
+    // Browsers read a backslash as a slash (WHATWG URL, 4.4).
+    let url = &url.replace('\\', "/");
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let query = url[end..].starts_with('?');
     let (scheme, rest) = match url[..end].split_once("//") {
@@ -363,6 +365,7 @@ mod tests {
         check("/v/1.m4s?CMCD=br%3D3200", "/v/1.m4s?…");
         check("https://u@", "https://");
         check("//user:pw@a.example/x", "//a.example/x");
+        check("https:\\\\u:pw@a.example/x", "https://a.example/x");
         check("/v//me@x", "/v//me@x");
         check("", "");
     }

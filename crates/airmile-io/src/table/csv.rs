@@ -20,7 +20,8 @@ pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
             Value::Text(s) => {
                 let s = printable(s);
                 // A spreadsheet would take it for a formula: hosts and URLs are strangers'.
-                let s = if s.starts_with(['=', '+', '-', '@']) { format!("'{s}").into() } else { s };
+                let s =
+                    if s.starts_with(['=', '+', '-', '@']) { format!("'{s}").into() } else { s };
                 if s.contains([',', '"']) {
                     line.push('"');
                     line.push_str(&s.replace('"', "\"\""));
