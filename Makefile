@@ -19,7 +19,7 @@ AIRMILE ?= $(RELEASE)/airmile
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
+.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp kernel-causes study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
 	test-claw test-qcut release-qcut package-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
 
 help: ## list the targets
@@ -76,6 +76,9 @@ test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; roo
 
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
+
+kernel-causes: build ## known causes over the kernel's TCP through the lab in real time, beside their bars (SEED=1); needs root (SKIPPED without)
+	$(PYTHON) tests/kernel/causes.py $(AIRMILE) --seed $(or $(SEED),1)
 
 study-traffic: build ## packets on real traffic whose losses are known (SECONDS=30); needs root (SKIPPED without), curl, iperf3
 	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)

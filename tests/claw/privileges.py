@@ -7,9 +7,11 @@ Needs root and an airmile with the feature `bpf`; otherwise prints SKIPPED.
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 # Capability bits (linux/capability.h).
@@ -26,8 +28,9 @@ def process_status(pid):
     return threads
 
 
-def check_privileges_of_attach(airmile, namespace, words, expected):
-    process = subprocess.Popen(["ip", "netns", "exec", namespace, airmile, "claw", "attach", "--reports", "127.0.0.1:0", *words],
+def check_privileges_of_attach(airmile, namespace, key_file, words, expected):
+    attach = [airmile, "claw", "attach", "--reports", "127.0.0.1:0", "--key-file", key_file, *words]
+    process = subprocess.Popen(["ip", "netns", "exec", namespace, *attach],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
@@ -63,12 +66,16 @@ def main():
         return 0
     namespace = f"aclaw{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
+    # It is read by its owner alone, as tempfile makes it.
+    key = tempfile.NamedTemporaryFile("w", suffix=".key")
+    key.write(secrets.token_hex(32))
+    key.flush()
     try:
         subprocess.run(["ip", "-n", namespace, "link", "set", "dev", "lo", "up"], check=True)
         kept = 1 << NET_ADMIN | 1 << BPF | 1 << PERFMON
         for words, expected in (([], kept), (["--measure"], kept | 1 << SYS_ADMIN)):
             time.sleep(0.2)
-            error = check_privileges_of_attach(airmile, namespace, words, expected)
+            error = check_privileges_of_attach(airmile, namespace, key.name, words, expected)
             if error and "--features bpf" in error:
                 print("SKIPPED: this airmile was built without the feature bpf")
                 return 0

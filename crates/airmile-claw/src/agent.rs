@@ -39,7 +39,7 @@ pub trait Reports: Send + Sync {
     /// the server's window follows these reports.
     fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport>;
 
-    /// Why there is nothing to report, if so.
+    /// The reason for a missing report, if any.
     fn why_none(&self) -> Option<String> {
         None
     }

@@ -128,7 +128,7 @@ impl LiveCell {
         (self.last.w_claw_bytes > 0).then_some(self.last)
     }
 
-    /// Why there is no report, if so.
+    /// The reason for a missing report, if any.
     #[must_use]
     pub const fn why_none(&self) -> Option<&'static str> {
         if self.last.w_claw_bytes > 0 {

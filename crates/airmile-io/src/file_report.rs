@@ -73,6 +73,12 @@ pub struct MessageRow {
 }
 
 impl MessageRow {
+    /// The log code as a number; none of a row that no modem log gave.
+    #[must_use]
+    pub fn log_code(&self) -> Option<u16> {
+        u16::from_str_radix(self.code.strip_prefix("0x")?, 16).ok()
+    }
+
     /// The version as printed by tools: `24`, `1/4` with a subpacket's, `3.13` for NR.
     #[must_use]
     pub fn version_text(&self) -> String {

@@ -80,9 +80,7 @@ pub(crate) fn watch(
     // Without the kernel's support nothing is reported.
     let look = move || drop(look());
     let start = || thread::Builder::new().name("senders".to_owned()).spawn(look);
-    Ok(namespace
-        .run(start)?
-        .attempt(|| "cannot start the thread that looks at senders".to_owned())?)
+    Ok(namespace.run(start)?.attempt(|| "cannot start the thread that polls senders".to_owned())?)
 }
 
 /// The role of a host's socket, from its local address.

@@ -166,7 +166,7 @@ fn flows(s: &StudySummary, to: &mut Section<'_>) {
         let n = s.terminations.get(&termination).copied().unwrap_or(0);
         to.share(name, n, s.tcp.flows, paper);
     }
-    to.share("FIN or RST over 10 s behind the payload", s.late_closes, s.closed, 0.231);
+    to.share("FIN or RST over 10 s after the payload", s.late_closes, s.closed, 0.231);
     let names = [
         ["log size and duration, down", "log duration and rate, down", "log rate and size, down"],
         ["log size and duration, up", "log duration and rate, up", "log rate and size, up"],

@@ -324,7 +324,7 @@ impl Scanner {
     fn broken(&mut self, byte: u8, wanted: &str, sink: &mut dyn FnMut(JsonPart<'_>)) {
         let path = self.shown_path();
         let what = format!(
-            "{path}: expected {wanted}, found {:?}; nothing behind it is read",
+            "{path}: expected {wanted}, found {:?}; the rest is not read",
             char::from(byte)
         );
         sink(damage(self.offset, what));
@@ -424,7 +424,7 @@ mod tests {
             "{\"events\":[1,:2]}",
             &[
                 "events[]@11=1",
-                "! byte 13: events: expected a value, found ':'; nothing behind it is read",
+                "! byte 13: events: expected a value, found ':'; the rest is not read",
             ],
             None,
         );

@@ -242,7 +242,7 @@ impl CaptureReader {
     /// Reports how much was skipped, once reading resumes.
     fn end_damage(&mut self, now: u64, sink: &mut impl FnMut(Captured<'_>)) {
         let Some(from) = self.damaged_from.take() else { return };
-        let what = format!("passed over {} bytes, reading goes on at byte {now}", now - from);
+        let what = format!("skipped {} bytes, resumed at byte {now}", now - from);
         sink(Captured::Problem(Problem { offset: from, severity: Severity::Warning, what }));
     }
 }

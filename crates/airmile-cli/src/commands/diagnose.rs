@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
 use crate::output::{self, bytes, or_dash, percent, table};
 use crate::progress::Shown;
+use crate::table::end_of;
 
 /// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
@@ -149,9 +150,10 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
     let named = transfers.iter().any(|t| t.name.is_some());
     let rows = transfers.iter().map(|t| {
         vec![
-            t.name
-                .as_ref()
-                .map_or_else(|| t.id.clone(), |name| format!("{} {}", t.id, short(name))),
+            t.name.as_ref().map_or_else(
+                || t.id.clone(),
+                |name| format!("{} {}", t.id, end_of(name, SHOWN_LETTERS)),
+            ),
             or_dash(t.finding.start_us, time_of_day),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
@@ -183,16 +185,7 @@ fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
 }
 
 /// The maximum number of letters of a name in the table; explanations have it in full.
-const SHOWN_LETTERS: usize = 40;
-
-/// The end of a name, by which URLs differ.
-fn short(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    match letters.len().checked_sub(SHOWN_LETTERS) {
-        Some(more) if more > 0 => format!("…{}", letters.iter().skip(more).collect::<String>()),
-        _ => name.to_owned(),
-    }
-}
+const SHOWN_LETTERS: usize = 41;
 
 /// The verdict; for a shared one, also the other known cause.
 fn verdict(transfer: &TransferDiagnosis) -> String {

@@ -22,7 +22,10 @@ fn claw_says_what_is_missing() {
     fs::set_permissions(&short, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     check(&["get", "https://localhost:9/"], "give --ca with the server's certificate");
     check(&["get", "http://localhost:9/", "--insecure"], "give an https URL");
-    check(&["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"], "0 to 1");
+    check(
+        &["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"],
+        "between 0 and 1",
+    );
     check(&["agent", "--to", "127.0.0.1:9"], "give --modem, --follow");
     check(&["agent", "--to", "127.0.0.1:9", "--report", "9"], "needs --key-file");
     check(&["agent", "--to", "nowhere", "--report", "9"], "an address with its port");
@@ -38,7 +41,7 @@ fn claw_says_what_is_missing() {
         check(&["agent", "--tcp-option", "--report", "9"], "--features bpf");
     }
     let out = airmile(&["claw", "serve", &short]);
-    assert!(text(&out.stderr).contains("no directory"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("not a directory"), "{}", text(&out.stderr));
     let out = airmile(&["claw", "serve", ".", "--reports", "127.0.0.1:0", "--key-file", &short]);
     assert_eq!(out.status.code(), Some(3));
     assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));

@@ -106,7 +106,7 @@ impl Cell {
         if scenario.split.is_some() {
             return Err(ScenarioError::OutOfRange {
                 field: "split".to_owned(),
-                why: "absent of a single cell: Simulation has both".to_owned(),
+                why: "absent for a single cell: use Simulation for both".to_owned(),
             });
         }
         Ok(Self::build(scenario, others, Frame::new(scenario), CellPlace::default()))

@@ -23,7 +23,7 @@ pub(super) fn run(
         let Some(readers) = readers else {
             return Err(ScenarioError::OutOfRange {
                 field: "server_tcp.control".to_owned(),
-                why: "must not need a reader of the modem's log: none is given".to_owned(),
+                why: "one that needs no reader of the modem's log: none is given".to_owned(),
             });
         };
         let setup = ReaderSetup { user, need, config: scenario.radio_reports.clone() };

@@ -87,17 +87,17 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "drx",
-        about: "small exchanges with pauses: packets wait for the phone to listen",
+        about: "small exchanges with pauses: packets wait for the phone's on-duration",
         source: ScenarioSource::Toml(include_str!("../../scenarios/drx.toml")),
     },
     NamedScenario {
         name: "driving",
-        about: "adaptive video on the move: shadowing comes and goes",
+        about: "adaptive video of a moving phone, with varying shadowing",
         source: ScenarioSource::Toml(include_str!("../../scenarios/driving.toml")),
     },
     NamedScenario {
         name: "far-server",
-        about: "800 kB from a server 200 ms away: the window grows until the file is there",
+        about: "800 kB from a server 200 ms away: the window grows until the file has arrived",
         source: ScenarioSource::Toml(include_str!("../../scenarios/far-server.toml")),
     },
     NamedScenario {
@@ -112,12 +112,13 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "lossy-radio",
-        about: "a 5 MB file over a bearer that does not repeat what HARQ gives up (RLC UM)",
+        about: "a 5 MB file over a bearer without retransmissions after HARQ (RLC UM)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/lossy-radio.toml")),
     },
     NamedScenario {
         name: "middlebox-ports",
-        about: "segments over ports 80, 443 and 7777 by turns: a split-TCP box restarts the first two",
+        about: "segments over ports 80, 443 and 7777 alternately: a split-TCP box restarts the \
+            first two",
         source: ScenarioSource::Toml(include_str!("../../scenarios/middlebox-ports.toml")),
     },
     NamedScenario {
@@ -132,7 +133,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "nsa-split-bearer",
-        about: "a 40 MB file over a bearer that is split over LTE and NR (EN-DC)",
+        about: "a 40 MB file over a split bearer on LTE and NR (EN-DC)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/nsa-split-bearer.toml")),
     },
     NamedScenario {
@@ -142,7 +143,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "page-slow-server",
-        about: "a page whose server thinks for 400 ms before each answer: not the radio",
+        about: "a page with a server think time of 400 ms before each response: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/page-slow-server.toml")),
     },
     NamedScenario {
@@ -187,12 +188,13 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "undesired-slow-start",
-        about: "losses while the round trip grows: the timer runs out (Huang et al. 2013, 5)",
+        about: "losses while the round trip grows: the retransmission timer expires (Huang et al. \
+            2013, 5)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start.toml")),
     },
     NamedScenario {
         name: "undesired-slow-start-far",
-        about: "a far server whose timer runs out needlessly: a slow start while the queue is empty",
+        about: "a far server with a spurious timeout: a slow start while the queue is empty",
         source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start-far.toml")),
     },
     NamedScenario {

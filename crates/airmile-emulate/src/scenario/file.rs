@@ -78,7 +78,7 @@ impl Scenario {
         let mut without: Self = serde_json::from_value(value).map_err(|e| fail(e.to_string()))?;
         without.causes.remove(n);
         if without.seed != self.seed {
-            return Err(fail("may not change the seed: only the cause is to differ".to_owned()));
+            return Err(fail("may not change the seed: only the cause may differ".to_owned()));
         }
         let mut same = self.clone();
         same.causes.remove(n);

@@ -404,7 +404,7 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds[..4], ["id: Utf8", "dir: Utf8?", "bytes: Int64?", "share: Float64?"]);
-        assert_eq!(table.schema.field(0).metadata()["doc"], "What it is called.");
+        assert_eq!(table.schema.field(0).metadata()["doc"], "Its name.");
         let batch = &table.batches[0];
         let bytes = batch["bytes"].as_primitive::<Int64Type>();
         assert_eq!(bytes.iter().collect::<Vec<_>>(), [None, Some(i64::MAX), Some(3)]);

@@ -17,8 +17,8 @@ use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "virtual-vs-real",
-    source: "spec of the lab: our TCP and cell against the kernel's in real time",
-    what: "one download by both clocks: throughput, round trips, segments sent again",
+    source: "no paper: our TCP and cell against the kernel's in real time",
+    what: "one download with both clocks: throughput, round trips, retransmissions",
     run: run_all,
 };
 

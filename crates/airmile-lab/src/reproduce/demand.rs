@@ -128,7 +128,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
 const VIDEO: &str = "the paper has 65 to 70 %, without segment length or round trip. The \
     request's round trip is a small part of segments of 4 s; the arms below have shorter \
     segments, and pauses";
-const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its own were seen. What \
-    costs is the round trip before each segment. With a full buffer the middlebox does restart at \
-    nearly each of them, and that changes next to nothing (last arm): 10 segments all but fill a path \
-    of 20 ms from it to the phone";
+const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its \
+    own were seen. The cost is the round trip before each segment. With a full buffer the \
+    middlebox restarts at nearly every segment, which changes almost nothing (last arm): 10 \
+    segments almost fill a path of 20 ms from it to the phone";

@@ -181,10 +181,10 @@ fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
         ),
     );
     let share = part(over(&limited), limited.len() as u64);
-    rows.push(
-        Row::new("the same, a receive window that stays at 131.7 kB", "%", share)
-            .note("the other end: between the two lies any mix of flows, the paper's 10 % too"),
-    );
+    rows.push(Row::new("the same, a receive window that stays at 131.7 kB", "%", share).note(
+        "the other extreme: any mix of flows lies between the two, including the \
+                paper's 10 %",
+    ));
     let most = flights.iter().max().map_or(f64::NAN, |bytes| *bytes as f64 / 1e3);
     let most = super::estimate::Estimate { value: most, n: flights.len() as u64, interval: None };
     rows.push(

@@ -42,7 +42,6 @@ struct Player {
 ///   kB and pauses 3 s, for which 5.9 Mbit/s were measured on Linux with the restart, and
 ///   8.9 without (`middlebox-ports.toml`): 0.15. By these figures it chooses from about 1.0
 ///   to 1.5 Mbit/s. Steps of 8 % around.
-///   1.5 Mbit/s. Steps of 8 % around.
 /// - 0.7 is the share that ExoPlayer, used for the paper's first figure, and hls.js require
 ///   for a higher bitrate. It pauses for little over a second, and its segments are ten
 ///   times as large, so that a restart costs little: by these figures from 7.5 to 8.1

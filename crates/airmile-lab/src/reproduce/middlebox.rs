@@ -22,7 +22,7 @@ use airmile::read_capture;
 pub(super) const FIGURE_1: Experiment = Experiment {
     name: "bursttracker-fig1",
     source: "BurstTracker, MobiCom 2019, figure 1",
-    what: "a video's throughput against speed tests before and after it; real ends",
+    what: "a video's throughput against speed tests before and after it; real endpoints",
     run: figure_1,
 };
 
@@ -104,7 +104,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
             .map(|s| (log.seconds(s.to_ns), s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64));
         let mut figure = Figure::new(
             "throughput",
-            "Throughput of a video's segments, and tests of speed around it",
+            "Throughput of a video's segments, and speed tests around it",
             Axis::new("time since the first request (s)"),
             Axis::new("throughput (Mbit/s)"),
         )

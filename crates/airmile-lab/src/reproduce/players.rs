@@ -22,7 +22,7 @@ pub(super) const FIGURE_23: Experiment = Experiment {
 pub(super) const FIGURE_24: Experiment = Experiment {
     name: "huang-fig24",
     source: "Huang et al., SIGCOMM 2013, figure 24",
-    what: "a player that asks every 10 s: the radio never rests",
+    what: "a player with a request every 10 s: the radio is never idle",
     run: figure_24,
 };
 
@@ -197,7 +197,7 @@ fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<ExperimentResult> {
     let seen = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
     let figure = Figure::new(
         "throughput",
-        "A player that asks every 10 s",
+        "A player with a request every 10 s",
         Axis::new("time since the first data (s)"),
         Axis::new("throughput, 0.5 s (Mbit/s)"),
     )

@@ -20,7 +20,7 @@ use airmile::{Error, Result};
 pub(super) const FIGURE_9: Experiment = Experiment {
     name: "bursttracker-fig9",
     source: "BurstTracker, MobiCom 2019, figure 9",
-    what: "video over ports 80, 443 and 7777: link demand and quality; real ends",
+    what: "video over ports 80, 443 and 7777: link demand and quality; real endpoints",
     run: figure_9,
 };
 

@@ -130,7 +130,8 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         let segments = found.iter().skip(which).step_by(ARMS).flat_map(|s| &s.widths);
         quantile(&segments.map(side).collect::<Vec<_>>(), 0.5)
     };
-    const SEGMENT: &str = "the paper shows one segment; its size is chosen for 25 ms at 100 Mbit/s, and is not its own";
+    const SEGMENT: &str = "the paper shows one segment; our size is chosen for 25 ms at 100 \
+        Mbit/s, as the paper does not give it";
     const DELIVERY: &str = "the paper shows one segment, without a round trip. 350 kB from a \
         window of 10 segments take 4 to 5 round trips of slow start; the next row has 80 ms more \
         in each, and 700 ms would need some 105";

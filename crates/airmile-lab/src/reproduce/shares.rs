@@ -159,7 +159,7 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
         more (rows of objects a tenth as large)";
     let figure = Figure::new(
         "shares",
-        "Shares of the resource blocks that users have, a busy cell",
+        "Shares of the resource blocks by user, in a busy cell",
         Axis::new("share of the resource blocks (%)").from(0.0, 102.0),
         Axis::cdf("TTIs up to this share (%)"),
     )

@@ -163,7 +163,7 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
             .note("measures the explanation of the row above"),
         Row::new("large flows with an undesired slow start", "%", slow)
             .paper(20.1)
-            .note("of flows that lose a packet, under a fading that is chosen: not varied here"),
+            .note("of flows with a loss, with a chosen fading that is not varied here"),
         Row::new(REMEDY, "%", avoided(old.iter())).paper(95.0).note(CAPTURE),
         Row::new(format!("{REMEDY}, none runs out"), "%", avoided(new.iter()))
             .paper(95.0)

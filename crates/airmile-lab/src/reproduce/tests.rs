@@ -349,7 +349,7 @@ fn rows_become_files() {
         3,
         9,
         "x",
-        "Place along the bottom axis; null: a value of the paper for any x.",
+        "Position on the horizontal axis; null: a value of the paper for any x.",
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let expected = "experiment,source,what,unit,paper,ours,ratio,at_least,at_most,held,n,low,high,\

@@ -220,7 +220,7 @@ fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
         }
     }
     let caption = format!(
-        "n = {n} runs for each G. Pairs of stamps follow each other. What is 0 is not drawn."
+        "n = {n} runs for each G. Pairs of stamps follow each other. Zero values are not drawn."
     );
     (rows, figure.caption(caption))
 }

@@ -28,23 +28,23 @@ struct FlatRow<'a> {
     ours: Option<f64>,
     /// `ours` / `paper`.
     ratio: Option<f64>,
-    /// The bar, where it is a least value.
+    /// The threshold, if it is a lower bound.
     at_least: Option<f64>,
-    /// The bar, where it is a most value.
+    /// The threshold, if it is an upper bound.
     at_most: Option<f64>,
-    /// Whether the bar was held; null: there is none.
+    /// Whether the threshold was met; null: there is none.
     held: Option<bool>,
-    /// Of how many.
+    /// Sample size.
     n: u64,
-    /// Lower end of the 95 % interval; null: too few, or no sample.
+    /// Lower end of the 95 % interval; null: too few, or not a sample.
     low: Option<f64>,
     /// Upper end of the 95 % interval.
     high: Option<f64>,
-    /// Why it differs, or what to know.
+    /// Explanation of a difference, or remark.
     note: Option<&'a str>,
-    /// How much was run: `quick`, `default` or `full`.
+    /// Amount of work: `quick`, `default` or `full`.
     size: Size,
-    /// Whether it counts: false where the experiment's runs in real time were late.
+    /// Whether it is valid: false if the experiment's runs in real time were late.
     valid: bool,
 }
 
@@ -57,17 +57,17 @@ struct FlatPoint<'a> {
     figure: &'a str,
     /// Name of the series within the figure.
     series: &'a str,
-    /// Whose point it is: `ours` or `paper`.
+    /// Source of the point: `ours` or `paper`.
     of: &'a str,
     /// How the series is drawn: `curve`, `cdf` or `scatter`.
     kind: Kind,
-    /// Place along the bottom axis; null: a value of the paper for any x.
+    /// Position on the horizontal axis; null: a value of the paper for any x.
     x: Option<f64>,
-    /// Place along the side axis; null: a value of the paper for any y.
+    /// Position on the vertical axis; null: a value of the paper for any y.
     y: Option<f64>,
-    /// What the bottom axis has, with its unit.
+    /// Quantity of the horizontal axis, with its unit.
     x_label: &'a str,
-    /// What the side axis has, with its unit.
+    /// Quantity of the vertical axis, with its unit.
     y_label: &'a str,
 }
 

@@ -157,7 +157,7 @@ fn what_had_not_ended_is_told_and_judged_so_far() {
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
     assert_eq!(found.session.verdict, Verdict::RadioSignal);
     let text = serde_json::to_string(&found).unwrap();
-    assert!(text.contains("it had not ended"), "{text}");
+    assert!(text.contains("still in progress"), "{text}");
 }
 
 #[test]

@@ -323,12 +323,12 @@ fn a_recording_gives_the_bursts_of_the_log_that_came() {
     };
     wait_until("all is there", || last_us(&recorded().1) == last_us(&bytes));
     stop.set();
-    let recorded = recording.join().unwrap().unwrap();
+    let report = recording.join().unwrap().unwrap();
     done.send(()).unwrap();
     server.join().unwrap();
     let (files, log) = recorded();
-    assert!(files >= 3 && recorded.logs.len() == files, "{recorded:?}");
-    assert_eq!(recorded.log_bytes, log.len() as u64);
+    assert!(files >= 3 && report.logs.len() == files, "{report:?}");
+    assert_eq!(report.log_bytes, log.len() as u64);
     assert_eq!(bursts_of_file(&log), bursts_of_file(&bytes));
 }
 

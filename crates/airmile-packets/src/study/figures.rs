@@ -258,7 +258,7 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
             key: &[
                 "flows shorter than 5 s",
                 "flows over 3 min",
-                "FIN or RST over 10 s behind the payload",
+                "FIN or RST over 10 s after the payload",
             ],
             missing: no_tcp,
         },

@@ -422,7 +422,7 @@ fn far_server(s: &StudySummary) -> Option<Finding> {
             ms(down)
         ),
         evidence: format!("Medians of {}.", count(s.upstream_ms.n(), "handshake")),
-        next_step: "Latency is to be won beyond the monitor: servers nearer to the users, fewer \
+        next_step: "The latency is beyond the monitor: servers nearer to the users, fewer \
                     round trips.",
         figure: Some(8),
         flow: None,
@@ -449,7 +449,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(q.copies, "packet", "captured twice, counted once.");
     add(q.super_segments, "segment", "merged by offload: fewer and larger than on the wire.");
     add(q.steps_back, "packet", "with a time before that of the one before.");
-    add(q.wild_sequences, "sequence number", "far from all that may be sent.");
+    add(q.wild_sequences, "sequence number", "outside of any window.");
     add(q.later_fragments, "IP fragment", "behind the first, left out.");
     add(q.client_guessed, "flow", "whose client was guessed (--client sets it).");
     add(

@@ -136,12 +136,14 @@ fn burst_says(graph: &FlowPlot, burst: &DupAckBurst) -> String {
         bytes(event.flight_bytes as f64),
     );
     if event.r_ss.is_none() {
-        text.push_str(" Nothing was sent in the 100 ms behind the last, so R_ss has no value.");
+        text.push_str(" Nothing was sent in the 100 ms after the last, so R_ss has no value.");
     }
     match event.avoided {
-        Some(true) => text.push_str(" RTTs from the duplicate ACKs would have kept the timer off."),
+        Some(true) => {
+            text.push_str(" RTTs from the duplicate ACKs would have prevented the timeout.")
+        }
         Some(false) => {
-            text.push_str(" RTTs from the duplicate ACKs would not have kept the timer off.")
+            text.push_str(" RTTs from the duplicate ACKs would not have prevented the timeout.")
         }
         None => {}
     }

@@ -65,6 +65,10 @@ const BEARER_IDLE_MS: i64 = 250;
 /// Data after a pause this short follows at once (chosen here: two users who share a
 /// cell).
 const FOLLOWED_TTIS: i64 = 2;
+/// Padding of this part of a block, before a pause that is too long for contention, is no
+/// alignment whatever other blocks have: a lone acknowledgement pads its small block by
+/// less than a cell that does not segment pads its large ones (chosen here).
+const MUCH_PADDING: u32 = 8;
 /// This many blocks in a row without any RLC record: the RLC log is missing, and not the
 /// blocks lost (chosen here).
 const RLC_MISSING_ROWS: usize = 8;
@@ -95,13 +99,19 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
     let threshold = fit_padding(rows, &is_data, None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
+    let gaps = dl_gaps(rows, &is_data);
     rows.iter()
         .zip(is_data)
-        .map(|(row, data)| {
+        .zip(gaps)
+        .map(|((row, data), gap)| {
             if !data {
                 return Decision::NO_DATA;
             }
-            let padded = row.padding_bytes.is_some_and(|padding| padding > threshold);
+            let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology));
+            let padded = row.padding_bytes.is_some_and(|padding| {
+                let much = padding.saturating_mul(MUCH_PADDING) >= row.tbs_bytes;
+                padding > threshold || padding > 0 && much && paused
+            });
             Decision::sure(padded, Bound::Padding, PADDING_ALONE)
         })
         .collect()

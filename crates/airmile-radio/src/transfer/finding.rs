@@ -52,7 +52,7 @@ impl Timeline {
             (verdict, confidence) = (Verdict::Unknown, 0.0);
         }
         if transfer.unfinished {
-            notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
+            notes.insert(0, "still in progress: figures so far".into());
         }
         if let Some(note) = self.uncovered(start, end) {
             notes.push(note);
@@ -158,8 +158,8 @@ impl Timeline {
         let percent = 100.0 * (1.0 - meter.sent_bytes as f64 / claimed as f64);
         (meter.sent_bytes < claimed).then(|| {
             format!(
-                "at least {percent:.0} % of its bytes are not in the log, and by allocations alone \
-                 a pause may be a hole"
+                "at least {percent:.0} % of its bytes are not in the log, and allocations alone do \
+                 not separate a pause from missing records"
             )
         })
     }
@@ -189,13 +189,20 @@ impl Timeline {
         let Some(demand) = link_demand else { return (Verdict::Unknown, 0.0) };
         let verdict = thresholds.judge(demand);
         // The missing part may have been all throughput time.
-        if unknown_share > 0.0 && thresholds.judge((demand + unknown_share).min(1.0)) != verdict {
-            notes.push(format!(
-                "link demand is between {demand:.2} and {:.2}, as records are missing",
-                (demand + unknown_share).min(1.0)
-            ));
-            return (Verdict::Unknown, 0.0);
-        }
+        let highest = (demand + unknown_share).min(1.0);
+        let (demand, verdict) = match thresholds.judge(highest) == verdict {
+            true => (demand, verdict),
+            false => {
+                notes.push(format!(
+                    "link demand is between {demand:.2} and {highest:.2}, as records are missing"
+                ));
+                if unknown_share > SMALL_UNKNOWN_SHARE {
+                    return (Verdict::Unknown, 0.0);
+                }
+                let middle = f64::midpoint(demand, highest);
+                (middle, thresholds.judge(middle))
+            }
+        };
         if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
             // BurstTracker, section 2.1.2: queues are per user.
             notes.push(format!(
@@ -254,6 +261,11 @@ fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
         (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
     0.5 + 0.5 * (distance / 0.05).min(1.0)
 }
+
+/// A verdict whose limit lies within what is missing is given, with the confidence of one
+/// at a limit, where less than this part is missing (chosen here: a few TTIs before the
+/// first record); else it is unknown.
+const SMALL_UNKNOWN_SHARE: f64 = 0.02;
 
 /// Agreement of verdicts with the truth on simulated logs (`make accuracy`), rounded
 /// down; for the uplink, which needs no inference, chosen here.

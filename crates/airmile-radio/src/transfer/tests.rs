@@ -86,6 +86,19 @@ fn a_hole_that_could_change_the_verdict_makes_it_unknown() {
     assert_eq!(found[1].verdict, Verdict::Unknown);
 }
 
+/// 89.5 % to 90.5 %: mixed or radio, and never "unknown", for one missing TTI of a hundred.
+#[test]
+fn a_missing_tti_at_a_limit_lowers_confidence_alone() {
+    let mut timeline = Timeline::new(Direction::Dl);
+    timeline.set_evidence(Some(Evidence::Fused));
+    timeline.add_burst(burst(2, 181));
+    timeline.add_activity(&activity(0, 2, true));
+    let found = timeline.findings(&[transfer("a", 0, 200)], &VerdictThresholds::default());
+    assert_eq!((found[0].unknown_ms, found[0].verdict), (2.0, Verdict::Radio));
+    assert!((0.4..0.6).contains(&found[0].confidence), "{}", found[0].confidence);
+    assert!(found[0].notes.iter().any(|note| note.contains("between 0.90 and 0.91")));
+}
+
 #[test]
 fn time_outside_the_log_is_unknown() {
     let mut timeline = timeline();

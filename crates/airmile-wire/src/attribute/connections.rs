@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
-use super::{Attribution, ByteBins, CaptureSite, SenderModel, Sides, WaitSpan, WaitTimeline};
+use super::{
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, WaitSpan,
+    WaitTimeline,
+};
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
 /// Maximum number of connections kept (chosen here: a page has tens, a phone's hour some
 /// thousand).
 const MAX_CONNECTIONS: usize = 8_192;
-/// A client payload smaller than this is not a request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
 /// Data within this time counts as one arrival (chosen here).
 const MERGE_NS: i64 = 1_000_000;
 

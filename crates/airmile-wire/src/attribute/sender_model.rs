@@ -23,7 +23,7 @@ const SLACK_NS: i64 = 20_000_000;
 pub(super) const MIN_RTO_NS: i64 = 200_000_000;
 /// A smaller client payload is not a request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
-const MIN_REQUEST_BYTES: u64 = 60;
+pub(crate) const MIN_REQUEST_BYTES: u64 = 60;
 /// Maximum number of TSvals of client payload kept (chosen here: requests since the last
 /// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;

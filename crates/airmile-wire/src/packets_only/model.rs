@@ -111,7 +111,7 @@ const UNTHOUGHT: f64 = 0.01;
 /// The minimum round trip over a cellular link: LTE's user plane takes 4 ms one way (TR
 /// 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR 37.910,
 /// 5.7.1).
-const MIN_RADIO_RTT_NS: i64 = 4_000_000;
+pub(super) const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
 /// The kind of evidence for a transfer; each has a table of coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

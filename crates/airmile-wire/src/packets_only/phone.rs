@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
+use super::model::MIN_RADIO_RTT_NS;
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, SenderModel, Shares, Sides, WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
+    WaitTimeline,
 };
 use crate::tcp::TracedPacket;
 
@@ -19,8 +21,6 @@ const PAUSE_NS: i64 = 500_000_000;
 /// This long without data ends a transfer even without another request (chosen here:
 /// LTE's RRC inactivity timer has this length, too).
 const SILENCE_NS: i64 = 10_000_000_000;
-/// A client payload smaller than this is not a request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
 /// Maximum number of time stamps kept while on their way to the sender (chosen here).
 const MAX_STAMPS: usize = 4_096;
 /// Maximum number of users, and of datagram flows, kept at a time (chosen here: a phone
@@ -333,6 +333,12 @@ pub struct CapturedPhone {
 }
 
 impl CapturedPhone {
+    /// Whether its round trips are too short for a cellular link.
+    #[must_use]
+    pub fn excludes_radio(&self) -> bool {
+        self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+    }
+
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));

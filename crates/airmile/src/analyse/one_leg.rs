@@ -20,11 +20,9 @@ pub(super) fn unread_leg<'a>(
     let nr = counts.nr_blocks;
     let lte = (counts.dl_blocks + counts.ul_blocks).saturating_sub(nr);
     let has = |codes: &[u16]| {
-        messages.clone().any(|row| {
-            let code =
-                row.code.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
-            row.count > 0 && code.is_some_and(|code| codes.contains(&code))
-        })
+        messages
+            .clone()
+            .any(|row| row.count > 0 && row.log_code().is_some_and(|code| codes.contains(&code)))
     };
     match (lte > 0, nr > 0) {
         (true, false) if has(&NR_BLOCKS) => Some(Rat::Nr),

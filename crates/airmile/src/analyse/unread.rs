@@ -36,10 +36,9 @@ pub(super) fn is_version(missing: &Missing) -> bool {
 
 /// Whether none of these messages was read, although other versions of the code are supported.
 fn is_unread(row: &&MessageRow) -> bool {
-    let code = row.code.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
     row.decoded == 0
         && row.version.is_some()
-        && code.is_some_and(|code| Message::CODES.contains(&code))
+        && row.log_code().is_some_and(|code| Message::CODES.contains(&code))
 }
 
 fn advice(row: &MessageRow) -> String {

@@ -152,3 +152,56 @@ fn the_applications_transfers() {
     let clock = answer.clocks.iter().find(|clock| clock.file == "transfers").unwrap();
     assert!((clock.offset_ms.unwrap() - 2_000.0).abs() < 50.0, "{clock:?}");
 }
+
+/// A download of `n` segments, one in 2 ms, with round trips of `rtt_us`: raw IPv4 in a pcap file.
+fn download(rtt_us: u32, n: u32) -> Vec<u8> {
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+    let mut file: Vec<u8> = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101_u32]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let mut packet = |at_us: u32, down: bool, flags: u8, seq: u32, ack: u32, payload: u16| {
+        let (own, peer) =
+            if down { ([192, 0, 2, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [192, 0, 2, 1]) };
+        let (from, to) = if down { (80_u16, 40_000_u16) } else { (40_000, 80) };
+        let mut ip = vec![0x45, 0];
+        ip.extend((40 + payload).to_be_bytes());
+        ip.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        ip.extend(own.into_iter().chain(peer));
+        ip.extend(from.to_be_bytes().into_iter().chain(to.to_be_bytes()));
+        ip.extend(seq.to_be_bytes().into_iter().chain(ack.to_be_bytes()));
+        ip.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        ip.resize(ip.len() + usize::from(payload), 0);
+        let len = u32::try_from(ip.len()).unwrap();
+        let head = [1_700_000_000 + at_us / 1_000_000, at_us % 1_000_000, len, len];
+        file.extend(head.iter().flat_map(|word| word.to_le_bytes()));
+        file.extend(ip);
+    };
+    packet(0, false, SYN, 0, 0, 0);
+    packet(rtt_us, true, SYN | ACK, 0, 1, 0);
+    packet(rtt_us + 10, false, ACK, 1, 1, 0);
+    packet(rtt_us + 20, false, ACK, 1, 1, 200);
+    for at in 0..n {
+        let at_us = 2 * rtt_us + 2_000 * at;
+        packet(at_us, true, ACK, 1 + 1_000 * at, 201, 1_000);
+        packet(at_us + 10, false, ACK, 201, 1 + 1_000 * (at + 1), 0);
+    }
+    file
+}
+
+/// Round trips that no cell has: the advice is not to log a modem.
+#[test]
+fn a_path_without_a_cell_gets_other_advice() {
+    let dir = tempfile::tempdir().unwrap();
+    for (rtt_us, modem) in [(1_000, false), (40_000, true)] {
+        let capture = dir.path().join("phone.pcap");
+        std::fs::write(&capture, download(rtt_us, 1_000)).unwrap();
+        let answer = of(&[capture]);
+        let how =
+            |needle: &str| answer.missing.iter().any(|one| one.how_to_capture.contains(needle));
+        assert_eq!(how("modem"), modem, "{:?}", answer.missing);
+        assert_eq!(how("Wi-Fi"), !modem, "{:?}", answer.missing);
+        assert!(answer.transfers.iter().all(|one| modem || !one.next_step.contains("modem")));
+    }
+}

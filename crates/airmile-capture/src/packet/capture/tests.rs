@@ -123,10 +123,7 @@ fn reading_goes_on_behind_damage() {
     let (frames, problems) = read(&capture, 64);
     assert_eq!(frames.len(), 19);
     assert_eq!(problems[0], format!("byte {at}: record header: captured length makes no sense"));
-    assert_eq!(
-        problems[1],
-        format!("byte {at}: passed over 27 bytes, reading goes on at byte {}", at + 27)
-    );
+    assert_eq!(problems[1], format!("byte {at}: skipped 27 bytes, resumed at byte {}", at + 27));
 }
 
 #[test]

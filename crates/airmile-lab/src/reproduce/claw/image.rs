@@ -185,7 +185,7 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     };
     let lost: Vec<f64> =
         cases[1].of(CLAW).iter().map(|l| 100.0 * l.again as f64 / l.sent.max(1) as f64).collect();
-    rows.push(Row::new("segments sent again under radio loss", "%", mean(&lost)));
+    rows.push(Row::new("segments retransmitted under radio loss", "%", mean(&lost)));
     rows.push(
         against("CLAW: radio loss, reported, against none", &cases[1], &cases[0])
             .note("the bar: within 10 %"),

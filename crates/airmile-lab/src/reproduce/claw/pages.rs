@@ -9,7 +9,7 @@ use airmile::Result;
 pub(in crate::reproduce) const FIGURE_16: Experiment = Experiment {
     name: "claw-fig16",
     source: "CLAW, MobiSys 2017, figures 15 and 16",
-    what: "20 pages of the sizes and object counts of today's, over HTTP/2 in an idle cell",
+    what: "20 pages with today's sizes and object counts, over HTTP/2 in an idle cell",
     run: figure_16,
 };
 

@@ -93,7 +93,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             rows.push(Row::new(what("Jain's index of the rates"), "", mean(&jain)));
             let unfinished = mean(&of(|s| s.unfinished));
             if unfinished.value > 0.0 {
-                let row = Row::new(what("pages that had not ended"), "%", unfinished);
+                let row = Row::new(what("unfinished pages"), "%", unfinished);
                 rows.push(row.note("counted with the run's length, 120 s"));
             }
         }

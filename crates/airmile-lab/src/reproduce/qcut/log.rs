@@ -13,7 +13,7 @@ use airmile::Result;
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     name: "qcut-log",
     source: "QCut (ours: its evaluation has no such part)",
-    what: "an upload with a grant each 1 to 6 TTIs, and by a log that is late or lacks batches",
+    what: "an upload with a grant every 1 to 6 TTIs, and with a log that is late or lacks batches",
     run: log,
 };
 

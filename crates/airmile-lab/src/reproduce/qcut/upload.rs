@@ -14,14 +14,14 @@ use airmile::Result;
 pub(in crate::reproduce) const FIGURE_20: Experiment = Experiment {
     name: "qcut-fig20",
     source: "QCut, section 7, figure 20",
-    what: "an upload's round trip from the firmware on, against CoDel's target above it",
+    what: "an upload's round trip from the firmware, against CoDel's target above it",
     run: figure_20,
 };
 
 pub(in crate::reproduce) const FIGURE_21: Experiment = Experiment {
     name: "qcut-fig21",
     source: "QCut, section 7, figure 21",
-    what: "an upload's throughput against its round trip from the firmware on",
+    what: "an upload's throughput against its round trip from the firmware",
     run: figure_21,
 };
 

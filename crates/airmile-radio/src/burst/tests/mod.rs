@@ -319,3 +319,27 @@ fn auto_falls_back_to_padding_and_to_allocations() {
     assert_eq!(evidence(true), Some(Evidence::Padding));
     assert_eq!(evidence(false), Some(Evidence::Grants));
 }
+
+/// A cell that does not segment packets leaves 24 bytes of its large blocks unused while data
+/// waits; a lone acknowledgement of 56 bytes leaves 22 of 78, and nothing waits after it.
+#[test]
+fn padding_of_much_of_a_block_before_a_long_pause_ends_a_burst() {
+    let mut records: Vec<Record> = Vec::new();
+    let mut tti = 0;
+    for _ in 0..30 {
+        for padding in [0, 24, 0, 24, 0, 24, 700] {
+            records.push(block(tti, 0, 3_030, padding).into());
+            tti += 1;
+        }
+        tti += 40;
+    }
+    records.push(block(tti, 0, 78, 22).into());
+    for padding in [0, 24, 700] {
+        records.push(block(tti + 900, 0, 3_030, padding).into());
+        tti += 1;
+    }
+    let options = with(EvidenceChoice::Padding);
+    let bursts = run(&records, options);
+    let longest = bursts.iter().map(|burst| burst.end_tti.0 - burst.start_tti.0).max();
+    assert_eq!((bursts.len(), longest), (31, Some(6)));
+}

@@ -166,7 +166,7 @@ fn differ(a: &GroupFinding, b: &GroupFinding) -> Vec<String> {
         out.push(format!("what the link carried ({:.1} and {:.1} Mbit/s)", mbps.0, mbps.1));
     }
     if let Some((a, b)) = both(|g| g.others_load).filter(|(a, b)| (a - b).abs() > LOAD_APART) {
-        out.push(format!("others' load of the cell ({:.0} and {:.0} %)", a * 100.0, b * 100.0));
+        out.push(format!("cell load by other users ({:.0} and {:.0} %)", a * 100.0, b * 100.0));
     }
     if let Some((a, b)) = both(|g| g.rsrp_dbm).filter(|(a, b)| (a - b).abs() > RSRP_APART_DB) {
         out.push(format!("RSRP ({a:.0} and {b:.0} dBm)"));
@@ -320,8 +320,8 @@ impl Judgement {
         let all = |wanted| self.groups.iter().all(|g| g.restarts_slow_start == wanted);
         if all(Restarts::Yes) {
             self.notes.push(
-                "all of them restart slow start behind pauses: the server itself, or a middlebox \
-                 that takes them all"
+                "all of them restart slow start after pauses: the server does it, or a middlebox \
+                 on all of their paths"
                     .into(),
             );
         }
@@ -347,8 +347,8 @@ impl Judgement {
             let differ: Vec<String> =
                 sure.iter().flat_map(|pair| pair.conditions_differ.clone()).collect();
             self.notes.push(if differ.is_empty() {
-                "the groups differ by more than chance, but neither do some of them restart slow \
-                 start where others do not, nor is a rate held down"
+                "the groups differ by more than chance, but not in slow-start restarts or in a \
+                 rate limit"
                     .to_owned()
             } else {
                 format!("the groups differ, and so do conditions: {}", differ.join(", "))
@@ -357,8 +357,8 @@ impl Judgement {
         let untold = self.groups.iter().any(|g| g.restarts_slow_start == Restarts::Unknown);
         if untold && self.groups.iter().all(|g| g.behind_pauses < MIN_TRANSFERS) {
             self.notes.push(
-                "too few transfers follow a pause of a second on a connection that was there: \
-                 restarts of slow start cannot be seen"
+                "too few transfers follow a pause of a second on an open connection: restarts of \
+                 slow start cannot be seen"
                     .into(),
             );
         } else if untold {

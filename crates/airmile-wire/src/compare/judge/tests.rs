@@ -82,7 +82,7 @@ fn what_cannot_be_told() {
     says(&[group(12, slow_radio), group(12, open)], "neither");
     // A cap, or the cell: another load.
     let elsewhere = |turn| Sample { others_load: Some(0.9), ..capped(turn) };
-    says(&[group(12, elsewhere), group(12, open)], "others' load");
+    says(&[group(12, elsewhere), group(12, open)], "cell load by other users");
     // Nobody saw the radio, one after the other.
     let unseen = |turn| Sample { queued_ns: None, ..capped(turn) };
     let later = |turn| {

@@ -125,19 +125,30 @@ pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> 
              transfer runs again",
         );
     }
-    add(
-        MissingKind::Radio,
-        "the state of the radio link",
-        "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
-         DIAG port with `airmile live --port`), and pass that log together with the capture: it \
-         shows the downlink queue, which is only estimated without it",
-    );
+    let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
+    if !without_cell {
+        add(
+            MissingKind::Radio,
+            "the state of the radio link",
+            "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
+             DIAG port with `airmile live --port`), and pass that log together with the capture: it \
+             shows the downlink queue, which is only estimated without it",
+        );
+    }
     if place != CaptureSite::Server {
         add(
             MissingKind::Packets,
             "what the server sent, and when",
             "capture at the server, too (`tcpdump -s 128`): this separates delays at the server \
              from delays on the path",
+        );
+    }
+    if without_cell {
+        add(
+            MissingKind::Packets,
+            "a transfer over a cellular network",
+            "turn Wi-Fi off and repeat the transfer: round trips under 4 ms are too short for LTE \
+             or NR, so these packets crossed no cell",
         );
     }
     if spans.iter().any(|span| span.transport == TransportKind::Plain) {

@@ -302,7 +302,7 @@ fn after(at: usize, requests: &[&AppTransfer]) -> After {
             After::End(other)
         }
         (Some((other, asks)), _) => position(other, asks, own),
-        (None, Some((other, _))) if own.initiator.is_none() || at > 0 => After::End(other),
+        (None, Some((other, _))) => After::End(other),
         // A document in transfer initiates the requests it has named so far.
         _ => match requests.first() {
             Some(first) if at > 0 && first.end_ns > own.start_ns => After::During(0),
