@@ -319,6 +319,46 @@ def check_published(hosts, airmile):
     print(f"published: rate {told['rate_bps'] / 1e6:.1f} Mbit/s, queue {told['occupancy_bytes']} bytes; nothing changed")
 
 
+def check_published_to_others(hosts, airmile):
+    """A broker's subscriber and the bus get rate and queue, and no addresses."""
+    names = {"interface", "at_s", "is_known", "evidence", "rate_kbps", "queue_bytes", "queue_delay_ms", "limit_bytes"}
+    # Programs that it starts write below /run alone, as it does.
+    with tempfile.TemporaryDirectory(dir="/run") as work:
+        events, bus = os.path.join(work, "events"), os.path.join(work, "ubus")
+        with open(bus, "w") as file:
+            file.write(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {events}\n')
+        os.chmod(bus, 0o755)
+        path = os.environ["PATH"]
+        os.environ["PATH"] = f"{work}:{path}"
+        try:
+            instance = Instance(hosts, airmile, "--deploy", "none", "--publish", "ubus")
+            until("an event is sent", lambda: os.path.exists(events) and open(events).read().endswith("\n"))
+            assert instance.end(signal.SIGTERM) == 0, instance.error_output()
+        finally:
+            os.environ["PATH"] = path
+        words = open(events).read().splitlines()[0].split(" ", 4)
+        assert words[:4] == ["-t", "1", "send", "airmile.qcut"] and set(json.loads(words[4])) == names, words
+        if not shutil.which("mosquitto") or not shutil.which("mosquitto_sub"):
+            print("SKIPPED: publishing to a broker: no mosquitto; ubus: an event has rate and queue")
+            return
+        config = os.path.join(work, "mosquitto.conf")
+        with open(config, "w") as file:
+            file.write(f"listener 18830 127.0.0.1\nallow_anonymous true\nuser root\npersistence false\n")
+        broker = subprocess.Popen(hosts.inside(hosts.near, "mosquitto", "-c", config), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        try:
+            subscriber = subprocess.Popen(hosts.inside(hosts.near, "timeout", "30", "sh", "-c", "until mosquitto_sub -p 18830 "
+                                                       "-t home/uplink -C 2; do sleep 0.1; done"), stdout=subprocess.PIPE, text=True)
+            instance = Instance(hosts, airmile, "--deploy", "none", "--publish", "mqtt://127.0.0.1:18830/home/uplink")
+            messages = subscriber.communicate(timeout=60)[0].splitlines()
+            assert len(messages) == 2 and all(set(json.loads(each)) == names for each in messages), messages
+            assert instance.end(signal.SIGTERM) == 0, instance.error_output()
+        finally:
+            broker.kill()
+            broker.wait()
+    print("published: events of ubus, messages of a broker")
+
+
 def check_auto(hosts, airmile):
     """`check` and `--deploy auto` name the same deployment, it works, and the rest is named by its package."""
     before = hosts.state()
@@ -414,6 +454,7 @@ def main():
         check_metrics(hosts, airmile)
         check_auto(hosts, airmile)
         check_published(hosts, airmile)
+        check_published_to_others(hosts, airmile)
         check_privileges_of_run_and_guard(hosts, airmile)
         check_ends(hosts, airmile)
         check_hung(hosts, airmile)
