@@ -9,8 +9,10 @@ AIRMILE is the whole command, or `airmile-qcut`.
 Needs root; otherwise prints SKIPPED.
 """
 
+import fcntl
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -241,6 +243,16 @@ def process_status(pid):
     return threads
 
 
+def held(lock):
+    """Whether a process holds a lock: those of ended namespaces stay."""
+    with open(lock) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def check_privileges_of_run_and_guard(hosts, airmile):
     """While it reads packets, every thread of the process and its guard has two capabilities,
     no_new_privs and a system call filter."""
@@ -256,6 +268,9 @@ def check_privileges_of_run_and_guard(hosts, airmile):
                 assert sets["CapEff"] == kept, (deploy, status["Name"], sets)
                 assert all(bits & ~kept == 0 for bits in sets.values()), (deploy, status["Name"], sets)
                 assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), (deploy, status)
+        # Who can read a lock can hold it, and keep the next instance and `restore` out.
+        for lock in pathlib.Path("/run/airmile").glob("qcut-up0-*.lock"):
+            assert lock.stat().st_mode & 0o077 == 0 or not held(lock), lock
         if deploy == DEPLOYS[0]:
             status = process_status(instance.process.pid)[0]
             print("privileges: " + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
