@@ -51,6 +51,9 @@ fn statement(statement: &Statement) -> String {
         Statement::CapturedAtServer => "No verdict: the capture was taken at the server and does \
             not show how data arrived at the phone. Capture at the phone, and log its modem."
             .into(),
+        Statement::OneDirection => "No verdict: the capture holds the packets of one direction \
+            alone, so it shows no round trips. Capture both directions."
+            .into(),
         Statement::CapturedBetween => "No verdict: the capture was taken between server and phone \
             and does not show how data arrived at the phone. Capture at the phone, and log its \
             modem."
