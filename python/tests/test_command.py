@@ -15,7 +15,7 @@ Command = Callable[..., subprocess.CompletedProcess[bytes]]
 def test_version_and_help(command: Command) -> None:
     version = command("--version")
     assert version.returncode == 0
-    # A build from a checkout has its commit behind the version.
+    # A build from a checkout has its commit after the version.
     words = version.stdout.decode().split()
     assert words[:2] == ["airmile", am.__version__]
     assert len(words) <= 3

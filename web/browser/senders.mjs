@@ -37,7 +37,7 @@ const application = await suite(alone);
 await application.check("an application's log alone has its lanes", {}, async (page) => {
   const titles = await page.locator(".panel-title").allTextContents();
   const throughput = "Throughput of requests in Mbit/s, at their start";
-  assert.deepEqual(titles, ["Transfers", throughput, "What the application noted down"]);
+  assert.deepEqual(titles, ["Transfers", throughput, "Events of the application"]);
   const words = await summary(page);
   assert.match(words, /^All .*1 request/);
   assert.doesNotMatch(words, /burst|PRBs/);

@@ -109,7 +109,7 @@ pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
         return String::new();
     }
-    let mut out = String::from("\nMissing for a better answer:\n");
+    let mut out = String::from("\nMissing for a better result:\n");
     for item in missing {
         out.push_str(&format!("  - {}\n      {}\n", item.what, item.how_to_capture));
     }

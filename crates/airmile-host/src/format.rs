@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
-/// Bytes in a unit that fits.
+/// Bytes in a suitable unit.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     let x = bytes as f64;

@@ -1,4 +1,4 @@
-//! A file that takes another's place only once it is whole.
+//! Writes a file under a temporary name, and renames it when it is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,33 +8,34 @@ use airmile_model::printable_path;
 
 use crate::error::{Error, Result};
 
-/// A file under another name beside the one that it is to replace. Dropped
-/// before [`done`](Self::done), it leaves nothing behind, and what was there
-/// before as it was.
+/// A file under a temporary name in the directory of the file that it will replace. If it
+/// is dropped before [`done`](Self::done), it is removed, and the previous file is
+/// unchanged.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
-    /// `None`: `path` is no ordinary file (`/dev/stdout`, a pipe), and is
-    /// written to itself.
-    beside: Option<PathBuf>,
+    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written
+    /// directly.
+    part: Option<PathBuf>,
 }
 
 impl Replacement {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be made.
+    ///
+    /// It cannot be created.
     pub fn begin(path: &Path) -> Result<(Self, File)> {
         let replaces = std::fs::metadata(path).map_or(true, |found| found.is_file());
-        // A link's target is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let beside = replaces.then(|| part_of(&path));
-        let file = match &beside {
-            Some(beside) => new_file(beside, false),
+        let part = replaces.then(|| part_of(&path));
+        let file = match &part {
+            Some(part) => new_file(part, false),
             None => File::create(&path),
         };
         let file = file.map_err(|e| Error::write(&path, e))?;
-        Ok((Self { path, beside }, file))
+        Ok((Self { path, part }, file))
     }
 
     /// The error of writing it.
@@ -43,22 +44,23 @@ impl Replacement {
         Error::write(&self.path, error)
     }
 
-    /// The file is whole: it takes its place.
+    /// Completes the file: renames it into place.
     ///
     /// # Errors
-    /// It cannot be given its name.
+    ///
+    /// It cannot be renamed.
     pub fn done(mut self) -> Result<()> {
-        match &self.beside {
-            Some(beside) => std::fs::rename(beside, &self.path).map_err(|e| self.failed(e))?,
+        match &self.part {
+            Some(part) => std::fs::rename(part, &self.path).map_err(|e| self.failed(e))?,
             None => return Ok(()),
         }
-        self.beside = None;
+        self.part = None;
         Ok(())
     }
 }
 
-/// A file that is not there yet, in the place of what an ended process left: nothing is
-/// written through a link. `private`: only its owner reads it.
+/// Creates a new file, replacing the leftover of an ended process; links are not
+/// followed. `private`: only its owner can read it.
 pub fn new_file(path: &Path, private: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -77,7 +79,7 @@ pub fn new_file(path: &Path, private: bool) -> io::Result<File> {
     }
 }
 
-/// The name of a file while it is written: hidden, and of this process.
+/// The temporary name of a file while it is written: hidden, with the process id.
 pub fn part_of(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -85,7 +87,7 @@ pub fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes a file at once: it is there whole, or as it was before.
+/// Writes a file atomically: it is complete, or as it was before.
 ///
 /// # Errors
 /// It cannot be written.
@@ -113,22 +115,21 @@ pub fn refuse_inputs<'a>(
     }
 }
 
-/// The path without links and detours, also of a file that is not there yet.
+/// The path without links and `..`, also for a file that does not exist yet.
 pub fn whole(path: &Path) -> PathBuf {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let beside = || {
+    let of_new = || {
         let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
         Some(dir.join(path.file_name()?))
     };
-    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
+    path.canonicalize().ok().or_else(of_new).unwrap_or_else(|| path.to_owned())
 }
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        // That it cannot be taken away is not worth a word beside the error
-        // that led here.
-        if let Some(beside) = self.beside.take() {
-            let _ = std::fs::remove_file(beside);
+        // A failure to remove it is less important than the error that led here.
+        if let Some(part) = self.part.take() {
+            let _ = std::fs::remove_file(part);
         }
     }
 }

@@ -40,11 +40,11 @@ export type Plot =
     };
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface StudyDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -101,7 +101,7 @@ export interface Finding {
    */
   evidence: string;
   /**
-   * What to do.
+   * The next step.
    */
   next_step: string;
   /**
@@ -227,19 +227,19 @@ export interface PacketReport {
   flows_left_out: number;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -259,11 +259,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -283,11 +283,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -320,20 +320,20 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }
 /**
- * Something wrong in an input, with its place.
+ * A problem of an input, with its position.
  */
 export interface Problem {
   /**
@@ -341,11 +341,11 @@ export interface Problem {
    */
   offset: number;
   /**
-   * How much it matters.
+   * Its severity.
    */
   severity: "normal" | "warning" | "damage";
   /**
-   * What it is, with the field where one is known.
+   * A description, with the field if one is known.
    */
   what: string;
 }
@@ -622,7 +622,7 @@ export interface FlowEntry {
    */
   server_port: number;
   /**
-   * How the client was told: `client_net`, `syn`, `private`, `port` or `first_packet`.
+   * Rule that identified the client: `client_net`, `syn`, `private`, `port` or `first_packet`.
    */
   client_by: string;
   /**
@@ -638,7 +638,7 @@ export interface FlowEntry {
    */
   payload_to_end_ns: number | null;
   /**
-   * How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
+   * Its termination: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out when too many are open (live), or `capture_end`.
    */
   termination: string;
   /**
@@ -646,11 +646,11 @@ export interface FlowEntry {
    */
   mid_flow: boolean;
   /**
-   * True: went through the proxy's ports, so the upstream RTT is to the proxy.
+   * True: it used the proxy's ports, so the upstream RTT is to the proxy.
    */
   proxied: boolean;
   /**
-   * Where the capture holds both legs of a connection, as at a proxy that splits it: the leg towards the `client` or the `server`. Null elsewhere.
+   * If the capture holds both legs of a split connection: the leg towards the `client` or the `server`. Null otherwise.
    */
   leg: string | null;
   /**
@@ -658,11 +658,11 @@ export interface FlowEntry {
    */
   server_name: string | null;
   /**
-   * Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
+   * Application protocol: `http`, `tls`, `quic`, `dns`, or the ALPN name.
    */
   application: string | null;
   /**
-   * Packets towards the client, copies of the capture left out.
+   * Packets towards the client, without duplicates of the capture.
    */
   dl_packets: number;
   /**
@@ -670,11 +670,11 @@ export interface FlowEntry {
    */
   ul_packets: number;
   /**
-   * Payload towards the client in bytes, retransmissions left out.
+   * Payload towards the client in bytes, without retransmissions.
    */
   dl_bytes: number;
   /**
-   * Payload from the client in bytes, retransmissions left out.
+   * Payload from the client in bytes, without retransmissions.
    */
   ul_bytes: number;
   /**
@@ -706,7 +706,7 @@ export interface FlowEntry {
    */
   downstream_rtt_ns: number | null;
   /**
-   * Promotion delay of the radio in nanoseconds (paper 4.2), where the handshake qualifies.
+   * Promotion delay of the radio in nanoseconds (paper 4.2), if the handshake qualifies.
    */
   promotion_ns: number | null;
   /**
@@ -742,7 +742,7 @@ export interface FlowEntry {
    */
   timestamps: boolean | null;
   /**
-   * First window of the client behind its SYN in bytes, scaled.
+   * First window of the client after its SYN in bytes, scaled.
    */
   client_initial_window_bytes: number | null;
   /**
@@ -750,7 +750,7 @@ export interface FlowEntry {
    */
   client_min_window_bytes: number | null;
   /**
-   * First window of the server behind its SYN in bytes, scaled.
+   * First window of the server after its SYN in bytes, scaled.
    */
   server_initial_window_bytes: number | null;
   /**
@@ -774,7 +774,7 @@ export interface FlowEntry {
    */
   ul_segments: number;
   /**
-   * Retransmitted segments towards the client (bare FIN and SYN, probes and copies left out).
+   * Retransmitted segments towards the client (without bare FIN and SYN, probes and duplicates of the capture).
    */
   dl_retx: number;
   /**
@@ -802,11 +802,11 @@ export interface FlowEntry {
    */
   dl_retx_probe: number;
   /**
-   * Of `dl_retx`: needless, the bytes had been acknowledged.
+   * Of `dl_retx`: spurious, the bytes had been acknowledged.
    */
   dl_retx_spurious: number;
   /**
-   * Segments towards the client that overtook others on the way.
+   * Segments towards the client that were reordered on the path.
    */
   dl_reordered: number;
   /**
@@ -830,11 +830,11 @@ export interface FlowEntry {
    */
   window_probes: number;
   /**
-   * Payload that was acknowledged and never captured, towards the client, in bytes.
+   * Payload towards the client that was acknowledged but not captured, in bytes.
    */
   dl_unseen_bytes: number;
   /**
-   * Payload that was acknowledged and never captured, from the client, in bytes.
+   * Payload from the client that was acknowledged but not captured, in bytes.
    */
   ul_unseen_bytes: number;
   /**
@@ -842,7 +842,7 @@ export interface FlowEntry {
    */
   rtt_samples: number;
   /**
-   * The least of them in nanoseconds.
+   * Their minimum in nanoseconds.
    */
   rtt_min_ns: number | null;
   /**
@@ -850,11 +850,11 @@ export interface FlowEntry {
    */
   rtt_mean_ns: number | null;
   /**
-   * The most of them in nanoseconds.
+   * Their maximum in nanoseconds.
    */
   rtt_max_ns: number | null;
   /**
-   * Most bytes in flight towards the client.
+   * Maximum bytes in flight towards the client.
    */
   max_flight_bytes: number;
   /**
@@ -862,7 +862,7 @@ export interface FlowEntry {
    */
   slow_starts: number;
   /**
-   * Bursts of duplicate ACKs in which the sender's timer went off too soon: the retransmission was on its way.
+   * Bursts of duplicate ACKs in which the sender's timer expired too soon: the retransmission was in flight.
    */
   timers_too_soon: number;
   /**
@@ -870,7 +870,7 @@ export interface FlowEntry {
    */
   available_bps: number | null;
   /**
-   * How many windows that is the mean of.
+   * Number of windows in that mean.
    */
   available_samples: number;
   /**
@@ -882,11 +882,11 @@ export interface FlowEntry {
    */
   shared: boolean;
   /**
-   * The server's congestion control, guessed: `cubic`, `reno`, `bbr` or `unknown`.
+   * The server's congestion control, inferred: `cubic`, `reno`, `bbr` or `unknown`.
    */
   congestion_control: string;
   /**
-   * How sure that guess is, 0 to 1.
+   * Confidence in it, 0 to 1.
    */
   congestion_control_confidence: number;
   /**
@@ -1080,7 +1080,7 @@ export interface FlowPlot {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
@@ -1130,7 +1130,7 @@ export interface FlowFacts {
    */
   window_full_share: number;
   /**
-   * Least, mean and most RTT between monitor and client in milliseconds.
+   * Minimum, mean and maximum RTT between monitor and client in milliseconds.
    *
    * @minItems 3
    * @maxItems 3
@@ -1145,7 +1145,7 @@ export interface FlowFacts {
    */
   congestion_control: "bbr" | "cubic" | "reno" | "unknown";
   /**
-   * How sure that guess is, 0 to 1.
+   * Confidence in it, 0 to 1.
    */
   congestion_control_confidence: number;
   /**
@@ -1426,7 +1426,7 @@ export interface FlowPlot1 {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2

@@ -214,7 +214,7 @@ fn explanation(transfer: &TransferDiagnosis) -> String {
             transfer.finding.duration_ms
         )),
         (Some(ms), None) => out.push_str(&format!(
-            "  - with its data there in time, it would have taken {ms:.0} ms, at the rate inside \
+            "  - with data always queued, it would have taken {ms:.0} ms, at the rate inside \
              bursts\n"
         )),
         (None, _) => {}

@@ -1,9 +1,9 @@
-//! Rows as lines of CSV (RFC 4180); a row is one line, as texts are escaped.
+//! Rows as lines of CSV (RFC 4180); a row is one line, as strings are escaped.
 
 use airmile_model::printable;
 use airmile_model::row::{Value, hex};
 
-/// A line without its end, from a function that gives the values to a sink.
+/// A line without its end, from a function that passes the values to a sink.
 #[must_use]
 pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
     let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Captures alone, of runs of the lab whose cause is known: probabilities, or "cannot
-//! tell" and what to capture.
+//! Captures alone, of runs of the lab with a known cause: probabilities, or no verdict and what to
+//! capture.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| run.join(name)).collect()
 }
 
-/// Of each transfer and of the session: probabilities add up, and a name has enough.
+/// For each transfer and the session: probabilities add up to 1, and a named suspect has enough.
 #[track_caller]
 fn check_sums(answer: &Diagnosis) {
     let transfers = answer.transfers.iter().map(|t| (&t.suspects, t.verdict, t.confidence));
@@ -59,7 +59,7 @@ fn lab_runs_by_the_phones_packets_alone() {
     check("receive-window", Verdict::ReceiveWindow);
 }
 
-/// Contention and signal stay one; the document says which causes that are.
+/// Contention and signal are one suspect; the document lists its causes.
 #[test]
 fn the_radio_is_not_parted() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,8 +85,8 @@ fn the_radio_is_not_parted() {
     assert!(page.lanes.rtt_us.iter().all(|point| point.most >= point.least));
 }
 
-/// The server's capture tells who restarts; alone it tells nothing of the air. The modem
-/// log makes it a diagnosis as ever.
+/// The server's capture shows which host restarts; alone it shows nothing of the air. With the
+/// modem log the diagnosis is complete.
 #[test]
 fn what_other_captures_add() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,14 +95,15 @@ fn what_other_captures_add() {
     let both = of(&files(&run, &["phone.pcapng", "server.pcapng"]));
     check_sums(&both);
     assert_eq!(both.files.len(), 2);
-    // Who restarts is told in the steps of those that are named.
+    // The steps of the named transfers state which host restarts.
     let named: Vec<_> =
         both.transfers.iter().filter(|t| t.verdict == Verdict::SlowStartRestart).collect();
     assert!(named.iter().all(|t| t.next_step.contains("bypass the middlebox")), "{named:?}");
 
     let server = of(&files(&run, &["server.pcapng"]));
     check_sums(&server);
-    // How data came to the phone does not show: neither does who restarts slow start there.
+    // How data arrived at the phone is unknown, and therefore also which host restarts slow start
+    // there.
     assert_eq!(server.session.verdict, Verdict::Unknown, "{}", server.session.says);
     let sum: f64 = server.session.suspects.iter().map(|one| one.probability).sum();
     assert!(!server.session.suspects.is_empty() && (sum - 1.0).abs() < 1e-6, "{sum}");
@@ -113,7 +114,7 @@ fn what_other_captures_add() {
     assert!(seen.session.suspects.is_empty() && seen.session.link_demand.is_some());
 }
 
-/// Of QUIC only arrivals are seen.
+/// For QUIC only arrivals are visible.
 #[test]
 fn datagrams_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
@@ -122,11 +123,11 @@ fn datagrams_are_told_of() {
     let answer = of(&files(&run, &["phone.pcapng"]));
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
-    let told = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
-    assert!(told && answer.missing.iter().any(|one| one.what.contains("QUIC")));
+    let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
+    assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
 }
 
-/// Transfers beside the capture are what is asked about, and their clock may be off.
+/// Transfers given with the capture are analysed; their clock may be off.
 #[test]
 fn the_applications_transfers() {
     let dir = tempfile::tempdir().unwrap();

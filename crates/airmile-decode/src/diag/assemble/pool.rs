@@ -1,27 +1,27 @@
-//! Records that wait for their TTI, in the order in which they came.
+//! Waiting records, stored in order of arrival.
 //!
-//! The records of two seconds do not fit in a core's second cache. A message's records stand
-//! next to each other here, and the TTIs that they are of follow each other: so what is
-//! released reads memory forwards, which the core loads ahead. Records scattered over a list
-//! for each TTI cost a wait for the memory each.
+//! About two seconds of records wait for their TTI, more than a core's second-level cache
+//! holds. The records of a message are adjacent here and belong to consecutive TTIs, so
+//! releasing TTIs in order reads memory forwards, which the core prefetches. In a list for
+//! each TTI every record would be a cache miss.
 
 use airmile_model::Record;
 
-/// Records of a block (chosen here: 26 KB, a few messages of the largest batches).
+/// Records in a block (chosen here: 26 KB, a few messages of the largest batches).
 const BLOCK_RECORDS: usize = 256;
 
-/// Where the records of a list begin and end in a [`RecordPool`], in the order of arrival.
+/// First and last record of a list in a [`RecordPool`], in order of arrival.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RecordList(Option<(usize, usize)>);
 
 #[derive(Debug, Clone)]
 struct Entry {
     record: Option<Record>,
-    /// The next one of the same list.
+    /// The next record of the same list.
     next: usize,
 }
 
-/// Blocks are filled one after the other; one of which all was taken is filled again.
+/// Blocks of records, filled one after the other and reused once all records were taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordPool {
     blocks: Vec<Block>,
@@ -36,7 +36,7 @@ struct Block {
 }
 
 impl RecordPool {
-    /// Adds a record at the end of a list.
+    /// Appends a record to a list.
     pub(super) fn push(&mut self, list: &mut RecordList, record: Record) {
         let at = self.place(record);
         let Some((_, last)) = &mut list.0 else {
@@ -49,7 +49,7 @@ impl RecordPool {
         *last = at;
     }
 
-    /// Takes all records of a list, in order.
+    /// Passes all records of a list to `give`, in order, and empties the list.
     pub(super) fn drain(&mut self, list: &mut RecordList, give: &mut dyn FnMut(Record)) {
         let Some((mut at, last)) = list.0.take() else { return };
         while let Some(entry) = self.entry(at) {
@@ -112,9 +112,9 @@ mod tests {
     }
 
     proptest! {
-        /// Each list gives what it was given, and the pool forgets what was taken.
+        /// Lists return their records in order, and the pool keeps only waiting records.
         #[test]
-        fn as_a_list_for_each(steps in prop::collection::vec((0_usize..6, 0_usize..90), 1..80)) {
+        fn returns_what_a_list_would(steps in prop::collection::vec((0_usize..6, 0_usize..90), 1..80)) {
             let mut pool = RecordPool::default();
             let mut lists = [RecordList::default(); 6];
             let mut expected = vec![VecDeque::new(); 6];
@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn memory_is_of_what_waits(lists in 1_usize..8, rounds in 1_usize..60) {
+        fn memory_is_bounded_by_waiting_records(lists in 1_usize..8, rounds in 1_usize..60) {
             let mut pool = RecordPool::default();
             let mut waiting: VecDeque<RecordList> = VecDeque::new();
             for n in 0..rounds * 40 {

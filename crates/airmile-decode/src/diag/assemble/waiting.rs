@@ -1,4 +1,4 @@
-//! What has been read and waits for what else speaks of its TTI.
+//! Records that wait for other messages about their TTI.
 
 use airmile_model::window::Slot;
 use airmile_model::{RlcPdu, RntiType};
@@ -8,26 +8,26 @@ use super::downlink::DlParts;
 use super::pool::RecordList;
 use super::uplink::UlParts;
 
-/// What one cell sends to, or gets from, one kind of RNTI in a TTI.
+/// A cell and a kind of RNTI, for transmissions in a TTI.
 pub(super) type Place = (u8, RntiType);
 
-/// Room that a slot keeps (chosen here: a busy TTI has some ten records).
+/// Capacity that a slot keeps (chosen here: a busy TTI has some ten records).
 const USUAL_ROOM: usize = 16;
 
-/// Of each place in a TTI, most often one.
+/// One entry for each place, usually a single one.
 type Places<T> = SmallVec<[(Place, T); 1]>;
 
-/// What waits of one TTI.
+/// The waiting records of one TTI.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, by place.
     pub(super) dl: Places<DlParts>,
     /// Uplink grants, by place.
     pub(super) ul: Places<UlParts>,
-    /// RLC PDUs that the MAC layer's message describes: given where RLC's own
-    /// message was not logged.
+    /// RLC PDUs described by the MAC layer's message: returned if RLC's own message was
+    /// not logged.
     pub(super) mac_rlc: Vec<RlcPdu>,
-    /// Records that nothing joins, as they came.
+    /// Records that are not joined, in order of arrival.
     pub(super) other: RecordList,
     /// Whether a downlink assignment of the user was decoded.
     pub(super) is_assigned: bool,
@@ -35,7 +35,7 @@ pub(super) struct Waiting {
 
 impl Slot for Waiting {
     fn clear(&mut self) {
-        // One place fits inside; what more took is given back.
+        // One place needs no heap memory; that of more places is returned.
         (self.dl, self.ul) = (Places::new(), Places::new());
         self.mac_rlc.clear();
         self.mac_rlc.shrink_to(USUAL_ROOM);
@@ -54,7 +54,7 @@ impl Waiting {
     }
 }
 
-/// The entry of a place in a list that is sorted by it: one or two long.
+/// The entry of a place in a list sorted by place, which has one or two elements.
 fn entry<T: Default>(list: &mut Places<T>, place: Place) -> &mut T {
     let at = match list.binary_search_by_key(&place, |(p, _)| *p) {
         Ok(at) => at,
