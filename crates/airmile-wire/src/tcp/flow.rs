@@ -212,7 +212,6 @@ pub(super) struct End {
     pub(super) sender: SenderWindow,
     /// Present if samples of the window are wanted.
     pub(super) own_flight: Option<Box<OwnFlight>>,
-    pub(super) flight_counts: FlightCounts,
     /// Flow control by the other end.
     pub(super) full: WindowFull,
 }
@@ -285,6 +284,8 @@ pub(super) struct FlowState {
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
     pub(super) udp: Option<Box<[UdpTotals; 2]>>,
+    /// Bytes that the server had in flight.
+    pub(super) dl_flights: FlightCounts,
     /// The part of either end's RTT on its own side of the monitor.
     pub(super) beyond_ns: [i64; 2],
 }
@@ -328,6 +329,7 @@ impl FlowState {
             app: AppState::default(),
             udp: None,
             beyond_ns: [0; 2],
+            dl_flights: FlightCounts::default(),
         }
     }
 
