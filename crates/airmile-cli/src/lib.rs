@@ -36,7 +36,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let status = match Cli::try_parse_from(args) {
         Ok(cli) => run_parsed(&cli),
         Err(printed) => {
-            // Help and version come here, too. That they cannot be printed
             // Help and version come here, too. A failure to print them cannot be reported.
             let _ = printed.print();
             u8::try_from(printed.exit_code()).unwrap_or(2)

@@ -26,14 +26,12 @@ pub trait Attempt<T> {
     /// Adds the attempted operation.
     ///
     /// # Errors
-    ///
     /// The operation failed.
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T, SystemError>;
 
     /// Adds the attempted operation, and a remedy.
     ///
     /// # Errors
-    ///
     /// The operation failed.
     fn refused(self, what: impl FnOnce() -> String, remedy: &'static str)
     -> Result<T, SystemError>;

@@ -54,7 +54,6 @@ fn unescape(path: &str) -> Option<String> {
 /// The text of a file that holds a secret, trimmed.
 ///
 /// # Errors
-///
 /// It cannot be read, is no text, or is readable by others than its user and group.
 pub fn read_secret(path: &Path) -> io::Result<String> {
     let mode = fs::metadata(path)?.permissions().mode();

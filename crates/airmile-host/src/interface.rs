@@ -93,7 +93,6 @@ impl InterfaceCapture {
     /// Starts a capture.
     ///
     /// # Errors
-    ///
     /// There is no such interface, or the kernel denies it.
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
         let stop = StopFlag::new();
@@ -180,8 +179,6 @@ impl InterfaceCapture {
     /// over, or the capture ends.
     ///
     /// # Errors
-    ///
-    /// The interface is gone, or went down.
     /// The interface is gone, or went down.
     pub fn read_for(
         &mut self,

@@ -107,7 +107,6 @@ impl AsyncWorker {
     /// A single-threaded runtime.
     ///
     /// # Errors
-    ///
     /// The system denies a resource.
     pub fn runtime() -> io::Result<Runtime> {
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()

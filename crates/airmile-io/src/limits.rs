@@ -23,7 +23,6 @@ impl TimePoint {
     /// UTC) or `2018-08-25T12:01:29.5Z`.
     ///
     /// # Errors
-    ///
     /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self> {
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {

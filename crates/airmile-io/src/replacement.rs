@@ -23,7 +23,6 @@ impl Replacement {
     /// Creates the file.
     ///
     /// # Errors
-    ///
     /// It cannot be created.
     pub fn begin(path: &Path) -> Result<(Self, File)> {
         let replaces = std::fs::metadata(path).map_or(true, |found| found.is_file());
@@ -47,7 +46,6 @@ impl Replacement {
     /// Completes the file: renames it into place.
     ///
     /// # Errors
-    ///
     /// It cannot be renamed.
     pub fn done(mut self) -> Result<()> {
         match &self.part {

@@ -79,7 +79,6 @@ impl Events {
     /// The next event.
     ///
     /// # Errors
-    ///
     /// The engine has ended, or events were missed.
     pub async fn recv(&mut self) -> Result<Arc<LiveEvent>, RecvError> {
         tokio::select! {
@@ -127,7 +126,6 @@ impl Engine {
     /// As [`start`](Self::start), with the packets of an interface in addition.
     ///
     /// # Errors
-    ///
     /// As [`start`](Self::start), or the interface cannot be captured.
     pub fn start_beside(
         source: &LogSource,

@@ -125,7 +125,6 @@ impl Recorder {
     /// Starts in a directory without a recording.
     ///
     /// # Errors
-    ///
     /// There is one, or the directory cannot be created.
     pub fn create(options: RecordOptions) -> Result<Self, RecordError> {
         let failed = |source| RecordError::File { path: options.dir.clone(), source };
@@ -270,7 +269,6 @@ impl Recorder {
 /// of the source and the interface are passed to `report`.
 ///
 /// # Errors
-///
 /// A source cannot be started, or a file cannot be written.
 pub fn record(
     source: &LogSource,

@@ -18,7 +18,6 @@ use crate::{Error, Result};
 /// connection is reopened at the next turn.
 ///
 /// # Errors
-///
 /// The name has no address, or no segment arrived.
 pub fn run(probe: &Probe, report: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<ProbeLog> {
     let host = &probe.target.host;

@@ -20,7 +20,6 @@ const LAB_LOG: &str = "AIRMILE_APP_LOG";
 /// the lab's log, if the lab requests one.
 ///
 /// # Errors
-///
 /// A file cannot be written.
 pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
     let to = |name: &str, text: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {

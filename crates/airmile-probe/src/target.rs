@@ -15,7 +15,6 @@ impl Target {
     /// Parses a host, or a URL without a port.
     ///
     /// # Errors
-    ///
     /// The text is neither.
     pub fn parse(given: &str) -> Result<Self> {
         let wrong = || Error::Target { given: given.to_owned() };

@@ -216,7 +216,7 @@ fn transfer_line(transfer: &LiveTransfer) -> String {
     let m = &diagnosis.finding;
     let demand = output::or_dash(m.link_demand, |d| format!("{:.0} %", d * 100.0));
     format!(
-        "{} transfer {}{}: {} ({:.0} % sure): {} in {:.1} s, link demand {demand}",
+        "{} transfer {}{}: {} (confidence {:.0} %): {} in {:.1} s, link demand {demand}",
         m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         diagnosis.id,
         if transfer.state == State::Decided { ", decided" } else { "" },

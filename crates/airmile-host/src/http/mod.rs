@@ -64,7 +64,6 @@ impl HttpServer {
     /// Binds the address and serves these routes to admitted clients, on its own thread.
     ///
     /// # Errors
-    ///
     /// The address needs a token, the token is short, or the address cannot be bound.
     pub fn start(
         address: SocketAddr,

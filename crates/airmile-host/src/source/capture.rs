@@ -17,7 +17,6 @@ const BATCH_FOR: Duration = Duration::from_millis(50);
 /// Starts a capture.
 ///
 /// # Errors
-///
 /// There is no such interface now, or the kernel denies it.
 pub fn start_capture(name: &str, feed: Feed) -> Result<(), InterfaceError> {
     let first = InterfaceCapture::open_until(name, None, feed.stop())?;

@@ -160,7 +160,6 @@ impl LogReader {
     /// The next item, if one arrives in time.
     ///
     /// # Errors
-    ///
     /// None arrived, or the source has ended.
     pub fn next_within(&self, wait: Duration) -> Result<LogPiece, RecvTimeoutError> {
         loop {

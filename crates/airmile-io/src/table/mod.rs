@@ -45,7 +45,6 @@ impl ArrowTable {
     /// lists of `key` and `value`.
     ///
     /// # Errors
-    ///
     /// A row does not match its own schema.
     pub fn of_rows<T: Serialize + JsonSchema>(name: &'static str, rows: &[T]) -> Result<Self> {
         let root = schemars::schema_for!(T).to_value();

@@ -30,7 +30,6 @@ impl ParquetDir {
     /// Creates the directory.
     ///
     /// # Errors
-    ///
     /// It cannot be created.
     pub fn create(dir: &Path) -> Result<Self> {
         Self::with_tables(dir, Record::tables())
@@ -39,7 +38,6 @@ impl ParquetDir {
     /// Creates the directory for these tables.
     ///
     /// # Errors
-    ///
     /// It cannot be created.
     pub fn with_tables(dir: &Path, tables: Vec<TableOf>) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
@@ -51,7 +49,6 @@ impl ParquetDir {
     /// Also creates the files of tables without rows.
     ///
     /// # Errors
-    ///
     /// A file cannot be created.
     pub fn open_rest(&mut self) -> Result<()> {
         for (name, schema) in &self.schemas {
@@ -104,7 +101,6 @@ fn empty_schema() -> SchemaRef {
 /// A table as the bytes of a Parquet file; errors name `path`.
 ///
 /// # Errors
-///
 /// Parquet rejects the table.
 pub fn parquet_bytes(path: &Path, table: &ArrowTable) -> Result<Vec<u8>> {
     let refused = |e| refused(path, &e);
@@ -133,7 +129,6 @@ impl ParquetTable {
     /// Creates the file.
     ///
     /// # Errors
-    ///
     /// It cannot be created.
     pub fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
         let (out, file) = Replacement::begin(&path)?;

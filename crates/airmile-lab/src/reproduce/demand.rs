@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../experiments/fig6-demand.toml");
 
-/// Users with full queues beside the phone: what spreads the link throughput.
+/// Users with full queues in addition to the phone, which spread the link throughput.
 const OTHERS: u64 = 8;
 
 /// A run: estimated link demand in percent, link throughput in Mbit/s.
@@ -40,7 +40,7 @@ fn point(scenario: &Scenario) -> Result<DemandPoint> {
 /// An application of the scenario.
 struct DemandApp {
     app: &'static str,
-    /// Whether the middlebox restarts, as the paper's.
+    /// Whether the middlebox restarts, as in the paper.
     restarts: bool,
     paper: Option<f64>,
     note: Option<&'static str>,
@@ -123,7 +123,8 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         }
     }
     let n = work.size.of(2, 16, 64);
-    figure = figure.caption(format!("n = {n} runs of each, beside 0 to 7 users with full queues."));
+    figure =
+        figure.caption(format!("n = {n} runs of each, with 0 to 7 other users with full queues."));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 

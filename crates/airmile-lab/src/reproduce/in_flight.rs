@@ -8,7 +8,7 @@ use airmile_wire::tcp::StudyOptions;
 use super::estimate::{mean, part, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Hosts;
-use super::kernel::{self, beside, fetch};
+use super::kernel::{self, fetch, with_kernel};
 use super::monitor::{Observation, watch};
 use super::runs::{Work, read};
 use super::{Experiment, ExperimentResult, Row};
@@ -47,11 +47,11 @@ fn downlink(seen: &Observation) -> Vec<&RttSample> {
 const ENDS: &str = "in flight is what is left when the ACK passes: at a flow's end that is little, and the round \
                     trip still one behind a full queue";
 
-/// The first receive window of over 99 % of the paper's flows (7.2), in an arm
-/// added after the first results, in which it does not grow.
+/// The initial receive window of over 99 % of the paper's flows (7.2), in an arm added
+/// after the first results, in which it does not grow.
 const SMALL_WINDOW_BYTES: u64 = 131_712;
 
-/// Bytes in flight behind each segment.
+/// Bytes in flight after each segment.
 fn flights(runs: &[Observation]) -> Vec<u64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows).filter_map(|row| match row {
         PacketRow::Inflight(sample) if sample.dir == Direction::Dl => Some(sample.flight_bytes),
@@ -63,16 +63,16 @@ fn flights(runs: &[Observation]) -> Vec<u64> {
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let found = virtual_time(work, &base)?;
-    beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
+    with_kernel(found, work, |hosts| kernel_tcp(work, hosts, &base))
 }
 
-/// The arm in which the receive window does not grow.
+/// The arm with a receive window that does not grow.
 fn with_small_window(scenario: &mut Scenario) {
     scenario.phone_tcp.receive.buffer_bytes = SMALL_WINDOW_BYTES;
     scenario.phone_tcp.receive.max_buffer_bytes = SMALL_WINDOW_BYTES;
 }
 
-/// The scenario's file over the kernel's TCP: a server of today.
+/// The scenario's file over the kernel's TCP: a current server.
 fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<ExperimentResult> {
     let mut cases = Vec::new();
     for small in [false, true] {
@@ -144,7 +144,7 @@ fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<ExperimentResult> {
     })
 }
 
-/// Rows of runs with files alone, and of runs whose receive window stays small.
+/// Rows of runs with only files, and of runs with a small receive window.
 fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
     let samples: Vec<&RttSample> = runs.iter().flat_map(downlink).collect();
     let per_run: Vec<f64> = runs.iter().map(|seen| correlation(&downlink(seen))).collect();

@@ -1,5 +1,5 @@
-//! BurstTracker, figures 1 and 8, with real ends: the kernel's TCP, a middlebox
-//! that splits connections, and a DASH player in a browser.
+//! BurstTracker, figures 1 and 8, with real endpoints: the kernel's TCP, a middlebox that
+//! splits connections, and a DASH player in a browser.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -36,16 +36,16 @@ pub(super) const FIGURE_8: Experiment = Experiment {
 const BUSY: &str = include_str!("../../experiments/middlebox-busy.toml");
 const IDLE: &str = include_str!("../../experiments/middlebox-idle.toml");
 
-/// The port that the middlebox lets pass.
+/// The port that bypasses the middlebox.
 pub(super) const PASSING: u16 = 7777;
 
-/// The video: the paper's seconds, and less where runs are fewer.
+/// The video: the paper's duration, and less with fewer runs.
 pub(super) fn video(size: Size, segment_s: u64) -> Video {
     Video { seconds: size.of(12, 60, 120), segment_s, bitrates_bps: &[] }
 }
 
-/// What the player is told: the buffer is that of dash.js when the paper was
-/// written (12 s), which the paper does not give.
+/// The player's options: the buffer is that of dash.js at the time of the paper (12 s),
+/// which the paper does not give.
 pub(super) fn play(port: u16) -> String {
     format!("\"$AIRMILE_PLAYER\" http://$AIRMILE_SERVER:{port}/video/manifest.mpd --buffer 12")
 }
@@ -61,7 +61,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     };
     let base = read(BUSY)?;
     let (test_s, pause_s) = (work.size.of(2, 10, 10), work.size.of(1, 5, 15));
-    // Larger than what a test can fetch: it ends by its time, with status 28.
+    // Larger than a test can fetch: it ends by timeout, with status 28.
     let test = format!(
         "curl -q --noproxy '*' -fsS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
          http://$AIRMILE_SERVER/file 2>/dev/null >> \"$AIRMILE_APP_LOG\"; [ $? -eq 28 ]"
@@ -95,7 +95,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
             of(&PlayerLog::throughput_mbps),
         )
         .paper(3.8)
-        .note("as the player tells it: the request's round trip is part of a segment's time"),
+        .note("as computed by the player: the request's round trip is part of a segment's time"),
         Row::new("speed test after the video", "Mbit/s", test(1)).paper(5.2),
     ];
     let figure = logs.first().map(|log| {
@@ -134,7 +134,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
 struct PassTimes {
     server: Vec<(i64, u32)>,
     phone: Vec<(i64, u32)>,
-    /// But the first, whose windows are new on both sides.
+    /// All except the first, whose windows are new on both sides.
     spans: Vec<(i64, i64)>,
 }
 

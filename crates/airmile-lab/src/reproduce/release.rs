@@ -1,5 +1,5 @@
-//! BurstTracker, figures 7 and 8: what the server lets go at once arrives
-//! slowly, where a middlebox restarts.
+//! BurstTracker, figures 7 and 8: data that the server releases at once arrives slowly if a
+//! middlebox restarts.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../experiments/fig7-release.toml");
 
-/// When how much data for the phone passes the server and the phone.
+/// Times and amounts of data for the phone at the server and at the phone.
 #[derive(Default)]
 struct Passing {
     server: Vec<(i64, u32)>,
@@ -43,7 +43,7 @@ impl RunSink for Passing {
     }
 }
 
-/// Begin and end of each transfer as the application noted them.
+/// Start and end of each transfer in the application's log.
 fn spans(notes: &[AppNote]) -> Vec<(i64, i64)> {
     let mut begun = BTreeMap::new();
     let mut spans = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
     }
 }
 
-/// kB that have passed within a span, by ms since the server's first.
+/// kB passed within a span, by ms since the server's first.
 pub(super) fn passed_kb(
     passed: &[(i64, u32)],
     (from, to): (i64, i64),
@@ -83,11 +83,11 @@ pub(super) fn passed_kb(
     points.collect()
 }
 
-/// A run's segments but the first, whose windows are new on both sides.
+/// A run's segments except the first, whose windows are new on both sides.
 struct Segments {
     /// Release and delivery in ms.
     widths: Vec<(f64, f64)>,
-    /// The middle one of them over time: at the server, at the phone.
+    /// The middle segment over time: at the server, at the phone.
     drawn: [Vec<(f64, f64)>; 2],
 }
 
@@ -107,15 +107,14 @@ fn segments(scenario: &Scenario) -> Result<Segments> {
     Ok(Segments { widths, drawn })
 }
 
-/// With a restart, without, with it and a longer way.
+/// With a restart, without, and with it over a longer path.
 const ARMS: usize = 3;
-/// So much longer.
+/// Additional round-trip time.
 const LONGER_MS: u32 = 80;
 
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let restarting = read(SCENARIO)?;
-    // The scenario's own cause, taken out; and the round trip that the paper's
-    // 700 ms ask for.
+    // The scenario's own cause removed; and the round trip required for the paper's 700 ms.
     let mut scenarios = Vec::new();
     for seed in 0..work.size.of(1, 6, 20) {
         let mut with = restarting.clone();

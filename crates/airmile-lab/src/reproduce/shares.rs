@@ -37,7 +37,7 @@ const PEAK_HOUR: &str = include_str!("../../experiments/fig4-peak-hour.toml");
 const SLOW_IDLE: &str = include_str!("../../experiments/fig5-slow-idle.toml");
 const SLOW_BUSY: &str = include_str!("../../experiments/fig5-slow-busy.toml");
 
-/// Busy TTIs, and those that one user has alone.
+/// Busy TTIs, and those used by one user alone.
 fn alone(trace: &RunTrace) -> (u64, u64) {
     let busy = trace.cell_use.iter().filter(|run| run.users > 0);
     busy.fold((0, 0), |(n, one), run| {
@@ -54,11 +54,11 @@ fn with_length(text: &str, seed: u64, kind: SchedulerKind, ms: u64) -> Result<Sc
     Ok(scenario)
 }
 
-/// TTIs that figure 3 shows, from where both downloads are in full swing.
+/// TTIs shown in figure 3, with both downloads at full rate.
 const SHOWN: std::ops::Range<i64> = 1_000..1_100;
 
-/// What each of two users has of the resource blocks, TTI by TTI, in percent:
-/// the phone's by its grants, the other's what else is in use.
+/// Shares of two users in the resource blocks, TTI by TTI, in percent: the phone's from its
+/// grants, the other's as the remaining use.
 fn schedule(trace: &RunTrace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
     let own = own_prbs(trace);
     let mut points = [Vec::new(), Vec::new()];
@@ -89,7 +89,7 @@ fn figure_3(work: &Work<'_>) -> Result<ExperimentResult> {
     })?;
     let mut shares = Figure::new(
         "shares",
-        "Share of the phone in the TTIs that it is scheduled in, beside another's download",
+        "Share of the phone in the TTIs in which it is scheduled, with another user's download",
         Axis::new("share of the resource blocks (%)").from(0.0, 102.0),
         Axis::cdf("TTIs up to this share (%)"),
     )
@@ -120,12 +120,11 @@ fn figure_3(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows: rows.collect(), figures, ..ExperimentResult::default() })
 }
 
-/// By how much less an object has in the arm of small ones.
+/// Divisor of the object size in the arm with small objects.
 const SMALLER: u32 = 10;
 
-/// Scheduled TTIs, those of them with over 90 % and under 40 % of the cell, and
-/// each one's share in percent. Where TTIs are given whole, what is in use is
-/// one user's.
+/// Scheduled TTIs, those with over 90 % and under 40 % of the cell, and each one's share in
+/// percent. With whole TTIs, the PRBs in use belong to one user.
 fn fractions(trace: Option<&RunTrace>, n_prb: u16) -> (u64, u64, u64, Vec<f64>) {
     let (mut n, mut most, mut few) = (0, 0, 0);
     let mut shares = Vec::new();
@@ -182,13 +181,13 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-/// Shares of the cell in percent that the phone had in each TTI in which it had any.
+/// The phone's shares of the cell in percent, in TTIs in which it was scheduled.
 fn own_shares(trace: &RunTrace, n_prb: u16) -> Vec<f64> {
     let own = own_prbs(trace);
     own.into_values().map(|prb| 100.0 * f64::from(prb) / f64::from(n_prb)).collect()
 }
 
-/// PRB pairs that the phone had, by TTI.
+/// The phone's PRB pairs, by TTI.
 fn own_prbs(trace: &RunTrace) -> HashMap<i64, u16> {
     let mut own: HashMap<i64, u16> = HashMap::new();
     for record in &trace.records {

@@ -1,4 +1,4 @@
-//! BurstTracker, section 3.2.2: how much hangs on the two thresholds.
+//! BurstTracker, section 3.2.2: sensitivity to the two thresholds.
 
 use airmile_emulate::run;
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run: run_all,
 };
 
-/// Start and end thresholds: the paper's, and each of them alone moved.
+/// Start and end thresholds: the paper's, and each of them varied separately.
 const THRESHOLDS: [(f64, f64); 9] = [
     (0.9, 0.4),
     (0.6, 0.4),
@@ -41,7 +41,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     );
     let mut runs = 0;
     for application in ["file", "video"] {
-        // Other seeds than table 1 has.
+        // Other seeds than in table 1.
         let mut cases = table1::cases(application, work.size.of(1, 10, 20), work.size)?;
         cases.retain(|case| case.scheduler == "whole TTIs");
         for case in &mut cases {

@@ -71,15 +71,15 @@ struct FlatPoint<'a> {
     y_label: &'a str,
 }
 
-/// Names of the files that every reproduction leaves.
+/// Names of the files of every reproduction.
 const TABLES: [&str; 4] =
     ["reproduce.csv", "reproduce.json", "reproduce.parquet", "reproduce_series.parquet"];
 
-/// Makes a directory ready for the files of a reproduction; only with `force` for
-/// one that holds a former one's, which are replaced.
+/// Prepares a directory for the files of a reproduction; with `force` also one with an
+/// earlier reproduction, whose files are replaced.
 ///
 /// # Errors
-/// It holds a former reproduction and `force` is not set, or cannot be made.
+/// It contains an earlier reproduction and `force` is not set, or it cannot be created.
 pub fn prepare(dir: &Path, force: bool) -> Result<()> {
     let there = TABLES.iter().any(|name| dir.join(name).exists());
     if there && !force {
@@ -89,10 +89,9 @@ pub fn prepare(dir: &Path, force: bool) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
 }
 
-/// Writes into a directory: all rows as `reproduce.parquet` and `reproduce.csv`,
-/// the document as `reproduce.json`, the figures' points as
-/// `reproduce_series.parquet`, and each figure as `<experiment>-<figure>.svg`.
-/// A file that is there is replaced at once, never left in part.
+/// Writes to a directory: all rows as `reproduce.parquet` and `reproduce.csv`, the document
+/// as `reproduce.json`, the figures' points as `reproduce_series.parquet`, and each figure
+/// as `<experiment>-<figure>.svg`. Existing files are replaced atomically.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -140,7 +139,7 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
     Ok(files)
 }
 
-/// The whole file or the one before: a run may be interrupted at any time.
+/// Replaces a file atomically: a run may be interrupted at any time.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     airmile::write_whole(path, contents)
 }

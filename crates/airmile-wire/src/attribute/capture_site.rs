@@ -33,7 +33,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// From the connections of a phone, by the lower quartile: a proxy that splits each
+    /// From the connections of a phone, by the upper quartile: a proxy that splits each
     /// connection is near to one end of each leg, so half of the legs are near to either.
     pub fn from_connections<'a>(models: impl Iterator<Item = &'a SenderModel> + Clone) -> Self {
         Self {

@@ -91,8 +91,8 @@ impl Episode {
         self.rto_with.rto_ns(self.beyond_ns)
     }
 
-    /// Whether the timer expired before the retransmission's ACK, and would not have if
-    /// duplicate ACKs had restarted it. `None`: it did not expire.
+    /// Whether the timer expired before the retransmission's ACK, and would not have if the
+    /// RTTs of duplicate ACKs had been used as samples. `None`: it did not expire.
     pub(super) fn avoided(&self, min_rto_ns: i64) -> Option<bool> {
         let retx = self.rtt_retx_ns? + self.beyond_ns;
         let without = self.rto_ns()?.max(min_rto_ns);

@@ -199,7 +199,7 @@ fn by_family(judged: &[Judged<'_>]) {
 fn confusion(judged: &[Judged<'_>]) {
     let mut table: BTreeMap<(Suspect, &str), u32> = BTreeMap::new();
     for one in judged {
-        let told = if one.given() { one.first.suspect.as_str() } else { "cannot tell" };
+        let told = if one.given() { one.first.suspect.as_str() } else { "no verdict" };
         *table.entry((one.row.truth, told)).or_default() += 1;
     }
     println!("\n  truth, told, runs");
