@@ -45,8 +45,7 @@ pub fn repeated(log: &[u8], bytes: usize) -> Vec<u8> {
     out
 }
 
-/// Records of a long download, alone in the cell or with other users, and the TTIs that
-/// they span.
+/// Records of a long download, alone in the cell or with other users, and the TTIs that they span.
 pub fn busy_records(shared: bool) -> Result<(Vec<Record>, u64)> {
     let mut scenario: Scenario = named("sample-download").context("no sample-download")?.scenario();
     scenario.competing = if shared { scenario.competing } else { Vec::new() };

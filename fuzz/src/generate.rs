@@ -75,8 +75,7 @@ pub fn kinds() -> Vec<Kind> {
     out
 }
 
-/// A valid payload of a kind: random bytes, read and written again, so that counts and
-/// lengths fit.
+/// A valid payload of a kind: random bytes, read and written again, so that counts and lengths fit.
 pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
     let mut bytes = vec![0; rng.random_range(60..600)];
     // Mostly small values: a large count ends the message early.
@@ -238,8 +237,7 @@ pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
     [[QCAT_TEXT, QXDM_TEXT, QCAT_BLOCKS][rng.random_range(0..3)], tables[rng.random_range(0..3)]]
 }
 
-/// Packets of the emulator by name: a SYN with every option, data after a gap, a
-/// datagram.
+/// Packets of the emulator by name: a SYN with every option, data after a gap, a datagram.
 #[must_use]
 pub fn packets() -> [(&'static str, Vec<u8>); 3] {
     let syn = TcpSegment {

@@ -140,8 +140,7 @@ pub fn summarise(data: &[u8], chunk: usize) -> Summary {
     summary
 }
 
-/// Container recognition, deframing and parsing; the result does not depend on the
-/// chunking.
+/// Container recognition, deframing and parsing; the result does not depend on the chunking.
 pub fn deframe(data: &[u8]) {
     let whole = summarise(data, usize::MAX);
     let chunk = 1 + usize::from(data.last().copied().unwrap_or(0));
@@ -312,8 +311,7 @@ pub fn nhdlc(data: &[u8]) {
     assert_eq!(deframer.skipped_bytes(), 0);
 }
 
-/// Text exports; the result does not depend on the chunking, problems are inside the
-/// text.
+/// Text exports; the result does not depend on the chunking, problems are inside the text.
 pub fn log_text(data: &[u8]) {
     let read = |chunk: usize| {
         let mut reader = TextReader::new();

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What rights `airmile claw attach` has while it takes reports, in a network namespace.
+"""The privileges of `airmile claw attach` while it receives reports, in a network namespace.
 
     privileges.py AIRMILE
 
-It needs root and an airmile with the feature `bpf`; without them this says SKIPPED.
+Needs root and an airmile with the feature `bpf`; otherwise prints SKIPPED.
 """
 
 import os
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-# Bits of capabilities (linux/capability.h).
+# Capability bits (linux/capability.h).
 NET_ADMIN, SYS_ADMIN, PERFMON, BPF = 12, 21, 38, 39
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 
@@ -34,7 +34,7 @@ def check_privileges_of_attach(airmile, namespace, words, expected):
         if "attached" not in line:
             return process.communicate()[1].strip()
         threads = process_status(process.pid)
-        assert len(threads) > 1, f"{len(threads)} threads: nobody takes reports"
+        assert len(threads) > 1, f"{len(threads)} threads: none receives reports"
         for status in threads:
             sets = {name: int(status[name], 16) for name in SETS}
             assert sets["CapEff"] == expected, (status["Name"], sets)

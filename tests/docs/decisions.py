@@ -1,4 +1,4 @@
-"""The index of docs/decisions, made from the title and status of each page.
+"""Generates the index of docs/decisions from the title and status of each page.
 
 python decisions.py             writes docs/decisions/README.md
 python decisions.py --check     status 1 if the committed index differs

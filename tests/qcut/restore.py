@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Each deployment of `airmile qcut run` in network namespaces: traffic passes, and
-whatever ends it, everything is as it was before.
+"""Runs each deployment of `airmile qcut run` in network namespaces: traffic passes, and
+however it ends, the system is restored.
 
     restore.py AIRMILE
 
-Root is needed; without it this says SKIPPED.
+Needs root; otherwise prints SKIPPED.
 """
 
 import json
@@ -19,19 +19,19 @@ import tempfile
 from hosts import FAR, FAR6, NEAR, Hosts, until
 
 DEPLOYS = ["nfqueue", "htb", "tun"]
-# Where the kernel has it (`Hosts.has_cake`).
+# If the kernel has it (`Hosts.has_cake`).
 CAKE = "cake"
-# Those whose packets come to the process.
+# Deployments whose packets pass through the process.
 HUNG_DEPLOYS = ["nfqueue", "tun"]
-# Those whose rate the process sets.
+# Deployments whose rate the process sets.
 SHAPERS = ["htb"]
-# Bits of capabilities (linux/capability.h): what `qcut run` keeps.
+# Capability bits (linux/capability.h) that `qcut run` keeps.
 NET_ADMIN, NET_RAW = 12, 13
-# How it ends, and the exit status that tells.
+# Ways to end it, and their exit status.
 ENDS = {
     "SIGTERM": (signal.SIGTERM, 0),
     "SIGINT": (signal.SIGINT, 0),
-    # As a panic that aborts, or a fault.
+    # Like an aborting panic, or a fault.
     "SIGABRT": (signal.SIGABRT, -signal.SIGABRT),
     "kill -9": (signal.SIGKILL, -signal.SIGKILL),
 }
@@ -45,8 +45,8 @@ class Instance:
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(hosts.inside(hosts.near, airmile, "qcut", "run", "--up", "up0", *words),
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
-        # `ip netns exec` becomes the command: the process is the instance itself.
-        until(f"it begins: {words}\n{self.told()}", lambda: self.process.poll() is not None or self.status() is not None)
+        # `ip netns exec` executes the command: the process is the instance itself.
+        until(f"it begins: {words}\n{self.error_output()}", lambda: self.process.poll() is not None or self.status() is not None)
 
     def status(self):
         words = [self.airmile, "qcut", "watch", "--up", "up0", "--json"]
@@ -77,7 +77,7 @@ class Instance:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
-    def told(self):
+    def error_output(self):
         self.errors.seek(0)
         return self.errors.read()
 
@@ -87,7 +87,7 @@ def check_state(hosts, before, what):
         return hosts.state() == before
 
     try:
-        return until(f"{what}: everything is as it was", is_same)
+        return until(f"{what}: the system is restored", is_same)
     except AssertionError:
         now = hosts.state()
         for part in before:
@@ -102,7 +102,7 @@ def check_passes(hosts, what):
 
 
 def send_udp(hosts, packets):
-    """Datagrams to where nobody answers, which hold nothing up."""
+    """Datagrams without an answer, which hold nothing up."""
     program = ("import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
                f"for n in range({packets}): s.sendto(bytes(1000),('{FAR}',9))")
     subprocess.run(hosts.inside(hosts.near, "python3", "-c", program), check=True)
@@ -113,7 +113,7 @@ def check_ends(hosts, airmile):
     for deploy in DEPLOYS + [CAKE] * hosts.has_cake():
         for how, (number, expected) in ENDS.items():
             instance = Instance(hosts, airmile, "--deploy", deploy)
-            assert instance.process.poll() is None, f"{deploy} ended: {instance.told()}"
+            assert instance.process.poll() is None, f"{deploy} ended: {instance.error_output()}"
             assert hosts.state() != before, f"{deploy} changes nothing"
             check_passes(hosts, f"{deploy} while it runs")
             send_udp(hosts, 50)
@@ -121,14 +121,14 @@ def check_ends(hosts, airmile):
             until(f"{deploy} counts packets",
                   lambda: sum(each["arrived_packets"] for each in (instance.status() or {"classes": []})["classes"]) > 50)
             status = instance.end(number)
-            assert status == expected, f"{deploy}, {how}: status {status}: {instance.told()}"
-            back_s = until(f"{deploy}, {how}: the path is there", lambda: hosts.reaches(FAR), 10)
+            assert status == expected, f"{deploy}, {how}: status {status}: {instance.error_output()}"
+            back_s = until(f"{deploy}, {how}: the path works", lambda: hosts.reaches(FAR), 10)
             all_s = check_state(hosts, before, f"{deploy}, {how}")
-            print(f"{deploy:8} {how:8} the path after {back_s * 1e3:4.0f} ms, all as before after {all_s * 1e3:4.0f} ms more")
+            print(f"{deploy:8} {how:8} the path after {back_s * 1e3:4.0f} ms, restored after {all_s * 1e3:4.0f} ms more")
 
 
 def check_guard_killed(hosts, airmile):
-    """Guard and instance are ended together: by hand, and by the next instance."""
+    """Guard and instance are killed together; restored by hand, and by the next instance."""
     before = hosts.state()
     for deploy in DEPLOYS:
         for way in ("restore", "next"):
@@ -145,17 +145,17 @@ def check_guard_killed(hosts, airmile):
                 following = Instance(hosts, airmile, "--deploy", "nfqueue")
                 following.end(signal.SIGTERM)
             check_state(hosts, before, f"{deploy}, {way}")
-    # The guard alone: the instance ends and puts things back by itself or says so.
+    # The guard alone: the instance ends and restores the system, or reports that it cannot.
     instance = Instance(hosts, airmile, "--deploy", "nfqueue")
     for guard in instance.guards():
         os.kill(guard, signal.SIGKILL)
-    assert instance.process.wait(timeout=60) == 3, instance.told()
+    assert instance.process.wait(timeout=60) == 3, instance.error_output()
     check_state(hosts, before, "the guard was killed")
-    print("guard ended: put back by `restore`, by the next instance, by the instance")
+    print("guard killed: restored by `restore`, by the next instance, by the instance")
 
 
 def check_hung(hosts, airmile):
-    """An instance that hangs stops nothing, and is used again when it is back."""
+    """A hanging instance blocks nothing, and is used again when it recovers."""
     before = hosts.state()
     for deploy in HUNG_DEPLOYS:
         instance = Instance(hosts, airmile, "--deploy", deploy)
@@ -163,27 +163,27 @@ def check_hung(hosts, airmile):
         assert running != before, f"{deploy} changes nothing"
         check_passes(hosts, f"{deploy} before it hangs")
         instance.process.send_signal(signal.SIGSTOP)
-        hung_s = until(f"{deploy} hangs: the path is there", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
-        assert hosts.state() != running, f"{deploy} hangs: packets are still led to it"
+        hung_s = until(f"{deploy} hangs: the path works", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
+        assert hosts.state() != running, f"{deploy} hangs: packets are still sent to it"
         instance.process.send_signal(signal.SIGCONT)
         check_state(hosts, running, f"{deploy} is back")
         sent = lambda: sum(each["sent_packets"] for each in (instance.status() or {"classes": []})["classes"])
         count = sent()
         check_passes(hosts, f"{deploy} is back")
         until(f"{deploy} is back: packets pass the gate", lambda: sent() > count)
-        assert instance.end(signal.SIGTERM) == 0, instance.told()
+        assert instance.end(signal.SIGTERM) == 0, instance.error_output()
         check_state(hosts, before, f"{deploy} hung once")
-        # One that is killed while it hangs leaves nothing, either.
+        # An instance killed while it hangs leaves nothing behind, either.
         instance = Instance(hosts, airmile, "--deploy", deploy)
         instance.process.send_signal(signal.SIGSTOP)
-        until(f"{deploy} hangs again: the path is there", lambda: hosts.reaches(FAR), 15)
+        until(f"{deploy} hangs again: the path works", lambda: hosts.reaches(FAR), 15)
         instance.end(signal.SIGKILL)
         check_state(hosts, before, f"{deploy} was killed while it hung")
-        print(f"{deploy:8} hangs    the path after {hung_s * 1e3:4.0f} ms, and by the gate again when it is back")
+        print(f"{deploy:8} hangs    the path after {hung_s * 1e3:4.0f} ms, and through the gate again when it recovers")
 
 
 def class_rates(hosts, deploy):
-    """The rate that the kernel has for the uplink in bit/s, as `tc` prints it."""
+    """The kernel's rate of the uplink in bit/s, as printed by `tc`."""
     if deploy == CAKE:
         shown = hosts.near_says("tc", "qdisc", "show", "dev", "up0")
         found = re.search(r"cake a11e: .*?bandwidth (\d+)([KMG]?)bit", shown)
@@ -195,8 +195,8 @@ def class_rates(hosts, deploy):
 
 
 def check_hung_shaper_opens_its_rate(hosts, airmile):
-    """A shaper whose process hangs limits nothing, however low its rate was, and has its
-    rate again when the process is back."""
+    """A shaper whose process hangs limits nothing, however low its rate was, and gets its
+    rate back when the process recovers."""
     before = hosts.state()
     for deploy in SHAPERS + [CAKE] * hosts.has_cake():
         instance = Instance(hosts, airmile, "--deploy", deploy)
@@ -209,11 +209,11 @@ def check_hung_shaper_opens_its_rate(hosts, airmile):
                 words = ["class", "change", "dev", "up0", "parent", "a11e:", "classid", "a11e:1", "htb", "rate", rate]
             subprocess.run(hosts.inside(hosts.near, "tc", *words), check=True)
 
-        # As it would be after a moment without signal.
+        # As after a moment without signal.
         set_rate("8kbit")
         hung_s = until(f"{deploy} hangs: its rate is open", lambda: class_rates(hosts, deploy) >= 10**9, 15)
-        until(f"{deploy} hangs: the path is there", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
-        # What stands when it is back is not its rate.
+        until(f"{deploy} hangs: the path works", lambda: hosts.reaches(FAR) and hosts.reaches(FAR6), 15)
+        # The rate at recovery is not its own.
         set_rate("9kbit")
         instance.process.send_signal(signal.SIGCONT)
 
@@ -221,9 +221,9 @@ def check_hung_shaper_opens_its_rate(hosts, airmile):
             status = instance.status()
             return status and abs(class_rates(hosts, deploy) / status["set_rate_bps"] - 1) < 0.05
 
-        back_s = until(f"{deploy} is back: its rate stands", is_its_own, 15)
+        back_s = until(f"{deploy} recovers: its rate is set", is_its_own, 15)
         check_passes(hosts, f"{deploy} is back")
-        assert instance.end(signal.SIGTERM) == 0, instance.told()
+        assert instance.end(signal.SIGTERM) == 0, instance.error_output()
         check_state(hosts, before, f"{deploy} hung once")
         print(f"{deploy:8} hangs    its rate open after {hung_s * 1e3:4.0f} ms, its own {back_s * 1e3:4.0f} ms after it is back")
     if not hosts.has_cake():
@@ -240,8 +240,8 @@ def process_status(pid):
 
 
 def check_privileges_of_run_and_guard(hosts, airmile):
-    """While it reads packets, every thread of the process and its guard have two capabilities,
-    no_new_privs and a filter of system calls."""
+    """While it reads packets, every thread of the process and its guard has two capabilities,
+    no_new_privs and a system call filter."""
     kept = 1 << NET_ADMIN | 1 << NET_RAW
     for deploy in DEPLOYS + [CAKE] * hosts.has_cake():
         instance = Instance(hosts, airmile, "--deploy", deploy)
@@ -257,11 +257,11 @@ def check_privileges_of_run_and_guard(hosts, airmile):
         if deploy == DEPLOYS[0]:
             status = process_status(instance.process.pid)[0]
             print("privileges: " + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
-        assert instance.end(signal.SIGTERM) == 0, instance.told()
+        assert instance.end(signal.SIGTERM) == 0, instance.error_output()
 
 
 def check_former_queueing(hosts, airmile):
-    """Queueing of the user's own comes back with its parameters."""
+    """The user's own queueing is restored with its parameters."""
     tc = lambda *words: subprocess.run(hosts.inside(hosts.near, "tc", "qdisc", *words), check=True)
     for words in (["tbf", "rate", "20mbit", "burst", "10kb", "limit", "100kb"], ["bfifo", "limit", "70000"]):
         tc("replace", "dev", "up0", "root", "handle", "5:", *words)
@@ -281,7 +281,7 @@ def check_former_queueing(hosts, airmile):
         assert done.returncode == 3 and "--deploy nfqueue" in done.stderr, done
         check_state(hosts, before, "what is refused")
         tc("del", "dev", "up0", "root")
-    print("former queueing: back with its parameters; one with classes is refused")
+    print("former queueing: restored with its parameters; one with classes is refused")
 
 
 def check_refusals(hosts, airmile):
@@ -305,15 +305,15 @@ def check_refusals(hosts, airmile):
         if not hosts.has_cake():
             done = run(airmile, "qcut", "run", "--up", "up0", "--deploy", CAKE)
             assert done.returncode == 3 and "modprobe sch_cake" in done.stderr, done
-        # Without nft and iptables in its path.
+        # Without nft and iptables in its PATH.
         done = run("env", "PATH=/nonexistent", airmile, "qcut", "run", "--up", "up0", "--duration", "1")
         assert done.returncode == 3 and "nftables" in done.stderr, done
     check_state(hosts, before, "what is refused")
-    print("refusals: each says what to do, and changes nothing")
+    print("refusals: each explains what to do, and changes nothing")
 
 
 def check_metrics(hosts, airmile):
-    """Loopback without a token, and who names another host is not let in."""
+    """Loopback needs no token, and requests that name another host are refused."""
     instance = Instance(hosts, airmile, "--metrics", "127.0.0.1:9478")
     fetch = lambda *words: hosts.near_says("curl", "-s", *words)
     text = fetch("http://127.0.0.1:9478/metrics")
@@ -324,7 +324,7 @@ def check_metrics(hosts, airmile):
     line = subprocess.run(hosts.inside(hosts.near, "timeout", "-s", "INT", "3", airmile, "qcut", "watch", "--lines"),
                           capture_output=True, text=True).stdout
     assert "up0: modem" in line and "RTT_F" in line, line
-    # Whoever may not run it may look.
+    # Users who may not run it may still watch it.
     line = subprocess.run(hosts.inside(hosts.near, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "timeout",
                                        "-s", "INT", "3", airmile, "qcut", "watch", "--lines"), capture_output=True, text=True).stdout
     assert "up0: modem" in line, line
@@ -338,7 +338,7 @@ def check_metrics(hosts, airmile):
     assert [code(), code(*bearer("wrong")), code(*bearer(secret))] == ["401", "401", "200"]
     instance.end(signal.SIGTERM)
     del os.environ["AIRMILE_TOKEN"]
-    print("metrics, watch and the summary: there")
+    print("metrics, watch and the summary work")
 
 
 def main():
@@ -352,10 +352,10 @@ def main():
         return 0
     with Hosts() as hosts:
         if not hosts.can_queue():
-            print("SKIPPED: the kernel leads no packets into a queue by nftables, nor by iptables (install iptables)")
+            print("SKIPPED: the kernel sends no packets to a queue by nftables, nor by iptables (install iptables)")
             return 0
         if not hosts.has_cake():
-            print("SKIPPED: --deploy cake, as this kernel has no CAKE: that it is refused is all that is tried of it")
+            print("SKIPPED: --deploy cake, as this kernel has no CAKE: only its refusal is tested")
         check_refusals(hosts, airmile)
         check_metrics(hosts, airmile)
         check_privileges_of_run_and_guard(hosts, airmile)
@@ -364,7 +364,7 @@ def main():
         check_hung_shaper_opens_its_rate(hosts, airmile)
         check_guard_killed(hosts, airmile)
         check_former_queueing(hosts, airmile)
-    print("all as before")
+    print("all restored")
     return 0
 
 

@@ -5,8 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The well-known locations of a site (RFC 8615), the only name with a leading dot that
-/// is served.
+/// The well-known locations of a site (RFC 8615), the only name with a leading dot that is served.
 const WELL_KNOWN: &str = ".well-known";
 
 /// The file of a site named by a URL's path; an index for a directory. Never outside of

@@ -164,8 +164,7 @@ impl InterfaceCapture {
         })
     }
 
-    /// Number of packets that the kernel has dropped so far because the reader was too
-    /// slow.
+    /// Number of packets that the kernel has dropped so far because the reader was too slow.
     #[must_use]
     pub fn dropped(&self) -> Arc<AtomicU64> {
         self.dropped.clone()
@@ -312,8 +311,7 @@ fn file_header() -> Vec<u8> {
     header
 }
 
-/// The address that binds a socket to an interface; one without a hardware address (TUN)
-/// has none.
+/// The address that binds a socket to an interface; one without a hardware address (TUN) has none.
 fn link_address(name: &str) -> Option<LinkAddr> {
     let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == name);
     own.filter_map(|entry| entry.address?.as_link_addr().copied()).next()

@@ -9,13 +9,11 @@ use airmile_model::printable_path;
 use crate::error::{Error, Result};
 
 /// A file under a temporary name in the directory of the file that it will replace. If it
-/// is dropped before [`done`](Self::done), it is removed, and the previous file is
-/// unchanged.
+/// is dropped before [`done`](Self::done), it is removed, and the previous file is unchanged.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
-    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written
-    /// directly.
+    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written directly.
     part: Option<PathBuf>,
 }
 

@@ -1,6 +1,5 @@
 //! The files of a lab run's directory (docs/lab.md). They are ordinary inputs; their
-//! names are defined here for the code that writes them and the code that shows an
-//! input's origin.
+//! names are defined here for the code that writes them and the code that shows an input's origin.
 
 /// The run's description.
 pub const MANIFEST: &str = "manifest.json";
@@ -53,8 +52,7 @@ pub const RUN_FILES: [(&str, &str); 32] = [
     (COMMAND_LOG, "real time: the command's own log"),
 ];
 
-/// Whether a run's file may have this name, in which case the directory's name is more
-/// informative.
+/// Whether a run's file may have this name, in which case the directory's name is more informative.
 #[must_use]
 pub fn is_run_file(name: &str) -> bool {
     RUN_FILES.iter().any(|(known, _)| *known == name)

@@ -24,11 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After this long without packets the machine's clock gives their time (chosen here:
 /// above the delay of a batch).
 const QUIET: Duration = Duration::from_millis(200);
-/// Maximum share of the time for evaluation: a slow evaluation runs less often (chosen
-/// here).
+/// Maximum share of the time for evaluation: a slow evaluation runs less often (chosen here).
 const LOOK_SHARE: u32 = 2;
-/// Maximum number of events waiting for a reader; a slower one misses some, and is
-/// notified.
+/// Maximum number of events waiting for a reader; a slower one misses some, and is notified.
 const WAITING_EVENTS: usize = 512;
 
 /// Why an engine does not start.

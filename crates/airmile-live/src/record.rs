@@ -1,5 +1,4 @@
-//! A recording: a modem's log in rotated and compressed files, with packets of an
-//! interface.
+//! A recording: a modem's log in rotated and compressed files, with packets of an interface.
 //!
 //! Logs are `modem-NNNN.qmdl.zst`, split between two frames; a modem that reconnects
 //! starts a new one. Packets are `packets-NNNN.pcap.zst`. A directory of them is an input

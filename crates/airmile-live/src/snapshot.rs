@@ -195,8 +195,7 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// Decided bursts are always reported, the others when they end and when their end
-    /// moves.
+    /// Decided bursts are always reported, the others when they end and when their end moves.
     pub(crate) fn bursts(
         &mut self,
         decided: &[LiveBurst],

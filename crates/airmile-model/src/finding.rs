@@ -235,8 +235,7 @@ pub struct TransferFinding {
     pub bytes: Option<u64>,
     /// Throughput time in ms: bursts' overlap with the transfer.
     pub throughput_time_ms: Option<f64>,
-    /// Time in ms that data waited before its first departure; null if the phone cannot
-    /// observe it.
+    /// Time in ms that data waited before its first departure; null if the phone cannot observe it.
     pub sched_wait_ms: Option<f64>,
     /// The baseline: scheduled TTIs, in ms.
     pub active_time_ms: Option<f64>,

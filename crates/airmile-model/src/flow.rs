@@ -73,8 +73,7 @@ pub struct FlowRow {
     pub upstream_rtt_ns: Option<i64>,
     /// SYN-ACK to ACK at the monitor: the part towards the client.
     pub downstream_rtt_ns: Option<i64>,
-    /// Promotion delay of the radio in nanoseconds (paper 4.2), if the handshake
-    /// qualifies.
+    /// Promotion delay of the radio in nanoseconds (paper 4.2), if the handshake qualifies.
     pub promotion_ns: Option<i64>,
     /// Time stamp clock of the client in nanoseconds a tick (paper 6.1, equation 3).
     pub client_tick_ns: Option<f64>,
@@ -242,8 +241,7 @@ pub struct InflightSample {
     pub dir: Direction,
     /// Bytes in flight at the monitor, the segment included.
     pub flight_bytes: u64,
-    /// Bytes in flight at the sender: without the effect of ACKs that were on their way
-    /// to it.
+    /// Bytes in flight at the sender: without the effect of ACKs that were on their way to it.
     pub sender_flight_bytes: u64,
     /// Congestion window of the sender in bytes, if neither the application nor the
     /// receive window limited it and no loss was being repaired.

@@ -83,8 +83,7 @@ pub const fn nr_data_res_per_prb(symbols: u16, dmrs_res: u16, overhead_res: u16)
     if free < MAX_RES_PER_PRB { free } else { MAX_RES_PER_PRB }
 }
 
-/// The maximum number of resource elements per PRB that count (TS 38.214, 5.1.3.2 step
-/// 1).
+/// The maximum number of resource elements per PRB that count (TS 38.214, 5.1.3.2 step 1).
 const MAX_RES_PER_PRB: u16 = 156;
 
 /// TS 38.214, table 5.1.3.2-1, in bits.

@@ -11,8 +11,7 @@ vocabulary! {
         Blocked = "blocked",
         /// Name lookup.
         Dns = "dns",
-        /// Connection set-up: TCP and TLS, or QUIC; including the radio's, if it is
-        /// known.
+        /// Connection set-up: TCP and TLS, or QUIC; including the radio's, if it is known.
         Setup = "setup",
         /// The server's response time, and its pauses in an answer.
         Server = "server",

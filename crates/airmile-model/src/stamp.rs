@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The clock of a stamp. Stamps of two clocks are never compared without an alignment
-/// between them.
+/// The clock of a stamp. Stamps of two clocks are never compared without an alignment between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {

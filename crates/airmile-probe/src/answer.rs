@@ -64,8 +64,7 @@ fn read(stream: &mut dyn ByteStream, buffer: &mut [u8]) -> std::io::Result<usize
     }
 }
 
-/// Length of a response head and of its content, and its fields; `None` if the head is
-/// incomplete.
+/// Length of a response head and of its content, and its fields; `None` if the head is incomplete.
 fn read_head(head: &[u8]) -> std::io::Result<Option<(usize, u64, ProbeAnswer)>> {
     let wrong = |what: String| std::io::Error::other(what);
     let mut headers = [httparse::EMPTY_HEADER; 128];

@@ -2,8 +2,7 @@
 //! ports, and a client ([`run`]) that fetches them with pauses, one connection per port,
 //! in alternation, so that all ports have the same conditions.
 //!
-//! This crate has the sockets, threads and clocks; `airmile::compare` interprets the
-//! transfers.
+//! This crate has the sockets, threads and clocks; `airmile::compare` interprets the transfers.
 
 mod answer;
 mod client;

@@ -1,5 +1,4 @@
-//! A probe's files: its own log, and one that `airmile diagnose` reads as an application
-//! log.
+//! A probe's files: its own log, and one that `airmile diagnose` reads as an application log.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};

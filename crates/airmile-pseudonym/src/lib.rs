@@ -132,8 +132,7 @@ impl Pseudonyms {
         self.permutation.of(identity, value)
     }
 
-    /// The pseudonym of a checksum: equal ones stay equal, and 0, which means none,
-    /// stays.
+    /// The pseudonym of a checksum: equal ones stay equal, and 0, which means none, stays.
     #[must_use]
     pub fn checksum(&self, checksum: u16) -> u16 {
         match checksum.checked_sub(1) {

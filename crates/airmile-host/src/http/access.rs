@@ -22,8 +22,7 @@ impl Access {
     }
 }
 
-/// Admits a request: with the token if one is set, otherwise if it names the machine
-/// itself.
+/// Admits a request: with the token if one is set, otherwise if it names the machine itself.
 pub(super) async fn admit(State(access): State<Access>, request: Request, next: Next) -> Response {
     if let Err(why) = may_enter(&access, &request) {
         let mut refusal = refuse(StatusCode::UNAUTHORIZED, why);

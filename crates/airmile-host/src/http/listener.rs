@@ -34,8 +34,7 @@ pub(super) struct ConnectionLimits {
     /// Maximum time to receive a request's head; then the connection is closed.
     pub(super) header: Duration,
     /// A connection to which nothing was sent for this time is closed. Received data does
-    /// not count: otherwise a client that sends a byte at a time would hold a place
-    /// indefinitely.
+    /// not count: otherwise a client that sends a byte at a time would hold a place indefinitely.
     pub(super) idle: Duration,
 }
 

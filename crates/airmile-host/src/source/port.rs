@@ -33,8 +33,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ATTEMPTS: u32 = 3;
 /// Timeout of waiting for bytes.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Maximum frame length of an answer (chosen here: a mask of 4,096 bits, escaped, with
-/// margin).
+/// Maximum frame length of an answer (chosen here: a mask of 4,096 bits, escaped, with margin).
 const MAX_ANSWER: usize = 4_096;
 
 /// Why a port is not used.

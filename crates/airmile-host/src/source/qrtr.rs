@@ -117,7 +117,7 @@ mod tests {
 
     /// Against our own service, if the kernel has the family.
     #[test]
-    fn a_service_of_our_own_is_found_and_heard() {
+    fn a_service_of_our_own_is_found_and_received_from() {
         let server = match Socket::new(Domain::from(i32::from(AF_QIPCRTR)), Type::DGRAM, None) {
             Ok(server) => server,
             Err(error) => {

@@ -35,8 +35,7 @@ pub struct ReadCounts {
     pub repeated_connections: u64,
 }
 
-/// Reads the packets of captures as one sequence: a datagram's fragments may be in two
-/// files.
+/// Reads the packets of captures as one sequence: a datagram's fragments may be in two files.
 ///
 /// # Errors
 /// A file cannot be opened or is no capture, or two hold the same traffic.

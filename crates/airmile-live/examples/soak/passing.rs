@@ -16,8 +16,7 @@ const FIN: u8 = 1;
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [192, 0, 2, 1];
 
-/// The packets of some hours. Returns the maximum number of open connections, and how
-/// many ended.
+/// The packets of some hours. Returns the maximum number of open connections, and how many ended.
 pub fn pass(hours: f64, each_hour: &mut dyn FnMut(u64)) -> (u64, u64) {
     let mut live = LivePackets::new();
     let mut pcap = Pcap::default();

@@ -26,8 +26,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::engine::Published;
 use crate::snapshot::{LiveEvent, LiveTotals, Passing, SourceStatus};
 
-/// Maximum number of concurrent event streams (chosen here: a user's tabs, and some
-/// scripts).
+/// Maximum number of concurrent event streams (chosen here: a user's tabs, and some scripts).
 const MAX_STREAMS: usize = 32;
 /// Default number of bursts in an answer.
 const USUAL_BURSTS: usize = 100;

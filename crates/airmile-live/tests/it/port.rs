@@ -164,15 +164,14 @@ fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
 
     let found = decided(lines.try_iter());
     let whole = bursts_of_file(&bytes);
-    // Parameters of the judgement are learnt from the log: a lost frame changes hardly
-    // any burst.
+    // Parameters of the judgement are learnt from the log: a lost frame changes hardly any burst.
     let same = whole.iter().filter(|burst| found.contains(burst)).count();
     println!("{same} of {} bursts are the same", whole.len());
     assert!(whole.len() - same <= 3 + whole.len() / 50, "{same} of {}", whole.len());
 }
 
 #[test]
-fn a_modem_that_refuses_is_told_of() {
+fn the_refusal_of_a_modem_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ttyUSB0");
     let (mut engine, _lines) = start(&path);

@@ -17,8 +17,7 @@ use crate::{Error, Result};
 use answer::answer_all;
 use places::{ClientPlace, ClientPlaces};
 
-/// Limits that protect a public server. TCP's handshake keeps it from answering a spoofed
-/// address.
+/// Limits that protect a public server. TCP's handshake keeps it from answering a spoofed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeLimits {
     /// Maximum bytes of a segment.
