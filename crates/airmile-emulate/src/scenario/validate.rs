@@ -92,7 +92,7 @@ impl Scenario {
         cell(c, &self.cell, "cell");
         if let Some(config) = &self.split {
             split(c, config);
-            self.beside_split(c);
+            self.check_with_split(c);
         }
         link(c, &self.link, "link");
         measurement(c, &self.measurement);
@@ -111,7 +111,7 @@ impl Scenario {
             "traffic",
             "unset with apps: either windows or transports",
         );
-        self.beside_traffic(c);
+        self.check_with_traffic(c);
         apps(c, &self.apps, "apps");
         tcp(c, &self.phone_tcp, "phone_tcp");
         tcp(c, &self.server_tcp, "server_tcp");
