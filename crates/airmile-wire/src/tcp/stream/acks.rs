@@ -28,7 +28,7 @@ impl ByteStream {
         let window_same = tcp.window == self.rwnd_raw;
         self.rwnd_raw = tcp.window;
         // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
-        self.rwnd = window.and_then(|window| u32::try_from(window).ok());
+        self.rwnd = window.and_then(|window| u32::try_from(window).ok()).into();
         let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
         self.largest_rwnd = self.largest_rwnd.max(most.clamp(0, 1 << 30) as u32);
         if self.base.is_none() {

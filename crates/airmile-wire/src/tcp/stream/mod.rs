@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
-use super::opt64::Opt64;
+use super::opt64::{Opt32, Opt64};
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
 pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
@@ -102,7 +102,7 @@ pub(super) struct ByteStream {
     ids_in_order: u16,
     ids_out_of_order: u16,
     /// Window advertised by the other side, scaled if its scale is known.
-    rwnd: Option<u32>,
+    rwnd: Opt32,
     rwnd_raw: u16,
     largest_rwnd: u32,
     /// Largest payload of a segment.
@@ -144,7 +144,7 @@ impl ByteStream {
     /// not read the data. (A window that is full at its maximum may still keep a queue in
     /// the network.)
     pub(super) fn is_stopped_by_reader(&self) -> bool {
-        let Some(rwnd) = self.rwnd.map(i64::from) else { return false };
+        let Some(rwnd) = self.rwnd.get().map(i64::from) else { return false };
         let largest = i64::from(self.largest_rwnd);
         let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
         no_room && rwnd < largest - largest / UNREAD_PART
@@ -171,7 +171,7 @@ impl ByteStream {
 
     /// Window advertised by the other side in bytes.
     pub(super) fn rwnd(&self) -> Option<u64> {
-        self.rwnd.map(u64::from)
+        self.rwnd.get().map(u64::from)
     }
 
     pub(super) const fn last_sent_ns(&self) -> i64 {
@@ -304,7 +304,7 @@ impl ByteStream {
             self.max = start;
         }
         if start == self.max - 1 && self.acked >= self.max && self.max > 0 && !self.closed() {
-            return if self.rwnd == Some(0) {
+            return if self.rwnd.get() == Some(0) {
                 SegmentKind::WindowProbe
             } else {
                 SegmentKind::KeepAlive
@@ -318,7 +318,7 @@ impl ByteStream {
         if length != 1 || fin || self.totals.packets == 1 {
             return None;
         }
-        if self.rwnd == Some(0) && start == self.acked && end >= self.max {
+        if self.rwnd.get() == Some(0) && start == self.acked && end >= self.max {
             return (start < self.max).then_some(SegmentKind::WindowProbe);
         }
         let idle = end == self.max && self.acked >= self.max;
