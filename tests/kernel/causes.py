@@ -173,12 +173,22 @@ def busy_ms(spans):
     return total / 1e3
 
 
-def session(airmile, *inputs):
+def diagnosis(airmile, *inputs):
     done = subprocess.run([airmile, "diagnose", "--json", "-q", *inputs], capture_output=True, text=True, timeout=300)
     try:
-        return json.loads(done.stdout)["session"]
-    except (json.JSONDecodeError, KeyError) as error:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError as error:
         raise Invalid(f"diagnose: status {done.returncode}: {done.stderr[-300:]}") from error
+
+
+def of_download(document):
+    """The answer on the downloads: the session's, or, beside an upload, that of the only one."""
+    downloads = [one for one in document["transfers"] if one["dir"] == "dl"]
+    if len(downloads) != 1 or len(document["transfers"]) == 1:
+        return document["session"]
+    only = downloads[0]
+    of = only["counterfactual_of"]
+    return {**only, "counterfactuals": [{"of": of, "ms": only["counterfactual_ms"]}] if of else []}
 
 
 def is_radio(name):
@@ -193,8 +203,8 @@ def judged(airmile, row, with_cause, without):
     cost = 1 - saved_ms / max(took_ms, 1)
     expected = "radio" if demand >= 0.9 else row["cause"]
     counts = expected == "radio" and demand >= 0.9 or cost >= 0.1 and row["cause"] != "radio"
-    everything = session(airmile, with_cause)
-    alone = session(airmile, with_cause / "phone.pcapng")
+    everything = of_download(diagnosis(airmile, with_cause))
+    alone = diagnosis(airmile, with_cause / "phone.pcapng")["session"]
     fits = lambda named: is_radio(named) if expected == "radio" else named == expected
     right = fits(everything["verdict"]) or (
         everything["verdict"] == "mixed" and demand >= 0.75 and any(fits(one["of"]) for one in everything["counterfactuals"])

@@ -33,6 +33,8 @@ STATUS = RUN_DIR + "/status-wan.json"
 RESPAWN_S = 5
 
 FUNCTIONS = r"""
+# A function, as busybox prefers its own program to one of the path.
+logger() { echo "$@" >> /tmp/log; }
 # UCI, as far as one package with named sections goes.
 config_load() {
 	CONFIG_SECTIONS=
@@ -121,7 +123,7 @@ class Router:
 
     def __init__(self, hosts, root):
         self.hosts, self.root = hosts, root
-        self.process, self.wanted, self.errors = None, None, open(root + "/tmp/log", "w+")
+        self.process, self.wanted, self.errors = None, None, open(root + "/tmp/log", "a+")
 
     def path(self, name):
         return self.root + name
@@ -148,9 +150,11 @@ class Router:
 
     def asked(self):
         """The instance that the script asked for."""
-        if not os.path.exists(self.path("/tmp/procd.set")):
+        try:
+            text = open(self.path("/tmp/procd.set")).read()
+        except FileNotFoundError:
             return None
-        parts = [part.split("\n") for part in open(self.path("/tmp/procd.set")).read().strip().split("\n\n") if part]
+        parts = [part.split("\n") for part in text.strip().split("\n\n") if part]
         asked = {"command": [], "env": [], "triggers": []}
         for what, *words in parts:
             if what in ("set", "append"):
@@ -206,7 +210,6 @@ def make_root(root):
         os.symlink("busybox", f"{root}/bin/{name}")
     subprocess.run(["chroot", root, "/bin/busybox", "--install", "-s", "/usr/bin"], check=True)
     for name, text in (("etc/rc.common", RC_COMMON), ("lib/functions.sh", FUNCTIONS), ("lib/functions/network.sh", NETWORK),
-                       ("usr/bin/logger", '#!/bin/sh\necho "$@" >> /tmp/log\n'),
                        ("etc/openwrt_release", "DISTRIB_ID='a stand-in'\n"), ("tmp/device-of-wan", "up0\n")):
         path = os.path.join(root, name)
         if os.path.lexists(path):
@@ -401,7 +404,7 @@ def check_packages(binary, work):
     for name in names:
         assert open(f"{one}/{name}", "rb").read() == open(f"{two}/{name}", "rb").read(), name
     make(two, "mips")
-    control, _ = unpack(next(f"{two}/{name}" for name in os.listdir(two) if name.startswith("airmile-qcut") and "mips" in name))
+    control, _ = unpack(next(f"{two}/{name}" for name in os.listdir(two) if name.startswith("airmile-qcut") and name.endswith("mips.ipk")))
     script = os.path.join(work, "preinst")
     with open(script, "wb") as file:
         file.write(control["preinst"][0])
@@ -418,6 +421,57 @@ def check_luci(package):
     view = menu["admin/status/qcut"]["action"]["path"]
     assert f"www/luci-static/resources/view/{view}.js" in data
     assert list(acl["luci-app-qcut"]["read"]["file"]) == [STATUS.replace("wan", "*")]
+    if not shutil.which("node"):
+        print("SKIPPED: the page of LuCI is not run: no node")
+        return
+    status = {"interface": "wwan0", "deploy": "nfqueue", "evidence": "modem", "occupancy_bytes": 12_000, "limit_bytes": 30_000,
+              "rate_bps": 6_000_000, "queue_delay_ms": 16.0, "is_known": True, "rtt_f_ms": 58.4, "warnings": ["a warning"],
+              "waiting": [{"to": "192.0.2.7", "packets": 21, "bytes": 31_500}],
+              "classes": [{"class": "urgent", "held_bytes": 0, "sent_bytes": 5_000, "dropped_aqm": 2, "dropped_full": 1}]}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(status, file)
+        file.flush()
+        page = f"{PACKAGING}/luci-app-qcut/htdocs/luci-static/resources/view/{view}.js"
+        shown = subprocess.run(["node", f"{HERE}/luci.js", page, file.name], capture_output=True, text=True, check=True, timeout=60).stdout
+    now, old, none = shown.splitlines()
+    for words in ("wan: wwan0, nfqueue", "16 ms", "12.0 kB of 30.0 kB", "6.00 Mbit/s", "192.0.2.7 21 31.5 kB", "urgent 0.0 kB 5.0 kB 3", "a warning"):
+        assert words in now, (words, now)
+    assert "Not running" in old and "Not running" in none and "Mbit/s" not in old, (old, none)
+    print("LuCI: the page shows delay, rate and who waits; an old status is none")
+
+
+def check_apk(binary, work):
+    """apk-tools installs and removes the package in a root with stand-ins of what it depends on."""
+    if not shutil.which("apk"):
+        return
+    out, root, empty = (os.path.join(work, name) for name in ("apk", "apk-root", "empty"))
+    os.mkdir(empty)
+    subprocess.run([sys.executable, f"{PACKAGING}/package.py", binary, platform.machine(), out], check=True)
+    depends = ["kmod-nft-queue", "kmod-nfnetlink-queue", "kmod-sched-core", "kmod-sched-cake", "kmod-usb-serial-option",
+               "nftables", "luci-base"]
+    for name in depends:
+        subprocess.run(["apk", "mkpkg", "--output", f"{out}/{name}.apk", "--files", empty, "--info", f"name:{name}",
+                        "--info", "version:1-r1", "--info", "arch:noarch"], check=True)
+    for folder in ("lib", "bin", "etc"):
+        os.makedirs(f"{root}/{folder}")
+    shutil.copy(shutil.which("busybox"), f"{root}/bin/busybox")
+    for name in ("sh", "uname"):
+        os.symlink("busybox", f"{root}/bin/{name}")
+    with open(f"{root}/lib/functions.sh", "w") as file:
+        file.write('default_postinst() { echo "installed $pkgname" >> /etc/calls; }\n'
+                   'default_prerm() { echo "removed $pkgname" >> /etc/calls; }\n')
+    apk = ["apk", "--root", root, "--arch", platform.machine(), "--allow-untrusted", "--no-network"]
+    files = sorted(glob.glob(f"{out}/*.apk"))
+    subprocess.run([*apk, "--initdb", "add", *files], check=True, capture_output=True)
+    assert os.access(f"{root}/usr/sbin/airmile-qcut", os.X_OK) and os.path.exists(f"{root}/etc/config/qcut")
+    with open(f"{root}/etc/config/qcut", "a") as file:
+        file.write("# changed\n")
+    subprocess.run([*apk, "del", "luci-app-qcut", "airmile-qcut"], check=True, capture_output=True)
+    calls = open(f"{root}/etc/calls").read().split("\n")
+    assert calls[:2] == ["installed airmile-qcut", "installed luci-app-qcut"] and "removed airmile-qcut" in calls, calls
+    left = glob.glob(f"{root}/**/*qcut*", recursive=True)
+    assert left == [f"{root}/etc/config/qcut"], left
+    print("apk: installed and removed, a changed configuration stays")
 
 
 def main():
@@ -432,6 +486,7 @@ def main():
     with tempfile.TemporaryDirectory() as work, Hosts() as hosts:
         qcut, luci = check_packages(binary, work)
         check_luci(luci)
+        check_apk(binary, work)
         if not hosts.can_queue():
             print("SKIPPED: the kernel leads no packets into a queue")
             return 0

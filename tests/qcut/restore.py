@@ -9,8 +9,10 @@ AIRMILE is the whole command, or `airmile-qcut`.
 Needs root; otherwise prints SKIPPED.
 """
 
+import fcntl
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -241,6 +243,16 @@ def process_status(pid):
     return threads
 
 
+def held(lock):
+    """Whether a process holds a lock: those of ended namespaces stay."""
+    with open(lock) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def check_privileges_of_run_and_guard(hosts, airmile):
     """While it reads packets, every thread of the process and its guard has two capabilities,
     no_new_privs and a system call filter."""
@@ -256,6 +268,9 @@ def check_privileges_of_run_and_guard(hosts, airmile):
                 assert sets["CapEff"] == kept, (deploy, status["Name"], sets)
                 assert all(bits & ~kept == 0 for bits in sets.values()), (deploy, status["Name"], sets)
                 assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), (deploy, status)
+        # Who can read a lock can hold it, and keep the next instance and `restore` out.
+        for lock in pathlib.Path("/run/airmile").glob("qcut-up0-*.lock"):
+            assert lock.stat().st_mode & 0o077 == 0 or not held(lock), lock
         if deploy == DEPLOYS[0]:
             status = process_status(instance.process.pid)[0]
             print("privileges: " + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
@@ -302,6 +317,46 @@ def check_published(hosts, airmile):
         assert instance.end(signal.SIGTERM) == 0, instance.error_output()
         assert os.listdir(work) == []
     print(f"published: rate {told['rate_bps'] / 1e6:.1f} Mbit/s, queue {told['occupancy_bytes']} bytes; nothing changed")
+
+
+def check_published_to_others(hosts, airmile):
+    """A broker's subscriber and the bus get rate and queue, and no addresses."""
+    names = {"interface", "at_s", "is_known", "evidence", "rate_kbps", "queue_bytes", "queue_delay_ms", "limit_bytes"}
+    # Programs that it starts write below /run alone, as it does.
+    with tempfile.TemporaryDirectory(dir="/run") as work:
+        events, bus = os.path.join(work, "events"), os.path.join(work, "ubus")
+        with open(bus, "w") as file:
+            file.write(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {events}\n')
+        os.chmod(bus, 0o755)
+        path = os.environ["PATH"]
+        os.environ["PATH"] = f"{work}:{path}"
+        try:
+            instance = Instance(hosts, airmile, "--deploy", "none", "--publish", "ubus")
+            until("an event is sent", lambda: os.path.exists(events) and open(events).read().endswith("\n"))
+            assert instance.end(signal.SIGTERM) == 0, instance.error_output()
+        finally:
+            os.environ["PATH"] = path
+        words = open(events).read().splitlines()[0].split(" ", 4)
+        assert words[:4] == ["-t", "1", "send", "airmile.qcut"] and set(json.loads(words[4])) == names, words
+        if not shutil.which("mosquitto") or not shutil.which("mosquitto_sub"):
+            print("SKIPPED: publishing to a broker: no mosquitto; ubus: an event has rate and queue")
+            return
+        config = os.path.join(work, "mosquitto.conf")
+        with open(config, "w") as file:
+            file.write(f"listener 18830 127.0.0.1\nallow_anonymous true\nuser root\npersistence false\n")
+        broker = subprocess.Popen(hosts.inside(hosts.near, "mosquitto", "-c", config), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        try:
+            subscriber = subprocess.Popen(hosts.inside(hosts.near, "timeout", "30", "sh", "-c", "until mosquitto_sub -p 18830 "
+                                                       "-t home/uplink -C 2; do sleep 0.1; done"), stdout=subprocess.PIPE, text=True)
+            instance = Instance(hosts, airmile, "--deploy", "none", "--publish", "mqtt://127.0.0.1:18830/home/uplink")
+            messages = subscriber.communicate(timeout=60)[0].splitlines()
+            assert len(messages) == 2 and all(set(json.loads(each)) == names for each in messages), messages
+            assert instance.end(signal.SIGTERM) == 0, instance.error_output()
+        finally:
+            broker.kill()
+            broker.wait()
+    print("published: events of ubus, messages of a broker")
 
 
 def check_auto(hosts, airmile):
@@ -399,6 +454,7 @@ def main():
         check_metrics(hosts, airmile)
         check_auto(hosts, airmile)
         check_published(hosts, airmile)
+        check_published_to_others(hosts, airmile)
         check_privileges_of_run_and_guard(hosts, airmile)
         check_ends(hosts, airmile)
         check_hung(hosts, airmile)

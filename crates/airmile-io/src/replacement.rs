@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use airmile_model::printable_path;
 
 use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
 
 /// A file under a temporary name in the directory of the file that it will replace. If it
 /// is dropped before [`done`](Self::done), it is removed, and the previous file is unchanged.
@@ -24,11 +26,14 @@ impl Replacement {
     /// It cannot be created.
     pub fn begin(path: &Path) -> Result<(Self, File)> {
         let replaces = std::fs::metadata(path).map_or(true, |found| found.is_file());
-        // The target of a link is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        // The target of a link is replaced, not the link, but for one of another user.
+        let path = match is_untrusted_link(path) {
+            true => path.to_owned(),
+            false => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        };
         let part = replaces.then(|| part_of(&path));
         let file = match &part {
-            Some(part) => new_file(part, false),
+            Some(part) => new_file(part, false).and_then(|file| keep_mode(&path, file)),
             None => File::create(&path),
         };
         let file = file.map_err(|e| Error::write(&path, e))?;
@@ -52,6 +57,34 @@ impl Replacement {
         }
         self.part = None;
         Ok(())
+    }
+}
+
+/// Whether a path is a link that another user made in a directory that everybody may write
+/// to, like `/tmp`. Linux does not follow those, either (`fs.protected_symlinks`).
+#[cfg(unix)]
+fn is_untrusted_link(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY_AND_WRITABLE: u32 = 0o1002;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(link), Ok(dir)) = (std::fs::symlink_metadata(path), std::fs::metadata(dir)) else {
+        return false;
+    };
+    let own = std::fs::metadata("/proc/self").map_or(0, |process| process.uid());
+    let open = dir.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE;
+    link.is_symlink() && open && ![own, dir.uid()].contains(&link.uid())
+}
+
+#[cfg(not(unix))]
+const fn is_untrusted_link(_: &Path) -> bool {
+    false
+}
+
+/// The new file has the mode of the one that it replaces.
+fn keep_mode(path: &Path, file: File) -> io::Result<File> {
+    match std::fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => file.set_permissions(old.permissions()).map(|()| file),
+        _ => Ok(file),
     }
 }
 
@@ -101,7 +134,7 @@ pub fn refuse_inputs<'a>(
     outputs: impl IntoIterator<Item = PathBuf>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
-    let read: Vec<PathBuf> = inputs.into_iter().map(whole).collect();
+    let read = read_files(inputs);
     match outputs.into_iter().find(|path| read.contains(&whole(path))) {
         Some(path) => Err(Error::Option(format!(
             "{}: is one of the files to read; name another",
@@ -109,6 +142,27 @@ pub fn refuse_inputs<'a>(
         ))),
         None => Ok(()),
     }
+}
+
+/// The inputs without links and `..`; for a directory also the files in it that can be read
+/// as inputs.
+pub fn read_files<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut read = Vec::new();
+    for input in inputs {
+        read.push(whole(input));
+        // An error is reported where the directory is read.
+        let entries = std::fs::read_dir(input).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+        read.extend(files.filter(|path| is_input(path)).map(|path| whole(&path)));
+    }
+    read
+}
+
+fn is_input(path: &Path) -> bool {
+    Input::open(path, &Progress::default()).is_ok_and(|input| {
+        let kind = Kind::of(input.head());
+        kind.is_capture() || !matches!(kind, Kind::Empty | Kind::Unknown | Kind::Foreign(_))
+    })
 }
 
 /// The path without links and `..`, also for a file that does not exist yet.
@@ -160,5 +214,41 @@ mod tests {
         std::fs::hard_link(&log, &linked).unwrap();
         Replacement::begin(&linked).unwrap().0.done().unwrap();
         assert_eq!(std::fs::read(&log).unwrap(), b"precious");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_mode_of_what_was_there_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("report");
+        std::fs::write(&path, "private").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// A link that another user made in a directory like `/tmp` is replaced, not followed.
+    #[cfg(unix)]
+    #[test]
+    fn outputs_a_strangers_link_is_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        const NOBODY: u32 = 65_534;
+        let dir = tempfile::tempdir().unwrap();
+        let [open, precious] = ["open", "precious"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, PermissionsExt::from_mode(0o1777)).unwrap();
+        for (stranger, expected) in [(false, "new"), (true, "old")] {
+            std::fs::write(&precious, "old").unwrap();
+            let link = open.join(if stranger { "strange" } else { "own" });
+            symlink(&precious, &link).unwrap();
+            if stranger && lchown(&link, Some(NOBODY), None).is_err() {
+                println!("SKIPPED: needs root to make another user's link");
+                return;
+            }
+            write_whole(&link, b"new").unwrap();
+            assert_eq!(std::fs::read_to_string(&precious).unwrap(), expected);
+            assert_eq!(std::fs::read_to_string(&link).unwrap(), "new");
+        }
     }
 }

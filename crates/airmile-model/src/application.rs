@@ -171,18 +171,20 @@ impl AppTransfer {
 /// A URL without user, query and fragment; `?…` stands for a query.
 #[must_use]
 pub fn cut_url(url: &str) -> String {
+    // Browsers read a backslash as a slash (WHATWG URL, 4.4).
+    let url = &url.replace('\\', "/");
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let query = url[end..].starts_with('?');
-    let (scheme, rest) = match url[..end].split_once("://") {
-        Some((scheme, rest)) => (Some(scheme), rest),
-        None => (None, &url[..end]),
+    let (scheme, rest) = match url[..end].split_once("//") {
+        Some((scheme, rest)) if scheme.is_empty() || scheme.ends_with(':') => (Some(scheme), rest),
+        _ => (None, &url[..end]),
     };
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let host_at = match scheme {
         Some(_) => rest[..authority_end].rfind('@').map_or(0, |at| at + 1),
         None => 0,
     };
-    let mut out = scheme.map_or_else(String::new, |scheme| format!("{scheme}://"));
+    let mut out = scheme.map_or_else(String::new, |scheme| format!("{scheme}//"));
     out.push_str(&rest[host_at..]);
     if query {
         out.push_str("?…");
@@ -362,6 +364,9 @@ mod tests {
         check("https://a.example/@me/x", "https://a.example/@me/x");
         check("/v/1.m4s?CMCD=br%3D3200", "/v/1.m4s?…");
         check("https://u@", "https://");
+        check("//user:pw@a.example/x", "//a.example/x");
+        check("https:\\\\u:pw@a.example/x", "https://a.example/x");
+        check("/v//me@x", "/v//me@x");
         check("", "");
     }
 

@@ -1,10 +1,10 @@
 //! The file of an instance's system changes, written before each change, so that a later
 //! process can undo all of them, however the instance ended.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -368,8 +368,11 @@ impl Lock {
     pub(crate) fn take(interface: &str) -> Result<Option<Self>> {
         let path = path_of(interface)?.with_extension("lock");
         let file =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(&path);
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.attempt(|| format!("cannot open {}", path.display()))?;
+        // Whoever can read it can lock it; older versions let everybody.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .attempt(|| format!("cannot change the mode of {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

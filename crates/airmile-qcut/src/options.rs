@@ -130,7 +130,8 @@ pub struct Options {
     pub modem: Option<LogSource>,
     /// How much the modem may hold.
     pub limit: Limit,
-    /// How packets are held back.
+    /// How packets are held back. What [`Deploy::Auto`] stands for is found before, by
+    /// [`choose_deploy`](crate::choose_deploy); else it is `nfqueue`.
     pub deploy: Deploy,
     /// Criteria of the classification.
     pub classes: ClassConfig,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_io::replacement::whole;
+use airmile_io::replacement::{read_files, whole};
 use airmile_model::printable_path;
 
 use crate::analyse::aligned::AlignedInputs;
@@ -108,8 +108,7 @@ pub fn study_page<'a>(
 impl Exports {
     /// Refuses outputs that would overwrite an input or each other.
     fn check(&self, inputs: &Inputs) -> Result<()> {
-        let read: Vec<PathBuf> =
-            inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
+        let read = read_files(inputs.files.iter().chain(&inputs.transfers).map(PathBuf::as_path));
         for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
             let Some(path) = path else { continue };
             if path.as_os_str() == "-" {

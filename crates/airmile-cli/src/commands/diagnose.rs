@@ -33,6 +33,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
+    budgets.refuse_inputs(inputs.files.iter().chain(&inputs.transfers).map(|p| p.as_path()))?;
     if let Some(dir) = &args.output {
         let read = inputs.files.iter().chain(&inputs.transfers).map(|path| path.as_path());
         refuse_inputs([dir.join(DOCUMENT)], read)?;

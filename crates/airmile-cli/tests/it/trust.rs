@@ -266,6 +266,49 @@ fn outputs_inputs_are_not_written_over() {
 }
 
 #[test]
+fn outputs_inputs_of_a_directory_are_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let here = run.to_str().unwrap();
+    let log = run.join("modem.mi2log");
+    let before = fs::read(&log).unwrap();
+    let over = log.to_str().unwrap();
+    for command in ["diagnose", "radio"] {
+        for option in ["--html", "--perfetto"] {
+            let out = airmile(&[command, here, option, over]);
+            assert_eq!(status(&out), 2, "{command} {option}: {}", all(&out));
+            assert!(fs::read(&log).unwrap() == before, "{command} {option}");
+        }
+    }
+    let only = dir.path().join("only");
+    fs::create_dir(&only).unwrap();
+    for (name, command) in [("grant.parquet", "decode"), ("diagnose.json", "diagnose")] {
+        let input = write(&only, name, &before);
+        let out = airmile(&[command, only.to_str().unwrap(), "-o", only.to_str().unwrap()]);
+        assert_eq!(status(&out), 2, "{command}: {}", all(&out));
+        assert!(fs::read(&input).unwrap() == before, "{command}");
+        fs::remove_file(input).unwrap();
+    }
+}
+
+#[test]
+fn outputs_a_report_of_budgets_is_not_written_over_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let log = run.join("modem.mi2log");
+    let before = fs::read(&log).unwrap();
+    let report = format!("junit={}", log.display());
+    for command in ["diagnose", "radio"] {
+        for input in [&log, &run] {
+            let input = input.to_str().unwrap();
+            let out = airmile(&[command, input, "--fail-if", "bytes > 1", "--report", &report]);
+            assert_eq!(status(&out), 2, "{command} {input}: {}", all(&out));
+            assert!(fs::read(&log).unwrap() == before, "{command} {input}");
+        }
+    }
+}
+
+#[test]
 fn outputs_a_key_is_never_among_the_copies() {
     let dir = tempfile::tempdir().unwrap();
     let capture = write(dir.path(), "a.pcap", &request(b"a.example"));

@@ -19,6 +19,9 @@ pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
             Value::Bool(b) => line.push(if b { '1' } else { '0' }),
             Value::Text(s) => {
                 let s = printable(s);
+                // A spreadsheet would take it for a formula: hosts and URLs are strangers'.
+                let s =
+                    if s.starts_with(['=', '+', '-', '@']) { format!("'{s}").into() } else { s };
                 if s.contains([',', '"']) {
                     line.push('"');
                     line.push_str(&s.replace('"', "\"\""));
@@ -31,4 +34,20 @@ pub fn line<'a>(values: impl FnOnce(&mut dyn FnMut(Value<'a>))) -> String {
         }
     });
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_no_formulas() {
+        let written = line(|sink| {
+            for text in ["=cmd|'/c calc'!A1", "@SUM(1)", "+1", "-2+3", "=A,\"x\"", "a=1", ""] {
+                sink(Value::Text(text));
+            }
+            sink(Value::Int(-5));
+        });
+        assert_eq!(written, "'=cmd|'/c calc'!A1,'@SUM(1),'+1,'-2+3,\"'=A,\"\"x\"\"\",a=1,,-5");
+    }
 }

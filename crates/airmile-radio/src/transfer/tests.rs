@@ -147,7 +147,7 @@ fn one_that_had_not_ended_is_judged_so_far() {
     let cut = Transfer { unfinished: true, bytes: Some(50_000), ..transfer("a", 0, 100) };
     let found = timeline().findings(&[cut], &VerdictThresholds::default());
     assert_eq!(found[0].verdict, Verdict::Radio);
-    assert!(found[0].notes[0].contains("had not ended"), "{:?}", found[0].notes);
+    assert!(found[0].notes[0].contains("still in progress"), "{:?}", found[0].notes);
 }
 
 #[test]

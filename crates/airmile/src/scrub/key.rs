@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::row::hex;
 use airmile_pseudonym::KEY_BYTES;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::file::Created;
@@ -25,6 +26,14 @@ impl Key {
     pub(super) fn fingerprint(&self) -> String {
         let digest = Sha256::digest(self.0);
         hex(digest.get(..8).unwrap_or_default())
+    }
+
+    /// HMAC-SHA-256 (RFC 2104) of a digest, in hexadecimal. A plain digest of the input would
+    /// let a reader of the copy test guesses of what was replaced.
+    pub(super) fn authenticate(&self, digest: &str) -> String {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        mac.update(digest.as_bytes());
+        hex(&mac.finalize().into_bytes())
     }
 
     /// Reads the key from its file, or creates a new one there; also returns whether it is new.

@@ -62,8 +62,8 @@ pub struct ScrubReport {
 /// One copy.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Scrubbed {
-    /// SHA-256 of the input as stored.
-    pub input_sha256: String,
+    /// HMAC-SHA-256, under the key, of the SHA-256 of the input as stored, in hexadecimal.
+    pub input_hmac_sha256: String,
     /// Bytes of the input as stored.
     pub input_bytes: u64,
     /// The copy's file name.
@@ -138,7 +138,8 @@ pub fn scrub(
         manifest: place.manifest(),
     };
     for (n, path) in files.iter().enumerate() {
-        let (done, used) = one(path, (n + 1, files.len()), &place, names, progress, &mut created)?;
+        let (done, used) =
+            one(path, (n + 1, files.len()), &place, (&key, names), progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
@@ -291,7 +292,7 @@ fn one(
     path: &Path,
     (n, of): (usize, usize),
     place: &Destination,
-    names: Pseudonyms,
+    (key, names): (&Key, Pseudonyms),
     progress: &Progress,
     created: &mut Created,
 ) -> Result<(Scrubbed, Pseudonyms)> {
@@ -325,7 +326,7 @@ fn one(
     let (output_sha256, output_bytes) = output.finish()?;
     let name = copy.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let done = Scrubbed {
-        input_sha256,
+        input_hmac_sha256: key.authenticate(&input_sha256),
         input_bytes,
         output: name,
         output_sha256,

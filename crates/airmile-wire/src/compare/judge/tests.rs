@@ -79,7 +79,7 @@ fn what_cannot_be_told() {
     says(&[group(12, open), group(3, open)], "too few");
     // A rate that is lower while the queue is as full is the radio's.
     let slow_radio = |turn| sample(turn, 1_600, 0, 2.0, Some(1_550));
-    says(&[group(12, slow_radio), group(12, open)], "neither");
+    says(&[group(12, slow_radio), group(12, open)], "but not in slow-start restarts");
     // A cap, or the cell: another load.
     let elsewhere = |turn| Sample { others_load: Some(0.9), ..capped(turn) };
     says(&[group(12, elsewhere), group(12, open)], "cell load by other users");

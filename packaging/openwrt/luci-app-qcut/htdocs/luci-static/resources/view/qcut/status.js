@@ -14,11 +14,6 @@ const mbps = bps => bps == null ? '-' : `${(bps / 1e6).toFixed(2)} Mbit/s`;
 const ms = value => value == null ? '-' : `${value.toFixed(0)} ms`;
 const kb = bytes => bytes == null ? '-' : `${(bytes / 1e3).toFixed(1)} kB`;
 
-/* Time until the modem has sent what it holds. */
-function queueDelayMs(status) {
-	return status.rate_bps > 0 ? 8e3 * status.occupancy_bytes / status.rate_bps : null;
-}
-
 function row(name, value) {
 	return E('tr', { 'class': 'tr' }, [
 		E('td', { 'class': 'td left', 'width': '33%' }, [ name ]),
@@ -40,22 +35,22 @@ function show(section, status) {
 			E('h3', [ section ]),
 			E('p', { 'class': 'alert-message notice' }, [ _('Not running. The log has the reason: logread -e qcut') ])
 		]);
-	const holders = status.flows || [];
+	const waiting = status.waiting || [];
 	return E('div', { 'class': 'cbi-section' }, [
 		E('h3', [ `${section}: ${status.interface}, ${status.deploy}` ]),
 		E('div', (status.warnings || []).map(warning => E('p', { 'class': 'alert-message warning' }, [ warning ]))),
 		E('table', { 'class': 'table' }, [
-			row(_('Queue delay in the modem'), ms(queueDelayMs(status))),
+			row(_('Queue delay in the modem'), ms(status.is_known ? status.queue_delay_ms : null)),
 			row(_('The modem holds'), `${kb(status.occupancy_bytes)} ${_('of')} ${kb(status.limit_bytes)}`),
 			row(_('Rate granted'), mbps(status.rate_bps)),
 			row(_('Known from'), status.evidence == 'modem' ? _('the modem\'s log') : _('round trips')),
 			row(_('Last round trip behind the gate'), ms(status.rtt_f_ms))
 		]),
 		E('h4', [ _('Who waits') ]),
-		holders.length
-			? table([ _('To'), _('Class'), _('Packets'), _('Bytes') ],
-				holders.map(flow => [ flow.to, flow.class, flow.held_packets, kb(flow.held_bytes) ]))
-			: E('p', [ _('Nobody.') ]),
+		waiting.length
+			? table([ _('Packets to'), _('Packets'), _('Bytes') ],
+				waiting.map(host => [ host.to, host.packets, kb(host.bytes) ]))
+			: E('p', [ _('No packets wait here.') ]),
 		table([ _('Class'), _('Waits'), _('Sent'), _('Dropped') ],
 			(status.classes || []).map(c => [ c.class, kb(c.held_bytes), kb(c.sent_bytes), c.dropped_aqm + c.dropped_full ]))
 	]);
