@@ -72,8 +72,8 @@ fn statement(statement: &Statement) -> String {
             .into(),
         Statement::ApplicationAlone { log, before_first_byte } => {
             let mut out = format!(
-                "No verdict: an application's log shows how long its transfers took, not what they \
-                 waited for. It shows: {log}"
+                "No verdict on the link: an application's log shows how long its transfers took, \
+                 not what the link did meanwhile. It shows: {log}"
             );
             if let Some(share) = before_first_byte {
                 out.push_str(&format!(
