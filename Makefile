@@ -171,7 +171,7 @@ msrv: ## the oldest Rust that Cargo.toml states compiles all crates (SKIPPED whe
 	PYO3_NO_PYTHON=1 CARGO_TARGET_DIR=$(TARGET)/msrv rustup run $(MSRV) cargo check --locked --workspace --features airmile-python/extension
 
 test-install: ## the static binary, the wheel and the .deb in empty roots: a sample and its diagnosis, under 10 s (SKIPPED without root or mirror)
-	$(PYTHON) tests/install/empty_root.py $(DIST_DIR) $(or $(BIN),$(wildcard $(TARGET)/*-linux-musl/dist/airmile))
+	$(PYTHON) tests/install/empty_root.py $(DIST_DIR) $(or $(BIN),$(wildcard $(TARGET)/*-linux-musl/$(or $(PROFILE),dist)/airmile))
 
 test-python: wheel ## install the wheel where there is no compiler, and run the Python tests
 	rm -rf $(PYTHON_VENV)

@@ -23,8 +23,11 @@ fn main() {
 
 /// The crate's features that are on, in the order of the alphabet.
 fn features() -> String {
-    let name = |(key, _): (String, String)| key.strip_prefix("CARGO_FEATURE_").map(str::to_lowercase);
-    let mut on: Vec<String> = std::env::vars().filter_map(name).filter(|f| f != "default").collect();
+    let name = |key: &str| key.strip_prefix("CARGO_FEATURE_").map(str::to_lowercase);
+    let mut on: Vec<String> = std::env::vars_os()
+        .filter_map(|(key, _)| key.to_str().and_then(name))
+        .filter(|feature| feature != "default")
+        .collect();
     on.sort();
     if on.is_empty() { "none".into() } else { on.join(" ").replace('_', "-") }
 }
