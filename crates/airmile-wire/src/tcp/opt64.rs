@@ -116,7 +116,10 @@ mod tests {
     fn as_an_option_of_32_bits() {
         for option in [None, Some(0), Some(7), Some(u32::MAX - 1)] {
             let mut one = Opt32::from(option);
-            assert_eq!((one.get(), one.or_min(7).get()), (option, Some(option.unwrap_or(7).min(7))));
+            assert_eq!(
+                (one.get(), one.or_min(7).get()),
+                (option, Some(option.unwrap_or(7).min(7)))
+            );
             one.or_set(9);
             assert_eq!(one.get(), option.or(Some(9)));
         }
