@@ -120,7 +120,7 @@ impl Collector {
         Self {
             reorder: ReorderBuffer::new(lateness_ms),
             rows: RowAssembly::default(),
-            counters: PaddingCounters::new(lateness_ms),
+            counters: PaddingCounters::default(),
         }
     }
 

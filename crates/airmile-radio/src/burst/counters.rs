@@ -58,19 +58,10 @@ struct CountedCarrier {
 /// Assigns blocks to readings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PaddingCounters {
-    /// How long a block is kept for the first reading, in ns.
-    patience_ns: i64,
     carriers: BTreeMap<u32, CountedCarrier>,
 }
 
 impl PaddingCounters {
-    /// Blocks are open for this long after later ones: a reading that comes after that
-    /// has no block left to describe.
-    pub(super) fn new(lateness_ms: i64) -> Self {
-        let patience_ns = lateness_ms.saturating_mul(1_000_000).saturating_add(WRITTEN_WITHIN_NS);
-        Self { patience_ns, ..Self::default() }
-    }
-
     /// Takes a reading.
     pub(super) fn push_reading(&mut self, stats: &NrStats) {
         let Some(at) = stats.at else { return };
@@ -94,13 +85,6 @@ impl PaddingCounters {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
             if carrier.blocks.len() == MAX_BLOCKS {
                 carrier.blocks.pop_front();
-            }
-            // Without counters in the log, only blocks that are still open.
-            if carrier.matched.is_none() && carrier.readings.is_empty() {
-                let oldest_ns = at.ns.saturating_sub(self.patience_ns);
-                while carrier.blocks.front().is_some_and(|block| block.ns < oldest_ns) {
-                    carrier.blocks.pop_front();
-                }
             }
             carrier.blocks.push_back(GoodBlock {
                 at: (position.timing_segment, position.tti),
@@ -215,7 +199,7 @@ mod tests {
 
     #[test]
     fn blocks_are_assigned_by_their_bytes() {
-        let mut counters = PaddingCounters::new(1_000);
+        let mut counters = PaddingCounters::default();
         // Readings are 3 ms late, after blocks of 100, 101, 102 ... bytes each 10 ms.
         let sums: Vec<u64> = (0..30).map(|n| 100 * (n + 1) + n * (n + 1) / 2).collect();
         for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
@@ -235,7 +219,7 @@ mod tests {
 
     #[test]
     fn where_blocks_are_missing_nothing_is_claimed() {
-        let mut counters = PaddingCounters::new(1_000);
+        let mut counters = PaddingCounters::default();
         for k in 1..5 {
             counters.push_reading(&reading(40 * k, 1_000 * k as u64, 0));
         }
