@@ -163,11 +163,14 @@ impl Packets {
             Some((_, sum)) => *sum += ns,
             None => parts.push((cause, ns)),
         };
-        for (reason, ns) in &shares.by_reason {
-            let behind = match reason {
-                Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime => upload.min(*ns),
-                _ => 0,
-            };
+        // First the waits that an upload's queue makes directly, then those that it stretches.
+        let direct = |reason: &Reason| {
+            matches!(reason, Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime)
+        };
+        let (queued, stretched): (Vec<_>, Vec<_>) =
+            shares.by_reason.iter().partition(|(reason, _)| direct(reason));
+        for (reason, ns) in queued.into_iter().chain(stretched) {
+            let behind = upload.min(*ns).max(0);
             upload -= behind;
             add(PageCause::UplinkQueue, behind);
             add(of(*reason), *ns - behind);
@@ -182,10 +185,12 @@ impl Packets {
             Reason::Handshake | Reason::Promotion => PageCause::Setup,
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             Reason::LossRecovery => PageCause::Loss,
-            Reason::Queue => self.queue.unwrap_or(PageCause::RoundTrip),
+            // A timer goes off for nothing where a queue makes round trips longer.
+            Reason::Queue | Reason::UndesiredSlowStart => {
+                self.queue.unwrap_or(PageCause::RoundTrip)
+            }
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::ReceiveWindow => PageCause::ReceiveWindow,
-            Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::Request
             | Reason::NoRequest
             | Reason::FirstSlowStart
@@ -203,10 +208,10 @@ impl Packets {
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             // The radio's queue was logged and empty.
             Reason::Pacing if self.radio.is_some() => PageCause::Server,
-            Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
+            Reason::LossRecovery => PageCause::Loss,
             Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
             Reason::ReceiveWindow => PageCause::ReceiveWindow,
-            Reason::Queue => self.queue.unwrap_or(PageCause::Transfer),
+            Reason::Queue | Reason::UndesiredSlowStart => self.queue.unwrap_or(PageCause::Transfer),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::Request => PageCause::RoundTrip,
             Reason::NoRequest | Reason::Pacing | Reason::AfterLast => PageCause::Transfer,
