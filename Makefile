@@ -21,8 +21,8 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
-.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
-	test-claw test-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean \
+.PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp kernel-causes study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
+	test-claw test-qcut release-qcut package-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean \
 	release msrv test-install
 
 help: ## list the targets
@@ -82,6 +82,9 @@ test-claw: ## CLAW beside nginx through the lab in real time, against Cubic; roo
 kernel-tcp: ## the emulated TCP against the kernel's over one link; needs root (SKIPPED without)
 	$(PYTHON) tests/kernel/compare.py
 
+kernel-causes: build ## known causes over the kernel's TCP through the lab in real time, beside their bars (SEED=1); needs root (SKIPPED without)
+	$(PYTHON) tests/kernel/causes.py $(AIRMILE) --seed $(or $(SEED),1)
+
 study-traffic: build ## packets on real traffic whose losses are known (SECONDS=30); needs root (SKIPPED without), curl, iperf3
 	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)
 
@@ -101,6 +104,23 @@ test-qcut: ## airmile qcut in namespaces: what it changes is put back however it
 measure-qcut: ## a page beside an upload with each deployment, through the lab in real time; root, iperf3 (SKIPPED without)
 	$(if $(BIN),,$(OPTIMISED) airmile)
 	$(PYTHON) tests/qcut/measure.py $(or $(BIN),$(AIRMILE))
+
+# Machines that Rust has a C library for; no C compiler is needed. Others: docs/qcut.md.
+QCUT_MACHINES ?= aarch64 x86_64
+QCUT_TARGETS = $(QCUT_MACHINES:%=%-unknown-linux-musl)
+QCUT_MOST_BYTES := 3000000
+release-qcut: ## airmile-qcut for routers: static, small (dist/airmile-qcut-MACHINE); sizes beside their bar
+	@mkdir -p $(DIST_DIR)
+	@for target in $(QCUT_TARGETS); do \
+	  rustup target list --installed | grep -qx $$target || rustup target add $$target || exit 1; \
+	  $(CARGO) build --config "target.$$target.linker='rust-lld'" --locked --profile release-small -p airmile-qcut \
+	    --bin airmile-qcut --no-default-features --target $$target || exit 1; \
+	  cp $(TARGET)/$$target/release-small/airmile-qcut $(DIST_DIR)/airmile-qcut-$${target%%-*}; done
+	$(PYTHON) tests/qcut/program.py $(QCUT_MOST_BYTES) $(QCUT_MACHINES:%=$(DIST_DIR)/airmile-qcut-%)
+
+package-qcut: release-qcut ## packages for OpenWrt (dist/*.ipk, and *.apk where apk-tools 3 is), tried in a root of their own; root (SKIPPED without)
+	for machine in $(QCUT_MACHINES); do $(PYTHON) packaging/openwrt/package.py $(DIST_DIR)/airmile-qcut-$$machine $$machine $(DIST_DIR) || exit 1; done
+	$(PYTHON) tests/qcut/openwrt.py $(DIST_DIR)/airmile-qcut-$$(uname -m)
 
 cpu-qcut: ## processor time of each deployment at 50 Mbit/s up beside its bar; root, iperf3 (SKIPPED without)
 	$(if $(BIN),,$(OPTIMISED) airmile)
@@ -202,8 +222,9 @@ performance: build web/node_modules ## size and frames of a report of ten millio
 web/node_modules: web/package-lock.json
 	cd web && npm install --no-save --no-audit --no-fund && touch node_modules
 
-links: ## relative links and anchors of all Markdown lead somewhere
+links: ## relative links and anchors of all Markdown lead somewhere; the index of decisions is current
 	$(PYTHON) tests/docs/links.py .
+	$(PYTHON) tests/docs/decisions.py --check
 
 site: links ## the documentation as a site (target/site); pip installs MkDocs
 	$(PYTHON) -m venv target/site-venv

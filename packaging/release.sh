@@ -212,6 +212,8 @@ all() {
   sbom
   npm_package
   container
+  # The program for routers.
+  make --no-print-directory release-qcut "DIST_DIR=$dist"
   checksums
 }
 

@@ -1,5 +1,5 @@
-// Builds dist/: of each page script, style, and the policy that admits these two alone.
-// `node build.mjs --check` builds in memory and compares with what is committed.
+// Builds dist/: for each page its script, its style, and the policy that admits only these.
+// `node build.mjs --check` builds in memory and compares with the committed files.
 import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
@@ -22,7 +22,7 @@ const result = await build({
 });
 const built = new Map();
 for (const file of result.outputFiles) {
-  // Nothing inside may end the element that it is put into.
+  // The content must not contain the end tag of its element.
   const text = file.text.trim().replaceAll("</script", "<\\/script").replaceAll("</style", "<\\/style");
   built.set(basename(file.path), text);
 }

@@ -1,5 +1,5 @@
 // TypeScript types of the documents that pages show, from their JSON schemas.
-// `node types.mjs --check` fails where the committed ones are behind.
+// `node types.mjs --check` fails if the committed ones are not current.
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
@@ -19,7 +19,7 @@ for (const [name, type] of Object.entries(DOCUMENTS)) {
   if (!process.argv.includes("--check")) {
     await writeFile(typesFile, types);
   } else if ((await readFile(typesFile, "utf8").catch(() => "")) !== types) {
-    console.error(`web/src/generated/${name}.ts is behind docs/schema: run \`npm run types\``);
+    console.error(`web/src/generated/${name}.ts is not current with docs/schema: run \`npm run types\``);
     behind = true;
   }
 }

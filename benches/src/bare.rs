@@ -1,5 +1,5 @@
-//! The yardstick: a plain loop that unescapes HDLC and checks CRCs byte by
-//! byte, as a first version of any reader would.
+//! The baseline: a plain loop that unescapes HDLC and checks CRCs byte by byte, as a
+//! first version of any reader would.
 
 /// Frames whose CRC-16/X-25 is good.
 pub fn good_frames(log: &[u8]) -> u64 {
@@ -13,7 +13,7 @@ pub fn good_frames(log: &[u8]) -> u64 {
                 let crc = frame
                     .iter()
                     .fold(0xffff, |crc: u16, &b: &u8| crc >> 8 ^ table[usize::from(crc as u8 ^ b)]);
-                // The residue of a frame with its own CRC behind it.
+                // The residue of a frame followed by its own CRC.
                 good += u64::from(frame.len() > 2 && crc == 0xf0b8);
                 frame.clear();
                 escaped = false;

@@ -1,4 +1,4 @@
-//! Inputs: logs of our own emulator, made longer with the clock going on.
+//! Inputs: logs of our own emulator, lengthened with a continuous clock.
 
 use airmile::codec::diag::{Deframer, Event, LogPacket, time};
 use airmile::model::Record;
@@ -6,7 +6,7 @@ use airmile_decode::diag::encode;
 use airmile_emulate::{Scenario, SchedulerKind, Traffic, named, run};
 use anyhow::{Context, Result};
 
-/// All SFNs repeat after this long.
+/// The period of the SFN.
 const SFN_PERIOD_NS: i64 = 10_240_000_000;
 
 /// A log of a video session.
@@ -16,8 +16,8 @@ pub fn generated() -> Result<Vec<u8>> {
     Ok(encode::write(&trace.records, &encode::Options::default())?)
 }
 
-/// The log over and over, at least `bytes` long, each time later by whole SFN
-/// periods, so that times and TTIs go on together.
+/// The log repeated up to at least `bytes`, each time later by whole SFN periods, so that
+/// times and TTIs stay consistent.
 pub fn repeated(log: &[u8], bytes: usize) -> Vec<u8> {
     let mut frames: Vec<(u8, u16, i64, Vec<u8>)> = Vec::new();
     let mut deframer = Deframer::new();
@@ -45,8 +45,7 @@ pub fn repeated(log: &[u8], bytes: usize) -> Vec<u8> {
     out
 }
 
-/// Records of a long download, alone in the cell or beside others, and the
-/// TTIs that they span.
+/// Records of a long download, alone in the cell or with other users, and the TTIs that they span.
 pub fn busy_records(shared: bool) -> Result<(Vec<Record>, u64)> {
     let mut scenario: Scenario = named("sample-download").context("no sample-download")?.scenario();
     scenario.competing = if shared { scenario.competing } else { Vec::new() };

@@ -1,11 +1,11 @@
-//! Speed beside peers, in one run, as ratios: machines are noisy, so a figure
-//! of one run says nothing by itself.
+//! Speed compared with peers, in one run, as ratios: machines are noisy, so a single
+//! figure is not meaningful.
 //!
-//! - decoding against a bare loop that unescapes HDLC and checks CRCs, byte by
-//!   byte, and against `signalcat` where it is installed;
+//! - decoding compared with a bare loop that unescapes HDLC and checks CRCs, byte by
+//!   byte, and with `signalcat` if it is installed;
 //! - inference in TTIs per second, on one core;
 //! - memory on a log and on one 100 times longer;
-//! - packet analysis against a bare loop, `tcptrace` and `tshark`, and the memory
+//! - packet analysis compared with a bare loop, `tcptrace` and `tshark`, and the memory
 //!   of an open flow.
 
 #![allow(clippy::print_stdout, reason = "the figures are what this is for")]
@@ -28,13 +28,13 @@ use clap::Parser;
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Runs of each loop, in turn
+    /// Runs of each loop, alternating
     #[arg(long, default_value_t = 7)]
     runs: usize,
     /// The `signalcat` command, to compare with
     #[arg(long)]
     signalcat: Option<PathBuf>,
-    /// A log to use beside the generated one
+    /// A log to use in addition to the generated one
     #[arg(long)]
     log: Option<PathBuf>,
     /// Ratios under which the status is 1: decode to bare loop, TTIs per second
@@ -43,17 +43,17 @@ struct Args {
     /// Only these parts
     #[arg(long, value_enum)]
     only: Vec<Part>,
-    /// Used by itself: diagnose this log and print the peak memory
+    /// Internal: diagnose this log and print the peak memory
     #[arg(long, hide = true)]
     peak: Option<PathBuf>,
-    /// Used by itself: study this many flows of so many segments, and so many
-    /// outstanding, and print how much memory they took
+    /// Internal: study this many flows with this many segments each, and this many
+    /// outstanding ones, and print the memory used
     #[arg(long, hide = true, num_args = 3)]
     open_flows: Vec<u32>,
-    /// Used by itself, beneath a profiler: one loop over a capture
+    /// For profilers: one loop over a capture
     #[arg(long, hide = true, requires = "capture")]
     one: Option<packets::Loop>,
-    /// The capture of that loop; the generated one is written there where it is missing
+    /// The capture of that loop; the generated one is written there if it is missing
     #[arg(long, hide = true)]
     capture: Option<PathBuf>,
 }
@@ -120,7 +120,7 @@ fn verdict(strict: bool, met: bool) -> Result<()> {
     Ok(())
 }
 
-/// Median time of each loop, run in turn.
+/// Median time of each loop, run in alternation.
 fn in_turn(runs: usize, loops: &[(&'static str, &dyn Fn() -> u64)]) -> Vec<Duration> {
     let mut times = vec![Vec::new(); loops.len()];
     for _ in 0..runs.max(1) {
@@ -243,7 +243,7 @@ fn signalcat(command: &Path, dir: &Path, log: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A user that is scheduled in nearly every TTI: the most work per TTI.
+/// A user scheduled in nearly every TTI: the most work per TTI.
 fn inference(runs: usize) -> Result<bool> {
     let busy = logs::busy_records(false)?;
     let bursty = logs::busy_records(true)?;

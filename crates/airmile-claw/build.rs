@@ -1,4 +1,4 @@
-//! Compiles the kernel's part, where it is asked for (feature `bpf`).
+//! Compiles the BPF programs if the feature `bpf` is enabled.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn main() {
 fn compile(object: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    // As libbpf's headers call it.
+    // Architecture name as in libbpf's headers.
     let target = match machine.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",

@@ -1,5 +1,6 @@
-//! Passes the version to the command: the crate's and, from a checkout, the commit; for `--version`
-//! also the features and the target.
+//! The version of the programs (`airmile`, `airmile-qcut`): the crate's and, from a checkout,
+//! the commit; for `--version` also the features and the target. A package's build that has an
+//! archive alone names the commit in `AIRMILE_COMMIT`.
 
 #![allow(clippy::print_stdout, reason = "a build script prints its instructions to cargo")]
 
@@ -7,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    // Also where another crate runs this file.
+    println!("cargo:rerun-if-changed={}/../airmile-cli/build.rs", env!("CARGO_MANIFEST_DIR"));
     println!("cargo:rerun-if-env-changed=AIRMILE_COMMIT");
     let number = env!("CARGO_PKG_VERSION");
-    let commit = commit();
+    let named = std::env::var("AIRMILE_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = named.or_else(commit);
     let version = match &commit {
         Some(commit) => format!("{number} ({})", commit.get(..10).unwrap_or(commit)),
         None => number.to_owned(),
@@ -32,15 +35,9 @@ fn features() -> String {
     if on.is_empty() { "none".into() } else { on.join(" ").replace('_', "-") }
 }
 
-/// The commit: `AIRMILE_COMMIT` where it is set (a container is built without `.git`), or the one
-/// checked out. `None` without git, or if the source is not a checkout of its own (an archive, or
-/// inside another project's).
+/// The checked-out commit; `None` without git, or if the source is not a checkout of its own (an
+/// archive, or inside another project's).
 fn commit() -> Option<String> {
-    if let Ok(commit) = std::env::var("AIRMILE_COMMIT") {
-        let commit = commit.trim().to_lowercase();
-        let is_hash = commit.len() >= 10 && commit.bytes().all(|b| b.is_ascii_hexdigit());
-        return is_hash.then_some(commit);
-    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
     let top = git(&["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root {

@@ -1,4 +1,4 @@
-//! Inputs: payloads of every message and version, and files of them.
+//! Inputs: payloads of every message and version, and files made of them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::tcp::{Flags, Literal, SackBlock, TcpSegment};
 use rand::{Rng, RngExt};
 
-/// How the payload of a message begins, for each message and version.
+/// The beginning of a message's payload, for each message and version.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Log code.
@@ -75,11 +75,10 @@ pub fn kinds() -> Vec<Kind> {
     out
 }
 
-/// A sound payload of a kind: random bytes, read and written again, so that
-/// counts and lengths fit.
+/// A valid payload of a kind: random bytes, read and written again, so that counts and lengths fit.
 pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
     let mut bytes = vec![0; rng.random_range(60..600)];
-    // Mostly small values: a count that is too large ends the message early.
+    // Mostly small values: a large count ends the message early.
     let dense = rng.random_range(1..=3);
     for byte in &mut bytes {
         *byte = match rng.random_range(0..4) {
@@ -162,7 +161,7 @@ pub fn dlf_file(logs: &[Log]) -> Vec<u8> {
     out
 }
 
-/// Unencoded packets in between other bytes, as in an `.hdf`.
+/// Unencoded packets between other bytes, as in an `.hdf`.
 pub fn hdf_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     let mut out = Vec::new();
     for log in logs {
@@ -172,7 +171,7 @@ pub fn hdf_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     out
 }
 
-/// HDLC frames behind a leading section.
+/// HDLC frames after a leading section.
 pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     let len: u32 = rng.random_range(8..300);
     let mut out = len.to_le_bytes().to_vec();
@@ -181,12 +180,12 @@ pub fn qmdl2_file(logs: &[Log], rng: &mut impl Rng) -> Vec<u8> {
     out
 }
 
-/// A text as QCAT lays it out; the values are made up.
+/// A text in QCAT's layout; the values are made up.
 pub const QCAT_TEXT: &str = include_str!("../../crates/airmile-decode/tests/it/samples/qcat.txt");
 /// Blocks of 0xB063 version 50 as text.
 pub const QCAT_BLOCKS: &str = include_str!("../corpus/log_text/qcat_b063");
 
-/// A text as QXDM copies it; the values are made up.
+/// A text in the form of QXDM's copy; the values are made up.
 pub const QXDM_TEXT: &str = "\
 23:59:59.999000          LOG            [0xB887]        NR5G MAC PDSCH Status      1    Length:   88
 23:59:59.999000\t[0xB887]\tNR5G MAC PDSCH Status
@@ -238,8 +237,7 @@ pub fn texts(rng: &mut impl Rng) -> [&'static str; 2] {
     [[QCAT_TEXT, QXDM_TEXT, QCAT_BLOCKS][rng.random_range(0..3)], tables[rng.random_range(0..3)]]
 }
 
-/// Packets of the emulator by name: a SYN with every option that one has, data
-/// behind a hole, a datagram.
+/// Packets of the emulator by name: a SYN with every option, data after a gap, a datagram.
 #[must_use]
 pub fn packets() -> [(&'static str, Vec<u8>); 3] {
     let syn = TcpSegment {

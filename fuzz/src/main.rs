@@ -100,7 +100,7 @@ fn run(options: &Options) -> ExitCode {
     let kinds = generate::kinds();
     let mut totals = Totals::default();
     for iteration in options.first..options.first.saturating_add(options.iterations) {
-        // Each iteration has its own generator, so that one can be repeated.
+        // Each iteration has its own generator, so that it can be repeated.
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         rng.set_stream(iteration);
         let outcome = catch_unwind(AssertUnwindSafe(|| once(&kinds, &mut rng, &mut totals)));
@@ -123,7 +123,7 @@ fn run(options: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One input: three of four times a single frame with a damaged payload and a
+/// One input: with probability three quarters a single frame with a damaged payload and a
 /// correct CRC, else a damaged file.
 fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
     if rng.random_range(0..4) > 0 {
@@ -134,7 +134,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         for _ in 0..rng.random_range(1..4) {
             damage(&mut payload, &other, rng);
         }
-        // The parser itself, with its promise that what it reads it can write.
+        // The parser itself, which must be able to write what it reads.
         let mut chosen = vec![0];
         chosen.extend_from_slice(&payload);
         for target in [targets::pdsch, targets::mac, targets::rlc, targets::measurements] {
@@ -155,7 +155,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         let mut stream = Vec::new();
         hdlc::encode(&packet, &mut stream);
         totals.add(&targets::summarise(&stream, usize::MAX));
-        // Text, damaged alike.
+        // Text, damaged in the same way.
         let [text, table] = generate::texts(rng).map(str::as_bytes);
         for (target, text) in [(targets::log_text as fn(&[u8]), text), (targets::sniffer, table)] {
             let mut bytes = text.to_vec();

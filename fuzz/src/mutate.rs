@@ -14,7 +14,7 @@ pub fn damage(bytes: &mut Vec<u8>, other: &[u8], rng: &mut impl Rng) {
         // Bit flips.
         0 | 1 => bytes[at] ^= 1 << rng.random_range(0..8),
         2 => bytes[at] = rng.random(),
-        // What lengths and counts are often broken to, near the front.
+        // Typical invalid lengths and counts, near the front.
         3 | 4 => {
             let at = rng.random_range(0..len.min(40));
             bytes[at] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][rng.random_range(0..6)];

@@ -1,4 +1,4 @@
-//! The targets: each takes any bytes and panics where a promise is broken.
+//! The targets: each takes any bytes and panics if an invariant is violated.
 
 use airmile_capture::application::{ApplicationFormat, ApplicationReader, read_application};
 use airmile_capture::packet::scrub::CaptureScrubber;
@@ -25,7 +25,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 /// A target.
 pub type Target = fn(&[u8]);
 
-/// All targets by name; the corpus of each is in the directory of its name.
+/// All targets by name; the corpus of each is in the directory of that name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("deframe", deframe),
     ("hdlc_frame", hdlc_frame),
@@ -55,7 +55,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("claw_feedback", claw_feedback),
 ];
 
-/// What a deframed stream held, for comparison.
+/// The contents of a deframed stream, for comparison.
 #[derive(Debug, Default, PartialEq)]
 pub struct Summary {
     /// The container.
@@ -74,7 +74,7 @@ pub struct Summary {
     pub whole: u64,
     /// Messages read in part.
     pub partial: u64,
-    /// Messages whose head was not there.
+    /// Messages whose head was incomplete.
     pub failed: u64,
     /// Messages of an unknown code or version.
     pub unknown: u64,
@@ -140,7 +140,7 @@ pub fn summarise(data: &[u8], chunk: usize) -> Summary {
     summary
 }
 
-/// Container recognition, deframing and parsing; any chunking gives the same.
+/// Container recognition, deframing and parsing; the result does not depend on the chunking.
 pub fn deframe(data: &[u8]) {
     let whole = summarise(data, usize::MAX);
     let chunk = 1 + usize::from(data.last().copied().unwrap_or(0));
@@ -148,7 +148,7 @@ pub fn deframe(data: &[u8]) {
     assert_eq!(whole.counts.bytes, data.len() as u64);
 }
 
-/// HDLC: unescaping any bytes; what is encoded decodes.
+/// HDLC: unescaping any bytes; encoded data decodes.
 pub fn hdlc_frame(data: &[u8]) {
     let mut frame = Vec::new();
     let _ = hdlc::unescape(data, &mut frame);
@@ -164,7 +164,7 @@ pub fn hdlc_frame(data: &[u8]) {
     assert_eq!(hdlc::check(&frame), Ok(data));
 }
 
-/// The DIAG packet: what is read is written again, as HDLC and as DLF.
+/// The DIAG packet: a packet that is read is written again, as HDLC and as DLF.
 pub fn diag_packet(data: &[u8]) {
     let _ = dlf::RecordHeader::read(data);
     let Ok((Packet::Log(log), _)) = Packet::parse(0, data) else { return };
@@ -180,7 +180,7 @@ pub fn diag_packet(data: &[u8]) {
     assert_eq!(record.len(), dlf::HEADER_LEN + log.payload.len());
 }
 
-/// Parses a payload; what was read must be the same once written and read
+/// Parses a payload; a message that is read must be the same after writing and reading
 /// again. The first byte chooses among `codes`.
 fn message(codes: &[u16], data: &[u8]) {
     let Some((&choice, payload)) = data.split_first() else { return };
@@ -281,8 +281,8 @@ pub fn counters(data: &[u8]) {
     message(&[0xB087, 0xB097, 0xB888], data);
 }
 
-/// Frames between marks; any chunking gives the same, every byte is in a frame, passed over,
-/// or waits, and what is framed is found.
+/// Frames between marks; the result does not depend on the chunking, every byte is in a
+/// frame, skipped, or waiting, and framed packets are found.
 pub fn nhdlc(data: &[u8]) {
     let cut = |chunk: usize| {
         let mut deframer = NhdlcDeframer::default();
@@ -311,7 +311,7 @@ pub fn nhdlc(data: &[u8]) {
     assert_eq!(deframer.skipped_bytes(), 0);
 }
 
-/// Text exports; any chunking gives the same, problems are inside the text.
+/// Text exports; the result does not depend on the chunking, problems are inside the text.
 pub fn log_text(data: &[u8]) {
     let read = |chunk: usize| {
         let mut reader = TextReader::new();
@@ -329,7 +329,7 @@ pub fn log_text(data: &[u8]) {
     assert!(stats.problems.iter().all(|problem| problem.offset < stats.bytes));
 }
 
-/// Sniffers' tables, of each kind; a cell's use holds the chosen user's own.
+/// Sniffers' tables, of each kind; a cell's use includes the selected user's own.
 pub fn sniffer(data: &[u8]) {
     let _ = SnifferKind::recognise(data);
     let kinds = [
@@ -357,8 +357,8 @@ pub fn sniffer(data: &[u8]) {
     }
 }
 
-/// A capture in any pieces gives the same frames, each with its place, and its
-/// packets can be studied.
+/// A capture in any pieces gives the same frames, each with its offset, and its packets
+/// can be studied.
 pub fn capture(data: &[u8]) {
     let whole = capture_hash(data, data.len().max(1));
     assert_eq!(whole, capture_hash(data, 7));
@@ -395,8 +395,8 @@ fn capture_hash(data: &[u8], piece: usize) -> (u64, u64) {
     (hash, frames)
 }
 
-/// Payloads of one flow, both ways: a byte for transport and port, then pieces
-/// with their length in two bytes, of which the highest bit is the direction.
+/// Payloads of one flow, both directions: a byte for transport and port, then pieces with
+/// their length in two bytes, of which the highest bit is the direction.
 pub fn application(data: &[u8]) {
     let Some((&selector, mut rest)) = data.split_first() else { return };
     let is_tcp = selector & 1 != 0;
@@ -450,7 +450,7 @@ pub fn application(data: &[u8]) {
     assert!(flows <= 1);
 }
 
-/// A frame of any link type: what is read lies within it.
+/// A frame of any link type: the parsed data lies within it.
 pub fn packet(data: &[u8]) {
     let Some((&selector, data)) = data.split_first() else { return };
     let links = [
@@ -471,8 +471,8 @@ pub fn packet(data: &[u8]) {
     }
 }
 
-/// A packet of the emulator, as it is and with its lengths and checksums
-/// mended, without which little is reached; what was read is written again.
+/// A packet of the emulator, unchanged and with its lengths and checksums repaired,
+/// without which little is reached; a parsed packet is written again.
 pub fn emulated_packet(data: &[u8]) {
     for bytes in [data.to_vec(), mended(data)] {
         match net::IpPacket::parse(&bytes) {
@@ -490,8 +490,8 @@ pub fn emulated_packet(data: &[u8]) {
     }
 }
 
-/// The bytes with version, lengths and checksums as they must be (RFC 791,
-/// 9293, 768), if there is room for them.
+/// The bytes with correct version, lengths and checksums (RFC 791, 9293, 768), if there
+/// is room for them.
 fn mended(data: &[u8]) -> Vec<u8> {
     const HEADER: usize = 20;
     let mut bytes = data.to_vec();
@@ -535,8 +535,8 @@ fn ones_complement(bytes: &[u8], start: u32) -> [u8; 2] {
 
 const SCRUB_KEY: [u8; KEY_BYTES] = [0x77; KEY_BYTES];
 
-/// Scrubs any bytes as a capture: the copy is a whole capture with as many
-/// frames, none of them longer, and any cut of the input gives the same.
+/// Scrubs any bytes as a capture: the copy is a valid capture with the same number of
+/// frames, none of them longer, and the result does not depend on the chunking.
 pub fn scrub_capture(data: &[u8]) {
     let run = |piece: usize| {
         let mut scrubber = CaptureScrubber::new(Pseudonyms::new(&SCRUB_KEY));
@@ -567,8 +567,8 @@ fn lengths(data: &[u8]) -> (Vec<usize>, u64) {
     (lengths, problems)
 }
 
-/// Scrubs any bytes as a modem log: the copy holds as many log packets, of the
-/// same codes and times.
+/// Scrubs any bytes as a modem log: the copy holds the same number of log packets, with
+/// the same codes and times.
 pub fn scrub_log(data: &[u8]) {
     let mut scrubber = LogScrubber::new(Pseudonyms::new(&SCRUB_KEY));
     let mut out = Vec::new();
@@ -576,7 +576,7 @@ pub fn scrub_log(data: &[u8]) {
     scrubber.finish(&mut out, &mut |_| ());
     let (container, logs) = log_heads(data);
     assert_eq!(scrubber.changes().of("messages"), logs.len() as u64);
-    // Records without marks may be guessed to be something else.
+    // Records without marks may be recognised as something else.
     if matches!(container, Some(Container::Hdlc | Container::Qmdl2)) && logs.len() >= 2 {
         assert_eq!(logs, log_heads(&out).1);
     }
@@ -596,8 +596,8 @@ fn log_heads(data: &[u8]) -> (Option<Container>, Vec<(u16, u64)>) {
     (deframer.container(), heads)
 }
 
-/// An application's log, of the format that its first bytes tell or, where they tell
-/// none, of one by the first byte: any cut of it gives the same, and times are in
+/// An application log, in the format recognised by its first bytes or, if none is, one
+/// chosen by the first byte: the result does not depend on the chunking, and times are in
 /// order.
 pub fn application_log(data: &[u8]) {
     use ApplicationFormat as Format;
@@ -626,8 +626,8 @@ pub fn application_log(data: &[u8]) {
     assert!(log.problems.iter().all(|problem| problem.offset <= data.len() as u64));
 }
 
-/// Feedback of CLAW: a report that is read is written as it was, options never take a
-/// count back, and no datagram that is not under the key is taken or answered.
+/// Feedback of CLAW: a parsed report is written unchanged, options never decrease a
+/// count, and no datagram without the key is accepted or answered.
 pub fn claw_feedback(data: &[u8]) {
     if let Ok(report) = FeedbackReport::decode(data) {
         assert_eq!(report.encode().as_slice(), data);
@@ -635,8 +635,8 @@ pub fn claw_feedback(data: &[u8]) {
     let mut reader = OptionReader::default();
     let mut last = (0, 0, 0);
     for option in data.chunks(OPTION_BYTES) {
-        if let Ok(Some(said)) = reader.read(option) {
-            let now = (said.sequence, said.radio_losses, said.queue_losses);
+        if let Ok(Some(report)) = reader.read(option) {
+            let now = (report.sequence, report.radio_losses, report.queue_losses);
             assert!(now.0 > last.0 && now.1 >= last.1 && now.2 >= last.2);
             last = now;
         }
@@ -646,11 +646,11 @@ pub fn claw_feedback(data: &[u8]) {
     let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key.clone()), options);
     let from = std::net::IpAddr::from([192, 0, 2, 1]);
     let taken = sessions.ingest(0, from, data);
-    // Who guesses 128 bits has earned an answer.
+    // A sender that guesses 128 bits may get an answer.
     assert!(taken.report.is_none() && taken.answer.is_none());
     let mut reporter = FeedbackReporter::new(key, 0, 1);
     assert!(reporter.ingest(0, data).is_err());
-    // Behind what is right, what is wrong changes nothing.
+    // After a valid report, an invalid one changes nothing.
     let hello = reporter.send(0, &FeedbackReport::default());
     let welcome = sessions.ingest(0, from, &hello).answer;
     assert!(welcome.is_some_and(|welcome| reporter.ingest(1, &welcome).is_ok()));

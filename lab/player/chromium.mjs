@@ -1,5 +1,5 @@
-// A headless Chromium that is spoken to over a pipe (Chrome DevTools Protocol):
-// messages of JSON, each ended by a zero byte.
+// A headless Chromium controlled over a pipe (Chrome DevTools Protocol): JSON
+// messages, each terminated by a zero byte.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const FLAGS = [
   "--headless=new",
-  // It is root's in a namespace, where a sandbox of its own cannot be had, and
-  // sees nothing but the lab's server.
+  // It runs as root of a namespace, where its own sandbox is not available, and
+  // reaches only the lab's server.
   "--no-sandbox",
   "--disable-gpu",
   "--disable-dev-shm-usage",
@@ -18,7 +18,7 @@ const FLAGS = [
   "--autoplay-policy=no-user-gesture-required",
   "--disable-background-timer-throttling",
   "--disable-renderer-backgrounding",
-  // Nothing of its own goes over the link, and the machine's proxies are not there.
+  // No traffic of the browser itself over the link, and no proxies of the machine.
   "--no-proxy-server",
   "--no-first-run",
   "--no-default-browser-check",
@@ -31,10 +31,10 @@ const FLAGS = [
   "--remote-debugging-pipe",
 ];
 
-/** How long it may take to start (chosen here: it takes 2 s on a quiet machine). */
+/** Time limit of the start (chosen here: it takes 2 s on an idle machine). */
 const START_MS = 60_000;
 
-/** The browser's program: `AIRMILE_CHROMIUM`, or the first one in the path. */
+/** The browser's program: `AIRMILE_CHROMIUM`, or the first one in `PATH`. */
 export function findChromium() {
   if (process.env.AIRMILE_CHROMIUM) return process.env.AIRMILE_CHROMIUM;
   const dirs = (process.env.PATH ?? "").split(delimiter);
@@ -51,7 +51,7 @@ export class Chromium {
   #session;
   #rest = "";
 
-  /** Starts it. Whoever calls this closes it, also where it fails. */
+  /** Starts it. The caller must close it, also after a failure. */
   async start(program) {
     this.#profile = mkdtempSync(join(tmpdir(), "airmile-player-"));
     this.#child = spawn(program, [...FLAGS, `--user-data-dir=${this.#profile}`, "about:blank"], {
@@ -60,7 +60,7 @@ export class Chromium {
     });
     const [, , , input, out] = this.#child.stdio;
     out.setEncoding("utf8").on("data", (text) => this.#read(text));
-    // Of a browser that has gone; `gone` tells.
+    // The browser has ended; `gone` reports it.
     input.on("error", () => {});
     const gone = new Promise((_, reject) => {
       this.#child.once("error", reject);
@@ -70,7 +70,7 @@ export class Chromium {
         reject(error);
       });
     });
-    /** Rejects when the browser has gone. */
+    /** Rejects when the browser has ended. */
     this.gone = gone;
     gone.catch(() => {});
     const first = async () => {
@@ -107,7 +107,7 @@ export class Chromium {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** A command to the page. */
+  /** Sends a command to the page. */
   send(method, params = {}) {
     return this.#call(method, params, this.#session);
   }
@@ -117,20 +117,20 @@ export class Chromium {
     this.#handlers.set(method, handler);
   }
 
-  /** Ends it, and removes what it has written. */
+  /** Ends it and removes its files. */
   async close() {
-    // A program that could not be started has no number, and will not exit.
+    // A program that could not be started has no process id and no exit event.
     const runs = this.#child?.pid && this.#child.exitCode === null && this.#child.signalCode === null;
     if (runs) {
       const ends = new Promise((resolve) => this.#child.once("exit", resolve));
-      // By itself it takes its children along; who does not answer is ended.
+      // Closed normally, it ends its children; without an answer it is killed.
       this.#call("Browser.close", {}).catch(() => {});
       const late = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
       await ends;
       clearTimeout(late);
     }
     if (!this.#profile) return;
-    // A child may write to the last.
+    // A child may write until it ends.
     for (let left = 40; left > 0; left--) {
       try {
         return rmSync(this.#profile, { recursive: true, force: true });

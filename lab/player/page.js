@@ -1,17 +1,17 @@
-// In the page: plays, and tells what happens.
-/* global dashjs, tell */
+// In the page: plays, and reports events.
+/* global dashjs, reportEvent */
 (async () => {
   const options = JSON.parse(document.getElementById("options").textContent);
   const video = document.querySelector("video");
   const shown = document.getElementById("shown");
   const player = dashjs.MediaPlayer().create();
   const now = () => performance.timeOrigin + performance.now();
-  const note = (at, event, more = {}) => tell(JSON.stringify({ at, event, ...more }));
+  const note = (at, event, more = {}) => reportEvent(JSON.stringify({ at, event, ...more }));
   const { events } = dashjs.MediaPlayer;
 
   const choice = {};
   if (options.rule === "throughput") {
-    // The others go by the buffer, or by pictures that were not shown.
+    // The other rules use the buffer or dropped frames.
     choice.rules = Object.fromEntries(
       ["bolaRule", "droppedFramesRule", "insufficientBufferRule", "switchHistoryRule", "abandonRequestsRule"].map(
         (rule) => [rule, { active: false }],
@@ -31,7 +31,7 @@
         bufferTimeDefault: options.buffer,
         bufferTimeAtTopQuality: options.buffer,
         bufferTimeAtTopQualityLongForm: options.buffer,
-        // A segment that is here is shown, so that each is fetched once.
+        // Never replaces a buffered segment, so each is fetched once.
         fastSwitchEnabled: false,
       },
       // The pictures are small at every bitrate.
@@ -43,7 +43,7 @@
     },
   });
 
-  /** Of a segment's request; requests of other kinds have none. */
+  /** Id of a segment's request; other requests have none. */
   const idOf = ({ mediaType, type, index }) =>
     mediaType === "video" && type === "MediaSegment" ? `${options.name}-${index + 1}` : undefined;
   const bpsOf = (request) => request.representation?.bandwidth ?? request.bandwidth;
@@ -63,7 +63,7 @@
     const id = idOf(request);
     if (!id) return;
     if (error) return note(now(), "failed", { id, what: String(error.message ?? error.code) });
-    // The browser's own times, where it has them: those of events are later.
+    // The browser's own times if available: those of events are later.
     const timing = performance.getEntriesByName(request.url).at(-1);
     const at = (ms, date) => (ms ? performance.timeOrigin + ms : date.getTime());
     note(at(timing?.responseStart, request.firstByteDate ?? request.endDate), "first_byte", { id });
@@ -103,7 +103,7 @@
   video.addEventListener("ended", ended);
   player.on(events.ERROR, ({ error }) => {
     note(now(), "failed", { what: `${error.message ?? error}` });
-    // What can be tried again dash.js has tried again.
+    // dash.js has already retried what can be retried.
     done();
   });
 

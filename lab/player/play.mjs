@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Plays a DASH video in headless Chromium and writes what happened, a JSON object
-// a line, as the emulated players do (docs/lab.md, app.jsonl).
+// Plays a DASH video in headless Chromium and writes its events, a JSON object a
+// line, in the format of the emulated players (docs/lab.md, app.jsonl).
 //
-// The page and dash.js are put into the browser from here, as if the server had
-// them: nothing but the video goes over the link.
+// Requests for the page and dash.js are answered locally, so only the video
+// crosses the link.
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,18 +13,18 @@ import { Chromium, findChromium } from "./chromium.mjs";
 const USAGE = `airmile-player [URL] [OPTIONS]
 
   URL                of the manifest; default: $AIRMILE_URL/manifest.mpd
-  --log FILE         to add events to, a JSON object a line; default: $AIRMILE_APP_LOG
-  --name NAME        of the application in the log (segment)
-  --buffer SECONDS   that the player keeps (30)
-  --rule RULE        by which it chooses bitrates: dynamic (dash.js as it comes), or
-                     throughput (of former segments alone)
-  --most BPS         bitrate that it may choose; the first, too, is the best below it
-  --fraction X       of the throughput it sees that it takes for a bitrate (0.9)
-  --keep-warm        fetch a byte now and then while it pauses (web/keep-warm of the clone)
-  --limit SECONDS    after which it ends in any case (600)
-  --check            tells whether what it needs is there, a browser that starts among
-                     it, and does nothing else
-  --screenshot FILE  a picture (PNG) of the page, --at SECONDS after it began (20)`;
+  --log FILE         append events, a JSON object a line; default: $AIRMILE_APP_LOG
+  --name NAME        name of the application in the log (segment)
+  --buffer SECONDS   buffer that the player keeps (30)
+  --rule RULE        rule for bitrates: dynamic (default of dash.js), or throughput
+                     (only of previous segments)
+  --most BPS         maximum bitrate; the player starts with the highest below it
+  --fraction X       share of the measured throughput that a bitrate may use (0.9)
+  --keep-warm        fetch single bytes during pauses (web/keep-warm of the clone)
+  --limit SECONDS    end after this time in any case (600)
+  --check            check that everything needed is installed and the browser starts,
+                     then exit
+  --screenshot FILE  save a PNG of the page, --at SECONDS after the start (20)`;
 
 function fail(what, status = 2) {
   console.error(`airmile-player: ${what}`);
@@ -74,11 +74,11 @@ function options() {
   }
 }
 
-/** The program of the player. */
+/** The code of the player. */
 function dashjs() {
   try {
     const require = createRequire(import.meta.url);
-    // The package names its programs for modules and for Node; a page takes this.
+    // The package's entry points are for modules and for Node; a page needs this file.
     const [root] = require.resolve("dashjs").split("/dist/");
     return readFileSync(`${root}/dist/modern/umd/dash.all.min.js`);
   } catch {
@@ -98,7 +98,7 @@ const page = ({ name, url, buffer, rule, most, fraction, keepWarm }) => `<!docty
 <script src="/airmile-player/dash.js"></script>
 <script src="/airmile-player/page.js"></script>`;
 
-/** The module that keeps the window warm, as it is built. */
+/** The built module that keeps the window warm. */
 function keepWarm() {
   const dist = new URL("../../web/keep-warm/dist/", import.meta.url);
   try {
@@ -110,7 +110,7 @@ function keepWarm() {
   }
 }
 
-/** Files that the browser gets from here. */
+/** Files that are served to the browser locally. */
 function ours(settings) {
   return {
     ...(settings.keepWarm ? keepWarm() : {}),
@@ -120,7 +120,7 @@ function ours(settings) {
   };
 }
 
-/** Writes events; gives the number of each kind. */
+/** Writes events; returns the number of each kind. */
 function logger({ log, name }) {
   const counts = {};
   return {
@@ -131,7 +131,7 @@ function logger({ log, name }) {
       if (event === "keep_warm") this.keptWarm = what;
       counts[event] = (counts[event] ?? 0) + 1;
       if (!log) return event;
-      // Microseconds are what a double has of the time since 1970.
+      // A double resolves the time since 1970 to microseconds.
       const atNs = `${Math.round(at * 1000)}000`;
       const rest = JSON.stringify({ app: name, event, id, bytes, value, what });
       appendFileSync(log, `{"at_ns":${atNs},${rest.slice(1)}\n`);
@@ -175,7 +175,7 @@ async function main() {
     const kinds = ["*/airmile-player/*", "*/favicon.ico"];
     await browser.send("Fetch.enable", { patterns: kinds.map((urlPattern) => ({ urlPattern })) });
     await browser.send("Runtime.enable");
-    await browser.send("Runtime.addBinding", { name: "tell" });
+    await browser.send("Runtime.addBinding", { name: "reportEvent" });
     const view = { width: 640, height: 396, deviceScaleFactor: 1, mobile: false };
     await browser.send("Emulation.setDeviceMetricsOverride", view);
     await browser.send("Page.navigate", { url: new URL("/airmile-player/", settings.url).href });

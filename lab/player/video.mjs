@@ -2,8 +2,8 @@
 // Makes a DASH video for the lab: ten bitrates from 0.2 to 12 Mbit/s, as in
 // BurstTracker, 3.4, with a constant ratio in between (the emulated player's).
 //
-// Its pictures are small and its bytes mostly filler: what is tested is the way
-// of the bytes, and a phone without a video decoder must show it on time.
+// Its pictures are small and its bytes mostly filler: the lab tests the transfer of
+// the bytes, and a phone without a hardware decoder must play it on time.
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -13,7 +13,7 @@ const BITRATES_BPS = [
   200_000, 315_000, 500_000, 780_000, 1_230_000, 1_950_000, 3_070_000, 4_830_000, 7_620_000,
   12_000_000,
 ];
-/** A representation's bitrate over the one below it at least: a video has tens of them at most. */
+/** Minimum ratio of a bitrate to the next lower one: a video has at most tens of them. */
 const LEAST_STEP = 1.02;
 const FRAMES_PER_S = 25;
 const USAGE = `airmile-video DIR [--seconds 120] [--segment 4] [--bitrates BPS,BPS,...]
@@ -51,7 +51,7 @@ function options() {
   }
 }
 
-/** Arguments of ffmpeg for one representation: a constant bitrate, kept by filler. */
+/** Arguments of ffmpeg for one representation: a constant bitrate by means of filler. */
 function representation(bps, at, segment) {
   return [
     "-map", `[v${at}]`, `-c:v:${at}`, "libx264", `-b:v:${at}`, String(bps),
@@ -65,7 +65,7 @@ function representation(bps, at, segment) {
 const { dir, seconds, segment, bitrates } = options();
 if (existsSync(join(dir, "manifest.mpd"))) process.exit(0);
 if (existsSync(dir) && readdirSync(dir).length > 0) fail(`${dir} is not empty, and holds no video: name another`);
-// Whoever is interrupted leaves no half of a video.
+// An interrupted run leaves no incomplete video.
 mkdirSync(dirname(dir), { recursive: true });
 const part = mkdtempSync(`${dir}.part-`);
 const failed = (why) => {

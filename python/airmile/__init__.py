@@ -1,8 +1,8 @@
 """Is it the air, and if not, who?
 
-`airmile` reads what a phone's modem logged and tells, per transfer, whether
-the radio link was the bottleneck, with evidence. The functions are the
-commands of the `airmile` program, and so are their arguments.
+`airmile` reads a phone's modem log and reports, for each transfer, whether the
+radio link was the bottleneck, and why. The functions and their arguments are
+those of the commands of the `airmile` program.
 
 >>> import tempfile, airmile as am
 >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())   # a log with known truth

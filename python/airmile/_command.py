@@ -1,4 +1,4 @@
-"""The `airmile` command, the same that Rust's own program is."""
+"""The `airmile` command, identical to the Rust program."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from airmile import _airmile
 
 
 def main() -> int:
-    """Run the command on `sys.argv`; give its exit status."""
-    # Ctrl-C ends the command at once: no Python runs while it works.
+    """Run the command with `sys.argv`; return its exit status."""
+    # Ctrl-C ends the command at once: no Python code runs during it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # What `--engine` runs is this Python's package.
+    # `--engine` runs the package of this Python.
     os.environ.setdefault("AIRMILE_PYTHON", sys.executable)
     return _airmile.command(["airmile", *sys.argv[1:]])
 

@@ -25,7 +25,7 @@ Files: TypeAlias = FilePath | Iterable[FilePath]
 Time: TypeAlias = float | str | datetime.datetime
 Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
 
-# Defaults are written once, in the compiled part.
+# Defaults are defined once, in the compiled part.
 _DEFAULTS: dict[str, Any] = _airmile.defaults()
 
 
@@ -37,21 +37,21 @@ class Scenario(NamedTuple):
 
 
 def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) -> InspectReport:
-    """Tell what files hold, and what can and cannot be answered from them.
+    """Show what files contain, and which questions they can answer.
 
     Args:
         files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf), tables (CSV) or
-            applications' logs (HAR, NetLog, qlog, a player's, iperf3),
-            compressed (gzip, zstd) or not; one path or several. What a file is
-            is told by its content.
-        from_: leave out what is before: seconds since the start, a
-            `datetime` (without a zone: UTC), or text as `--from` takes it
+            application logs (HAR, NetLog, qlog, a player's, iperf3),
+            compressed (gzip, zstd) or not; one path or several. The kind of a
+            file is recognised from its content.
+        from_: ignore everything before this time: seconds since the start, a
+            `datetime` (without a zone: UTC), or text as for `--from`
             (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
-        to: leave out what is from then on.
+        to: ignore everything from this time on.
 
     Raises:
         AirmileInputError: a file cannot be opened or read.
-        AirmileOptionError: a time is none.
+        AirmileOptionError: a time is invalid.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -74,20 +74,20 @@ def decode(
     to: Time | None = None,
     sim: int | None = None,
 ) -> Decoded:
-    """Decode every record, to an Arrow table per record type.
+    """Decode every record to one Arrow table per record type.
 
     Args:
         files: as for :func:`inspect`.
         only: record types (`docs/records.md`), such as `"grant"` or
-            `["grant", "rlc"]`; all without it.
+            `["grant", "rlc"]`; all by default.
         from_: as for :func:`inspect`.
         to: as for :func:`inspect`.
         sim: only this subscription of a multi-SIM phone.
 
     Raises:
-        AirmileFormatError: a file is of no use here.
+        AirmileFormatError: a file is not usable.
         AirmileInputError: a file cannot be opened or read.
-        AirmileOptionError: there is no such record type.
+        AirmileOptionError: a record type does not exist.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -132,23 +132,23 @@ def radio(
         evidence: what ends a burst: all that the log has (`"auto"`), RLC poll
             bits (TS 36.322, 5.2.2), MAC padding (TS 36.321, 6.1.2),
             allocations fitted to the log, or the paper's literal rule.
-        start_threshold: `"paper"`: a burst begins above this share of the
+        start_threshold: `"paper"`: a burst starts above this share of the
             cell's PRBs, 0 to 1.
         end_threshold: `"paper"`: a burst may end below this share.
         from_: as for :func:`inspect`.
         to: as for :func:`inspect`.
-        sim: which subscription of a multi-SIM phone; the one with the most
-            data without it.
+        sim: subscription of a multi-SIM phone; by default the one with the
+            most data.
         pause_ms: without `transfers`: a pause of this many ms separates them.
-        min_bytes: without `transfers`: activity of fewer bytes is none.
-        radio_at_least: link demand from which the link is the bottleneck.
-        not_radio_below: link demand under which it is not.
+        min_bytes: without `transfers`: activity of fewer bytes is not a transfer.
+        radio_at_least: minimum link demand at which the link is the bottleneck.
+        not_radio_below: link demand below which it is not.
 
     Raises:
-        AirmileFormatError: a file is of no use here.
+        AirmileFormatError: a file is not usable.
         AirmileInputError: a file cannot be opened or read.
         AirmileNoDataError: the files hold nothing to analyse.
-        AirmileOptionError: an argument makes no sense.
+        AirmileOptionError: an argument is invalid.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -190,11 +190,11 @@ def diagnose(
     radio_at_least: float = _DEFAULTS["radio_at_least"],
     not_radio_below: float = _DEFAULTS["not_radio_below"],
 ) -> Diagnosis:
-    """Tell who the bottleneck was: one verdict per transfer, with evidence.
+    """Find the bottleneck: one verdict per transfer, with evidence.
 
-    Arguments and errors are those of :func:`radio`. Among the files may be
+    Arguments and errors are those of :func:`radio`. The files may include
     captures and an application's log (HAR, NetLog, qlog, a player's, iperf3),
-    which says what the transfers were; `transfers` takes one, too.
+    which describes the transfers; `transfers` also accepts one.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -241,42 +241,41 @@ def packets(
 ) -> PacketReport:
     """Study packet captures: flows, RTTs, losses, available bandwidth (SIGCOMM 2013).
 
-    All tables of the study are in memory, a row per RTT sample among them; of a
-    capture that is too large for that, `airmile packets -o DIR` makes files.
+    All tables of the study are in memory, including a row per RTT sample; for a
+    capture that is too large for that, `airmile packets -o DIR` writes files.
 
     Args:
         files: captures (pcap, pcapng), compressed (gzip, zstd) or not, in order
             of time; one path or several.
-        client: a network of the clients (`"10.0.0.0/8"`), or several; without
-            one, clients are told by SYN, address and port.
+        client: a network of the clients (`"10.0.0.0/8"`), or several; by default
+            clients are identified by SYN, address and port.
         proxy_ports: server ports behind a proxy that splits connections.
         idle_s: a flow ends after this many seconds without a packet.
         promotion_idle_s: the radio is idle after this many seconds without a
             packet (promotion delay).
         tail_s: the radio's tail in seconds (energy).
-        min_rto_ms: least retransmission timeout of the senders in milliseconds:
+        min_rto_ms: minimum retransmission timeout of the senders in milliseconds:
             200 in Linux, 1000 by RFC 6298.
-        send_rate: sending at this rate in Mbit/s shows the available bandwidth
-            (C of the paper); `"auto"`: where the segments waited in a queue.
-        threads: threads that analyse; 0 is one for each core. The result is
-            the same.
+        send_rate: a sending rate in Mbit/s that shows the available bandwidth
+            (C of the paper); `"auto"`: estimate it from queued segments.
+        threads: analysis threads; 0 is one per core. The result is the same.
         from_: as for :func:`inspect`.
         to: as for :func:`inspect`.
-        engine: run on `"ray"` (of this machine, or the cluster that RAY_ADDRESS
-            names), `"ray://HOST:PORT"` or `"processes"`. The rows are the same; the
-            tables are Parquet below `output` and are read when they are asked for.
-            `files` may be directories, and URIs of object stores (`s3://...`). The
-            same call goes on where a broken run ended. See docs/scale.md.
-        output: where an engine leaves its tables: a directory, or a URI.
-        buckets: parts that an engine deals users to; 0 is some for each worker.
-        workers: workers of an engine on this machine; 0 is one for each core.
+        engine: run on `"ray"` (on this machine, or the cluster of RAY_ADDRESS),
+            `"ray://HOST:PORT"` or `"processes"`. The rows are the same; the
+            tables are Parquet files below `output`, read on access. `files` may be
+            directories, and URIs of object stores (`s3://...`). After an
+            interruption the same call continues the run. See docs/scale.md.
+        output: the directory or URI of an engine's tables.
+        buckets: parts into which an engine divides users; 0 is several per worker.
+        workers: workers of an engine on this machine; 0 is one per core.
 
     Raises:
         AirmileFormatError: a file is no capture.
         AirmileInputError: a file cannot be opened or read.
         AirmileNoDataError: the captures hold no IP packets.
         AirmileMissingLibraryError: the engine is not installed.
-        AirmileOptionError: an argument makes no sense.
+        AirmileOptionError: an argument is invalid.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("receive-window", tempfile.mkdtemp())
@@ -324,7 +323,7 @@ def packets_ask(
     from_: Time | None = None,
     to: Time | None = None,
 ) -> dict[str, Any]:
-    """What the compiled part is asked; arguments are those of :func:`packets`."""
+    """The argument of the compiled part; arguments are those of :func:`packets`."""
     return {
         "files": _paths(files),
         "client": [client] if isinstance(client, str) else list(client),
@@ -353,18 +352,18 @@ def lab_list() -> list[Scenario]:
 def lab_run(
     scenario: str, output: FilePath, *, seed: int | None = None, force: bool = False
 ) -> LabRun:
-    """Run a scenario: leaves a modem log, tables and the truth in a directory.
+    """Run a scenario: writes a modem log, tables and the truth to a directory.
 
     Args:
         scenario: a name of :func:`lab_list`, or a scenario file.
-        output: where to leave what the run gives; made where it is not there.
-        seed: another seed than the scenario's own; the same seed gives the
-            same files.
-        force: replace a former run that the directory holds: the files that it
-            wrote go, whatever else lies there stays.
+        output: the directory for the results; created if missing.
+        seed: a seed instead of the scenario's; the same seed gives the same
+            files.
+        force: replace an earlier run in the directory: deletes the files that it
+            wrote and keeps all others.
 
     Raises:
-        AirmileOptionError: there is no such scenario.
+        AirmileOptionError: the scenario does not exist.
         AirmileOutputError: the directory or a file cannot be written.
 
     >>> import tempfile, airmile as am
@@ -376,7 +375,7 @@ def lab_run(
 
 
 class _Text:
-    """A document that is text already."""
+    """A document that is already text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -400,7 +399,7 @@ def _paths(files: Files) -> list[str]:
 
 
 def _time(time: object) -> str | None:
-    """A time as the command takes it."""
+    """A time in the command's format."""
     if time is None or isinstance(time, str):
         return time
     if isinstance(time, datetime.datetime):

@@ -1,4 +1,4 @@
-"""The answer to a study of packet captures."""
+"""The result of a study of packet captures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airmile._table import Table
 
 
 class PacketReport(Report):
-    """A study of packet captures, each figure beside the paper's.
+    """A study of packet captures, each figure with the paper's for comparison.
 
-    Beside the document, the study's tables, as `airmile packets -o DIR` writes
-    them: `flows`, `tcp_events`, `rtt_samples`, `inflight_samples`,
-    `bandwidth_samples`, `http`, `dns`, `users`. A table's `docs` say what its
-    columns mean; `dl` is towards the client, `_ns` nanoseconds.
+    In addition to the document, it has the study's tables, as `airmile packets -o
+    DIR` writes them: `flows`, `tcp_events`, `rtt_samples`, `inflight_samples`,
+    `bandwidth_samples`, `http`, `dns`, `users`. A table's `docs` describe its
+    columns; `dl` is towards the client, `_ns` nanoseconds.
     """
 
     __slots__ = ("_packets", "_tables", "request")
@@ -37,26 +37,26 @@ class PacketReport(Report):
 
     @property
     def says(self) -> str:
-        """What the captures are, in a sentence."""
+        """A summary of the captures in one sentence."""
         return self._packets.says()
 
     @property
     def summary(self) -> Table:
         """A row per figure: `what` it is, its value `here` and the `paper`'s.
 
-        `section` is the paper's, `n` from how many values it is; shares are 0
-        to 1. What the capture does not have is null.
+        `section` is the paper's, `n` the number of values; shares are 0 to 1. Values
+        that the capture does not have are null.
         """
         return Table(self._packets.summary())
 
     @property
     def table1(self) -> Table:
-        """Table 1 of the paper with this capture: percentiles beside other studies'."""
+        """Table 1 of the paper with this capture: percentiles next to those of other studies."""
         return Table(self._packets.table1())
 
     @property
     def quality(self) -> dict[str, Any]:
-        """What has to be known of the capture to trust the rest: counts by name."""
+        """Facts that limit the other results: counts by name."""
         quality: dict[str, Any] = self.to_dict()["quality"]
         return quality
 
@@ -73,17 +73,17 @@ class PacketReport(Report):
 
     @property
     def periodic(self) -> Table:
-        """Requests that come again and again: `period_s`, `requests`, `bytes`."""
+        """Requests at regular intervals: `period_s`, `requests`, `bytes`."""
         return Table(self._packets.periodic())
 
     @property
     def tables(self) -> dict[str, Table]:
-        """All tables of the study by name; those without rows, too."""
+        """All tables of the study by name, including empty ones."""
         return dict(self._tables)
 
     @property
     def flows(self) -> Table:
-        """A row per flow: who, when, how much, how it ended, losses, RTTs, bandwidth."""
+        """A row per flow: hosts, time, bytes, termination, losses, RTTs, bandwidth."""
         return self._tables["flows"]
 
     @property
@@ -122,13 +122,13 @@ class PacketReport(Report):
         return self._tables["users"]
 
     def html(self, path: str | os.PathLike[str], *, flow: str | Iterable[str | int] = ()) -> Path:
-        """Write the study as a page that any browser opens: one HTML file, no network.
+        """Write the study as one HTML file for any browser, without network access.
 
         The same as the command's `--html`. The captures are read again.
 
         Args:
-            path: where to; a file that is there is written over.
-            flow: draw these flows instead of the most telling ones: numbers, or
+            path: the file to write; an existing file is overwritten.
+            flow: draw these flows instead of the most notable ones: numbers, or
                 ends as `"10.0.0.1:40000-192.0.2.1:443"`.
 
         Returns:
@@ -150,7 +150,7 @@ class PacketReport(Report):
         return Path(path)
 
     def text(self, all: bool = False) -> str:
-        """What the command prints; with `all`, what it prints with `-v`."""
+        """The text that the command prints; with `all`, that of `-v`."""
         return self._packets.text(all)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Answers: the command's documents, with their arrays as tables."""
+"""Results: the command's documents, with their arrays as tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from airmile import _airmile
 from airmile._table import Table
 
-# Okabe and Ito's palette: told apart with any colour vision.
+# Okabe and Ito's palette, distinguishable with any colour vision.
 VERDICT_COLOURS = {
     "radio": "#d55e00",
     "mixed": "#e69f00",
@@ -25,7 +25,7 @@ _EXPLAINED = 3
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked, so that a figure or a file can read the same input again."""
+    """The arguments of a call, so that a figure or a file can read the same input again."""
 
     ask: dict[str, Any]
 
@@ -37,13 +37,13 @@ class Request:
 
     @property
     def from_(self) -> str | None:
-        """The limit before which all is left out."""
+        """The start limit: everything before it is ignored."""
         limit: str | None = self.ask["from"]
         return limit
 
     @property
     def to(self) -> str | None:
-        """The limit from which on all is left out."""
+        """The end limit: everything from it on is ignored."""
         limit: str | None = self.ask["to"]
         return limit
 
@@ -63,7 +63,7 @@ class Report:
     def json(self) -> str:
         """The document's text, the same as the command's `--json`.
 
-        Its schema is `docs/schema/<command>.json`; `version` in it tells which.
+        Its schema is `docs/schema/<command>.json`, in the version of its field `version`.
         """
         return self._document.json()
 
@@ -74,7 +74,7 @@ class Report:
 
 
 class InspectReport(Report):
-    """What files hold, and what can and cannot be answered from them."""
+    """What files contain, and which questions they can answer."""
 
     __slots__ = ("_inspect",)
 
@@ -89,7 +89,7 @@ class InspectReport(Report):
 
     @property
     def can_answer(self) -> list[str]:
-        """The questions that the files answer, with what the answer rests on."""
+        """The questions that the files can answer, with the evidence."""
         answers: list[str] = self.to_dict()["can_answer"]
         return answers
 
@@ -100,12 +100,12 @@ class InspectReport(Report):
 
     @property
     def messages(self) -> Table:
-        """A row per log code, version and file: `count`, and how many were `decoded`."""
+        """A row per log code, version and file: `count`, and the number `decoded`."""
         return Table(self._inspect.messages())
 
     @property
     def missing(self) -> Table:
-        """`what` is missing for a better answer, and `how_to_capture` it."""
+        """`what` is missing for a better result, and `how_to_capture` it."""
         return Table(self._inspect.missing())
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class InspectReport(Report):
 
 
 class Analysis(Report):
-    """An answer that has files beside it: a report, a trace."""
+    """A result that can write files: a report, a trace."""
 
     __slots__ = ("request",)
 
@@ -129,20 +129,20 @@ class Analysis(Report):
         self.request = request
 
     def html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report that any browser opens: one HTML file, no network.
+        """Write the report as one HTML file for any browser, without network access.
 
-        The same as the command's `--html`. An answer does not hold every grant:
-        its files are read again.
+        The same as the command's `--html`. The files are read again, since the
+        result does not hold every grant.
 
         Args:
-            path: where to; a file that is there is written over.
+            path: the file to write; an existing file is overwritten.
 
         Returns:
             The path.
 
         Raises:
             AirmileInputError: a file cannot be read any more.
-            AirmileOptionError: `path` is one of the files of the answer.
+            AirmileOptionError: `path` is one of the input files.
             AirmileOutputError: `path` cannot be written.
 
         >>> import tempfile, airmile as am
@@ -155,7 +155,7 @@ class Analysis(Report):
         return Path(path)
 
     def perfetto(self, path: str | os.PathLike[str]) -> Path:
-        """Write a trace that ui.perfetto.dev opens.
+        """Write a trace for ui.perfetto.dev.
 
         Transfers, bursts and grants are slices; PRBs per TTI, buffers, cell load
         and signal are counters. Times are the log's clock. The same as the
@@ -191,7 +191,7 @@ class RadioReport(Analysis):
 
     @property
     def subscription(self) -> int:
-        """Which subscription of a multi-SIM phone was analysed."""
+        """The analysed subscription of a multi-SIM phone."""
         return self._radio.subscription()
 
     @property
@@ -207,14 +207,14 @@ class RadioReport(Analysis):
         `duration_ms`, `bytes`, `throughput_time_ms`, `sched_wait_ms`,
         `active_time_ms`, `unknown_ms`, `link_demand` (0 to 1),
         `link_throughput_bps`, `burst_throughput_bps`, `evidence`, `verdict`,
-        `confidence` (0 to 1), `overlapped`, `notes`. What a source does not
-        have is null.
+        `confidence` (0 to 1), `overlapped`, `notes`. Values
+        without a source are null.
         """
         return Table(self._radio.transfers())
 
     @property
     def bursts(self) -> Table:
-        """A row per time with a queue that was not empty; downlink, then uplink.
+        """A row per time with a non-empty queue; downlink, then uplink.
 
         `start_tti`, `end_tti` (exclusive; the TTI that empties the queue does
         not count), `bytes`, `scheduled_ttis`, `unknown_ttis`, `opened_by`,
@@ -232,17 +232,17 @@ class RadioReport(Analysis):
 
     @property
     def cell_load(self) -> Table:
-        """Load of the whole cell in windows; no rows where it is not estimated."""
+        """Load of the whole cell in windows; no rows if it is not estimated."""
         return Table(self._radio.cell_load())
 
     @property
     def cells(self) -> Table:
-        """Cells that served: `pci`, `earfcn`, `measurements`."""
+        """Serving cells: `pci`, `earfcn`, `measurements`."""
         return Table(self._radio.cells())
 
     @property
     def missing(self) -> Table:
-        """`what` is missing for a better answer, and `how_to_capture` it."""
+        """`what` is missing for a better result, and `how_to_capture` it."""
         return Table(self._radio.missing())
 
     @property
@@ -251,7 +251,7 @@ class RadioReport(Analysis):
         return Table(self._radio.files())
 
     def text(self, all: bool = False) -> str:
-        """What the command prints; with `all`, what it prints with `-v`."""
+        """The text that the command prints; with `all`, that of `-v`."""
         return self._radio.text(all)
 
     def __str__(self) -> str:
@@ -271,7 +271,7 @@ class RadioReport(Analysis):
 
 
 class Diagnosis(Analysis):
-    """Who the bottleneck was: one verdict for all, and one per transfer."""
+    """The bottleneck: one verdict for all transfers, and one for each."""
 
     __slots__ = ("_diagnose",)
 
@@ -291,7 +291,7 @@ class Diagnosis(Analysis):
 
     @property
     def confidence(self) -> float:
-        """How sure the verdict is, 0 to 1."""
+        """Confidence of the verdict, 0 to 1."""
         return self._diagnose.confidence()
 
     @property
@@ -309,8 +309,8 @@ class Diagnosis(Analysis):
         """A row per transfer.
 
         `id`, `verdict`, `confidence`, `shares` (`key` a cause, `value` ms,
-        which add up to the duration), `counterfactual_ms` (what it would have
-        taken without the leading cause), `evidence` (`what`, `value`, `unit`,
+        which add up to the duration), `counterfactual_ms` (its duration without
+        the leading cause), `evidence` (`what`, `value`, `unit`,
         `from_tti`, `to_tti`), `next_step`, and the measures of `radio`; with an
         application's log `name` (URL) and `application` (phases, stalls).
         """
@@ -318,12 +318,12 @@ class Diagnosis(Analysis):
 
     @property
     def cells(self) -> Table:
-        """Cells that served: `pci`, `earfcn`, `measurements`."""
+        """Serving cells: `pci`, `earfcn`, `measurements`."""
         return Table(self._diagnose.cells())
 
     @property
     def missing(self) -> Table:
-        """`what` is missing for a better answer, and `how_to_capture` it."""
+        """`what` is missing for a better result, and `how_to_capture` it."""
         return Table(self._diagnose.missing())
 
     @property
@@ -332,7 +332,7 @@ class Diagnosis(Analysis):
         return Table(self._diagnose.files())
 
     def text(self, all: bool = False) -> str:
-        """What the command prints; with `all`, what it prints with `-v`."""
+        """The text that the command prints; with `all`, that of `-v`."""
         return self._diagnose.text(all)
 
     def __str__(self) -> str:
@@ -381,7 +381,7 @@ class Decoded(Report):
 
     @property
     def tables(self) -> dict[str, Table]:
-        """All tables by their record type; those without rows, too."""
+        """All tables by their record type, including empty ones."""
         return dict(self._tables)
 
     def __getitem__(self, record: str) -> Table:
@@ -401,7 +401,7 @@ class Decoded(Report):
 
 
 class LabRun(Report):
-    """What a run of the lab left, and its truth."""
+    """The files of a run of the lab, and its truth."""
 
     __slots__ = ("_run",)
 
@@ -421,12 +421,12 @@ class LabRun(Report):
 
     @property
     def transfers_csv(self) -> Path:
-        """The transfers as the application saw them, for `transfers=`."""
+        """The application's record of the transfers, for `transfers=`."""
         return self.dir / "transfers.csv"
 
     @property
     def files(self) -> list[Path]:
-        """All files of the run, the truth among them."""
+        """All files of the run, including the truth."""
         return [self.dir / file["name"] for file in self.to_dict()["files"]]
 
     @property

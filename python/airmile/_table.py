@@ -1,4 +1,4 @@
-"""Tables: Arrow data that data frame libraries read where it is."""
+"""Tables: Arrow data that data frame libraries read without a copy."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _SHOWN_ROWS = 10
 
 
 class Table:
-    """Rows of an answer, as Arrow.
+    """Rows of a result, as Arrow.
 
-    Any library that knows Arrow's PyCapsule interface reads it without a copy:
+    Any library with Arrow's PyCapsule interface reads it without a copy:
     `polars.DataFrame(table)`, `pyarrow.table(table)`,
     `pandas.DataFrame.from_arrow(table)` (pandas 3), DuckDB, and so on. Without
-    any, it is a sequence of dictionaries.
+    one, it is a sequence of dictionaries.
 
     Units are in the columns' names (`_us` microseconds since the Unix epoch,
-    `_ms`, `_bytes`, `_bps`, `_dbm`); `docs` has what each column means.
+    `_ms`, `_bytes`, `_bps`, `_dbm`); `docs` describes each column.
     """
 
     __slots__ = ("_table",)
@@ -38,7 +38,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """What the rows are: the record type, or the document's array."""
+        """The kind of the rows: the record type, or the document's array."""
         return self._table.name
 
     @property
@@ -53,7 +53,7 @@ class Table:
 
     @property
     def docs(self) -> dict[str, str]:
-        """What the columns mean, by name."""
+        """The description of each column, by name."""
         return {name: doc or "" for name, _, doc in self._table.columns}
 
     def __len__(self) -> int:

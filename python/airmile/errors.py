@@ -1,4 +1,4 @@
-"""What the functions raise. One base, and Python's own kinds beside it."""
+"""The exceptions of the functions: one base class, combined with Python's own kinds."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = [
 
 
 class AirmileError(Exception):
-    """Base of all that airmile raises."""
+    """Base of all exceptions of airmile."""
 
 
 class AirmileOptionError(AirmileError, ValueError):
-    """An argument's value makes no sense. The command ends with status 2."""
+    """An argument has an invalid value. The command ends with status 2."""
 
 
 class AirmileInputError(AirmileError, OSError):
-    """An input cannot be opened or read; has `errno` and `filename` where the system gave them."""
+    """An input cannot be opened or read; has `errno` and `filename` if the system gave them."""
 
 
 class AirmileFormatError(AirmileInputError):
-    """An input was read, but it is not of use here; the message says what it is."""
+    """An input was read, but is not usable; the message states its kind."""
 
 
 class AirmileOutputError(AirmileError, OSError):
@@ -34,8 +34,8 @@ class AirmileOutputError(AirmileError, OSError):
 
 
 class AirmileNoDataError(AirmileError, LookupError):
-    """The inputs hold nothing of what was asked for."""
+    """The inputs hold none of the requested data."""
 
 
 class AirmileMissingLibraryError(AirmileError, ImportError):
-    """An optional library is not installed; the message says how to install it."""
+    """An optional library is not installed; the message shows how to install it."""

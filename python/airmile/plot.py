@@ -34,10 +34,10 @@ _MS_PER_S = 1_000.0
 _DATA_COLOUR = "#333333"
 _DIR_COLOURS = {"dl": "#0072b2", "ul": "#d55e00"}
 _DIR_NAMES = {"dl": "down", "ul": "up"}
-# What the paper read off its own data (LTE, October 2012).
+# Values of the paper's own data (LTE, October 2012).
 _PAPER_PROMOTION_MS = (319, 435, 558)
 _PAPER_UTILISATION = 0.198
-# RTT and bytes in flight: bins with fewer samples have no median of their own.
+# RTT and bytes in flight: bins with fewer samples have no median.
 _LEAST_IN_BIN = 10
 _BINS = 24
 
@@ -94,7 +94,7 @@ def demand(report: RadioReport | Diagnosis, ax: Axes | None = None) -> Axes:
     """Link demand of each transfer, a bar in its verdict's colour.
 
     Link demand is throughput time / duration: the share of the transfer in
-    which data waited for the link. 1 means that the link was all of it.
+    which data waited for the link. 1 means that the link alone set the duration.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
@@ -122,29 +122,29 @@ def prb_cdf(report: RadioReport | Decoded, direction: str = "dl", ax: Axes | Non
 
     A step at the cell's whole bandwidth means that the user often had the cell
     to itself; BurstTracker's `start_threshold` and `end_threshold` are shares
-    of it. A report does not hold the single grants: its files are read again,
+    of it. A report does not hold single grants: its files are read again,
     within the same limits.
 
     Args:
-        report: of :func:`airmile.radio`, or what :func:`airmile.decode` gives.
+        report: of :func:`airmile.radio` or :func:`airmile.decode`.
         direction: `dl` or `ul`.
-        ax: where to draw; a new figure without it.
+        ax: the axes to draw in; a new figure by default.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
-        AirmileNoDataError: no grant tells its PRBs.
+        AirmileNoDataError: no grant has a number of PRBs.
     """
     n_prb_cell = report.n_prb_cell if isinstance(report, RadioReport) else None
     grant = _grants(report)
     prbs: dict[tuple[int, int, int], int] = {}
-    # `n_prb` is the whole assignment's, repeated on each of its blocks.
+    # `n_prb` is that of the whole assignment, repeated in each of its blocks.
     for segment, cell, tti, dir_, n_prb in zip(
         *(grant[name] for name in ("timing_segment", "cell", "tti", "dir", "n_prb")), strict=True
     ):
         if dir_ == direction and n_prb is not None:
             prbs[(segment, cell, tti)] = n_prb
     if not prbs:
-        raise AirmileNoDataError(f"prb_cdf: no {direction} grant tells its PRBs")
+        raise AirmileNoDataError(f"prb_cdf: no {direction} grant has a number of PRBs")
     ax = _axes(ax, height=3.5)
     counts = sorted(Counter(prbs.values()).items())
     shares = [n / len(prbs) for n in accumulate(n for _, n in counts)]
@@ -199,11 +199,11 @@ def flight_rtt(report: PacketReport, direction: str = "dl", ax: Axes | None = No
     Args:
         report: of :func:`airmile.packets`.
         direction: of the data: `dl` or `ul`.
-        ax: where to draw; a new figure without it.
+        ax: the axes to draw in; a new figure by default.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
-        AirmileNoDataError: no RTT has bytes in flight beside it.
+        AirmileNoDataError: no RTT has a number of bytes in flight.
     """
     samples = report.rtt_samples
     points = [
@@ -240,13 +240,13 @@ def flight_rtt(report: PacketReport, direction: str = "dl", ax: Axes | None = No
 def promotion_delay(report: PacketReport, ax: Axes | None = None) -> Axes:
     """Distribution of the radio's promotion delay (paper 4.2).
 
-    How long a handset that was silent for `promotion_idle_s` took to get its
-    first packet over the air, from the time stamps of its handshakes. The
-    paper's quartiles are circles.
+    The time that a handset without traffic for `promotion_idle_s` took to get its
+    first packet over the air, from the time stamps of its handshakes. Circles are
+    the paper's quartiles.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
-        AirmileNoDataError: no handshake came behind such a silence.
+        AirmileNoDataError: no handshake follows such a pause.
     """
     curves = {"": "promotion_ms"}
     ax = _cdfs("promotion_delay", report, curves, "promotion delay in ms", "handshakes", ax, False)
@@ -258,8 +258,8 @@ def promotion_delay(report: PacketReport, ax: Axes | None = None) -> Axes:
 def utilisation(report: PacketReport, ax: Axes | None = None) -> Axes:
     """Distribution of used / available bandwidth of large flows (figure 21 of the paper).
 
-    Large is more than 1 MB down in more than 5 s; flows with company of the
-    same user are left out. The paper's median is a circle.
+    Large is more than 1 MB down in more than 5 s, without other flows of the same
+    user at the same time. The circle is the paper's median.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
@@ -288,7 +288,7 @@ def _cdfs(
     drawn = {}
     for direction, name in names.items():
         points = curves.get(name, [])
-        # A logarithmic axis begins above 0: what is there is under the curve's left end.
+        # A logarithmic axis starts above 0: smaller values are below the curve's left end.
         points = [point for point in points if point[0] > 0 or not log]
         if points:
             drawn[direction] = points

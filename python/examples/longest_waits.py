@@ -17,7 +17,7 @@ def main() -> None:
     else:
         log = str(am.lab_run("sample-video", tempfile.mkdtemp()).log)
     bursts = pl.DataFrame(am.radio(log).bursts).filter(pl.col("dir") == "dl")
-    # A TTI of LTE is 1 ms; within a timing segment TTIs can be subtracted.
+    # An LTE TTI is 1 ms; within a timing segment TTIs can be subtracted.
     waits = bursts.with_columns(
         empty_ms=pl.col("start_tti") - pl.col("end_tti").shift(1).over("timing_segment")
     )

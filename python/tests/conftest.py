@@ -26,14 +26,14 @@ def download(tmp_path_factory: pytest.TempPathFactory) -> am.LabRun:
 
 @pytest.fixture(scope="session")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """At the server: one download, held back by the client's window."""
+    """At the server: one download, limited by the client's window."""
     run = am.lab_run("receive-window", tmp_path_factory.mktemp("receive-window"))
     return run.dir / "server.pcapng"
 
 
 @pytest.fixture(scope="session")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """At the server: one download with losses, the radio its bottleneck."""
+    """At the server: one download with losses; the radio is its bottleneck."""
     run = am.lab_run("undesired-slow-start", tmp_path_factory.mktemp("lossy"))
     return run.dir / "server.pcapng"
 

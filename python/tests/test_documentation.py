@@ -1,4 +1,4 @@
-"""Examples run, the notebook runs, types hold."""
+"""Examples run, the notebook runs, type annotations are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python and the command say the same."""
+"""Python and the command give the same documents."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_analyses(
 
 def test_an_applications_log(run: am.LabRun, document: Document) -> None:
     log = run.dir / "app.jsonl"
-    beside = am.diagnose([run.log, log])
-    assert beside.to_dict() == document("diagnose", run.log, log)
-    assert beside.to_dict()["transfers_from"] == "given"
+    with_log = am.diagnose([run.log, log])
+    assert with_log.to_dict() == document("diagnose", run.log, log)
+    assert with_log.to_dict()["transfers_from"] == "given"
     alone = am.diagnose(log)
     assert alone.to_dict() == document("diagnose", log)
     assert alone.verdict == "unknown"
@@ -90,7 +90,7 @@ def test_decode(run: am.LabRun, command: Callable[..., Any]) -> None:
     for name, count in counts.items():
         assert count == sum(line["type"] == name for line in lines), name
     assert counts["grant"] > 1000
-    # JSON has bytes as hexadecimal, grants' sources as a list.
+    # JSON has bytes in hexadecimal, grants' sources as a list.
     for name in ("rlc", "mac_block", "measurement"):
         for row, line in zip(decoded[name], (x for x in lines if x["type"] == name), strict=True):
             assert row == {k: v for k, v in line.items() if k not in ("type", "subscription")}

@@ -1,4 +1,4 @@
-"""Each error of the core is one exception, with what to do next."""
+"""Each error of the core is one exception, with advice."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_a_missing_file(tmp_path: Path) -> None:
 def test_a_file_of_no_use(tmp_path: Path) -> None:
     path = tmp_path / "trace.pcap"
     path.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
-    # A capture is of use, but this one holds nothing.
+    # A capture is usable, but this one is empty.
     with pytest.raises(am.AirmileNoDataError, match=r"trace\.pcap: no IP packets"):
         am.diagnose(path)
     with pytest.raises(am.AirmileFormatError, match="directory"):
         am.decode(tmp_path)
-    # To inspect, a file of no use is an answer.
+    # For `inspect`, an unusable file is a valid result.
     assert am.inspect(path).can_answer == []
 
 
@@ -71,7 +71,7 @@ def test_options(run: am.LabRun, options: dict[str, Any], words: str) -> None:
 
 
 def test_names(run: am.LabRun, tmp_path: Path) -> None:
-    with pytest.raises(am.AirmileOptionError, match="no record type `grants`"):
+    with pytest.raises(am.AirmileOptionError, match="unknown record type `grants`"):
         am.decode(run.log, only="grants")
     with pytest.raises(am.AirmileOptionError, match="nope: no scenario has this name"):
         am.lab_run("nope", tmp_path)
@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be(tmp_path: Path) -> None:
 
 def test_a_former_run_is_replaced_only_when_told(tmp_path: Path) -> None:
     am.lab_run("sample-rate-limited", tmp_path)
-    with pytest.raises(am.AirmileError, match="holds a former run"):
+    with pytest.raises(am.AirmileError, match="contains an earlier run"):
         am.lab_run("sample-rate-limited", tmp_path, seed=7)
     again = am.lab_run("sample-rate-limited", tmp_path, seed=7, force=True)
     assert "seed = 7" in (again.log.parent / "scenario.toml").read_text()

@@ -1,4 +1,4 @@
-"""Files beside an answer: the command's, and read by those that they are for."""
+"""Files written in addition to a result: equal to the command's, and read by their programs."""
 
 from __future__ import annotations
 

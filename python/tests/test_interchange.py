@@ -1,4 +1,4 @@
-"""Tables leave as Arrow, without a copy."""
+"""Tables are exported as Arrow, without a copy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_pyarrow(report: am.RadioReport, grant: am.Table) -> None:
     assert table.schema.field("n_prb").metadata[b"doc"].decode() == grant.docs["n_prb"]
     assert report.transfers.to_arrow().to_pylist() == report.transfers.to_dicts()
     assert pyarrow.schema(grant) == table.schema
-    # The same memory, each time that it is asked for.
+    # The same memory on each access.
     first, second = (pyarrow.table(grant).column("tti").chunk(0).buffers()[1] for _ in range(2))
     assert first.address == second.address
 

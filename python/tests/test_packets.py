@@ -1,4 +1,4 @@
-"""Studies of captures: Python and the command say the same, tables and figures."""
+"""Studies of captures: Python and the command give the same, tables and figures."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_several_captures_are_one(capture: Path, lossy: Path, document: Document
     both = am.packets([capture, lossy])
     assert both.to_dict() == document("packets", capture, lossy)
     assert both.files["path"] == [str(capture), str(lossy)]
-    # The same traffic from two sides is no more traffic.
+    # The same traffic from two sides counts once.
     with pytest.raises(am.AirmileFormatError, match="two views of the same traffic"):
         am.packets([capture.with_name("phone.pcapng"), capture])
 
@@ -196,7 +196,7 @@ class TestFigures:
             row for row in report.rtt_samples if row["dir"] == "dl" and row["flight_bytes"] > 0
         ]
         assert ax.collections[0].get_array().sum() == len(samples)
-        # Over 100 ms there and back in the core, and what the radio takes.
+        # Over 100 ms of round trip in the core, plus the radio's part.
         medians = ax.lines[0].get_ydata()
         assert all(100 < rtt_ms < 250 for rtt_ms in medians)
         self.save(ax, tmp_path / "flight.png")
@@ -229,9 +229,9 @@ class TestFigures:
 def handshakes(at_s: list[int], promotion_ms: int, rtt_ms: int) -> bytes:
     """A pcap of connections whose first packet waits for the radio.
 
-    The monitor is beside the server: the SYN comes by, stamped before its
+    The monitor is next to the server: the SYN passes, stamped before its
     promotion, then SYN-ACK and, an RTT later, ACK. Clocks tick each ms; 4 s of
-    keep-alive ACKs tell that.
+    keep-alive ACKs show that.
     """
     out = bytearray.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")
 

@@ -1,4 +1,4 @@
-"""The queries of docs/recipes.md run, and say what the study itself says."""
+"""The queries of docs/recipes.md run, and give the study's own results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def one_process(block: str, work: Path) -> str:
 
 
 def an_engine(block: str, work: Path) -> str:
-    """The same views as the page says of an engine: a table without rows has no files."""
+    """The views that the page describes for an engine: an empty table has no files."""
     assert "'study/flows/*/*/*.parquet', hive_partitioning = true" in TEXT
 
     def files(match: re.Match[str]) -> str:
@@ -82,7 +82,7 @@ def figure(report: am.PacketReport, what: str) -> float | None:
 
 
 def near(value: float | None, expected: float | None) -> bool:
-    """Within what a distribution's buckets and interpolation between few values allow."""
+    """Within the tolerance of a distribution's buckets and of interpolation between few values."""
     if value is None or expected is None:
         return value is expected
     return value == pytest.approx(expected, rel=0.03, abs=1e-9)
@@ -96,7 +96,7 @@ def test_every_recipe_runs(query: Query) -> None:
 
 
 def test_an_engine_has_the_same_answers(tmp_path: Path) -> None:
-    """Of hundreds of flows in three captures."""
+    """From hundreds of flows in three captures."""
     pytest.importorskip("numpy")
     day = tmp_path / "day"
     day.mkdir()
@@ -120,13 +120,13 @@ def flat(row: tuple[Any, ...]) -> list[Any]:
 
 
 def test_table_1(study: tuple[am.PacketReport, Path], query: Query) -> None:
-    told = {(row["measure"], row["percentile"]): row["value"] for row in study[0].table1}
-    assert any(told.values())
+    values = {(row["measure"], row["percentile"]): row["value"] for row in study[0].table1}
+    assert any(values.values())
     for percentile, *values in query("table1"):
         for measure, value in zip(("dl_kbps", "ul_kbps", "handshake_rtt_ms"), values, strict=True):
             n = len(study[0].flows)
-            # Of few flows the quantile is between two of them.
-            expected = told[measure, int(percentile)]
+            # With few flows the quantile is between two of them.
+            expected = values[measure, int(percentile)]
             assert (value is None) == (expected is None), (measure, percentile)
             if percentile == 50 and n % 2 == 1 and expected is not None:
                 assert near(value, expected), (measure, value, expected)

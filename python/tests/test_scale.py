@@ -1,4 +1,4 @@
-"""A study on an engine has the rows of one process, also when it breaks on the way."""
+"""A study on an engine has the rows of one process, also after an interruption."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def record(
 
 
 def traffic(users: int = 60) -> list[bytes]:
-    """Short downloads of some users over half an hour, each a packet a second at times."""
+    """Short downloads of some users over half an hour, each with a packet per second at times."""
     packets: list[tuple[int, bytes]] = []
     for user in range(users):
         phone, server = (ipv4(user, 10), 30_000 + user), (ipv4(user % 5, 198), 443)
         begin = user * 7_000_003
-        # A server that connects: its client is told by the SYN alone.
+        # A server that connects: only the SYN shows its client.
         ends = (server, phone) if user % 11 == 0 else (phone, server)
         steps = [(0, 0, 2, 1, 0, 0), (30_000, 1, 18, 1, 2, 0), (60_000, 0, 16, 2, 2, 100)]
         steps += [
@@ -115,7 +115,7 @@ def test_processes_find_the_rows_of_one(
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Runs steps in this process, one after the other; notes their names."""
+    """Runs steps in this process, one after the other; records their names."""
     names: list[str] = []
 
     class Here:
@@ -160,7 +160,7 @@ def test_a_wrong_cut_is_read_again_as_a_whole(
 def test_a_frame_that_cannot_be_read_is_no_wrong_cut(here: list[str], tmp_path: Path) -> None:
     packets = traffic()
     for at in (300, 301, 2_500):
-        # Of the IP header, 12 bytes are there; one says that it has 8.
+        # 12 bytes of the IP header are present; one states a length of 8.
         head = packets[at][:8] + struct.pack("<II", 12, 60)
         packets[at] = head + bytes([0x45 if at != 301 else 0x42]) + packets[at][17:28]
     alone = tmp_path / "alone.pcap"
@@ -171,11 +171,11 @@ def test_a_frame_that_cannot_be_read_is_no_wrong_cut(here: list[str], tmp_path: 
     assert reads == len(list((tmp_path / "out/_work/done").glob("part-*"))) > 4
     assert rows(out) == rows(whole)
     assert out.to_dict()["files"] == whole.to_dict()["files"]
-    assert whole.to_dict()["files"][0]["problems"], "it is told of"
+    assert whole.to_dict()["files"][0]["problems"], "it is reported"
 
 
 def test_many_captures_in_few_descriptors(here: list[str], tmp_path: Path) -> None:
-    """What a worker has open does not grow with the number of captures."""
+    """A worker's number of open files does not grow with the number of captures."""
     packets, day = traffic(), tmp_path / "day"
     day.mkdir()
     each = -(-len(packets) // 150)
@@ -195,7 +195,7 @@ def test_many_captures_in_few_descriptors(here: list[str], tmp_path: Path) -> No
 def test_workers_of_other_directories(
     here: list[str], captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paths are absolute, and what a worker finds there is the capture that was meant."""
+    """Paths are absolute, and a worker verifies that it finds the same capture."""
     (tmp_path / "day").mkdir()
     copy = tmp_path / "day/0.pcap"
     copy.write_bytes((captures / "0.pcap").read_bytes())
@@ -212,7 +212,7 @@ def test_workers_of_other_directories(
     assert job["buckets"] == 12, "four for each worker of the engine"
     part = _run._parts([_storage.identity(str(copy))], 1 << 30)[0][0]
     copy.write_bytes(b"another")
-    with pytest.raises(am.AirmileInputError, match="have to see the same captures"):
+    with pytest.raises(am.AirmileInputError, match="need the same captures"):
         _steps.deal_part({"root": str(tmp_path / "other"), "ask": {}, "buckets": 1}, part)
 
 
@@ -220,7 +220,7 @@ def test_a_broken_run_goes_on(
     here: list[str], captures: Path, whole: am.PacketReport, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Whatever is left by a step that broke is not read, and what is done stays."""
+    """Files of an interrupted step are not read, and completed steps remain."""
     ask = _front.packets_ask(captures)
     true_deal, true_study = _airmile.deal, _airmile.study_bucket
 
@@ -245,7 +245,7 @@ def test_a_broken_run_goes_on(
     report = _run.report(ask, "ray", str(tmp_path), buckets=5)
     assert here == ["study_bucket"] * 3
     check(whole, report)
-    # Done: nothing runs again, and the same is said.
+    # Done: nothing runs again, and the report is the same.
     here.clear()
     check(whole, _run.report(ask, "ray", str(tmp_path), buckets=5))
     assert here == []
@@ -253,7 +253,7 @@ def test_a_broken_run_goes_on(
 
 def test_another_run_is_not_mixed_in(here: list[str], captures: Path, tmp_path: Path) -> None:
     _run.report(_front.packets_ask(captures), "ray", str(tmp_path), buckets=2)
-    with pytest.raises(am.AirmileOptionError, match="holds another run"):
+    with pytest.raises(am.AirmileOptionError, match="holds a run of other captures"):
         _run.report(_front.packets_ask(captures, idle_s=9), "ray", str(tmp_path))
 
 
@@ -270,7 +270,7 @@ def test_tables_of_another_run_stay_apart(here: list[str], captures: Path, tmp_p
 
 
 def test_half_a_file_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is removed where writing breaks; half a manifest is none."""
+    """It is removed if writing fails; half a manifest counts as none."""
     from pyarrow import fs
 
     local = (fs.LocalFileSystem(), str(tmp_path))
@@ -303,7 +303,7 @@ def test_file_systems_of_pyarrow(
     here: list[str], captures: Path, whole: am.PacketReport, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """All that goes to an object store goes through pyarrow, here to one of files."""
+    """All access to an object store goes through pyarrow, here with a store of files."""
     from pyarrow import fs
 
     def store(uri: str) -> tuple[Any, str]:
@@ -319,7 +319,7 @@ def test_file_systems_of_pyarrow(
 def test_an_object_store(
     captures: Path, whole: am.PacketReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Captures, records and tables in S3, as a server on this machine speaks it."""
+    """Captures, records and tables in S3, from a server on this machine."""
     server = pytest.importorskip("moto.server", reason="SKIPPED: moto[server] is not installed")
     from pyarrow import fs
 
@@ -350,7 +350,7 @@ def test_an_object_store(
         assert "results/study/report.json" in names
         assert not [name for name in names if name.endswith(".parquet") and "_work" in name]
         check(whole, study())
-        with pytest.raises(am.AirmileOptionError, match="holds another run"):
+        with pytest.raises(am.AirmileOptionError, match="holds a run of other captures"):
             study(idle_s=9)
     finally:
         running.stop()
@@ -359,7 +359,7 @@ def test_an_object_store(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"engine": "dask", "output": "x"}, "engine: no 'dask'"),
+        ({"engine": "dask", "output": "x"}, "engine: unknown 'dask'"),
         ({"engine": "ray"}, "name a directory"),
         ({"output": "x"}, "for an engine"),
         ({"engine": "processes", "output": "x", "from_": 1.0}, "whole captures"),
@@ -418,7 +418,7 @@ def ray_here() -> bool:
 
 
 def dies_once(step: Callable[..., Any], marker: str, *args: Any) -> Any:
-    """A step that leaves half a file and its worker killed, the first time."""
+    """A step that leaves half a file and a killed worker, the first time."""
     try:
         Path(marker).touch(exist_ok=False)
     except FileExistsError:

@@ -26,7 +26,7 @@ def test_python_goes_on_while_a_log_is_read(download: am.LabRun) -> None:
 
     thread = threading.Thread(target=read)
     thread.start()
-    # With the GIL held all through, at most a turn or two between the calls.
+    # With the GIL held throughout, at most a turn or two between the calls.
     turns = 0
     while not done.wait(0.001):
         turns += 1

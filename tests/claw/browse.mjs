@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Loads a page in a Chromium that has seen nothing yet, and prints the seconds from
-// navigation to the end of loading, as the page's own clock tells (Navigation Timing).
+// Loads a page in a fresh Chromium, and prints the seconds from navigation to the end of
+// loading by the page's own clock (Navigation Timing).
 import { setTimeout as sleep } from "node:timers/promises";
 import { Chromium, findChromium } from "../../lab/player/chromium.mjs";
 
@@ -8,7 +8,7 @@ const [url] = process.argv.slice(2);
 const browser = new Chromium();
 try {
   await browser.start(findChromium());
-  // The server's certificate is its own.
+  // The server's certificate is self-signed.
   await browser.send("Security.enable");
   await browser.send("Security.setIgnoreCertificateErrors", { ignore: true });
   await browser.send("Page.enable");

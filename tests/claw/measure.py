@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""CLAW for the kernel's TCP, in the lab in real time: nginx as it is, and curl or Chromium.
+"""CLAW in the kernel's TCP, in the lab in real time: unmodified nginx, and curl or Chromium.
 
     measure.py AIRMILE [N [PART...]]      parts: curl options chromium page misreporting
 
-Pairs of page loads over an LTE cell with free resources, one with the kernel's Cubic, one
-with `airmile claw attach` beside nginx, in turn, in the same session; `airmile claw agent`
-reads the phone's live modem log all the while. `curl`, `options` and `chromium` load one
-image of 2 MB (MobiSys 2017, figure 12), `page` one of 25 objects over HTTP/2. The loader
-ends by `claw detach` and `kill -9` in turn, at the end in the midst of a download. `misreporting`:
-two downloads to the phone, both Cubic's, against one whose client says whatever it likes.
-Needs root, nginx, curl, openssl, and an airmile with the feature `bpf`; says SKIPPED
-without, as it does for Chromium and Node.
+Pairs of page loads over an LTE cell with free resources, alternating in the same session
+between the kernel's Cubic and `airmile claw attach` to nginx's connections; `airmile claw
+agent` reads the phone's live modem log all the time. `curl`, `options` and `chromium` load
+one image of 2 MB (MobiSys 2017, figure 12), `page` one of 25 objects over HTTP/2. The loader
+ends alternately by `claw detach` and `kill -9`, finally during a download. `misreporting`:
+two downloads to the phone, both with Cubic, then one with a misreporting client.
+Needs root, nginx, curl, openssl, and an airmile with the feature `bpf`; otherwise, and
+without Chromium and Node, prints SKIPPED.
 
-Bars: CLAW is faster with 95 % confidence (Student, of pairs); nginx serves on; the median
-of an ACK's time in BPF is under 1 us; lies cost the Cubic neighbour under 5 %.
+Bars: CLAW is faster with 95 % confidence (Student, of pairs); nginx keeps serving; the median
+time per ACK in BPF is under 1 us; misreporting costs the Cubic neighbour under 5 %.
 """
 
 import json
@@ -49,9 +49,9 @@ for end in detach kill; do
   sleep 1; {serves_on} >> {name}.serving
 done
 """
-# Seconds of a download beside another; the first is not counted, as slopes are not known.
-BESIDE_S = 20
-BESIDE = """both() {{
+# Seconds of a download with a competing one; the first is not counted, as slopes are unknown.
+COMPETING_S = 20
+COMPETING = """both() {{
   curl -s -o /dev/null --max-time {seconds} http://{server}/endless & one=$!
   curl -s -o /dev/null --max-time {seconds} -w '%{{size_download}}\\n' http://{server}:8081/ >> $1
   wait $one
@@ -72,7 +72,7 @@ def skip(why):
 
 
 def interval(values):
-    """Half of the 95 % interval of the mean (Student, by a table for few)."""
+    """Half of the 95 % interval of the mean (Student, from a table for small samples)."""
     table = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 14: 2.14, 19: 2.09}
     degrees = max((d for d in table if d <= len(values) - 1), default=1)
     return table[degrees] * statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.inf
@@ -89,12 +89,12 @@ def read(work, name):
 
 
 def check_cost(name, all_figures, missed):
-    """What an ACK cost, over all loaders that could tell."""
+    """The time per ACK, over all loaders that measured it."""
     for figure in all_figures:
         if figure["ack_p50_ns"] is None or figure["ack_p50_ns"] >= 1000:
             missed.append(f"{name}: an ACK takes {figure['ack_p50_ns']} ns in the median")
     if not all_figures:
-        missed.append(f"{name}: no loader told how it went")
+        missed.append(f"{name}: no loader printed its figures")
         return
     acks = max(all_figures, key=lambda figure: figure["acks"])
     programs = {p: f"{t['mean_ns']:.0f} ns x {t['runs']}" for p, t in acks["programs"].items()}
@@ -106,7 +106,7 @@ def pairs(airmile, work, name, n, rtt, missed):
     options = name == "options"
     way = "" if options else f"--reports 0.0.0.0:4434 --key-file {work}/key"
     script = PAIRS.format(load=LOADS[name], name=name, n=n, serves_on=SERVES_ON)
-    said, late = hold(airmile, work, name, script, way, agent(airmile, work, name, options, rtt), rtt)
+    outputs, late = hold(airmile, work, name, script, way, agent(airmile, work, name, options, rtt), rtt)
     print(f"  {late}")
     rows = {how: [json.loads(line) for line in read(work, f"{name}.{how}").splitlines()] for how in ("cubic", "claw")}
     if any(len(of) != n for of in rows.values()):
@@ -125,8 +125,8 @@ def pairs(airmile, work, name, n, rtt, missed):
     on = read(work, f"{name}.serving").split("\n")[:-1]
     print(f"{name}: downloads over detach, after it, over kill -9, after it: {on}")
     if on != [f"200 {IMAGE_BYTES}"] * 4:
-        missed.append(f"{name}: nginx did not serve on")
-    all_figures = figures(said)
+        missed.append(f"{name}: nginx did not keep serving")
+    all_figures = figures(outputs)
     check_cost(name, all_figures, missed)
     used = sum(figure["acks_with_client_window"] for figure in all_figures)
     if not used or (options and not sum(figure["options_read"] for figure in all_figures)):
@@ -142,33 +142,33 @@ def pairs(airmile, work, name, n, rtt, missed):
 
 def misreporting(airmile, work, n, rtt, missed):
     name = "misreporting"
-    script = BESIDE.format(seconds=BESIDE_S, server=SERVER, here=HERE, dir=work, name=name, n=n)
-    # A queue of about a round trip: what one takes, the other loses.
-    said, late = hold(airmile, work, name, script, f"--reports 0.0.0.0:4434 --key-file {work}/key", rtt=rtt,
-                      queue=600_000, beside=f"python3 {HERE}/neighbour.py 8081 &")
+    script = COMPETING.format(seconds=COMPETING_S, server=SERVER, here=HERE, dir=work, name=name, n=n)
+    # A queue of about a round trip: one flow's gain is the other's loss.
+    outputs, late = hold(airmile, work, name, script, f"--reports 0.0.0.0:4434 --key-file {work}/key", rtt=rtt,
+                         queue=600_000, neighbour=f"python3 {HERE}/neighbour.py 8081 &")
     print(f"  {late}")
-    fair, lied = ([int(line) * 8 / BESIDE_S / 1e6 for line in read(work, f"misreporting.{how}").split()] for how in ("cubic", "claw"))
+    fair, lied = ([int(line) * 8 / COMPETING_S / 1e6 for line in read(work, f"misreporting.{how}").split()] for how in ("cubic", "claw"))
     if len(fair) != n or len(lied) != n:
         missed.append(f"{name}: not all downloads were made: {read(work, 'misreporting.lies')[-500:]}")
         return
-    print(f"{name}: the Cubic neighbour beside Cubic {statistics.mean(fair):.1f} Mbit/s ({', '.join(f'{x:.1f}' for x in fair)}),"
-          f" beside lies {statistics.mean(lied):.1f} ({', '.join(f'{x:.1f}' for x in lied)})")
+    print(f"{name}: the Cubic neighbour with Cubic {statistics.mean(fair):.1f} Mbit/s ({', '.join(f'{x:.1f}' for x in fair)}),"
+          f" with misreporting {statistics.mean(lied):.1f} ({', '.join(f'{x:.1f}' for x in lied)})")
     change = statistics.mean(lied) / statistics.mean(fair) - 1
     error = interval([one / statistics.mean(fair) for one in lied]), interval([one / statistics.mean(fair) for one in fair])
     print(f"{name}: {change:+.1%} +- {math.hypot(*error):.1%}; {read(work, 'misreporting.lies').split(chr(10))[0]}")
-    all_figures = figures(said)
+    all_figures = figures(outputs)
     for figure in all_figures:
-        print(f"{name}: largest window of the client {figure['most_client_window_bytes']}, not believed {figure['withdrawn']} times,"
+        print(f"{name}: largest window of the client {figure['most_client_window_bytes']}, distrusted {figure['withdrawn']} times,"
               f" {figure['radio_losses_excused']} losses excused, {figure['replayed']} repeated, {figure['too_many']} too many,"
               f" {figure['datagrams']} datagrams")
         if figure["most_client_window_bytes"] > 4_000_000:
             missed.append(f"{name}: a window over the cap")
         if not (figure["replayed"] and figure["too_many"] and figure["withdrawn"]):
-            missed.append(f"{name}: lies were not seen")
+            missed.append(f"{name}: the misreporting was not detected")
     if not all_figures:
-        missed.append(f"{name}: no loader told how it went")
+        missed.append(f"{name}: no loader printed its figures")
     if change < -MOST_HARM:
-        missed.append(f"{name}: lies cost the neighbour {-change:.1%}")
+        missed.append(f"{name}: misreporting costs the neighbour {-change:.1%}")
 
 
 def main():

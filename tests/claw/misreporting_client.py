@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A client of `airmile claw attach` that lies (docs/claw-feedback.md, written anew from it).
+"""A misreporting client of `airmile claw attach` (an independent implementation of
+docs/claw-feedback.md).
 
     misreporting_client.py ADDRESS PORT KEYFILE SECONDS
 
-A hundred reports a second, each sent three times: a window of 4 GB, an empty cell, and in
-each report one more packet that the radio has lost. Each tenth says that the cell is full,
-each fiftieth is of numbers long past.
+A hundred reports a second, each sent three times: a window of 4 GB, an empty cell, and one
+more lost packet of the radio in each report. Every tenth reports a full cell, every
+fiftieth repeats old sequence numbers.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ import time
 def main():
     address, port, key_file, seconds = sys.argv[1:5]
     key = bytes.fromhex(open(key_file).read().strip())
-    seal = lambda said: said + hmac.digest(key, said, hashlib.sha256)[:16]
+    seal = lambda body: body + hmac.digest(key, body, hashlib.sha256)[:16]
     line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     line.connect((address, int(port)))
     line.settimeout(1)

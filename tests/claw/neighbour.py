@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server of HTTP at a port whose connections are Cubic's, whatever runs on the machine: without end."""
+"""An HTTP server on a port whose connections always use Cubic, with an endless response."""
 
 import socket
 import sys
@@ -7,7 +7,7 @@ import threading
 
 
 def send(connection):
-    # Whoever accepts has the last word on a connection's congestion control.
+    # The accepting process sets a connection's congestion control last.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
     block = bytes(65536)
     try:

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""What rights `airmile claw attach` has while it takes reports, in a network namespace.
+"""The privileges of `airmile claw attach` while it receives reports, in a network namespace.
 
     privileges.py AIRMILE
 
-It needs root and an airmile with the feature `bpf`; without them this says SKIPPED.
+Needs root and an airmile with the feature `bpf`; otherwise prints SKIPPED.
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
-# Bits of capabilities (linux/capability.h).
+# Capability bits (linux/capability.h).
 NET_ADMIN, SYS_ADMIN, PERFMON, BPF = 12, 21, 38, 39
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 
@@ -26,15 +28,16 @@ def process_status(pid):
     return threads
 
 
-def check_privileges_of_attach(airmile, namespace, words, expected):
-    process = subprocess.Popen(["ip", "netns", "exec", namespace, airmile, "claw", "attach", "--reports", "127.0.0.1:0", *words],
+def check_privileges_of_attach(airmile, namespace, key_file, words, expected):
+    attach = [airmile, "claw", "attach", "--reports", "127.0.0.1:0", "--key-file", key_file, *words]
+    process = subprocess.Popen(["ip", "netns", "exec", namespace, *attach],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
         if "attached" not in line:
             return process.communicate()[1].strip()
         threads = process_status(process.pid)
-        assert len(threads) > 1, f"{len(threads)} threads: nobody takes reports"
+        assert len(threads) > 1, f"{len(threads)} threads: none receives reports"
         for status in threads:
             sets = {name: int(status[name], 16) for name in SETS}
             assert sets["CapEff"] == expected, (status["Name"], sets)
@@ -63,12 +66,16 @@ def main():
         return 0
     namespace = f"aclaw{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
+    # It is read by its owner alone, as tempfile makes it.
+    key = tempfile.NamedTemporaryFile("w", suffix=".key")
+    key.write(secrets.token_hex(32))
+    key.flush()
     try:
         subprocess.run(["ip", "-n", namespace, "link", "set", "dev", "lo", "up"], check=True)
         kept = 1 << NET_ADMIN | 1 << BPF | 1 << PERFMON
         for words, expected in (([], kept), (["--measure"], kept | 1 << SYS_ADMIN)):
             time.sleep(0.2)
-            error = check_privileges_of_attach(airmile, namespace, words, expected)
+            error = check_privileges_of_attach(airmile, namespace, key.name, words, expected)
             if error and "--features bpf" in error:
                 print("SKIPPED: this airmile was built without the feature bpf")
                 return 0

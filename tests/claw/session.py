@@ -1,5 +1,5 @@
-"""A session in the lab in real time: nginx in the server's namespace, which `claw attach`
-comes to and leaves, and a phone that does one thing after another."""
+"""A session in the lab in real time: nginx in the server's namespace, `claw attach` started
+and stopped there, and a phone that runs a script."""
 
 import glob
 import json
@@ -22,10 +22,10 @@ n_prb = 100
 queue_bytes = {queue}
 [server_tcp]
 control = {{ name = "cubic", hystart = true }}
-# As the paper's server has it (6).
+# As for the paper's server (6).
 slow_start_after_idle = false
-# What Android gives to LTE (AOSP, TCP_BUFFER_SIZES_LTE): with Linux's own 128 kB the
-# receive window grows no faster than slow start, and hides what the sender does.
+# Android's buffers for LTE (AOSP, TCP_BUFFER_SIZES_LTE): with Linux's own 128 kB the
+# receive window grows no faster than slow start, and hides the sender's behaviour.
 [phone_tcp.receive]
 buffer_bytes = 1048576
 max_buffer_bytes = 2097152
@@ -39,13 +39,13 @@ http {{ access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/
     ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/cert.key; }} }}
 """
 
-# Who wants `claw` says how it is to end; who wants it no more takes the word away.
+# The file `want` requests `claw` and contains how it must end; removing it ends the loader.
 ATTACHES = """cd {dir}
 while :; do
   until [ -e want ]; do sleep 0.05; done
-  end=$(cat want); n=$(ls {name}.said.* 2> /dev/null | wc -l)
-  {airmile} --json claw attach --measure {way} > {name}.said.$n 2>&1 & loader=$!
-  until grep -q attached {name}.said.$n || ! kill -0 $loader; do sleep 0.05; done
+  end=$(cat want); n=$(ls {name}.output.* 2> /dev/null | wc -l)
+  {airmile} --json claw attach --measure {way} > {name}.output.$n 2>&1 & loader=$!
+  until grep -q attached {name}.output.$n || ! kill -0 $loader; do sleep 0.05; done
   touch there
   while [ -e want ]; do sleep 0.05; done
   if [ "$end" = kill ]; then kill -9 $loader; else {airmile} -q claw detach; fi
@@ -55,7 +55,7 @@ done
 """
 PHONE = """set -u
 cd {dir}
-# The agent greets anew who has not answered for 3 s.
+# The agent sends a new hello after 3 s without an answer.
 attach() {{ echo $1 > want; until [ -e there ]; do sleep 0.05; done; sleep 4; }}
 detach() {{ rm want; while [ -e there ]; do sleep 0.05; done; }}
 {agent}
@@ -66,19 +66,19 @@ exit 0
 
 
 def png(size):
-    """A picture of noise of so many bytes: a browser goes on loading only what it can show."""
+    """A noise image of a given size: a browser keeps loading only what it can show."""
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     side = max(int((size / 3) ** 0.5) - 3, 1)
     rows = b"".join(b"\0" + os.urandom(3 * side) for _ in range(side))
     head = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
     body, end = chunk(b"IDAT", zlib.compress(rows, 0)), chunk(b"IEND", b"")
-    # A comment makes up the rest.
+    # A comment fills the rest.
     rest = max(size - len(head) - len(body) - len(end) - 12, 0)
     return head + chunk(b"tEXt", bytes(rest)) + body + end
 
 
 def write_site(work):
-    """What nginx serves: an image, a page of it, a page of 25 objects (chosen here), and a file."""
+    """Files for nginx: an image, a page with it, a page of 25 objects (chosen here), and a file."""
     www = os.path.join(work, "www")
     os.mkdir(www)
     put = lambda name, data: open(os.path.join(www, name), "wb").write(data)
@@ -86,7 +86,7 @@ def write_site(work):
     put("image.html", b'<!doctype html><title>page</title><img src="image.png" alt="">')
     sizes = random.Random(2017)
     head, body = "", ""
-    # The style sheet and the scripts come first, as pages have them; then images as they come.
+    # The style sheet and the scripts come first, as in typical pages; then the images.
     put("style.css", b"body{margin:0}/*" + bytes(random.Random(1).choices(b"abcdef", k=60_000)) + b"*/")
     head += '<link rel="stylesheet" href="style.css">'
     for n in range(4):
@@ -107,13 +107,13 @@ def write_site(work):
 
 
 def agent(airmile, work, name, options, rtt):
-    """The phone's agent for the whole session, also while nobody listens: the radio is kept as awake."""
+    """The phone's agent for the whole session, also without a loader, so that the radio stays equally active."""
     way = f"--tcp-option --rtt {rtt + 20}" if options else f"--to {SERVER}:4434 --key-file {work}/key"
     return f"{airmile} --json claw agent --follow $AIRMILE_MODEM_LOG {way} > {name}.reports 2>&1 & sleep 2"
 
 
-def hold(airmile, work, name, script, way, agent="", rtt=80, seed=5, queue=3_000_000, beside=""):
-    """Runs the phone's script; gives what each loader said, and the first words of the lab."""
+def hold(airmile, work, name, script, way, agent="", rtt=80, seed=5, queue=3_000_000, neighbour=""):
+    """Runs the phone's script; returns the output of each loader, and the lab's first line."""
     for left in ("want", "there"):
         if os.path.exists(os.path.join(work, left)):
             os.remove(os.path.join(work, left))
@@ -121,19 +121,19 @@ def hold(airmile, work, name, script, way, agent="", rtt=80, seed=5, queue=3_000
     open(path("cell.toml"), "w").write(SCENARIO.format(rtt=rtt, seed=seed, queue=queue))
     open(path("attaches.sh"), "w").write(ATTACHES.format(dir=work, airmile=airmile, name=name, way=way))
     open(path("phone.sh"), "w").write(PHONE.format(dir=work, agent=agent, script=script))
-    server = f"{beside} bash {path('attaches.sh')} & exec nginx -e {work}/error.log -c {work}/nginx.conf"
-    # The lab itself may be another build: it has to keep time.
+    server = f"{neighbour} bash {path('attaches.sh')} & exec nginx -e {work}/error.log -c {work}/nginx.conf"
+    # The lab itself may be another build, as it has to run in real time.
     words = [os.environ.get("AIRMILE_LAB", airmile), "lab", "shell", path("cell.toml"), "-o", path(f"{name}.run"), "--force", "--late-limit-ms", "1000",
              "--server", server, "--", "bash", path("phone.sh")]
     done = subprocess.run(words, capture_output=True, text=True, preexec_fn=lambda: os.nice(-15))
     if done.returncode not in (0, 5):
         sys.exit(f"{' '.join(words)}: status {done.returncode}\n{done.stderr[-3000:]}{done.stdout[-1000:]}")
-    said = [open(file).read() for file in sorted(glob.glob(path(f"{name}.said.*")), key=lambda f: int(f.rsplit(".", 1)[1]))]
+    outputs = [open(file).read() for file in sorted(glob.glob(path(f"{name}.output.*")), key=lambda f: int(f.rsplit(".", 1)[1]))]
     late = done.stderr.strip().splitlines()
-    return said, late[0] if late else ""
+    return outputs, late[0] if late else ""
 
 
-def figures(said):
-    """The last word of each loader that was asked to end."""
-    lines = [line for text in said for line in text.splitlines()]
+def figures(outputs):
+    """The final figures of each loader that was asked to end."""
+    lines = [line for text in outputs for line in text.splitlines()]
     return [json.loads(line) for line in lines if line.startswith("{") and "acks" in line]

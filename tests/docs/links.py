@@ -1,6 +1,6 @@
-"""Relative links and anchors of all Markdown files lead somewhere.
+"""Checks that relative links and anchors of all Markdown files exist.
 
-python links.py [DIRECTORY]     status 1, and a line for each link that does not
+python links.py [DIRECTORY]     status 1, and a line for each broken link
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken(root: Path) -> list[str]:
-    """Links that lead nowhere, with their files."""
+    """Broken links, with their files."""
     listed = subprocess.run(
         ["git", "ls-files", "*.md", "--cached", "--others", "--exclude-standard"],
         cwd=root, capture_output=True, text=True, check=True,
@@ -48,5 +48,5 @@ def broken(root: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = broken(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    print("\n".join(found) if found else "all links lead somewhere")
+    print("\n".join(found) if found else "all links are valid")
     sys.exit(bool(found))

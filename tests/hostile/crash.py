@@ -1,11 +1,11 @@
-"""Commands that are killed at each of their writes: under a final name is nothing, what was
-there before, or the whole new file.
+"""Kills commands at each of their writes: a final name must then have no file, the old file,
+or the complete new file.
 
     crash.py AIRMILE [--points N]
 
 strace kills a command at its first, second, ... call that changes a file (write, rename,
-unlink, mkdir, truncate), up to N points over all of its calls; without strace this says
-SKIPPED. Then each is killed by SIGKILL at N moments of its run.
+unlink, mkdir, truncate), at up to N points spread over all of its calls; without strace this
+part prints SKIPPED. Then each command is killed by SIGKILL at N moments of its run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 
 CALLS = ("write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,ftruncate,fallocate,fsync,fdatasync,"
          "rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir")
-# Commands, in an output directory OUT; each is run on two inputs: first gives what was there before.
+# Commands with an output directory OUT, each run on two inputs: the first creates the old files.
 CASES = [
     ("decode", ["decode", "LOG", "-o", "OUT"]),
     ("packets", ["packets", "CAP", "--out", "OUT"]),
@@ -45,7 +45,7 @@ workload = {{ kind = "file", bytes = {bytes} }}
 
 
 def files(directory):
-    """Names and contents of the files that have a final name."""
+    """Names and contents of the files under final names."""
     paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     return {str(p.relative_to(directory)): p.read_bytes() for p in paths if not p.name.startswith(".")}
 
@@ -66,7 +66,7 @@ class Case:
         return [self.airmile, *words]
 
     def clean(self, before):
-        """The output directory as it was before."""
+        """Restores the old output directory."""
         shutil.rmtree(self.out, ignore_errors=True)
         self.out.mkdir()
         if before:
@@ -79,19 +79,19 @@ class Case:
         return files(self.out)
 
     def check(self, old, new, point):
-        """Each file is there as before, whole and new, or not at all."""
+        """Each file is unchanged, complete and new, or missing."""
         for name, content in files(self.out).items():
             allowed = [state[name] for state in (old, *new) if name in state]
-            assert allowed, f"{self.name}, {point}: {name} is left, which no whole run gives"
+            assert allowed, f"{self.name}, {point}: {name} is left, which no complete run creates"
             assert content in allowed, f"{self.name}, {point}: {name} is part of a file ({len(content)} bytes)"
-        # What it replaces goes only where its place is taken.
+        # A replaced file may only disappear once the new one exists.
         if old and "lab" not in self.name:
             gone = [name for name in old if not (self.out / name).exists()]
-            assert not gone, f"{self.name}, {point}: {gone} went before there was another"
+            assert not gone, f"{self.name}, {point}: {gone} disappeared before a replacement existed"
 
 
 def run(case, before, old, new, points, has_strace):
-    """Kills it at points; gives how often it was killed."""
+    """Kills it at several points; returns how often it was killed."""
     killed = 0
     if has_strace:
         log = case.work / "calls"
@@ -102,7 +102,7 @@ def run(case, before, old, new, points, has_strace):
         for line in log.read_text(errors="replace").splitlines():
             if " resumed>" not in line and "(" in line:
                 by_thread[line.split()[0]] = by_thread.get(line.split()[0], 0) + 1
-        # strace counts the calls of each thread by itself.
+        # strace counts the calls of each thread separately.
         count = max(by_thread.values(), default=0)
         step = max(count / points, 1)
         for point in sorted({int(1 + step * n) for n in range(points + 1)} | {count, max(count - 1, 1)}):
@@ -134,14 +134,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("airmile")
     parser.add_argument("--points", type=int, default=25)
-    parser.add_argument("--only", help="cases whose name has this in it")
+    parser.add_argument("--only", help="cases whose name contains this")
     options = parser.parse_args()
     airmile = shutil.which(options.airmile) or str(pathlib.Path(options.airmile).resolve())
     has_strace = shutil.which("strace") is not None
     if has_strace:
         has_strace = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
     if not has_strace:
-        print("SKIPPED: kills at each write: no strace (or it may not trace here); only moments of the run are tried")
+        print("SKIPPED: kills at each write: no strace (or no permission to trace); only moments of the run are tried")
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
         work = pathlib.Path(directory)
@@ -163,11 +163,11 @@ def main():
             before = work / "before"
             shutil.rmtree(before, ignore_errors=True)
             shutil.copytree(case.out, before)
-            # Twice, as some say when they were made.
+            # Twice, as some files contain their creation time.
             new = [case.whole("b"), case.whole("b")]
             unsteady = [each for each in new[0] if new[0][each] != new[1].get(each)]
             try:
-                assert not unsteady, f"{name}: two runs differ in {unsteady}: a part cannot be told from the whole"
+                assert not unsteady, f"{name}: two runs differ in {unsteady}: partial files cannot be detected"
                 killed = run(case, None, {}, new, options.points, has_strace)
                 killed += run(case, before, old, new, options.points, has_strace)
                 print(f"{name:22} {len(new[0]):3} files, killed {killed} times: nothing, the old or the new")
@@ -175,7 +175,7 @@ def main():
             except AssertionError as error:
                 failures += 1
                 print(f"{error}", file=sys.stderr)
-    print("no part of a file has a final name" if not failures else f"{failures} commands leave parts of files")
+    print("no partial file has a final name" if not failures else f"{failures} commands leave partial files")
     return 1 if failures else 0
 
 

@@ -1,13 +1,13 @@
-"""Whole commands on mutated files: none may panic, hang, exhaust memory, or print what
-moves a terminal's cursor.
+"""Runs whole commands on mutated files: none may panic, hang, exhaust memory, or print
+terminal control sequences.
 
     fuzz_commands.py AIRMILE [--mutants N] [--seed N] [--seconds N] [--first N]
 
-Seeds are what the lab leaves, the corpora of the parsers, an HTTP archive and a probe's
-log, and where they are (AIRMILE_SHARED, default ../shared) real logs and captures. Mutant
-N of a seed is the same on every machine; `--first N --mutants 1` repeats it. Each command
-has 1 GB of address space and 20 s of a core, and 120 s to end. The status is 1 after the first failure, whose file is
-kept.
+Seeds are files of the lab, the corpora of the parsers, an HTTP archive and a probe's log,
+and real logs and captures if available (AIRMILE_SHARED, default ../shared). Mutant N of a
+seed is the same on every machine; `--first N --mutants 1` repeats it. Each command has 1 GB
+of address space, 20 s of CPU time and 120 s of wall time. Exits with status 1 after the
+first failure, whose file is kept.
 """
 
 import argparse
@@ -31,11 +31,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEMORY_BYTES = 1 << 30
 CPU_S = 20
-# Of a machine that does other things.
+# Generous, for a machine with other load.
 WALL_S = 120
 SEED_BYTES = 48 * 1024
 STATUSES = {0, 1, 2, 3, 4}
-# Controls but for the line break and the tab, C1, bidirectional controls, separators.
+# Control characters except line feed and tab, C1, bidirectional controls, separators.
 ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 TOKENS = [
@@ -44,7 +44,7 @@ TOKENS = [
     b'"', b"\\", b",", b"\r\n", b"\0", b"[" * 5_000, b"{" * 300, b"x" * 70_000, b'{"a":', b"]}",
 ]
 
-# Kinds of inputs that a command is for; the others are asked about the rest now and then.
+# Input kinds of each command; commands are also tried on other kinds now and then.
 COMMANDS = [
     ("inspect", ["inspect", "IN"]),
     ("inspect --json", ["inspect", "--json", "IN"]),
@@ -76,7 +76,7 @@ def seeds(airmile, work):
     shared = pathlib.Path(os.environ.get("AIRMILE_SHARED", ROOT.parent / "shared")) / "data"
     real = [p for kind in ["diag/*.mi2log", "diag/*.qmdl", "modern/*.qmdl", "pcap/*"] for p in sorted(shared.glob(kind))]
     if not real:
-        print("SKIPPED: no real logs and captures: AIRMILE_SHARED is not there")
+        print("SKIPPED: no real logs and captures: AIRMILE_SHARED does not exist")
     found += [(path.name, path) for path in real[:60]]
     out = [(name, path.read_bytes()[:SEED_BYTES]) for name, path in found if path.is_file() and path.stat().st_size]
     out += [("page.har", har()), ("probe.json", probe())]
@@ -111,7 +111,7 @@ def probe():
 
 
 def damaged(data, other, rng):
-    """One damage; most are of one byte, as those go deepest."""
+    """One mutation; most affect a single byte, as those reach deepest."""
     data = bytearray(data or b"\0")
     at = rng.randrange(len(data))
     kind = rng.randrange(12)
@@ -163,7 +163,7 @@ def mutant(number, seed, inputs):
 
 
 def bombs(work):
-    """Files that are small and unpack to much: a command refuses them, and in bounds."""
+    """Decompression bombs: commands must reject them within their limits."""
     def packed(name, head, piece, times):
         path = work / name
         with gzip.open(path, "wb", 1) as out:
@@ -190,7 +190,7 @@ class Failure(Exception):
 
 
 def run(airmile, args, peak):
-    """Runs a command under its limits; gives its status, or raises."""
+    """Runs a command with its limits; returns its status, or raises."""
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -210,11 +210,11 @@ def run(airmile, args, peak):
         peak[0] = max(peak[0], usage.ru_maxrss)
         out.seek(0)
         err.seek(0)
-        printed, told = out.read(4 << 20), err.read(1 << 20)
+        printed, errors = out.read(4 << 20), err.read(1 << 20)
     if took >= WALL_S or usage.ru_utime + usage.ru_stime >= CPU_S:
         raise Failure(f"took {took:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of a core")
-    words = told.decode(errors="replace")
-    if b"panicked" in told or status not in STATUSES:
+    words = errors.decode(errors="replace")
+    if b"panicked" in errors or status not in STATUSES:
         signalled = f" ({signal.Signals(-status).name})" if status < 0 else ""
         raise Failure(f"status {status}{signalled}: {words[:600]}")
     for text, where in ((printed.decode(errors="replace"), "output"), (words, "errors")):
@@ -235,7 +235,7 @@ def main():
     parser.add_argument("airmile")
     parser.add_argument("--mutants", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time at the latest")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="maximum duration")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep-going", action="store_true")
     options = parser.parse_args()

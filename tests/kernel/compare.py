@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compare our TCP with the kernel's over the same link.
+"""Compares our TCP with the kernel's over the same link.
 
-Two network namespaces, a TUN device in each, and between them a link in this
-process: rate, delay, a queue with a limit, and a drop of each n-th packet, as
-`crates/airmile-emulate/tests/it/support` has it in virtual time. A sender in one
-namespace fills a connection to a reader in the other for some seconds, with the
-kernel's cubic (without HyStart) and reno; then our TCP does the same in virtual
-time. Throughput and segments sent again must be within 10 % of what the kernel did
-in its runs; these differ, since a process cannot carry packets on to the millisecond.
+Two network namespaces with a TUN device each, and between them a link in this process:
+rate, delay, a queue with a limit, and a drop of every n-th packet, like the one of
+`crates/airmile-emulate/tests/it/support` in virtual time. A sender in one namespace fills a
+connection to a reader in the other for some seconds, with the kernel's cubic (without
+HyStart) and reno; then our TCP does the same in virtual time. Throughput and segments sent
+again must be within 10 % of the range of the kernel's runs; these differ, since a process
+cannot forward packets with millisecond precision.
 
 Needs root, /dev/net/tun and iproute2. Leaves nothing behind.
 """
@@ -78,7 +78,7 @@ def tun(name, namespace, own, peer):
     inside = ("ip", "-n", namespace)
     run(*inside, "addr", "add", own, "peer", peer, "dev", name)
     run(*inside, "link", "set", "dev", name, "up", "txqueuelen", "10000")
-    # A receive buffer that is large from the start: auto-tuning is not compared.
+    # A receive buffer that is large from the start, as auto-tuning is not compared.
     buffer = "tcp_rmem=4096 8388608 8388608"
     for key in ("tcp_no_metrics_save=1", "tcp_ecn=0", buffer):
         run("ip", "netns", "exec", namespace, "sysctl", "-w", "net.ipv4." + key)
@@ -186,7 +186,7 @@ def ours(control, rate, delay, queue, nth):
 
 
 def near(ours, kernels, slack=0):
-    """Within 10 % (or `slack`, where that is more) of what the kernel did in one of its runs."""
+    """Whether a value is within 10 % (or a larger `slack`) of one of the kernel's runs."""
     low, high = min(kernels), max(kernels)
     return low - max(slack, LIMIT * low) <= ours <= high + max(slack, LIMIT * high)
 
@@ -200,13 +200,13 @@ def main():
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         print("SKIPPED: needs root and /dev/net/tun")
         return 0
-    # Ended by a signal, what was made and set is taken back all the same.
+    # After a signal, everything created and changed is undone, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         before = open(HYSTART).read()
     except OSError:
         before = None
-    # Two links in one interpreter: hand over within the time of a packet.
+    # Two links in one interpreter: switch threads within the time of a packet.
     sys.setswitchinterval(0.0002)
     wrong = 0
     print("         kbit/s  ms queue  nth |    Mbit/s kernel   ours | again kernel  ours | late ms")

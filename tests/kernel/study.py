@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Study a capture of the kernel's TCP whose troubles are known.
+"""Studies a capture of the kernel's TCP with known impairments.
 
     study.py AIRMILE [SECONDS] [DIR]
 
-Two phones in network namespaces, each behind a link in this process (`compare.py`):
-one that loses 1 % of what goes down, one that loses nothing. Over the first go
-downloads with curl, paced streams of iperf3, uploads and a request every 10 s; over
-the second downloads, and a reader that takes 100 KB/s of a sender that has more.
-The links write what passes at their servers' end as one capture, DIR/traffic.pcap,
-and what they did as DIR/truth.json; then `airmile packets` studies it, with
-DIR/report.html. Told beside each other: packets sent again and packets lost, RTT and
-the links' delay, the slow reader's share of time with a full receive window.
+Two phones in network namespaces, each with a link in this process (`compare.py`): one link
+loses 1 % of the downlink packets, the other none. Over the first run downloads with curl,
+paced streams of iperf3, uploads and a request every 10 s; over the second downloads, and a
+reader that reads 100 KB/s from a faster sender. The links write the packets at their
+servers' end as one capture, DIR/traffic.pcap, and their own statistics as DIR/truth.json;
+then `airmile packets` studies it, with DIR/report.html. Compared are retransmissions and
+lost packets, RTT and the links' delay, and the slow reader's share of time with a full
+receive window.
 
 Needs root, /dev/net/tun, iproute2, curl and iperf3. Leaves nothing but DIR.
 """
@@ -30,7 +30,7 @@ import time
 
 from compare import Link, run, tun
 
-# Rate down in kbit/s, delay each way in ms, queue in packets, share that is lost.
+# Downlink rate in kbit/s, one-way delay in ms, queue in packets, share of lost packets.
 LOSSY = (8_000, 25, 100, 0.01)
 CLEAN = (20_000, 15, 200, 0.0)
 SNAP_BYTES = 256
@@ -78,7 +78,7 @@ print(n)
 
 
 class Capture:
-    """A pcap file with nanoseconds, raw IP, that several links write to."""
+    """A pcap file with nanoseconds and raw IP, written by several links."""
 
     def __init__(self, path):
         self.file, self.lock = open(path, "wb"), threading.Lock()
@@ -92,7 +92,7 @@ class Capture:
 
 
 class CapturedLink(Link):
-    """A link with random loss whose end at the server is captured."""
+    """A link with random loss that is captured at the server's end."""
 
     def __init__(self, source, sink, rate, delay, queue, loss, capture, down, seed):
         super().__init__(source, sink, rate, delay, queue, 0)
@@ -134,36 +134,36 @@ def phone(number, link, capture):
 
 
 class Again(threading.Thread):
-    """Runs a command now and then, until the end or until told to stop."""
+    """Repeats a command until the end or until stopped."""
 
     def __init__(self, every_s, end, words):
-        # Never waited for by an interpreter that ends.
+        # The interpreter does not wait for it at exit.
         super().__init__(daemon=True)
         self.every_s, self.end, self.words = every_s, end, words
-        self.told, self.lock, self.child = threading.Event(), threading.Lock(), None
+        self.stopped, self.lock, self.child = threading.Event(), threading.Lock(), None
 
     def run(self):
         while (start := time.monotonic()) < self.end:
             with self.lock:
-                if self.told.is_set():
+                if self.stopped.is_set():
                     return
                 self.child = subprocess.Popen(
                     self.words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.child.wait()
             now = time.monotonic()
-            self.told.wait(max(0.0, min(self.every_s - (now - start), self.end - now)))
+            self.stopped.wait(max(0.0, min(self.every_s - (now - start), self.end - now)))
 
     def stop(self):
-        """Ends the command, too; a connection that hangs would keep it for ever."""
+        """Ends the command, too; a hanging connection would keep it forever."""
         with self.lock:
-            self.told.set()
+            self.stopped.set()
             if self.child and self.child.poll() is None:
                 self.child.kill()
         self.join()
 
 
 def traffic(seconds, folder):
-    """Leaves `traffic.pcap`; gives what the links did."""
+    """Writes `traffic.pcap`; returns the links' statistics."""
     capture = Capture(os.path.join(folder, "traffic.pcap"))
     phones, children, threads = [], [], []
     try:
@@ -214,7 +214,7 @@ def traffic(seconds, folder):
             for name in names:
                 run("ip", "netns", "del", name, check=False)
         capture.file.close()
-    told = [
+    truth = [
         {
             "server": server,
             "offered": down.offered,
@@ -227,12 +227,12 @@ def traffic(seconds, folder):
         for _, server, _, (down, up) in phones
     ]
     with open(os.path.join(folder, "truth.json"), "w") as file:
-        json.dump(told, file, indent=1)
-    return told
+        json.dump(truth, file, indent=1)
+    return truth
 
 
 def study(airmile, folder):
-    """The flows, as `airmile packets` tells them."""
+    """The flows as reported by `airmile packets`."""
     page, tables = os.path.join(folder, "report.html"), os.path.join(folder, "tables")
     words = [airmile, "packets", os.path.join(folder, "traffic.pcap"), "--html", page,
              "-o", tables, "--table-format", "csv", "-q"]
@@ -259,7 +259,7 @@ def main():
     folder = sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="airmile-study-")
     os.makedirs(folder, exist_ok=True)
     sys.setswitchinterval(0.0002)
-    # Ended by a signal, the namespaces go all the same.
+    # After a signal, the namespaces are removed, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     lossy, clean = traffic(seconds, folder)
     flows = study(airmile, folder)
@@ -269,8 +269,8 @@ def main():
         mine = [flow for flow in flows if flow["server"] == truth["server"]]
         total = lambda column: sum(int(flow[column] or 0) for flow in mine)
         dropped = truth["data_dropped"]
-        # The last packets of a flow that was ended are lost for good.
-        wrong += check(f"{truth['server']}: segments down sent again",
+        # The last packets of an interrupted flow are not retransmitted.
+        wrong += check(f"{truth['server']}: downlink segments sent again",
                        total("dl_retx") - total("dl_retx_spurious"), 0.9 * dropped - 3, 1.1 * dropped + 3)
         least = min(int(flow["rtt_min_ns"]) for flow in mine if flow["rtt_min_ns"]) / 1e6
         wrong += check(f"{truth['server']}: least RTT in ms", least, truth["rtt_ms"] - 1, truth["rtt_ms"] + 10)
@@ -281,7 +281,7 @@ def main():
     most = max(int(flow["window_full_ns"] or 0) / int(flow["duration_ns"]) for flow in others)
     wrong += check("other downloads: largest such share", most, 0.0, 0.1)
     print(f"links were late by up to {max(lossy['late_ms'], clean['late_ms']):.0f} ms; all is in {folder}")
-    print(f"{wrong} out of bounds" if wrong else "all as the links did")
+    print(f"{wrong} out of bounds" if wrong else "all as for the links")
     return 1 if wrong else 0
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fuzz the HTTP interface of `airmile live` by its own document, with clients that
-are slow or stuck beside it.
+"""Fuzzes the HTTP interface of `airmile live` from its own OpenAPI document, together with
+slow and stuck clients.
 
     fuzz_http.py AIRMILE [EXAMPLES]
 
-schemathesis asks by /v1/openapi.json, while some clients never finish what they ask,
-ask a byte a second, or never read their events, and the log goes on. At the end the
-command must live, have read all of it, and say the same bursts as for the file.
+schemathesis sends requests by /v1/openapi.json, while some clients never finish a request,
+send a byte a second, or never read their events, and the log keeps growing. At the end the
+command must be running, have read the whole log, and report the same bursts as for the file.
 """
 
 import json
@@ -23,12 +23,12 @@ from live import Live, sample, write_in_time
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 EXAMPLES = 200
-# Memory may grow by what is kept for readers, not with requests (chosen here).
+# Memory may grow with the data kept for readers, not with requests (chosen here).
 MOST_MIB = 400
 
 
 def tool():
-    """schemathesis in an environment of its own, or why not."""
+    """schemathesis in its own environment, or the reason for its absence."""
     place = os.path.abspath("target/fuzz-http-venv")
     program = os.path.join(place, "bin", "schemathesis")
     if not os.path.exists(program):
@@ -41,7 +41,7 @@ def tool():
 
 
 class Stuck:
-    """Clients that hold a connection, as long as they are let."""
+    """Clients that hold a connection until the server closes it."""
 
     def __init__(self, address):
         self.address, self.held, self.over = address, [], False
@@ -56,7 +56,7 @@ class Stuck:
 
     def open(self, begun):
         client = socket.create_connection(self.address)
-        # Little room, so that one who does not read is soon full.
+        # A small buffer, so that it is soon full without reading.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.sendall(begun)
         self.held.append(client)
@@ -72,11 +72,11 @@ class Stuck:
                     pass
 
     def closed(self):
-        """How many of the slow ones were sent away."""
+        """The number of slow clients whose connection was closed."""
         def gone(client):
             client.setblocking(False)
             try:
-                # Nothing but the end can come of half a request.
+                # An unfinished request can only be closed.
                 return client.recv(1) == b""
             except BlockingIOError:
                 return False
@@ -89,17 +89,17 @@ def key(burst):
     return burst["dir"], burst["start_tti"], burst["end_tti"], burst["bytes"]
 
 
-def told(events):
-    """Bursts as two sets: decided, and all that were told. Those that are not decided yet,
-    as an epoch is most of the log here, may have been told before their last records came."""
+def reported(events):
+    """Bursts as two sets: decided, and all that were reported. Those that are not decided yet,
+    as an epoch is most of the log here, may have been reported before their last records came."""
     bursts = [e for _, e in events if e["event"] == "burst"]
     return {key(e) for e in bursts if e["state"] == "decided"}, {key(e) for e in bursts}
 
 
-def is_told(burst, all_told):
-    """Whether something of it was told: a burst in its direction and time."""
+def is_reported(burst, all_reported):
+    """Whether a burst in its direction and time was reported."""
     way, start, end, _ = burst
-    return any(way == other[0] and start <= other[2] and other[1] <= end for other in all_told)
+    return any(way == other[0] and start <= other[2] and other[1] <= end for other in all_reported)
 
 
 def of_file(airmile, log):
@@ -123,13 +123,13 @@ def main():
         modem.start()
         stuck = Stuck(live.address)
         began = time.monotonic()
-        # Events have no end: those are asked for by the clients above.
+        # The event stream has no end: only the clients above request it.
         words = [program, "run", live.url + "/v1/openapi.json", "--exclude-path", "/v1/events", "--checks", "all",
                  "--max-examples", str(examples), "--request-timeout", "5", "--seed", "1", "--no-color"]
         done = subprocess.run(words, cwd=work)
         if done.returncode:
             failed.append(f"schemathesis: status {done.returncode}")
-        # Who takes longer than half a minute to ask is sent away.
+        # A client that needs more than half a minute for a request is disconnected.
         time.sleep(max(0, 35 - (time.monotonic() - began)))
         slow, sent_away = len(stuck.slow), stuck.closed()
         if sent_away < slow:
@@ -141,19 +141,19 @@ def main():
                 break
             time.sleep(0.1)
         else:
-            failed.append("the log was not read to its end")
+            failed.append("the log was not read completely")
         rss = live.rss_mib()
         if rss > MOST_MIB:
             failed.append(f"{rss:.0f} MiB")
         stuck.over = True
-        # It looks some times a second.
+        # The log is polled several times a second.
         time.sleep(2)
         live.end()
-        (decided, all_told), file = told(live.events), of_file(airmile, log)
-        wrong, missing = decided - file, {burst for burst in file if not is_told(burst, all_told)}
+        (decided, all_reported), file = reported(live.events), of_file(airmile, log)
+        wrong, missing = decided - file, {burst for burst in file if not is_reported(burst, all_reported)}
         if not decided or wrong or missing:
-            failed.append(f"{len(wrong)} of {len(decided)} bursts are not the file's, {len(missing)} of its {len(file)} were never told")
-        print(f"{len(file - missing)} of the file's {len(file)} bursts were told, {rss:.0f} MiB, {sent_away} slow clients sent away")
+            failed.append(f"{len(wrong)} of {len(decided)} bursts are not the file's, {len(missing)} of its {len(file)} were never reported")
+        print(f"{len(file - missing)} of the file's {len(file)} bursts were reported, {rss:.0f} MiB, {sent_away} slow clients disconnected")
     for each in failed:
         print(f"FAILED: {each}")
     return int(bool(failed))

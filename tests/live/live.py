@@ -1,4 +1,4 @@
-"""What the suites of `airmile live` share: a log, and a running command."""
+"""Common parts of the suites of `airmile live`: a log, and a running command."""
 
 import json
 import os
@@ -13,7 +13,7 @@ SAMPLE = "busy-video"
 
 
 def sample(airmile, work):
-    """A modem log of our own generator."""
+    """A modem log from our own generator."""
     run = os.path.join(work, "run")
     log = os.path.join(run, "modem.mi2log")
     subprocess.run([airmile, "lab", "run", SAMPLE, "-q", "-o", run], check=True, stdout=subprocess.DEVNULL)
@@ -21,21 +21,21 @@ def sample(airmile, work):
 
 
 class Live:
-    """`airmile live` with its HTTP interface, and the events that it prints, each with
-    the time when it came."""
+    """`airmile live` with its HTTP interface, and the events that it prints, each with its
+    time of arrival."""
 
     def __init__(self, airmile, *words):
         words = [airmile, "live", "--json", "--listen", "127.0.0.1:0", *words]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        told = self.process.stderr.readline()
-        found = re.search(r"http://\S+", told)
+        banner = self.process.stderr.readline()
+        found = re.search(r"http://\S+", banner)
         if not found:
-            raise SystemExit(f"{' '.join(words)}: {told}{self.process.stderr.read()}")
+            raise SystemExit(f"{' '.join(words)}: {banner}{self.process.stderr.read()}")
         self.url, _, self.query = found.group().partition("?")
         self.url = self.url.rstrip("/")
-        # What it says later must not fill the pipe.
-        self.said = []
-        threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+        # Later output must not fill the pipe.
+        self.errors = []
+        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
         self.events = []
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
@@ -70,7 +70,7 @@ class Live:
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
     def end(self):
-        # Not SIGINT, which a shell has its background jobs ignore.
+        # Not SIGINT, which background jobs of a shell ignore.
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         self.listener.join(30)
@@ -90,8 +90,8 @@ def stamped(log):
 
 
 def write_in_time(log, path, until=float("inf")):
-    """Writes a log as its modem did, frame by frame at their times; gives when the log's
-    time 0 was, by this process's clock."""
+    """Writes a log frame by frame at their original times; returns the log's time 0 on this
+    process's clock."""
     begun = None
     with open(path, "ab", buffering=0) as out:
         for at_us, frame in stamped(log):

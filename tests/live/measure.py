@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure `airmile live` on packets of an interface and a modem stream together.
+"""Measures `airmile live` on packets of an interface and a modem stream together.
 
     measure.py AIRMILE [MBIT_PER_S [SECONDS]]
 
-iperf3 sends between two network namespaces, `airmile live` captures one end, and
-a modem log grows beside it at its own pace. Told: CPU as a share of a core (bar:
-half a core at 100 Mbit/s), packets that the kernel dropped, memory, and how long
-after its end a burst is told (bar: a second, on an otherwise idle machine).
+iperf3 sends between two network namespaces, `airmile live` captures one end, and a modem log
+grows at its own pace. Prints: CPU as a share of a core (bar: half a core at 100 Mbit/s),
+packets dropped by the kernel, memory, and the delay from a burst's end to its report (bar:
+a second, on an otherwise idle machine).
 """
 
 import os
@@ -21,21 +21,21 @@ from live import Live, sample, write_in_time
 
 BAR = 0.5
 LATE_S = 1.0
-# Load average up to which delays are the command's own, and their bar holds.
+# Maximum load average at which the bar on delays applies.
 IDLE = 1.0
-# The part of the rate that was asked for at which the bar holds.
+# Minimum share of the requested rate at which the bar on CPU applies.
 LEAST_REACHED = 0.9
 
 
-def first_told(events, zero):
-    """Seconds from each burst's end to when it was first told with that end."""
-    told = set()
+def report_delays(events, zero):
+    """Seconds from each burst's end to its first report with that end."""
+    reported = set()
     for at, event in events:
         if event["event"] != "burst" or event["state"] == "open":
             continue
         key = event["dir"], event["start_tti"], event["end_tti"]
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             yield at - zero - event["end_us"] / 1e6
 
 
@@ -84,14 +84,14 @@ def main():
         finally:
             ip("netns", "del", name)
     share, reached = used / wall, passed * 8 / wall / 1e6
-    delays = sorted(first_told(live.events, zero[0]))
+    delays = sorted(report_delays(live.events, zero[0]))
     print(f"{reached:.1f} Mbit/s, {packets / wall:.0f} packets/s, {frames / wall:.0f} modem frames/s over {wall:.0f} s")
     print(f"CPU: {100 * share:.0f} % of a core (bar: {100 * BAR:.0f} %), {dropped:.0f} packets dropped, {rss:.0f} MiB")
-    print(f"a burst is told {delays[len(delays) // 2]:.2f} s after its end (median of {len(delays)}), "
+    print(f"a burst is reported {delays[len(delays) // 2]:.2f} s after its end (median of {len(delays)}), "
           f"{delays[int(0.99 * len(delays))]:.2f} s (99 %), {delays[-1]:.2f} s at most (bar: 1 s)")
     print(f"load average: {os.getloadavg()[0]:.1f}")
     if reached < LEAST_REACHED * mbps or dropped:
-        # CPU at another load says nothing about the bar.
+        # CPU at another rate is not comparable with the bar.
         print(f"FAILED: {reached:.0f} of {mbps:.0f} Mbit/s reached, {dropped:.0f} packets dropped")
         return 1
     late = is_idle and delays[int(0.99 * len(delays))] > LATE_S

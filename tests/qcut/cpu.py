@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Processor time of `airmile qcut run` at 50 Mbit/s up, by deployment.
+"""CPU time of `airmile qcut run` at 50 Mbit/s up, by deployment.
 
     cpu.py AIRMILE [MBIT_PER_S [SECONDS]]
 
-iperf3 sends TCP at that rate between two network namespaces. What counts is all that
-the process has used, the kernel's work for it included; on a wire that is also what the
-far host does with a packet, so both ends' receiving is led to the other core (RPS) where
-there is one. Bar: under 10 % of a core at 90 % of the rate and more.
+iperf3 sends TCP at that rate between two network namespaces. All CPU time of the process
+counts, including the kernel's work for it; between namespaces that includes the processing
+of a packet at the far host, so receiving at both ends is moved to the other core (RPS), if
+there is one. Bar: under 10 % of a core at 90 % of the rate or more.
 """
 
 import json
@@ -25,7 +25,7 @@ LEAST_RATE = 0.9
 
 
 def lead_receiving_away(hosts, pid):
-    """The process on the first core, what is received on the second."""
+    """Pins the process to the first core, and receiving to the second."""
     if (os.cpu_count() or 1) < 2:
         return
     os.sched_setaffinity(pid, {0})

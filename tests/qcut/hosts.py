@@ -1,4 +1,4 @@
-"""Two hosts in network namespaces, and what `airmile qcut` may change of one."""
+"""Two hosts in network namespaces, and the state that `airmile qcut` may change on one."""
 
 import json
 import os
@@ -9,12 +9,17 @@ import time
 
 NEAR, FAR = "198.51.100.1", "198.51.100.2"
 NEAR6, FAR6 = "2001:db8::1", "2001:db8::2"
-# How long something may take that takes milliseconds on an idle machine.
+# Timeout for operations that take milliseconds on an idle machine.
 PATIENCE_S = 30
 
 
+def qcut(program):
+    """The command of QCut in a program: the whole one, or that for routers."""
+    return [program] if os.path.basename(program).startswith("airmile-qcut") else [program, "qcut"]
+
+
 def until(what, true, patience_s=PATIENCE_S):
-    """Waits until something is true; gives the time that it took."""
+    """Waits until a condition is true; returns the time taken."""
     began = time.monotonic()
     while True:
         value = true()
@@ -26,7 +31,7 @@ def until(what, true, patience_s=PATIENCE_S):
 
 
 class Hosts:
-    """A host with an uplink `up0`, and what is behind it. Names are this process's."""
+    """A host with an uplink `up0`, and a far host. Names are unique to this process."""
 
     def __init__(self):
         self.near, self.far = (f"aqcut{os.getpid()}{end}" for end in "nf")
@@ -41,11 +46,11 @@ class Hosts:
             for device in ("lo", "up0"):
                 self.ip("-n", name, "link", "set", "dev", device, "up")
             if shutil.which("ethtool"):
-                # As on a radio interface: no packet is larger than the MTU.
+                # As on a radio interface, no packet exceeds the MTU.
                 subprocess.run(self.inside(name, "ethtool", "-K", "up0", "tso", "off", "gso", "off", "gro", "off",
                                            "tx", "off", "rx", "off"), check=True, capture_output=True)
         self.ip("-n", self.near, "route", "add", "default", "via", FAR, "dev", "up0")
-        # A filter by the reverse path, as some systems have it.
+        # A strict reverse-path filter, as on some systems.
         self.set("net.ipv4.conf.up0.rp_filter=1")
         self.servers = [subprocess.Popen(self.inside(self.far, "python3", "-m", "http.server", "80", "--bind", address,
                                                      "--directory", os.path.dirname(os.path.abspath(__file__))),
@@ -76,12 +81,12 @@ class Hosts:
         subprocess.run(self.inside(self.near, "sysctl", "-qw", setting), check=True)
 
     def has_cake(self):
-        """Whether the kernel has CAKE; it is tried at the far host's loopback."""
+        """Whether the kernel has CAKE; tried on the far host's loopback."""
         inside = lambda *words: subprocess.run(self.inside(self.far, *words), capture_output=True).returncode == 0
         return inside("tc", "qdisc", "add", "dev", "lo", "root", "cake") and inside("tc", "qdisc", "del", "dev", "lo", "root")
 
     def can_queue(self):
-        """Whether a rule can lead packets into a queue, by nftables or iptables; tried at the far host."""
+        """Whether a rule can send packets to a queue, by nftables or iptables; tried on the far host."""
         table = "add table inet trial; add chain inet trial c { type filter hook output priority 0; }; add rule inet trial c queue num 9"
         inside = lambda *words: subprocess.run(self.inside(self.far, *words), capture_output=True).returncode == 0
         by_nft = inside("nft", table)
@@ -94,13 +99,13 @@ class Hosts:
         return done.stdout
 
     def reaches(self, address, timeout_s=2):
-        """Whether a page of the far host can be had."""
+        """Whether a page of the far host can be loaded."""
         host = f"[{address}]" if ":" in address else address
         words = ["curl", "-sf", "-o", "/dev/null", "-m", str(timeout_s), f"http://{host}/hosts.py"]
         return subprocess.run(self.inside(self.near, *words)).returncode == 0
 
     def state(self):
-        """All that could have been changed, without counters."""
+        """All state that could have been changed, without counters."""
         parts = {
             "queueing": self.near_says("tc", "qdisc", "show", "dev", "up0"),
             "classes": re.sub(r"(?m)^ .*\n", "", self.near_says("tc", "class", "show", "dev", "up0")),
@@ -115,7 +120,7 @@ class Hosts:
         for program in ("iptables-save", "ip6tables-save"):
             if shutil.which(program):
                 parts[program] = "\n".join(line for line in self.near_says(program).splitlines() if line.startswith("-A"))
-        # Link-local addresses come by themselves, some time after the link.
+        # Link-local addresses appear by themselves, some time after the link.
         parts["routes"] = "\n".join(sorted(line.strip() for line in parts["routes"].splitlines()
                                            if not line.startswith("local fe80:")))
         return parts

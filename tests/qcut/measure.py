@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure `airmile qcut run` between real hosts: a page beside an upload, through the
+"""Measures `airmile qcut run` between real hosts: a page load during an upload, through the
 lab's cell in real time, with and without it.
 
     measure.py AIRMILE [REPEATS [DEPLOYS]]
 
-DEPLOYS are nfqueue, htb, tun, each by the modem's log; `nfqueue-trips` and the like
-go by round trips. Bar (on an otherwise idle machine): a page beside an upload within
-10 % of one without. Then the instance is killed (-9): the path has to be there.
+DEPLOYS are nfqueue, htb, tun, each with the modem's log; `nfqueue-trips` and the like use
+round trips. Bar (on an otherwise idle machine): a page load during an upload within 10 % of
+one without. Then the instance is killed (-9): the path must still work.
 """
 
 import json
@@ -63,7 +63,7 @@ def main():
               f"{row['lost']:.1%}  {share}  {len(there)} of {len(row['page_s'])} pages")
     for row in rows:
         if row.get("killed"):
-            print(f"{row['variant']}: killed (-9), the path is there after {row['back_s']:.2f} s" if row["is_back"]
+            print(f"{row['variant']}: killed (-9), the path works after {row['back_s']:.2f} s" if row["is_back"]
                   else f"{row['variant']}: killed (-9), and THE PATH IS NOT THERE")
             failed += not row["is_back"]
     return 1 if failed else 0

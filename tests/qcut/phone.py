@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The phone's part of measure.py: pages alone, beside an upload, and beside an
-upload that each deployment keeps short. Prints JSON lines.
+"""The phone's part of measure.py: pages alone, during an upload, and during an upload with
+each deployment. Prints JSON lines.
 
     phone.py AIRMILE REPEATS DEPLOYS
 """
@@ -14,11 +14,11 @@ import threading
 import time
 
 SERVER = os.environ["AIRMILE_SERVER"]
-# A page in three steps, as browsers fetch them: a document, what it names, what
-# that names; connections are made anew.
+# A page in three steps, like a browser's: a document, its references, and their references,
+# each over new connections.
 STEPS = [["page-60000"], ["style-20000", "script-90000", "image-30000-a", "image-30000-b"],
          ["image-50000-c", "image-50000-d", "font-40000"]]
-# An upload fills a deep buffer within this.
+# Time in which an upload fills a deep buffer.
 SETTLES_S = 6
 
 
@@ -27,7 +27,7 @@ def say(**what):
 
 
 def page(patience_s=40):
-    """Seconds until a page is there; None: it was not."""
+    """Seconds until a page is loaded; None if it failed."""
     began = time.monotonic()
     for step in STEPS:
         urls = []
@@ -80,7 +80,7 @@ class Voice:
 
 
 class Upload:
-    """iperf3 to the server, until it is told to end."""
+    """iperf3 to the server, until it is stopped."""
 
     def __init__(self, seconds):
         self.process = subprocess.Popen(["iperf3", "-c", SERVER, "-t", str(seconds), "-C", "cubic", "-J"],
@@ -113,7 +113,7 @@ def measure(name, repeats, has_upload):
     found = voice.result()
     bps = upload.end() if upload else None
     say(variant=name, page_s=loads, upload_bps=bps, **found)
-    # What waits drains.
+    # Let the queues drain.
     time.sleep(3)
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure the lab in real time: iperf3 through cells, and how late TTIs were.
+"""Measures the lab in real time: iperf3 through cells, and the lateness of TTIs.
 
     measure.py AIRMILE [SECONDS]
 
-An idle 10 MHz cell: what iperf3 gets beside what the cell carried, the blocks of
-the modem log. Links of 100 and 300 Mbit/s (a link trace): lateness of TTIs under
-sustained load. The bars hold on an otherwise idle machine with two cores: on a
-busy one the figures are given, and a bar that is missed is no failure.
+An idle 10 MHz cell: the throughput of iperf3 compared with that of the cell, from the blocks
+of the modem log. Links of 100 and 300 Mbit/s (a link trace): lateness of TTIs under
+sustained load. The bars apply to an otherwise idle machine with two cores: on a busy one
+the figures are printed, and a missed bar is no failure.
 """
 
 import csv
@@ -20,7 +20,7 @@ import tempfile
 CELL = "seed = 5\n[core]\nrtt_ms = 20\n[cell]\nqueue_bytes = 3000000\n"
 # The queue is 100 ms of the link.
 LINK = "seed = 5\n[core]\nrtt_ms = 20\n[cell]\nqueue_bytes = {queue}\n[link]\ntrace = {{ down = \"{trace}\" }}\n"
-# Load average up to which a machine with two cores is otherwise idle.
+# Maximum load average of an otherwise idle machine with two cores.
 IDLE = 1.0
 
 
@@ -64,7 +64,7 @@ def main():
         print(f"10 MHz cell: iperf3 {got / 1e6:.2f} Mbit/s, as IP {ip / 1e6:.2f};"
               f" the cell carried {cell / 1e6:.2f}: {ip / cell:.3f}")
         missed += abs(ip / cell - 1) > 0.05
-        tell(clock)
+        print_clock(clock)
         for rate in (100, 300):
             # Opportunities of 1500 bytes: 25 a ms are 300 Mbit/s; 25 in 3 ms are 100.
             lines = {100: [1] * 8 + [2] * 8 + [3] * 9, 300: [1] * 25}[rate]
@@ -74,14 +74,14 @@ def main():
             open(file, "w").write(LINK.format(queue=rate * 1_000_000 // 80, trace=trace))
             got, clock = run(airmile, file, os.path.join(work, str(rate)), seconds)
             print(f"{rate} Mbit/s link: iperf3 {got / 1e6:.1f} Mbit/s")
-            tell(clock)
+            print_clock(clock)
             missed += got * 1500 / 1448 < 0.95 * rate * 1e6
             idle = (clock["load_average"] or [0])[0] <= IDLE
             missed += idle and clock["lateness"]["p99_us"] > 1000
     return 1 if missed else 0
 
 
-def tell(clock):
+def print_clock(clock):
     late = clock["lateness"]
     print(f"    late us: p50 {late['p50_us']}, p99 {late['p99_us']}, p99.9 {late['p999_us']}, max {late['max_us']};"
           f" {late['late_ttis']} of {late['n_tti']} over a TTI; work p99 {late['work_p99_us']};"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Start and end runs in real time, many in a row: nothing may be left.
+"""Starts and ends many runs in real time: nothing may be left behind.
 
-Each run starts a scenario with a file server and a server's command; a third
-of them end by themselves, a third by SIGTERM, a third by SIGKILL. After each
-there must be no process, network namespace, device or mount more than before.
-Starting and ending those that end by themselves is timed.
+Each run starts a scenario with a file server and a server's command; a third of them end by
+themselves, a third by SIGTERM, a third by SIGKILL. After each, no additional process,
+network namespace, device or mount may exist. The start and end of those that end by
+themselves are timed.
 
     soak.py AIRMILE [RUNS]
 """
@@ -17,13 +17,13 @@ import tempfile
 import time
 
 MARK = "98765.4321"
-# A run that does nothing must have started and ended in this time.
+# Maximum time for a run that does nothing to start and end.
 LIMIT_S = 3.0
 ENDINGS = [None, signal.SIGTERM, signal.SIGKILL]
 
 
 def processes():
-    """Command lines with our mark in them."""
+    """Command lines that contain our mark."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -36,7 +36,7 @@ def processes():
 
 
 def namespaces():
-    """Network namespaces that a process or thread is in, or that have a name."""
+    """Network namespaces with a process or thread, or with a name."""
     found = set(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -60,8 +60,8 @@ def state():
 
 
 def settled(before):
-    """What there is more than before, when all has had time to go. Others may
-    make namespaces meanwhile; one that is ours has our process in it."""
+    """What exists in addition to the state before, after enough time for cleanup. Other
+    processes may create namespaces meanwhile; one of ours contains a process of ours."""
     until = time.monotonic() + 10
     while True:
         left, spaces, links, mounted = state()
@@ -75,7 +75,7 @@ def settled(before):
 
 
 def able():
-    """Whether namespaces can be made here, by another program's word."""
+    """Whether namespaces can be created here, tried with another program."""
     tries = [["unshare", flags, "true"] for flags in ("-nm", "-Unm")]
     return os.access("/dev/net/tun", os.R_OK | os.W_OK) and any(
         subprocess.run(words, capture_output=True).returncode == 0 for words in tries)

@@ -1,10 +1,10 @@
-"""Hold the tables of two studies against each other, row for row.
+"""Compares the tables of two studies row by row.
 
 python compare.py ONE OTHER      each a directory of `airmile packets -o`, of one process
                                  (flows.parquet) or of an engine (flows/day=.../...)
 
-Rows are sorted by all of their columns first, as an engine leaves them in no order;
-numbers of flows and users are among them and have to be the same. Needs DuckDB.
+Rows are first sorted by all of their columns, as an engine writes them in no particular
+order; numbers of flows and users are among the columns and must match. Needs DuckDB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES = (
 
 
 def relation(directory: Path, table: str) -> str | None:
-    """The files of a table, as DuckDB reads them."""
+    """The files of a table, as a DuckDB source."""
     single = directory / f"{table}.parquet"
     if single.exists():
         return f"read_parquet('{single}', hive_partitioning=false)"
@@ -31,7 +31,7 @@ def relation(directory: Path, table: str) -> str | None:
 
 
 def compare(one: Path, other: Path) -> dict[str, tuple[int, int, int]]:
-    """Of each table: rows of one, rows of the other, rows that only one of them has."""
+    """For each table: rows of one, rows of the other, rows found in only one of them."""
     found = {}
     for table in TABLES:
         sources = [relation(directory, table) for directory in (one, other)]
@@ -51,7 +51,7 @@ def compare(one: Path, other: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def main() -> int:
-    """Print a row a table; 1 where they differ."""
+    """Print a row per table; return 1 if they differ."""
     found = compare(Path(sys.argv[1]), Path(sys.argv[2]))
     print(f"{'table':18} {'rows':>12} {'rows':>12} {'differ':>8}")
     for table, counts in found.items():

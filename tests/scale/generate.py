@@ -1,10 +1,10 @@
-"""Captures of headers alone, as many packets as wanted, in little memory.
+"""Generates captures with headers only, of any number of packets, in little memory.
 
-python generate.py PACKETS FILES DIR    a pcap file each, flows cross from one to the next
+python generate.py PACKETS FILES DIR    pcap files; flows continue from one to the next
 python generate.py PACKETS 1 -          one capture on standard output
 
-Downloads over IPv4 to users of 10.0.0.0/8, four flows each. Some lose a segment behind
-the monitor and send it again. The same arguments give the same bytes. Needs numpy.
+Downloads over IPv4 to users of 10.0.0.0/8, four flows each. Some lose a segment after the
+monitor and retransmit it. The same arguments give the same bytes. Needs numpy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PACKET = np.dtype(
 
 
 def template(segments: int, lost: int | None) -> np.ndarray:
-    """The packets of a flow: time since its begin, direction, flags, numbers, bytes."""
+    """The packets of a flow: time since its start, direction, flags, numbers, bytes."""
     out: list[tuple[int, int, bool, int, int, int, int]] = []
 
     def send(at: int, down: bool, flags: int, seq: int, ack: int, size: int) -> None:
@@ -59,7 +59,7 @@ def template(segments: int, lost: int | None) -> np.ndarray:
             when = at + n * MS // 4
             send(when, True, ACK, seq, 401, MSS)
             if hole and sent + n >= lost:
-                # Duplicate ACKs for what came behind the hole.
+                # Duplicate ACKs for segments after the hole.
                 if sent + n > lost:
                     send(when + 30 * MS, False, ACK, 401, 901 + MSS * lost, 0)
             elif n % 2 == 1 or n + 1 == window:
@@ -93,7 +93,7 @@ FLOWS_PER_WINDOW = 160
 
 
 def windows(packets: int):
-    """Packets in order of time, some seconds at once, `packets` in all."""
+    """Packets in time order, some seconds at once, `packets` in total."""
     waiting = np.empty(0, PACKET)
     flow, window, given = 0, 0, 0
     while given < packets:
@@ -114,7 +114,7 @@ def windows(packets: int):
 
 
 def records(packets: np.ndarray) -> bytes:
-    """As pcap has them."""
+    """Convert to pcap records."""
     out = np.zeros(len(packets), RECORD)
     down, flow = packets["down"], packets["flow"]
     at = packets["at"]

@@ -1,11 +1,11 @@
-"""A study on two workers beside one process: the same rows, and what it costs.
+"""Compares a study on two workers with one process: the same rows, and its cost.
 
 python measure.py AIRMILE PACKETS FILES DIR [ENGINE] [ROUNDS]
 
-Makes captures in DIR, studies them in one process and on the engine (`ray` unless it is
-named), by turns and ROUNDS times (3), kills a worker in the middle of another run, compares
-all tables row for row, and prints CPU time, wall time and memory. CPU of all processes,
-Ray's own among them, is told where a control group can be made (Linux, root). Needs numpy,
+Generates captures in DIR, studies them in one process and on the engine (`ray` by default)
+alternately, ROUNDS times (3), kills a worker in the middle of another run, compares all
+tables row by row, and prints CPU time, wall time and memory. The CPU time of all processes,
+including Ray's own, is printed if a control group can be created (Linux, root). Needs numpy,
 DuckDB and, for Ray, airmile[ray].
 """
 
@@ -26,11 +26,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BAR = 0.30
-"""Of the one process's CPU time, at most (70-scale)."""
+"""Maximum overhead, as a share of the single process's CPU time."""
 
 
 class Group:
-    """A control group: its CPU time is that of all that ever ran in it."""
+    """A control group: its CPU time covers every process that ever ran in it."""
 
     def __init__(self) -> None:
         self._dir: Path | None = None
@@ -43,12 +43,12 @@ class Group:
                     return
 
     def enter(self) -> None:
-        """Move the calling process there, and all that it will start."""
+        """Move the calling process there, with all its future children."""
         if self._dir is not None:
             (self._dir / "cgroup.procs").write_text(str(os.getpid()))
 
     def cpu_s(self) -> float | None:
-        """CPU seconds so far; `None` where that cannot be told."""
+        """CPU seconds so far; `None` if it cannot be measured."""
         if self._dir is None:
             return None
         with suppress(OSError):
@@ -59,7 +59,7 @@ class Group:
         return None
 
     def remove(self) -> None:
-        """Remove it; what still runs there is waited for a little."""
+        """Remove it, after a short wait for remaining processes."""
         for _ in range(50):
             with suppress(OSError):
                 if self._dir is not None:
@@ -69,7 +69,7 @@ class Group:
 
 
 class Run:
-    """A command that was run: CPU seconds (its own and all processes'), seconds, MB."""
+    """A finished command: CPU seconds (its own and all processes'), seconds, MB."""
 
     def __init__(self, command: list[str]) -> None:
         group = Group()
@@ -92,7 +92,7 @@ def steps(out: Path) -> list[dict[str, object]]:
 
 
 def passes(out: Path) -> dict[str, tuple[float, float]]:
-    """Of each kind of step: CPU seconds of all, and the peak MB of a worker."""
+    """For each kind of step: total CPU seconds, and the peak MB of a worker."""
     found: dict[str, tuple[float, float]] = {}
     for step in steps(out):
         name = str(step["key"]).partition("-")[0]
@@ -103,7 +103,7 @@ def passes(out: Path) -> dict[str, tuple[float, float]]:
 
 
 def kill_a_worker(out: Path, after: int, pids: list[int], over: threading.Event) -> None:
-    """Kills a process that runs a step, once so many are done."""
+    """Kills a process that runs a step, once a number of steps are done."""
     while not over.is_set():
         if len(list((out / "_work/done").glob("*.json"))) >= after:
             for process in Path("/proc").glob("[0-9]*"):
@@ -119,7 +119,7 @@ def kill_a_worker(out: Path, after: int, pids: list[int], over: threading.Event)
 
 
 def measured(alone: list[str], parts: list[str], one: Path, two: Path, rounds: int) -> None:
-    """One process and the engine by turns."""
+    """Run one process and the engine alternately."""
     overheads, everything = [], []
     for n in range(rounds):
         for out in (one, two):
@@ -131,11 +131,11 @@ def measured(alone: list[str], parts: list[str], one: Path, two: Path, rounds: i
         )
         engine = Run(parts)
         by_pass = passes(two)
-        told = ", ".join(
+        by_step = ", ".join(
             f"{name} {cpu:.2f} s ({peak:.0f} MB a worker)" for name, (cpu, peak) in by_pass.items()
         )
         overheads.append(sum(cpu for cpu, _ in by_pass.values()) / single.cpu_s - 1)
-        print(f"   engine: {engine.wall_s:.1f} s; CPU of {told}: {overheads[-1]:+.0%}")
+        print(f"   engine: {engine.wall_s:.1f} s; CPU of {by_step}: {overheads[-1]:+.0%}")
         if engine.all_cpu_s is not None:
             everything.append(engine.all_cpu_s / single.cpu_s - 1)
             print(f"   CPU of all processes {engine.all_cpu_s:.2f} s: {everything[-1]:+.0%}")
@@ -148,7 +148,7 @@ def measured(alone: list[str], parts: list[str], one: Path, two: Path, rounds: i
 
 
 def main() -> int:
-    """Print the figures; 1 where rows differ."""
+    """Print the figures; return 1 if rows differ."""
     airmile, packets, n_files, where = sys.argv[1:5]
     engine = sys.argv[5] if len(sys.argv) > 5 else "ray"
     rounds = int(sys.argv[6]) if len(sys.argv) > 6 else 3
@@ -169,7 +169,7 @@ def main() -> int:
     measured(alone, parts(two), one, two, rounds)
     same = subprocess.run([sys.executable, HERE / "compare.py", one, two], check=False).returncode
     if engine == "processes":
-        # The run ends where a worker is killed, and goes on with the same command.
+        # The run ends when a worker is killed, and continues with the same command.
         return same
     over, pids = threading.Event(), list[int]()
     killer = threading.Thread(target=kill_a_worker, args=(killed, int(n_files) + 2, pids, over))

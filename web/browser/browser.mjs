@@ -1,4 +1,4 @@
-// What the browser tests share: the command, its samples, a browser without a network.
+// Common parts of the browser tests: the command, its samples, a browser without a network.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 export const airmile = process.env.AIRMILE ?? join(root, "target/release/airmile");
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** Says so, loudly, and ends well where there is no browser to test with. */
+/** Prints SKIPPED and exits with success if there is no browser. */
 export function skipWithoutBrowser(name) {
   if (existsSync(browserPath)) return;
   console.log(`SKIPPED: ${name}: no browser at ${browserPath} (set CHROMIUM to its path)`);
@@ -28,7 +28,7 @@ export function run(...args) {
   execFileSync(airmile, args, { stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** Runs the command with what `write` gives on its standard input. */
+/** Runs the command with the output of `write` on its standard input. */
 export function runWith(args, write) {
   const child = spawn(airmile, args, { stdio: ["pipe", "ignore", "inherit"] });
   const done = new Promise((resolve, reject) => {
@@ -55,7 +55,7 @@ export async function open(browser, file, options = {}) {
   });
   page.on("pageerror", (error) => seen.console.push(error.message));
   page.on("request", (request) => {
-    // The page itself, and streams that it makes of its own bytes.
+    // The page itself, and streams made from its own bytes.
     if (request.url() !== `file://${file}` && !request.url().startsWith("blob:")) {
       seen.requests.push(request.url());
     }
@@ -66,7 +66,7 @@ export async function open(browser, file, options = {}) {
 }
 
 /**
- * Named checks, each on a freshly opened page that asks for nothing and logs
+ * Named checks, each on a newly opened page that must make no request and log
  * nothing. `end` closes the browser and exits, with 1 if a check failed.
  */
 export async function suite(file) {
@@ -92,7 +92,7 @@ export async function suite(file) {
   return { check, end };
 }
 
-/** The text of an element of an id, and a wait until it says something else than before. */
+/** The text of an element by id, and a wait until it changes. */
 export function textOf(id) {
   const text = (page) => page.locator(`#${id}`).textContent();
   const changes = (page, before) =>

@@ -1,5 +1,5 @@
-// keep-warm with the players it is for: dash.js, hls.js and Shaka play a video of audio and
-// video, over HTTP/1.1, from a server that notes which connection each request came over.
+// keep-warm with its players: dash.js, hls.js and Shaka play audio and video over HTTP/1.1,
+// from a server that records the connection of each request.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const libraries = {
 };
 const SECONDS = 24;
 const SEGMENT_S = 1;
-/** Before a segment's first byte, so that there is something to give up. */
+/** Delay before a segment's first byte, so that there is a request to cancel. */
 const SEGMENT_DELAY_MS = 60;
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mpd": "application/dash+xml", ".m3u8": "application/vnd.apple.mpegurl" };
 
@@ -49,7 +49,7 @@ const video = document.querySelector("video");
 const errors = [];
 addEventListener("error", ({ message }) => errors.push(message));
 addEventListener("unhandledrejection", ({ reason }) => errors.push(String(reason)));
-// Fewer entries than there will be.
+// Fewer entries than will be made.
 performance.setResourceTimingBufferSize(20);
 const options = { maxShare: 1 };
 const players = {
@@ -92,7 +92,7 @@ Object.assign(globalThis, { warm, video, errors });
 document.documentElement.dataset.ready = "";
 </script>`;
 
-/** A server of one player's; notes each request for media, and each byte. */
+/** A server for one player; records each request for media, and each byte. */
 async function serve(player) {
   const sockets = new Map();
   const seen = [];
@@ -119,7 +119,7 @@ async function serve(player) {
     const type = TYPES[extname(file)] ?? "video/mp4";
     if (isByte) return send(206, type, body.subarray(0, 1), { "Content-Range": `bytes 0-0/${body.length}` });
     if (!isMedia) return send(200, type, body);
-    // One segment of the video is not there at first.
+    // One segment of the video is missing at first.
     if (/segment-0-6\.m4s$/.test(pathname) && !failed.has(pathname)) {
       failed.add(pathname);
       return send(503, "text/plain", Buffer.alloc(0));
@@ -132,7 +132,7 @@ async function serve(player) {
   return { seen, failed, url: `http://127.0.0.1:${server.address().port}/`, close: () => (server.closeAllConnections(), server.close()) };
 }
 
-/** Kept pauses: the connections that bytes came over, and that of the request behind. */
+/** Kept pauses: the connections of bytes, and that of the following request. */
 function keptPauses(seen) {
   const pauses = [];
   let warm = new Set();
@@ -148,13 +148,13 @@ function keptPauses(seen) {
 function checkConnections(seen, least) {
   const pauses = keptPauses(seen);
   assert.ok(pauses.length >= least, `${pauses.length} requests behind kept pauses`);
-  // Who asks while a byte is still under way gets another connection: on a busy machine some do.
+  // A request during an outstanding byte gets another connection, which happens on a busy machine.
   const kept = pauses.filter(({ warm, socket }) => warm.has(socket));
   assert.ok(kept.length > pauses.length / 2, `${kept.length} of ${pauses.length} over a kept connection`);
   return Math.max(...pauses.map(({ warm }) => warm.size));
 }
 
-/** Two requests at once, pauses between, by who fetches by himself. */
+/** Two simultaneous requests with pauses in between, of a page with its own `fetch`. */
 async function fetchTwo(browser) {
   const server = await serve("fetch");
   const context = await browser.newContext();
@@ -178,7 +178,7 @@ async function fetchTwo(browser) {
   }
 }
 
-/** Plays with one of them, and looks. */
+/** Plays with one of them and checks the result. */
 async function play(browser, player) {
   const server = await serve(player);
   const context = await browser.newContext();
@@ -192,24 +192,24 @@ async function play(browser, player) {
     await until(() => video.currentTime > 6 && warm.stats().kept >= 3);
     const before = await stats();
     const segments = seen.filter(({ kind, ended }) => kind === "media" && ended);
-    assert.equal(server.failed.size, 1, "a segment failed, and was got again");
+    assert.equal(server.failed.size, 1, "a segment failed, and was fetched again");
     assert.deepEqual([before.state, before.errors], ["running", 0]);
-    // What the player fetched is what the server sent, but for what is under way.
+    // The player fetched what the server sent, except outstanding data.
     const isCounted = ({ pathname }) => player !== "dash" || pathname.endsWith(".m4s");
     const sent = segments.filter(isCounted).map(({ bytes }) => bytes);
     const all = sent.reduce((sum, bytes) => sum + bytes, 0);
     const underWay = sent.slice(-2).reduce((sum, bytes) => sum + bytes, 0);
     assert.ok(before.mediaBytes <= all && before.mediaBytes >= all - underWay, `${before.mediaBytes} of ${all}`);
     const connections = checkConnections(seen, 3);
-    // Entries beyond the page's 20: those of segments are there. dash.js clears them all by
-    // itself now and then; that the bytes above were counted has to do there.
+    // Entries beyond the page's 20: those of segments exist. dash.js clears all of them at
+    // times; there the count of bytes above must be sufficient.
     const last = segments.at(-3).pathname;
     const entries = await shown.evaluate((name) => [
       performance.getEntriesByType("resource").length,
       performance.getEntriesByName(new URL(name, location.href).href).length,
     ], last);
     assert.ok(player === "dash" || (entries[0] > 20 && entries[1] > 0), `${entries}`);
-    // Who seeks gives up what is under way.
+    // A seek cancels outstanding requests.
     await shown.evaluate(() => void (video.currentTime = 14));
     await until(() => video.currentTime > 15);
     const sought = (await stats()).fetches;
@@ -219,7 +219,7 @@ async function play(browser, player) {
     const stopped = seen.filter(({ kind }) => kind === "byte").length;
     const at = await shown.evaluate(() => video.currentTime);
     await shown.waitForFunction((from) => video.currentTime > from + 1.2, at, { timeout: 30_000 });
-    assert.equal(seen.filter(({ kind }) => kind === "byte").length, stopped, "a byte although it was stopped");
+    assert.equal(seen.filter(({ kind }) => kind === "byte").length, stopped, "a byte after the stop");
     const after = await shown.evaluate(() => ({ errors, ...warm.stats() }));
     assert.deepEqual([after.errors, after.state], [0, "stopped"]);
     assert.deepEqual(await shown.evaluate(() => errors), []);
@@ -231,7 +231,7 @@ async function play(browser, player) {
 }
 
 const browser = await launch();
-/** Whether it holds. */
+/** Runs a check and prints its result. */
 async function check(name, body) {
   try {
     console.log(`ok      ${name}: ${await body()}`);

@@ -1,5 +1,5 @@
-// A report of ten million TTIs: its size, and how long frames take while it is
-// zoomed and moved. Fails over the bars below.
+// A report of ten million TTIs: its size, and the duration of frames while it is
+// zoomed and moved. Fails above the limits below.
 import { statSync } from "node:fs";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ const opening = Date.now();
 const { page, seen } = await open(browser, file);
 console.log(`opened in ${((Date.now() - opening) / 1e3).toFixed(1)} s`);
 
-/** A gesture a frame: in to single TTIs, along, and out again. */
+/** A gesture for each frame: zoom in to single TTIs, pan, and zoom out. */
 const frames = await page.evaluate(async () => {
   const plots = document.getElementById("timeline-plots");
   plots.scrollIntoView();

@@ -1,4 +1,4 @@
-// Takes the pictures that README and site show: the report of a run of the lab, light and dark.
+// Takes the pictures of README and site: the report of a run of the lab, light and dark.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -63,21 +63,21 @@ await check("wheel and drag zoom, double click resets", {}, async (page) => {
   );
 });
 
-await check("evidence leads to its place", {}, async (page) => {
+await check("evidence links to its place", {}, async (page) => {
   const before = await summary(page);
   const link = page.locator(".evidence a", { hasText: "longest time with an empty queue" }).first();
   const words = await link.textContent();
   await link.click();
   await changes(page, before);
   assert.equal(await page.evaluate(() => document.activeElement?.id), "timeline-plots");
-  // The span and a little room around it.
+  // The span with a margin.
   const ms = Number(/: (\d+) ms/.exec(words)[1]);
   const shown = /\((\d+|[\d.]+) (ms|s)\)/.exec(await summary(page));
   const shownMs = Number(shown[1]) * (shown[2] === "s" ? 1000 : 1);
   assert.ok(shownMs >= ms && shownMs < ms * 1.3 + 20, `${ms} in ${shownMs}`);
 });
 
-await check("a burst's bounds are told under the pointer", {}, async (page) => {
+await check("a burst's bounds are shown under the pointer", {}, async (page) => {
   await page.locator("details[id^=table-bursts] summary").first().click();
   const before = await summary(page);
   await page.locator("details[id^=table-bursts] tbody a").first().click();
@@ -89,7 +89,7 @@ await check("a burst's bounds are told under the pointer", {}, async (page) => {
   );
 });
 
-await check("dark as the system says, or as chosen", { colorScheme: "dark" }, async (page) => {
+await check("dark by the system's setting, or as selected", { colorScheme: "dark" }, async (page) => {
   const dark = await background(page);
   const [r, g, b] = dark.match(/\d+/g).map(Number);
   assert.ok(r + g + b < 150, dark);
@@ -99,7 +99,7 @@ await check("dark as the system says, or as chosen", { colorScheme: "dark" }, as
   assert.equal(await background(page), dark);
 });
 
-await check("a phone's width needs no scrolling aside", {
+await check("a phone's width needs no horizontal scrolling", {
   viewport: { width: 360, height: 740 },
   deviceScaleFactor: 2,
   hasTouch: true,
@@ -109,7 +109,7 @@ await check("a phone's width needs no scrolling aside", {
   assert.ok(width <= 360, `${width} px`);
 });
 
-await check("each figure has a name and words", {}, async (page) => {
+await check("each figure has a name and a text", {}, async (page) => {
   assert.match(await page.locator("#timeline-plots").getAttribute("aria-label"), /Timeline/);
   for (const figure of await page.locator("figure").all()) {
     assert.ok((await figure.locator("figcaption").textContent()).length > 20);

@@ -1,4 +1,4 @@
-// Reports of captures and applications' logs, in a real browser.
+// Reports of captures and application logs, in a real browser.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
@@ -7,7 +7,7 @@ skipWithoutBrowser("test-browser");
 const dir = workDir();
 const { text: summary, changes } = textOf("timeline-summary");
 
-// A run with captures and an application's log: senders and requests on the same axis.
+// A run with captures and an application log: senders and requests on the same axis.
 run("lab", "run", "receive-window", "-o", join(dir, "senders"), "-q");
 const whole = join(dir, "senders.html");
 run("diagnose", join(dir, "senders"), "--html", whole, "-q");
@@ -18,7 +18,7 @@ await senders.check("senders and requests are on the timeline", {}, async (page)
     assert.ok(titles.some((text) => text.includes(title)), `${title}: ${titles}`);
   }
   assert.match(await summary(page), /in flight; round trips of .* 1 request/);
-  // A cause leads to its place, and the pointer tells what was in flight there.
+  // A cause links to its place, and the pointer shows the bytes in flight there.
   const before = await summary(page);
   await page.locator(".shares a", { hasText: "receive window" }).first().click();
   await changes(page, before);
@@ -30,14 +30,14 @@ await senders.check("senders and requests are on the timeline", {}, async (page)
 });
 await senders.end(true);
 
-// The application's log alone: no empty timeline.
+// Only the application log: no empty timeline.
 const alone = join(dir, "alone.html");
 run("diagnose", join(dir, "senders/app.jsonl"), "--html", alone, "-q");
 const application = await suite(alone);
-await application.check("an application's log alone has its lanes", {}, async (page) => {
+await application.check("an application log alone has its lanes", {}, async (page) => {
   const titles = await page.locator(".panel-title").allTextContents();
   const throughput = "Throughput of requests in Mbit/s, at their start";
-  assert.deepEqual(titles, ["Transfers", throughput, "What the application noted down"]);
+  assert.deepEqual(titles, ["Transfers", throughput, "Events of the application"]);
   const words = await summary(page);
   assert.match(words, /^All .*1 request/);
   assert.doesNotMatch(words, /burst|PRBs/);

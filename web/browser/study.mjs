@@ -15,12 +15,12 @@ const answer = JSON.parse(execFileSync(airmile, ["packets", capture, "--json", "
 const { check, end } = await suite(file);
 const { text: summary, changes } = textOf("flow-summary");
 
-await check("what is notable is first, with what to do", {}, async (page) => {
+await check("notable findings come first, with advice", {}, async (page) => {
   assert.match(await page.locator("#headline .says").textContent(), /sent again|slow start|queue/);
   assert.ok((await page.locator(".card .next").count()) > 0);
 });
 
-await check("each figure is drawn or says why not", {}, async (page) => {
+await check("each figure is drawn or states the reason why not", {}, async (page) => {
   const numbers = [2, 3, 5, 6, 7, 8, 10, 13, 14, 15, 16, 21, 22, 23, 24];
   for (const number of numbers) {
     assert.ok((await page.locator(`#figure-${number}`).textContent()).length > 20, `figure ${number}`);
@@ -37,7 +37,7 @@ await check("each figure is drawn or says why not", {}, async (page) => {
   assert.equal(drawn + (await page.locator("#figures .missing dt").count()), numbers.length);
 });
 
-await check("the summary has the answer's values beside the paper's", {}, async (page) => {
+await check("the summary has the answer's values with the paper's", {}, async (page) => {
   const known = answer.summary.filter((figure) => figure.here !== null).length;
   assert.equal(await page.locator("#summary tbody tr:visible:not(.group)").count(), known);
   await page.locator("#show-absent").check();
@@ -71,7 +71,7 @@ await check("keys, wheel and drag zoom the flow; 0 shows all", {}, async (page) 
   );
 });
 
-await check("an event leads to its place", {}, async (page) => {
+await check("an event links to its place", {}, async (page) => {
   await page.locator("#flow-events summary").click();
   const before = await summary(page);
   await page.locator("#flow-events tbody a").first().click();
@@ -83,14 +83,14 @@ await check("an event leads to its place", {}, async (page) => {
   await page.waitForFunction(() => /in flight/.test(document.querySelector(".readout")?.textContent ?? ""));
 });
 
-await check("a figure leads to its flow", {}, async (page) => {
+await check("a figure links to its flow", {}, async (page) => {
   const before = await summary(page);
   await page.locator("#figure-15 a").click();
   await changes(page, before);
   assert.equal(await page.evaluate(() => document.activeElement?.id), "flow-plots");
 });
 
-await check("dark as the system says, or as chosen", { colorScheme: "dark" }, async (page) => {
+await check("dark by the system's setting, or as selected", { colorScheme: "dark" }, async (page) => {
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const [r, g, b] = (await background()).match(/\d+/g).map(Number);
   assert.ok(r + g + b < 150);
@@ -99,7 +99,7 @@ await check("dark as the system says, or as chosen", { colorScheme: "dark" }, as
   assert.ok(light > 200);
 });
 
-await check("a phone's width needs no scrolling aside", {
+await check("a phone's width needs no horizontal scrolling", {
   viewport: { width: 360, height: 740 },
   deviceScaleFactor: 2,
   hasTouch: true,
@@ -109,7 +109,7 @@ await check("a phone's width needs no scrolling aside", {
   assert.ok(width <= 360, `${width} px`);
 });
 
-await check("each figure and table has a name and words", {}, async (page) => {
+await check("each figure and table has a name and a text", {}, async (page) => {
   for (const figure of await page.locator("figure").all()) {
     assert.ok((await figure.locator("h3").textContent()).length > 5);
     assert.ok((await figure.locator("figcaption").textContent()).length > 5);

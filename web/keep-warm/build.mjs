@@ -1,5 +1,5 @@
-// Builds dist/ (modules and their types) from src/; with --check into memory, to compare
-// with what is committed.
+// Builds dist/ (modules and their types) from src/. With --check it builds into a temporary
+// directory and compares with the committed files.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ if (check) {
   const [built, committed] = [files(out), files(dist)];
   for (const name of new Set([...Object.keys(built), ...Object.keys(committed)])) {
     if (built[name] === committed[name]) continue;
-    console.error(`web/keep-warm/dist/${name} is not what the source gives: run \`make web\``);
+    console.error(`web/keep-warm/dist/${name} does not match the source: run \`make web\``);
     status = 1;
   }
   rmSync(out, { recursive: true });

@@ -1,4 +1,4 @@
-/** Elements, made in one line each; text is always text, never markup. */
+/** Creates elements; text is never parsed as markup. */
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
@@ -24,7 +24,7 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
-/** Text in which `backticks` mark what is typed. */
+/** Text in which `backticks` mark code. */
 export function prose(text: string): Node[] {
   const parts = text.split("`");
   return parts.map((part, i) =>
@@ -40,7 +40,7 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A piece of a line for a legend, in a colour of the style sheet (class `stroke-...`). */
+/** A line sample for a legend, in a colour of the style sheet (class `stroke-...`). */
 export function lineSwatch(colour: string, dash: number[]): SVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", `line-swatch stroke-${colour}`);

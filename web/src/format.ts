@@ -1,7 +1,7 @@
-/** Numbers as people read them. */
+/** Formats numbers for people. */
 
 export const DASH = "–";
-/** A number and its unit stay on one line. */
+/** Keeps a number and its unit on one line. */
 const NBSP = "\u00a0";
 
 export function orDash<T>(value: T | null | undefined, show: (value: T) => string): string {
@@ -28,7 +28,7 @@ export function bitrate(bps: number): string {
   return bps < 1e6 ? `${(bps / 1e3).toFixed(0)} kbit/s` : `${(bps / 1e6).toFixed(2)} Mbit/s`;
 }
 
-/** A duration in a unit that fits. */
+/** A duration in a suitable unit. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${ms < 10 && ms % 1 !== 0 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(2)} s`;
@@ -39,7 +39,7 @@ export function duration(ms: number): string {
   return h > 0 ? `${h} h ${two(m)} min` : `${m} min ${two(s % 60)} s`;
 }
 
-/** A place on the time axis: seconds, or minutes and hours where it is long. */
+/** A position on the time axis: seconds, or minutes and hours on a long axis. */
 export function elapsed(ms: number, stepMs: number): string {
   const digits = stepMs >= 1_000 ? 0 : stepMs >= 100 ? 1 : stepMs >= 10 ? 2 : 3;
   if (Math.abs(ms) < 60_000) return `${(ms / 1_000).toFixed(digits)} s`;
@@ -69,12 +69,12 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-/** A name of a closed list as words. */
+/** A value of an enumeration as words. */
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 
-/** Numbers in a sentence kept on one line with their units. */
+/** Keeps the numbers of a sentence on one line with their units. */
 export function unbroken(text: string): string {
   return text.replace(/(\d) (?=(?:ms|s|min|h|[kMG]?B|%|[kM]?bit\/s)(?![A-Za-z]))/g, `$1${NBSP}`);
 }

@@ -1,4 +1,4 @@
-/** The report page: reads its data from the page, builds its parts. */
+/** The report page: reads the embedded data and builds its parts. */
 
 import "uplot/dist/uPlot.min.css";
 import "./report.css";
@@ -55,7 +55,7 @@ async function build(): Promise<void> {
   append(main, [
     missingSection(answer),
     tablesSection(answer, series, (to, from, end) => timeline.locate(to, from, end)),
-    h("footer", {}, `Made by ${answer.made_by}. This file holds all its data and loads nothing.`),
+    h("footer", {}, `Made by ${answer.made_by}. This file contains all its data and loads nothing.`),
   ]);
   timeline.start();
   document.documentElement.dataset["ready"] = "yes";
@@ -63,6 +63,6 @@ async function build(): Promise<void> {
 
 build().catch((error: unknown) => {
   console.error(error);
-  const text = `This report could not be shown: ${String(error)}. A current browser is needed.`;
+  const text = `This report could not be displayed: ${String(error)}. A current browser is needed.`;
   document.getElementById("report")?.append(h("p", { role: "alert", class: "failed" }, text));
 });

@@ -93,12 +93,12 @@ export class Series {
     );
   }
 
-  /** Whether there is anything of a direction. */
+  /** Whether a direction has data. */
   has(dir: Direction): boolean {
     return !this.allocation[dir].empty || this.bursts[dir].spans.count > 0;
   }
 
-  /** First TTIs, from the origin, of what is drawn. */
+  /** First TTI of each kind of data, from the origin. */
   starts(): number[] {
     const { rsrp, load, holes, bursts, allocation } = this;
     const out: number[] = [];
@@ -121,12 +121,12 @@ export class Series {
     return (this.head.bounds[code ?? -1] ?? "unknown").replaceAll("_", " ");
   }
 
-  /** TTIs from the origin of a TTI of the document. */
+  /** Offset from the origin, in TTIs, of a TTI of the document. */
   offset(tti: number): number {
     return tti - this.head.first_tti;
   }
 
-  /** Time by the log's clock in microseconds; `null` where no anchor is known. */
+  /** Time on the log's clock in microseconds; `null` without an anchor. */
   clock(offset: number): number | null {
     const { anchors, tti_ms } = this.head;
     let anchor = anchors[0];

@@ -1,4 +1,4 @@
-/** The page of a packet study: unpacks its document, builds its parts. */
+/** The page of a packet study: unpacks its document and builds its parts. */
 
 import "uplot/dist/uPlot.min.css";
 import "./report.css";
@@ -38,7 +38,7 @@ async function build(): Promise<void> {
   const banner = h(
     "header",
     { class: "banner" },
-    h("h1", {}, "What the wire saw"),
+    h("h1", {}, "What the packets show"),
     themeToggle(),
     studySource(study),
   );
@@ -51,7 +51,7 @@ async function build(): Promise<void> {
     summarySection(study),
     tableOneSection(study),
     detailsSection(study),
-    h("footer", {}, `Made by ${study.made_by}. This file holds all its data and loads nothing.`),
+    h("footer", {}, `Made by ${study.made_by}. This file contains all its data and loads nothing.`),
   ]);
   startViewer(viewer, study);
   document.documentElement.dataset["ready"] = "yes";
@@ -59,6 +59,6 @@ async function build(): Promise<void> {
 
 build().catch((error: unknown) => {
   console.error(error);
-  const text = `This study could not be shown: ${String(error)}. A current browser is needed.`;
+  const text = `This study could not be displayed: ${String(error)}. A current browser is needed.`;
   document.getElementById("report")?.append(h("p", { role: "alert", class: "failed" }, text));
 });

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says; and the colours for canvases. */
+/** Theme: light, dark or the system's; and the colours for canvases. */
 
 import { h } from "./dom";
 
@@ -35,7 +35,7 @@ function apply(theme: Theme): void {
   changed();
 }
 
-/** The button that goes through the themes. Paper is always light. */
+/** The button that cycles through the themes. Print is always light. */
 export function themeToggle(): HTMLElement {
   let theme: Theme = "auto";
   const button = h("button", { type: "button", id: "theme" });

@@ -1,14 +1,14 @@
-/** What part of the time axis is shown, in TTIs from its origin. */
+/** The visible range of the time axis, in TTIs from its origin. */
 
 export interface Range {
   from: number;
   to: number;
 }
 
-/** No closer than this many TTIs. */
+/** Minimum number of visible TTIs. */
 export const CLOSEST_TTIS = 20;
 
-/** The range moved and, if need be, cut, so that it lies inside `full`. */
+/** Moves and, if necessary, cuts the range so that it lies inside `full`. */
 export function clamp(range: Range, full: Range): Range {
   const all = full.to - full.from;
   const span = Math.min(all, Math.max(Math.min(CLOSEST_TTIS, all), range.to - range.from));
@@ -17,7 +17,7 @@ export function clamp(range: Range, full: Range): Range {
   return { from, to: from + span };
 }
 
-/** `factor` under 1 zooms in; what is at `centre` stays there. */
+/** `factor` below 1 zooms in; `centre` keeps its place. */
 export function zoom(range: Range, full: Range, factor: number, centre?: number): Range {
   const at = centre ?? (range.from + range.to) / 2;
   const all = full.to - full.from;
@@ -27,22 +27,22 @@ export function zoom(range: Range, full: Range, factor: number, centre?: number)
   return clamp({ from: at - left * span, to: at + (1 - left) * span }, full);
 }
 
-/** Moves by a share of what is shown. */
+/** Moves by a share of the visible range. */
 export function pan(range: Range, full: Range, share: number): Range {
   const by = (range.to - range.from) * share;
   return clamp({ from: range.from + by, to: range.to + by }, full);
 }
 
-/** A range with some room around it. */
+/** A range with a margin. */
 export function around(range: Range, full: Range): Range {
   const room = Math.max(5, (range.to - range.from) * 0.05);
   return clamp({ from: range.from - room, to: range.to + room }, full);
 }
 
-/** The shown range; tells once per frame when it changes. */
+/** The visible range; notifies listeners at most once per frame. */
 export class View {
   range: Range;
-  /** What a link points at. */
+  /** The range that a link points to. */
   mark: Range | null = null;
   private readonly listeners: (() => void)[] = [];
   private pending = false;

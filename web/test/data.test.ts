@@ -33,7 +33,7 @@ function head(arrays: SeriesHead["arrays"]): SeriesHead {
 }
 
 describe("decoding", () => {
-  it("gives arrays back", async () => {
+  it("returns arrays", async () => {
     const values = Uint32Array.from([1, 2, 4_000_000_000]);
     const text = await packed(new Uint8Array(values.buffer));
     const found = await Arrays.decode(head({ a: { type: "u32", length: 3 } }), () => text);
@@ -41,7 +41,7 @@ describe("decoding", () => {
     expect(found.u8("absent").length).toBe(0);
   });
 
-  it("tells of a wrong length", async () => {
+  it("reports a wrong length", async () => {
     const text = await packed(new Uint8Array(3));
     const decoding = Arrays.decode(head({ a: { type: "u8", length: 4 } }), () => text);
     await expect(decoding).rejects.toThrow("3 of 4 values");
@@ -58,13 +58,13 @@ describe("decoding", () => {
 describe("spans", () => {
   const spans = new Spans(Uint32Array.from([10, 30, 50]), Uint32Array.from([20, 31, 60]));
 
-  it("cover what they cover", () => {
+  it("compute coverage", () => {
     expect(spans.cover(0, 100)).toBe(21);
     expect(spans.cover(15, 55)).toBe(5 + 1 + 5);
     expect(spans.cover(20, 30)).toBe(0);
   });
 
-  it("are found by place", () => {
+  it("are found by position", () => {
     expect([9, 10, 19, 20, 30, 31].map((t) => spans.at(t))).toEqual([-1, 0, 0, -1, 1, -1]);
     expect(spans.within(19, 50)).toEqual([0, 2]);
     expect(spans.within(20, 51)).toEqual([1, 3]);
@@ -79,7 +79,7 @@ describe("lines", () => {
     expect(found.x).toEqual([90, 100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200]);
   });
 
-  it("are thinned to means", () => {
+  it("are reduced to means", () => {
     const found = thin(at, (i) => i, 0, 10_000, 100, 1000);
     expect(found.x.length).toBeLessThan(105);
     expect(found.y[0]).toBeCloseTo(4.5);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Envelope } from "../src/data/envelope";
 import { MarkList, Marks } from "../src/data/marks";
 
-/** Ranges at every third TTI, least and most by a formula. */
+/** Ranges at every third TTI, minimum and maximum by a formula. */
 function made(n: number): { envelope: Envelope; least: Uint32Array; most: Uint32Array } {
   const at = Uint32Array.from({ length: n }, (_, i) => i * 3);
   const least = Uint32Array.from({ length: n }, (_, i) => 1_000 + ((i * 7919) % 997));
@@ -11,7 +11,7 @@ function made(n: number): { envelope: Envelope; least: Uint32Array; most: Uint32
 }
 
 describe("an envelope", () => {
-  test("has the least and the most of any span", () => {
+  test("has the minimum and maximum of any span", () => {
     const { envelope, least, most } = made(5_000);
     for (const [first, last] of [[0, 1], [0, 5_000], [3, 4_999], [8, 16], [7, 17], [511, 513], [63, 4_097]] as const) {
       expect(envelope.range(first, last)).toEqual([
@@ -22,7 +22,7 @@ describe("an envelope", () => {
     expect(envelope.range(5, 5)).toBeNull();
   });
 
-  test("gives each point while there is room, and loses no extreme when there is not", () => {
+  test("returns each point if there is room, and keeps extremes otherwise", () => {
     const { envelope, least, most } = made(5_000);
     expect(envelope.columns(0, 30, 100, 10).x).toEqual([0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30]);
     const columns = envelope.columns(0, 15_000, 200, 1_000);
@@ -39,7 +39,7 @@ describe("an envelope", () => {
     expect(columns.least).toEqual([5, 6, null, 7, 8]);
   });
 
-  test("tells what held at a moment", () => {
+  test("returns the value at a time", () => {
     const envelope = new Envelope(Uint32Array.from([10]), Uint32Array.from([1]), Uint32Array.from([2]));
     expect(envelope.before(9, 100)).toBeNull();
     expect(envelope.before(10, 100)).toEqual([1, 2]);
@@ -47,13 +47,13 @@ describe("an envelope", () => {
     expect(envelope.before(111, 100)).toBeNull();
   });
 
-  test("of nothing has nothing", () => {
+  test("without points is empty", () => {
     const empty = new Envelope(new Uint32Array(), new Uint32Array(), new Uint32Array());
     expect(empty.columns(0, 100, 10, 5).x).toEqual([]);
     expect(empty.within(0, 100)).toBeNull();
   });
 
-  test("of ten million points is asked without going through them", () => {
+  test("of ten million points is queried without a scan", () => {
     const n = 10_000_000;
     const at = Uint32Array.from({ length: n }, (_, i) => i);
     const envelope = new Envelope(at, at, at);

@@ -4,7 +4,7 @@ import { bucketWidth, levelOf, Pyramid } from "../src/data/pyramid";
 const STEPS = 250;
 const BLOCK = 4096;
 
-/** A pyramid over codes by TTI, idle blocks left out as the writer does. */
+/** A pyramid over codes by TTI, without idle blocks, as the writer makes it. */
 function pyramid(codes: Uint8Array): Pyramid {
   const blocks: number[] = [];
   const kept: Uint8Array[] = [];
@@ -33,7 +33,7 @@ function plain(codes: Uint8Array, start: number, width: number) {
 }
 
 describe("levels", () => {
-  it("take the least power of two that fits", () => {
+  it("take the smallest power of two that fits", () => {
     expect(bucketWidth(900, 1000)).toBe(1);
     expect(bucketWidth(1001, 1000)).toBe(2);
     expect(bucketWidth(10_000_000, 1000)).toBe(16_384);
@@ -78,13 +78,13 @@ describe("buckets", () => {
     },
   );
 
-  it("begin at multiples of their width, whatever part is asked for", () => {
+  it("begin at multiples of their width for any requested part", () => {
     const sample = found.sample(1003, 2001, 16);
     expect(sample.start[0]).toBe(992);
     expect(sample.start.at(-1)).toBe(2000);
   });
 
-  it("of nothing are none", () => {
+  it("of no data are empty", () => {
     const none = new Pyramid(new Uint8Array(), new Uint32Array(), BLOCK, 1, STEPS);
     expect(none.sample(0, 1, 1).mean).toEqual([0]);
     expect(none.empty).toBe(true);

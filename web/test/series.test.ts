@@ -36,7 +36,7 @@ async function series(arrays: Record<string, number[]>): Promise<Series> {
 }
 
 describe("where the axis begins", () => {
-  it("is told by bursts and measurements where there is no allocation", async () => {
+  it("follows bursts and measurements without an allocation", async () => {
     const found = await series({
       "dl.burst.start": [111, 200],
       "dl.burst.end": [150, 250],
@@ -47,7 +47,7 @@ describe("where the axis begins", () => {
     expect(found.starts().toSorted((a, b) => a - b)).toEqual([111, 118, 300]);
   });
 
-  it("is told by nothing of an empty report", async () => {
+  it("has no candidates in an empty report", async () => {
     expect((await series({})).starts()).toEqual([]);
   });
 });
@@ -60,11 +60,11 @@ describe("the mean share", () => {
     return meanShare(pyramid.sample(0, 64, 16));
   };
 
-  it("is not known where the bandwidth is not, however idle the rest", () => {
+  it("is unknown without the bandwidth, even if other TTIs are idle", () => {
     expect(mean([0, 255, 0, 255])).toBeNull();
   });
 
-  it("counts idle TTIs as none", () => {
+  it("counts idle TTIs as zero", () => {
     expect(mean(Array.from({ length: 32 }, () => 251))).toBe(0.5);
     expect(mean([])).toBe(0);
   });

@@ -70,24 +70,24 @@ describe("a flow's lines", () => {
     expect(mostIn(at, [1, 5, null], 0, 40)).toBe(5);
   });
 
-  it("cover what is shown, and the window where it is near", () => {
+  it("cover the shown data, and the window if it is close", () => {
     expect(windowEdge(flow, 0)).toBe(1_501);
     expect(windowEdge(flow, 1)).toBeNull();
     // 1 to 2001, with 3 % room; the window's edge is inside.
     expect(offsets(flow, 0, 100)).toEqual({ least: 1 - 60, most: 2_001 + 60 });
     const wide = { ...flow, acks: { ...flow.acks, window_bytes: [1e9, null] } };
-    // A window far above takes a third of the height at most.
+    // A window far above takes at most a third of the height.
     expect(offsets(wide, 0, 100).most).toBe(2_001 + 1_000 + 60);
     expect(offsets({ ...flow, events: [] }, 0, 9).most).toBeGreaterThan(0);
   });
 
-  it("count merged events by what they stand for", () => {
+  it("count merged events with their number", () => {
     const [, dup] = flow.events;
     expect(dup && countIn(dup, 0, 100)).toBe(5);
     expect(dup && countIn(dup, 31, 100)).toBe(1);
   });
 
-  it("are told in words", () => {
+  it("are described in words", () => {
     const view = new View({ from: 0, to: 1_000 });
     expect(summary(flow, view)).toBe("All (100 ms): fast retransmission: 1, duplicate ACK: 5.");
     const text = readout(flow, 55);
@@ -97,16 +97,16 @@ describe("a flow's lines", () => {
     expect(merged({ ...flow, acks: { ...flow.acks, bin_ms: 2.5 } })).toContain("up to 2.5 ms");
   });
 
-  it("tell what was left out", () => {
+  it("name what was left out", () => {
     const left = { flows: 3, with_retransmissions: 1, with_slow_starts: 0, window_limited: 2 };
     expect(leftOut({ left_out: left } as StudyDocument)).toBe(
-      "Left out: 3 TCP flows with data (of them 1 with retransmissions, 2 held back by the receive window); --flow draws any of them.",
+      "Left out: 3 TCP flows with data (including 1 with retransmissions, 2 limited by the receive window); --flow selects others.",
     );
   });
 });
 
 describe("curves", () => {
-  it("rise at the edge by what a logarithmic axis cannot hold", () => {
+  it("rise at the edge by values that a logarithmic axis cannot show", () => {
     const { x, y } = staircase([[0, 0.25], [10, 0.75], [100, 1]], 1, 1_000);
     expect(x).toEqual([1, 10, 10, 100, 100, 1_000]);
     expect(y).toEqual([0.25, 0.25, 0.75, 0.75, 1, 1]);
@@ -134,7 +134,7 @@ describe("curves", () => {
 });
 
 describe("the summary", () => {
-  it("gives as many digits as the paper", () => {
+  it("has the paper's number of digits", () => {
     const shares = [0, 0.0006, 0.198, 0.55, 1].map((v) => value(v, "share"));
     expect(shares).toEqual(["0 %", "0.06 %", "19.8 %", "55 %", "100 %"]);
     expect(value(-0.885, "correlation")).toBe("-0.885");
@@ -147,7 +147,7 @@ describe("the summary", () => {
 });
 
 describe("periodic requests", () => {
-  it("are nothing between bins with traffic", () => {
+  it("are zero between bins with traffic", () => {
     const of = { bin_s: 1, received_bps: [[0, 8e6], [10, 4e6]] } as unknown as Requests;
     expect(filled(of)).toEqual({ x: [0, 1, 1, 10, 10, 11], y: [8, 8, 0, 0, 4, 4] });
   });

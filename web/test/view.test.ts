@@ -19,13 +19,13 @@ describe("the view", () => {
     expect(clamp({ from: -50, to: 50 }, full)).toEqual({ from: 0, to: 100 });
   });
 
-  it("goes no closer than can be read", () => {
+  it("has a minimum range", () => {
     const range = zoom({ from: 100, to: 110 }, full, 0.01, 105);
     expect(range.to - range.from).toBe(CLOSEST_TTIS);
     expect(clamp({ from: 3, to: 4 }, { from: 0, to: 7 })).toEqual({ from: 0, to: 7 });
   });
 
-  it("leaves room around what a link points at", () => {
+  it("adds a margin to a link's target", () => {
     expect(around({ from: 400, to: 500 }, full)).toEqual({ from: 395, to: 505 });
   });
 });
@@ -51,7 +51,7 @@ describe("formats", () => {
     expect(count(12_345)).toBe("12\u202f345");
   });
 
-  it("show as much of a time as its step needs", () => {
+  it("show a time with the digits of its step", () => {
     expect(elapsed(1_500, 500)).toBe("1.5 s");
     expect(elapsed(1_503, 1)).toBe("1.503 s");
     expect(elapsed(61_500, 500)).toBe("1:01.5");
@@ -61,7 +61,7 @@ describe("formats", () => {
 });
 
 describe("transfers", () => {
-  it("that overlap lie in rows of their own", () => {
+  it("are in separate rows if they overlap", () => {
     const spans = [
       [0, 10],
       [5, 15],

@@ -1,16 +1,16 @@
-//! The yardstick: reads a capture in large blocks, walks its records, parses
-//! Ethernet with VLAN tags, IPv4 with options, IPv6 with extension headers, and TCP
-//! or UDP, each length checked against what was captured and what the header before
-//! it says, looks the flow up in a hash map by its 5-tuple, both ways as one, and
-//! counts: packets, bytes, first and last time, last sequence number and TSval.
-//! No tunnels, no other link types, no damaged files, no analysis.
+//! The baseline: reads a capture in large blocks, walks its records, parses Ethernet with
+//! VLAN tags, IPv4 with options, IPv6 with extension headers, and TCP or UDP, each length
+//! checked against the captured length and the previous header, looks the flow up in a
+//! hash map by its bidirectional 5-tuple, and counts: packets, bytes, first and last
+//! time, last sequence number and TSval. No tunnels, no other link types, no damaged
+//! files, no analysis.
 
 use std::collections::HashMap;
 use std::io::Read;
 
 use foldhash::fast::FixedState;
 
-/// As much is read at a time as `airmile packets` reads.
+/// The block size of `airmile packets`.
 const BLOCK_BYTES: usize = 2 * 1024 * 1024;
 
 /// A 5-tuple: the lower end first.
@@ -55,7 +55,7 @@ pub fn packets(mut capture: impl Read) -> std::io::Result<u64> {
     Ok(flows.values().map(|counts| counts.packets.iter().sum::<u64>()).sum())
 }
 
-/// Time and frame of the record there.
+/// Time and frame of the record at an offset.
 fn next(block: &[u8], at: usize) -> Option<(u64, &[u8])> {
     let head = block.get(at..)?.first_chunk::<16>()?;
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -63,7 +63,7 @@ fn next(block: &[u8], at: usize) -> Option<(u64, &[u8])> {
     Some((u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)), frame))
 }
 
-/// What IP says: both addresses, protocol, payload, and its length on the wire.
+/// The IP header: both addresses, protocol, payload, and its length on the wire.
 struct Ip<'a> {
     src: u128,
     dst: u128,
@@ -174,7 +174,7 @@ fn ticks(mut options: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Ethernet, what is between it and UDP, and UDP from port 7 to 9 or back.
+    /// Ethernet, the headers between it and UDP, and UDP from port 7 to 9 or back.
     fn frame(between: &[u8], back: bool) -> Vec<u8> {
         let ports = if back { [0, 9, 0, 7] } else { [0, 7, 0, 9] };
         [&[2; 12], between, &ports, &[0, 8, 0, 0]].concat()
@@ -198,7 +198,7 @@ mod tests {
         (v6[7], v6[8]) = (24, 60);
         v6.extend([0, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0]);
         check(&[frame(&v6, false)], &[1]);
-        // Cut in the extension headers, or longer than IP says.
+        // Truncated in the extension headers, or longer than IP states.
         check(&[frame(&v6, false)[..60].to_vec()], &[]);
         v6[7] = 15;
         check(&[frame(&v6, false)], &[]);

@@ -1,5 +1,5 @@
-//! A capture of headers alone: downloads over IPv4, some of which lose segments
-//! behind the monitor. The same arguments give the same bytes.
+//! A capture of headers alone: downloads over IPv4, some of which lose segments after the
+//! monitor. The same arguments give the same bytes.
 
 use std::cmp::Reverse;
 
@@ -12,17 +12,17 @@ const BACK_NS: u64 = 30_000_000;
 /// Between segments of one round.
 const SPACE_NS: u64 = 250_000;
 
-/// How large a capture is.
+/// The size of a capture.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub flows: u32,
-    /// Segments of each flow with payload from the server, without what is sent again.
+    /// Segments of each flow with payload from the server, without retransmissions.
     pub segments: u32,
     /// Flows begin evenly within this.
     pub span_ns: u64,
     /// Whether flows end with FINs, or stay open.
     pub closes: bool,
-    /// Segments at the end of each flow that are not acknowledged.
+    /// Unacknowledged segments at the end of each flow.
     pub outstanding: u32,
 }
 
@@ -147,7 +147,7 @@ fn write(packet: &Sent, id: u16, out: &mut Vec<u8>) {
         out.extend(word.to_le_bytes());
     }
     out.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-    // 10.0.0.0/8 has the clients: four flows of each.
+    // The clients are in 10.0.0.0/8, with four flows each.
     let client = 0x0a00_0000 + packet.flow / 4;
     let server = 0xc612_0000 + packet.flow % 500;
     let client_port = 20_000 + (packet.flow % 40_000) as u16;

@@ -1,5 +1,5 @@
-//! Packet analysis beside a bare loop, `tcptrace` and `tshark`, in CPU time of
-//! one core, and the memory of an open flow.
+//! Packet analysis compared with a bare loop, `tcptrace` and `tshark`, in CPU time of one
+//! core, and the memory of an open flow.
 
 mod bare;
 mod capture;
@@ -18,8 +18,7 @@ use capture::Shape;
 /// Packets of a tshark run: it reads some 100,000 a second.
 const TSHARK_PACKETS: u64 = 150_000;
 
-/// Fields that tell what our tables tell, and that `../shared/data/pcap` has of
-/// each capture.
+/// Fields equivalent to our tables, which `../shared/data/pcap` has for each capture.
 const TSHARK_FIELDS: &str = "frame.number frame.time_relative tcp.stream ip.src ip.dst \
     tcp.srcport tcp.dstport tcp.seq tcp.ack tcp.len tcp.flags tcp.window_size_value \
     tcp.window_size tcp.analysis.retransmission tcp.analysis.fast_retransmission \
@@ -32,8 +31,8 @@ const TSHARK_FIELDS: &str = "frame.number frame.time_relative tcp.stream ip.src 
 const SPEED: Shape =
     Shape { flows: 20_000, segments: 160, span_ns: 60_000_000_000, closes: true, outstanding: 0 };
 
-/// Speed beside the peers; whether the bars were met. All read the same file,
-/// which is in the page cache.
+/// Speed compared with the peers; returns whether the thresholds were met. All read the
+/// same file, which is in the page cache.
 pub fn speed(dir: &Path, runs: usize) -> Result<bool> {
     let path = dir.join("packets.pcap");
     let packets = write(&path, SPEED)?;
@@ -71,7 +70,7 @@ pub fn speed(dir: &Path, runs: usize) -> Result<bool> {
     Ok(met)
 }
 
-/// What a profiler can be run on by itself.
+/// Loops that can be run alone under a profiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Loop {
     Bare,
@@ -80,7 +79,7 @@ pub enum Loop {
     TwoThreads,
 }
 
-/// Runs one loop over a capture, so that a profiler sees nothing else.
+/// Runs one loop over a capture, alone for a profiler.
 pub fn run_one(which: Loop, path: &Path, runs: usize) -> Result<()> {
     if !path.exists() {
         write(path, SPEED)?;
@@ -99,9 +98,9 @@ pub fn run_one(which: Loop, path: &Path, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Two threads beside one. Where others use the cores, too, time on the wall says
-/// little, so the best of the runs counts, and the CPU time that both took, which
-/// is what two free cores share, stands beside it.
+/// Two threads compared with one. If other processes use the cores, wall time is not
+/// meaningful, so the best run counts, and the CPU time of both threads, which two free
+/// cores would share, is printed with it.
 fn cores(path: &Path, runs: usize) -> Result<bool> {
     let mut wall = [f64::MAX; 2];
     let mut cpu = [f64::MAX; 2];
@@ -133,7 +132,7 @@ fn bar(what: &str, ratio: f64, least: f64) -> bool {
     ratio >= least
 }
 
-/// A peer as a whole process; a peer that is not there misses no bar.
+/// A peer as a whole process; a missing peer fails no threshold.
 fn peer(
     name: &str,
     arguments: &[&str],
@@ -176,7 +175,7 @@ fn dissected(path: &Path) -> Result<u64> {
     Ok(n)
 }
 
-/// What `airmile packets --threads N` does without tables.
+/// The work of `airmile packets --threads N` without tables.
 fn studied(path: &Path, threads: usize) -> Result<u64> {
     let options = PacketOptions { threads, ..PacketOptions::default() };
     let (report, _) =
@@ -184,10 +183,10 @@ fn studied(path: &Path, threads: usize) -> Result<u64> {
     Ok(report.quality.packets)
 }
 
-/// Memory of an open flow by the slope over three numbers of flows, of a segment
-/// that is outstanding, and that it does not grow with packets.
+/// Memory of an open flow, by the slope over three numbers of flows, and of an
+/// outstanding segment; and a check that it does not grow with packets.
 pub fn memory() -> Result<bool> {
-    println!("\nmemory of open flows (resident, beside the capture):");
+    println!("\nmemory of open flows (resident, without the capture):");
     let measured = |flows: u32, segments: u32, outstanding: u32| -> Result<f64> {
         let numbers = [flows, segments, outstanding].map(|n| n.to_string());
         let out =
@@ -221,7 +220,7 @@ pub fn memory() -> Result<bool> {
     Ok(slope < 2048.0)
 }
 
-/// Prints by how much the process grows while this many flows are open.
+/// Prints the growth of the process while this many flows are open.
 pub fn open_flows(flows: u32, segments: u32, outstanding: u32) -> Result<()> {
     let span_ns = 20_000_000_000;
     let dir = tempfile::tempdir()?;

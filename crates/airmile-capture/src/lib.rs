@@ -1,7 +1,6 @@
-//! What is captured outside the modem: bytes of packet captures and of
-//! applications' logs to records.
+//! Data captured outside the modem: parses packet captures and application logs.
 //!
-//! No I/O of its own: bytes are pushed in.
+//! Does no I/O: bytes are pushed in.
 
 pub mod application;
 pub mod packet;

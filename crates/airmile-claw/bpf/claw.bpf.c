@@ -2,20 +2,21 @@
 //
 // CLAW for the kernel's TCP (MobiSys 2017, Algorithm 1).
 //
-// `claw` is Cubic, by the kernel's own functions, on a window of its own (W_cubic), and
-// over it the window that the client's radio allows. What a client says comes from user
-// space (`peers`, by address) or in an option on its ACKs (`state.told`). It holds for a
-// time that is checked here, so that a loader that was killed leaves Cubic behind.
+// `claw` is Cubic, from the kernel's own functions, on a window of its own (W_cubic), plus
+// the window that the client's radio allows. Feedback comes from user space (`peers`, by
+// address) or from an option on the client's ACKs (`state.feedback`). Its age is checked
+// here, so that a killed loader leaves plain Cubic behind.
 //
-// User space decides what a report means where it can: since when a cell is full, and
-// what is in force. Here it is held against the round-trip time, which only TCP knows.
+// User space interprets reports as far as possible: since when a cell is full, and which
+// values are in force. Only the comparison with the round-trip time is made here, as only
+// TCP knows it.
 
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-// MIT is one of its licences, and the kernel takes this as compatible with its own.
+// MIT is one of its licences, which the kernel accepts as compatible with its own.
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 typedef __u8 u8;
@@ -36,7 +37,7 @@ typedef __s32 s32;
 #define PACING_NONE 0
 #define PACING_NEEDED 1
 
-// The members that are used; where they are, the loader finds out (CO-RE).
+// Only the members used here; the loader resolves their offsets (CO-RE).
 struct in6_addr {
     union {
         __be32 u6_addr32[4];
@@ -111,7 +112,7 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-// What follows is shared with src/kernel/maps.rs.
+// The following is shared with src/kernel/maps.rs.
 
 struct address {
     __be32 word[4]; // IPv4 as ::ffff:a.b.c.d
@@ -119,27 +120,27 @@ struct address {
 
 struct config {
     u64 netns_cookie;      // 0: all namespaces of the cgroup
-    u64 cap_bytes;         // of a client's window
+    u64 cap_bytes;         // cap on a client's window
     u64 cap_bytes_per_s;
     u64 stale_ns;
     u64 idle_hold_ns;
     u64 distrust_ns;
     u32 stale_rounds;
     u32 full_rounds;
-    u32 dest[4];           // of clients, under the mask
+    u32 dest[4];           // network of the clients
     u32 mask[4];
-    u32 probe_local_port;  // a connection by which a loader finds its namespace
+    u32 probe_local_port;  // connection from which a loader learns its namespace
     u32 probe_remote_port;
-    u32 serves;            // sets `claw`, reads options
+    u32 serves;            // enables `claw` and reads options
     u32 reports;           // writes options
-    u32 measures;          // how long an ACK takes
+    u32 measures;          // measures the time per ACK
     u32 unused;
 };
 
-struct told {
+struct feedback {
     u64 w_bytes;
-    u64 heard_ns;      // of the monotonic clock; 0: nothing was told
-    u64 in_force_ns;   // of the last that was not idle
+    u64 received_ns;   // monotonic clock; 0: no feedback
+    u64 in_force_ns;   // last report that was not idle
     u64 full_since_ns; // 0: not full
     u32 radio_losses;
     u32 queue_losses;
@@ -152,29 +153,29 @@ struct option {
     u64 stamp_ns;
 };
 
-// Of a connection.
+// State of a connection.
 struct state {
     u32 w_cubic;
     u32 counted_in; // `born` of the client's entry that counts this as busy; 0: none
     u32 judged_radio;
     u32 judged_queue;
     u32 seen_radio;
-    u32 last_flags; // of the last option, with bit 8: there was one
+    u32 last_flags; // last option's flags; bit 8: there was one
     u32 in_use;     // the client's window
-    u32 held;       // what W_cubic was when the cell became full
-    u32 waits;      // for two round trips after that
+    u32 held;       // W_cubic when the cell became full
+    u32 waits;      // during two round trips after that
     u32 before_loss;
-    u32 recovers;   // from a loss that is not the radio's
+    u32 recovers;   // recovers from a loss that is not the radio's
     u32 excused;    // the last loss was the radio's
-    u32 rtt_us;     // of the last packet
-    u32 spent_ns;   // in BPF, for the ACK at hand
-    u64 own_rest;   // of ACKs, as parts of W_cubic
+    u32 rtt_us;     // RTT of the last packet
+    u32 spent_ns;   // time in BPF for the current ACK
+    u64 own_rest;   // remainder of ACKs, in parts of W_cubic
     u64 grown_ns;
     u64 reduced_until_ns;
     u64 reduced_to;
-    u64 full_ns;    // since when the cell is full, of which `held` is
+    u64 full_ns;    // since when the cell is full; `held` is from then
     struct round round;
-    struct told told; // by options
+    struct feedback feedback; // by options
 };
 
 struct {
@@ -188,10 +189,10 @@ struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
     __type(key, struct address);
-    __type(value, struct told);
+    __type(value, struct feedback);
 } peers SEC(".maps");
 
-// Its connections, and whether it is believed.
+// A client's connections, and whether it is trusted.
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -213,7 +214,7 @@ struct {
     __type(value, struct state);
 } states SEC(".maps");
 
-// Nanoseconds of an ACK in steps of 16, the last for all above.
+// Histogram of the time per ACK in steps of 16 ns; the last bucket takes all longer times.
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 256);
@@ -221,10 +222,10 @@ struct {
     __type(value, u64);
 } ack_ns SEC(".maps");
 
-// 0: the cookie that a probe found; 1: options read; 2: options written; 3: options
-// without room; 4: ACKs with a client's window in use; 5: all ACKs; 6: connections; 7: times
-// that a client was not believed any more; 8: losses that were the radio's; 9: the largest
-// window of a client in bytes.
+// 0: the cookie that a probe found; 1: options read; 2: options written; 3: ACKs without
+// room for an option; 4: ACKs with a client's window in use; 5: all ACKs; 6: connections;
+// 7: times that trust in a client was withdrawn; 8: losses excused as the radio's; 9: the
+// largest window of a client in bytes.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 10);
@@ -270,8 +271,8 @@ static __always_inline u64 min_rtt_ns(struct tcp_sock *tp)
     return (u64)tp->rtt_min.s[0].v * 1000;
 }
 
-// Whether a connection has data in flight: those that have share a client's window. One
-// that is not counted in gets nothing of it, so that what is given out is never more.
+// Tracks whether a connection has data in flight: such connections share a client's window.
+// One that could not be counted gets no share, so that the sum never exceeds the window.
 static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
 {
     struct client *client, fresh = {};
@@ -286,7 +287,7 @@ static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
         }
         return;
     }
-    // The entry that it was in has made room for others.
+    // The entry that it was counted in was evicted.
     s->counted_in = 0;
     if (!now)
         return;
@@ -301,26 +302,26 @@ static __always_inline void is_busy(struct sock *sk, struct state *s, u32 now)
         s->counted_in = fresh.born;
 }
 
-// What is told of a socket's client: by its options if there are any, else by address.
-static __always_inline struct told *told_of(struct state *s, struct address *to)
+// Feedback for a socket's client: from its options if there are any, otherwise by address.
+static __always_inline struct feedback *feedback_of(struct state *s, struct address *to)
 {
-    if (s->told.heard_ns)
-        return &s->told;
+    if (s->feedback.received_ns)
+        return &s->feedback;
     return bpf_map_lookup_elem(&peers, to);
 }
 
-static __always_inline int is_stale(struct told *t, struct config *c, u64 now, u64 rtt)
+static __always_inline int is_stale(struct feedback *t, struct config *c, u64 now, u64 rtt)
 {
     u64 fresh = rtt * c->stale_rounds;
 
     if (fresh < c->stale_ns)
         fresh = c->stale_ns;
-    if (!t->heard_ns || now - t->in_force_ns > c->idle_hold_ns)
+    if (!t->received_ns || now - t->in_force_ns > c->idle_hold_ns)
         return 1;
-    return !t->idle && now - t->heard_ns > fresh;
+    return !t->idle && now - t->received_ns > fresh;
 }
 
-static __always_inline void note_losses(struct state *s, struct told *t, u64 now)
+static __always_inline void note_losses(struct state *s, struct feedback *t, u64 now)
 {
     if (t->radio_losses == s->seen_radio)
         return;
@@ -328,35 +329,35 @@ static __always_inline void note_losses(struct state *s, struct told *t, u64 now
     s->grown_ns = now;
 }
 
-// Algorithm 1, lines 8 to 16: the window for now; 0: Cubic's.
+// Algorithm 1, lines 8 to 16: the current window; 0: Cubic's.
 static __always_inline u32 client_window(struct sock *sk, struct state *s, struct config *c)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     u64 now = bpf_ktime_get_ns(), rtt = srtt_ns(tp);
     struct client *client;
     struct address to;
-    struct told *t;
+    struct feedback *t;
     u32 window;
 
     s->waits = 0;
     address_of(sk, &to);
-    t = told_of(s, &to);
+    t = feedback_of(s, &to);
     if (!t || is_stale(t, c, now, rtt))
         return 0;
     note_losses(s, t, now);
     client = bpf_map_lookup_elem(&clients, &to);
     if (!client || !s->counted_in || t->bottleneck || !is_believed(client, now))
         return 0;
-    // The cap is of the least round trip: a queue does not raise it.
+    // The cap uses the minimum RTT: a queue does not raise it.
     window = part_packets(t->w_bytes, most_bytes(c->cap_bytes, c->cap_bytes_per_s, min_rtt_ns(tp)),
                           tp->mss_cache, client->busy);
-    // Several connections may be several phones', behind a NAT: a part is no reason to be
-    // below Cubic.
+    // Several connections may belong to several phones behind a NAT: a share must not be
+    // below Cubic's window.
     if (client->busy > 1 && window < s->w_cubic)
         window = s->w_cubic;
     if (t->full_since_ns) {
-        // 4.3.1: for two round trips what Cubic had stands; it goes on growing by the
-        // ACKs that come, and what it has become counts after that.
+        // 4.3.1: for two round trips the window stays at the old W_cubic; meanwhile W_cubic
+        // grows by the incoming ACKs, and applies after that.
         if (s->full_ns != t->full_since_ns) {
             s->full_ns = t->full_since_ns;
             s->held = s->w_cubic;
@@ -372,7 +373,7 @@ static __always_inline u32 client_window(struct sock *sk, struct state *s, struc
     return window;
 }
 
-// Another largest window; several at once may lose the larger one, to the next ACK.
+// Updates the largest window. Of concurrent updates one may be lost, until the next ACK.
 static __always_inline void note_largest(struct tcp_sock *tp, u32 window)
 {
     u64 bytes = (u64)window * tp->mss_cache, *largest;
@@ -420,9 +421,10 @@ void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     }
     began = c->measures ? bpf_ktime_get_ns() : 0;
     is_busy(sk, s, tp->packets_out > 0);
-    // W_cubic grows only while it is not above the window in use: the kernel takes any
-    // window that is full for a limit, and it would run away. And no faster than with a
-    // window of its own: what a client says is no reason to begin from there.
+    // W_cubic grows only while it is not above the window in use: the kernel treats any
+    // full window as window-limited, and W_cubic would grow without bound. It grows no
+    // faster than with a window of its own, so that feedback does not raise its starting
+    // point.
     own = own_acked(acked, s->w_cubic, in_use, &s->own_rest);
     tp->snd_cwnd = s->w_cubic;
     if (own && (s->w_cubic <= in_use || s->waits))
@@ -431,13 +433,13 @@ void BPF_PROG(claw_cong_avoid, struct sock *sk, u32 ack, u32 acked)
     window = client_window(sk, s, c);
     s->in_use = window > 0;
     tp->snd_cwnd = window ? window : s->w_cubic;
-    // Windows that jump are paced; a pace that somebody else has set stays.
+    // Pacing spreads windows that jump; an existing pacing rate is kept.
     if (window && sk->sk_pacing_status == PACING_NONE)
         sk->sk_pacing_status = PACING_NEEDED;
     count(5);
     if (window) {
         count(4);
-        // Cubic's own may be larger.
+        // Cubic's own window may be larger.
         if (window > s->w_cubic)
             note_largest(tp, window);
     }
@@ -463,13 +465,13 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
     u32 in_use = tp->snd_cwnd, reduced;
     struct client *client;
     struct address to;
-    struct told *t;
+    struct feedback *t;
 
     if (!s || !c)
         return cubictcp_recalc_ssthresh(sk);
     s->before_loss = s->w_cubic;
     address_of(sk, &to);
-    t = told_of(s, &to);
+    t = feedback_of(s, &to);
     client = bpf_map_lookup_elem(&clients, &to);
     if (t && client && is_believed(client, now) && !is_stale(t, c, now, rtt)) {
         s32 radio = (s32)(t->radio_losses - s->judged_radio);
@@ -495,7 +497,7 @@ u32 BPF_PROG(claw_ssthresh, struct sock *sk)
         }
     }
     s->excused = 0;
-    // Cubic answers for its own window: a client's is no reason to begin from there.
+    // Cubic reduces its own window: a client's window does not raise the starting point.
     if (s->w_cubic < in_use)
         tp->snd_cwnd = s->w_cubic;
     reduced = least(cubictcp_recalc_ssthresh(sk));
@@ -515,18 +517,19 @@ void BPF_PROG(claw_set_state, struct sock *sk, u8 new_state)
 
     cubictcp_state(sk, new_state);
     if (s && new_state == TCP_CA_LOSS) {
-        // Nobody knows what a timeout is for: it is never excused (Cubic's factor, 717/1024).
+        // The cause of a timeout is unknown: it is never excused (Cubic's factor,
+        // 717/1024).
         if (s->excused)
             tp->snd_ssthresh = least((u32)((u64)s->before_loss * 717 >> 10));
         s->excused = 0;
-        // After a timeout, from where the kernel begins again.
+        // After a timeout, restart from the kernel's window.
         s->w_cubic = tp->snd_cwnd ? tp->snd_cwnd : 1;
         s->reduced_to = s->w_cubic;
         s->held = s->w_cubic;
         s->recovers = 1;
     } else if (s && s->recovers && new_state <= TCP_CA_DISORDER) {
-        // The window is not asked for in recovery: what it was reduced to holds for a
-        // round trip after it.
+        // The window is not queried in recovery: the reduced one holds for a round trip
+        // after it.
         s->recovers = 0;
         s->reduced_until_ns = bpf_ktime_get_ns() + srtt_ns(tp);
     }
@@ -545,7 +548,7 @@ void BPF_PROG(claw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
     if (!s)
         return;
     is_busy(sk, s, 1);
-    // What a client said before a pause is old: its first flight is Cubic's.
+    // Feedback from before a pause is stale: the first flight uses Cubic's window.
     if (s->in_use && s->w_cubic < tp->snd_cwnd)
         tp->snd_cwnd = s->w_cubic;
     s->in_use = 0;
@@ -568,7 +571,7 @@ void BPF_PROG(claw_acked, struct sock *sk, const struct ack_sample *sample)
     if (sample->rtt_us > 0)
         s->rtt_us = sample->rtt_us;
     now = bpf_ktime_get_ns();
-    // Also in recovery, where the window is not asked for.
+    // Also in recovery, where the window is not queried.
     if (!s->in_use) {
         s->round.began_ns = 0;
         s->round.failed = 0;
@@ -593,7 +596,7 @@ u32 BPF_PROG(claw_undo_cwnd, struct sock *sk)
     u32 window = tcp_reno_undo_cwnd(sk);
 
     if (s) {
-        // It was for nothing: W_cubic is again what it was.
+        // The reduction was spurious: restore W_cubic.
         if (s->w_cubic < s->before_loss)
             s->w_cubic = s->before_loss;
         s->reduced_until_ns = 0;
@@ -616,7 +619,7 @@ struct tcp_congestion_ops claw = {
     .name = "claw",
 };
 
-// Options on ACKs, and who gets `claw`.
+// Options on ACKs, and the selection of connections for `claw`.
 
 #define OPTION_KIND 253
 #define OPTION_BYTES 8
@@ -625,7 +628,7 @@ struct tcp_congestion_ops claw = {
 #define FULL (1 << 7)
 #define IDLE 3
 #define EVENT_FLAG 0x100
-// A client's own report is not repeated for longer than this.
+// Maximum age of a client's own report that is repeated.
 #define REPORT_HOLDS_NS 1000000000ULL
 
 static __always_inline int is_meant(struct bpf_sock_ops *ops, struct config *c)
@@ -639,7 +642,7 @@ static __always_inline int is_meant(struct bpf_sock_ops *ops, struct config *c)
     word[2] = ops->remote_ip6[2];
     word[3] = ops->remote_ip6[3];
     four = ops->remote_ip4;
-    // Or the compiler computes where to read, which the verifier does not allow.
+    // Otherwise the compiler computes the address to read, which the verifier rejects.
     barrier_var(word[3]);
     barrier_var(four);
     if (ops->family == AF_INET) {
@@ -652,7 +655,7 @@ static __always_inline int is_meant(struct bpf_sock_ops *ops, struct config *c)
            !((word[2] ^ c->dest[2]) & c->mask[2]) && !((word[3] ^ c->dest[3]) & c->mask[3]);
 }
 
-// The flags of docs/claw-feedback.md; counters get their high bits back.
+// The flags of docs/claw-feedback.md; restores the high bits of the counters.
 static __always_inline void take_option(struct bpf_sock_ops *ops)
 {
     u8 bytes[OPTION_BYTES] = {OPTION_KIND, 4, EXPERIMENT_HIGH, EXPERIMENT_LOW};
@@ -670,25 +673,25 @@ static __always_inline void take_option(struct bpf_sock_ops *ops)
     before = s->last_flags & EVENT_FLAG ? s->last_flags : flags;
     radio = ((flags >> 2) - (before >> 2)) & 7;
     queue = (flags - before) & 3;
-    // It was overtaken.
+    // The ACK was reordered.
     if (radio > 4 || queue > 2)
         return;
     count(1);
     s->last_flags = flags | EVENT_FLAG;
-    s->told.radio_losses += radio;
-    s->told.queue_losses += queue;
+    s->feedback.radio_losses += radio;
+    s->feedback.queue_losses += queue;
     where = flags >> 5 & 3;
-    s->told.idle = where == IDLE;
-    s->told.heard_ns = now;
+    s->feedback.idle = where == IDLE;
+    s->feedback.received_ns = now;
     if (where == IDLE)
         return;
-    s->told.w_bytes = (u32)bytes[4] << 16 | (u32)bytes[5] << 8 | bytes[6];
-    s->told.bottleneck = where;
-    s->told.in_force_ns = now;
+    s->feedback.w_bytes = (u32)bytes[4] << 16 | (u32)bytes[5] << 8 | bytes[6];
+    s->feedback.bottleneck = where;
+    s->feedback.in_force_ns = now;
     if (!(flags & FULL))
-        s->told.full_since_ns = 0;
-    else if (!s->told.full_since_ns)
-        s->told.full_since_ns = now;
+        s->feedback.full_since_ns = 0;
+    else if (!s->feedback.full_since_ns)
+        s->feedback.full_since_ns = now;
 }
 
 static __always_inline struct option *fresh_report(void)

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a client can make the server do, whatever it says and however often.
+ * Limits on the effect of feedback, whatever a client reports and however often.
  *
- * No helper of the kernel is called here: the tests of src/kernel/limits.rs compile this
+ * No kernel helper is called here: the tests of src/kernel/limits.rs compile this file
  * for user space. The core's counterparts are `Limits`, `claw::trust` and `claw::losses`.
  */
 #ifndef AIRMILE_CLAW_LIMITS_H
 #define AIRMILE_CLAW_LIMITS_H
 
 #define LEAST_WINDOW 2
-/* Round trips that fail in a row before a window is not believed (4.4: three). */
+/* Consecutive failed round trips before trust is withdrawn (4.4: three). */
 #define FAILED_ROUNDS 3
-/* Losses that are not the radio's under a client's window, each within LOSSES_NS of the
- * one before, after which it is not believed (chosen here: as of round trips). */
+/* Losses under a client's window that are not the radio's, each within LOSSES_NS of the
+ * previous one, before trust is withdrawn (chosen here: as for round trips). */
 #define MOST_LOSSES 3
 #define LOSSES_NS 10000000000ULL
-/* Where a queue stands, the first is one too many, and for as many times as long: who tells
- * of free resources does not fill a queue until it runs over (chosen here). */
+/* With a standing queue a single loss is enough, and trust is withdrawn for this multiple:
+ * a queue does not overflow while resources are free (chosen here). */
 #define FULL_QUEUE_TIMES 10
-/* A window is withdrawn for this many times as long at most (chosen here). */
+/* Maximum multiple of the distrust time (chosen here). */
 #define MOST_TIMES 64
-/* Longer round trips are taken for this (chosen here: no product overflows). */
+/* Longer round trips count as this (chosen here: no product overflows). */
 #define MOST_RTT_NS 60000000000ULL
-/* Without a round trip yet: as at a tenth of a second. */
+/* Without an RTT sample yet: 100 ms. */
 #define USUAL_RTT_NS 100000000ULL
 
-/* Of a client, over all of its connections. */
+/* State of a client, over all of its connections. */
 struct client {
     s32 busy;        /* connections with data in flight */
-    u32 born;        /* tells an entry from the one that was there before */
-    u64 until_ns;    /* what it says is not believed until then */
+    u32 born;        /* distinguishes the entry from an earlier one */
+    u64 until_ns;    /* its feedback is ignored until then */
     u64 lost_ns;     /* of the last loss that counts against it */
     u32 losses;
     u32 times;
@@ -44,7 +44,7 @@ struct round {
     u32 filled;  /* the window was in use to three quarters */
 };
 
-/* The largest window that a client can be given, in bytes. */
+/* The maximum window of a client, in bytes. */
 static inline __attribute__((always_inline)) u64 most_bytes(u64 cap_bytes, u64 cap_bytes_per_s,
                                                             u64 rtt_ns)
 {
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) u32 least(u32 packets)
     return packets < LEAST_WINDOW ? LEAST_WINDOW : packets;
 }
 
-/* A connection's part of a client's window, in packets: of `busy` connections. */
+/* A connection's share of a client's window, in packets, among `busy` connections. */
 static inline __attribute__((always_inline)) u32 part_packets(u64 w_bytes, u64 most, u32 mss,
                                                               s32 busy)
 {
@@ -74,13 +74,13 @@ static inline __attribute__((always_inline)) u32 part_packets(u64 w_bytes, u64 m
     return least(packets > 0x7fffffff ? 0x7fffffff : (u32)packets);
 }
 
-/* A queue stands where a round trip is longer than the least by a half. */
+/* A queue is standing if the RTT exceeds its minimum by a half. */
 static inline __attribute__((always_inline)) int is_queued(u64 rtt_ns, u64 min_rtt_ns)
 {
     return min_rtt_ns && rtt_ns * 2 > min_rtt_ns * 3;
 }
 
-/* Begins a round trip; what failed before is left to the caller. */
+/* Begins a round trip; the caller resets the count of failures. */
 static inline __attribute__((always_inline)) void begin_round(struct round *r, u64 now_ns,
                                                               u32 delivered, u32 in_flight)
 {
@@ -91,8 +91,8 @@ static inline __attribute__((always_inline)) void begin_round(struct round *r, u
 }
 
 /*
- * Takes an ACK under a client's window of `cwnd` packets; true if it was not delivered for
- * FAILED_ROUNDS: less than half of it in a least round trip, and a queue stands.
+ * Processes an ACK under a client's window of `cwnd` packets. Returns true if the window was
+ * not delivered for FAILED_ROUNDS: less than half in a minimum RTT, with a standing queue.
  */
 static inline __attribute__((always_inline)) int is_undelivered(struct round *r, u64 now_ns,
                                                                 u32 delivered, u32 in_flight,
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) int is_undelivered(struct round *r,
     took = (now_ns - r->began_ns) / 1000;
     got = delivered - r->from;
     is_short = got * (min_rtt_ns / 1000) * 2 < (u64)cwnd * took;
-    /* A window that the server does not fill tells nothing. */
+    /* A window that the server does not fill carries no information. */
     fails = is_short && r->filled && is_queued(rtt_ns, min_rtt_ns);
     r->failed = fails ? r->failed + 1 : 0;
     begin_round(r, now_ns, delivered, in_flight);
@@ -128,13 +128,13 @@ static inline __attribute__((always_inline)) int is_believed(const struct client
     return now_ns >= c->until_ns;
 }
 
-/* Not believed for a time, twice as long each time. */
+/* Withdraws trust for a time, doubled each time. */
 static inline __attribute__((always_inline)) void withdraw(struct client *c, u64 now_ns,
                                                            u64 distrust_ns)
 {
     u32 times = c->times ? c->times : 1;
 
-    /* Connections of a client may find out together: that is once. */
+    /* Several connections of a client may detect it together: counted once. */
     if (!is_believed(c, now_ns))
         return;
     if (times > MOST_TIMES)
@@ -159,8 +159,8 @@ static inline __attribute__((always_inline)) void count_loss(struct client *c, u
 }
 
 /*
- * What of `acked` packets a window of `own` would have had acknowledged, of one of `in_use`:
- * W_cubic grows as it would by itself. `rest` keeps what is under a packet.
+ * The part of `acked` packets, under a window of `in_use`, that a window of `own` would have
+ * had acknowledged: W_cubic grows as it would by itself. `rest` keeps fractions of a packet.
  */
 static inline __attribute__((always_inline)) u32 own_acked(u32 acked, u32 own, u32 in_use,
                                                            u64 *rest)
@@ -175,10 +175,10 @@ static inline __attribute__((always_inline)) u32 own_acked(u32 acked, u32 own, u
 }
 
 /*
- * Whether a loss is the radio's (4.3.2) and may go without a reduction: the radio has lost
- * packets since the last loss and lately, its queue has not; packets are lost, and not
- * marked (RFC 3168); no queue stands, which would be the simpler cause; and the window is
- * one that a client may have.
+ * Whether a loss is the radio's (4.3.2) and needs no reduction: the radio lost packets since
+ * the last loss and recently, its queue did not; packets are lost and not marked (RFC 3168);
+ * there is no standing queue, which would be the simpler cause; and the window is one that a
+ * client may have.
  */
 static inline __attribute__((always_inline)) int is_radios(s32 radio_since, s32 queue_since,
                                                            u64 grown_ns, u64 now_ns, u64 srtt_ns,

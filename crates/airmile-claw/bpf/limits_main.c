@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * limits.h in user space, for the tests of src/kernel/limits.rs: a command with its
- * numbers a line, its result a line. `client` and `round` begin anew with "new".
+ * limits.h in user space, for the tests of src/kernel/limits.rs: reads a command with its
+ * numbers per line and prints its result. `client` and `round` reset the state with "new".
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-//! The phone's side: what a live modem log says of the cell, in reports.
+//! The phone's side: reports from a live modem log.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,35 +22,35 @@ use crate::error::{Error, Result};
 use crate::keys;
 use crate::live_cell::LiveCell;
 
-/// Nothing from the modem for so long: it is away, and the radio taken for idle.
+/// After this time without data the modem counts as away, and the radio as idle.
 const AWAY: Duration = Duration::from_millis(500);
 
-/// A modem away for so long: its reports end, and the server goes on as without (chosen
-/// here: as long as an idle radio's word stands).
+/// After this time without data the reports end, and the server continues without feedback
+/// (chosen here: the validity of an idle radio's report).
 const GONE: Duration = Duration::from_secs(10);
 
-/// The round trip that windows are for before any is known (chosen here: an LTE network's
-/// to a near server).
+/// RTT assumed for windows before one is known (chosen here: an LTE network with a nearby
+/// server).
 const USUAL_RTT_NS: i64 = 50_000_000;
 
-/// Gives reports.
+/// Source of reports.
 pub trait Reports: Send + Sync {
-    /// The report of now, for a round trip of so many nanoseconds; `None`: there is
-    /// nothing to say. `used`: the server's window is by these.
+    /// The current report, for a round trip of `rtt_ns`; `None`: nothing to report. `used`:
+    /// the server's window follows these reports.
     fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport>;
 
-    /// Why there is nothing to say, where there is nothing.
+    /// The reason for a missing report, if any.
     fn why_none(&self) -> Option<String> {
         None
     }
 
-    /// Whether nothing will come any more.
+    /// Whether the source has ended.
     fn has_ended(&self) -> bool {
         false
     }
 }
 
-/// The same report again and again, to try things out.
+/// A constant report, for experiments.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixed(pub FeedbackReport);
 
@@ -70,8 +70,8 @@ pub struct Modem {
 #[derive(Debug)]
 struct ModemState {
     cell: LiveCell,
-    /// When bytes last came.
-    heard: Option<Instant>,
+    /// When data last arrived.
+    received: Option<Instant>,
     state: String,
     ended: bool,
 }
@@ -84,7 +84,7 @@ impl Modem {
     pub fn start(source: &LogSource) -> Result<Self> {
         let pieces = LogReader::of(source).attempt(|| "cannot start a thread".to_owned())?;
         let state = format!("{}: starting", source.name());
-        let inner = ModemState { cell: LiveCell::new(), heard: None, state, ended: false };
+        let inner = ModemState { cell: LiveCell::new(), received: None, state, ended: false };
         let inner = Arc::new(Mutex::new(inner));
         let (its_inner, name) = (inner.clone(), source.name());
         let read = move |stop: &StopFlag| {
@@ -94,7 +94,7 @@ impl Modem {
                 match piece {
                     Ok(LogPiece::Bytes(bytes)) => {
                         inner.cell.push(&bytes);
-                        inner.heard = Some(Instant::now());
+                        inner.received = Some(Instant::now());
                     }
                     Ok(LogPiece::Gap) => inner.cell.note_gap(),
                     Ok(LogPiece::State(state)) => inner.state = format!("{name}: {state:?}"),
@@ -110,7 +110,7 @@ impl Modem {
         Ok(Self { inner, _worker: worker.attempt(|| "cannot start a thread".to_owned())? })
     }
 
-    /// How the source is, in words.
+    /// State of the source, for display.
     #[must_use]
     pub fn state(&self) -> String {
         lock(&self.inner).state.clone()
@@ -120,16 +120,16 @@ impl Modem {
 impl Reports for Modem {
     fn report(&self, rtt_ns: i64, used: bool) -> Option<FeedbackReport> {
         let mut inner = lock(&self.inner);
-        let since = inner.heard?.elapsed();
+        let since = inner.received?.elapsed();
         (since < GONE).then(|| inner.cell.look(rtt_ns, since > AWAY, used)).flatten()
     }
 
     fn why_none(&self) -> Option<String> {
         let inner = lock(&self.inner);
-        if inner.heard.is_none() {
-            return Some(format!("nothing has come from the modem; {}", inner.state));
+        if inner.received.is_none() {
+            return Some(format!("no data from the modem; {}", inner.state));
         }
-        Some(inner.cell.why_none().unwrap_or("nothing comes from the modem any more").to_owned())
+        Some(inner.cell.why_none().unwrap_or("no more data from the modem").to_owned())
     }
 
     fn has_ended(&self) -> bool {
@@ -137,58 +137,58 @@ impl Reports for Modem {
     }
 }
 
-/// What an agent does, for who watches.
+/// State of an agent, for monitoring.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reported {
     /// Number of the report.
     pub n: u64,
     /// The window in bytes.
     pub w_claw_bytes: u32,
-    /// Share of the cell that is taken.
+    /// Share of the cell's PRBs in use.
     pub load: f64,
     /// Where the bottleneck is.
     pub bottleneck: &'static str,
     /// The radio is idle.
     pub idle: bool,
-    /// Packets that the radio lost.
+    /// Packets lost by the radio.
     pub radio_losses: u32,
-    /// Packets that were lost before it.
+    /// Packets lost before the radio.
     pub queue_losses: u32,
-    /// Least round trip to the server in ms.
+    /// Minimum RTT to the server in ms.
     pub rtt_ms: Option<f64>,
-    /// The session, by which a page's address can name it: `?claw=`.
+    /// The session, which a page's address can name: `?claw=`.
     pub session: Option<String>,
-    /// What the server does with it.
+    /// What the server does with the report.
     pub status: &'static str,
-    /// How long it took to make the report, in µs.
+    /// Time taken to create the report, in µs.
     pub took_us: u64,
-    /// Datagrams sent so far, hellos among them.
+    /// Datagrams sent so far, including hellos.
     pub sent: u64,
-    /// Bytes of them, without the headers of UDP and IP.
+    /// Their bytes, without the headers of UDP and IP.
     pub sent_bytes: u64,
-    /// Answers so far.
+    /// Answers received so far.
     pub heard: u64,
-    /// Bytes of them, without headers.
+    /// Their bytes, without headers.
     pub heard_bytes: u64,
-    /// Since the first, in ms.
+    /// Time since the first report, in ms.
     pub time_ms: u32,
 }
 
-/// Where reports go, and how often.
+/// Destination and interval of reports.
 #[derive(Debug)]
 pub struct AgentOptions {
-    /// The server's port of reports.
+    /// The server's address for reports.
     pub to: SocketAddr,
-    /// The key, and its number.
+    /// The key and its number.
     pub key: (FeedbackKey, u64),
-    /// How often.
+    /// Interval between reports.
     pub every: Duration,
-    /// The round trip that windows are for, in place of the measured one.
+    /// RTT assumed for windows, instead of the measured one.
     pub rtt_ns: Option<i64>,
 }
 
 impl AgentOptions {
-    /// With what is usual.
+    /// Default interval and RTT.
     #[must_use]
     pub const fn new(to: SocketAddr, key: FeedbackKey, key_id: u64) -> Self {
         let every = Duration::from_nanos(REPORT_EVERY_NS.unsigned_abs());
@@ -196,10 +196,10 @@ impl AgentOptions {
     }
 }
 
-/// Sends reports until there are none any more, or `stop` says so.
+/// Sends reports until the source ends or `stop` is set.
 ///
 /// # Errors
-/// There is no way to the server, or no random bytes.
+/// The server cannot be reached, or there are no random bytes.
 pub fn report(
     options: &AgentOptions,
     reports: &dyn Reports,
@@ -207,28 +207,28 @@ pub fn report(
     on_report: &mut dyn FnMut(&Reported),
 ) -> Result<()> {
     if options.every.is_zero() {
-        return Err(Error::Option("reports need some time in between".to_owned()));
+        return Err(Error::Option("the interval between reports must not be zero".to_owned()));
     }
     let to = options.to;
     let any: SocketAddr =
         if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any).attempt(|| "cannot get a socket".to_owned())?;
+    let socket = UdpSocket::bind(any).attempt(|| "cannot open a socket".to_owned())?;
     socket.connect(to).attempt(|| format!("cannot reach {to}"))?;
     let (key, key_id) = options.key.clone();
     let mut reporter = FeedbackReporter::new(key, key_id, u64::from_be_bytes(keys::random()?));
     let begun = Instant::now();
     let mut due = begun;
     let mut n = 0;
-    let (mut sent, mut heard) = ((0, 0), (0, 0));
+    let (mut sent, mut answers) = ((0, 0), (0, 0));
     while !stop.load(Ordering::Relaxed) && !reports.has_ended() {
         let now = Instant::now();
         if now < due {
-            if let Some(bytes) = hear(&socket, &mut reporter, due - now) {
-                heard = (heard.0 + 1, heard.1 + bytes as u64);
+            if let Some(bytes) = receive_answer(&socket, &mut reporter, due - now) {
+                answers = (answers.0 + 1, answers.1 + bytes as u64);
             }
             continue;
         }
-        // Late ones are left out: only the latest counts.
+        // Overdue reports are skipped: only the latest counts.
         due = (due + options.every).max(now);
         let rtt_ns = options.rtt_ns.or(reporter.min_rtt_ns()).unwrap_or(USUAL_RTT_NS);
         let report = reports.report(rtt_ns, reporter.status() == Some(ReportStatus::Used));
@@ -236,7 +236,7 @@ pub fn report(
         let Some(report) = report else { continue };
         let time_ms = begun.elapsed().as_millis() as u32;
         let datagram = reporter.send(now_since_start_ns(), &FeedbackReport { time_ms, ..report });
-        // A network that is away comes back.
+        // A failure is temporary: the network may come back.
         if socket.send(&datagram).is_ok() {
             sent = (sent.0 + 1, sent.1 + datagram.len() as u64);
         }
@@ -264,27 +264,31 @@ pub fn report(
             took_us,
             sent: sent.0,
             sent_bytes: sent.1,
-            heard: heard.0,
-            heard_bytes: heard.1,
+            heard: answers.0,
+            heard_bytes: answers.1,
             time_ms,
         });
     }
     Ok(())
 }
 
-/// Takes an answer, or waits for a while; gives the bytes of the server's answer.
-fn hear(socket: &UdpSocket, reporter: &mut FeedbackReporter, wait: Duration) -> Option<usize> {
+/// Waits for an answer; returns the length of the server's answer.
+fn receive_answer(
+    socket: &UdpSocket,
+    reporter: &mut FeedbackReporter,
+    wait: Duration,
+) -> Option<usize> {
     let mut buffer = [0; 2_048];
-    // A zero would be for ever.
+    // A zero timeout would wait forever.
     let wait = wait.max(Duration::from_millis(1));
     socket.set_read_timeout(Some(wait)).ok()?;
     match socket.recv(&mut buffer) {
-        // What is not the server's is left out.
+        // Datagrams that are not from the server are ignored.
         Ok(bytes) => {
             let datagram = buffer.get(..bytes).unwrap_or_default();
             reporter.ingest(now_since_start_ns(), datagram).ok().map(|_| bytes)
         }
-        // A server that is not there (yet) answers by ICMP, at once.
+        // If the server is not running (yet), ICMP reports this at once.
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             thread::sleep(wait);
             None

@@ -1,4 +1,4 @@
-//! Fetches over HTTP/3, and reports on the same connection.
+//! Fetches over HTTP/3, with reports on the same connection.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -21,44 +21,44 @@ use crate::keys;
 use crate::server::ABOUT;
 use crate::tls::{self, H3, H3_CLAW};
 
-/// The largest answer that is kept in memory (chosen here: far over what [`ABOUT`] says).
+/// Maximum answer kept in memory (chosen here: far larger than the answer of [`ABOUT`]).
 const MOST_KEPT_BYTES: usize = 64 * 1024;
 
-/// Whom to trust.
+/// Which server certificates to trust.
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// Certificates of this PEM file, and those that they signed.
+    /// The certificates of this PEM file, and those signed by them.
     File(PathBuf),
-    /// Anyone.
+    /// All certificates.
     Anyone,
 }
 
-/// What a fetch was like.
+/// Result of a fetch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fetched {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
-    /// HTTP's status.
+    /// HTTP status.
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
     /// SHA-256 of the body.
     pub sha256: String,
-    /// From the first packet until the handshake was over, in ms.
+    /// From the first packet to the end of the handshake, in ms.
     pub connect_ms: f64,
-    /// From the first packet until the first byte of the answer, in ms.
+    /// From the first packet to the first byte of the answer, in ms.
     pub first_byte_ms: f64,
-    /// From the first packet until the last byte, in ms.
+    /// From the first packet to the last byte, in ms.
     pub total_ms: f64,
     /// Round-trip time at the end, in ms.
     pub rtt_ms: f64,
     /// Reports sent.
     pub reports: u64,
-    /// Bytes of them, without the headers of QUIC, UDP and IP.
+    /// Their bytes, without the headers of QUIC, UDP and IP.
     pub report_bytes: u64,
 }
 
-/// Fetches, and reports meanwhile. `take` gets the body.
+/// Fetches a URL while sending reports. `take` receives the body.
 ///
 /// # Errors
 /// The URL cannot be fetched.
@@ -75,10 +75,11 @@ pub fn get(
     runtime.block_on(fetch(url, trust, reports, take))
 }
 
-/// The key that a server gives for reports over UDP, its number, and where they go.
+/// Requests a key for reports over UDP; returns the key, its number and the reports'
+/// destination.
 ///
 /// # Errors
-/// The server takes no reports, or cannot be reached.
+/// The server accepts no reports, or cannot be reached.
 pub fn ask_for_key(url: &str, trust: &Trust) -> Result<(FeedbackKey, u64, SocketAddr)> {
     let uri: Uri = url.parse().connect(|| url.to_owned())?;
     let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
@@ -93,16 +94,16 @@ pub fn ask_for_key(url: &str, trust: &Trust) -> Result<(FeedbackKey, u64, Socket
     let fetched = get(&format!("https://{authority}{ABOUT}"), trust, None, keep)?;
     let wrong = |why: &str| Error::Connection { what: url.to_owned(), why: why.to_owned() };
     if fetched.status != 200 {
-        return Err(wrong("takes no reports over UDP (airmile claw serve --reports)"));
+        return Err(wrong("accepts no reports over UDP (airmile claw serve --reports)"));
     }
     let about: serde_json::Value = serde_json::from_slice(&body).connect(|| url.to_owned())?;
     let text = |name: &str| about.get(name).and_then(|value| value.as_str());
-    let key = text("key").and_then(keys::parse).ok_or_else(|| wrong("gives no key"))?;
+    let key = text("key").and_then(keys::parse).ok_or_else(|| wrong("returned no key"))?;
     let id = text("key_id").and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| wrong("gives no number of its key"))?;
+    let id = id.ok_or_else(|| wrong("returned no key number"))?;
     let port = about.get("port").and_then(serde_json::Value::as_u64);
     let port = port.and_then(|port| u16::try_from(port).ok());
-    let port = port.ok_or_else(|| wrong("gives no port"))?;
+    let port = port.ok_or_else(|| wrong("returned no port"))?;
     let mut to = resolve(&uri)?;
     to.set_port(port);
     Ok((key, id, to))
@@ -142,14 +143,14 @@ async fn fetch(
     let alpn = if reports.is_some() { H3_CLAW } else { H3 };
     let bind: SocketAddr =
         if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
-    let mut endpoint = Endpoint::client(bind).attempt(|| "cannot get a socket".to_owned())?;
+    let mut endpoint = Endpoint::client(bind).attempt(|| "cannot open a socket".to_owned())?;
     endpoint.set_default_client_config(tls::client(root, alpn)?);
     let began = Instant::now();
     let ms = || began.elapsed().as_secs_f64() * 1e3;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let connection =
         endpoint.connect(to, &host).connect(|| url.to_owned())?.await.connect(|| {
-            format!("{url} (UDP to {to}: does the server run, and is QUIC let through?)")
+            format!("{url} (UDP to {to}: is the server running, and is QUIC allowed through?)")
         })?;
     let mut fetched = Fetched {
         url: url.to_owned(),
@@ -203,7 +204,7 @@ async fn fetch(
     outcome.map(|()| fetched)
 }
 
-/// Reports for as long as it is asked to.
+/// Sends reports until cancelled.
 async fn report(
     connection: &quinn::Connection,
     reports: Option<Arc<dyn Reports>>,
@@ -216,12 +217,12 @@ async fn report(
     let mut rtt_ns = i64::MAX;
     while let Some(reports) = &reports {
         ticks.tick().await;
-        // The least: a window of what a queue adds would make it longer.
+        // The minimum: with the delay of a queue the window would lengthen that queue.
         rtt_ns = rtt_ns.min(i64::try_from(connection.rtt().as_nanos()).unwrap_or(i64::MAX));
         let Some(report) = reports.report(rtt_ns, true) else { continue };
         let (sequence, time_ms) = (sent.0 + 1, began.elapsed().as_millis() as u32);
         let datagram = FeedbackReport { sequence, time_ms, ..report }.encode();
-        // One that does not fit now is followed by the next.
+        // A datagram that does not fit now is followed by the next.
         if connection.send_datagram(datagram.to_vec().into()).is_ok() {
             *sent = (sequence, sent.1 + datagram.len() as u64);
         }

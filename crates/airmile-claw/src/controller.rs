@@ -1,4 +1,4 @@
-//! The core as QUIC's congestion controller.
+//! CLAW's core as a QUIC congestion controller.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +17,11 @@ use serde::Serialize;
 /// Segments of the initial window (RFC 9002, 7.2).
 const INITIAL_SEGMENTS: u64 = 10;
 
-/// What was heard for a connection, on its way to the controller.
+/// Feedback received for a connection, on its way to the controller.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     inner: Mutex<MailboxState>,
-    /// Reports that were put in.
+    /// Number of reports delivered.
     reports: AtomicU64,
 }
 
@@ -31,46 +31,46 @@ struct MailboxState {
     used: Used,
 }
 
-/// A report, and of how many parts the connection gets one.
+/// A report, and the connection's share of it.
 #[derive(Debug, Clone, Copy)]
 struct PendingFeedback {
     feedback: Feedback,
-    heard_ns: i64,
-    /// Of the client's window.
+    received_ns: i64,
+    /// The connection gets one of this many parts of the client's window.
     share: u32,
-    /// Of what the operator allows.
+    /// The connection gets one of this many parts of the operator's limit.
     cap_share: u32,
 }
 
-/// How a connection's window was used.
+/// Use of a connection's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Used {
-    /// Reports that were heard for it.
+    /// Reports received for the connection.
     pub reports: u64,
     /// Batches of ACKs.
     pub acks: u64,
     /// Batches of ACKs with the client's window in use.
     pub acks_with_client_window: u64,
-    /// The largest window in bytes that a client has set.
+    /// The largest window that a client has set, in bytes.
     pub most_client_window_bytes: u64,
-    /// The largest window in bytes of all.
+    /// The largest window, in bytes.
     pub most_window_bytes: u64,
 }
 
 impl Mailbox {
-    /// Puts a report in, of whose window the connection gets one of `share` parts, and of
-    /// the operator's one of `cap_share`: a client may have several connections. Numbers
-    /// are given anew, as sessions begin again.
+    /// Delivers a report. The connection gets one of `share` parts of its window and one of
+    /// `cap_share` parts of the operator's limit, as a client may have several connections.
+    /// Reports are renumbered, as sessions may restart.
     pub(crate) fn put(&self, report: &FeedbackReport, share: u32, cap_share: u32) {
         self.put_at(now_since_start_ns(), report, share, cap_share);
     }
 
-    fn put_at(&self, heard_ns: i64, report: &FeedbackReport, share: u32, cap_share: u32) {
+    fn put_at(&self, received_ns: i64, report: &FeedbackReport, share: u32, cap_share: u32) {
         let mut inner = lock(&self.inner);
         let sequence = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         let feedback = Feedback { sequence, ..report.feedback() };
         let (share, cap_share) = (share.max(1), cap_share.max(1));
-        inner.pending = Some(PendingFeedback { feedback, heard_ns, share, cap_share });
+        inner.pending = Some(PendingFeedback { feedback, received_ns, share, cap_share });
     }
 
     fn later_than(&self, sequence: u64) -> Option<PendingFeedback> {
@@ -80,7 +80,7 @@ impl Mailbox {
         lock(&self.inner).pending
     }
 
-    fn tell(&self, window_bytes: u64, mode: Mode) {
+    fn publish(&self, window_bytes: u64, mode: Mode) {
         let mut inner = lock(&self.inner);
         let used = &mut inner.used;
         used.acks += 1;
@@ -91,14 +91,14 @@ impl Mailbox {
         }
     }
 
-    /// How the window was used so far.
+    /// Use of the window so far.
     pub(crate) fn used(&self) -> Used {
         let inner = lock(&self.inner);
         Used { reports: self.reports.load(Ordering::Relaxed), ..inner.used }
     }
 }
 
-/// Makes a connection's controller.
+/// Creates a connection's controller.
 #[derive(Debug)]
 pub(crate) struct Factory {
     pub(crate) options: ClawOptions,
@@ -111,23 +111,23 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// The core, and what it wants to know of a round trip.
+/// The core, and the state of the current round trip.
 #[derive(Debug, Clone)]
 pub(crate) struct QuicClaw {
     core: Claw,
     options: ClawOptions,
     mailbox: Arc<Mailbox>,
-    /// Number of the last report that was taken.
+    /// Number of the last report applied.
     taken: u64,
     initial_bytes: u64,
     sent_to: u64,
     acked_to: u64,
     batch: AckEvent,
-    /// Of the round trip at hand: where it ends, when and where it began.
+    /// The current round trip: where it ends, when and where it began.
     round_ends_at: u64,
     round_began: (i64, u64),
     rate_bps: Option<u64>,
-    /// Losses of packets that were sent before are of a recovery that has begun.
+    /// Start of the recovery: losses of packets sent before it belong to it.
     recovery_ns: Option<i64>,
 }
 
@@ -150,12 +150,12 @@ impl QuicClaw {
         }
     }
 
-    /// Takes what was heard since. A client's connections share its window, and what the
-    /// operator allows it.
+    /// Applies the latest report. A client's connections share its window and the
+    /// operator's limit.
     ///
-    /// A report is as old as it is: one that came while nothing was sent may be stale.
-    fn hear(&mut self, now_ns: i64) {
-        let Some(PendingFeedback { mut feedback, heard_ns, share, cap_share }) =
+    /// A report that arrived while nothing was sent may have become stale.
+    fn apply_report(&mut self, now_ns: i64) {
+        let Some(PendingFeedback { mut feedback, received_ns, share, cap_share }) =
             self.mailbox.later_than(self.taken)
         else {
             return;
@@ -167,7 +167,7 @@ impl QuicClaw {
         } else {
             self.options.stale_ns.max(rounds_ns)
         };
-        if now_ns - heard_ns > most_ns {
+        if now_ns - received_ns > most_ns {
             return;
         }
         let srtt_ns = self.batch.srtt_ns.unwrap_or(100_000_000).max(0).unsigned_abs();
@@ -176,11 +176,11 @@ impl QuicClaw {
         let most = limits.window_bytes.min(u64::try_from(of_rate).unwrap_or(u64::MAX));
         let part = feedback.w_claw_bytes / u64::from(share);
         feedback.w_claw_bytes = part.min(most / u64::from(cap_share));
-        self.core.on_feedback(heard_ns, &feedback);
+        self.core.on_feedback(received_ns, &feedback);
     }
 
-    fn tell(&self) {
-        self.mailbox.tell(self.core.cwnd_bytes(), self.core.mode());
+    fn publish(&self) {
+        self.mailbox.publish(self.core.cwnd_bytes(), self.core.mode());
     }
 }
 
@@ -188,7 +188,7 @@ impl Controller for QuicClaw {
     fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
         let now_ns = instant_ns(now);
         self.sent_to += bytes;
-        self.hear(now_ns);
+        self.apply_report(now_ns);
         let flight = self.sent_to.saturating_sub(self.acked_to);
         self.core.on_sent(now_ns, bytes, flight);
     }
@@ -206,13 +206,14 @@ impl Controller for QuicClaw {
         self.batch.rtt_ns = Some(instant_ns(now) - instant_ns(sent));
         self.batch.srtt_ns = i64::try_from(rtt.get().as_nanos()).ok();
         self.batch.window_limited |= !app_limited;
-        // Of what was sent before a loss nothing grows (RFC 9002, 7.3.2).
+        // ACKs of packets sent before a loss do not grow the window (RFC 9002, 7.3.2).
         self.batch.in_recovery = self.recovery_ns.is_some_and(|began| instant_ns(sent) <= began);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
         let now_ns = instant_ns(now);
-        // What is never acknowledged by itself (RFC 9000, 13.2.1) was counted as sent.
+        // Packets that are never acknowledged by themselves (RFC 9000, 13.2.1) were counted
+        // as sent.
         self.sent_to = self.acked_to + in_flight;
         self.round_ends_at = self.round_ends_at.min(self.sent_to);
         if self.acked_to >= self.round_ends_at {
@@ -223,7 +224,7 @@ impl Controller for QuicClaw {
             self.round_began = (now_ns, self.acked_to);
             self.round_ends_at = self.sent_to;
         }
-        self.hear(now_ns);
+        self.apply_report(now_ns);
         let ack = AckEvent {
             flight_size_bytes: in_flight + self.batch.acked_bytes,
             acked_to: self.acked_to,
@@ -233,7 +234,7 @@ impl Controller for QuicClaw {
         };
         self.core.on_ack(now_ns, &ack);
         self.batch = AckEvent { srtt_ns: self.batch.srtt_ns, ..AckEvent::default() };
-        self.tell();
+        self.publish();
     }
 
     fn on_congestion_event(
@@ -245,19 +246,19 @@ impl Controller for QuicClaw {
     ) {
         let (now_ns, sent_ns) = (instant_ns(now), instant_ns(sent));
         let flight = self.sent_to.saturating_sub(self.acked_to);
-        // What is lost is neither acknowledged nor in flight.
+        // Lost packets are neither acknowledged nor in flight.
         self.acked_to += lost_bytes;
         if is_persistent_congestion {
             self.recovery_ns = None;
             self.core.on_persistent_congestion(now_ns, flight);
         } else if self.recovery_ns.is_none_or(|began| sent_ns > began) {
             self.recovery_ns = Some(now_ns);
-            self.hear(now_ns);
+            self.apply_report(now_ns);
             let kind = if lost_bytes > 0 { CongestionKind::Loss } else { CongestionKind::Ecn };
             let event = CongestionEvent { kind, flight_size_bytes: flight, lost_bytes };
             self.core.on_congestion(now_ns, &event);
         }
-        self.tell();
+        self.publish();
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
@@ -303,7 +304,8 @@ mod tests {
         (QuicClaw::new(options, mailbox.clone(), 1_200), mailbox)
     }
 
-    /// Whatever is reported, and however often: the window is the operator's at most.
+    /// Whatever is reported, and however often, the window stays within the operator's
+    /// limit.
     #[test]
     fn hostile_reports_stay_under_the_cap() {
         let limits = OperatorLimits { window_bytes: 500_000, rate_bps: 8_000_000 };
@@ -326,7 +328,7 @@ mod tests {
         assert_eq!(mailbox.used().reports, 10_000);
     }
 
-    /// A client's connections share what it is allowed.
+    /// A client's connections share its limit.
     #[test]
     fn connections_share() {
         let (mut control, mailbox) = claw(OperatorLimits::default());
@@ -341,7 +343,7 @@ mod tests {
         check(&mut control, 0, 600_000);
     }
 
-    /// What was heard before a pause is as old as it is.
+    /// A report received before a pause keeps its age.
     #[test]
     fn reports_grow_old_in_the_mailbox() {
         let check = |age_ms: i64, idle: bool, expected: u64| {

@@ -1,32 +1,32 @@
-//! Why something cannot be done here.
+//! Errors of this crate.
 
 use std::path::PathBuf;
 
 use airmile_host::SystemError;
 
-/// Why something cannot be done here.
+/// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refuses.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// A file that holds something else than it should.
+    /// A file has unexpected contents.
     #[error("{path}: {what}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// Keys, certificates or QUIC do not work.
+    /// A failure of keys, certificates or QUIC.
     #[error("{what}: {why}")]
     Connection {
-        /// With whom, or what.
+        /// The peer or the step.
         what: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
-    /// An option that cannot be.
+    /// An invalid option.
     #[error("{0}")]
     Option(String),
 }

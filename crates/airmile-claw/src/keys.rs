@@ -8,39 +8,39 @@ use airmile_host::files::read_secret;
 
 use crate::error::{Error, Result};
 
-/// Random bytes of the system.
+/// Random bytes from the system.
 ///
 /// # Errors
-/// The system has none.
+/// The system returns none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| std::io::Error::other(error.to_string()))
-        .attempt(|| "cannot get random bytes".to_owned())?;
+        .attempt(|| "cannot read random bytes".to_owned())?;
     Ok(bytes)
 }
 
 /// A random key.
 ///
 /// # Errors
-/// As of [`random`].
+/// As for [`random`].
 pub fn random_key() -> Result<FeedbackKey> {
     random().map(FeedbackKey::new)
 }
 
-/// A key from a file: 64 hexadecimal digits.
+/// Reads a key from a file: 64 hexadecimal digits.
 ///
 /// # Errors
-/// It cannot be read, or holds something else.
+/// The file cannot be read, or has other contents.
 pub fn read_key(path: &Path) -> Result<FeedbackKey> {
     let text = read_secret(path).attempt(|| path.display().to_string())?;
     parse(&text).ok_or_else(|| Error::File {
         path: path.to_owned(),
-        what: "no key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
+        what: "not a key: 64 hexadecimal digits are needed (openssl rand -hex 32)".to_owned(),
     })
 }
 
-/// A key from 64 hexadecimal digits.
+/// Parses a key of 64 hexadecimal digits.
 #[must_use]
 pub fn parse(text: &str) -> Option<FeedbackKey> {
     let digits = text.as_bytes();
@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Option<FeedbackKey> {
     Some(FeedbackKey::new(key))
 }
 
-/// A key as 64 hexadecimal digits.
+/// Formats a key as 64 hexadecimal digits.
 #[must_use]
 pub fn to_text(key: &FeedbackKey) -> String {
     key.bytes().iter().map(|byte| format!("{byte:02x}")).collect()

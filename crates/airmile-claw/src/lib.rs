@@ -1,13 +1,13 @@
-//! CLAW between real hosts (MobiSys 2017): what a phone's modem says of the cell sets a
-//! server's congestion window.
+//! CLAW between real hosts (MobiSys 2017): a phone's modem log controls a server's
+//! congestion window.
 //!
 //! - [`server`]: files over HTTP/3, with the core as QUIC's congestion controller.
-//! - [`agent`]: the phone's side: a live modem log to reports ([`live_cell`]), over UDP.
+//! - [`agent`]: the phone's side: converts a live modem log to reports ([`live_cell`]), sent over UDP.
 //! - [`client`]: fetches over HTTP/3 with reports on the same connection.
-//! - [`listener`]: takes reports over UDP, for any of the servers.
-//! - [`kernel`]: the kernel's TCP, for servers that are nobody's to change (feature `bpf`).
+//! - [`listener`]: receives reports over UDP, for any of the servers.
+//! - [`kernel`]: CLAW in the kernel's TCP, for servers that cannot be modified (feature `bpf`).
 //!
-//! What is decided is decided in `airmile_control::claw`; here are sockets and clocks.
+//! All decisions are made in `airmile_control::claw`; this crate adds sockets and clocks.
 
 pub mod agent;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Takes reports over UDP, checks them, and hands them on (docs/claw-feedback.md).
+//! Receives reports over UDP, checks them, and passes them on (docs/claw-feedback.md).
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,31 +14,32 @@ use airmile_host::thread::{StopFlag, Worker, lock};
 
 use crate::error::Result;
 
-/// How long the thread waits until it looks whether it is to end.
+/// How often the thread checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Where authenticated reports go.
+/// Receiver of authenticated reports.
 pub trait ReportSink: Send + Sync {
-    /// A report that is of the key and new. `alone`: no other session is at its address,
-    /// so that connections from there are its. Gives for how many it was used.
+    /// Processes an authentic new report. `alone`: no other session exists at its address,
+    /// so the connections from there belong to it. Returns the number of connections that
+    /// use it.
     fn on_report(&self, report: &AuthenticatedReport, alone: bool) -> usize;
 }
 
-/// A socket and its thread; ends with it.
+/// A socket and its thread, which stops when this is dropped.
 #[derive(Debug)]
 pub struct Listener {
     address: SocketAddr,
     sessions: Arc<Mutex<Sessions>>,
-    /// Datagrams, and bytes of them.
+    /// Datagrams received, and their bytes.
     received: Arc<[AtomicU64; 2]>,
     _worker: Worker,
 }
 
 impl Listener {
-    /// Starts to listen. Key 0 is `shared`; others are derived from `secret`.
+    /// Starts to listen. Key 0 is `shared`; the others are derived from `secret`.
     ///
     /// # Errors
-    /// The address cannot be had, or the thread not be started.
+    /// The address cannot be bound, or the thread cannot be started.
     pub fn start(
         bind: SocketAddr,
         secret: FeedbackKey,
@@ -60,7 +61,7 @@ impl Listener {
                 its_received[0].fetch_add(1, Ordering::Relaxed);
                 its_received[1].fetch_add(bytes as u64, Ordering::Relaxed);
                 if let Some(answer) = take(&its_sessions, datagram, from, &*sink) {
-                    // Who is not there any more asks again.
+                    // A client that misses the answer asks again.
                     let _ = socket.send_to(&answer, from);
                 }
             }
@@ -70,20 +71,20 @@ impl Listener {
         Ok(Self { address, sessions, received, _worker: worker })
     }
 
-    /// Where it listens.
+    /// The bound address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many datagrams came so far, and how many bytes of them, without headers.
+    /// Datagrams received so far, and their bytes without headers.
     #[must_use]
     pub fn received(&self) -> (u64, u64) {
         let [datagrams, bytes] = &*self.received;
         (datagrams.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
-    /// What came so far.
+    /// Counts of datagrams by their outcome.
     #[must_use]
     pub fn counts(&self) -> SessionCounts {
         lock(&self.sessions).counts()
@@ -99,12 +100,12 @@ fn take(
     let now_ns = now_since_start_ns();
     let mut sessions = lock(sessions);
     let taken = sessions.ingest(now_ns, from.ip(), datagram);
-    let Some(heard) = taken.report else { return taken.answer };
-    let alone = sessions.sessions_at(now_ns, heard.address).nth(1).is_none();
-    let status = match (sink.on_report(&heard, alone), heard.moved) {
+    let Some(accepted) = taken.report else { return taken.answer };
+    let alone = sessions.sessions_at(now_ns, accepted.address).nth(1).is_none();
+    let status = match (sink.on_report(&accepted, alone), accepted.moved) {
         (_, true) => ReportStatus::Moved,
         (0, _) => ReportStatus::NoConnection,
         _ => ReportStatus::Used,
     };
-    sessions.answer(&heard, status)
+    sessions.answer(&accepted, status)
 }

@@ -1,9 +1,9 @@
-//! The cell while the log is written, as CLAW's reports tell it (MobiSys 2017, 4).
+//! Estimates the cell from a log while it is written, for CLAW's reports (MobiSys 2017, 4).
 //!
-//! [`LiveCell::push`] takes bytes of a modem log; [`LiveCell::look`] gives the report of
-//! now, from a copy that is ended: the records wait 2 s of log time for late ones, which
-//! a sender cannot. What is made of the records is the emulated phones' too (the agent's
-//! `PhoneCell`).
+//! [`LiveCell::push`] takes bytes of a modem log; [`LiveCell::look`] returns the current
+//! report from a finished copy of the reader: normally records wait 2 s of log time for
+//! late ones, which is too long for a sender. The emulated phones evaluate records in the
+//! same way (the agent's `PhoneCell`).
 
 use airmile::agent::{PhoneCell, window_bytes};
 use airmile_control::claw::Bottleneck;
@@ -13,18 +13,18 @@ use airmile_model::{Direction, Record, TtiIndex};
 
 const MS_NS: i64 = 1_000_000;
 
-/// A step that ended so long before the log did tells of an idle radio, in ms (chosen here:
-/// what modems write late, and a report more).
+/// If the last step ended this long before the log did, the radio counts as idle, in ms
+/// (chosen here: the delay with which modems write, and one report).
 const IDLE_MS: i64 = 500;
 
-/// What is known of the cell. See the [module](self).
+/// State of the cell. See the [module](self).
 #[derive(Debug, Clone)]
 pub struct LiveCell {
     reader: LogReader,
-    /// The first subscription that has measurements.
+    /// The first subscription with measurements.
     subscription: Option<u8>,
     log: CellRecords,
-    /// The timing segment of the last look: times are of it.
+    /// The timing segment of the last report: times refer to it.
     segment: Option<u32>,
     last: FeedbackReport,
 }
@@ -33,7 +33,7 @@ pub struct LiveCell {
 #[derive(Debug, Clone)]
 struct CellRecords {
     cell: PhoneCell,
-    /// Of the latest record: timing segment and TTI.
+    /// Timing segment and TTI of the latest record.
     latest: Option<(u32, TtiIndex)>,
 }
 
@@ -44,7 +44,7 @@ impl Default for LiveCell {
 }
 
 impl LiveCell {
-    /// Before the first byte.
+    /// The state before the first byte.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -56,7 +56,7 @@ impl LiveCell {
         }
     }
 
-    /// Takes the next bytes of the log.
+    /// Processes the next bytes of the log.
     pub fn push(&mut self, bytes: &[u8]) {
         let Self { reader, subscription, log, .. } = self;
         reader.push(bytes, &mut |tagged| {
@@ -69,7 +69,7 @@ impl LiveCell {
         });
     }
 
-    /// The modem was away: what it logged meanwhile is lost.
+    /// The modem was away: records of that time are lost.
     pub fn note_gap(&mut self) {
         let Self { reader, subscription, log, .. } = self;
         reader.note_gap(&mut |tagged| {
@@ -79,10 +79,10 @@ impl LiveCell {
         });
     }
 
-    /// The report of now, without number and time; `None` until a cell's load is known.
-    /// The window is for a least round trip of `rtt_ns`. `away`: nothing comes from the
-    /// modem. `used`: the server's window is by these reports; of one that is not, what the
-    /// phone leaves unused tells nothing of a bottleneck.
+    /// The current report, without number and time; `None` until the cell's load is known.
+    /// The window is for a minimum RTT of `rtt_ns`. `away`: no data arrives from the modem.
+    /// `used`: the server's window follows these reports; if not, capacity that the phone
+    /// leaves unused does not indicate a bottleneck.
     pub fn look(&mut self, rtt_ns: i64, away: bool, used: bool) -> Option<FeedbackReport> {
         let rtt_ns = rtt_ns.max(0);
         let mut reader = self.reader.clone();
@@ -104,22 +104,22 @@ impl LiveCell {
         }
         let last = cell.round_trip(rtt_ns);
         let is_now = |at: (u32, TtiIndex)| at.0 == segment && now.0 - at.1.0 <= IDLE_MS;
-        // Without a grant in sight nobody knows the MCS, so nor the window.
-        let told = last.filter(|last| is_now(last.at));
-        self.last.idle = away || told.is_none_or(|told| told.capacity_bps.is_none());
-        if let Some(told) = told {
+        // Without a recent grant the MCS is unknown, and with it the window.
+        let recent = last.filter(|last| is_now(last.at));
+        self.last.idle = away || recent.is_none_or(|step| step.capacity_bps.is_none());
+        if let Some(recent) = recent {
             let now_ns = now.0 * MS_NS;
-            if !used || told.own_prb <= 0.0 {
+            if !used || recent.own_prb <= 0.0 {
                 cell.rest();
             }
-            cell.detect(now_ns, rtt_ns, &told);
-            if let Some(rate_bps) = told.capacity_bps {
+            cell.detect(now_ns, rtt_ns, &recent);
+            if let Some(rate_bps) = recent.capacity_bps {
                 self.last.w_claw_bytes = window_bytes(rate_bps, rtt_ns) as u32;
-                if used && told.own_prb > 0.0 {
+                if used && recent.own_prb > 0.0 {
                     cell.told(now_ns);
                 }
             }
-            self.last.load = told.load;
+            self.last.load = recent.load;
             self.last.bottleneck = cell.bottleneck();
         } else {
             cell.rest();
@@ -128,15 +128,15 @@ impl LiveCell {
         (self.last.w_claw_bytes > 0).then_some(self.last)
     }
 
-    /// Why there is no report, where there is none.
+    /// The reason for a missing report, if any.
     #[must_use]
     pub const fn why_none(&self) -> Option<&'static str> {
         if self.last.w_claw_bytes > 0 {
             None
         } else if self.subscription.is_none() {
-            Some("no serving cell measurements so far (LTE's 0xB193): is it a modem's log?")
+            Some("no serving cell measurements so far (LTE's 0xB193): is it a modem log?")
         } else {
-            Some("no downlink grants so far (LTE's 0xB173): nobody knows the cell's rate yet")
+            Some("no downlink grants so far (LTE's 0xB173): the cell's rate is unknown")
         }
     }
 

@@ -1,4 +1,4 @@
-//! Certificates, and QUIC's configuration.
+//! Certificates and QUIC configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ pub(crate) const H3: &[u8] = b"h3";
 /// HTTP/3 whose datagrams are reports (docs/claw-feedback.md).
 pub(crate) const H3_CLAW: &[u8] = b"h3-claw";
 
-/// A connection without a packet for so long has ended.
+/// A connection without a packet for this time has ended.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// A certificate, its key, and the hash that Chromium is told to trust.
+/// A certificate, its key, and its hash for Chromium.
 pub(crate) struct Identity {
     pub(crate) certificates: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
@@ -27,7 +27,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// One of our own, signed by itself.
+    /// Generates a self-signed certificate.
     pub(crate) fn generate(names: Vec<String>) -> Result<Self> {
         let key = rcgen::KeyPair::generate().connect(|| "making a key".to_owned())?;
         let params =
@@ -41,7 +41,7 @@ impl Identity {
         })
     }
 
-    /// From PEM files.
+    /// Reads PEM files.
     pub(crate) fn read(certificate: &std::path::Path, key: &std::path::Path) -> Result<Self> {
         use rustls::pki_types::pem::PemObject;
         let wrong = |path: &std::path::Path| {
@@ -69,13 +69,13 @@ pub(crate) fn server(identity: &Identity) -> Result<Arc<QuicServerConfig>> {
         })
         .connect(|| "the certificate".to_owned())?;
     tls.alpn_protocols = vec![H3_CLAW.to_vec(), H3.to_vec()];
-    // Requests in a handshake's first packets could be repeated by others.
+    // Early data of a handshake could be replayed by others.
     tls.max_early_data_size = 0;
     let quic = QuicServerConfig::try_from(tls).connect(|| "QUIC".to_owned())?;
     Ok(Arc::new(quic))
 }
 
-/// A client's; `root`: certificates that are trusted, none: all are.
+/// A client's configuration; `root`: trusted certificates, `None`: all are trusted.
 pub(crate) fn client(
     root: Option<Vec<CertificateDer<'static>>>,
     alpn: &[u8],
@@ -105,11 +105,11 @@ pub(crate) fn client(
     Ok(config)
 }
 
-/// What both sides have.
+/// Settings of both sides.
 pub(crate) fn transport() -> quinn::TransportConfig {
     let mut transport = quinn::TransportConfig::default();
     transport.max_idle_timeout(IDLE.try_into().ok());
-    // Not what limits a phone: twice the largest window that is taken by default.
+    // Not the limit of a phone: twice the default maximum window.
     transport.receive_window(8_000_000_u32.into());
     transport.stream_receive_window(8_000_000_u32.into());
     transport.send_window(16_000_000);

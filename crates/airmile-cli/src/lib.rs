@@ -7,8 +7,6 @@
 mod args;
 mod commands;
 mod output;
-#[cfg(target_os = "linux")]
-mod privilege;
 mod progress;
 mod table;
 
@@ -36,7 +34,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let status = match Cli::try_parse_from(args) {
         Ok(cli) => run_parsed(&cli),
         Err(printed) => {
-            // Help and version come here, too. That they cannot be printed
             // Help and version come here, too. A failure to print them cannot be reported.
             let _ = printed.print();
             u8::try_from(printed.exit_code()).unwrap_or(2)

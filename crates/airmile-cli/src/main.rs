@@ -1,4 +1,4 @@
-//! The `airmile` program; all of it is in the library beside it.
+//! The `airmile` program, a wrapper of the library in this crate.
 
 use std::process::ExitCode;
 

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use airmile::model::printable::is_active;
-use airmile::model::{printable, printable_lines, printable_path};
+use airmile::model::printable_path;
 use airmile::{Document, FileReport, Missing};
+use airmile_host::command::to_stderr;
 use anyhow::Result;
 
 use crate::args::Global;
@@ -24,12 +25,6 @@ pub fn error(error: &anyhow::Error) {
     }
 }
 
-/// Writes a text to standard error. Control characters from input cannot move the cursor. A failure
-/// (`2>&1 | head`) cannot be reported.
-fn to_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(line));
-}
-
 /// Prints a line on standard error, even with --quiet.
 pub fn notice(text: &str) {
     to_stderr(text);
@@ -37,9 +32,7 @@ pub fn notice(text: &str) {
 
 /// Prints a one-line warning.
 pub fn warn(global: &Global, text: &str) {
-    if !global.quiet {
-        to_stderr(&format!("airmile: {}", printable(text)));
-    }
+    global.warn(text);
 }
 
 /// Prints the files written in addition to the output, with their sizes.
@@ -100,8 +93,7 @@ pub fn json_printable(text: &str) -> Cow<'_, str> {
 
 /// Prints a text on standard output.
 pub fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(printable_lines(text).as_bytes())?)
+    Ok(airmile_host::command::print(text)?)
 }
 
 /// The list of missing evidence, and how to capture it.
@@ -109,7 +101,7 @@ pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
         return String::new();
     }
-    let mut out = String::from("\nMissing for a better answer:\n");
+    let mut out = String::from("\nMissing for a better result:\n");
     for item in missing {
         out.push_str(&format!("  - {}\n      {}\n", item.what, item.how_to_capture));
     }

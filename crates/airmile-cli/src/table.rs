@@ -68,13 +68,19 @@ impl Column {
     /// Keeps the ends of its cells, `width` letters each.
     fn shorten(&mut self, width: usize) {
         for cell in &mut self.cells {
-            let letters = cell.chars().count();
-            if letters > width {
-                let end = cell.chars().skip(letters - width.saturating_sub(1));
-                *cell = std::iter::once('…').chain(end).collect();
-            }
+            *cell = end_of(cell, width);
         }
     }
+}
+
+/// The end of a text, by which paths and URLs differ, in at most `width` characters.
+pub(crate) fn end_of(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
+    }
+    let end = text.chars().skip(count - width.saturating_sub(1));
+    std::iter::once('…').chain(end).collect()
 }
 
 /// Total width, with two spaces between columns.

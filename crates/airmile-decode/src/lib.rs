@@ -1,7 +1,7 @@
-//! Bytes to records and back: modem logs and the documented tables.
+//! Parses modem logs and the documented tables into records, and writes them.
 //!
-//! No I/O of its own: bytes are pushed in, or read from any [`std::io::Read`]
-//! that the caller opened.
+//! Opens no files: bytes are pushed in, or read from any [`std::io::Read`] that the
+//! caller opened.
 
 pub mod diag;
 pub mod sniffer;

@@ -1,5 +1,5 @@
-//! How much faster than real time a saturated 10 MHz cell runs: one measured
-//! phone and five others, each with TCP downloads, on one core.
+//! Measures how much faster than real time a saturated 10 MHz cell runs: one measured phone
+//! and five others, each with TCP downloads, on one core.
 //! `cargo run --release -p airmile-emulate --example speed`
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]

@@ -1,8 +1,8 @@
-//! Our TCP over a link in virtual time, for `tests/kernel/compare.py`.
+//! Runs our TCP over a link in virtual time, for `tests/kernel/compare.py`.
 //!
-//! Arguments: rate in kbit/s, one-way delay in ms, queue in packets, drop each
-//! n-th packet (0: none), `cubic` or `reno`, seconds. Prints bytes read,
-//! segments sent again, packets dropped.
+//! Arguments: rate in kbit/s, one-way delay in ms, queue in packets, drop every n-th packet
+//! (0: none), `cubic` or `reno`, seconds. Prints bytes read, segments retransmitted,
+//! packets dropped.
 #![allow(clippy::print_stdout)]
 
 #[path = "../tests/it/support/mod.rs"]

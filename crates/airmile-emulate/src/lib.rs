@@ -1,5 +1,5 @@
-//! A small LTE cell in virtual time whose queue can be seen: it leaves the
-//! records that a modem log would hold, and the truth beside them.
+//! A small LTE cell in virtual time with a visible queue: produces the records of a modem
+//! log together with the ground truth.
 //!
 //! ```
 //! let sample = airmile_emulate::named("sample-rate-limited").unwrap();
@@ -8,34 +8,32 @@
 //! # Ok::<(), airmile_emulate::ScenarioError>(())
 //! ```
 //!
-//! [`Cell`] is the state machine: packets in, TTI by TTI, packets and records
-//! out; it knows nothing of who sends. [`Simulation`] joins hosts
-//! ([`net::Host`]) with it over a core network, event by event: transports
-//! without I/O ([`tcp`], [`quic`]), a split-TCP [`proxy`], the applications of
-//! [`workload`]. [`run`] and [`run_into`] do that for a [`Scenario`], which is
-//! data (a TOML file, [`Scenario::from_toml`]); what happens on the way goes to
-//! a [`RunSink`].
+//! [`Cell`] is the state machine: packets in, TTI by TTI, packets and records out; it does
+//! not know the senders. [`Simulation`] connects hosts ([`net::Host`]) to it over a core
+//! network, event by event: transports without I/O ([`tcp`], [`quic`]), a split-TCP
+//! [`proxy`], the applications of [`workload`]. [`run`] and [`run_into`] do this for a
+//! [`Scenario`], which is data (a TOML file, [`Scenario::from_toml`]); intermediate output
+//! goes to a [`RunSink`].
 //!
-//! What is in: phones with bearers of their own, and users whose traffic is
-//! bytes, a thousand if need be; one user per TTI (proportional fair, max C/I,
-//! blind equal throughput), round robin and proportional fair in frequency, with
-//! grants trimmed to the queue, in resource block groups; link adaptation from
-//! CQI with an outer loop on 10 % BLER; HARQ with soft combining; RLC AM with
-//! poll bits, STATUS PDUs, retransmission and resegmentation by TS 36.322,
-//! queues of a byte limit; MAC subheaders and padding by TS 36.321; scheduling
-//! requests, buffer status reports and uplink grants that share the carrier; the
-//! phone's firmware buffer; RRC idle, paging, promotion, tail and DRX; a second
-//! carrier; TDD patterns; NR's slots, block sizes, MAC PDUs and RLC; a bearer split over
-//! LTE and NR; link traces in place of
-//! the channel; RSRP, RSRQ and RSSI by the load of the measured TTI, with boosted
-//! reference signals, a neighbour's interference and quantised readings. The core
-//! network has delay, jitter, loss and a bottleneck with a queue each way.
+//! Implemented: phones with their own bearers, and up to a thousand users with byte
+//! traffic; one user per TTI (proportional fair, max C/I, blind equal throughput), round
+//! robin and proportional fair in frequency, with grants trimmed to the queue, in resource
+//! block groups; link adaptation from CQI with an outer loop at 10 % BLER; HARQ with soft
+//! combining; RLC AM with poll bits, STATUS PDUs, retransmission and resegmentation by TS
+//! 36.322, queues with a byte limit; MAC subheaders and padding by TS 36.321; scheduling
+//! requests, buffer status reports and uplink grants that share the carrier; the phone's
+//! firmware buffer; RRC idle, paging, promotion, tail and DRX; a second carrier; TDD
+//! patterns; NR's slots, block sizes, MAC PDUs and RLC; a split bearer over LTE and NR;
+//! link traces in place of the channel; RSRP, RSRQ and RSSI depending on the load in the
+//! measured TTI, with boosted reference signals, a neighbour's interference and quantised
+//! readings. The core network has delay, jitter, loss and a bottleneck with a queue in each
+//! direction.
 //!
-//! What is not: signalling bearers and their messages, handover, short DRX
-//! cycles, several code words, special subframes with data, TDD's own grant
-//! timing (grants precede by 4 TTIs), measurement gaps; NR's grants come as LTE's do and
-//! its processes are as many as LTE's; RLC goes on over idle; secondary carriers are the measured phone's only. The
-//! senders of [`Traffic`] are windows and no transports.
+//! Not implemented: signalling bearers and their messages, handover, short DRX cycles,
+//! several code words, special subframes with data, TDD's own grant timing (grants precede
+//! by 4 TTIs), measurement gaps; NR uses LTE's grant timing and number of HARQ processes;
+//! RLC state survives idle; only the measured phone has secondary carriers. The senders of
+//! [`Traffic`] are windows and not transports.
 
 mod cell;
 mod core;

@@ -1,11 +1,11 @@
-//! Random numbers: one stream for each user and process, so that a change to one
-//! does not shift the others. A user's streams hang on its name, not on who else
-//! is there: the cell without one of them is the same cell for the rest.
+//! Random numbers: one stream for each user and process, so that a change to one does not
+//! affect the others. A user's streams depend on its name, not on the other users: without
+//! one of them, the cell stays the same for the rest.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Whose random numbers.
+/// Owner of random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner(u64);
 
@@ -13,8 +13,8 @@ impl Owner {
     /// The measured phone.
     pub(crate) const PHONE: Self = Self(0);
 
-    /// Whoever has this name: FNV-1a of 64 bits (Fowler, Noll, Vo), which no
-    /// version of a library changes.
+    /// The owner with this name: FNV-1a with 64 bits (Fowler, Noll, Vo), which does not
+    /// change with library versions.
     pub(crate) fn named(name: &str) -> Self {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
@@ -25,7 +25,7 @@ impl Owner {
         Self(self.0.wrapping_add(carrier << 32))
     }
 
-    /// A seed of the user's own, where a part draws streams of its own from one.
+    /// A seed derived for the user, for parts that draw their own streams from a seed.
     pub(crate) const fn seed(self, seed: u64) -> u64 {
         seed ^ self.0
     }
@@ -36,37 +36,37 @@ impl Owner {
     }
 }
 
-/// What is drawn. The numbers tell streams apart, no more.
+/// The random processes. The numbers only separate the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Process {
     /// The uplink's fading.
     UlFading = 20,
-    /// Whether its blocks are received.
+    /// Reception of uplink blocks.
     UlBlocks = 21,
     /// Errors of measurements.
     Measurement = 30,
     /// The neighbour cell's load.
     Neighbour = 31,
-    /// Where a user is.
+    /// Position of a user.
     Place = 10,
-    /// When a user begins.
+    /// Start time of a user.
     Start = 50,
     /// Sizes of a video's segments.
     Segments = 40,
     /// The downlink's fading.
     DlFading = 1_000,
-    /// Whether its blocks are received.
+    /// Reception of downlink blocks.
     DlBlocks = 1_001,
-    /// What comes for a user whose traffic is bytes.
+    /// Arrivals of a user with byte traffic.
     Backlog = 1_002,
     /// Quality of resource block groups.
     Subbands = 1_000 + (1 << 24),
-    /// Losses of the phone's reports of its radio.
+    /// Losses of the phone's reports on its radio.
     ReportLoss = 32,
-    /// Losses of the core network, each way.
+    /// Losses in the core network, each direction.
     DownLoss = 200_000,
     UpLoss = 200_001,
-    /// Its jitter.
+    /// Jitter in the core network.
     DownJitter = 200_002,
     UpJitter = 200_003,
 }
@@ -93,9 +93,9 @@ impl Random {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Near enough to the standard normal distribution: twelve uniforms less 6
-    /// (Irwin-Hall), which unlike Box-Muller needs no libm: the rest of the
-    /// crate uses it for slow curves only, where the last bit decides nothing.
+    /// Approximately standard normal: twelve uniforms less 6 (Irwin-Hall), which unlike
+    /// Box-Muller needs no libm: the rest of the crate uses libm only for slow curves,
+    /// where the last bit does not matter.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }

@@ -1,15 +1,15 @@
-//! Which user of a cell.
+//! Users of a cell.
 
-/// A user of a cell with a bearer, by its place in the order in which users are given to
+/// A user of a cell with a bearer, by its index in the list of users passed to
 /// [`Simulation::new`](crate::Simulation::new).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub usize);
 
 impl UserId {
-    /// The measured phone: records and truth are of its queues.
+    /// The measured phone, whose queues records and truth describe.
     pub const MEASURED: Self = Self(0);
 
-    /// Its place in lists of users.
+    /// Its index in lists of users.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0

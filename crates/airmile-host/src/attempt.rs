@@ -1,16 +1,16 @@
-//! Errors of the system that name what was attempted.
+//! System errors that name the attempted operation.
 
 use std::fmt;
 use std::io;
 
-/// What was attempted, what the system answered, and what helps where that is known.
+/// The attempted operation, the system's error, and a remedy if one is known.
 #[derive(Debug, thiserror::Error)]
 pub struct SystemError {
-    /// What was attempted.
+    /// The attempted operation.
     pub attempt: String,
-    /// The answer of the system.
+    /// The system's error.
     pub source: io::Error,
-    /// What to do; absent where it usually works.
+    /// What to do; `None` if the operation usually works.
     pub remedy: Option<&'static str>,
 }
 
@@ -21,18 +21,18 @@ impl fmt::Display for SystemError {
     }
 }
 
-/// Names the attempt that failed.
+/// Adds the operation to an error.
 pub trait Attempt<T> {
-    /// Adds what was attempted.
+    /// Adds the attempted operation.
     ///
     /// # Errors
-    /// The attempt failed.
+    /// The operation failed.
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T, SystemError>;
 
-    /// Adds what was attempted, and what helps.
+    /// Adds the attempted operation, and a remedy.
     ///
     /// # Errors
-    /// The attempt failed.
+    /// The operation failed.
     fn refused(self, what: impl FnOnce() -> String, remedy: &'static str)
     -> Result<T, SystemError>;
 }

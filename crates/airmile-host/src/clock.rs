@@ -28,8 +28,8 @@ fn now_ns(clock: ClockId) -> i64 {
     tv_sec * 1_000_000_000 + tv_nsec
 }
 
-/// An instant in ns, for cores that have no clock: since the first one asked for, and
-/// never before 1 s, so that differences have room.
+/// An instant in ns, for cores without a clock: relative to the first one requested, and
+/// never before 1 s, so that differences do not underflow.
 #[must_use]
 pub fn instant_ns(at: Instant) -> i64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
@@ -38,7 +38,7 @@ pub fn instant_ns(at: Instant) -> i64 {
     i64::try_from(since).unwrap_or(i64::MAX / 2).saturating_add(1_000_000_000)
 }
 
-/// Now, as [`instant_ns`] has it.
+/// The current time, in the form of [`instant_ns`].
 #[must_use]
 pub fn now_since_start_ns() -> i64 {
     instant_ns(Instant::now())

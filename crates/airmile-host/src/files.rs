@@ -1,16 +1,16 @@
-//! Files that others may have, and files that they may not.
+//! Files that may be served, and files that must stay secret.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The well-known locations of a site (RFC 8615), the one name with a dot that is served.
+/// The well-known locations of a site (RFC 8615), the only name with a leading dot that is served.
 const WELL_KNOWN: &str = ".well-known";
 
-/// The file of a site that a URL's path names, an index for a directory. Nothing outside
-/// of the site's canonical directory, also by links; no file or directory whose name
-/// begins with a dot.
+/// The file of a site named by a URL's path; an index for a directory. Never outside of
+/// the site's canonical directory, not even by links; never a file or directory whose
+/// name begins with a dot.
 #[must_use]
 pub fn site_file(dir: &Path, path: &str) -> Option<PathBuf> {
     let relative = PathBuf::from(unescape(path)?.trim_start_matches('/').to_owned());
@@ -21,7 +21,7 @@ pub fn site_file(dir: &Path, path: &str) -> Option<PathBuf> {
     if file.is_dir() {
         file = file.join("index.html").canonicalize().ok()?;
     }
-    // A link may lead out, or to a hidden file.
+    // A link may lead outside, or to a hidden file.
     let inside = file.strip_prefix(dir).ok()?;
     (is_served(inside) && file.is_file()).then_some(file)
 }
@@ -50,16 +50,16 @@ fn unescape(path: &str) -> Option<String> {
     String::from_utf8(out).ok().filter(|path| !path.contains('\0'))
 }
 
-/// The text of a file that holds a secret, without the space around it.
+/// The text of a file that holds a secret, trimmed.
 ///
 /// # Errors
-/// It cannot be read, is no text, or others than its user and group may read it.
+/// It cannot be read, is no text, or is readable by others than its user and group.
 pub fn read_secret(path: &Path) -> io::Result<String> {
     let mode = fs::metadata(path)?.permissions().mode();
     let text = fs::read_to_string(path)?;
-    // Pipes (`<(pass show ...)`) have no file of that mode.
+    // Pipes (`<(pass show ...)`) have no file with that mode.
     if mode & 0o004 != 0 && fs::metadata(path)?.is_file() {
-        let what = format!("everybody can read it: chmod 600 {}", path.display());
+        let what = format!("everyone can read it: chmod 600 {}", path.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     Ok(text.trim().to_owned())

@@ -1,5 +1,5 @@
-//! What passes a network interface, as a capture (packet(7)): pcap with nanoseconds,
-//! Linux cooked, so that all kinds of interface are read alike.
+//! Captures a network interface (packet(7)): pcap with nanoseconds, Linux cooked, so that
+//! all kinds of interface are read alike.
 
 use std::io::{self, IoSliceMut, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,15 +19,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::thread::StopFlag;
 
-/// Bytes that are kept of a packet (chosen here: the names in a client hello, whose
-/// packets QUIC fills, and the head of a request; payload is not looked at).
+/// Bytes kept of each packet (chosen here: enough for the names in a client hello, with
+/// which QUIC fills its packets, and the head of a request; other payload is not used).
 const SNAP_BYTES: usize = 2_048;
-/// What the kernel keeps while we are busy (chosen here: 0.1 s of 1 Gbit/s).
+/// Size of the kernel's buffer (chosen here: 0.1 s of 1 Gbit/s).
 const KERNEL_BYTES: usize = 16 << 20;
-/// How often the end is looked for where nothing passes (chosen here).
+/// Interval of checks for the end when no packets pass (chosen here).
 const LOOK_US: i64 = 100_000;
-/// And how often an interface that may go unseen (chosen here: far below the second in
-/// which things are told).
+/// Interval of checks for an interface that may vanish silently (chosen here: far below the
+/// second within which events are reported).
 const LOOK: Duration = Duration::from_millis(200);
 /// pcap: times in nanoseconds, version 2.4, LINKTYPE_LINUX_SLL.
 const MAGIC_NS: u32 = 0xa1b2_3c4d;
@@ -41,15 +41,15 @@ const ARPHRD_LOOPBACK: u16 = 772;
 /// Why an interface cannot be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// It is not there.
+    /// It does not exist.
     #[error("{name}: there is no such interface; there are {}", there.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing ones.
         there: Vec<String>,
     },
-    /// The kernel does not let us.
+    /// The kernel denies it.
     #[error(
         "{name}: capturing needs CAP_NET_RAW: be root, or give the program the capability \
          (setcap cap_net_raw+ep)"
@@ -58,48 +58,47 @@ pub enum InterfaceError {
         /// The interface.
         name: String,
     },
-    /// Something else.
+    /// Another error.
     #[error("{name}: {what}: {source}")]
     System {
         /// The interface.
         name: String,
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A capture of an interface as it is made. It ends after its time, and with
-/// SIGINT or SIGTERM, of which the first is not deadly from then on.
+/// A running capture of an interface. It ends after its duration, and with SIGINT or
+/// SIGTERM, of which the first no longer kills the process.
 #[derive(Debug)]
 pub struct InterfaceCapture {
     socket: OwnedFd,
     name: String,
-    /// Of the interface; the socket may hear others where it could not be bound.
+    /// Index of the interface; an unbound socket also receives packets of others.
     index: usize,
-    /// A socket that could not be bound is not told that the interface went: when it is
-    /// looked for next.
+    /// An unbound socket gets no notice when the interface vanishes: when to check next.
     look_at: Option<Instant>,
     end: Option<Instant>,
     stop: StopFlag,
     dropped: Arc<AtomicU64>,
     frame: Vec<u8>,
-    /// Of the file, not yet read.
+    /// Part of the file that is not yet read.
     pending: Vec<u8>,
     at: usize,
 }
 
 impl InterfaceCapture {
-    /// Begins to capture.
+    /// Starts a capture.
     ///
     /// # Errors
-    /// There is no such interface, or the kernel does not let us.
+    /// There is no such interface, or the kernel denies it.
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
         let stop = StopFlag::new();
         let capture = Self::open_until(name, duration, stop.clone())?;
         for signal in [SIGINT, SIGTERM] {
-            // The second one ends the process: it may be writing for long.
+            // The second signal ends the process: it may be writing for long.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.shared())
                 .and_then(|_| signal_hook::flag::register(signal, stop.shared()))
                 .map_err(|source| InterfaceError::System {
@@ -111,7 +110,7 @@ impl InterfaceCapture {
         Ok(capture)
     }
 
-    /// Begins to capture until `stop` is set, and leaves signals as they are.
+    /// Starts a capture that runs until `stop` is set, and leaves signals alone.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -143,7 +142,7 @@ impl InterfaceCapture {
         if let Some(address) = &address {
             bind(socket.as_raw_fd(), address).map_err(failed("bind"))?;
         }
-        // The kernel's own limit holds for who may not exceed it.
+        // Without privilege, the kernel's own limit applies.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &KERNEL_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &KERNEL_BYTES));
         let look = TimeVal::new(0, LOOK_US);
@@ -165,7 +164,7 @@ impl InterfaceCapture {
         })
     }
 
-    /// How many packets the kernel dropped so far, as we were too slow.
+    /// Number of packets that the kernel has dropped so far because the reader was too slow.
     #[must_use]
     pub fn dropped(&self) -> Arc<AtomicU64> {
         self.dropped.clone()
@@ -175,8 +174,8 @@ impl InterfaceCapture {
         self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Adds what comes of the capture's file to `out`: until so many bytes are there, or
-    /// it waited so long, or the capture is over.
+    /// Appends the capture's file to `out`: until this many bytes are there, the time is
+    /// over, or the capture ends.
     ///
     /// # Errors
     /// The interface is gone, or went down.
@@ -201,8 +200,9 @@ impl InterfaceCapture {
         Ok(())
     }
 
-    /// What the kernel does not tell of an interface without a link address (wwan in
-    /// raw-IP mode, ppp, tun): that it went down, away, or is another of the same name.
+    /// Checks what the kernel does not report for an interface without a link address
+    /// (wwan in raw-IP mode, ppp, tun): that it went down, vanished, or was replaced by
+    /// another of the same name.
     fn look(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let Some(at) = self.look_at.as_mut().filter(|at| **at <= now) else { return Ok(()) };
@@ -215,7 +215,7 @@ impl InterfaceCapture {
         if is_up { Ok(()) } else { Err(Errno::ENETDOWN.into()) }
     }
 
-    /// Waits for a packet; nothing where the capture is over, or that time.
+    /// Waits for a packet; `None` if the capture is over, or the time.
     fn receive(&mut self, until: Option<Instant>) -> io::Result<()> {
         while !self.is_over() && until.is_none_or(|until| Instant::now() < until) {
             self.look()?;
@@ -233,14 +233,14 @@ impl InterfaceCapture {
                 Err(errno) => return Err(errno.into()),
             };
             let Some(from) = message.address else { continue };
-            // Loopback gives each packet going out and coming in.
+            // Loopback delivers each packet twice, outgoing and incoming.
             let twice = from.hatype() == ARPHRD_LOOPBACK && from.pkttype() == PACKET_OUTGOING;
             if from.ifindex() != self.index || twice {
                 continue;
             }
             let mut time = None;
-            for told in message.cmsgs()? {
-                match told {
+            for control in message.cmsgs()? {
+                match control {
                     ControlMessageOwned::ScmTimestampns(at) => time = Some(at),
                     ControlMessageOwned::RxqOvfl(n) => {
                         self.dropped.store(n.into(), Ordering::Relaxed);
@@ -297,7 +297,7 @@ fn cooked(from: &LinkAddr, out: &mut Vec<u8>) {
     }
     out.extend((length as u16).to_be_bytes());
     out.extend(address);
-    // As the kernel has it: in network order.
+    // Like the kernel: in network order.
     out.extend(from.protocol().to_ne_bytes());
 }
 
@@ -311,8 +311,7 @@ fn file_header() -> Vec<u8> {
     header
 }
 
-/// The address that binds a socket to an interface; one without a hardware address
-/// (TUN) has none.
+/// The address that binds a socket to an interface; one without a hardware address (TUN) has none.
 fn link_address(name: &str) -> Option<LinkAddr> {
     let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == name);
     own.filter_map(|entry| entry.address?.as_link_addr().copied()).next()
@@ -336,7 +335,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there() {
         let error = InterfaceCapture::open("none0", None).unwrap_err();
-        let told = error.to_string();
-        assert!(told.starts_with("none0: there is no such interface; there are "), "{told}");
+        let text = error.to_string();
+        assert!(text.starts_with("none0: there is no such interface; there are "), "{text}");
     }
 }

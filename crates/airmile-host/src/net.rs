@@ -2,9 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The address by which a host is counted: IPv4's own, also where it is mapped into
-/// IPv6, and the /64 of IPv6, as a host may have any address in it (RFC 8981; RFC 4291,
-/// 2.5.4).
+/// The address under which a host is counted: IPv4's own, also if mapped into IPv6, and
+/// the /64 of IPv6, as a host may use any address in it (RFC 8981; RFC 4291, 2.5.4).
 #[must_use]
 pub fn host_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

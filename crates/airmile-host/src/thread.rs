@@ -9,29 +9,29 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Locks a mutex, also after a panic of another thread that held it. What is locked in
-/// this workspace is whole between any two statements: counts, maps, the last status.
+/// Locks a mutex, also after a panic of another thread that held it. Locked data in this
+/// workspace is consistent between any two statements: counts, maps, the last status.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks threads to stop. Clones share one flag.
+/// A request to stop threads. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// One that is not set.
+    /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks to stop.
+    /// Requests the stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was set.
+    /// Whether the stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -44,7 +44,7 @@ impl StopFlag {
     }
 }
 
-/// A thread that is asked to stop, and waited for, when this is dropped.
+/// A thread that is stopped and joined when this is dropped.
 #[derive(Debug)]
 pub struct Worker {
     stop: StopFlag,
@@ -52,7 +52,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread, which looks at the flag often enough.
+    /// Starts a thread, which must check the flag often.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -72,7 +72,7 @@ impl Worker {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Requests its stop, and waits for it.
     pub fn stop(&mut self) {
         self.stop.set();
         if let Some(thread) = self.thread.take() {
@@ -88,10 +88,10 @@ impl Drop for Worker {
     }
 }
 
-/// Resolves when an [`AsyncWorker`] is to stop.
+/// Resolves when an [`AsyncWorker`] must stop.
 pub type Stopped = oneshot::Receiver<()>;
 
-/// A thread with a runtime, which is asked to stop, and waited for, when this is dropped.
+/// A thread with a runtime, which is stopped and joined when this is dropped.
 pub struct AsyncWorker {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -104,16 +104,15 @@ impl fmt::Debug for AsyncWorker {
 }
 
 impl AsyncWorker {
-    /// A runtime for one thread.
+    /// A single-threaded runtime.
     ///
     /// # Errors
-    /// The system refuses what it needs.
+    /// The system denies a resource.
     pub fn runtime() -> io::Result<Runtime> {
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
     }
 
-    /// Runs a future on a thread of its own; the future ends soon after its argument
-    /// resolves.
+    /// Runs a future on its own thread; the future ends soon after its argument resolves.
     ///
     /// # Errors
     /// The thread cannot be started.

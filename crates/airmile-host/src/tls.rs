@@ -1,4 +1,4 @@
-//! A verifier for clients that measure and do not trust.
+//! A certificate verifier for measurement clients, which need no trust.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Accepts any certificate, and checks that the server has its key. For servers whose
-/// certificate is their own and whose content is no secret.
+/// Accepts any certificate, and checks that the server has its key. For servers with
+/// self-signed certificates and public content.
 #[derive(Debug)]
 pub struct AcceptAnyCertificate(Arc<CryptoProvider>);
 

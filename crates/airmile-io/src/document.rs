@@ -1,22 +1,22 @@
-//! The envelope of every `--json` document: which one, which version.
+//! The envelope of every `--json` document: its name and version.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Version of all documents; a new field is not a new version, a changed or
-/// removed one, or a new word in a closed list, is.
+/// Version of all documents. A new field does not change it; a changed or removed field,
+/// or a new value in a closed list, does.
 pub const VERSION: u32 = 1;
 
-/// A document as it goes out.
+/// A JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Document<T> {
-    /// Which document: the command's name.
+    /// The document's name, which is the command's name.
     pub document: &'static str,
     /// Its version.
     pub version: u32,
     /// The program and version that made it.
     pub made_by: &'static str,
-    /// What it says.
+    /// Its contents.
     #[serde(flatten)]
     pub body: T,
 }

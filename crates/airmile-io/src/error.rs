@@ -1,14 +1,14 @@
-//! Why a command could not do its work, in words that say what to do next.
+//! Errors of commands, with the next step for the user.
 
 use std::path::PathBuf;
 
 use airmile_model::{printable, printable_path};
 
-/// How like a name must be to one that is known: strsim's Jaro-Winkler, 0 to 1
-/// (chosen here: a letter too few, too many or swapped is within, other words are not).
+/// Minimum similarity of a name to a known one: strsim's Jaro-Winkler, 0 to 1 (chosen
+/// here: one missing, extra or swapped letter passes, other words do not).
 const ALIKE: f64 = 0.87;
 
-/// The known name that was probably meant, in words for an error.
+/// The known name that was probably meant, as text for an error.
 #[must_use]
 pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
@@ -16,7 +16,7 @@ pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     nearest.map_or_else(String::new, |(_, known)| format!(" (did you mean `{known}`?)"))
 }
 
-/// What the facade can fail with.
+/// Errors of the facade.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be opened or read.
@@ -24,7 +24,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file or directory could not be written.
@@ -32,15 +32,15 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// What the file is was recognised, but it cannot be used here.
+    /// The file was recognised, but cannot be used here.
     #[error("{}: {what}", printable_path(path))]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What it is and what to do.
+        /// Its format, and the next step.
         what: String,
     },
     /// A table lacks a column.
@@ -48,37 +48,37 @@ pub enum Error {
     Table {
         /// The file.
         path: PathBuf,
-        /// What the table lacks.
+        /// The table's error.
         source: airmile_decode::table::TableError,
     },
-    /// None of the inputs hold what the command needs.
+    /// None of the inputs has the data that the command needs.
     #[error("{0}")]
     NothingToAnalyse(String),
     /// No scenario has this name, and there is no such file.
     #[error("{}: no scenario has this name, and there is no such file{}; there are {}", printable(name), did_you_mean(name, known), known.join(", "))]
     NoScenario {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<&'static str>,
     },
-    /// An option's value makes no sense.
+    /// An option's value is invalid.
     #[error("{0}")]
     Option(String),
-    /// Parquet or Arrow refused.
+    /// Parquet or Arrow returned an error.
     #[error("{}: {what}", printable_path(path))]
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What they say.
+        /// The error.
         what: String,
     },
-    /// Arrow refused a table.
+    /// Arrow rejected a table.
     #[error("table {table}: {what}")]
     Arrow {
         /// The table.
         table: &'static str,
-        /// What it says.
+        /// The error.
         what: String,
     },
 }
@@ -105,11 +105,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_and_another_word_is_not() {
+    fn a_typo_gets_a_suggestion_and_another_word_does_not() {
         let known = ["busy-video", "busy-file", "idle", "driving"];
         let check = |name: &str, expected: &str| {
-            let told = did_you_mean(name, &known);
-            let meant = told.strip_prefix(" (did you mean `").unwrap_or_default();
+            let hint = did_you_mean(name, &known);
+            let meant = hint.strip_prefix(" (did you mean `").unwrap_or_default();
             assert_eq!(meant.trim_end_matches("`?)"), expected, "{name}");
         };
         check("busy-vidoe", "busy-video");

@@ -1,4 +1,4 @@
-//! What a file held: the report that each answer gives of each of its inputs.
+//! The contents of a file: the report on each input of a command.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use crate::input::{Compression, Input};
 use crate::recognise::Kind;
 
-/// Problems that are kept in words; more are counted.
+/// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 
-/// What a file held, as `inspect` gives it.
+/// The contents of a file, as `inspect` reports them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FileReport {
-    /// The name it was opened by.
+    /// The name under which it was opened.
     pub path: String,
-    /// What it is.
+    /// Its format.
     pub kind: Cow<'static, str>,
-    /// How it was compressed.
+    /// Its compression.
     pub compression: Compression,
     /// Bytes, decompressed.
     pub bytes: u64,
@@ -31,17 +31,17 @@ pub struct FileReport {
     pub end_us: Option<i64>,
     /// Rows of a table, frames of a log.
     pub items: u64,
-    /// Frames with a bad CRC or length, rows that could not be read.
+    /// Frames with a bad CRC or length, unreadable rows.
     pub bad_items: u64,
-    /// Records that came out of it, by type.
+    /// Records read from it, by type.
     pub records: BTreeMap<Cow<'static, str>, u64>,
     /// Messages of a log, by code and version.
     pub messages: Vec<MessageRow>,
     /// User downlink grants per subscription of a multi-SIM phone.
     pub subscriptions: BTreeMap<u8, u64>,
-    /// Records that came after their time had been judged; left out of bursts.
+    /// Records that arrived after their time had been judged; left out of bursts.
     pub late_records: u64,
-    /// What was wrong, the first ones in words.
+    /// Problems, the first ones as text.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub more_problems: u64,
@@ -60,20 +60,26 @@ pub struct MessageRow {
     pub version: Option<u8>,
     /// Major version, of NR messages; the first byte is then the minor one.
     pub major: Option<u16>,
-    /// Version of its first subpacket, where it has subpackets.
+    /// Version of its first subpacket, if it has subpackets.
     pub subpacket_version: Option<u8>,
-    /// How many.
+    /// Number of messages.
     pub count: u64,
-    /// How many of them were decoded.
+    /// Number of decoded messages.
     pub decoded: u64,
-    /// New blocks whose size was checked against the standard's, and those that passed; of
-    /// messages that are read only where they add up.
+    /// New blocks whose size was checked against the standard's, and those that passed;
+    /// for messages that are read only if they are consistent.
     #[serde(skip)]
     pub size_check: Option<[u64; 2]>,
 }
 
 impl MessageRow {
-    /// The version as tools print it: `24`, `1/4` with a subpacket's, `3.13` of NR.
+    /// The log code as a number; none of a row that no modem log gave.
+    #[must_use]
+    pub fn log_code(&self) -> Option<u16> {
+        u16::from_str_radix(self.code.strip_prefix("0x")?, 16).ok()
+    }
+
+    /// The version as printed by tools: `24`, `1/4` with a subpacket's, `3.13` for NR.
     #[must_use]
     pub fn version_text(&self) -> String {
         let version = self.version.map_or_else(|| "-".to_owned(), |v| v.to_string());
@@ -86,7 +92,7 @@ impl MessageRow {
 }
 
 impl FileReport {
-    /// Of an input of which nothing was read yet.
+    /// For an input that has not been read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {
         Self {
@@ -108,7 +114,7 @@ impl FileReport {
         }
     }
 
-    /// The report of a file that is of no use here.
+    /// The report of a file that cannot be used here.
     #[must_use]
     pub fn unusable(input: &Input, kind: Kind, why: &str) -> Self {
         let mut report = Self::new(input, kind);
@@ -132,9 +138,9 @@ impl FileReport {
         self.damaged |= part.damaged;
         self.more_problems += part.more_problems;
         for problem in part.problems {
-            // Of frames that cannot be read, each part tells its first.
-            let told = self.problems.iter().any(|told| told.what == problem.what);
-            if problem.severity == Severity::Damage || !told {
+            // For unreadable frames, each part reports its first.
+            let is_known = self.problems.iter().any(|known| known.what == problem.what);
+            if problem.severity == Severity::Damage || !is_known {
                 self.problem(problem);
             }
         }

@@ -1,4 +1,4 @@
-//! Opening: a path or standard input, compressed or not, as one stream of bytes.
+//! Opens a path or standard input, compressed or not, as one stream of bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Bytes that are looked at to tell what an input is.
+/// Number of bytes examined to recognise an input.
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
-/// How an input was compressed.
+/// The compression of an input.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
-    /// Not at all.
+    /// None.
     None,
     /// gzip (RFC 1952).
     Gzip,
@@ -32,14 +32,14 @@ pub struct Input {
     compression: Compression,
     head: Vec<u8>,
     head_at: usize,
-    /// What failed right after the head.
+    /// An error right after the head.
     failed: Option<io::Error>,
     rest: Box<dyn Read + Send>,
     consumed: Progress,
     decompressed: Progress,
 }
 
-/// Bytes of the (compressed) input read so far; shared with whoever shows it.
+/// Bytes of the (compressed) input read so far; shared with the progress display.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<AtomicU64>);
 
@@ -90,7 +90,7 @@ impl Input {
         Self::from_reader(path, Some(meta.len()), file, progress).map_err(fail)
     }
 
-    /// An input over any reader; `path` is only its name.
+    /// An input over any reader; `path` is used only as its name.
     ///
     /// # Errors
     /// The first bytes cannot be read.
@@ -113,8 +113,8 @@ impl Input {
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
         };
-        // A damaged compressed stream still gives what comes before the damage:
-        // the error comes back when the reader reaches it.
+        // A damaged compressed stream still yields the data before the damage: the error
+        // is returned again when the reader reaches it.
         let (head, mut failed) = read_head(&mut rest);
         if head.is_empty()
             && let Some(error) = failed.take()
@@ -134,7 +134,7 @@ impl Input {
         })
     }
 
-    /// The name it was opened by.
+    /// The name under which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -146,7 +146,7 @@ impl Input {
         self.size_bytes
     }
 
-    /// How it is compressed.
+    /// Its compression.
     #[must_use]
     pub const fn compression(&self) -> Compression {
         self.compression
@@ -158,7 +158,7 @@ impl Input {
         &self.head
     }
 
-    /// Bytes given so far, decompressed; goes on counting as it is read.
+    /// Bytes read so far, decompressed; the counter is live.
     #[must_use]
     pub fn decompressed(&self) -> Progress {
         self.decompressed.clone()
@@ -192,12 +192,12 @@ impl Read for Input {
     }
 }
 
-/// A limit on a file that is read whole, by the name that errors give it.
+/// A limit on a file that is read whole, with its name in errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimit {
     /// Its name.
     pub name: &'static str,
-    /// The maximum of bytes, decompressed.
+    /// Maximum bytes, decompressed.
     pub bytes: u64,
 }
 
@@ -223,7 +223,7 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Whether a path is read once and is gone: standard input, a pipe.
+/// Whether a path can be read only once: standard input, a pipe.
 pub fn comes_once(path: &Path) -> bool {
     path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
 }

@@ -1,12 +1,12 @@
-//! Files in and out, for whatever studies them: inputs opened and recognised, captures read,
-//! tables written, the envelope of documents.
+//! File input and output: opens and recognises inputs, reads captures, writes tables and
+//! the envelope of documents.
 //!
-//! - [`input`], [`recognise`]: a path as a stream of bytes, and what it is.
-//! - [`file_report`], [`limits`]: what a file held; which times are wanted.
-//! - [`capture`]: packets in order, from captures one after the other.
+//! - [`input`], [`recognise`]: a path as a stream of bytes, and its format.
+//! - [`file_report`], [`limits`]: the contents of a file; limits on the time.
+//! - [`capture`]: packets in order, from a sequence of captures.
 //! - [`table`]: Arrow tables, Parquet, CSV.
-//! - [`document`]: what every JSON document begins with.
-//! - [`replacement`]: outputs that get their names when they are whole.
+//! - [`document`]: the envelope of every JSON document.
+//! - [`replacement`]: outputs that are renamed into place when complete.
 //! - [`run_files`]: the names of a lab run's files.
 
 pub mod capture;

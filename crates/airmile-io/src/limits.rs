@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
 
-/// A point in time as a person gives it.
+/// A point in time as given by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimePoint {
     /// Since the input's start, in nanoseconds.
@@ -23,7 +23,7 @@ impl TimePoint {
     /// UTC) or `2018-08-25T12:01:29.5Z`.
     ///
     /// # Errors
-    /// It is none of these.
+    /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self> {
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
             let read = days(date).zip(time_of_day(time.trim_end_matches('Z')));
@@ -127,7 +127,7 @@ pub struct Limits {
     pub to: Option<TimePoint>,
 }
 
-/// Limits that have met the input's start.
+/// Limits resolved against the input's start.
 #[derive(Debug, Clone, Default)]
 pub struct LimitFilter {
     limits: Limits,
@@ -135,14 +135,14 @@ pub struct LimitFilter {
 }
 
 impl LimitFilter {
-    /// A filter that takes the first record's time for the start.
+    /// A filter that uses the first record's time as the start.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self { limits, start_ns: None }
     }
 
-    /// Whether a record is within the limits. Records of tables that give no
-    /// time are placed by their TTI, 1 ms each.
+    /// Whether a record is within the limits. Records of tables without times are placed
+    /// by their TTI, 1 ms each.
     pub fn keeps(&mut self, record: &Record) -> bool {
         let Some(ns) = time_of(record) else { return true };
         self.keeps_ns(ns)
@@ -187,8 +187,8 @@ mod tests {
         let far = TimePoint::parse("2300-01-01T00:00:00").unwrap_err().to_string();
         assert!(far.contains("is past 2262-04-11"), "{far}");
         assert!(TimePoint::parse("2262-04-11T23:47:16Z").is_ok());
-        let told = TimePoint::parse("-5").unwrap_err().to_string();
-        assert!(told.contains("give a number of 0 or more"), "{told}");
+        let error = TimePoint::parse("-5").unwrap_err().to_string();
+        assert!(error.contains("give a number of 0 or more"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a file is, by its content and never by its name.
+//! Recognises a file by its content, never by its name.
 
 use airmile_capture::application::ApplicationFormat;
 use airmile_decode::diag::{Container, LogReader};
@@ -6,7 +6,7 @@ use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
 
-/// What an input turned out to be.
+/// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A Qualcomm DIAG log.
@@ -17,17 +17,17 @@ pub enum Kind {
     Sniffer(SnifferKind),
     /// One of the documented tables.
     Table(TableKind),
-    /// What an application noted down: HAR, NetLog, qlog, player's log, iperf3.
+    /// An application log: HAR, NetLog, qlog, player's log, iperf3.
     Application(ApplicationFormat),
-    /// Nothing at all.
+    /// Empty.
     Empty,
-    /// Something that is known and not read by this version.
+    /// A known format that this version does not read.
     Foreign(Foreign),
-    /// Nothing that is known.
+    /// An unknown format.
     Unknown,
 }
 
-/// Known formats that are not read, each with what to do about it.
+/// Known formats that are not read, each with the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
     /// QXDM's compound file.
@@ -40,9 +40,9 @@ pub enum Foreign {
     Parquet,
     /// JSON of some kind.
     Json,
-    /// A picture: JPEG, PNG or GIF.
+    /// An image: JPEG, PNG or GIF.
     Picture,
-    /// A zip archive, which office documents and Android packages are, too.
+    /// A zip archive; office documents and Android packages are zip archives, too.
     Zip,
     /// A PDF.
     Pdf,
@@ -53,7 +53,7 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// What it is and what to do.
+    /// A description, with the next step.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Foreign {
 }
 
 impl Kind {
-    /// Tells what an input is from its first bytes.
+    /// Recognises an input by its first bytes.
     #[must_use]
     pub fn of(head: &[u8]) -> Self {
         if head.is_empty() {
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// Whether it holds transfers, by the application's account.
+    /// Whether it holds an application's transfers.
     #[must_use]
     pub const fn holds_transfers(self) -> bool {
         matches!(self, Self::Table(TableKind::Transfers) | Self::Application(_))
@@ -188,7 +188,7 @@ fn header_line(head: &[u8]) -> Option<&str> {
 fn text_kind(head: &[u8]) -> Option<Foreign> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
-        // The head may end inside a character.
+        // The head may end within a character.
         Err(error) if error.error_len().is_none() => {
             std::str::from_utf8(head.get(..error.valid_up_to())?).ok()?
         }

@@ -1,4 +1,4 @@
-//! A file that takes another's place only once it is whole.
+//! Writes a file under a temporary name, and renames it when it is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,34 +7,37 @@ use std::path::{Path, PathBuf};
 use airmile_model::printable_path;
 
 use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
 
-/// A file under another name beside the one that it is to replace. Dropped
-/// before [`done`](Self::done), it leaves nothing behind, and what was there
-/// before as it was.
+/// A file under a temporary name in the directory of the file that it will replace. If it
+/// is dropped before [`done`](Self::done), it is removed, and the previous file is unchanged.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
-    /// `None`: `path` is no ordinary file (`/dev/stdout`, a pipe), and is
-    /// written to itself.
-    beside: Option<PathBuf>,
+    /// `None`: `path` is no regular file (`/dev/stdout`, a pipe), and is written directly.
+    part: Option<PathBuf>,
 }
 
 impl Replacement {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn begin(path: &Path) -> Result<(Self, File)> {
         let replaces = std::fs::metadata(path).map_or(true, |found| found.is_file());
-        // A link's target is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let beside = replaces.then(|| part_of(&path));
-        let file = match &beside {
-            Some(beside) => new_file(beside, false),
+        // The target of a link is replaced, not the link, but for one of another user.
+        let path = match is_untrusted_link(path) {
+            true => path.to_owned(),
+            false => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        };
+        let part = replaces.then(|| part_of(&path));
+        let file = match &part {
+            Some(part) => new_file(part, false).and_then(|file| keep_mode(&path, file)),
             None => File::create(&path),
         };
         let file = file.map_err(|e| Error::write(&path, e))?;
-        Ok((Self { path, beside }, file))
+        Ok((Self { path, part }, file))
     }
 
     /// The error of writing it.
@@ -43,22 +46,50 @@ impl Replacement {
         Error::write(&self.path, error)
     }
 
-    /// The file is whole: it takes its place.
+    /// Completes the file: renames it into place.
     ///
     /// # Errors
-    /// It cannot be given its name.
+    /// It cannot be renamed.
     pub fn done(mut self) -> Result<()> {
-        match &self.beside {
-            Some(beside) => std::fs::rename(beside, &self.path).map_err(|e| self.failed(e))?,
+        match &self.part {
+            Some(part) => std::fs::rename(part, &self.path).map_err(|e| self.failed(e))?,
             None => return Ok(()),
         }
-        self.beside = None;
+        self.part = None;
         Ok(())
     }
 }
 
-/// A file that is not there yet, in the place of what an ended process left: nothing is
-/// written through a link. `private`: only its owner reads it.
+/// Whether a path is a link that another user made in a directory that everybody may write
+/// to, like `/tmp`. Linux does not follow those, either (`fs.protected_symlinks`).
+#[cfg(unix)]
+fn is_untrusted_link(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY_AND_WRITABLE: u32 = 0o1002;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(link), Ok(dir)) = (std::fs::symlink_metadata(path), std::fs::metadata(dir)) else {
+        return false;
+    };
+    let own = std::fs::metadata("/proc/self").map_or(0, |process| process.uid());
+    let open = dir.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE;
+    link.is_symlink() && open && ![own, dir.uid()].contains(&link.uid())
+}
+
+#[cfg(not(unix))]
+const fn is_untrusted_link(_: &Path) -> bool {
+    false
+}
+
+/// The new file has the mode of the one that it replaces.
+fn keep_mode(path: &Path, file: File) -> io::Result<File> {
+    match std::fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => file.set_permissions(old.permissions()).map(|()| file),
+        _ => Ok(file),
+    }
+}
+
+/// Creates a new file, replacing the leftover of an ended process; links are not
+/// followed. `private`: only its owner can read it.
 pub fn new_file(path: &Path, private: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -77,7 +108,7 @@ pub fn new_file(path: &Path, private: bool) -> io::Result<File> {
     }
 }
 
-/// The name of a file while it is written: hidden, and of this process.
+/// The temporary name of a file while it is written: hidden, with the process id.
 pub fn part_of(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -85,7 +116,7 @@ pub fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes a file at once: it is there whole, or as it was before.
+/// Writes a file atomically: it is complete, or as it was before.
 ///
 /// # Errors
 /// It cannot be written.
@@ -103,7 +134,7 @@ pub fn refuse_inputs<'a>(
     outputs: impl IntoIterator<Item = PathBuf>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
-    let read: Vec<PathBuf> = inputs.into_iter().map(whole).collect();
+    let read = read_files(inputs);
     match outputs.into_iter().find(|path| read.contains(&whole(path))) {
         Some(path) => Err(Error::Option(format!(
             "{}: is one of the files to read; name another",
@@ -113,22 +144,42 @@ pub fn refuse_inputs<'a>(
     }
 }
 
-/// The path without links and detours, also of a file that is not there yet.
+/// The inputs without links and `..`; for a directory also the files in it that can be read
+/// as inputs.
+pub fn read_files<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut read = Vec::new();
+    for input in inputs {
+        read.push(whole(input));
+        // An error is reported where the directory is read.
+        let entries = std::fs::read_dir(input).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+        read.extend(files.filter(|path| is_input(path)).map(|path| whole(&path)));
+    }
+    read
+}
+
+fn is_input(path: &Path) -> bool {
+    Input::open(path, &Progress::default()).is_ok_and(|input| {
+        let kind = Kind::of(input.head());
+        kind.is_capture() || !matches!(kind, Kind::Empty | Kind::Unknown | Kind::Foreign(_))
+    })
+}
+
+/// The path without links and `..`, also for a file that does not exist yet.
 pub fn whole(path: &Path) -> PathBuf {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let beside = || {
+    let of_new = || {
         let dir = dir.unwrap_or(Path::new(".")).canonicalize().ok()?;
         Some(dir.join(path.file_name()?))
     };
-    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
+    path.canonicalize().ok().or_else(of_new).unwrap_or_else(|| path.to_owned())
 }
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        // That it cannot be taken away is not worth a word beside the error
-        // that led here.
-        if let Some(beside) = self.beside.take() {
-            let _ = std::fs::remove_file(beside);
+        // A failure to remove it is less important than the error that led here.
+        if let Some(part) = self.part.take() {
+            let _ = std::fs::remove_file(part);
         }
     }
 }
@@ -163,5 +214,41 @@ mod tests {
         std::fs::hard_link(&log, &linked).unwrap();
         Replacement::begin(&linked).unwrap().0.done().unwrap();
         assert_eq!(std::fs::read(&log).unwrap(), b"precious");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_mode_of_what_was_there_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("report");
+        std::fs::write(&path, "private").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// A link that another user made in a directory like `/tmp` is replaced, not followed.
+    #[cfg(unix)]
+    #[test]
+    fn outputs_a_strangers_link_is_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        const NOBODY: u32 = 65_534;
+        let dir = tempfile::tempdir().unwrap();
+        let [open, precious] = ["open", "precious"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, PermissionsExt::from_mode(0o1777)).unwrap();
+        for (stranger, expected) in [(false, "new"), (true, "old")] {
+            std::fs::write(&precious, "old").unwrap();
+            let link = open.join(if stranger { "strange" } else { "own" });
+            symlink(&precious, &link).unwrap();
+            if stranger && lchown(&link, Some(NOBODY), None).is_err() {
+                println!("SKIPPED: needs root to make another user's link");
+                return;
+            }
+            write_whole(&link, b"new").unwrap();
+            assert_eq!(std::fs::read_to_string(&precious).unwrap(), expected);
+            assert_eq!(std::fs::read_to_string(&link).unwrap(), "new");
+        }
     }
 }

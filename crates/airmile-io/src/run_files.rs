@@ -1,23 +1,22 @@
-//! The files of a lab run's directory (docs/lab.md): inputs as any others, and named here for
-//! whoever writes them and for whoever shows where an input is from.
+//! The files of a lab run's directory (docs/lab.md). They are ordinary inputs; their
+//! names are defined here for the code that writes them and the code that shows an input's origin.
 
 /// The run's description.
 pub const MANIFEST: &str = "manifest.json";
 
-/// The scenario, which is written first: from then on the directory is known to
-/// be a run's.
+/// The scenario, which is written first: it marks the directory as a run's.
 pub const SCENARIO: &str = "scenario.toml";
 
 /// The links' traces, downlink and uplink.
 pub const LINK_TRACES: [&str; 2] = ["link-down.trace", "link-up.trace"];
 
-/// What the server's command printed, of a run in real time.
+/// The output of the server's command, of a run in real time.
 pub const SERVER_LOG: &str = "server.log";
 
-/// What the command logged, of a run in real time.
+/// The log of the command, of a run in real time.
 pub const COMMAND_LOG: &str = "command.jsonl";
 
-/// Every file that a run may leave (docs/lab.md).
+/// Every file that a run may write (docs/lab.md).
 pub const RUN_FILES: [(&str, &str); 32] = [
     (MANIFEST, "what this directory is: scenario, seed, clock, files"),
     (SCENARIO, "the scenario, to run again"),
@@ -49,11 +48,11 @@ pub const RUN_FILES: [(&str, &str); 32] = [
     ("causes.csv", "injected causes"),
     ("counterfactuals.csv", "each transfer with and without each cause"),
     ("late_ttis.csv", "real time: TTIs that began late"),
-    (SERVER_LOG, "real time: what the server's command said"),
-    (COMMAND_LOG, "real time: what the command noted down"),
+    (SERVER_LOG, "real time: the output of the server's command"),
+    (COMMAND_LOG, "real time: the command's own log"),
 ];
 
-/// Whether a run's file may have this name, so that the directory's name says more.
+/// Whether a run's file may have this name, in which case the directory's name is more informative.
 #[must_use]
 pub fn is_run_file(name: &str) -> bool {
     RUN_FILES.iter().any(|(known, _)| *known == name)

@@ -1,4 +1,4 @@
-//! The loop of TTIs: an absolute clock, and the packets of real hosts.
+//! The TTI loop: an absolute clock, and the packets of real hosts.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -19,49 +19,49 @@ use tun_rs::SyncDevice;
 use crate::lateness::Punctuality;
 use crate::recorder::Feed;
 
-/// Packets that are taken from a device in a TTI (chosen here: 12 Gbit/s of full
-/// ones): a host that never stops sending does not hold up the others.
+/// Maximum packets read from a device in a TTI (chosen here: 12 Gbit/s of full ones): a
+/// host that never stops sending does not delay the others.
 const MOST_PACKETS: usize = 1_000;
 
-/// Bytes of the largest packet of IP.
+/// Maximum size of an IP packet.
 const MOST_BYTES: usize = 65_535;
 
-/// The priority that the loop asks for, the least of the real-time ones: it goes
-/// before all that is not.
+/// The priority requested for the loop: the lowest real-time priority, above all normal
+/// threads.
 const PRIORITY: u8 = 1;
 
 /// A device of a host.
 pub(crate) struct Port {
-    /// What it is in the network.
+    /// Its place in the network.
     pub(crate) point: CapturePoint,
-    /// Which of the boxes, where it is one's.
+    /// Index of the box, for a box's device.
     pub(crate) lane: usize,
     /// The device.
     pub(crate) device: SyncDevice,
 }
 
-/// Tells which box has the connections of a server's port.
+/// Maps a server's port to the box that handles its connections.
 pub(crate) type LaneOf = Box<dyn Fn(u16) -> usize + Send>;
 
-/// The loop before it runs.
+/// The loop before it starts.
 pub(crate) struct Engine {
     pub(crate) scenario: Scenario,
     pub(crate) ports: Vec<Port>,
     pub(crate) lane_of: LaneOf,
     pub(crate) punctuality: Punctuality,
     pub(crate) feed: Feed,
-    /// When the first TTI begins, in ns of the monotonic clock.
+    /// Start of the first TTI, in ns of the monotonic clock.
     pub(crate) start_ns: i64,
-    /// How long to go on when told to stop.
+    /// How long to continue after a stop request.
     pub(crate) tail: Duration,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// What the loop leaves.
+/// Result of the loop.
 pub(crate) struct Left {
     pub(crate) outcome: RunOutcome,
     pub(crate) punctuality: Punctuality,
-    /// Packets of hosts that were no IPv4.
+    /// Packets of hosts that were not IPv4.
     pub(crate) not_ipv4: u64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Left {
 fn sleep_until(at_ns: i64) {
     let (tv_sec, tv_nsec) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
     let request = Timespec { tv_sec, tv_nsec };
-    // Interrupted: again, since the time is absolute.
+    // Interrupted: repeat, since the time is absolute.
     while clock_nanosleep_absolute(ClockId::Monotonic, &request) == Err(rustix::io::Errno::INTR) {}
 }
 
@@ -78,8 +78,8 @@ fn duration(ns: i64) -> Duration {
 }
 
 impl Engine {
-    /// Runs until told to stop. TTIs that could not begin in time begin one
-    /// after the other until the clock is reached again; none is left out.
+    /// Runs until stopped. TTIs that could not start in time run back to back until the
+    /// clock is reached again; none is skipped.
     pub(crate) fn run(mut self) -> Result<Left, ScenarioError> {
         prefer_this_thread();
         let mut bridge = Bridge::new(&self.scenario)?;
@@ -113,7 +113,7 @@ impl Engine {
         Ok(Left { outcome: bridge.finish(), punctuality: self.punctuality, not_ipv4 })
     }
 
-    /// Takes what the hosts have sent; gives how much of it is not carried.
+    /// Reads the hosts' packets; returns how many are not carried.
     fn take(&self, bridge: &mut Bridge, buffer: &mut [u8]) -> u64 {
         let mut not_ipv4 = 0;
         for port in &self.ports {
@@ -134,22 +134,22 @@ impl Engine {
         while let Some((point, packet)) = bridge.poll() {
             let lane = match point {
                 CapturePoint::Phone | CapturePoint::Server => 0,
-                // The server's port tells the box: it is the destination of what
-                // comes from the phone, the source of what goes there.
+                // The server's port determines the box: it is the destination of packets
+                // from the phone, and the source of packets to it.
                 CapturePoint::ProxyRan => (self.lane_of)(port_at(&packet, 2)),
                 CapturePoint::ProxyCore => (self.lane_of)(port_at(&packet, 0)),
             };
             let is_its = |port: &&Port| (port.point, port.lane) == (point, lane);
             if let Some(port) = self.ports.iter().find(is_its) {
-                // A device takes whole packets at once; it refuses them only
-                // when its host is about to go.
+                // A device accepts whole packets at once; it rejects them only while its
+                // host is shutting down.
                 let _ = port.device.send(&packet);
             }
         }
     }
 }
 
-/// The port at an offset of the transport header; 0 where there is none.
+/// The port at an offset of the transport header; 0 if there is none.
 fn port_at(packet: &[u8], offset: usize) -> u16 {
     let header = usize::from(packet.first().map_or(0, |first| first & 0xf)) * 4 + offset;
     match packet.get(header..header + 2) {
@@ -158,9 +158,9 @@ fn port_at(packet: &[u8], offset: usize) -> u16 {
     }
 }
 
-/// Asks for wake-ups on time: no slack, and real-time scheduling, which root
-/// gets, and who has a limit that allows it (`RLIMIT_RTPRIO`). What is refused
-/// is measured as lateness.
+/// Requests wake-ups on time: no timer slack, and real-time scheduling, which is granted to
+/// root and to users with a limit for it (`RLIMIT_RTPRIO`). If refused, the effect is
+/// measured as lateness.
 fn prefer_this_thread() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     if let Ok(priority) = PRIORITY.try_into() {
@@ -182,7 +182,7 @@ mod tests {
         packet[0] = 0x45;
         packet[20..24].copy_from_slice(&[1, 187, 0, 80]);
         assert_eq!((port_at(&packet, 0), port_at(&packet, 2)), (443, 80));
-        // Two words of options.
+        // Two words of IP options.
         packet[0] = 0x47;
         packet[28..32].copy_from_slice(&[0, 22, 0, 23]);
         assert_eq!((port_at(&packet, 0), port_at(&packet, 2)), (22, 23));

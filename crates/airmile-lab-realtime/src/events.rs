@@ -1,4 +1,4 @@
-//! What happens while a command runs: ends of commands, and signals.
+//! Events while a command runs: exits of commands, and signals.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -11,15 +11,16 @@ use signal_hook::iterator::Signals;
 use crate::command::Running;
 use crate::error::Result;
 
-/// How long a command may take to end when it is asked to (chosen here).
+/// Maximum time for a command to terminate on request (chosen here).
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long after a command's end a signal may still be the one that ended it
-/// (chosen here: far over what it takes to come, under what a second key takes).
+/// A signal within this time after a command's exit is assumed to be the one that ended the
+/// command (chosen here: far over the delivery time, under the time for a second key
+/// press).
 const SAME_KEY: Duration = Duration::from_millis(100);
 
-/// While a run ends, a signal ends this process as it would without us. Not the one
-/// from the terminal that has ended the command, too.
+/// While a run ends, a signal terminates this process as usual, except the terminal's
+/// signal that also ended the command.
 pub(crate) fn end_at_once_on_signal(happened: mpsc::Receiver<RunEvent>) {
     let ended = Instant::now();
     let wait = move || {
@@ -31,22 +32,22 @@ pub(crate) fn end_at_once_on_signal(happened: mpsc::Receiver<RunEvent>) {
             }
         }
     };
-    // Without it a run ends by itself.
+    // Without this thread the run still ends by itself.
     let _ = thread::Builder::new().name("ending".to_owned()).spawn(wait);
 }
 
-/// What happens while a command runs.
+/// Events while a command runs.
 pub(crate) enum RunEvent {
     /// The phone's command has ended.
     Phone(u8),
     /// The server's command has ended.
     Server(u8),
-    /// We were asked to end.
+    /// This process received a signal.
     Signal(i32),
 }
 
-/// Waits until the phone's command has ended; gives its exit status, and the
-/// server's if that has ended before.
+/// Waits until the phone's command has exited; returns its exit status, and the server's if
+/// that has exited before.
 pub(crate) fn wait(phone: Running, happened: &mpsc::Receiver<RunEvent>) -> (u8, Option<u8>) {
     let mut asked = None;
     let mut server = None;
@@ -58,7 +59,7 @@ pub(crate) fn wait(phone: Running, happened: &mpsc::Receiver<RunEvent>) -> (u8, 
         match event {
             Ok(RunEvent::Phone(status)) => return (asked.unwrap_or(status), server),
             Ok(RunEvent::Server(status)) => server = Some(status),
-            // The terminal sends these to the command, too: that it decides.
+            // The terminal also sends these to the command, which decides.
             Ok(RunEvent::Signal(SIGINT | SIGQUIT)) => {}
             Ok(RunEvent::Signal(signal)) => {
                 asked = Some(u8::try_from(128 + signal).unwrap_or(1));
@@ -70,7 +71,7 @@ pub(crate) fn wait(phone: Running, happened: &mpsc::Receiver<RunEvent>) -> (u8, 
     }
 }
 
-/// Ends the server's command, if it has not ended by itself.
+/// Ends the server's command, if it is still running.
 pub(crate) fn end_server(server: Running, happened: &mpsc::Receiver<RunEvent>) {
     server.terminate();
     let is_server = |event: RunEvent| matches!(event, RunEvent::Server(_));

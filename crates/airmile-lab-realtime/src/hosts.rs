@@ -1,5 +1,5 @@
-//! Experiments between real hosts: a run is `airmile lab shell` again, in a
-//! process of its own, whose files are read when it has ended.
+//! Experiments between real hosts: each run is `airmile lab shell` in its own process; its
+//! files are read when it has ended.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,33 +22,33 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
-/// The exit status of a run whose command went well and whose TTIs were late.
+/// The exit status of a run whose command succeeded but whose TTIs were late.
 const LATE: i32 = 5;
 
-/// How long a run may take to end when it is asked to, its command's second and its
-/// files included (chosen here).
+/// Maximum time for a run to terminate on request, including its command and its files
+/// (chosen here).
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a clone of the repository has the player.
+/// Path of the player in a clone of the repository.
 const PLAYER: &str = "lab/player/play.mjs";
 
 /// Runs jobs of experiments, one at a time.
 #[derive(Debug)]
 pub struct RealHosts {
-    /// Program and first arguments that lead to `lab shell`.
+    /// Program and first arguments that run `lab shell`.
     launcher: Vec<OsString>,
-    /// Why no run can be made, as a run that does nothing has shown.
+    /// Why no run is possible, according to a run that does nothing.
     refused: OnceLock<Option<String>>,
     /// Why the player cannot be run.
     no_player: OnceLock<Option<String>>,
-    /// Videos, and directories of runs; goes at the end, also when a signal ends
-    /// this process.
+    /// Directory of videos and runs; removed at the end, also if a signal ends this
+    /// process.
     place: Mutex<Option<TempDir>>,
-    /// What writes there now.
+    /// The run that currently writes there.
     writer: Arc<RunLock>,
 }
 
-/// The run that writes into the directory, of which there is one at a time.
+/// The run that writes into the directory; only one at a time.
 #[derive(Debug, Default)]
 struct RunLock {
     now: Mutex<Now>,
@@ -57,15 +57,15 @@ struct RunLock {
 
 #[derive(Debug, Default)]
 struct Now {
-    /// Whether a run is being made, has a process, or is being read.
+    /// Whether a run is being prepared, executed or read.
     is_busy: bool,
     /// Its process.
     runs: Option<Pid>,
-    /// A signal has come: no other is to begin.
+    /// A signal was received: no further run may start.
     is_over: bool,
 }
 
-/// While it is there a run may write.
+/// Permission of a run to write, until dropped.
 struct Busy<'a>(&'a RunLock);
 
 impl Drop for Busy<'_> {
@@ -76,7 +76,7 @@ impl Drop for Busy<'_> {
 }
 
 impl RunLock {
-    /// Begins a run; not after [`end`](Self::end).
+    /// Begins a run; fails after [`end`](Self::end).
     fn begin(&self) -> io::Result<Busy<'_>> {
         let mut now = self.lock();
         if now.is_over {
@@ -86,9 +86,9 @@ impl RunLock {
         Ok(Busy(self))
     }
 
-    /// Runs a command of it to its end.
+    /// Runs one of its commands to completion.
     fn output(&self, command: &mut Command) -> io::Result<Output> {
-        // A group of its own: what it has started is ended with it.
+        // In its own process group, so that everything it started is ended with it.
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut now = self.lock();
         if now.is_over {
@@ -102,8 +102,8 @@ impl RunLock {
         done
     }
 
-    /// Asks the one that runs to end, and waits until it has and nothing of it is
-    /// written any more; none begins after it.
+    /// Terminates the present run and waits until nothing of it is written any more; no run
+    /// begins after it.
     fn end(&self) {
         let mut now = self.lock();
         now.is_over = true;
@@ -125,7 +125,7 @@ impl RunLock {
 }
 
 impl RealHosts {
-    /// With the program and first arguments that lead to `lab shell`.
+    /// With the program and first arguments that run `lab shell`.
     #[must_use]
     pub fn new(launcher: Vec<OsString>) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl RealHosts {
         command
     }
 
-    /// Why no run can be made: tried with one that does nothing.
+    /// Why no run is possible: tried with one that does nothing.
     fn refused(&self) -> Option<String> {
         let mut try_one = self.shell(Path::new("idle"));
         let done = try_one.args(["--late-limit-ms", "60000", "--", "true"]).output();
@@ -170,12 +170,12 @@ impl RealHosts {
         Ok(path)
     }
 
-    /// A video, made once.
+    /// A video, created once.
     fn video(&self, place: &Path, video: Video) -> Result<PathBuf> {
         let Video { seconds, segment_s, bitrates_bps } = video;
         let bitrates: Vec<String> = bitrates_bps.iter().map(u64::to_string).collect();
         let bitrates = bitrates.join(",");
-        // Named by what it is: the next run has it again.
+        // Named by its parameters: later runs reuse it.
         let name =
             bitrates.bytes().fold(0_u64, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into()));
         let dir = place.join(format!("video-{seconds}-{segment_s}-{name:x}"));
@@ -200,7 +200,7 @@ impl RealHosts {
         let run = tempfile::Builder::new().prefix("run-").tempdir_in(&place).map_err(io)?;
         let www = run.path().join("www");
         fs::create_dir(&www).map_err(io)?;
-        // A hole: nothing is read from a disk.
+        // A sparse file: nothing is read from disk.
         let file = File::create(www.join("file")).map_err(io)?;
         file.set_len(job.file_bytes).map_err(io)?;
         if let Some(video) = job.video {
@@ -214,7 +214,7 @@ impl RealHosts {
         for port in &job.ports {
             command.args(["--serve-port", &port.to_string()]);
         }
-        // What programs leave there when they are killed goes with the run.
+        // Files left there by killed programs are removed with the run.
         command.env("TMPDIR", run.path());
         if let Some(player) = player() {
             command.env("AIRMILE_PLAYER", player);
@@ -228,7 +228,7 @@ impl Hosts for RealHosts {
     fn missing(&self, programs: &[Program]) -> Option<String> {
         let refused = self.refused.get_or_init(|| self.refused()).clone();
         let lacks = |program: &Program| match program {
-            // --rate is of 7.84.
+            // --rate exists since 7.84.
             Program::Curl => works("curl", &["--rate", "1/s", "--version"])
                 .err()
                 .map(|why| format!("needs curl 7.84 or later: {why}")),
@@ -257,7 +257,7 @@ impl Hosts for RealHosts {
         let unreadable = |e| cannot("a run's manifest cannot be read", e);
         let manifest: serde_json::Value = serde_json::from_slice(&text).map_err(unreadable)?;
         let clock = &manifest["clock"];
-        // The status of lateness may be the script's own.
+        // The status for lateness may also be the script's own.
         if clock["exit_status"] != 0 {
             return Err(cannot("the script of a run failed", last_lines(&done)));
         }
@@ -271,14 +271,15 @@ fn cannot(what: &str, why: impl std::fmt::Display) -> Error {
     Error::Option(format!("an experiment cannot be run: {what}: {why}"))
 }
 
-/// The player's program: what the environment names, one in the path, or that of
-/// the clone in which this command was built; never one of the current directory.
+/// The player's program: from the environment, the path, or the clone in which this command
+/// was built; never from the current directory.
 fn player() -> Option<PathBuf> {
     let named = std::env::var_os("AIRMILE_PLAYER").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|dir| dir.join("airmile-player"));
     let here = std::env::current_exe().unwrap_or_default();
-    // Above the command anybody may have put something: a clone is whose it is.
+    // Other users may control directories above the command: a clone counts only if its
+    // owner matches.
     let owner = |path: &Path| fs::metadata(path).map(|there| there.uid()).ok();
     let is_clone = |dir: &&Path| {
         let files = [dir.join("Cargo.toml"), dir.join(PLAYER)];
@@ -302,7 +303,7 @@ fn no_player() -> Option<String> {
     checked.err().map(|why| format!("the DASH player: {why}"))
 }
 
-/// Whether a program runs and ends well.
+/// Whether a program runs successfully.
 fn works(program: &str, words: &[&str]) -> std::result::Result<(), String> {
     match Command::new(program).args(words).stdin(Stdio::null()).output() {
         Ok(done) if done.status.success() => Ok(()),
@@ -312,19 +313,19 @@ fn works(program: &str, words: &[&str]) -> std::result::Result<(), String> {
 }
 
 fn first_line(done: &Output) -> String {
-    let told = String::from_utf8_lossy(&done.stderr);
-    told.lines().next().map_or_else(|| done.status.to_string(), str::to_owned)
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    stderr.lines().next().map_or_else(|| done.status.to_string(), str::to_owned)
 }
 
 fn last_lines(done: &Output) -> String {
-    let told = String::from_utf8_lossy(&done.stderr);
-    let lines: Vec<&str> = told.lines().collect();
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    let lines: Vec<&str> = stderr.lines().collect();
     let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
     format!("{}; {}", done.status, last.join(" / "))
 }
 
-/// Removes a directory when a signal is to end this process and nobody writes there
-/// any more, then lets it.
+/// Removes a directory when a signal arrives, once no run writes there any more; then
+/// terminates this process.
 fn remove_on_signal(dir: PathBuf, writer: Arc<RunLock>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {

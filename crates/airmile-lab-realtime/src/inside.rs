@@ -1,5 +1,5 @@
-//! The first process of a command's PID namespace: it starts the command,
-//! passes on what it is told, and when it ends everything in the namespace ends.
+//! The first process of a command's PID namespace: it starts the command and forwards
+//! signals; when it ends, every process in the namespace ends.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,24 +20,27 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, clear_ambient_
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Status of a command that is there and cannot be run, and of one that is not
-/// there (POSIX, 2.8.2 of the shell).
+/// Exit status for a command that cannot be run, and for one that was not found (POSIX,
+/// 2.8.2 of the shell).
 const NOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Runs a command as the first process of a PID namespace would; gives its exit
-/// status, 128 and the signal's number where one ended it. With `lingers` it
-/// stays until all processes have ended.
+/// Runs a command as the first process of a PID namespace; returns its exit status, or 128
+/// plus the number of the signal that ended it. With `lingers` it stays until all processes
+/// have ended.
 #[must_use]
 pub fn inside(words: &[OsString], lingers: bool, parent: Option<&str>) -> u8 {
-    // Elsewhere it would end processes that are not its own.
+    // Elsewhere it would end unrelated processes.
     if std::process::id() != 1 {
-        let _ = writeln!(io::stderr(), "airmile: this is for the first process of a namespace");
+        let _ = writeln!(
+            io::stderr(),
+            "airmile: this command must be the first process of a namespace"
+        );
         return NOT_RUN;
     }
-    // Who made us may be killed; then everything here is to go.
+    // If the parent is killed, everything here must end.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    // It may have been already, and then no signal comes.
+    // It may already have been killed; then no signal arrives.
     if let Some(parent) = parent {
         let Ok(parent) = File::open(Path::new("/proc").join(parent)) else { return NOT_RUN };
         let _ = thread::Builder::new().name("parent".to_owned()).spawn(move || end_after(&parent));
@@ -57,8 +60,8 @@ pub fn inside(words: &[OsString], lingers: bool, parent: Option<&str>) -> u8 {
     let mut status = None;
     for signal in signals.forever() {
         if signal != SIGCHLD {
-            // To one's own, or to all that there are but us (kill(2)): who lingers
-            // may have left its parent long ago.
+            // To the child, or to all processes but this one (kill(2)): lingering processes
+            // may have left their parent long ago.
             let _ = kill(if lingers { Pid::from_raw(-1) } else { child }, Signal::SIGTERM);
             continue;
         }
@@ -83,18 +86,18 @@ pub fn inside(words: &[OsString], lingers: bool, parent: Option<&str>) -> u8 {
     status.unwrap_or(1)
 }
 
-/// Ends this process, and with it all of its namespace, if its parent was about to
-/// end when we asked for the signal: looks once more when that must be over.
+/// Ends this process, and with it its namespace, if its parent ended before the death
+/// signal was set: checks once more after that.
 fn end_after(parent: &File) {
     thread::sleep(Duration::from_secs(1));
-    // The directory of a thread that has gone has nothing in it any more.
+    // The directory of a thread that has ended is empty.
     if rustix::fs::openat(parent, "stat", OFlags::RDONLY, Mode::empty()).is_err() {
         std::process::exit(NOT_RUN.into());
     }
 }
 
-/// Makes `/proc` and `/sys` tell of this namespace. Where the system forbids it
-/// they tell of the one outside, and commands run all the same.
+/// Mounts `/proc` and `/sys` of this namespace. If the system forbids this, they show the
+/// one outside, and commands still run.
 fn see_own_processes() {
     let none = None::<&str>;
     let private = mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none);
@@ -108,7 +111,7 @@ fn see_own_processes() {
     }
 }
 
-/// Gives back the right that [`see_own_processes`] needed, unless it is root's.
+/// Drops the capability that [`see_own_processes`] needed, unless running as root.
 fn give_back_rights() {
     let _ = clear_ambient_capability_set();
     if let Ok(sets) = capabilities(None) {

@@ -1,4 +1,4 @@
-//! How late TTIs begin, and how long their work takes.
+//! Measures how late TTIs start, and how long their work takes.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use airmile_lab::Lateness;
 use airmile_model::TtiIndex;
 use hdrhistogram::Histogram;
 
-/// Counts in us; what is later than a minute counts as that.
+/// Maximum value in us; anything later than a minute counts as a minute.
 const MOST_US: u64 = 60_000_000;
 
-/// Measures a loop of TTIs.
+/// Measures the TTI loop.
 #[derive(Debug)]
 pub(crate) struct Punctuality {
     late_us: Histogram<u64>,
@@ -19,14 +19,14 @@ pub(crate) struct Punctuality {
 }
 
 impl Punctuality {
-    /// For TTIs of a length.
+    /// For a TTI length.
     pub(crate) fn new(slot: Duration) -> Option<Self> {
         let histogram = || Histogram::new_with_bounds(1, MOST_US, 3).ok();
         let slot_us = in_us(slot);
         Some(Self { late_us: histogram()?, work_us: histogram()?, slot_us, late_ttis: Vec::new() })
     }
 
-    /// A TTI began so late, and took so long.
+    /// Adds a TTI with its lateness and the duration of its work.
     pub(crate) fn push(&mut self, tti: TtiIndex, late: Duration, work: Duration) {
         let late_us = in_us(late);
         if late_us > self.slot_us {
@@ -36,7 +36,7 @@ impl Punctuality {
         self.work_us.saturating_record(in_us(work));
     }
 
-    /// In figures, with what the 99th percentile may be; and the late ones.
+    /// Returns the statistics, with the limit of the 99th percentile, and the late TTIs.
     pub(crate) fn finish(self, limit: Duration) -> (Lateness, Vec<(TtiIndex, u64)>) {
         let lateness = Lateness {
             n_tti: self.late_us.len(),

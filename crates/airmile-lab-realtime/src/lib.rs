@@ -5,16 +5,15 @@
 //!   command ── lte0 ══ TUN ══ cell, core ══ TUN ══ core0 ── server
 //! ```
 //!
-//! Each host is a network namespace with a TUN device, whose other end is in
-//! this process. A thread wakes at the start of each TTI by an absolute clock
-//! (`engine`), takes the packets that the hosts have sent, lets
-//! [`airmile_emulate::Bridge`] go through the TTI, and hands out what has
-//! arrived. A middlebox of the scenario is a namespace between, in which the
-//! kernel's TCP ends connections and opens others (`split`).
+//! Each host is a network namespace with a TUN device, whose other end is in this process.
+//! A thread wakes at the start of each TTI by an absolute clock (`engine`), reads the
+//! hosts' packets, lets [`airmile_emulate::Bridge`] simulate the TTI, and writes the
+//! packets that have arrived. A middlebox of the scenario is a namespace between, in which
+//! the kernel's TCP terminates connections and opens others (`split`).
 //!
-//! Nothing of it has a name outside of the process: namespaces are held by
-//! threads and commands, commands run in a PID namespace whose first process
-//! dies with us ([`inside()`]). However a run ends, nothing is left.
+//! Nothing has a name outside of the process: namespaces are held by threads and commands,
+//! and commands run in a PID namespace whose first process dies with this one
+//! ([`inside()`]). However a run ends, nothing is left behind.
 
 #[cfg(target_os = "linux")]
 mod command;

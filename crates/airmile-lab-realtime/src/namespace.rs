@@ -1,4 +1,4 @@
-//! A network namespace, held by a thread that is in it.
+//! A network namespace, held by a thread in it.
 
 use std::sync::mpsc;
 use std::thread;
@@ -11,7 +11,8 @@ use crate::privilege::refused;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A network namespace. It goes when this, and what was started in it, goes.
+/// A network namespace. It disappears when this value and everything started in it has
+/// ended.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: &'static str,
@@ -19,7 +20,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// An empty one.
+    /// An empty namespace.
     pub(crate) fn new(name: &'static str) -> Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let (made, is_made) = mpsc::channel();
@@ -47,8 +48,8 @@ impl Namespace {
         self.name
     }
 
-    /// Does something in it and gives what came of it. Threads and processes
-    /// that this starts are in it, too.
+    /// Runs a function in it and returns the result. Threads and processes started by the
+    /// function are in it, too.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,

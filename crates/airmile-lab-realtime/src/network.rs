@@ -21,12 +21,11 @@ use crate::error::{Result, netlink};
 /// The kernel's settings of TCP (`scenario.server_tcp` and the like).
 pub(crate) type Tcp = airmile_emulate::tcp::TcpConfig;
 
-/// Packets that wait in a device for the next TTI (chosen here: 120 Mbit of
-/// full ones; the default of 500 is half a ms of 12 Gbit/s, and a window may
-/// leave at once).
+/// Queue length of a device, for the next TTI (chosen here: 120 Mbit of full packets; the
+/// default of 500 is half a ms of 12 Gbit/s, and a whole window may be sent at once).
 const DEVICE_PACKETS: u32 = 10_000;
 
-/// Routing table of connections that a box takes.
+/// Routing table for connections that a box intercepts.
 const TAKEN: u32 = 100;
 
 /// A device of a host.
@@ -34,17 +33,17 @@ const TAKEN: u32 = 100;
 struct Link {
     name: &'static str,
     point: CapturePoint,
-    /// What is reached by it; absent: all.
+    /// Destinations reached by it; absent: all.
     to: Option<Ipv4Addr>,
 }
 
-/// A host's namespace as it should be.
+/// Configuration of a host's namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     address: Option<Ipv4Addr>,
     links: Vec<Link>,
     tcp: Tcp,
-    /// Ports whose connections end here; a box's.
+    /// For a box: ports whose connections end here.
     taken: Vec<u16>,
     forwards: bool,
 }
@@ -69,14 +68,14 @@ impl Host {
         Self { address, links: vec![link], tcp, taken: vec![], forwards: false }
     }
 
-    /// A box that takes the connections of some ports and forwards the others.
+    /// A box that intercepts the connections to some ports and forwards the others.
     pub(crate) fn middlebox(tcp: Tcp, taken: Vec<u16>) -> Self {
         let ran = Link { name: "ran0", point: CapturePoint::ProxyRan, to: Some(PHONE_ADDRESS) };
         let core = Link { name: "core0", point: CapturePoint::ProxyCore, to: None };
         Self { address: None, links: vec![ran, core], tcp, taken, forwards: true }
     }
 
-    /// Makes the namespace that the caller is in such a host; gives its devices.
+    /// Configures the caller's namespace as this host; returns its devices.
     pub(crate) fn set_up(self) -> Result<Vec<(CapturePoint, SyncDevice)>> {
         for (key, value) in self.sysctls() {
             let path = format!("/proc/sys/net/{key}");
@@ -84,8 +83,8 @@ impl Host {
         }
         let mut devices = Vec::new();
         for link in &self.links {
-            // The addresses and routes come by netlink, and packets one by one,
-            // no larger than the MTU: that is what a device without offload does.
+            // Addresses and routes are set by netlink, and packets are at most the MTU: a
+            // device without offload.
             let device = DeviceBuilder::new().name(link.name).enable(false).build_sync();
             let device = device.attempt(|| format!("cannot make the device {}", link.name))?;
             device
@@ -98,12 +97,12 @@ impl Host {
         Ok(devices)
     }
 
-    /// What the scenario says of TCP, where the kernel has a setting for it.
+    /// The scenario's TCP options for which the kernel has a setting.
     fn sysctls(&self) -> Vec<(&'static str, String)> {
         let Tcp { timestamps, sack, slow_start_after_idle, receive, send_buffer_bytes, .. } =
             &self.tcp;
         let flag = |on: &bool| u8::from(*on).to_string();
-        // Bits of ip-sysctl's tcp_recovery, and kinds of its tcp_early_retrans.
+        // Bits of ip-sysctl's tcp_recovery, and modes of its tcp_early_retrans.
         let finds_by_time = u8::from(self.tcp.loss_detection == LossDetection::Rack);
         let probes = if self.tcp.tail_loss_probe { 3 } else { 0 };
         // Linux counts half of a buffer as overhead (tcp_adv_win_scale 1).
@@ -121,12 +120,12 @@ impl Host {
             ("ipv4/tcp_rmem", buffers(receive.buffer_bytes, receive.max_buffer_bytes)),
             ("ipv4/tcp_wmem", buffers(16_384, *send_buffer_bytes)),
         ];
-        // A kernel without IPv6 has nothing to turn off.
+        // Nothing to disable in a kernel without IPv6.
         all.retain(|(key, _)| {
             !key.starts_with("ipv6/") || fs::exists("/proc/sys/net/ipv6").is_ok_and(|there| there)
         });
         if self.forwards {
-            // Packets of both sides have addresses that are not the box's.
+            // Packets of both sides have addresses other than the box's.
             all.push(("ipv4/ip_forward", "1".to_owned()));
             all.push(("ipv4/conf/all/rp_filter", "0".to_owned()));
             all.push(("ipv4/conf/default/rp_filter", "0".to_owned()));
@@ -187,7 +186,7 @@ impl Host {
         route
     }
 
-    /// Packets of the taken ports are for this host, whatever their address.
+    /// Directs packets to the intercepted ports to this host, whatever their address.
     async fn take_connections(&self, handle: &Handle) -> io::Result<()> {
         let lo = index_of(handle, "lo").await?;
         let local = RouteMessageBuilder::<Ipv4Addr>::new()
@@ -222,7 +221,7 @@ impl Host {
     }
 }
 
-/// Does something by netlink, in the namespace of the caller.
+/// Runs a function with netlink, in the caller's namespace.
 fn with_netlink<T>(work: impl AsyncFnOnce(Handle) -> T) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -242,7 +241,7 @@ async fn index_of(handle: &Handle, name: &str) -> io::Result<u32> {
     link.map(|link| link.header.index).ok_or_else(|| io::Error::other(format!("no device {name}")))
 }
 
-/// Packets that the devices of the caller's namespace had no room for.
+/// Packets dropped by full devices in the caller's namespace.
 pub(crate) fn lost_packets() -> Result<u64> {
     let count = async |handle: Handle| {
         let links: Vec<_> = handle.link().get().execute().try_collect().await.map_err(netlink)?;

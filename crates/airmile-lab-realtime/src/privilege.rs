@@ -1,4 +1,4 @@
-//! The right to make namespaces: root's, or a user namespace's.
+//! The privilege to create namespaces: as root, or in a user namespace.
 
 use std::fs;
 use std::io;
@@ -26,17 +26,17 @@ A run in real time needs TUN devices:
   sudo chmod 0666 /dev/net/tun         where it is there, and only root may open it
 In a container: --device /dev/net/tun.";
 
-/// Whether this process may make namespaces of networks.
+/// Whether this process may create network namespaces.
 fn is_able() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// Gets the right to make namespaces, by a user namespace if need be, in which
-/// the user keeps its own identity.
+/// Acquires the privilege to create namespaces, if necessary by a user namespace in which
+/// the user keeps the same identity.
 ///
 /// # Errors
-/// The system does not let us; the error tells what helps.
+/// The system refuses; the error describes what helps.
 pub(crate) fn acquire() -> Result<()> {
     let opened = fs::OpenOptions::new().read(true).write(true).open(DEVICE);
     opened.refused(|| format!("cannot open {DEVICE}"), NO_DEVICE)?;
@@ -50,13 +50,13 @@ pub(crate) fn acquire() -> Result<()> {
         let path = format!("/proc/self/{file}");
         fs::write(&path, text).attempt(|| format!("cannot write {path}"))
     };
-    // user_namespaces(7): a group map of one's own needs this first.
+    // user_namespaces(7): required before writing a group map of one's own.
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{uid} {uid} 1"))?;
     Ok(write("gid_map", format!("{gid} {gid} 1"))?)
 }
 
-/// That the system does not let us make namespaces.
+/// Error if the system refuses to create namespaces.
 pub(crate) fn refused(attempt: &str, source: io::Error) -> Error {
     let remedy = Some(NO_USER_NAMESPACE);
     SystemError { attempt: attempt.to_owned(), source, remedy }.into()

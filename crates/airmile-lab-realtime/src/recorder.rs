@@ -1,5 +1,4 @@
-//! What a run leaves, written by a thread of its own: a disk must not hold up
-//! the cell.
+//! Writes a run's output in a separate thread, so that a slow disk does not delay the cell.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -12,32 +11,33 @@ use airmile_model::Record;
 
 use crate::error::{Error, Result};
 
-/// Something that goes to a run's files.
+/// An item for a run's files.
 #[derive(Debug)]
 enum RecordedEvent {
     Record(Record),
     Packet(i64, CapturePoint, IpPacket),
     Dropped(i64, UserId, DropPoint, IpPacket),
     Sender(SenderState),
-    /// All up to this time in ns since the Unix epoch was given.
+    /// All items up to this time, in ns since the Unix epoch, have been sent.
     Tick(i64),
 }
 
-/// Takes what a run leaves to the thread that writes it, a TTI at a time.
+/// Sends a run's output to the writing thread, a TTI at a time.
 #[derive(Debug)]
 pub(crate) struct Feed {
     batch: Vec<RecordedEvent>,
-    /// Absent where nothing is to be left.
+    /// Absent if no output is wanted.
     out: Option<mpsc::Sender<Vec<RecordedEvent>>>,
 }
 
 impl Feed {
-    /// One that keeps nothing.
+    /// A recorder that discards everything.
     pub(crate) const fn none() -> Self {
         Self { batch: Vec::new(), out: None }
     }
 
-    /// One into a run's files, and who gives them back when the feed has ended.
+    /// A recorder into a run's files, and a handle that returns them when the feed has
+    /// ended.
     pub(crate) fn into(mut writer: RunWriter) -> Result<(Self, Recording)> {
         let (out, batches) = mpsc::channel::<Vec<RecordedEvent>>();
         let write = move || {
@@ -63,21 +63,21 @@ impl Feed {
         Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
     }
 
-    /// For what is known of senders; `None` where nothing is kept.
+    /// For the state of senders; `None` if nothing is kept.
     pub(crate) fn senders(&self) -> Option<Senders> {
         self.out.clone().map(Senders)
     }
 
-    /// Whether anything is kept.
+    /// Whether output is kept.
     pub(crate) const fn keeps(&self) -> bool {
         self.out.is_some()
     }
 
-    /// A TTI has ended at a time in ns since the Unix epoch.
+    /// Ends a TTI at a time in ns since the Unix epoch.
     pub(crate) fn flush(&mut self, now_ns: i64) {
         self.push(|| RecordedEvent::Tick(now_ns));
         if let Some(out) = self.out.as_ref().filter(|_| !self.batch.is_empty()) {
-            // The thread ends after us: its end of the channel is there.
+            // The thread ends after this one, so its end of the channel exists.
             let _ = out.send(std::mem::take(&mut self.batch));
         }
     }
@@ -89,15 +89,15 @@ impl Feed {
     }
 }
 
-/// Takes what is known of senders to the thread that writes. It ends when all of
-/// these have gone, too.
+/// Sends the state of TCP senders to the writing thread, which ends only after all of these
+/// are dropped, too.
 #[derive(Debug, Clone)]
 pub(crate) struct Senders(mpsc::Sender<Vec<RecordedEvent>>);
 
 impl Senders {
-    /// A sender's state has changed.
+    /// A sender's state changed.
     pub(crate) fn send(&self, state: SenderState) {
-        // As of `flush`.
+        // As in `flush`.
         let _ = self.0.send(vec![RecordedEvent::Sender(state)]);
     }
 }
@@ -116,12 +116,12 @@ impl RunSink for Feed {
     }
 }
 
-/// The thread that writes.
+/// The writing thread.
 #[derive(Debug)]
 pub(crate) struct Recording(JoinHandle<RunWriter>);
 
 impl Recording {
-    /// The run's files, when all is written.
+    /// The run's files, when everything is written.
     pub(crate) fn finish(self) -> Result<RunWriter> {
         self.0.join().map_err(|_| Error::Thread("the recorder"))
     }

@@ -1,5 +1,5 @@
-//! What the kernel's TCP senders know of themselves, by `TCP_INFO` of all sockets of
-//! a host's namespace (sock_diag(7)).
+//! State of the kernel's TCP senders, from the `TCP_INFO` of all sockets in a host's
+//! namespace (sock_diag(7)).
 
 use std::collections::HashMap;
 use std::io;
@@ -27,22 +27,22 @@ use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::recorder::Senders;
 
-/// How often they are looked at (chosen here: some times in the shortest round trip
-/// of the scenarios, 20 ms, and no load worth telling).
+/// Polling interval (chosen here: several times within the shortest round trip of the
+/// scenarios, 20 ms, at negligible load).
 const EVERY: Duration = Duration::from_millis(10);
 
-/// Bytes that the kernel sends at once in answer to a dump, at the most (netlink(7):
-/// a larger buffer has no use; it has 32 KiB since Linux 4.9).
+/// Maximum size of a part of the kernel's answer to a dump (netlink(7): a larger buffer has
+/// no use; it has 32 KiB since Linux 4.9).
 const ANSWER_BYTES: usize = 32_768;
 
-/// States of TCP (the kernel's tcp_states.h) in which a socket may have data to send.
+/// TCP states (the kernel's tcp_states.h) in which a socket may have data to send.
 const SENDING: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::FIN_WAIT1)
     .union(StateFlags::CLOSE_WAIT)
     .union(StateFlags::LAST_ACK)
     .union(StateFlags::CLOSING);
 
-/// From the monotonic clock to that of the run.
+/// Conversion from the monotonic clock to the run's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunClock {
     /// A time of the monotonic clock.
@@ -57,7 +57,7 @@ impl RunClock {
     }
 }
 
-/// Looks at the senders of a host, in a thread of its namespace, until told to stop.
+/// Polls the senders of a host in a thread of its namespace, until stopped.
 pub(crate) fn watch(
     namespace: &Namespace,
     clock: RunClock,
@@ -77,20 +77,18 @@ pub(crate) fn watch(
         }
         Ok(())
     };
-    // Where the kernel does not tell, there is nothing to be told.
+    // Without the kernel's support nothing is reported.
     let look = move || drop(look());
     let start = || thread::Builder::new().name("senders".to_owned()).spawn(look);
-    Ok(namespace
-        .run(start)?
-        .attempt(|| "cannot start the thread that looks at senders".to_owned())?)
+    Ok(namespace.run(start)?.attempt(|| "cannot start the thread that polls senders".to_owned())?)
 }
 
-/// Which sender a host's socket is, by its own address.
+/// The role of a host's socket, from its local address.
 fn place_of(host: &'static str) -> impl Fn(SocketAddrV4) -> SenderPlace + Send + 'static {
     move |local| match host {
         "phone" => SenderPlace::Phone,
         "server" => SenderPlace::Server,
-        // It answers the phone in the server's name.
+        // It answers for the server.
         _ if *local.ip() == SERVER_ADDRESS => SenderPlace::ProxyToPhone,
         _ => SenderPlace::ProxyToServer,
     }
@@ -108,15 +106,15 @@ impl KernelSenders {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        // Servers that listen for both have sockets of IPv6.
+        // Dual-stack servers have IPv6 sockets.
         let requests = [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())];
         Ok(Self { socket, requests: requests.map(request), last: HashMap::new() })
     }
 
-    /// Tells what changed since the last look.
+    /// Reports changes since the last poll.
     fn look(
         &mut self,
-        tell: &mut dyn FnMut(SocketAddrV4, SocketAddrV4, Snapshot),
+        report: &mut dyn FnMut(SocketAddrV4, SocketAddrV4, Snapshot),
     ) -> io::Result<()> {
         for request in &self.requests {
             self.socket.send(request, 0)?;
@@ -126,7 +124,7 @@ impl KernelSenders {
                 self.socket.recv(&mut answer, 0)?;
                 is_done = read(&answer, &mut |local, remote, snapshot| {
                     if self.last.insert((local, remote), snapshot) != Some(snapshot) {
-                        tell(local, remote, snapshot);
+                        report(local, remote, snapshot);
                     }
                 })?;
             }
@@ -135,7 +133,7 @@ impl KernelSenders {
     }
 }
 
-/// A dump of all TCP sockets of a family that may send.
+/// A dump request for all TCP sockets of a family that may send.
 fn request((family, socket_id): (u8, SocketId)) -> Vec<u8> {
     let request = InetRequest {
         family,
@@ -153,10 +151,10 @@ fn request((family, socket_id): (u8, SocketId)) -> Vec<u8> {
     bytes
 }
 
-/// Reads a datagram of the kernel's answer; whether it was the last.
+/// Parses a datagram of the kernel's answer; returns whether it was the last.
 fn read(
     mut answer: &[u8],
-    tell: &mut dyn FnMut(SocketAddrV4, SocketAddrV4, Snapshot),
+    report: &mut dyn FnMut(SocketAddrV4, SocketAddrV4, Snapshot),
 ) -> io::Result<bool> {
     while !answer.is_empty() {
         let message = NetlinkMessage::<SockDiagMessage>::deserialize(answer);
@@ -173,7 +171,7 @@ fn read(
                     _ => None,
                 });
                 if let (Some(local), Some(remote), Some(info)) = (local, remote, info) {
-                    tell(local, remote, info);
+                    report(local, remote, info);
                 }
             }
             NetlinkPayload::Done(_) => return Ok(true),
@@ -184,7 +182,7 @@ fn read(
     Ok(false)
 }
 
-/// An address of the emulated network; others are a host's talk with itself.
+/// An address of the emulated network; others belong to a host's internal traffic.
 fn address(ip: IpAddr, port: u16) -> Option<SocketAddrV4> {
     let ip = match ip {
         IpAddr::V4(ip) => ip,
@@ -194,10 +192,10 @@ fn address(ip: IpAddr, port: u16) -> Option<SocketAddrV4> {
     ours.contains(&ip).then_some(SocketAddrV4::new(ip, port))
 }
 
-/// `struct tcp_info` of linux/tcp.h, whose layout only grows at its end. Times are
-/// in us there, windows in segments.
+/// `struct tcp_info` of linux/tcp.h, whose layout only grows at its end. Its times are in
+/// us, its windows in segments.
 fn snapshot(info: &[u8]) -> Option<Snapshot> {
-    /// TCP_CA_Recovery, and above it TCP_CA_Loss.
+    /// TCP_CA_Recovery, followed by TCP_CA_Loss.
     const RECOVERY: u8 = 3;
     /// TCP_INFINITE_SSTHRESH.
     const NO_SSTHRESH: u32 = 0x7fff_ffff;
@@ -256,7 +254,7 @@ fn snapshot(info: &[u8]) -> Option<Snapshot> {
 mod tests {
     use super::*;
 
-    /// The kernel's words, at their offsets (pahole -C tcp_info).
+    /// The kernel's 32-bit words, at their offsets (pahole -C tcp_info).
     fn info(words: &[(usize, u32)]) -> Vec<u8> {
         let mut bytes = vec![0; 248];
         for (at, word) in words {
@@ -289,14 +287,14 @@ mod tests {
         assert_eq!((got.retransmissions, got.acked_bytes), (3, 70_000));
         assert_eq!((got.limit, got.in_recovery), (Limit::CongestionWindow, false));
         let with = |more: &[(usize, u32)]| snapshot(&info(&[&words[..], more].concat())).unwrap();
-        // Two were lost, one of them is on its way again.
+        // Two were lost, one of them has been retransmitted.
         assert_eq!(with(&[(32, 2), (36, 1)]).pipe_bytes, 19 * u64::from(mss));
         assert_eq!(with(&[(144, 0)]).limit, Limit::Application);
         assert_eq!(with(&[(24, 0), (144, 0)]).limit, Limit::Idle);
         assert_eq!(with(&[(80, 90), (228, 29_000)]).limit, Limit::ReceiveWindow);
         assert_eq!(with(&[(80, 90)]).limit, Limit::Pacing);
         assert_eq!(with(&[(0, 3 << 8)]).in_recovery, cfg!(target_endian = "little"));
-        // What an old kernel does not have, and what is too short.
+        // A field missing in old kernels, and truncated data.
         assert_eq!(snapshot(&info(&words)[..152]).unwrap().rwnd_bytes, 0);
         assert_eq!(snapshot(&info(&words)[..150]), None);
     }

@@ -1,4 +1,4 @@
-//! A small server of files, in the server's namespace.
+//! A small file server in the server's namespace.
 
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -25,10 +25,9 @@ const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
 /// Its first port.
 pub(crate) const PORT: u16 = 80;
 
-/// Serves a directory over HTTP/1.1, with ranges, at ports of the server's
-/// address.
+/// Serves a directory over HTTP/1.1, with ranges, on ports of the server's address.
 pub(crate) fn serve(namespace: &Namespace, dir: PathBuf, mut ports: Vec<u16>) -> Result<()> {
-    // Links in it are followed while they stay in it.
+    // Links are followed only within the directory.
     let dir = dir.canonicalize().attempt(|| format!("cannot serve {}", dir.display()))?;
     ports.sort_unstable();
     ports.dedup();

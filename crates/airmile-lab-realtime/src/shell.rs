@@ -1,4 +1,4 @@
-//! A command as the phone, and all that it takes.
+//! Runs a command as the phone, with everything that it needs.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -27,64 +27,62 @@ use crate::network::{Host, Tcp, lost_packets};
 use crate::recorder::{Feed, Recording};
 use crate::{privilege, senders, serve, split};
 
-/// How long a server's command may take until it listens (chosen here).
+/// Maximum time for a server's command to start listening (chosen here).
 const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
-/// From when everything is ready to the first TTI: the cell is made meanwhile
-/// (chosen here: enough for a thousand users).
+/// Time from complete setup to the first TTI, in which the cell is created (chosen here:
+/// enough for a thousand users).
 const LEAD: Duration = Duration::from_millis(20);
 
-/// What is to be run.
+/// Options of a run.
 #[derive(Debug)]
 pub struct Shell {
     /// A scenario's name, or its file.
     pub scenario: String,
-    /// In place of the scenario's seed.
+    /// Overrides the scenario's seed.
     pub seed: Option<u64>,
     /// The phone's command; none: the user's shell.
     pub command: Vec<OsString>,
     /// A shell command for the server's namespace.
     pub server: Option<String>,
-    /// A directory to serve there over HTTP, at port 80 and at each port that
-    /// the scenario's middlebox takes.
+    /// A directory to serve there over HTTP, on port 80 and each port that the scenario's
+    /// middlebox intercepts.
     pub serve: Option<PathBuf>,
-    /// Further ports to serve it at.
+    /// Further ports for it.
     pub serve_ports: Vec<u16>,
-    /// Where to leave the run's files, a new or empty directory; absent: nothing
-    /// is left.
+    /// Directory for the run's files, new or empty; absent: no files are written.
     pub output: Option<PathBuf>,
-    /// Replace a former run that the directory holds.
+    /// Replace an earlier run in the directory.
     pub force: bool,
-    /// What the 99th percentile of the lateness of TTIs may be.
+    /// Limit of the 99th percentile of the lateness of TTIs.
     pub late_limit: Duration,
-    /// Program and first arguments that lead to [`inside`](crate::inside()).
+    /// Program and first arguments that run [`inside`](crate::inside()).
     pub launcher: Vec<OsString>,
     /// The command that made the run, for its files.
     pub about: String,
-    /// End when the thread that has started this process ends.
+    /// End when the thread that started this process ends.
     pub dies_with_parent: bool,
 }
 
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The command's exit status, 128 and the signal's number where one ended
-    /// the run.
+    /// The command's exit status, or 128 plus the number of the signal that ended the run.
     pub exit_status: u8,
-    /// How the run went.
+    /// Statistics of the run.
     pub real_time: RealTime,
-    /// What it left.
+    /// Its files.
     pub run: Option<LabRun>,
 }
 
 /// Runs a command as the phone of a scenario.
 ///
-/// Where this process is not root it enters a user namespace and stays in it;
-/// nothing else of it may run in another thread then.
+/// If this process is not root, it enters a user namespace and stays in it; no other thread
+/// may be running then.
 ///
 /// # Errors
-/// The scenario cannot be run; the system does not let us; the server does not
-/// come up; files cannot be written.
+/// The scenario cannot be run, the system refuses, the server does not start, or files
+/// cannot be written.
 pub fn shell(options: Shell) -> Result<Ended> {
     if options.dies_with_parent {
         let signal = Some(rustix::process::Signal::TERM);
@@ -139,11 +137,11 @@ pub fn shell(options: Shell) -> Result<Ended> {
     ends.leave(options, serve, (exit_status, server_ended), &scenario)
 }
 
-/// Files of a run that the command may use while it goes on.
+/// Files that the command may use during the run.
 struct Logs {
-    /// In which it may note down what happens to it.
+    /// Log for events of the command.
     app: Option<PathBuf>,
-    /// In which the modem's log grows.
+    /// The growing modem log.
     modem: Option<PathBuf>,
 }
 
@@ -151,7 +149,7 @@ struct Logs {
 struct Network {
     phone: Namespace,
     server: Namespace,
-    /// Boxes, each with the ports that it takes.
+    /// Boxes, each with the ports that it intercepts.
     boxes: Vec<(Namespace, Vec<u16>)>,
     ports: Vec<Port>,
 }
@@ -176,7 +174,7 @@ impl Network {
         Ok(Self { phone, server, boxes, ports })
     }
 
-    /// Starts the server's command and waits until something listens.
+    /// Starts the server's command and waits until a socket listens.
     fn start_server(
         &self,
         options: &Shell,
@@ -200,11 +198,11 @@ impl Network {
         };
         let before = self.server.run(listeners)?;
         let (ended, has_ended) = mpsc::channel();
-        let tell = move |status| {
+        let send_status = move |status| {
             let _ = ended.send(status);
             let _ = events.send(RunEvent::Server(status));
         };
-        let running = command::start(&self.server, start, tell)?;
+        let running = command::start(&self.server, start, send_status)?;
         let fail = |what: String| {
             running.kill();
             Err(Error::Server { command: line.to_owned(), what })
@@ -247,11 +245,11 @@ impl Network {
         })
     }
 
-    /// Sets the clock going. The scenario gets the time at which it does.
+    /// Starts the clock, and writes the start time to the scenario.
     fn run(mut self, scenario: &mut Scenario, writer: Option<RunWriter>) -> Result<Ends> {
         let slot_ns = Bridge::new(scenario).map_err(unusable)?.slot_ns();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEAD;
-        // The first TTI begins with a millisecond of the machine's clock.
+        // The first TTI starts at a whole millisecond of the system clock.
         let start_wall_ns = (wall.as_millis() as i64 + 1) * 1_000_000;
         let start_ns =
             monotonic_ns() + start_wall_ns - wall.as_nanos() as i64 + LEAD.as_nanos() as i64;
@@ -293,14 +291,14 @@ impl Network {
         Ok(Ends { network: self, engine, watchers, recording, stop })
     }
 
-    /// Which box has the connections of a port. One that no box takes passes
-    /// through the first.
+    /// Index of the box that handles a port's connections. Traffic to a port that no box
+    /// intercepts passes through the first.
     fn lane_of(&self) -> LaneOf {
         let taken: Vec<Vec<u16>> = self.boxes.iter().map(|(_, taken)| taken.clone()).collect();
         Box::new(move |port| taken.iter().position(|ports| ports.contains(&port)).unwrap_or(0))
     }
 
-    /// Packets that devices had no room for.
+    /// Packets dropped by full devices.
     fn lost_packets(&self) -> Result<u64> {
         let boxes = self.boxes.iter().map(|(namespace, _)| namespace);
         let mut lost = 0;
@@ -311,8 +309,8 @@ impl Network {
     }
 }
 
-/// The boxes of a scenario. The kernel has one setting of the restart for a
-/// namespace: ports with and without it are two boxes.
+/// The boxes of a scenario. The kernel's restart setting applies to a whole namespace:
+/// ports with and without it need two boxes.
 fn boxes_of(scenario: &Scenario) -> Vec<(Tcp, Vec<u16>)> {
     let Some(config) = &scenario.proxy else { return Vec::new() };
     let with = |restart: bool| {
@@ -336,7 +334,7 @@ fn unusable(error: ScenarioError) -> Error {
     Error::Lab(airmile::Error::Option(format!("the scenario cannot be run: {error}")))
 }
 
-/// What the commands can look up.
+/// Environment variables for the commands.
 fn environment(options: &Shell) -> Vec<(&'static str, OsString)> {
     let mut all = vec![
         ("AIRMILE_SERVER", SERVER_ADDRESS.to_string().into()),
@@ -349,8 +347,7 @@ fn environment(options: &Shell) -> Vec<(&'static str, OsString)> {
     all
 }
 
-/// Sockets of TCP that listen in the caller's namespace, and those of UDP that have
-/// a port there, by their address.
+/// TCP sockets that listen in the caller's namespace, and bound UDP sockets, by address.
 fn listeners() -> BTreeSet<String> {
     /// TCP_LISTEN of the kernel's tcp_states.h.
     const LISTEN: &str = "0A";
@@ -369,18 +366,18 @@ fn listeners() -> BTreeSet<String> {
     found
 }
 
-/// A run under way.
+/// A run in progress.
 struct Ends {
     network: Network,
     engine: JoinHandle<result::Result<Left, ScenarioError>>,
-    /// Of what senders know.
+    /// Watchers of the senders' state.
     watchers: Vec<JoinHandle<()>>,
     recording: Option<Recording>,
     stop: Arc<AtomicBool>,
 }
 
 impl Ends {
-    /// Stops the clock and leaves the run's files.
+    /// Stops the clock and writes the run's files.
     fn leave(
         self,
         options: Shell,

@@ -1,9 +1,9 @@
-//! A transparent split-TCP box out of the kernel's TCP: it answers in the
-//! server's name and speaks to the server in the client's (BurstTracker, 4.5).
+//! A transparent split-TCP box based on the kernel's TCP: it answers for the server and
+//! connects to the server for the client (BurstTracker, 4.5).
 //!
-//! Routing makes the packets of the taken ports the box's own
-//! (`network::Host::middlebox`); sockets that may have any address (`IP_TRANSPARENT`)
-//! end the connections.
+//! Routing directs the packets of intercepted ports to the box
+//! (`network::Host::middlebox`); sockets bound to foreign addresses (`IP_TRANSPARENT`)
+//! terminate the connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 
-/// Connections that wait to be taken.
+/// Backlog of incoming connections.
 const BACKLOG: i32 = 1_024;
 
 /// Splits the connections to these ports, in the box's namespace.
@@ -49,7 +49,7 @@ pub(crate) fn split(namespace: &Namespace, ports: Vec<u16>) -> Result<()> {
     Ok(bound.attempt(|| "the middlebox cannot listen".to_owned())?)
 }
 
-/// A socket that may have another host's address.
+/// A socket that may use another host's address.
 fn transparent() -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_ip_transparent_v4(true)?;
@@ -67,13 +67,12 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 
 async fn take_all(listener: TcpListener) {
     while let Ok((client, _)) = listener.accept().await {
-        // A side that fails closes both: what each host sees is a connection
-        // that ended.
+        // If one side fails, both are closed: each host sees an ended connection.
         tokio::spawn(async { join(client).await.ok() });
     }
 }
 
-/// Opens the server's side of a client's connection and moves bytes.
+/// Opens the server side of a client's connection and relays data.
 async fn join(mut client: TcpStream) -> io::Result<()> {
     let (server, from) = (client.local_addr()?, client.peer_addr()?);
     let socket = transparent()?;

@@ -1,4 +1,4 @@
-//! IpPacket captures of a run: pcapng, nanoseconds, raw IP.
+//! Packet captures of a run: pcapng, nanoseconds, raw IP.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -20,8 +20,8 @@ use pcap_file::{DataLink, PcapError};
 
 use airmile::{Error, Replacement, Result};
 
-/// Bytes kept of each packet: headers with all options and the head of a
-/// request (chosen here).
+/// Bytes kept of each packet: headers with all options and the start of a request (chosen
+/// here).
 pub(crate) const SNAP_BYTES: u32 = 256;
 
 /// if_tsresol: 10^-9 s.
@@ -31,7 +31,7 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// A packet that was dropped.
+/// A dropped packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Drop {
     pub(crate) at_ns: i64,
@@ -48,8 +48,7 @@ struct Capture {
     packets: u64,
 }
 
-/// What a run leaves while it runs: captures go to files, all else is
-/// kept.
+/// Output of a run while it is running: captures go to files, everything else is kept.
 pub(crate) struct Recorder {
     dir: PathBuf,
     about: String,
@@ -68,7 +67,7 @@ const FILES: [(&str, &[(&str, &str)]); 3] = [
     ("server.pcapng", &[("server", "the server's network")]),
 ];
 
-/// File and interface of a point.
+/// File and interface of a capture point.
 const fn place(point: CapturePoint) -> (usize, u32) {
     match point {
         CapturePoint::Phone => (0, 0),
@@ -79,7 +78,7 @@ const fn place(point: CapturePoint) -> (usize, u32) {
 }
 
 impl Recorder {
-    /// Captures go into `dir`; `about` is a comment in each.
+    /// Captures go to `dir`; `about` is a comment in each.
     pub(crate) fn new(dir: &Path, about: String) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -93,10 +92,10 @@ impl Recorder {
         }
     }
 
-    /// The capture files, closed.
+    /// Closes the capture files and returns their names.
     ///
     /// # Errors
-    /// The first thing that could not be written.
+    /// The first write error.
     pub(crate) fn finish(&mut self) -> Result<Vec<String>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -132,7 +131,7 @@ impl Recorder {
     }
 }
 
-/// Phones have addresses of a private network, servers have not.
+/// Phones have private addresses, servers do not.
 fn direction(point: CapturePoint, packet: &IpPacket) -> u32 {
     let to_phone = packet.dst.ip().is_private();
     match (point, to_phone) {
@@ -160,8 +159,9 @@ impl Capture {
         };
         let mut writer =
             PcapNgWriter::with_section_header(BufWriter::new(created), section).map_err(fail)?;
-        // libpcap 1.10.3 (Debian 12) refuses a second interface whose type has another
-        // number in files than in memory, as RAW (101, 12) does; IPV4 is 228 in both.
+        // libpcap 1.10.3 (Debian 12) rejects a second interface whose link type has
+        // different numbers in files and in memory, such as RAW (101, 12); IPV4 is 228 in
+        // both.
         let link = if interfaces.len() > 1 { DataLink::IPV4 } else { DataLink::RAW };
         for (name, what) in interfaces {
             let mut interface = InterfaceDescriptionBlock::new(link, SNAP_BYTES);

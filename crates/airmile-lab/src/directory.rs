@@ -1,4 +1,4 @@
-//! The directory of a run: its files, and what a former run left there.
+//! The directory of a run: its files, and those of an earlier run.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,11 +16,11 @@ pub struct LabFile {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// What it holds.
+    /// Its contents.
     pub what: &'static str,
 }
 
-/// What a former run's manifest says of it.
+/// Fields of an earlier run's manifest.
 #[derive(Deserialize)]
 struct Former {
     /// Only a run's manifest has both.
@@ -43,17 +43,17 @@ impl Former {
     }
 }
 
-/// Whether a directory is a run's that has been or was being written. Others,
-/// too, have a `manifest.json`.
+/// Whether a directory belongs to a complete or incomplete run. Other programs write a
+/// `manifest.json`, too.
 fn is_run(dir: &Path) -> bool {
     dir.join(SCENARIO).is_file() || Former::read(dir).is_some()
 }
 
-/// Makes a directory ready for a run. One that holds anything is refused, but a
-/// former run's with `force`: then that run's files go.
+/// Prepares a directory for a run. A non-empty one is rejected, except for an earlier run
+/// with `force`, whose files are removed.
 ///
 /// # Errors
-/// It holds something else, or cannot be written.
+/// The directory has other contents, or cannot be written.
 pub(crate) fn prepare(dir: &Path, force: bool) -> Result<()> {
     let refuse = |what: &str| Err(Error::Unusable { path: dir.to_owned(), what: what.to_owned() });
     match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
@@ -61,21 +61,21 @@ pub(crate) fn prepare(dir: &Path, force: bool) -> Result<()> {
         Err(e) => return Err(Error::write(dir, e)),
         Ok(true) => {}
         Ok(false) if !is_run(dir) => {
-            return refuse("is not empty and no former run's: give another");
+            return refuse("is not empty and does not contain an earlier run: use another");
         }
         Ok(false) if !force => {
-            return refuse("holds a former run: give another, or --force to replace that run");
+            return refuse("contains an earlier run: use another, or --force to replace that run");
         }
         Ok(false) => remove_former(dir)?,
     }
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
 }
 
-/// Takes away what a former run wrote, by its manifest, and where that is not
-/// there, by the names that runs use. What else lies there stays.
+/// Removes the files of an earlier run by its manifest, or without one by the names that
+/// runs use. Other files stay.
 fn remove_former(dir: &Path) -> Result<()> {
     let names: Vec<String> = match Former::read(dir) {
-        // A manifest that somebody has changed removes nothing but a run's files.
+        // A modified manifest can only remove files of a run.
         Some(former) => {
             former.files.into_iter().map(|f| f.name).filter(|n| is_run_file(n)).collect()
         }
@@ -93,7 +93,7 @@ fn remove_former(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files of a directory, as they are written.
+/// Writes files to a directory.
 pub(crate) struct DirectoryWriter {
     pub(crate) dir: PathBuf,
     names: Vec<String>,
@@ -104,10 +104,10 @@ impl DirectoryWriter {
         Self { dir: dir.to_owned(), names: Vec::new() }
     }
 
-    /// A file that grows under its own name, for what follows it.
+    /// A file that grows under its final name, for readers that follow it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub(crate) fn create(&mut self, name: &str) -> Result<File> {
         let path = self.dir.join(name);
         let created = File::create(&path).map_err(|e| Error::write(&path, e))?;
@@ -115,7 +115,7 @@ impl DirectoryWriter {
         Ok(created)
     }
 
-    /// Writes a file, which gets its name when it is whole.
+    /// Writes a file, which gets its name when it is complete.
     ///
     /// # Errors
     /// It cannot be written.
@@ -132,10 +132,10 @@ impl DirectoryWriter {
         Ok(())
     }
 
-    /// Takes a file away that nobody has written to.
+    /// Removes a file that was never written to.
     ///
     /// # Errors
-    /// It cannot be taken away.
+    /// It cannot be removed.
     pub(crate) fn remove_if_empty(&mut self, name: &str) -> Result<()> {
         let path = self.dir.join(name);
         if std::fs::metadata(&path).is_ok_and(|there| there.len() == 0) {
@@ -147,15 +147,15 @@ impl DirectoryWriter {
         Ok(())
     }
 
-    /// Notes files down that were written by others.
+    /// Adds files written elsewhere to the list.
     pub(crate) fn add(&mut self, names: Vec<String>) {
         self.names.extend(names);
     }
 
-    /// The files so far, with their sizes, in the order of the list of all.
+    /// The files so far, with their sizes, in listing order.
     ///
     /// # Errors
-    /// A file that is gone.
+    /// A file is missing.
     pub(crate) fn list(&self) -> Result<Vec<LabFile>> {
         let mut out = Vec::new();
         for (name, what) in RUN_FILES {

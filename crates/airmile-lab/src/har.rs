@@ -1,4 +1,5 @@
-//! Pages of a run as a browser exports them: HTTP Archive 1.2, with Chrome's `_initiator`.
+//! Pages of a run in a browser's export format: HTTP Archive 1.2, with Chrome's
+//! `_initiator`.
 
 use std::io::Write;
 
@@ -6,7 +7,7 @@ use airmile::format_utc;
 use airmile_emulate::{LoadedPage, PageRequest, Scenario};
 use serde_json::{Value, json};
 
-/// The server's name in requests.
+/// The server name in requests.
 const HOST: &str = "server.airmile.test";
 
 /// Writes the pages of a run.
@@ -95,12 +96,12 @@ fn entry(request: &PageRequest, page: &LoadedPage, page_id: &str) -> Value {
     })
 }
 
-/// The first of a page is its document.
+/// The first request of a page is its document.
 const fn mime(request: &PageRequest) -> &'static str {
     if request.initiator.is_none() { "text/html" } else { "application/octet-stream" }
 }
 
-/// What a request asks for; what its query says to the lab's server is left out.
+/// The requested URL, without the query for the lab's server.
 fn url(request: &PageRequest) -> String {
     let path = request.path.split('?').next().unwrap_or_default();
     format!("http://{HOST}{path}")
@@ -110,7 +111,7 @@ fn ms(ns: i64) -> f64 {
     (ns as f64 / 1e3).round() / 1e3
 }
 
-/// As in a HAR: ISO 8601 with milliseconds.
+/// HAR time format: ISO 8601 with milliseconds.
 fn time(ns: i64) -> String {
     format_utc(ns).replacen(' ', "T", 1) + "Z"
 }

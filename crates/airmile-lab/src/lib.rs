@@ -1,5 +1,6 @@
-//! The lab: runs a scenario of the emulator and leaves what a person would have captured,
-//! with the truth in files of its own; and runs the papers' experiments again.
+//! The lab: runs a scenario of the emulator and writes the files that a person would have
+//! captured, with the ground truth in separate files; and reproduces the papers'
+//! experiments.
 //!
 //! ```no_run
 //! let left = airmile_lab::run_scenario("busy-video", None, "run".as_ref())?;

@@ -1,4 +1,4 @@
-//! What made a run's files, as a document beside them.
+//! The manifest of a run's files.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::LabFile;
 use crate::output::LabRun;
 
-/// A run in a few words: `manifest.json`.
+/// Summary of a run: `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Manifest {
     /// Version of airmile.
@@ -29,17 +29,17 @@ pub struct Manifest {
     pub slot_us: i64,
     /// Start of the run in us since the Unix epoch.
     pub start_us: i64,
-    /// Which clock drove it.
+    /// The clock that drove it.
     pub clock: Clock,
-    /// The files beside this one.
+    /// The files of the run.
     pub files: Vec<LabFile>,
-    /// What is to be known of these files.
+    /// Remarks about these files.
     pub notes: Vec<String>,
-    /// What is hardly meant, or missing.
+    /// Probably unintended settings, and missing parts.
     pub warnings: Vec<String>,
 }
 
-/// What drove a run.
+/// The clock that drove a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Clock {
@@ -62,27 +62,27 @@ pub struct RealTime {
     pub serve: Option<String>,
     /// The command's exit status.
     pub exit_status: u8,
-    /// The server's command's, where it ended before the phone's.
+    /// Exit status of the server's command, if it ended before the phone's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_exit_status: Option<u8>,
     /// Whether TTIs were on time.
     pub valid: bool,
-    /// How late TTIs were.
+    /// Lateness of TTIs.
     pub lateness: Lateness,
-    /// Those that were later than a TTI is long, with how late in us; they are a
-    /// table beside the manifest.
+    /// TTIs later than a TTI's length, with their lateness in us; written to a separate
+    /// table.
     #[serde(skip)]
     pub late_ttis: Vec<(TtiIndex, u64)>,
     /// Load averages of the machine over 1, 5 and 15 minutes, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_average: Option<[f64; 3]>,
-    /// Packets that hosts sent and that were not carried, as they are no IPv4.
+    /// Packets that hosts sent and that were not carried, as they were not IPv4.
     pub not_ipv4: u64,
-    /// Packets that were lost between a host and the cell: the device was full.
+    /// Packets lost between a host and the cell because the device was full.
     pub lost_at_device: u64,
 }
 
-/// How late the TTIs of a run in real time began.
+/// Lateness of the TTIs of a run in real time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// TTIs.
@@ -93,18 +93,18 @@ pub struct Lateness {
     pub p99_us: u64,
     /// 99.9th percentile in us.
     pub p999_us: u64,
-    /// The most in us.
+    /// Maximum in us.
     pub max_us: u64,
-    /// TTIs that were later than a TTI is long.
+    /// TTIs later than a TTI's length.
     pub late_ttis: u64,
-    /// What the 99th percentile may be in us.
+    /// Limit of the 99th percentile in us.
     pub limit_us: u64,
     /// 99th percentile in us of the work of a TTI.
     pub work_p99_us: u64,
 }
 
 impl RealTime {
-    /// What went wrong beside the command, but for TTIs that were late.
+    /// Problems other than the command's status and late TTIs.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();

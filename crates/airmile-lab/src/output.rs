@@ -1,5 +1,5 @@
-//! What a run left, as a document: its files, its transfers, and what each would have
-//! taken without a cause.
+//! The output document of a run: its files, its transfers, and their durations without each
+//! cause.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::directory::LabFile;
 
-/// What a run left.
+/// Output of a run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LabRun {
     /// The scenario.
@@ -21,13 +21,13 @@ pub struct LabRun {
     pub dir: PathBuf,
     /// The files in it.
     pub files: Vec<LabFile>,
-    /// Transfers with their true link demand, those that had not ended last.
+    /// Transfers with their true link demand, unfinished ones last.
     pub transfers: Vec<LabTransfer>,
     /// Durations with and without each injected cause.
     pub counterfactuals: Vec<Counterfactual>,
-    /// What is to be known of these files.
+    /// Remarks about these files.
     pub notes: Vec<String>,
-    /// What is hardly meant, or missing.
+    /// Probably unintended settings, and missing parts.
     pub warnings: Vec<String>,
 }
 
@@ -44,12 +44,12 @@ pub struct LabTransfer {
     pub duration_ms: Option<f64>,
     /// True throughput time / duration.
     pub link_demand: f64,
-    /// Whether it had not ended: all of this is so far.
+    /// Whether it had not ended: all figures are so far.
     pub unfinished: bool,
 }
 
-/// What a transfer would have taken without a cause: the same seed again, and
-/// video players that choose the bitrates they chose with it.
+/// Duration of a transfer without a cause: the same seed, with the same bitrate choices of
+/// video players.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Counterfactual {
     /// The transfer's name.
@@ -60,18 +60,18 @@ pub struct Counterfactual {
     pub duration_ms: Option<f64>,
     /// Duration in ms without it; absent: the transfer did not end.
     pub without_ms: Option<f64>,
-    /// Application bytes with it; of one that did not end, those so far.
+    /// Application bytes with it; for an unfinished one, those so far.
     pub bytes: Option<u64>,
     /// Application bytes without it.
     pub without_bytes: Option<u64>,
 }
 
-/// What a scenario is called.
+/// Name of a scenario.
 pub(crate) fn name_of(scenario: &Scenario) -> &str {
     if scenario.name.is_empty() { "scenario" } else { &scenario.name }
 }
 
-/// Transfers that ended, then those that had not.
+/// Transfers that ended, then unfinished ones.
 pub(crate) fn all_transfers(outcome: &RunOutcome) -> impl Iterator<Item = &EmulatedTransfer> {
     outcome.transfers.iter().chain(&outcome.unfinished)
 }

@@ -1,5 +1,6 @@
-//! CLAW's program on the phone (MobiSys 2017, 4 and 5): the modem's records go through the
-//! cell load analyzer, and the server is told which window the cell has room for.
+//! CLAW's program on the phone (MobiSys 2017, 4 and 5): passes the modem's records through
+//! the cell load analyzer, and reports to the server the window for which the cell has
+//! room.
 //!
 //! [`RadioAgent`] does no I/O and has no clock: records and the time go in, reports come
 //! out. The emulator runs it on emulated phones.
@@ -12,7 +13,7 @@ use airmile_model::Record;
 
 const MS_NS: i64 = 1_000_000;
 
-/// The analyzer's window where no round trip is known (spec of the paper's figure 10).
+/// The analyzer's window if no round trip is known (the paper's figure 10).
 const ROUND_TRIP_NS: i64 = 200 * MS_NS;
 
 /// The program on the phone.
@@ -23,12 +24,12 @@ pub struct RadioAgent {
     told_losses: u64,
     next_report_ns: i64,
     sequence: u64,
-    /// The last thing that was said is that the radio idles.
-    said_idle: bool,
+    /// Whether the last report was that the radio is idle.
+    reported_idle: bool,
 }
 
 impl RadioAgent {
-    /// One that has read nothing yet.
+    /// An agent before its first record.
     #[must_use]
     pub fn new(setup: ReaderSetup) -> Self {
         Self {
@@ -37,13 +38,13 @@ impl RadioAgent {
             told_losses: 0,
             next_report_ns: i64::MIN,
             sequence: 0,
-            said_idle: true,
+            reported_idle: true,
         }
     }
 
     fn say(&mut self, last: &RoundTrip, rate_bps: f64, round_trip_ns: i64, idle: bool) -> Feedback {
         self.sequence += 1;
-        self.said_idle = idle;
+        self.reported_idle = idle;
         self.told_losses = self.cell.radio_losses();
         let detects = self.setup.config.detector && self.setup.need == RadioNeed::Free;
         Feedback {
@@ -67,7 +68,7 @@ impl RadioReader for RadioAgent {
         self.cell.settle();
         let round_trip_ns = phone.min_rtt_ns.unwrap_or(ROUND_TRIP_NS);
         let last = self.cell.round_trip(round_trip_ns)?;
-        // Equation 12; CQIC's client sees what it has of it.
+        // Equation 12; CQIC's client sees its own allocation instead.
         let free_bps = last.capacity_bps?;
         let rate_bps = match self.setup.need {
             RadioNeed::Free => free_bps,
@@ -75,12 +76,12 @@ impl RadioReader for RadioAgent {
         };
         if !phone.busy {
             self.cell.rest();
-            let goes_idle = !self.said_idle;
+            let goes_idle = !self.reported_idle;
             return goes_idle.then(|| self.say(&last, rate_bps, round_trip_ns, true));
         }
         self.cell.detect(now_ns, round_trip_ns, &last);
         let lost = self.setup.config.losses && self.cell.radio_losses() > self.told_losses;
-        if !lost && !self.said_idle && now_ns < self.next_report_ns {
+        if !lost && !self.reported_idle && now_ns < self.next_report_ns {
             return None;
         }
         self.cell.told(now_ns);

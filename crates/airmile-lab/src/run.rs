@@ -1,4 +1,4 @@
-//! Runs a named scenario, or one from a file, and leaves its directory.
+//! Runs a named scenario, or one from a file, and writes its directory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::output::{Counterfactual, LabRun, all_transfers, name_of};
 use crate::radio_agent::RadioAgent;
 use crate::writer::RunWriter;
 
-/// The maximum size of a scenario (chosen here: those of the library have 2 kB).
+/// Maximum size of a scenario (chosen here: those of the library have 2 kB).
 const MAX_SCENARIO: SizeLimit = SizeLimit { name: "MAX_SCENARIO_BYTES", bytes: 1 << 20 };
-/// The maximum size of a link trace, decompressed (chosen here: half an hour at 200 Mbit/s).
+/// Maximum size of a link trace, decompressed (chosen here: half an hour at 200 Mbit/s).
 const MAX_LINK_TRACE: SizeLimit = SizeLimit { name: "MAX_LINK_TRACE_BYTES", bytes: 256 << 20 };
 
-/// A scenario that can be run.
+/// A named scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ScenarioEntry {
     /// Its name.
@@ -31,12 +31,12 @@ pub struct ScenarioEntry {
     pub about: &'static str,
 }
 
-/// How a scenario is run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LabOptions {
-    /// Another seed than the scenario's own.
+    /// Overrides the scenario's seed.
     pub seed: Option<u64>,
-    /// Replace a former run that the directory holds.
+    /// Replace an earlier run in the directory.
     pub force: bool,
 }
 
@@ -49,16 +49,16 @@ pub fn scenarios() -> Vec<ScenarioEntry> {
 /// Runs a scenario, by its name or from a file, into an empty directory.
 ///
 /// # Errors
-/// No such scenario; a file that is none; the directory is not empty; it or a
+/// No such scenario; not a scenario file; the directory is not empty; the directory or a
 /// file cannot be written.
 pub fn run_scenario(name: &str, seed: Option<u64>, dir: &Path) -> Result<LabRun> {
     run_scenario_with(name, LabOptions { seed, force: false }, dir)
 }
 
-/// As [`run_scenario`], with all options.
+/// Like [`run_scenario`], with all options.
 ///
 /// # Errors
-/// As of [`run_scenario`]; with `force`, a former run's directory is replaced.
+/// As for [`run_scenario`]; with `force`, an earlier run's directory is replaced.
 pub fn run_scenario_with(name: &str, options: LabOptions, dir: &Path) -> Result<LabRun> {
     let mut scenario = load(name)?;
     if let Some(seed) = options.seed {
@@ -67,10 +67,10 @@ pub fn run_scenario_with(name: &str, options: LabOptions, dir: &Path) -> Result<
     leave(&scenario, dir, options.force)
 }
 
-/// The scenario of a name or file, with the link traces that it names.
+/// The scenario with a name or from a file, including its link traces.
 ///
 /// # Errors
-/// No such scenario; a file that cannot be read or is none.
+/// No such scenario; a file that cannot be read or is not a scenario.
 pub fn load(name: &str) -> Result<Scenario> {
     if let Some(found) = named(name) {
         return Ok(Scenario { name: name.to_owned(), ..found.scenario() });
@@ -79,9 +79,9 @@ pub fn load(name: &str) -> Result<Scenario> {
     if path.is_dir() {
         let inside = path.join(run_files::SCENARIO);
         let hint = if inside.is_file() {
-            format!("give {} to run it again", inside.display())
+            format!("use {} to run it again", inside.display())
         } else {
-            "give a scenario file".to_owned()
+            "use a scenario file".to_owned()
         };
         let what = format!("is a directory: {hint}");
         return Err(Error::Unusable { path: path.to_owned(), what });
@@ -112,15 +112,14 @@ fn read_trace(path: &Path) -> Result<Arc<LinkTrace>> {
     let text = read_text(path, &Progress::default(), MAX_LINK_TRACE)?;
     let unusable = |what: String| Error::Unusable { path: path.to_owned(), what };
     let trace = LinkTrace::parse(&text)
-        .map_err(|e| unusable(format!("is no link trace (Mahimahi): {e}")))?;
+        .map_err(|e| unusable(format!("is not a link trace (Mahimahi): {e}")))?;
     Ok(Arc::new(trace))
 }
 
-/// Runs a scenario and leaves its files; `force` replaces a former run.
+/// Runs a scenario and writes its files; `force` replaces an earlier run.
 ///
 /// # Errors
-/// It cannot be run, the directory holds something, or its files cannot be
-/// written.
+/// It cannot be run, the directory is not empty, or its files cannot be written.
 pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
     let name = name_of(scenario);
     let cannot = |e| Error::Option(format!("scenario {name}: {e}"));
@@ -136,7 +135,7 @@ pub fn leave(scenario: &Scenario, dir: &Path, force: bool) -> Result<LabRun> {
     writer.finish(scenario, &outcome, counterfactuals, Clock::Virtual)
 }
 
-/// Runs a scenario, with a [`RadioAgent`] on each phone whose server asks for one.
+/// Runs a scenario, with a [`RadioAgent`] on each phone whose server needs one.
 pub(crate) fn run(
     scenario: &Scenario,
     sink: &mut impl RunSink,

@@ -1,4 +1,4 @@
-//! Tables of a run that are only the lab's: what no phone and no server knows.
+//! Tables that only the lab can write: data known neither to a phone nor to a server.
 
 use std::io::Write;
 use std::net::SocketAddrV4;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::capture::Drop;
 use crate::output::Counterfactual;
 
-/// A table as CSV; one without rows has its header, too.
+/// A table as CSV; an empty one still has its header.
 fn rows<T: Serialize, const N: usize>(
     out: &mut dyn Write,
     header: [&str; N],
@@ -69,7 +69,7 @@ pub(crate) fn allocations(out: &mut dyn Write, outcome: &RunOutcome) -> std::io:
     rows(out, header, outcome.truth.allocated.iter().map(row))
 }
 
-/// What the cell could have carried for the phone, run-length coded.
+/// The cell's capacity for the phone, run-length coded.
 pub(crate) fn capacity(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
@@ -129,7 +129,7 @@ pub(crate) fn rrc(out: &mut dyn Write, outcome: &RunOutcome) -> std::io::Result<
     rows(out, ["tti", "n_tti", "rrc_state"], outcome.truth.rrc.iter().map(row))
 }
 
-/// Packets that found no room or were lost.
+/// Packets dropped or lost.
 pub(crate) fn drops(out: &mut dyn Write, drops: &[Drop]) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
@@ -153,7 +153,7 @@ pub(crate) fn drops(out: &mut dyn Write, drops: &[Drop]) -> std::io::Result<()> 
     rows(out, ["time_ns", "user", "place", "ip_bytes"], drops.iter().map(row))
 }
 
-/// What the TCP senders of the measured phone's traffic knew of themselves.
+/// State of the TCP senders of the measured phone's traffic.
 pub(crate) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Row {
@@ -216,7 +216,7 @@ pub(crate) fn senders(out: &mut dyn Write, states: &[SenderState]) -> std::io::R
     rows(out, HEADER, states.iter().map(row))
 }
 
-/// What happened to those senders: a JSON object a line.
+/// Events of those senders: a JSON object per line.
 pub(crate) fn sender_events(
     out: &mut dyn Write,
     events: &[(SenderPlace, ConnectionEvent)],
@@ -275,7 +275,7 @@ pub(crate) fn counterfactuals(
     rows(out, HEADER, found.iter())
 }
 
-/// The application's log: a JSON object a line.
+/// The application's log: a JSON object per line.
 pub(crate) fn app_log(out: &mut dyn Write, notes: &[AppNote]) -> std::io::Result<()> {
     for note in notes {
         serde_json::to_writer(&mut *out, note)?;

@@ -25,7 +25,7 @@ use crate::manifest::{Clock, Manifest};
 use crate::output::{Counterfactual, LabRun, LabTransfer, all_transfers, name_of};
 use crate::tables;
 
-/// Takes what a run leaves while it runs, and leaves its files at the end.
+/// Receives a run's output, and writes its files at the end.
 pub struct RunWriter {
     files: DirectoryWriter,
     about: String,
@@ -33,7 +33,7 @@ pub struct RunWriter {
     live: Option<Live>,
 }
 
-/// The modem's log while the run goes on.
+/// The growing modem log of a run in progress.
 struct Live {
     log: encode::LiveLog,
     file: File,
@@ -42,12 +42,11 @@ struct Live {
 }
 
 impl RunWriter {
-    /// Into a directory, which is made if need be: the scenario is written at
-    /// once. `force` replaces a former run; `about` tells the command that made
-    /// this one.
+    /// Writes to a directory, which is created if necessary: the scenario is written at
+    /// once. `force` replaces an earlier run; `about` is the command of this run.
     ///
     /// # Errors
-    /// The scenario cannot be run; the directory holds something; it or a file
+    /// The scenario cannot be run, the directory is not empty, or the directory or a file
     /// cannot be written.
     pub fn create(scenario: &Scenario, dir: &Path, force: bool, about: String) -> Result<Self> {
         scenario.validate().map_err(|e| cannot(scenario, &e))?;
@@ -58,30 +57,29 @@ impl RunWriter {
         Ok(Self { files, about, recorder, live: None })
     }
 
-    /// The file for what the server's command says in a run in real time.
+    /// The file for the output of the server's command in a run in real time.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn server_log(&mut self) -> Result<File> {
         self.files.create(run_files::SERVER_LOG)
     }
 
-    /// A file, empty as yet, in which the command of a run in real time may note
-    /// down what happens to it.
+    /// An empty file for log entries of the command of a run in real time.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn command_log(&mut self) -> Result<PathBuf> {
         self.files.create(run_files::COMMAND_LOG)?;
         let path = self.files.dir.join(run_files::COMMAND_LOG);
         std::path::absolute(&path).map_err(|e| Error::write(&path, e))
     }
 
-    /// The file in which the modem's log grows while a run in real time goes on; at
-    /// the end it is the whole log as of any run. `None`: the scenario has none.
+    /// The growing modem log of a run in real time; at the end it is complete, as for any
+    /// run. `None`: the scenario has no modem log.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn live_modem_log(&mut self, scenario: &Scenario) -> Result<Option<PathBuf>> {
         if !has_modem_log(scenario) {
             return Ok(None);
@@ -94,8 +92,8 @@ impl RunWriter {
         Ok(Some(path))
     }
 
-    /// What the modem has written by a time in ns since the Unix epoch goes to the
-    /// file that grows.
+    /// Appends the modem's records up to a time in ns since the Unix epoch to the growing
+    /// log.
     pub fn tick(&mut self, now_ns: i64) {
         let Some(live) = self.live.as_mut().filter(|live| live.failed.is_none()) else { return };
         let bytes = live.log.tick(now_ns);
@@ -104,10 +102,10 @@ impl RunWriter {
         }
     }
 
-    /// Writes what is known at the end.
+    /// Writes the remaining files at the end.
     ///
     /// # Errors
-    /// A file, or a capture on the way, could not be written.
+    /// A file or an earlier capture could not be written.
     pub fn finish(
         mut self,
         scenario: &Scenario,
@@ -132,7 +130,7 @@ impl RunWriter {
         let warnings = match &clock {
             Clock::Virtual => warnings(scenario, outcome),
             Clock::Real(real_time) => {
-                // Only now is it known when it began.
+                // The start time is known only now.
                 write_scenario(files, scenario)?;
                 files.remove_if_empty(run_files::COMMAND_LOG)?;
                 let late = &real_time.late_ttis;
@@ -196,14 +194,14 @@ fn cannot(scenario: &Scenario, error: &ScenarioError) -> Error {
     Error::Option(format!("scenario {}: {error}", name_of(scenario)))
 }
 
-/// The scenario, and its link traces beside it.
+/// Writes the scenario and its link traces.
 fn write_scenario(files: &mut DirectoryWriter, scenario: &Scenario) -> Result<()> {
     let own = with_traces(scenario, files)?;
     let text = own.to_toml().map_err(|e| cannot(scenario, &e))?;
     files.write(run_files::SCENARIO, &|out| out.write_all(text.as_bytes()))
 }
 
-/// The scenario with its link traces beside it, which are written.
+/// The scenario with references to its link traces, which are written.
 fn with_traces(scenario: &Scenario, files: &mut DirectoryWriter) -> Result<Scenario> {
     let mut own = scenario.clone();
     let [down, up] = run_files::LINK_TRACES;
@@ -235,21 +233,21 @@ fn notes(scenario: &Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if scenario.split.is_some() {
         out.push(
-            "nr_modem.mi2log holds both legs; grants.csv and rlc.csv hold the LTE leg alone, \
-             nr_grants.csv and nr_rlc.csv the NR leg, truth.csv and ul_truth.csv the bearer over \
-             both"
+            "nr_modem.mi2log holds both legs; grants.csv and rlc.csv hold only the LTE leg, \
+                nr_grants.csv and nr_rlc.csv the NR leg, truth.csv and ul_truth.csv the bearer \
+                over both"
                 .to_owned(),
         );
     } else if scenario.cell.nr.is_some() {
         out.push(
-            "the modem log, nr_modem.mi2log, has no poll bits and the padding as counters alone; \
-             grants.csv and rlc.csv have both"
+            "the modem log, nr_modem.mi2log, has no poll bits, and padding only as counters; \
+                grants.csv and rlc.csv have both"
                 .to_owned(),
         );
     } else if !has_modem_log(scenario) {
         out.push(
-            "no modem log: LTE's log messages cannot hold NR's slots; grants.csv and rlc.csv \
-             stand in its place"
+            "no modem log: LTE's log messages cannot represent NR's slots; use grants.csv and \
+                rlc.csv instead"
                 .to_owned(),
         );
     }
@@ -259,7 +257,7 @@ fn notes(scenario: &Scenario) -> Vec<String> {
 fn warnings(scenario: &Scenario, outcome: &RunOutcome) -> Vec<String> {
     let mut out = scenario.warnings();
     let cut: Vec<&str> = outcome.unfinished.iter().map(|t| t.transfer.id.as_str()).collect();
-    // A few names are enough to know which.
+    // A few names suffice.
     let names = match cut.get(..3).filter(|_| cut.len() > 4) {
         Some(first) => format!("{} and {} more", first.join(", "), cut.len() - 3),
         None => cut.join(", "),
@@ -269,7 +267,7 @@ fn warnings(scenario: &Scenario, outcome: &RunOutcome) -> Vec<String> {
         out.push(format!("no transfer ended within {} ms: {begun}", scenario.duration_ms));
     } else if !cut.is_empty() {
         out.push(format!(
-            "{} of {} transfers had not ended, their bytes are those so far: {names}",
+            "{} of {} transfers are unfinished, with their bytes so far: {names}",
             cut.len(),
             cut.len() + outcome.transfers.len()
         ));
@@ -281,7 +279,8 @@ fn csv_io(result: std::result::Result<(), csv::Error>) -> std::io::Result<()> {
     result.map_err(std::io::Error::other)
 }
 
-/// Whether LTE's messages alone can hold what the modem logged: not the slots of NR.
+/// Whether LTE messages can represent everything that the modem logged, that is, no NR
+/// slots.
 const fn has_modem_log(scenario: &Scenario) -> bool {
     scenario.cell.numerology == 0 && scenario.cell.nr.is_none() && scenario.split.is_none()
 }
@@ -299,7 +298,7 @@ const fn is_of_nr_leg(record: &Record) -> bool {
     cell > 0
 }
 
-/// What the phone's modem logged, and the same as tables.
+/// Writes the modem's log, and the same data as tables.
 fn write_records(
     files: &mut DirectoryWriter,
     scenario: &Scenario,
@@ -320,7 +319,7 @@ fn write_records(
     write_leg(files, scenario, records)
 }
 
-/// The log of a modem with NR, and of LTE's leg where there is one.
+/// Writes the log of a modem with NR, and with an LTE leg if there is one.
 fn write_nr_log(files: &mut DirectoryWriter, lte: &[Record], nr: &[Record]) -> Result<()> {
     let log = encode::write_nr(lte, nr, &encode::Options::default())
         .map_err(|e| Error::write(files.dir.join(NR_MODEM_LOG), std::io::Error::other(e)))?;
@@ -345,7 +344,7 @@ fn write_truth_tables(
     outcome: &RunOutcome,
     recorder: &Recorder,
 ) -> Result<()> {
-    // The legs of a split bearer count their TTIs apart: times alone place a transfer.
+    // The legs of a split bearer have separate TTI counters: only times place a transfer.
     let transfers: Vec<Transfer> = all_transfers(outcome)
         .map(|t| Transfer {
             tti: t.transfer.tti.filter(|_| scenario.split.is_none()),

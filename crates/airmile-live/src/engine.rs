@@ -1,4 +1,4 @@
-//! The thread that feeds the engine, looks at it some times a second, and publishes.
+//! The thread that feeds the engine, evaluates it some times a second, and publishes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,23 +18,21 @@ use crate::snapshot::{
     CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
 };
 
-/// How often the engine is looked at. Chosen here: with the 300 ms by which
-/// modems write late, a verdict comes within a second of a burst's end, also where
-/// a busy machine makes us wait.
+/// Interval of the engine's evaluation. Chosen here: with the modem's writing delay of
+/// 300 ms, a verdict follows within a second of a burst's end, even on a busy machine.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// After so long without packets the machine's clock tells their time (chosen here: above
-/// what a batch waits for).
+/// After this long without packets the machine's clock gives their time (chosen here:
+/// above the delay of a batch).
 const QUIET: Duration = Duration::from_millis(200);
-/// The part of the time that looking may take at most: a look that takes long
-/// is taken less often (chosen here).
+/// Maximum share of the time for evaluation: a slow evaluation runs less often (chosen here).
 const LOOK_SHARE: u32 = 2;
-/// Events that wait for a reader; one that is slower misses some, and is told so.
+/// Maximum number of events waiting for a reader; a slower one misses some, and is notified.
 const WAITING_EVENTS: usize = 512;
 
 /// Why an engine does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The options are of no use here.
+    /// The options are invalid here.
     #[error("{0}")]
     Options(#[from] airmile::Error),
     /// A thread cannot be started.
@@ -45,7 +43,7 @@ pub enum StartError {
     Interface(String),
 }
 
-/// A running engine, and what it publishes.
+/// A running engine, and its published state.
 #[derive(Debug)]
 pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -53,22 +51,22 @@ pub struct Engine {
     worker: Worker,
 }
 
-/// What readers of an engine hold: cloning is cheap.
+/// A reader's handle on an engine: cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Published {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: EventSenders,
 }
 
-/// Where events go: those of flows apart, as many may be over at once and would push
-/// out what is told of the radio.
+/// The event channels: flows have their own: a large number may end at once and would displace
+/// events of the radio.
 #[derive(Debug, Clone)]
 struct EventSenders {
     radio: broadcast::Sender<Arc<LiveEvent>>,
     flows: broadcast::Sender<Arc<LiveEvent>>,
 }
 
-/// What is new, as it comes.
+/// New events, as they occur.
 #[derive(Debug)]
 pub struct Events {
     radio: broadcast::Receiver<Arc<LiveEvent>>,
@@ -79,7 +77,7 @@ impl Events {
     /// The next event.
     ///
     /// # Errors
-    /// The engine has ended, or so many events were missed.
+    /// The engine has ended, or events were missed.
     pub async fn recv(&mut self) -> Result<Arc<LiveEvent>, RecvError> {
         tokio::select! {
             biased;
@@ -90,19 +88,19 @@ impl Events {
 }
 
 impl Published {
-    /// The state of things.
+    /// The current state.
     #[must_use]
     pub fn now(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshots.borrow())
     }
 
-    /// Snapshots as they come; none but the last is kept.
+    /// Snapshots as they are published; only the last one is kept.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshots.clone()
     }
 
-    /// What is new from now on.
+    /// Events from now on.
     #[must_use]
     pub fn events(&self) -> Events {
         Events { radio: self.events.radio.subscribe(), flows: self.events.flows.subscribe() }
@@ -110,11 +108,11 @@ impl Published {
 }
 
 impl Engine {
-    /// Starts an engine on a source. `lines` gets every event, and holds the
-    /// engine up while it is full; other readers never do.
+    /// Starts an engine on a source. `lines` receives every event, and blocks the engine
+    /// while it is full; other readers never block it.
     ///
     /// # Errors
-    /// The options are of no use here, or a thread cannot be started.
+    /// The options are invalid here, or a thread cannot be started.
     pub fn start(
         source: &LogSource,
         options: RadioOptions,
@@ -123,10 +121,10 @@ impl Engine {
         Self::start_beside(source, None, options, lines)
     }
 
-    /// As [`start`](Self::start), and with the packets of an interface.
+    /// As [`start`](Self::start), with the packets of an interface in addition.
     ///
     /// # Errors
-    /// As there, or the interface cannot be captured.
+    /// As [`start`](Self::start), or the interface cannot be captured.
     pub fn start_beside(
         source: &LogSource,
         interface: Option<&str>,
@@ -178,19 +176,19 @@ impl Engine {
         Ok(Self { snapshots, events, worker })
     }
 
-    /// What it publishes.
+    /// Its published state.
     #[must_use]
     pub fn published(&self) -> Published {
         Published { snapshots: self.snapshots.clone(), events: self.events.clone() }
     }
 
-    /// Whether the source has ended, and all that it gave is told.
+    /// Whether the source has ended, and all of its data has been reported.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.worker.has_ended()
     }
 
-    /// Ends the log: what is left is decided and told.
+    /// Ends the log: the rest is decided and reported.
     pub fn stop(&mut self) {
         self.worker.stop();
     }
@@ -210,7 +208,7 @@ fn capture(name: &str, _: airmile_host::source::Feed) -> Result<(), StartError> 
 struct Feeder {
     live: Live,
     packets: LivePackets,
-    /// When packets came last.
+    /// When packets last arrived.
     packets_came: Option<Instant>,
     news: News,
     counted: CountedBursts,
@@ -269,7 +267,7 @@ impl Feeder {
 
     fn source_is(&mut self, state: SourceState) {
         self.snapshot.source.state = state;
-        self.tell(LiveEvent::Source(self.snapshot.source.clone()));
+        self.emit(LiveEvent::Source(self.snapshot.source.clone()));
         self.publish();
     }
 
@@ -277,13 +275,13 @@ impl Feeder {
         let Some(passing) = &mut self.snapshot.packets else { return };
         let was_away = matches!(passing.interface.state, SourceState::Waiting(_));
         if was_away && matches!(state, SourceState::Connected(_)) {
-            // A capture of its own begins; what was open there goes on.
+            // A new capture begins; open flows continue.
             self.packets.note_gap();
         }
         passing.interface.gaps += u64::from(!was_away && matches!(state, SourceState::Waiting(_)));
         passing.interface.state = state;
-        let told = LiveEvent::Source(passing.interface.clone());
-        self.tell(told);
+        let event = LiveEvent::Source(passing.interface.clone());
+        self.emit(event);
         self.publish();
     }
 
@@ -291,13 +289,13 @@ impl Feeder {
         if self.snapshot.packets.is_none() {
             return;
         }
-        // While packets come theirs is the clock: a backlog is read in its own time. One
-        // that is before 1970 tells nothing.
+        // While packets arrive, their time is the clock: a backlog is read in its own
+        // time. A clock before 1970 is ignored.
         let come = self.packets_came.is_some_and(|at| at.elapsed() < QUIET);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok().filter(|_| !come);
         let view = self.packets.look(now.and_then(|now| i64::try_from(now.as_nanos()).ok()));
         for flow in self.packets.take_ended() {
-            self.tell(LiveEvent::Flow(Box::new(flow)));
+            self.emit(LiveEvent::Flow(Box::new(flow)));
         }
         if let Some(passing) = &mut self.snapshot.packets {
             passing.view = view;
@@ -328,7 +326,7 @@ impl Feeder {
             *totals.transfers.entry(transfer.diagnosis.verdict).or_default() += 1;
         }
         self.news.transfers(&view, &mut |event| new.push(event));
-        new.into_iter().for_each(|event| self.tell(event));
+        new.into_iter().for_each(|event| self.emit(event));
         self.counted.count(decided, &view, &mut self.snapshot.totals);
         let kept = &mut self.snapshot.decided;
         kept.extend(decided.iter().cloned());
@@ -338,12 +336,12 @@ impl Feeder {
         self.publish();
     }
 
-    fn tell(&mut self, event: LiveEvent) {
+    fn emit(&mut self, event: LiveEvent) {
         let event = Arc::new(event);
         if let Some(lines) = &self.lines
             && lines.send(Arc::clone(&event)).is_err()
         {
-            // Its reader has seen enough (`| head`).
+            // Its reader has ended (`| head`).
             self.lines = None;
             self.stop.set();
         }
@@ -351,7 +349,7 @@ impl Feeder {
             LiveEvent::Flow(_) => &self.events.flows,
             _ => &self.events.radio,
         };
-        // Nobody may be listening.
+        // There may be no receiver.
         let _ = events.send(event);
     }
 

@@ -1,14 +1,14 @@
-//! Live edges: a modem's port, a growing file or standard input go in
-//! ([`airmile_host::source`]); a terminal view, lines, and an HTTP interface come out.
+//! Live operation: a modem's port, a growing file or standard input as input
+//! ([`airmile_host::source`]); a terminal view, lines, and an HTTP interface as output.
 //! Diagnoses come from [`airmile::live`], the same engine as for files.
 //!
-//! - [`engine`]: the thread that feeds the engine, and publishes what is new.
-//! - [`record`]: what comes into files, closed one after the other.
+//! - [`engine`]: the thread that feeds the engine, and publishes events.
+//! - [`record`]: records the input into rotated files.
 //! - [`server`]: HTTP: Prometheus metrics, JSON, server-sent events, a page.
 //! - [`terminal`]: the view on a terminal.
 //!
-//! Nobody who watches can hold the engine up: it publishes a snapshot that
-//! replaces the one before, and events into a ring that slow readers fall out of.
+//! Readers cannot block the engine: it publishes a snapshot that replaces the previous
+//! one, and events into a ring buffer that drops slow readers.
 
 pub mod engine;
 pub mod record;

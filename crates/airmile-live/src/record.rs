@@ -1,10 +1,9 @@
-//! A recording: a modem's log as it comes, in files that are closed one after the other and
-//! compressed, and packets of an interface with them.
+//! A recording: a modem's log in rotated and compressed files, with packets of an interface.
 //!
-//! Logs are `modem-NNNN.qmdl.zst`, cut between two frames; a modem that went away begins a
-//! new one. Packets are `packets-NNNN.pcap.zst`. A directory of them is an input of all
-//! commands. What was written a second ago can be read although the recording goes on, or
-//! was killed.
+//! Logs are `modem-NNNN.qmdl.zst`, split between two frames; a modem that reconnects
+//! starts a new one. Packets are `packets-NNNN.pcap.zst`. A directory of them is an input
+//! of all commands. Data written more than a second ago is readable while the recording
+//! runs, or after it was killed.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,38 +17,38 @@ use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::StopFlag;
 use thiserror::Error;
 
-/// What is written is flushed after so long at the latest.
+/// Maximum delay before written data is flushed.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
-/// A frame without an end in so many bytes is no frame: the file is cut there.
+/// Maximum length of a frame; beyond it the file is split without a frame's end.
 const MAX_FRAME: usize = 1 << 18;
 /// zstd's level: fast enough for a small router (chosen here).
 const LEVEL: i32 = 3;
 
-/// How to record.
+/// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// Where to: a directory, which is made where it is not there.
+    /// The output directory, which is created if missing.
     pub dir: PathBuf,
-    /// A log is closed after so many bytes, before compression.
+    /// A log is closed after this many bytes, before compression.
     pub rotate_bytes: u64,
-    /// And after so long.
+    /// Or after this time.
     pub rotate_after: Duration,
-    /// Logs that are kept; the oldest goes before another begins. `None`: all.
+    /// Number of logs kept; the oldest is removed before another begins. `None`: all.
     pub keep: Option<usize>,
 }
 
 /// Why a recording ended.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// A file.
+    /// A file error.
     #[error("{}: {source}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// The directory has a recording already.
+    /// The directory already has a recording.
     #[error("{} holds a recording: give another directory", .0.display())]
     Taken(PathBuf),
     /// The source or interface.
@@ -57,14 +56,14 @@ pub enum RecordError {
     Source(String),
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Logs that are there, in order.
+    /// Existing logs, in order.
     pub logs: Vec<PathBuf>,
     /// Files of packets.
     pub captures: Vec<PathBuf>,
-    /// Bytes of logs, before compression; those of logs that were removed, too.
+    /// Bytes of logs, before compression, including logs that were removed.
     pub log_bytes: u64,
     /// Bytes of packets, before compression.
     pub packet_bytes: u64,
@@ -106,7 +105,7 @@ impl RecordingPart {
     }
 }
 
-/// Writes what comes into files.
+/// Writes a source's items into files.
 pub struct Recorder {
     options: RecordOptions,
     log: Option<RecordingPart>,
@@ -122,10 +121,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Into a directory without a recording.
+    /// Starts in a directory without a recording.
     ///
     /// # Errors
-    /// There is one, or the directory cannot be made.
+    /// There is one, or the directory cannot be created.
     pub fn create(options: RecordOptions) -> Result<Self, RecordError> {
         let failed = |source| RecordError::File { path: options.dir.clone(), source };
         std::fs::create_dir_all(&options.dir).map_err(failed)?;
@@ -150,7 +149,7 @@ impl Recorder {
         })
     }
 
-    /// Takes what a source gives.
+    /// Takes an item of a source.
     ///
     /// # Errors
     /// It cannot be written.
@@ -159,7 +158,7 @@ impl Recorder {
             SourceItem::Bytes(bytes) => self.take_log(bytes),
             SourceItem::Gap => self.close_log(),
             SourceItem::Packets(bytes) => self.take_packets(bytes),
-            // A capture that begins anew has a head of its own.
+            // A restarted capture has its own head.
             SourceItem::Interface(SourceState::Waiting(_)) => self.close_capture(),
             _ => Ok(()),
         }
@@ -216,7 +215,7 @@ impl Recorder {
         part.write(bytes)
     }
 
-    /// Makes what was written readable, once a second.
+    /// Makes the written data readable, once a second.
     ///
     /// # Errors
     /// It cannot be written.
@@ -235,7 +234,7 @@ impl Recorder {
         self.log.take().map_or(Ok(()), RecordingPart::close)
     }
 
-    /// The end of a log with all that came of it.
+    /// Ends a log, with all of its data.
     fn close_log(&mut self) -> Result<(), RecordError> {
         let rest = std::mem::take(&mut self.rest);
         if let Some(part) = &mut self.log {
@@ -265,11 +264,11 @@ impl Recorder {
     }
 }
 
-/// Records until `stop` is set, or a source that has an end is at it. States of the
-/// source and the interface are given to `report`.
+/// Records until `stop` is set, or until the end of a source that has one. State changes
+/// of the source and the interface are passed to `report`.
 ///
 /// # Errors
-/// A source cannot be started, or a file not be written.
+/// A source cannot be started, or a file cannot be written.
 pub fn record(
     source: &LogSource,
     interface: Option<&str>,

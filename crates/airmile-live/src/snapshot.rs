@@ -1,4 +1,4 @@
-//! What is published: the state of things now, and what is new.
+//! The published state, and new events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,40 +9,40 @@ use airmile_host::source::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Bursts that are kept for those who ask (chosen here: some pages of them).
+/// Maximum number of bursts kept for requests (chosen here: some pages of them).
 pub const KEPT_BURSTS: usize = 1_024;
 
-/// The state of things.
+/// The current state.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Snapshot {
-    /// Where bytes come from.
+    /// The source of bytes.
     pub source: SourceStatus,
     /// Counts since the start.
     pub totals: LiveTotals,
-    /// What a file that ended here would say.
+    /// The result for a file that ended here.
     #[serde(flatten)]
     pub view: LiveView,
-    /// The last bursts that are decided, oldest first.
+    /// The last decided bursts, oldest first.
     #[serde(skip)]
     pub decided: VecDeque<LiveBurst>,
-    /// What passes the interface; absent: none was asked for.
+    /// The traffic of the interface; absent: none was requested.
     pub packets: Option<Passing>,
 }
 
-/// What passes an interface, and how it is.
+/// The traffic of an interface, and its state.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Passing {
     /// The interface.
     pub interface: SourceStatus,
-    /// Packets that the kernel dropped, as we were too slow.
+    /// Packets that the kernel dropped because the reader was too slow.
     pub dropped: u64,
-    /// What passes.
+    /// The traffic.
     #[serde(flatten)]
     pub view: PacketView,
 }
 
 impl Snapshot {
-    /// The last so many bursts, decided or not, oldest first.
+    /// The last `n` bursts, decided or not, oldest first.
     #[must_use]
     pub fn last_bursts(&self, limit: usize) -> Vec<&LiveBurst> {
         let mut all: Vec<&LiveBurst> = self.decided.iter().chain(&self.view.bursts).collect();
@@ -54,20 +54,20 @@ impl Snapshot {
     }
 }
 
-/// Where bytes come from.
+/// A source of bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SourceStatus {
     /// Its name.
     pub name: String,
-    /// How it is.
+    /// Its state.
     #[serde(flatten)]
     pub state: SourceState,
-    /// How often it was away.
+    /// Number of interruptions.
     pub gaps: u64,
 }
 
-/// Counts since the start. Bursts count when they end; what records that come later take back
-/// is counted as corrected, so that no count falls.
+/// Counts since the start. Bursts count when they end; if later records revoke one, it
+/// counts as corrected, so that no count decreases.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct LiveTotals {
     /// Bursts that ended, downlink.
@@ -78,25 +78,25 @@ pub struct LiveTotals {
     pub dl_burst_ttis: u64,
     /// TTIs of these bursts, uplink.
     pub ul_burst_ttis: u64,
-    /// Of the bursts, those that were none, downlink.
+    /// Ended downlink bursts that were revoked.
     pub dl_bursts_corrected: u64,
-    /// Of the bursts, those that were none, uplink.
+    /// Ended uplink bursts that were revoked.
     pub ul_bursts_corrected: u64,
-    /// Of the TTIs, those that were in no burst, downlink.
+    /// Downlink TTIs of ended bursts that were revoked.
     pub dl_burst_ttis_corrected: u64,
-    /// Of the TTIs, those that were in no burst, uplink.
+    /// Uplink TTIs of ended bursts that were revoked.
     pub ul_burst_ttis_corrected: u64,
     /// Transfers decided, by verdict.
     pub transfers: BTreeMap<Verdict, u64>,
 }
 
-/// Bursts that are counted and not decided: what was counted of each, in TTIs, by direction,
+/// Bursts that are counted but not yet decided: the TTIs counted for each, by direction,
 /// timing segment and start.
 #[derive(Debug, Default)]
 pub(crate) struct CountedBursts(BTreeMap<(bool, u32, i64), u64>);
 
 impl CountedBursts {
-    /// Counts what has ended since the last call.
+    /// Counts the bursts that have ended since the last call.
     pub(crate) fn count(
         &mut self,
         decided: &[LiveBurst],
@@ -118,7 +118,7 @@ impl CountedBursts {
                 open.insert(key, n_tti);
             }
         }
-        // What is left has no such start any more.
+        // The remaining ones no longer exist with that start.
         for ((is_ul, ..), n_tti) in std::mem::replace(&mut self.0, open) {
             totals.burst(is_ul, Some(n_tti), None);
         }
@@ -126,7 +126,7 @@ impl CountedBursts {
 }
 
 impl LiveTotals {
-    /// Takes what is known of a burst in place of what was.
+    /// Replaces the previous state of a burst by the current one.
     const fn burst(&mut self, is_ul: bool, was: Option<u64>, is: Option<u64>) {
         let (bursts, ttis, no_bursts, no_ttis) = match is_ul {
             false => (
@@ -159,22 +159,22 @@ impl LiveTotals {
     }
 }
 
-/// Something new.
+/// A new event.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LiveEvent {
     /// A burst has ended, or is decided.
     Burst(Box<LiveBurst>),
-    /// A transfer was seen, has ended, or is decided.
+    /// A transfer was detected, has ended, or is decided.
     Transfer(Box<LiveTransfer>),
-    /// The source or the interface came or went.
+    /// The state of the source or the interface changed.
     Source(SourceStatus),
-    /// A flow is over.
+    /// A flow has ended.
     Flow(Box<LiveFlow>),
 }
 
 impl LiveEvent {
-    /// What kind it is.
+    /// Its kind.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -186,55 +186,54 @@ impl LiveEvent {
     }
 }
 
-/// Tells what is new by what was told before.
+/// Derives new events from those already reported.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// End of each burst that was told, by direction and start.
+    /// End of each reported burst, by direction and start.
     bursts: BTreeMap<(bool, i64), i64>,
     transfers: BTreeMap<String, (State, Verdict)>,
 }
 
 impl News {
-    /// Bursts that are decided are told always, the others when they end and
-    /// when their end moves.
+    /// Decided bursts are always reported, the others when they end and when their end moves.
     pub(crate) fn bursts(
         &mut self,
         decided: &[LiveBurst],
         view: &LiveView,
-        tell: &mut dyn FnMut(LiveEvent),
+        report: &mut dyn FnMut(LiveEvent),
     ) {
         for burst in decided {
-            tell(LiveEvent::Burst(Box::new(burst.clone())));
+            report(LiveEvent::Burst(Box::new(burst.clone())));
         }
         let mut now = BTreeMap::new();
         for live in view.bursts.iter().filter(|live| live.state != State::Open) {
             let burst = &live.burst;
             let key = (burst.dir == Direction::Ul, burst.start_tti.0);
             if self.bursts.get(&key) != Some(&burst.end_tti.0) {
-                tell(LiveEvent::Burst(Box::new(live.clone())));
+                report(LiveEvent::Burst(Box::new(live.clone())));
             }
             now.insert(key, burst.end_tti.0);
         }
         self.bursts = now;
     }
 
-    pub(crate) fn transfers(&mut self, view: &LiveView, tell: &mut dyn FnMut(LiveEvent)) {
+    pub(crate) fn transfers(&mut self, view: &LiveView, report: &mut dyn FnMut(LiveEvent)) {
         let mut now = BTreeMap::new();
         for transfer in &view.transfers {
             let id = &transfer.diagnosis.id;
-            // While it goes on, its verdict is that of its part so far.
-            let told = (transfer.state, transfer.diagnosis.verdict);
+            // While it is in progress, its verdict is that of the part so far.
+            let current = (transfer.state, transfer.diagnosis.verdict);
             let before = self.transfers.get(id);
-            let still_open = before.is_some_and(|b| b.0 == State::Open) && told.0 == State::Open;
-            if before != Some(&told) && !still_open {
-                tell(LiveEvent::Transfer(Box::new(transfer.clone())));
+            let still_open = before.is_some_and(|b| b.0 == State::Open) && current.0 == State::Open;
+            if before != Some(&current) && !still_open {
+                report(LiveEvent::Transfer(Box::new(transfer.clone())));
             }
-            now.insert(id.clone(), told);
+            now.insert(id.clone(), current);
         }
         self.transfers = now;
     }
 
-    /// Transfers that are decided now and were not when last told.
+    /// Transfers that are decided now and were not in the last report.
     pub(crate) fn newly_decided<'a>(
         &'a self,
         view: &'a LiveView,
@@ -259,10 +258,10 @@ mod tests {
             assert_eq!((totals.dl_burst_ttis, totals.dl_burst_ttis_corrected), ttis);
         };
         check(None, Some(100), (1, 0), (100, 0));
-        // It went on a little, and was decided as shorter.
+        // It continued a little, and was decided as shorter.
         check(Some(100), Some(120), (1, 0), (120, 0));
         check(Some(120), Some(90), (1, 0), (120, 30));
-        // Another was none.
+        // Another one was revoked.
         check(None, Some(5), (2, 0), (125, 30));
         check(Some(5), None, (2, 1), (125, 35));
     }

@@ -19,9 +19,9 @@ use ratatui::{DefaultTerminal, Frame};
 use crate::engine::{Engine, Published};
 use crate::snapshot::{Passing, Snapshot};
 
-/// How often it is drawn anew.
+/// Redraw interval.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
-/// Bursts in a screen at most.
+/// Maximum number of bursts on a screen.
 const SHOWN_BURSTS: usize = 200;
 
 /// Shows the engine until `q`, Esc or Ctrl-C.
@@ -56,7 +56,7 @@ fn show(
     }
 }
 
-/// Draws the state of things.
+/// Draws the current state.
 pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
     let flows = if now.packets.is_some() { Constraint::Percentage(30) } else { Constraint::Max(0) };
     let transfers = if now.packets.is_some() { 25 } else { 45 };
@@ -255,7 +255,7 @@ const fn state_words(state: State) -> &'static str {
     }
 }
 
-/// Time of day in UTC with so many decimals.
+/// Time of day in UTC with this many decimals.
 #[must_use]
 pub fn time_of_day(us: i64, decimals: usize) -> String {
     let text = format_utc(us.saturating_mul(1_000));

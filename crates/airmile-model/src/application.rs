@@ -1,5 +1,4 @@
-//! What applications note down about their own transfers: browsers, players,
-//! speed tests.
+//! Application logs of their own transfers: browsers, players, speed tests.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +8,7 @@ use crate::stamp::{Clock, Stamp};
 use crate::transfer::Transfer;
 use crate::vocabulary::vocabulary;
 
-/// What the times of a log count from.
+/// The origin of a log's times.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -18,7 +17,7 @@ pub enum TimeBase {
     /// The application's wall clock: nanoseconds since the Unix epoch.
     #[default]
     Wall,
-    /// Nanoseconds since a start that the log does not place in the day.
+    /// Nanoseconds since a start with an unknown time of day.
     Unplaced,
 }
 
@@ -27,9 +26,9 @@ pub enum TimeBase {
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct TimeScale {
-    /// What they count from.
+    /// Their origin.
     pub base: TimeBase,
-    /// How exactly the log places its start, in nanoseconds: durations may be finer.
+    /// Uncertainty of the log's start, in nanoseconds: durations may be finer.
     pub placed_within_ns: i64,
 }
 
@@ -55,17 +54,17 @@ vocabulary! {
     }
 }
 
-/// How a transfer's time passed, in nanoseconds, as its application measured it;
-/// `None` where the log does not tell, zero where it did not take place.
+/// Phases of a transfer's time, in nanoseconds, as measured by its application; `None` if
+/// the log does not have it, zero if it did not take place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Phases {
-    /// In the application's own queue, before anything went out.
+    /// In the application's own queue, before anything was sent.
     pub blocked_ns: Option<i64>,
     /// Name lookup.
     pub dns_ns: Option<i64>,
     /// TCP handshake, or QUIC's with its TLS.
     pub connect_ns: Option<i64>,
-    /// TLS handshake, beside `connect_ns`.
+    /// TLS handshake, not included in `connect_ns`.
     pub tls_ns: Option<i64>,
     /// Sending the request.
     pub send_ns: Option<i64>,
@@ -76,13 +75,13 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Lookup and handshakes; `None` where none of them is told.
+    /// Lookup and handshakes; `None` if none of them is known.
     #[must_use]
     pub fn setup_ns(&self) -> Option<i64> {
         sum([self.dns_ns, self.connect_ns, self.tls_ns])
     }
 
-    /// All before the first byte; `None` where nothing of it is told.
+    /// Everything before the first byte; `None` if nothing of it is known.
     #[must_use]
     pub fn before_first_byte_ns(&self) -> Option<i64> {
         sum([self.blocked_ns, self.setup_ns(), self.send_ns, self.wait_ns])
@@ -93,20 +92,20 @@ fn sum<const N: usize>(parts: [Option<i64>; N]) -> Option<i64> {
     parts.into_iter().flatten().reduce(i64::saturating_add)
 }
 
-/// A transfer as an application saw it.
+/// A transfer from an application's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AppTransfer {
     /// Its name in the log, or its number.
     pub id: String,
     /// URL, whole; may hold secrets ([`AppTransfer::name`] does not).
     pub url: Option<String>,
-    /// The page that it is of, by [`AppPage::id`].
+    /// Its page, by [`AppPage::id`].
     pub page: Option<String>,
-    /// The whole URL of what asked for it.
+    /// The whole URL of its initiator.
     pub initiator: Option<String>,
-    /// What it was.
+    /// What was transferred.
     pub kind: TransferKind,
-    /// Which way most of it went.
+    /// The direction with the most bytes.
     pub dir: Option<Direction>,
     /// Start in nanoseconds, by the log's clock.
     pub start_ns: i64,
@@ -114,9 +113,9 @@ pub struct AppTransfer {
     pub end_ns: i64,
     /// Bytes on the application's side of the transport.
     pub bytes: Option<u64>,
-    /// Whether bytes are after decompression, as those before are not told.
+    /// Whether `bytes` is after decompression, because the compressed size is unknown.
     pub bytes_decoded: bool,
-    /// How its time passed.
+    /// The phases of its time.
     pub phases: Phases,
     /// The connection that carried it.
     pub connection: Option<String>,
@@ -124,14 +123,14 @@ pub struct AppTransfer {
     pub protocol: Option<String>,
     /// Bitrate of a media segment, in bits per second.
     pub bitrate_bps: Option<f64>,
-    /// Whether it failed or was given up.
+    /// Whether it failed or was aborted.
     pub failed: bool,
-    /// Whether it had not ended: end and bytes are those so far.
+    /// Whether it had not ended: end and bytes are the values so far.
     pub unfinished: bool,
 }
 
 impl AppTransfer {
-    /// A transfer of which nothing but its time is known.
+    /// A transfer with only its time known.
     #[must_use]
     pub const fn new(id: String, start_ns: i64, end_ns: i64) -> Self {
         Self {
@@ -162,7 +161,7 @@ impl AppTransfer {
         }
     }
 
-    /// Its URL without user, query and fragment, where tokens are.
+    /// Its URL without user, query and fragment, which may hold tokens.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.url.as_deref().map(cut_url)
@@ -172,18 +171,20 @@ impl AppTransfer {
 /// A URL without user, query and fragment; `?…` stands for a query.
 #[must_use]
 pub fn cut_url(url: &str) -> String {
+    // Browsers read a backslash as a slash (WHATWG URL, 4.4).
+    let url = &url.replace('\\', "/");
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let query = url[end..].starts_with('?');
-    let (scheme, rest) = match url[..end].split_once("://") {
-        Some((scheme, rest)) => (Some(scheme), rest),
-        None => (None, &url[..end]),
+    let (scheme, rest) = match url[..end].split_once("//") {
+        Some((scheme, rest)) if scheme.is_empty() || scheme.ends_with(':') => (Some(scheme), rest),
+        _ => (None, &url[..end]),
     };
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let host_at = match scheme {
         Some(_) => rest[..authority_end].rfind('@').map_or(0, |at| at + 1),
         None => 0,
     };
-    let mut out = scheme.map_or_else(String::new, |scheme| format!("{scheme}://"));
+    let mut out = scheme.map_or_else(String::new, |scheme| format!("{scheme}//"));
     out.push_str(&rest[host_at..]);
     if query {
         out.push_str("?…");
@@ -192,52 +193,52 @@ pub fn cut_url(url: &str) -> String {
 }
 
 vocabulary! {
-    /// What happened in a player.
+    /// An event in a player.
     PlayerEventKind {
-        /// The first picture.
+        /// The first frame.
         Started = "started",
-        /// The picture stood still; the value is how long, in ms, where it went on.
+        /// Playback stalled; the value is the duration in ms, if it resumed.
         Stall = "stall",
-        /// Another bitrate from here on; the value is it, in bits per second.
+        /// A switch to another bitrate; the value is the bitrate in bits per second.
         Switch = "switch",
-        /// What lay in the buffer; the value is it, in ms.
+        /// The buffer level; the value is in ms.
         Buffer = "buffer",
         /// The player's own estimate of throughput, in bits per second.
         Estimate = "estimate",
-        /// The end was played.
+        /// Playback reached the end.
         Ended = "ended",
         /// Something failed.
         Failed = "failed",
     }
 }
 
-/// Something that a player noted down.
+/// An event that a player logged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlayerEvent {
-    /// When, in nanoseconds by the log's clock; of a stall its begin.
+    /// Its time, in nanoseconds by the log's clock; of a stall its start.
     pub at_ns: i64,
-    /// What.
+    /// Its kind.
     pub kind: PlayerEventKind,
-    /// How much, by its kind.
+    /// Its value, depending on the kind.
     pub value: Option<f64>,
 }
 
-/// A rate over a time, as speed tests give it per second.
+/// A rate over an interval, as speed tests report it per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RatePoint {
     /// Start in nanoseconds by the log's clock.
     pub start_ns: i64,
     /// End in nanoseconds (exclusive).
     pub end_ns: i64,
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
     /// Bytes of all streams together.
     pub bytes: u64,
-    /// Segments that the sender sent again; null where it is not told.
+    /// Retransmitted segments of the sender; null if unknown.
     pub retransmits: Option<u64>,
-    /// Mean round trip of the streams, in microseconds; null where it is not told.
+    /// Mean round trip of the streams, in microseconds; null if unknown.
     pub rtt_us: Option<f64>,
-    /// Congestion windows of the streams together, in bytes; null where not told.
+    /// Sum of the congestion windows of the streams, in bytes; null if unknown.
     pub cwnd_bytes: Option<u64>,
 }
 
@@ -248,46 +249,46 @@ pub struct AppPage {
     pub id: String,
     /// When its load began, in nanoseconds by the log's clock.
     pub start_ns: i64,
-    /// When something of it was first painted.
+    /// Time of the first paint.
     pub first_paint_ms: Option<f64>,
     /// When its document was parsed (`DOMContentLoaded`).
     pub content_loaded_ms: Option<f64>,
-    /// When all of it was there (`load`).
+    /// Time when everything was loaded (`load`).
     pub loaded_ms: Option<f64>,
 }
 
-/// All of an application's log.
+/// The contents of an application log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ApplicationLog {
-    /// What wrote it, as it says itself.
+    /// The program that wrote it, by its own name.
     pub made_by: Option<String>,
     /// The clock of its times.
     pub scale: TimeScale,
-    /// Transfers over the network, by their start.
+    /// Transfers over the network, in order of their start.
     pub transfers: Vec<AppTransfer>,
-    /// Pages, by their start.
+    /// Pages, in order of their start.
     pub pages: Vec<AppPage>,
-    /// What a player noted down, in order.
+    /// Events that a player logged, in order.
     pub events: Vec<PlayerEvent>,
     /// Rates of a speed test, in order.
     pub rates: Vec<RatePoint>,
-    /// Entries that were read: requests, events, lines.
+    /// Entries read: requests, events, lines.
     pub items: u64,
-    /// Entries that could not be read.
+    /// Unreadable entries.
     pub bad_items: u64,
-    /// Requests that the cache answered, which are no transfers.
+    /// Requests answered by the cache, which are no transfers.
     pub from_cache: u64,
     /// Entries that are no transfers, such as `data:` URLs and web sockets.
     pub not_transfers: u64,
-    /// What was wrong, the first ones in words.
+    /// Problems, the first ones as text.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub more_problems: u64,
-    /// Whether some of it could not be read.
+    /// Whether part of it was unreadable.
     pub damaged: bool,
 }
 
-/// Problems that are kept in words (chosen here).
+/// Maximum number of problems kept as text (chosen here).
 const KEPT_PROBLEMS: usize = 100;
 
 impl ApplicationLog {
@@ -301,9 +302,8 @@ impl ApplicationLog {
         }
     }
 
-    /// Moves all times by a map from this log's clock to another, such as an
-    /// offset: the one way in which clocks are aligned. The map must not turn
-    /// times around.
+    /// Moves all times by a map from this log's clock to another, such as an offset: the
+    /// only way in which clocks are aligned. The map must be monotonic.
     pub fn retime(&mut self, map: impl Fn(i64) -> i64) {
         for transfer in &mut self.transfers {
             transfer.start_ns = map(transfer.start_ns);
@@ -321,8 +321,8 @@ impl ApplicationLog {
         }
     }
 
-    /// The transfers for the estimators, their times taken to be of `clock`: of a
-    /// log whose times are not placed in the day there are none.
+    /// The transfers for the estimators, with their times assigned to `clock`; empty for
+    /// a log with unknown times of day.
     #[must_use]
     pub fn transfers_on(&self, clock: Clock) -> Vec<Transfer> {
         if self.scale.base == TimeBase::Unplaced {
@@ -364,6 +364,9 @@ mod tests {
         check("https://a.example/@me/x", "https://a.example/@me/x");
         check("/v/1.m4s?CMCD=br%3D3200", "/v/1.m4s?…");
         check("https://u@", "https://");
+        check("//user:pw@a.example/x", "//a.example/x");
+        check("https:\\\\u:pw@a.example/x", "https://a.example/x");
+        check("/v//me@x", "/v//me@x");
         check("", "");
     }
 

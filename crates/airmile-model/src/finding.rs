@@ -1,4 +1,4 @@
-//! Findings: what estimators say.
+//! Findings: the results of estimators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::tti::TtiIndex;
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
-    /// What a statement rests on.
+    /// The evidence of a statement.
     Evidence {
         /// RLC poll bits (TS 36.322, 5.2.2.1).
         Poll = "poll",
@@ -18,7 +18,7 @@ vocabulary! {
         Grants = "grants",
         /// Allocations by BurstTracker's literal rule.
         Paper = "paper",
-        /// All that the log has, together.
+        /// All evidence in the log, combined.
         Fused = "fused",
         /// The phone's own buffer (uplink).
         BufferStatus = "buffer_status",
@@ -28,7 +28,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What opened or closed a burst.
+    /// The event that opened or closed a burst.
     Bound {
         /// The first data block after an empty queue.
         FirstData = "first_data",
@@ -38,10 +38,10 @@ vocabulary! {
         Padding = "padding",
         /// A fraction of the cell's PRBs over or under a threshold.
         Fraction = "fraction",
-        /// A pause that this cell does not make while data waits; on the uplink,
-        /// the phone's own buffer was seen or reported empty.
+        /// A pause longer than this cell makes while data waits; on the uplink, the
+        /// phone's own buffer was sampled or reported as empty.
         Gap = "gap",
-        /// The serving cell changed; the queue's end was not seen.
+        /// The serving cell changed; the end of the queue was not observed.
         Handover = "handover",
         /// The log has a hole here.
         LogHole = "log_hole",
@@ -51,45 +51,45 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What a millisecond of a transfer went to. In order of precedence.
+    /// The cause of a millisecond of a transfer, in order of precedence.
     Cause {
-        /// The downlink queue was not empty, and others held the cell.
+        /// The downlink queue was not empty, and other users held the cell.
         RadioContention = "radio_contention",
         /// The downlink queue was not empty, and this phone held the cell.
         RadioSignal = "radio_signal",
-        /// A window that was reset after idle time grows again (RFC 5681, 4.1).
+        /// A window reset after idle time grows again (RFC 5681, 4.1).
         SlowStartRestart = "slow_start_restart",
-        /// A timeout behind duplicate ACKs, and the slow start after it.
+        /// A timeout after duplicate ACKs, and the slow start after it.
         UndesiredSlowStart = "undesired_slow_start",
         /// The connection's own start.
         FirstSlowStart = "first_slow_start",
         /// The receiver's window was full.
         ReceiveWindow = "receive_window",
-        /// Server or application: nothing to send, thinking, pacing.
+        /// Server or application: no data to send, think time, pacing.
         SenderLimited = "sender_limited",
         /// A slower link before the radio.
         Wireline = "wireline",
-        /// Sent again what the radio lost.
+        /// Retransmission of data lost by the radio.
         LossRecoveryRadio = "loss_recovery_radio",
-        /// Sent again what a full queue lost.
+        /// Retransmission of data lost by a full queue.
         LossRecoveryCongestion = "loss_recovery_congestion",
         /// Before the first byte: promotion, DNS, handshake, request.
         Setup = "setup",
-        /// Requests and ACKs waited behind the phone's own upload.
+        /// Requests and ACKs waited for the phone's own upload.
         UplinkQueue = "uplink_queue",
-        /// The evidence does not tell.
+        /// The evidence is insufficient.
         Unknown = "unknown",
     }
 }
 
 vocabulary! {
-    /// Who the bottleneck was. The names of causes are those of [`Cause`].
+    /// The bottleneck. The names of causes are those of [`Cause`].
     Verdict {
         /// The downlink.
         Radio = "radio",
         /// Not the downlink.
         NotRadio = "not_radio",
-        /// The downlink for a part of the time.
+        /// The downlink for part of the time.
         Mixed = "mixed",
         /// [`Cause::RadioContention`].
         RadioContention = "radio_contention",
@@ -115,13 +115,13 @@ vocabulary! {
         Setup = "setup",
         /// [`Cause::UplinkQueue`].
         UplinkQueue = "uplink_queue",
-        /// The evidence does not tell.
+        /// The evidence is insufficient.
         Unknown = "unknown",
     }
 }
 
 impl Cause {
-    /// Whether it is a part of the time in which the downlink queue was not empty.
+    /// Whether it belongs to the time in which the downlink queue was not empty.
     #[must_use]
     pub const fn is_radio(self) -> bool {
         matches!(self, Self::RadioContention | Self::RadioSignal)
@@ -148,8 +148,8 @@ impl From<Cause> for Verdict {
     }
 }
 
-/// Link demand limits of a verdict (the limits are ours, as
-/// in BurstTracker's table 1 a quarter of file downloads lie under 83 %).
+/// Link demand thresholds of a verdict (chosen here, as in BurstTracker's table 1 a
+/// quarter of file downloads are under 83 %).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct VerdictThresholds {
     /// At or above: `radio`.
@@ -198,11 +198,11 @@ pub struct Burst {
     pub scheduled_ttis: u32,
     /// TTIs of the burst in which records are known to be missing.
     pub unknown_ttis: u32,
-    /// What opened it.
+    /// The event that opened it.
     pub opened_by: Bound,
-    /// What closed it.
+    /// The event that closed it.
     pub closed_by: Bound,
-    /// How sure its end is, 0 to 1.
+    /// Confidence in its end, 0 to 1.
     pub confidence: f64,
 }
 
@@ -214,7 +214,7 @@ impl Burst {
     }
 }
 
-/// What was found of one transfer.
+/// The result for one transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransferFinding {
     /// The transfer's name.
@@ -231,11 +231,11 @@ pub struct TransferFinding {
     pub end_tti: TtiIndex,
     /// Duration in ms.
     pub duration_ms: f64,
-    /// Application bytes where they were given, else bytes on the data bearers.
+    /// Application bytes if they were given, else bytes on the data bearers.
     pub bytes: Option<u64>,
     /// Throughput time in ms: bursts' overlap with the transfer.
     pub throughput_time_ms: Option<f64>,
-    /// Time in ms that data waited before its first departure; null where the phone cannot see it.
+    /// Time in ms that data waited before its first departure; null if the phone cannot observe it.
     pub sched_wait_ms: Option<f64>,
     /// The baseline: scheduled TTIs, in ms.
     pub active_time_ms: Option<f64>,
@@ -243,20 +243,20 @@ pub struct TransferFinding {
     pub unknown_ms: f64,
     /// Throughput time / duration.
     pub link_demand: Option<f64>,
-    /// Link throughput, in bits per second: bytes / throughput time. Bytes that
-    /// emptied the queue at once count, their TTIs do not.
+    /// Link throughput, in bits per second: bytes / throughput time. Bytes that emptied
+    /// the queue at once are included, their TTIs are not.
     pub link_throughput_bps: Option<f64>,
-    /// Rate inside bursts, in bits per second: bytes of the transfer's bursts
-    /// over their TTIs, the last ones included.
+    /// Rate within bursts, in bits per second: bytes of the transfer's bursts over their
+    /// TTIs, including the last ones.
     pub burst_throughput_bps: Option<f64>,
-    /// What it rests on; null where the log holds none of it.
+    /// Its evidence; null if the log has none.
     pub evidence: Option<Evidence>,
-    /// Who the bottleneck was.
+    /// The bottleneck.
     pub verdict: Verdict,
-    /// How sure the verdict is, 0 to 1.
+    /// Confidence in the verdict, 0 to 1.
     pub confidence: f64,
     /// Whether another transfer of this user overlaps it: then only `not_radio` is conclusive.
     pub overlapped: bool,
-    /// Why, in words with numbers; and what is missing.
+    /// Reasons in words with numbers; and missing data.
     pub notes: Vec<String>,
 }

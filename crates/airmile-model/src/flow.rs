@@ -1,4 +1,4 @@
-//! Rows that a packet study writes: one table each.
+//! Rows written by a packet study: one table each.
 
 use crate::radio::Direction;
 use crate::record;
@@ -27,7 +27,8 @@ pub struct FlowRow {
     pub server: String,
     /// The server's port.
     pub server_port: u16,
-    /// How the client was told: `client_net`, `syn`, `private`, `port` or `first_packet`.
+    /// Rule that identified the client: `client_net`, `syn`, `private`, `port` or
+    /// `first_packet`.
     pub client_by: ClientBy,
     /// Time of the first packet in nanoseconds since the Unix epoch.
     pub start_ns: i64,
@@ -35,26 +36,28 @@ pub struct FlowRow {
     pub duration_ns: i64,
     /// From the last byte of payload to the last packet in nanoseconds.
     pub payload_to_end_ns: Option<i64>,
-    /// How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
+    /// Its termination: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another
+    /// connection on the same ports, `crowded` out when too many are open (live), or
+    /// `capture_end`.
     pub termination: Termination,
     /// True: the capture began in the middle of it (TCP without a SYN).
     pub mid_flow: bool,
-    /// True: went through the proxy's ports, so the upstream RTT is to the proxy.
+    /// True: it used the proxy's ports, so the upstream RTT is to the proxy.
     pub proxied: bool,
-    /// Where the capture holds both legs of a connection, as at a proxy that splits
-    /// it: the leg towards the `client` or the `server`. Null elsewhere.
+    /// If the capture holds both legs of a split connection: the leg towards the `client`
+    /// or the `server`. Null otherwise.
     pub leg: Option<Leg>,
     /// Name of the server, from TLS or QUIC (SNI) or HTTP (Host).
     pub server_name: Option<String>,
-    /// Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
+    /// Application protocol: `http`, `tls`, `quic`, `dns`, or the ALPN name.
     pub application: Option<String>,
-    /// Packets towards the client, copies of the capture left out.
+    /// Packets towards the client, without duplicates of the capture.
     pub dl_packets: u64,
     /// Packets from the client.
     pub ul_packets: u64,
-    /// Payload towards the client in bytes, retransmissions left out.
+    /// Payload towards the client in bytes, without retransmissions.
     pub dl_bytes: u64,
-    /// Payload from the client in bytes, retransmissions left out.
+    /// Payload from the client in bytes, without retransmissions.
     pub ul_bytes: u64,
     /// IP bytes towards the client, headers and retransmissions included.
     pub dl_ip_bytes: u64,
@@ -70,7 +73,7 @@ pub struct FlowRow {
     pub upstream_rtt_ns: Option<i64>,
     /// SYN-ACK to ACK at the monitor: the part towards the client.
     pub downstream_rtt_ns: Option<i64>,
-    /// Promotion delay of the radio in nanoseconds (paper 4.2), where the handshake qualifies.
+    /// Promotion delay of the radio in nanoseconds (paper 4.2), if the handshake qualifies.
     pub promotion_ns: Option<i64>,
     /// Time stamp clock of the client in nanoseconds a tick (paper 6.1, equation 3).
     pub client_tick_ns: Option<f64>,
@@ -88,11 +91,11 @@ pub struct FlowRow {
     pub sack: Option<bool>,
     /// Whether both sides send time stamps.
     pub timestamps: Option<bool>,
-    /// First window of the client behind its SYN in bytes, scaled.
+    /// First window of the client after its SYN in bytes, scaled.
     pub client_initial_window_bytes: Option<u64>,
     /// Smallest window of the client in bytes, scaled.
     pub client_min_window_bytes: Option<u64>,
-    /// First window of the server behind its SYN in bytes, scaled.
+    /// First window of the server after its SYN in bytes, scaled.
     pub server_initial_window_bytes: Option<u64>,
     /// Times that the client's window closed to zero.
     pub client_zero_windows: u64,
@@ -104,7 +107,8 @@ pub struct FlowRow {
     pub dl_segments: u64,
     /// Segments with payload from the client.
     pub ul_segments: u64,
-    /// Retransmitted segments towards the client (bare FIN and SYN, probes and copies left out).
+    /// Retransmitted segments towards the client (without bare FIN and SYN, probes and
+    /// duplicates of the capture).
     pub dl_retx: u64,
     /// Retransmitted segments from the client.
     pub ul_retx: u64,
@@ -118,9 +122,9 @@ pub struct FlowRow {
     pub dl_retx_timeout: u64,
     /// Of `dl_retx`: tail loss probes (RFC 8985, 7).
     pub dl_retx_probe: u64,
-    /// Of `dl_retx`: needless, the bytes had been acknowledged.
+    /// Of `dl_retx`: spurious, the bytes had been acknowledged.
     pub dl_retx_spurious: u64,
-    /// Segments towards the client that overtook others on the way.
+    /// Segments towards the client that were reordered on the path.
     pub dl_reordered: u64,
     /// Segments towards the client that passed out of sequence: reordered, or repeated after others.
     pub dl_out_of_order: u64,
@@ -132,60 +136,62 @@ pub struct FlowRow {
     pub keep_alives: u64,
     /// Probes of a closed window, both ways.
     pub window_probes: u64,
-    /// Payload that was acknowledged and never captured, towards the client, in bytes.
+    /// Payload towards the client that was acknowledged but not captured, in bytes.
     pub dl_unseen_bytes: u64,
-    /// Payload that was acknowledged and never captured, from the client, in bytes.
+    /// Payload from the client that was acknowledged but not captured, in bytes.
     pub ul_unseen_bytes: u64,
     /// RTT samples between the monitor and the client.
     pub rtt_samples: u64,
-    /// The least of them in nanoseconds.
+    /// Their minimum in nanoseconds.
     pub rtt_min_ns: Option<i64>,
     /// Their mean in nanoseconds.
     pub rtt_mean_ns: Option<i64>,
-    /// The most of them in nanoseconds.
+    /// Their maximum in nanoseconds.
     pub rtt_max_ns: Option<i64>,
-    /// Most bytes in flight towards the client.
+    /// Maximum bytes in flight towards the client.
     pub max_flight_bytes: u64,
     /// Bursts of duplicate ACKs that were followed by a slow start (paper 5, R_ss).
     pub slow_starts: u64,
-    /// Bursts of duplicate ACKs in which the sender's timer went off too soon: the retransmission was on its way.
+    /// Bursts of duplicate ACKs in which the sender's timer expired too soon: the
+    /// retransmission was in flight.
     pub timers_too_soon: u64,
     /// Mean of the available downlink bandwidth in bit/s (paper 6.1, equation 2).
     pub available_bps: Option<f64>,
-    /// How many windows that is the mean of.
+    /// Number of windows in that mean.
     pub available_samples: u64,
     /// Mean of the available uplink bandwidth in bit/s.
     pub ul_available_bps: Option<f64>,
     /// Whether another flow of the user received data at the same time (1 s rule).
     pub shared: bool,
-    /// The server's congestion control, guessed: `cubic`, `reno`, `bbr` or `unknown`.
+    /// The server's congestion control, inferred: `cubic`, `reno`, `bbr` or `unknown`.
     pub congestion_control: CongestionControl,
-    /// How sure that guess is, 0 to 1.
+    /// Confidence in it, 0 to 1.
     pub congestion_control_confidence: f64,
     /// Handshake of QUIC: first Initial to the client's first short header packet, in nanoseconds.
     pub quic_handshake_ns: Option<i64>,
 }}
 
 record! { "tcp_events"
-/// Something out of the ordinary in a TCP flow.
+/// An event out of the ordinary in a TCP flow.
 pub struct TcpEvent {
     /// Number of the flow.
     pub flow: u64,
     /// Time in nanoseconds since the Unix epoch.
     pub time_ns: i64,
-    /// Direction of the data it is about: `dl` or `ul`.
+    /// Direction of the data concerned: `dl` or `ul`.
     pub dir: Direction,
-    /// What: `retx_fast`, `retx_timeout`, `retx_probe`, `retx_spurious`, `retx_other`, `reordered`, `ahead`, `dup_ack`, `dsack`, `keep_alive`, `window_probe`, `zero_window`, `window_full`, `syn_again`, `fin_again`, `wild_sequence`, `slow_start`, `recovered`.
+    /// Its kind: `retx_fast`, `retx_timeout`, `retx_probe`, `retx_spurious`, `retx_other`, `reordered`, `ahead`, `dup_ack`, `dsack`, `keep_alive`, `window_probe`, `zero_window`, `window_full`, `syn_again`, `fin_again`, `wild_sequence`, `slow_start`, `recovered`.
     pub event: TcpEventKind,
-    /// Offset of the first byte in the stream, from the first sequence number seen.
+    /// Offset of the first byte in the stream, from the first sequence number captured.
     pub offset_bytes: i64,
-    /// Bytes it is about.
+    /// Bytes concerned.
     pub bytes: u64,
     /// Bytes in flight when it passed.
     pub flight_bytes: u64,
     /// `slow_start`, `recovered`: duplicate ACKs of the burst.
     pub dup_acks: Option<u64>,
-    /// `slow_start`, `recovered`: rate in 100 to 200 ms behind the last duplicate ACK over that in the first 100 ms; null where nothing came in those.
+    /// `slow_start`, `recovered`: rate from 100 to 200 ms after the last duplicate ACK
+    /// over that in the first 100 ms; null if nothing came in those.
     pub r_ss: Option<f64>,
     /// `slow_start`, `recovered`: last RTT before the burst in nanoseconds.
     pub rtt_before_ns: Option<i64>,
@@ -195,11 +201,14 @@ pub struct TcpEvent {
     pub rtt_retx_ns: Option<i64>,
     /// RTO by RFC 6298 before the burst, without a minimum, in nanoseconds.
     pub rto_ns: Option<i64>,
-    /// The same, had the duplicate ACKs been used as samples.
+    /// The same, with the duplicate ACKs used as samples.
     pub rto_with_dup_acks_ns: Option<i64>,
-    /// Whether those samples would have kept the timer from going off (the least RTO is an option: 200 ms).
+    /// Whether those samples would have kept the timer from expiring (the minimum RTO is
+    /// an option: 200 ms).
     pub avoided: Option<bool>,
-    /// `slow_start`, `recovered`: whether the sender's timer went off although the fast retransmission was on its way and arrived: an undesired slow start by its cause, not by R_ss.
+    /// `slow_start`, `recovered`: whether the sender's timer expired although the fast
+    /// retransmission was in flight and arrived: an undesired slow start by its cause,
+    /// not by R_ss.
     pub timer_too_soon: Option<bool>,
 }}
 
@@ -214,9 +223,10 @@ pub struct RttSample {
     pub dir: Direction,
     /// The RTT in nanoseconds.
     pub rtt_ns: i64,
-    /// Bytes in flight when the acknowledgement passed, it not counted.
+    /// Bytes in flight when the acknowledgement passed, before it is applied.
     pub flight_bytes: u64,
-    /// What gave it: `ack`, `sack`, the `order` of segments behind duplicate ACKs without SACK, or QUIC's `spin` bit.
+    /// Its source: `ack`, `sack`, the `order` of segments after duplicate ACKs without
+    /// SACK, or QUIC's `spin` bit.
     pub by: RttSource,
 }}
 
@@ -231,24 +241,27 @@ pub struct InflightSample {
     pub dir: Direction,
     /// Bytes in flight at the monitor, the segment included.
     pub flight_bytes: u64,
-    /// Bytes in flight at the sender: ACKs that were on their way to it are not counted.
+    /// Bytes in flight at the sender: without the effect of ACKs that were on their way to it.
     pub sender_flight_bytes: u64,
-    /// Congestion window of the sender in bytes, where neither the application nor the receive window held it back and no loss is made up for.
+    /// Congestion window of the sender in bytes, if neither the application nor the
+    /// receive window limited it and no loss was being repaired.
     pub cwnd_bytes: Option<u64>,
-    /// Window of the receiver in bytes, where its scale is known.
+    /// Window of the receiver in bytes, if its scale is known.
     pub rwnd_bytes: Option<u64>,
-    /// What the sender is in: `slow_start`, `congestion_avoidance`, `recovery`, `after_timeout` or `after_idle`.
+    /// The sender's phase: `slow_start`, `congestion_avoidance`, `recovery`,
+    /// `after_timeout` or `after_idle`.
     pub phase: SenderPhase,
 }}
 
 record! { "bandwidth_samples"
 /// Available bandwidth in one window of a flow, or of all flows of a user (paper 6.1).
 pub struct BandwidthSample {
-    /// Number of the flow; null: the sum of the user's flows that receive.
+    /// Number of the flow; null: the sum of the user's receiving flows.
     pub flow: Option<u64>,
     /// Number of the user session.
     pub user: u64,
-    /// How many flows of the user received in the second; of a sum, how many it is of.
+    /// Number of the user's flows that received in the second; of a sum, the number of
+    /// flows in it.
     pub flows: u32,
     /// Middle of the window in nanoseconds since the Unix epoch.
     pub time_ns: i64,
@@ -258,9 +271,9 @@ pub struct BandwidthSample {
     pub window_ns: i64,
     /// Bytes acknowledged in it.
     pub bytes: u64,
-    /// Rate of sending in bit/s (equation 1).
+    /// Sending rate in bit/s (equation 1).
     pub r_snd_bps: f64,
-    /// Rate of receiving, so available bandwidth, in bit/s (equation 2).
+    /// Receiving rate, which is the available bandwidth, in bit/s (equation 2).
     pub r_rcv_bps: f64,
 }}
 
@@ -275,7 +288,7 @@ pub struct HttpRow {
     pub request_ns: i64,
     /// Time of the response's first byte in nanoseconds since the Unix epoch.
     pub response_ns: Option<i64>,
-    /// Time of the response's last byte seen.
+    /// Time of the response's last captured byte.
     pub end_ns: Option<i64>,
     /// Method.
     pub method: String,
@@ -283,13 +296,13 @@ pub struct HttpRow {
     pub host: Option<String>,
     /// Path, without the query.
     pub path: String,
-    /// Whether a byte range was asked for.
+    /// Whether a byte range was requested.
     pub range: bool,
     /// Status code.
     pub status: Option<u16>,
     /// Content type, without parameters.
     pub content_type: Option<String>,
-    /// Length that the response says in bytes.
+    /// Content length of the response in bytes.
     pub content_length_bytes: Option<u64>,
     /// Payload bytes of the response, its header included.
     pub response_bytes: u64,
@@ -306,9 +319,9 @@ pub struct DnsRow {
     pub query_ns: i64,
     /// Query to response at the monitor in nanoseconds.
     pub lookup_ns: Option<i64>,
-    /// The name asked for, as far as it was captured.
+    /// The requested name, as far as it was captured.
     pub name: Option<String>,
-    /// Type of the record asked for (1 A, 28 AAAA, ...).
+    /// Type of the requested record (1 A, 28 AAAA, ...).
     pub query_type: Option<u16>,
     /// Response code.
     pub response_code: Option<u8>,
@@ -343,13 +356,13 @@ pub struct UserRow {
     pub seconds_more_flows: u64,
     /// Radio promotions, by the model.
     pub promotions: u64,
-    /// Nanoseconds in which the radio was connected, tails included, by the model.
+    /// Nanoseconds in which the radio was connected, including tails, by the model.
     pub radio_on_ns: i64,
     /// Of them, tails.
     pub radio_tail_ns: i64,
     /// Radio energy in millijoule, by the model.
     pub energy_mj: f64,
-    /// Of it, spent on a FIN or RST that came late.
+    /// Of it, spent on a late FIN or RST.
     pub energy_late_close_mj: f64,
     /// Of it, spent on periodic transfers.
     pub energy_periodic_mj: f64,

@@ -3,7 +3,7 @@
 
 use crate::radio::Modulation;
 
-/// Which MCS table is in force (TS 38.214, 5.1.3.1).
+/// The MCS table in use (TS 38.214, 5.1.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NrMcsTable {
     /// Table 5.1.3.1-1, up to 64QAM.
@@ -19,7 +19,7 @@ impl NrMcsTable {
     pub const ALL: [Self; 3] = [Self::Qam64, Self::Qam256, Self::Qam64LowSe];
 }
 
-/// What an MCS index stands for.
+/// The meaning of an MCS index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NrMcs {
     /// Modulation.
@@ -55,8 +55,8 @@ const QAM64_LOW_SE: Rows = [
 const MODULATIONS: [Modulation; 4] =
     [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256];
 
-/// Looks up an MCS index; `None` for those that stand for a retransmission
-/// (29 to 31, with 256QAM 28 to 31) and above.
+/// Looks up an MCS index; `None` for those of retransmissions (29 to 31, with 256QAM 28
+/// to 31) and above.
 #[must_use]
 pub fn nr_mcs(table: NrMcsTable, index: u8) -> Option<NrMcs> {
     let rows = match table {
@@ -83,7 +83,7 @@ pub const fn nr_data_res_per_prb(symbols: u16, dmrs_res: u16, overhead_res: u16)
     if free < MAX_RES_PER_PRB { free } else { MAX_RES_PER_PRB }
 }
 
-/// The most resource elements of a PRB that count (TS 38.214, 5.1.3.2 step 1).
+/// The maximum number of resource elements per PRB that count (TS 38.214, 5.1.3.2 step 1).
 const MAX_RES_PER_PRB: u16 = 156;
 
 /// TS 38.214, table 5.1.3.2-1, in bits.
@@ -132,10 +132,10 @@ pub fn nr_tbs_bits(mcs: NrMcs, layers: u8, n_prb: u16, data_res_per_prb: u16) ->
     u32::try_from(8 * code_blocks * with_crc.div_ceil(8 * code_blocks) - 24).ok()
 }
 
-/// Whether a new transmission can have this size: in one of the MCS tables
-/// that have this modulation at this index, with some number of symbols, DMRS
-/// of type 1 and overhead. All of them take multiples of 6 resource elements
-/// of a PRB (TS 38.211, 7.4.1.1.2; TS 38.214, 5.1.3.2).
+/// Whether a new transmission may have this size: by one of the MCS tables that have this
+/// modulation at this index, with some number of symbols, DMRS of type 1 and overhead.
+/// All of them use multiples of 6 resource elements of a PRB (TS 38.211, 7.4.1.1.2; TS
+/// 38.214, 5.1.3.2).
 #[must_use]
 pub fn nr_size_is_possible(
     bytes: u32,
@@ -173,13 +173,13 @@ pub fn nr_data_res_of(
 /// PRBs of the widest carrier (TS 38.101-1, table 5.3.2-1; 275 in TS 38.211, 4.4.2).
 const MAX_PRB: u16 = 275;
 
-/// TS 38.321, table 6.1.3.1-1, in bytes; index 31 is more than the last.
+/// TS 38.321, table 6.1.3.1-1, in bytes; index 31 means more than the last.
 const SHORT_BUFFER_SIZES: [u32; 31] = [
     0, 10, 14, 20, 28, 38, 53, 74, 102, 142, 198, 276, 384, 535, 745, 1038, 1446, 2014, 2806, 3909,
     5446, 7587, 10_570, 14_726, 20_516, 28_581, 39_818, 55_474, 77_284, 107_669, 150_000,
 ];
 
-/// TS 38.321, table 6.1.3.1-2, in bytes; index 254 is more than the last.
+/// TS 38.321, table 6.1.3.1-2, in bytes; index 254 means more than the last.
 const LONG_BUFFER_SIZES: [u32; 254] = [
     0, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 25, 26, 28, 30, 32, 34, 36, 38, 40, 43,
     46, 49, 52, 55, 59, 62, 66, 71, 75, 80, 85, 91, 97, 103, 110, 117, 124, 132, 141, 150, 160,
@@ -205,8 +205,8 @@ const LONG_BUFFER_SIZES: [u32; 254] = [
     71_724_679, 76_380_419, 81_338_368,
 ];
 
-/// Largest buffer in bytes that an index of a BSR stands for, by the table of 5
-/// bits or (`long`) of 8; `None` for the index above all and a reserved one.
+/// Maximum buffer in bytes of a BSR index, by the table of 5 bits or (`long`) of 8;
+/// `None` for the index above all and a reserved one.
 #[must_use]
 pub fn nr_bsr_upper_bound_bytes(index: u8, long: bool) -> Option<u32> {
     let table = if long { &LONG_BUFFER_SIZES[..] } else { &SHORT_BUFFER_SIZES[..] };
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(of(NrMcsTable::Qam64LowSe, 29), None);
     }
 
-    /// By hand, step by step of 5.1.3.2.
+    /// Computed by hand, following the steps of 5.1.3.2.
     #[test]
     fn sizes_computed_by_hand() {
         // 10 PRBs of 132: 1320 REs; * 120/1024 * 2 = 309.375; n = 3; 304.
@@ -271,13 +271,13 @@ mod tests {
         assert_eq!(nr_data_res_per_prb(1, 12, 6), 0);
     }
 
-    /// The largest size of a 100 MHz carrier, as base station vendors quote it.
+    /// The maximum size of a 100 MHz carrier, as quoted by base station vendors.
     #[test]
     fn the_largest_size() {
         assert_eq!(nr_tbs_bits(mcs(NrMcsTable::Qam256, 27), 4, 273, 156), Some(1_277_992));
     }
 
-    /// Sizes are monotonous in what is allocated.
+    /// Sizes increase monotonically with the allocation.
     #[test]
     fn more_prbs_never_carry_less() {
         for table in NrMcsTable::ALL {
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(nr_bsr_upper_bound_bytes(253, true), Some(81_338_368));
         assert_eq!(nr_bsr_upper_bound_bytes(254, true), None);
         assert!(SHORT_BUFFER_SIZES.is_sorted() && LONG_BUFFER_SIZES.is_sorted());
-        // Once whole bytes are fine enough, both are geometric.
+        // From a certain size on, both are geometric despite rounding to bytes.
         let growth = |pair: &[u32]| f64::from(pair[1]) / f64::from(pair[0]);
         let short: Vec<_> = SHORT_BUFFER_SIZES[6..].windows(2).map(growth).collect();
         assert!(short.iter().all(|g| (1.37..1.40).contains(g)), "{short:?}");

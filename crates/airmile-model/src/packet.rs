@@ -1,7 +1,7 @@
-//! Packets: what a capture says of one IP packet, without its bytes being kept.
+//! Packets: the fields of one captured IP packet.
 //!
-//! A [`Packet`] is a small `Copy` value that borrows the captured payload, so
-//! that passing one on costs nothing and allocates nothing.
+//! A [`Packet`] is a small `Copy` value that borrows the captured payload, so passing one
+//! on is cheap and does not allocate.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,7 +43,7 @@ impl Address {
         self.0 >> 32 == Self::V4_MAPPED >> 32
     }
 
-    /// As the standard library has it.
+    /// As the standard library's type.
     #[must_use]
     pub fn ip(self) -> IpAddr {
         match u32::try_from(self.0 & 0xffff_ffff) {
@@ -52,8 +52,8 @@ impl Address {
         }
     }
 
-    /// Private (RFC 1918), shared (RFC 6598), unique local (RFC 4193) or
-    /// link-local: what a carrier gives to handsets.
+    /// Private (RFC 1918), shared (RFC 6598), unique local (RFC 4193) or link-local: the
+    /// addresses that carriers assign to handsets.
     #[must_use]
     pub const fn is_private(self) -> bool {
         if self.is_v4() {
@@ -109,7 +109,7 @@ impl fmt::Debug for Address {
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
-    /// Bytes from `other` to this, the short way round.
+    /// Bytes from `other` to this, modulo 2^32 in the shorter direction.
     #[must_use]
     pub const fn since(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
@@ -147,7 +147,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block, left and right edge; a fifth is left out.
+    /// Adds a block, left and right edge; a fifth is ignored.
     pub fn push(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.n)) {
             *slot = (left, right);
@@ -168,18 +168,18 @@ impl SackBlocks {
     }
 }
 
-/// What a TCP header says, as far as it was captured.
+/// The fields of a TCP header, as far as they were captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Sequence number of the first byte of payload.
     pub seq: SeqNum,
-    /// Next sequence number that the sender expects; counts with the ACK bit.
+    /// Next sequence number that the sender expects; valid with the ACK bit.
     pub ack: SeqNum,
     /// Control bits.
     pub flags: TcpFlags,
     /// Window as sent, not scaled.
     pub window: u16,
-    /// Checksum as sent (capture points before an offload have it unset).
+    /// Checksum as sent (unset at capture points before an offload).
     pub checksum: u16,
     /// Maximum segment size in bytes, in a SYN (RFC 9293, 3.7.1).
     pub mss_bytes: Option<u16>,
@@ -191,11 +191,11 @@ pub struct TcpHeader {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sack: SackBlocks,
-    /// True: the options were cut by the capture's snap length.
+    /// True: the options were truncated by the capture's snap length.
     pub options_cut: bool,
 }
 
-/// What is above IP.
+/// The protocol above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "passed by reference, and TCP is the common case")]
 pub enum Transport {
@@ -211,7 +211,7 @@ pub enum Transport {
     Other,
 }
 
-/// One IP packet of a capture. Where tunnels were unwrapped, the inner one.
+/// One IP packet of a capture; the inner one if tunnels were unwrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// Capture time in nanoseconds since the Unix epoch.
@@ -220,13 +220,13 @@ pub struct Packet<'a> {
     pub src: Address,
     /// Destination address.
     pub dst: Address,
-    /// Source port; 0 where the protocol has none.
+    /// Source port; 0 if the protocol has none.
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
     /// IP protocol number.
     pub protocol: u8,
-    /// What is above IP.
+    /// The protocol above IP.
     pub transport: Transport,
     /// Identification of an IPv4 header; `None` for IPv6.
     pub ip_id: Option<u16>,
@@ -245,7 +245,7 @@ pub struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// The packet with another payload in memory; what it was on the wire stays.
+    /// The packet with another payload in memory; its sizes on the wire stay.
     #[inline]
     #[must_use]
     pub const fn with_payload<'b>(&self, payload: &'b [u8]) -> Packet<'b> {
@@ -267,7 +267,7 @@ impl Packet<'_> {
         }
     }
 
-    /// The TCP header, where it is one.
+    /// The TCP header, if it has one.
     #[must_use]
     pub const fn tcp(&self) -> Option<&TcpHeader> {
         match &self.transport {
@@ -276,7 +276,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Whether payload is missing because the capture cut it.
+    /// Whether payload is missing because the capture truncated it.
     #[must_use]
     pub fn payload_cut(&self) -> bool {
         (self.payload.len() as u64) < u64::from(self.payload_bytes)

@@ -1,25 +1,25 @@
-//! What the load of a page waits for.
+//! Causes of a page's load time.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
     /// What a page waited for, at a moment of its critical path.
     PageCause {
-        /// The page itself: parsing, scripts, timers; no request was under way.
+        /// The page itself: parsing, scripts, timers; no request was in progress.
         Browser = "browser",
         /// Another request held the connection, or the place in the browser's queue.
         Blocked = "blocked",
         /// Name lookup.
         Dns = "dns",
-        /// Connection set-up: TCP and TLS, or QUIC; with the radio's own, where it is seen.
+        /// Connection set-up: TCP and TLS, or QUIC; including the radio's, if it is known.
         Setup = "setup",
-        /// The server's time to answer, and its pauses in an answer.
+        /// The server's response time, and its pauses in an answer.
         Server = "server",
-        /// A request on its way, and the first byte on its way back.
+        /// The round trip of a request and the first byte of its answer.
         RoundTrip = "round_trip",
         /// A congestion window that was still small.
         SlowStart = "slow_start",
-        /// Lost packets, until they were sent again.
+        /// Packet losses, until the retransmission.
         Loss = "loss",
         /// The receiver's window was full.
         ReceiveWindow = "receive_window",
@@ -29,9 +29,9 @@ vocabulary! {
         Wireline = "wireline",
         /// The radio link.
         Radio = "radio",
-        /// Data came at the rate of the slowest link; which one is not known.
+        /// Data came at the rate of the slowest link; which one is unknown.
         Transfer = "transfer",
-        /// The evidence does not tell.
+        /// The evidence is insufficient.
         Unknown = "unknown",
     }
 }
@@ -47,7 +47,7 @@ vocabulary! {
         Connect = "connect",
         /// TLS handshake.
         Tls = "tls",
-        /// The request is written.
+        /// Sending the request.
         Send = "send",
         /// Until the first byte of the answer.
         Wait = "wait",

@@ -1,18 +1,17 @@
-//! Text of strangers, fit to be printed: names from packets, logs and file
-//! systems may hold what moves a terminal's cursor, turns the direction of
-//! writing or begins a line of its own.
+//! Makes untrusted text safe to print: names from packets, logs and file systems may
+//! contain characters that move a terminal's cursor, change the direction of writing or
+//! start a new line.
 //!
-//! What a person reads goes through [`printable`] where the text enters
-//! (decoders, file names), and through [`printable_lines`] where lines of our own
-//! are printed.
+//! Displayed text is passed through [`printable`] where it enters (decoders, file names),
+//! and through [`printable_lines`] where our own lines are printed.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Whether a character does something to those around it: controls (C0, DEL, C1),
-/// the bidirectional controls of Unicode Standard Annex #9, the separators of lines
-/// and paragraphs, and invisible tags and marks.
+/// Whether a character affects those around it: controls (C0, DEL, C1), the bidirectional
+/// controls of Unicode Standard Annex #9, line and paragraph separators, and invisible
+/// tags and marks.
 #[must_use]
 pub const fn is_active(c: char) -> bool {
     matches!(c,
@@ -22,14 +21,14 @@ pub const fn is_active(c: char) -> bool {
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text in one line without active characters: each is shown as `\u{1b}`, and the
-/// usual ones as `\n`, `\r` and `\t`.
+/// A text in one line without active characters: each is shown in the form `\u{1b}`, and
+/// the usual ones as `\n`, `\r` and `\t`.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escape(text, is_active)
 }
 
-/// The same, but line breaks and tabs stay: for texts whose lines are our own.
+/// The same, but line breaks and tabs stay: for our own multi-line texts.
 #[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_active(c) && c != '\n' && c != '\t')

@@ -1,4 +1,4 @@
-//! What was wrong with an input, and where.
+//! Problems of an input, with their position.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::printable::printable;
 
-/// How much a problem matters.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Normal for a rotated log: a torn first frame, or a torn last one of a
-    /// part that another follows. Not damage.
+    /// Normal for a rotated log: a truncated first frame, or a truncated last one of a
+    /// part that is followed by another. Not damage.
     Normal,
-    /// Worth knowing; what is around it was read.
+    /// Notable; the data around it was read.
     Warning,
     /// Bytes of the input could not be read: exit status 4.
     Damage,
 }
 
-/// Something wrong in an input, with its place.
+/// A problem of an input, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Byte offset in the (uncompressed) input.
     pub offset: u64,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is, with the field where one is known.
+    /// A description, with the field if one is known.
     pub what: String,
 }
 

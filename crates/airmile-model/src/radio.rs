@@ -1,9 +1,9 @@
-//! Small enumerations of the air interface, in 3GPP's words.
+//! Small enumerations of the air interface, in 3GPP's terms.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
-    /// Which way the data goes.
+    /// The direction of data.
     Direction {
         /// Base station to phone.
         Dl = "dl",
@@ -34,13 +34,13 @@ vocabulary! {
         TpcPucch = "tpc_pucch",
         /// M-RNTI: multicast.
         Mbms = "mbms",
-        /// A value that no source explains.
+        /// An undocumented value.
         Other = "other",
     }
 }
 
 impl RntiType {
-    /// From the code that Qualcomm's messages share.
+    /// From the code common to Qualcomm's messages.
     #[must_use]
     pub const fn from_code(code: u8) -> Self {
         match code {
@@ -57,7 +57,7 @@ impl RntiType {
         }
     }
 
-    /// Whether blocks of this kind can hold this user's data.
+    /// Whether blocks of this kind may hold this user's data.
     #[must_use]
     pub const fn is_user(self) -> bool {
         matches!(self, Self::C | Self::Sps)

@@ -5,7 +5,7 @@ use serde_json::{Map, Number};
 use crate::stamp::{Clock, Stamp};
 use crate::tti::{Position, TtiIndex};
 
-/// What a column holds. Every column may be null unless it says otherwise.
+/// The type of a column. Every column may be null unless documented otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     /// Signed 64-bit integer.
@@ -23,13 +23,13 @@ pub enum ColumnType {
 /// One column of a record type.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Name, with its unit at the end where it has one.
+    /// Name, with its unit at the end if it has one.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnType,
     /// Whether it may be absent.
     pub nullable: bool,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -51,8 +51,8 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The value as JSON; bytes become hexadecimal text, and numbers that JSON
-    /// cannot hold become null.
+    /// The value as JSON; bytes become hexadecimal text, and numbers that JSON cannot
+    /// represent become null.
     #[must_use]
     pub fn to_json(self) -> serde_json::Value {
         match self {
@@ -80,15 +80,15 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// A type that is a row of a table.
 pub trait Row {
-    /// The table's name, as `--only` takes it.
+    /// The table's name, as taken by `--only`.
     const NAME: &'static str;
-    /// What a row is.
+    /// The description of a row.
     const DOC: &'static str;
 
     /// The columns, in order.
     fn columns() -> Vec<Column>;
 
-    /// Gives the values to `sink`, in the columns' order.
+    /// Passes the values to `sink`, in the columns' order.
     fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>));
 
     /// The row as a JSON object.
@@ -106,11 +106,11 @@ pub trait Row {
 
 /// A field's type: one column, or (a [`Stamp`], a [`Position`]) several.
 pub trait Field {
-    /// Appends the field's columns. `nullable` is what the field is inside of.
+    /// Appends the field's columns. `nullable` is that of the enclosing field.
     fn columns(name: &'static str, doc: &'static str, nullable: bool, out: &mut Vec<Column>);
-    /// Gives the field's values to `sink`.
+    /// Passes the field's values to `sink`.
     fn values<'a>(&'a self, sink: &mut dyn FnMut(Value<'a>));
-    /// How many columns it has.
+    /// Number of its columns.
     const WIDTH: usize = 1;
 }
 

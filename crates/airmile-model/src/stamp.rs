@@ -1,15 +1,14 @@
-//! Time stamps: integer nanoseconds that know whose clock they are from.
+//! Time stamps: integer nanoseconds with the clock that they come from.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whose clock a stamp was read from. Stamps of two clocks are never compared
-/// without an alignment between them.
+/// The clock of a stamp. Stamps of two clocks are never compared without an alignment between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// The modem's log clock (DIAG time stamps, taken as UTC).
+    /// The modem's log clock (DIAG time stamps, treated as UTC).
     Modem,
     /// The phone's or capturing host's system clock.
     Phone,
@@ -41,7 +40,7 @@ impl fmt::Display for Clock {
 /// A point in time: nanoseconds since the Unix epoch on one [`Clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Whose clock.
+    /// The clock.
     pub clock: Clock,
     /// Nanoseconds since 1970-01-01T00:00:00Z on that clock.
     pub ns: i64,
@@ -54,8 +53,8 @@ impl Stamp {
         Self { clock: Clock::Modem, ns }
     }
 
-    /// Nanoseconds from `earlier` to `self`; `None` where the clocks differ or
-    /// the difference does not fit.
+    /// Nanoseconds from `earlier` to `self`; `None` if the clocks differ or the
+    /// difference does not fit.
     #[must_use]
     pub fn checked_since_ns(self, earlier: Self) -> Option<i64> {
         if self.clock == earlier.clock { self.ns.checked_sub(earlier.ns) } else { None }

@@ -2,7 +2,7 @@
 
 use crate::radio::Modulation;
 
-/// Which MCS table is in force.
+/// The MCS table in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McsTable {
     /// PDSCH, up to 64QAM (TS 36.213, table 7.1.7.1-1).
@@ -13,10 +13,10 @@ pub enum McsTable {
     Pusch,
 }
 
-/// What an MCS index stands for.
+/// The meaning of an MCS index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McsEntry {
-    /// Modulation; `None` where it is that of the first transmission (PUSCH 29 to 31).
+    /// Modulation; `None` if it is that of the first transmission (PUSCH 29 to 31).
     pub modulation: Option<Modulation>,
     /// Row of the TBS table; `None` for the indexes reserved to retransmissions.
     pub i_tbs: Option<u8>,
@@ -43,8 +43,8 @@ pub fn tbs_bits(i_tbs: u8, n_prb: u16) -> Option<u32> {
     row.get(usize::from(n_prb).checked_sub(1)?).copied()
 }
 
-/// Largest buffer in bytes that a BSR index stands for (TS 36.321, table
-/// 6.1.3.1-1); `None` for 63 (more than 150000) and above.
+/// Maximum buffer in bytes of a BSR index (TS 36.321, table 6.1.3.1-1); `None` for 63
+/// (more than 150000) and above.
 #[must_use]
 pub fn bsr_upper_bound_bytes(index: u8) -> Option<u32> {
     BSR.get(usize::from(index)).copied()

@@ -1,12 +1,12 @@
-//! Transfers as an application saw them, and what a lab knows to be true.
+//! Transfers from an application's log, and ground truth from a lab.
 
 use crate::radio::Direction;
 use crate::stamp::Stamp;
 use crate::tti::TtiIndex;
 use crate::vocabulary::vocabulary;
 
-/// The maximum of a transfer's bytes that is taken for true (chosen here: 4 TiB, more
-/// than a phone fetches at once, and a million of them can be added up in 64 bits).
+/// Maximum plausible bytes of a transfer (chosen here: 4 TiB, more than a phone fetches
+/// at once, and the sum of a million of them fits in 64 bits).
 pub const MAX_TRANSFER_BYTES: u64 = 1 << 42;
 
 /// When a transfer took place: by a clock, by TTI, or both.
@@ -20,9 +20,9 @@ pub struct Transfer {
     pub tti: Option<(TtiIndex, TtiIndex)>,
     /// Application bytes.
     pub bytes: Option<u64>,
-    /// Which way it went, where the user says so.
+    /// The direction, if the user gave it.
     pub dir: Option<Direction>,
-    /// Whether it had not ended: end and bytes are those so far.
+    /// Whether it had not ended: end and bytes are the values so far.
     pub unfinished: bool,
 }
 
@@ -33,7 +33,7 @@ vocabulary! {
         Active = "ACTIVE",
         /// Not empty, none leaves.
         Contention = "CONTENTION",
-        /// What is left leaves: it runs empty.
+        /// The rest of the data leaves: it runs empty.
         LastActive = "LAST_ACTIVE",
         /// Empty.
         Underflow = "UNDERFLOW",
@@ -45,13 +45,13 @@ vocabulary! {
 pub struct TruthRun {
     /// First TTI.
     pub tti: TtiIndex,
-    /// TTIs that it holds for.
+    /// Number of TTIs.
     pub n_tti: u32,
     /// Bytes in the queue at the start of the TTI.
     pub queue_bytes: u64,
     /// State.
     pub state: TtiState,
-    /// Whether data waits of which none has left yet; null where not given.
+    /// Whether data waits and none has left yet; null if not given.
     pub before_first_tx: Option<bool>,
 }
 
@@ -62,6 +62,6 @@ pub struct TransferTruth {
     pub id: String,
     /// Throughput time in ms, from the first TTI in which data leaves the queue.
     pub throughput_time_ms: f64,
-    /// Duration in ms, where given.
+    /// Duration in ms, if given.
     pub duration_ms: Option<f64>,
 }

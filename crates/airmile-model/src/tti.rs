@@ -1,5 +1,5 @@
-//! TTI counters: the wrapping one that the air interface has, the unwrapped
-//! one that estimators use, and the step between them.
+//! TTI counters: the wrapping one of the air interface, the unwrapped one of estimators,
+//! and the conversion between them.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ impl fmt::Display for Tti {
     }
 }
 
-/// An unwrapped TTI: subframes (slots in NR) since an origin of the log's own.
+/// An unwrapped TTI: subframes (slots in NR) since the log's own origin.
 #[derive(
     Debug,
     Clone,
@@ -95,7 +95,7 @@ impl TtiIndex {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The index `n` TTIs on, saturating.
+    /// The index `n` TTIs later, saturating.
     #[must_use]
     pub const fn plus(self, n: i64) -> Self {
         Self(self.0.saturating_add(n))
@@ -108,14 +108,14 @@ impl fmt::Display for TtiIndex {
     }
 }
 
-/// The highest numerology that is defined (TS 38.211, 4.2).
+/// The highest numerology defined (TS 38.211, 4.2).
 const MAX_NUMEROLOGY: u8 = 6;
 
 /// A length of time as a number of TTIs of one numerology.
 ///
 /// A TTI lasts `1 ms / 2^numerology` (TS 38.211, 4.3.2): an LTE subframe 1 ms, an NR slot
-/// less. So a count of TTIs is a time only together with its numerology; conversions
-/// between the two go through this type. A numerology above 6 counts as 6.
+/// less. So a number of TTIs is a time only together with its numerology; conversions
+/// between the two use this type. A numerology above 6 counts as 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct TtiSpan(pub i64);
 
@@ -143,10 +143,10 @@ const fn clamped(numerology: u8) -> u8 {
     if numerology > MAX_NUMEROLOGY { MAX_NUMEROLOGY } else { numerology }
 }
 
-/// Where on the air a record belongs: timing segment, cell, numerology, TTI.
+/// The position of a record on the air: timing segment, cell, numerology, TTI.
 ///
-/// Handovers, jumps of the SFN and jumps of the clock begin a new
-/// `timing_segment`; TTIs go on from one to the next by the log's clock.
+/// Handovers, jumps of the SFN and jumps of the clock begin a new `timing_segment`; TTIs
+/// continue from one to the next by the log's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Position {
     /// Counts up from 0 at each handover and each jump of the SFN or the clock.
@@ -168,8 +168,8 @@ impl Position {
     }
 }
 
-/// Unwraps TTIs against the log's clock: an idle phone can sleep through many
-/// SFN periods, so the previous record alone does not tell how many passed.
+/// Unwraps TTIs against the log's clock: an idle phone can sleep through many SFN
+/// periods, so the previous record alone does not show how many passed.
 ///
 /// With an anchor (time, TTI) the TTI of a record is predicted from its time,
 /// and the number of whole periods is the one that brings its counter nearest
@@ -181,9 +181,9 @@ pub struct TtiUnwrapper {
     anchor: TtiIndex,
 }
 
-/// A residual above this re-anchors as a new timing segment (chosen here: an
-/// order of magnitude over the few ms of write jitter seen in real logs, far
-/// below the batching delay that callers must subtract first).
+/// A residual above this re-anchors as a new timing segment (chosen here: an order of
+/// magnitude over the few ms of write jitter in real logs, far below the batching delay
+/// that callers must subtract first).
 const REANCHOR_TTIS: i64 = 50;
 
 impl TtiUnwrapper {
@@ -193,19 +193,19 @@ impl TtiUnwrapper {
         Self { anchor_ns: at_ns, anchor: TtiIndex(tti.0 as i64) }
     }
 
-    /// Anchors a new timing segment so that indexes go on roughly by the clock.
+    /// Anchors a new timing segment so that indexes continue roughly by the clock.
     #[must_use]
     pub fn resumed(&self, at_ns: i64, tti: Tti) -> Self {
         Self { anchor_ns: at_ns, anchor: self.unwrap_at(at_ns, tti) }
     }
 
-    /// The index nearest to where the clock predicts it.
+    /// The index nearest to the clock's prediction.
     #[must_use]
     pub fn unwrap_at(&self, at_ns: i64, tti: Tti) -> TtiIndex {
         nearest(self.predict(at_ns), tti)
     }
 
-    /// The index that the clock alone predicts at `at_ns`.
+    /// The clock's prediction of the index at `at_ns`.
     #[must_use]
     pub fn predict(&self, at_ns: i64) -> TtiIndex {
         let elapsed_ms = at_ns.saturating_sub(self.anchor_ns).div_euclid(1_000_000);
@@ -218,8 +218,8 @@ impl TtiUnwrapper {
         self.anchor_ns.saturating_add(tti.since(self.anchor).saturating_mul(1_000_000))
     }
 
-    /// TTIs by which a counter seen at `at_ns` is off the clock's prediction;
-    /// beyond [`Self::tolerance`] the timing has changed.
+    /// Deviation in TTIs of a counter at `at_ns` from the clock's prediction; beyond
+    /// [`Self::tolerance`] the timing has changed.
     #[must_use]
     pub fn residual(&self, at_ns: i64, tti: Tti) -> i64 {
         self.unwrap_at(at_ns, tti).since(self.predict(at_ns))
@@ -238,7 +238,7 @@ impl TtiUnwrapper {
     }
 }
 
-/// The index congruent to `tti` that lies nearest to `predicted`.
+/// The index congruent to `tti` that is nearest to `predicted`.
 #[must_use]
 pub fn nearest(predicted: TtiIndex, tti: Tti) -> TtiIndex {
     let ahead = i64::from(tti.wrapping_since(predicted.wrapped()));
@@ -274,7 +274,7 @@ mod tests {
     fn sleeps_through_many_periods() {
         let first = Tti::new(1023, 9).unwrap();
         let unwrapper = TtiUnwrapper::new(0, first);
-        // 100 s later, 3 ms off: 9 periods and a bit have gone.
+        // 100 s later, 3 ms off: 9 periods and a part have passed.
         let later = TtiIndex(10_239 + 100_003).wrapped();
         assert_eq!(unwrapper.unwrap_at(100_000_000_000, later), TtiIndex(110_242));
     }

@@ -20,7 +20,7 @@ macro_rules! vocabulary {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// The value of a name, as [`Self::as_str`] writes it.
+            /// The value of a name written by [`Self::as_str`].
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)+ _ => None }

@@ -1,5 +1,4 @@
-//! A window of TTIs that moves on, for what has to wait until all that
-//! speaks of a TTI has come.
+//! A sliding window of TTIs, for records that wait for other records of the same TTI.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -9,25 +8,25 @@ use crate::tti::TtiIndex;
 /// Timing segment and TTI: the order of time in a log.
 pub type SegmentTti = (u32, TtiIndex);
 
-/// What is kept of a TTI: cleared, its room is used again.
+/// The state of a TTI: when cleared, its capacity is reused.
 pub trait Slot: Default {
-    /// Empties it, but keeps its room; only as much of it as most TTIs need,
-    /// since a slot lives as long as the window.
+    /// Empties it, but keeps its capacity; only the part that most TTIs need, since a
+    /// slot lives as long as the window.
     fn clear(&mut self);
 }
 
-/// The slots of TTIs that wait, in order of time.
+/// The slots of waiting TTIs, in order of time.
 ///
-/// Records come nearly in order, and go in order; a slot is found by a look at
-/// where the last one was. One that comes between others moves the shorter side
-/// of them: records in no order at all take time by the square of their number.
+/// Records arrive nearly in order, and leave in order; a slot is searched from the
+/// position of the last one found. Insertion between others moves the shorter side:
+/// records in random order take time quadratic in their number.
 #[derive(Debug, Clone, Default)]
 pub struct TtiWindow<S> {
-    /// In order of time, with the place in `slots`.
+    /// In order of time, with the index in `slots`.
     order: VecDeque<(SegmentTti, u32)>,
     slots: Vec<S>,
     free: Vec<u32>,
-    /// Where in `order` the last one was found.
+    /// Index in `order` of the last one found.
     last: usize,
 }
 
@@ -55,9 +54,9 @@ impl<S: Slot> TtiWindow<S> {
         &mut self.slots[self.order[here].1 as usize]
     }
 
-    /// Where a TTI is, or belongs. Messages go through a batch TTI by TTI, and
-    /// no two slots are of the same one: so it is no further from the last one
-    /// found than its number is.
+    /// The position of a TTI, or where to insert it. Messages proceed through a batch TTI
+    /// by TTI, and no two slots have the same one: so it is no further from the last one
+    /// found than the difference of their numbers.
     fn find(&self, at: SegmentTti) -> Result<usize, usize> {
         let Some((last, _)) = self.order.get(self.last) else {
             return self.search(at, 0, self.order.len());
@@ -73,7 +72,7 @@ impl<S: Slot> TtiWindow<S> {
         }
     }
 
-    /// Looks at `from` up to `to`; most often it is at one end of it.
+    /// Searches `from` up to `to`; most often it is at one end.
     fn search(&self, at: SegmentTti, from: usize, to: usize) -> Result<usize, usize> {
         let (mut from, mut to) = (from, to.min(self.order.len()));
         for near in [from, to.wrapping_sub(1)] {
@@ -104,7 +103,7 @@ impl<S: Slot> TtiWindow<S> {
         Some((at, &mut self.slots[slot as usize]))
     }
 
-    /// Forgets the oldest slot.
+    /// Removes the oldest slot.
     pub fn remove_first(&mut self) {
         if let Some((_, slot)) = self.order.pop_front() {
             self.slots[slot as usize].clear();
@@ -149,7 +148,7 @@ mod tests {
     fn gives_each_tti_once_in_order() {
         let check = |ttis: &[_], expected: &[_]| assert_eq!(order_of(ttis), expected);
         check(&[(0, 5), (0, 6), (0, 5), (0, 7)], &[(0, 5), (0, 6), (0, 7)]);
-        // A late one goes between, one of an older segment to the front.
+        // A late one is inserted between, one of an older segment at the front.
         check(&[(0, 5), (0, 9), (0, 7), (0, 8)], &[(0, 5), (0, 7), (0, 8), (0, 9)]);
         check(&[(1, 5), (0, 9), (1, 4)], &[(0, 9), (1, 4), (1, 5)]);
     }

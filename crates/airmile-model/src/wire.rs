@@ -1,6 +1,6 @@
-//! Small enumerations of packets and flows, in the IETF's words.
+//! Small enumerations of packets and flows, in the IETF's terms.
 //!
-//! Values stand in the order of their names, which is the order of maps in documents.
+//! Values are in the order of their names, which is the order of maps in documents.
 
 use crate::vocabulary::vocabulary;
 
@@ -15,9 +15,9 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// How the client of a flow was found.
+    /// The rule that identified the client of a flow.
     ClientBy {
-        /// Its address is in a network that was given as the clients'.
+        /// Its address is in a network given as the clients'.
         Network = "client_net",
         /// It sent the first packet.
         FirstPacket = "first_packet",
@@ -31,7 +31,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// How a flow ended.
+    /// The termination of a flow.
     Termination {
         /// The capture ended first.
         CaptureEnd = "capture_end",
@@ -47,7 +47,7 @@ vocabulary! {
         Replaced = "replaced",
         /// A RST.
         Rst = "rst",
-        /// Nothing but SYNs was seen.
+        /// Only SYNs were captured.
         SynOnly = "syn_only",
     }
 }
@@ -63,7 +63,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Congestion control of a sender, as its window's reductions suggest.
+    /// Congestion control of a sender, inferred from its window's reductions.
     CongestionControl {
         /// Does not reduce its window on a loss.
         Bbr = "bbr",
@@ -71,13 +71,13 @@ vocabulary! {
         Cubic = "cubic",
         /// Halves it (RFC 5681).
         Reno = "reno",
-        /// Too little was seen.
+        /// Too little was captured.
         Unknown = "unknown",
     }
 }
 
 vocabulary! {
-    /// What is out of the ordinary about a TCP segment, or happened to its sender.
+    /// An event out of the ordinary of a TCP segment or its sender.
     TcpEventKind {
         /// After a gap in the sequence numbers.
         Ahead = "ahead",
@@ -121,7 +121,7 @@ vocabulary! {
 }
 
 impl TcpEventKind {
-    /// Whether data that had been sent was sent again.
+    /// Whether data was retransmitted.
     #[must_use]
     pub const fn is_retransmission(self) -> bool {
         matches!(
@@ -136,7 +136,7 @@ impl TcpEventKind {
 }
 
 vocabulary! {
-    /// What gave a round-trip time.
+    /// The source of a round-trip time.
     RttSource {
         /// A cumulative acknowledgement.
         Ack = "ack",
@@ -150,7 +150,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What a TCP sender is in.
+    /// The phase of a TCP sender.
     #[derive(Default)]
     SenderPhase {
         /// After an idle time.

@@ -1,4 +1,4 @@
-//! Our figures beside the paper's.
+//! Compares our figures with the paper's.
 
 use airmile_model::Termination;
 use airmile_wire::distribution::Distribution;
@@ -15,11 +15,11 @@ pub struct Compared {
     pub what: &'static str,
     /// Unit; `share` is 0 to 1.
     pub unit: &'static str,
-    /// In this capture; null where it has nothing of the kind.
+    /// In this capture; null if the capture lacks it.
     pub here: Option<f64>,
     /// In the paper (LTE, October 2012).
     pub paper: Option<f64>,
-    /// How many values it is from, where that can be told.
+    /// Number of values, if known.
     pub n: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub struct Table1Row {
     pub speed_test: [[f64; 2]; 3],
 }
 
-/// Table 1 of the paper beside this capture.
+/// Table 1 of the paper, with this capture's values.
 pub(super) fn table1(s: &StudySummary) -> Vec<Table1Row> {
     let row = |measure, percentile: u8, of: &Distribution, paper: [f64; 11]| Table1Row {
         measure,
@@ -166,7 +166,7 @@ fn flows(s: &StudySummary, to: &mut Section<'_>) {
         let n = s.terminations.get(&termination).copied().unwrap_or(0);
         to.share(name, n, s.tcp.flows, paper);
     }
-    to.share("FIN or RST over 10 s behind the payload", s.late_closes, s.closed, 0.231);
+    to.share("FIN or RST over 10 s after the payload", s.late_closes, s.closed, 0.231);
     let names = [
         ["log size and duration, down", "log duration and rate, down", "log rate and size, down"],
         ["log size and duration, up", "log duration and rate, up", "log rate and size, up"],
@@ -274,8 +274,8 @@ fn applications(s: &StudySummary, to: &mut Section<'_>) {
 pub(super) fn class(content_type: &str) -> &'static str {
     let (kind, subtype) = content_type.split_once('/').unwrap_or((content_type, ""));
     match (kind, subtype) {
-        // 7.1 counts with video what players fetch as octet-stream by ranges; fetched
-        // whole it may be anything.
+        // Section 7.1 counts octet-stream fetched by ranges as video, as players do;
+        // fetched whole, its class is unknown.
         _ if content_type == RANGES => "video",
         ("video", _) | ("application", "x-mpegurl" | "vnd.apple.mpegurl") => "video",
         ("application", "octet-stream") => "octet_stream",

@@ -1,4 +1,4 @@
-//! Options of a study as text.
+//! Parses options of a study.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,11 @@ use airmile_wire::tcp::SendRateThreshold;
 
 use airmile_io::error::{Error, Result};
 
-/// A network of clients from text: `10.0.0.0/8`, `fd00::/8`.
+/// Parses a network of clients: `10.0.0.0/8`, `fd00::/8`.
 ///
 /// # Errors
-/// It is none.
+///
+/// The text is no network.
 pub fn client_network(text: &str) -> Result<(Address, u8)> {
     let parsed = text.split_once('/').and_then(|(address, bits)| {
         let address: IpAddr = address.parse().ok()?;
@@ -22,11 +23,11 @@ pub fn client_network(text: &str) -> Result<(Address, u8)> {
     })
 }
 
-/// The rate of sending that shows the available bandwidth, from text: Mbit/s or
-/// `auto`.
+/// Parses the sending rate that shows the available bandwidth: Mbit/s or `auto`.
 ///
 /// # Errors
-/// It is neither.
+///
+/// The text is neither.
 pub fn send_rate_threshold(text: &str) -> Result<SendRateThreshold> {
     if text == "auto" {
         return Ok(SendRateThreshold::Auto);

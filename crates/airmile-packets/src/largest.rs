@@ -8,7 +8,7 @@ use airmile_model::row::{ColumnType, Row};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Flows that a document holds at most (chosen here: some 200 KB of it).
+/// Maximum number of flows in a document (chosen here: some 200 KB of it).
 pub(super) const MOST_FLOWS: usize = 100;
 
 /// A row of the table `flows` in a document.
@@ -67,11 +67,11 @@ impl JsonSchema for FlowEntry {
     }
 }
 
-/// Keeps the flows with the most payload, of two the earlier one.
+/// Keeps the flows with the most payload; of equal ones, the earlier.
 #[derive(Debug, Default)]
 pub(super) struct Largest {
     rows: Vec<FlowRow>,
-    /// Payload of the smallest flow that may still be among them.
+    /// Payload of the smallest flow that can still enter.
     least: u64,
     n: u64,
 }
@@ -93,7 +93,7 @@ impl Largest {
         self.least = self.rows.last().map_or(0, payload);
     }
 
-    /// The flows in their order, and how many others there are.
+    /// The flows in their order, and the number of other flows.
     pub(super) fn finish(mut self) -> (Vec<FlowEntry>, u64) {
         self.cut();
         self.rows.sort_by_key(|row| row.flow);

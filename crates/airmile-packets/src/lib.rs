@@ -1,4 +1,4 @@
-//! Packet captures: opened, studied, summed up, written as tables.
+//! Packet captures: reading, studying, summing up, writing tables.
 
 mod compare;
 mod given;
@@ -38,21 +38,21 @@ use largest::Largest;
 use study::{Overview, headline};
 use tables::{MemoryTables, TableSink};
 
-/// What is studied, and where its tables go.
+/// Options of a study, and where its tables go.
 #[derive(Debug, Clone, Default)]
 pub struct PacketOptions {
     /// How the capture is studied. Its tables are chosen by `output`.
     pub study: StudyOptions,
     /// Write a file per table into this directory.
     pub output: Option<(PathBuf, TableFormat)>,
-    /// Threads that analyse, beside one that reads; 1: all in one, 0: one for
+    /// Analysis threads, in addition to a reading one; 1: everything in one, 0: one for
     /// each core. The result is the same.
     pub threads: usize,
-    /// Only packets within them.
+    /// Packets outside of these limits are left out.
     pub limits: Limits,
 }
 
-/// Studies captures, one after the other as one.
+/// Studies captures in sequence, as one.
 ///
 /// # Errors
 /// A file cannot be opened or is no capture, or a table cannot be written.
@@ -96,7 +96,7 @@ pub fn packet_tables<'a>(
     }
 }
 
-/// What the frames are that give no packet.
+/// Describes the frames that contain no packet.
 fn unread(reports: &[FileReport]) -> String {
     let frames: u64 = reports.iter().map(|file| file.items).sum();
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -154,7 +154,7 @@ fn study_captures(
     progress: &Progress,
     sink: &mut dyn FnMut(PacketRow),
 ) -> Result<(PacketReport, StudySummary)> {
-    // Rows alone go to the sink.
+    // Only rows go to the sink.
     let tables = Tables { flows: true, ..options.tables };
     let options = StudyOptions { traced: Traced::default(), tables, ..options };
     let mut largest = Largest::default();
@@ -182,7 +182,7 @@ fn study_captures(
     Ok((report, summary))
 }
 
-/// Packets are those of the wire, where the study saw datagrams.
+/// Packets count as on the wire, although the study counted datagrams.
 fn count_read(quality: &mut Quality, counts: &ReadCounts) {
     quality.repeated_connections = counts.repeated_connections;
     let counts = counts.fragments;

@@ -12,16 +12,16 @@ use super::largest::FlowEntry;
 use super::study::{Headline, more_curves};
 use airmile_io::FileReport;
 
-/// A study of packet captures, each figure beside the paper's.
+/// A study of packet captures, with each figure and the paper's.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PacketReport {
     /// The captures.
     pub files: Vec<FileReport>,
-    /// In words, what the capture is.
+    /// The capture in words.
     pub says: String,
-    /// What is notable, and what to do. Null in a page, which has it by itself.
+    /// Notable results, and next steps. Null in a page, which has them elsewhere.
     pub headline: Option<Headline>,
-    /// What has to be known of the capture to trust the rest.
+    /// Properties of the capture that decide how far to trust the rest.
     pub quality: Quality,
     /// First packet of a flow, in microseconds since the Unix epoch.
     pub start_us: Option<i64>,
@@ -35,34 +35,34 @@ pub struct PacketReport {
     pub udp_flows: u64,
     /// Large flows: over 1 MB down in over 5 s.
     pub large_flows: u64,
-    /// How the clients were told: flows by rule.
+    /// Flows by the rule that identified their client.
     pub client_by: BTreeMap<ClientBy, u64>,
-    /// TCP flows by how they ended.
+    /// TCP flows by termination.
     pub terminations: BTreeMap<Termination, u64>,
-    /// Flows and bytes by application, where it was told.
+    /// Flows and bytes by application, if it is known.
     pub applications: BTreeMap<String, airmile_wire::tcp::Share>,
     /// Bytes of HTTP responses by the paper's classes.
     pub http_bytes: BTreeMap<&'static str, u64>,
-    /// Large flows' congestion control, guessed.
+    /// Large flows' congestion control, inferred.
     pub congestion_controls: BTreeMap<CongestionControl, u64>,
-    /// Requests that come again and again.
+    /// Periodic requests.
     pub periodic: Vec<PeriodicRequests>,
-    /// Figures of the capture beside the paper's.
+    /// Figures of the capture and the paper's.
     pub summary: Vec<Compared>,
     /// Table 1 of the paper, with this capture.
     pub table1: Vec<Table1Row>,
     /// Curves of the paper's figures from this capture: points of value and share.
     pub curves: BTreeMap<&'static str, Vec<(f64, f64)>>,
-    /// `given`: windows with at least this rate of sending show the bandwidth;
-    /// `auto`: those whose segments waited in a queue.
+    /// `given`: windows with at least this sending rate show the bandwidth; `auto`: those
+    /// whose segments were queued.
     pub send_rate_by: &'static str,
-    /// From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
-    /// what 95 % of those windows were sent at or above. Null: no such window.
+    /// Minimum sending rate of windows that show the bandwidth, in bit/s; with `auto`,
+    /// the rate that 95 % of those windows reached. Null: no such window.
     pub send_rate_bar_bps: Option<f64>,
-    /// The flows with the most payload in order of their first packets; the table
-    /// `flows` has all of them. Empty in a page.
+    /// The flows with the most payload, in order of their first packets; the table
+    /// `flows` has all. Empty in a page.
     pub flows: Vec<FlowEntry>,
-    /// How many flows are not among them.
+    /// Number of other flows.
     pub flows_left_out: u64,
 }
 
@@ -114,7 +114,7 @@ impl PacketReport {
     }
 }
 
-/// C of the paper: given, or what the windows that `auto` took were sent at.
+/// C of the paper: given, or the sending rate of the windows chosen by `auto`.
 fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
     match options.send_rate_threshold {
         SendRateThreshold::Fixed(bps) => Some(bps),

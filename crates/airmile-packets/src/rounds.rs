@@ -1,6 +1,6 @@
-//! Packets in rounds: some hundred are routed, then analysed. Of the flows that a
-//! part of a round is of, what will be needed is loaded ahead: their packets come
-//! from all over the memory, and waits for it overlap.
+//! Processes packets in rounds: some hundred are routed, then analysed. The state of the
+//! flows in a part of a round is prefetched: flows are scattered over memory, and the
+//! accesses overlap.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -15,15 +15,15 @@ use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// Packets whose flows are loaded together (chosen here by measuring: a core has
-/// some ten loads under way, and its first cache holds what so many touch).
+/// Number of packets whose flows are prefetched together (chosen here by measuring: a
+/// core has some ten loads in flight, and its first-level cache holds their data).
 const AHEAD: usize = 16;
-/// Packets of a round in one thread (chosen here: 50 KB of them).
+/// Packets per round in one thread (chosen here: 50 KB of them).
 const ROUND_PACKETS: usize = 256;
 
 /// A packet on its way to a shard.
 struct Carried {
-    /// Its place among packets and changes of the round.
+    /// Its position among packets and changes of the round.
     step: u32,
     route: Route,
     /// Its payload in the round's bytes.
@@ -31,11 +31,11 @@ struct Carried {
     packet: Packet<'static>,
 }
 
-/// What one shard gets of a round.
+/// The part of a round for one shard.
 #[derive(Default)]
 pub(super) struct Round {
     packets: Vec<Carried>,
-    /// With how many of `packets` are before it, and its step.
+    /// Each with the number of `packets` before it, and its step.
     changes: Vec<(usize, u32, Change)>,
     bytes: Vec<u8>,
 }
@@ -47,7 +47,7 @@ impl Round {
         self.bytes.clear();
     }
 
-    /// Adds what begins or ends behind the packets so far.
+    /// Adds a beginning or end after the packets so far.
     pub(super) fn change(&mut self, step: u32, change: &Change) {
         self.changes.push((self.packets.len(), step, *change));
     }
@@ -60,7 +60,7 @@ impl Round {
         self.packets.push(Carried { step, route, payload, packet: packet.with_payload(&[]) });
     }
 
-    /// Hands all of it to a shard; its findings go to `found` with their steps.
+    /// Passes everything to a shard; its findings go to `found` with their steps.
     pub(super) fn analyse(&self, shard: &mut PacketShard, found: &mut dyn FnMut(u32, Finding)) {
         let mut changes = self.changes.iter().peekable();
         for (part, packets) in self.packets.chunks(AHEAD).enumerate() {
@@ -74,7 +74,7 @@ impl Round {
                 let (from, to) = carried.payload;
                 let payload = self.bytes.get(from..to).unwrap_or_default();
                 if payload.is_empty() {
-                    // Captures of headers alone: no packet is copied for its payload.
+                    // For captures of headers alone: no packet is copied for its payload.
                     shard.push(carried.route, &carried.packet);
                 } else {
                     shard.push(carried.route, &carried.packet.with_payload(payload));
@@ -91,7 +91,7 @@ impl Round {
     }
 }
 
-/// Router, shard and collector in turn: a study of one thread, or of one part of the
+/// Router, shard and collector in sequence: a study in one thread, or of one part of the
 /// users.
 pub(super) struct Lone {
     router: PacketRouter,
@@ -156,7 +156,7 @@ impl Lone {
         round.clear();
     }
 
-    /// The end. `quality`: what is known of the packets, where it was not counted here.
+    /// Ends the study. `quality`: the quality of the packets, if it was not counted here.
     pub(super) fn finish(
         mut self,
         quality: Option<Quality>,

@@ -15,16 +15,16 @@ use airmile_io::table::parquet::ParquetDir;
 use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
 use airmile_io::{Replacement, refuse_inputs};
 
-/// What kind of files tables become.
+/// The file format of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableFormat {
-    /// Parquet, zstd inside.
+    /// Parquet, compressed with zstd.
     Parquet,
     /// CSV with a header.
     Csv,
 }
 
-/// Where rows go.
+/// The destination of rows.
 pub(super) enum TableSink {
     Parquet(Box<ParquetDir>),
     Csv(CsvDir),
@@ -59,8 +59,8 @@ impl TableSink {
         }
     }
 
-    /// Each table has its file in the end, be it empty: an earlier run's is not left
-    /// beside the others.
+    /// Each table gets a file, even an empty one, so that an earlier run's file does not
+    /// remain.
     pub(super) fn finish(self) -> Result<Vec<(PathBuf, u64)>> {
         match self {
             Self::Parquet(mut dir) => {
@@ -79,7 +79,7 @@ struct CsvFile {
     rows: u64,
 }
 
-/// A directory that gets a `<table>.csv` for each table.
+/// A directory with a `<table>.csv` for each table.
 pub(super) struct CsvDir {
     dir: PathBuf,
     files: BTreeMap<&'static str, CsvFile>,

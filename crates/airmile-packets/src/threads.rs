@@ -1,5 +1,5 @@
-//! A study on several cores: one thread reads and routes, others analyse, and
-//! the caller's collects. The result is that of one core, row for row.
+//! A study on several cores: one thread reads and routes, others analyse, and the
+//! caller's collects. The result is that of one core, row for row.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -18,14 +18,14 @@ use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 
-/// Packets of all shards in a round (chosen here: some 200 KB of them, which a
-/// second cache holds).
+/// Packets of all shards in a round (chosen here: some 200 KB of them, which fit a
+/// second-level cache).
 const ROUND_PACKETS: usize = 1024;
-/// Rounds that may wait for a shard or for the collector: memory is bounded, and
-/// a thread that others wait for has work (chosen here).
+/// Maximum number of rounds that wait for a shard or for the collector: memory is
+/// bounded, and a thread that others wait for has work (chosen here).
 const ROUNDS_AHEAD: usize = 8;
 
-/// Threads for `wanted` (0: as many as there are cores): no more than lanes.
+/// Number of threads for `wanted` (0: one per core): at most the number of partitions.
 pub(super) fn count(wanted: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if wanted == 0 { cores() } else { wanted }.clamp(1, PARTITIONS)
@@ -68,8 +68,7 @@ pub(super) fn run(
     })
 }
 
-/// What a thread returned. Nothing panics but by a fault of ours, which then goes
-/// on in this thread.
+/// What a thread returned. A panic is a bug; it continues in this thread.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -77,17 +76,17 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 /// The reader's end of a shard.
 struct ToShard {
     to: SyncSender<Round>,
-    /// Rounds that were analysed, for their memory.
+    /// Analysed rounds, whose memory is reused.
     used: Receiver<Round>,
     next: Round,
 }
 
-/// Deals packets and changes to shards, in rounds.
+/// Sends packets and changes to shards, in rounds.
 struct Dealer {
     shards: Vec<ToShard>,
     steps: u32,
     packets: usize,
-    /// Some shard is gone: nothing that is sent matters any more.
+    /// A shard has ended: nothing sent matters any more.
     over: bool,
 }
 
@@ -123,7 +122,7 @@ impl Dealer {
         }
     }
 
-    /// Every shard gets its part of the round, be it empty.
+    /// Sends every shard its part of the round, even an empty one.
     fn send(&mut self) {
         for shard in &mut self.shards {
             let next = shard.used.try_recv().unwrap_or_default();
@@ -173,7 +172,7 @@ fn analyse(
         let mut found = Found::new();
         round.analyse(&mut shard, &mut |step, finding| found.push((step, finding)));
         round.clear();
-        // Neither end waits for what the other has given up.
+        // Neither end waits for what the other has dropped.
         let _ = give_back.send(round);
         if collector.send(found).is_err() {
             break;
@@ -194,7 +193,7 @@ fn collect(shards: &[Receiver<Found>], collector: &mut Collector, sink: &mut dyn
                 Err(_) => ended = true,
             }
         }
-        // A step is of one shard, and its findings are in order.
+        // A step belongs to one shard, and its findings are in order.
         round.sort_by_key(|(step, _)| *step);
         round.into_iter().for_each(|(_, finding)| collector.push(finding, sink));
         if ended {

@@ -1,4 +1,4 @@
-//! Answers of the server: their heads are read, their content is counted.
+//! Responses of the server: heads are parsed, contents are counted.
 
 use std::io::ErrorKind;
 
@@ -6,17 +6,17 @@ use crate::turn::ByteStream;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 65_536;
-/// The longest head of an answer (chosen here).
+/// Maximum length of a response head (chosen here).
 const MAX_HEAD_BYTES: usize = 65_536;
 
-/// What an answer's head says beside its length.
+/// The fields of a response head, apart from its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProbeAnswer {
     pub(super) goes_on: bool,
     pub(super) restarts: Option<bool>,
 }
 
-/// Asks, and reads the answer to its end; its content is counted.
+/// Sends a request, and reads the response to its end; its content is counted.
 pub(super) fn receive(
     stream: &mut dyn ByteStream,
     request: &str,
@@ -49,7 +49,7 @@ pub(super) fn receive(
     Ok(answer)
 }
 
-/// Reads at least a byte.
+/// Reads at least one byte.
 fn read(stream: &mut dyn ByteStream, buffer: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match stream.read(buffer) {
@@ -57,15 +57,14 @@ fn read(stream: &mut dyn ByteStream, buffer: &mut [u8]) -> std::io::Result<usize
             Ok(n) => return Ok(n),
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Err(std::io::Error::other("nothing came until the time was over"));
+                return Err(std::io::Error::other("no data within the timeout"));
             }
             Err(e) => return Err(e),
         }
     }
 }
 
-/// Length of an answer's head and of its content, and what it says; `None` where there
-/// is more of it to come.
+/// Length of a response head and of its content, and its fields; `None` if the head is incomplete.
 fn read_head(head: &[u8]) -> std::io::Result<Option<(usize, u64, ProbeAnswer)>> {
     let wrong = |what: String| std::io::Error::other(what);
     let mut headers = [httparse::EMPTY_HEADER; 128];
@@ -84,7 +83,7 @@ fn read_head(head: &[u8]) -> std::io::Result<Option<(usize, u64, ProbeAnswer)>> 
         code => return Err(wrong(format!("the server answered {}", code.unwrap_or_default()))),
     }
     let length = of("content-length").and_then(|text| text.parse().ok());
-    let length = length.ok_or_else(|| wrong("the answer tells no length".to_owned()))?;
+    let length = length.ok_or_else(|| wrong("the answer has no length".to_owned()))?;
     let goes_on = !of("connection").is_some_and(|text| text.eq_ignore_ascii_case("close"));
     let restarts = of("airmile-slow-start-after-idle").map(|text| text != "0");
     Ok(Some((head_bytes, length, ProbeAnswer { goes_on, restarts })))

@@ -1,4 +1,4 @@
-//! The client: segments over several ports by turns.
+//! The client: fetches segments over several ports in alternation.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,12 +14,12 @@ use crate::connection::{ArrivalLog, connect};
 use crate::turn::{ByteStream, Probe, Turn};
 use crate::{Error, Result};
 
-/// Fetches all segments; `told` hears of each transfer. What fails is noted down, and
-/// the connection is made anew at the next turn.
+/// Fetches all segments; calls `report` after each transfer. Failures are logged, and the
+/// connection is reopened at the next turn.
 ///
 /// # Errors
-/// The name gives no address, or no segment came at all.
-pub fn run(probe: &Probe, told: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<ProbeLog> {
+/// The name has no address, or no segment arrived.
+pub fn run(probe: &Probe, report: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<ProbeLog> {
     let host = &probe.target.host;
     let failed = |source| Error::Name { host: host.clone(), source };
     let address = (host.as_str(), 0).to_socket_addrs().map_err(failed)?.next();
@@ -62,11 +62,11 @@ pub fn run(probe: &Probe, told: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<P
                 let first = slot.is_none();
                 take(probe, &turn, &clock, slot, &mut log);
                 if let Some(transfer) = log.transfers.last() {
-                    told(transfer, port);
+                    report(transfer, port);
                 }
                 let is_last = round + 1 == probe.rounds && segment + 1 == probe.segments;
                 if !(is_last || first && probe.segments == 1) {
-                    // Ports share the pause of each, so that they are by turns.
+                    // Ports divide each pause among them, so that they alternate.
                     let ports = u32::try_from(probe.ports.len()).unwrap_or(1).max(1);
                     std::thread::sleep(probe.pause / ports);
                 }
@@ -77,7 +77,7 @@ pub fn run(probe: &Probe, told: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<P
         Some(_) => Ok(log),
         None => {
             let why = log.transfers.iter().find_map(|transfer| transfer.failed.clone());
-            Err(Error::Nothing(why.unwrap_or_else(|| "nothing was asked for".to_owned())))
+            Err(Error::Nothing(why.unwrap_or_else(|| "no segment was requested".to_owned())))
         }
     }
 }
@@ -86,13 +86,13 @@ pub fn run(probe: &Probe, told: &mut dyn FnMut(&ProbeTransfer, u16)) -> Result<P
 struct OpenConnection {
     stream: Box<dyn ByteStream>,
     arrivals: ArrivalLog,
-    /// Its place in the log.
+    /// Its index in the log.
     at: usize,
-    /// When the last byte of the segment before came.
+    /// When the last byte of the previous segment arrived.
     last_us: Option<i64>,
 }
 
-/// Takes a turn, and notes it down.
+/// Takes a turn, and logs it.
 fn take(
     probe: &Probe,
     turn: &Turn,
@@ -116,7 +116,7 @@ fn take(
     }
     let Some(connection) = slot else { return };
     if let Some(last_us) = connection.last_us {
-        // The pause is kept whatever the order of ports was.
+        // The pause is kept for any order of ports.
         let waited = clock.now_us().saturating_sub(last_us);
         let pause_us = i64::try_from(probe.pause.as_micros()).unwrap_or(i64::MAX);
         if let Ok(left) = u64::try_from(pause_us.saturating_sub(waited)) {
@@ -144,7 +144,7 @@ fn take(
     log.transfers.push(transfer);
 }
 
-/// A transfer of which nothing has come.
+/// A transfer without data.
 fn lost(turn: &Turn, clock: &SteadyWallClock, connection: usize, why: String) -> ProbeTransfer {
     let now_us = clock.now_us();
     ProbeTransfer {
@@ -169,7 +169,7 @@ fn fetch(
     transfer: &mut ProbeTransfer,
 ) -> std::io::Result<ProbeAnswer> {
     let path = probe.target.path_of(turn.number, probe.segment_bytes);
-    // Of content that is somebody else's, the first part.
+    // For third-party content, the first part.
     let range = match &probe.target.path {
         Some(_) => format!("Range: bytes=0-{}\r\n", probe.segment_bytes.saturating_sub(1)),
         None => String::new(),
@@ -181,7 +181,7 @@ fn fetch(
         turn.address.port(),
         env!("CARGO_PKG_VERSION")
     );
-    // Of handshakes, and what came meanwhile.
+    // Arrivals of the handshake, and since.
     connection.arrivals.take();
     transfer.start_us = clock.now_us();
     let most = probe.segment_bytes;

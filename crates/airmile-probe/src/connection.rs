@@ -1,4 +1,4 @@
-//! A connection of the client, and when bytes came on it.
+//! A connection of the client, with the arrival times of its bytes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::turn::{ByteStream, Probe, Turn};
 
-/// Arrivals within so much time are noted as one (chosen here: a TTI of LTE).
+/// Arrivals within this time are merged (chosen here: a TTI of LTE).
 const BIN_US: i64 = 1_000;
 
-/// When bytes came at the socket, below TLS, whose records hold them back.
+/// Arrival times at the socket, below TLS, whose records delay the bytes.
 #[derive(Debug, Clone)]
 pub(super) struct ArrivalLog {
     clock: SteadyWallClock,
@@ -37,13 +37,13 @@ impl ArrivalLog {
         }
     }
 
-    /// What has come since it was taken last.
+    /// Takes the arrivals since the last call.
     pub(super) fn take(&self) -> Vec<(i64, u64)> {
         std::mem::take(&mut *lock(&self.came))
     }
 }
 
-/// A socket that notes down what comes.
+/// A socket that records arrivals.
 struct RecordedSocket {
     socket: TcpStream,
     arrivals: ArrivalLog,
@@ -115,8 +115,8 @@ pub(super) fn connect(
     (noted, stream)
 }
 
-/// The server's certificate is its own, and what comes is random bytes that everybody
-/// has: what is measured is time.
+/// The server's certificate is self-signed, and the content is public random bytes: only
+/// times are measured.
 fn tls_config() -> std::io::Result<Arc<ClientConfig>> {
     let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

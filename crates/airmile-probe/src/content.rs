@@ -1,4 +1,4 @@
-//! What segments hold: the same for everybody, and nothing that compresses.
+//! The contents of segments: the same for every client, and incompressible.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +16,7 @@ impl Content {
         Self { random: ChaCha8Rng::seed_from_u64(number), left: bytes }
     }
 
-    /// Fills a buffer as far as there is content; gives how far.
+    /// Fills a buffer as far as there is content; returns the length.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> usize {
         let n = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         if let Some(part) = buffer.get_mut(..n) {
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(whole(1, 1_000), whole(1, 1_000));
         assert_ne!(whole(1, 1_000), whole(2, 1_000));
         assert!(whole(1, 0).is_empty());
-        // Every byte is as frequent: 40 of each on average.
+        // All byte values are equally frequent: 40 of each on average.
         let mut counts = [0_u32; 256];
         whole(3, 10_240).iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         assert!(counts.iter().all(|n| (10..90).contains(n)), "{counts:?}");

@@ -1,9 +1,8 @@
 //! The port test (BurstTracker, 4.5 and 5.1): a [`ProbeServer`] of segments on several
-//! ports, and a client ([`run`]) that fetches them with pauses, a connection a port,
-//! by turns, so that all ports meet the same conditions.
+//! ports, and a client ([`run`]) that fetches them with pauses, one connection per port,
+//! in alternation, so that all ports have the same conditions.
 //!
-//! Sockets, threads and clocks are here; what the transfers mean is told by
-//! `airmile::compare`.
+//! This crate has the sockets, threads and clocks; `airmile::compare` interprets the transfers.
 
 mod answer;
 mod client;
@@ -26,30 +25,30 @@ pub enum Error {
     /// A socket could not be opened.
     #[error("{address}: cannot listen: {source}{}", hint(source))]
     Listen {
-        /// Where.
+        /// The address.
         address: std::net::SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// No certificate could be made, or TLS refused it.
+    /// No certificate could be created, or TLS rejected it.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The server's name gives no address.
+    /// The server's name has no address.
     #[error("{host}: {source}")]
     Name {
         /// The name.
         host: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// What was given as the server is no host and no URL.
+    /// The given server is no host and no URL.
     #[error("{given}: give a host, or http://HOST/PATH; ports are given by --ports")]
     Target {
-        /// What was given.
+        /// The given text.
         given: String,
     },
-    /// Not one segment came.
-    #[error("no segment came over any port: {0}")]
+    /// No segment arrived.
+    #[error("no segment arrived over any port: {0}")]
     Nothing(String),
     /// A file could not be written whole.
     #[error(transparent)]
@@ -59,12 +58,12 @@ pub enum Error {
     Write {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Ports under 1024 are root's.
+/// Ports under 1024 need root.
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {

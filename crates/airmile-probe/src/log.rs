@@ -1,5 +1,4 @@
-//! A probe's files: its own log, and one that `airmile diagnose` reads as an
-//! application's.
+//! A probe's files: its own log, and one that `airmile diagnose` reads as an application log.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -10,17 +9,17 @@ use serde_json::json;
 
 use crate::{Error, Result, Target};
 
-/// The application's log beside the probe's own.
+/// The application log, next to the probe's own.
 const APPLICATION_LOG: &str = "app.jsonl";
 
-/// Inside of `airmile lab shell`: a file for the command's own log (docs/lab.md).
+/// Set in `airmile lab shell`: a file for the command's own log (docs/lab.md).
 const LAB_LOG: &str = "AIRMILE_APP_LOG";
 
 /// Writes `probe.json` and `app.jsonl` into a directory; the latter's events also into
-/// the lab's log, where the lab asks for one.
+/// the lab's log, if the lab requests one.
 ///
 /// # Errors
-/// One cannot be written.
+/// A file cannot be written.
 pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
     let to = |name: &str, text: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
         let path = dir.join(name);
@@ -40,7 +39,7 @@ pub fn write(log: &ProbeLog, target: &Target, dir: &Path) -> Result<()> {
     events(log, target, &mut out).and_then(|()| out.flush()).map_err(failed)
 }
 
-/// The lab's events (docs/application-logs.md), a line each.
+/// The lab's events (docs/application-logs.md), one per line.
 fn events(log: &ProbeLog, target: &Target, out: &mut dyn Write) -> std::io::Result<()> {
     for transfer in &log.transfers {
         let Some(connection) = log.connections.get(transfer.connection) else { continue };

@@ -1,21 +1,21 @@
-//! Which server, and which content.
+//! The server, and the requested content.
 
 use crate::{Error, Result};
 
-/// A server and what is asked of it.
+/// A server and the content to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Name or address.
     pub host: String,
-    /// Path and query of a URL; `None` where the server is `airmile probe serve`.
+    /// Path and query of a URL; `None` if the server is `airmile probe serve`.
     pub path: Option<String>,
 }
 
 impl Target {
-    /// Reads a host, or a URL without a port of its own.
+    /// Parses a host, or a URL without a port.
     ///
     /// # Errors
-    /// It is neither.
+    /// The text is neither.
     pub fn parse(given: &str) -> Result<Self> {
         let wrong = || Error::Target { given: given.to_owned() };
         let rest = match given.split_once("://") {
@@ -29,7 +29,7 @@ impl Target {
         };
         let host = match authority.strip_prefix('[') {
             Some(address) => address.strip_suffix(']').ok_or_else(wrong)?,
-            // More than one colon is an IPv6 address; one is a port's.
+            // More than one colon indicates an IPv6 address; a single one, a port.
             None if authority.matches(':').count() == 1 => return Err(wrong()),
             None => authority,
         };
@@ -47,7 +47,7 @@ impl Target {
         self.path.clone().unwrap_or_else(own)
     }
 
-    /// The host as in a URL.
+    /// The host in URL form.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
     }

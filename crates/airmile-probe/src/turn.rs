@@ -1,4 +1,4 @@
-//! What is probed, and its turns.
+//! Options of a probe, and its turns.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use crate::Target;
 
-/// What is probed.
+/// Options of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The server.
     pub target: Target,
     /// Its ports.
     pub ports: Vec<u16>,
-    /// Which of them speak TLS.
+    /// The ports with TLS.
     pub tls: Vec<u16>,
-    /// Segments of a connection.
+    /// Segments per connection.
     pub segments: u32,
     /// Bytes of a segment.
     pub segment_bytes: u64,
     /// Pause on a connection before each segment.
     pub pause: Duration,
-    /// Rounds: each makes its connections anew.
+    /// Rounds: each opens new connections.
     pub rounds: u32,
-    /// What the order of ports is drawn from.
+    /// Seed of the order of ports.
     pub seed: u64,
-    /// A connection on which nothing moves for so long has failed.
+    /// A connection without progress for this time has failed.
     pub timeout: Duration,
 }
 
-/// A segment that is to be fetched.
+/// A segment to fetch.
 pub(super) struct Turn {
     pub(super) id: String,
     pub(super) number: u64,

@@ -1,12 +1,12 @@
-//! Crypto-PAn with networks that stay where they are.
+//! Crypto-PAn with networks that are preserved.
 //!
-//! A bit is flipped or not by the bits before it alone; where these are the
-//! beginning of a network that stays, it is not flipped. So a network maps onto
-//! itself, nothing else maps into it, and prefixes are preserved exactly.
+//! Whether a bit is flipped depends only on the bits before it; if these are the
+//! beginning of a preserved network, it is not flipped. So a network maps onto itself, no
+//! other address maps into it, and prefixes are preserved exactly.
 
 use super::CryptoPan;
 
-/// IPv4 networks that stay: address and prefix in bits.
+/// Preserved IPv4 networks: address and prefix in bits.
 const V4: [(u32, u32); 9] = [
     (0x0000_0000, 32), // unspecified (RFC 1122, 3.2.1.3)
     (0x0a00_0000, 8),  // private (RFC 1918)
@@ -19,7 +19,7 @@ const V4: [(u32, u32); 9] = [
     (0xffff_ffff, 32), // limited broadcast (RFC 919)
 ];
 
-/// IPv6 networks that stay.
+/// Preserved IPv6 networks.
 const V6: [(u128, u32); 4] = [
     (0, 127),            // unspecified and loopback (RFC 4291, 2.5.2, 2.5.3)
     (0xfc00 << 112, 7),  // unique local (RFC 4193)
@@ -57,15 +57,15 @@ pub(super) fn v6(pan: &CryptoPan, address: u128) -> u128 {
     if address >> 120 == 0xff {
         kept = kept.max(16);
     }
-    // Unspecified and loopback differ in their last bit, which stays, too.
+    // Unspecified and loopback differ in their last bit, which also stays.
     if address >> 1 == 0 {
         return address;
     }
     address ^ (pan.flips(address, 128) & u128::MAX.checked_shr(kept).unwrap_or(0))
 }
 
-/// Leading bits that stay for the sake of a network of `bits`, given how an
-/// address differs from it: those that agree, and the one behind them.
+/// Number of leading bits kept for a network of `bits`, given how an address differs from
+/// it: those that agree, and the next one.
 fn kept_bits(difference: u128, bits: u32) -> u32 {
     (difference.leading_zeros() + 1).min(bits)
 }

@@ -1,8 +1,8 @@
-//! What scrubbing did.
+//! The changes made by scrubbing.
 
 use std::collections::BTreeMap;
 
-/// What was changed or cut, by what it was, and how often.
+/// Counts of changed or removed items, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes(pub BTreeMap<&'static str, u64>);
 
@@ -14,7 +14,7 @@ impl Changes {
         }
     }
 
-    /// How often a thing was changed.
+    /// Number of changes of a kind.
     #[must_use]
     pub fn of(&self, what: &str) -> u64 {
         self.0.get(what).copied().unwrap_or(0)

@@ -7,7 +7,7 @@ use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
 use super::KEY_BYTES;
 
-/// Most bits of an address.
+/// Maximum bits of an address.
 const MAX_BITS: usize = 128;
 
 /// The scheme under a key.
@@ -18,8 +18,8 @@ pub struct CryptoPan {
 }
 
 impl CryptoPan {
-    /// The first half of the key is the cipher's, the second one, encrypted, is
-    /// the padding (the authors' implementation).
+    /// The first half of the key is the cipher's; the second half, encrypted, is the
+    /// padding (as in the authors' implementation).
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
         let (cipher, pad) = halves(key);
@@ -29,21 +29,21 @@ impl CryptoPan {
         Self { cipher, pad: u128::from_be_bytes(block.0) }
     }
 
-    /// Of an IPv4 address.
+    /// The pseudonym of an IPv4 address.
     #[must_use]
     pub fn v4(&self, address: u32) -> u32 {
         address ^ (self.flips(u128::from(address) << 96, 32) >> 96) as u32
     }
 
-    /// Of an IPv6 address.
+    /// The pseudonym of an IPv6 address.
     #[must_use]
     pub fn v6(&self, address: u128) -> u128 {
         address ^ self.flips(address, 128)
     }
 
-    /// Which of the first `bits` of a left-aligned address are flipped: bit i
-    /// where the cipher's first bit over the i bits before it and the padding
-    /// behind them is set (equation 1: `f_i(a_1 ... a_i) = L(R(P(a_1 ... a_i), k))`).
+    /// Which of the first `bits` of a left-aligned address are flipped: bit i if the
+    /// cipher's first bit over the i bits before it and the padding after them is set
+    /// (equation 1: `f_i(a_1 ... a_i) = L(R(P(a_1 ... a_i), k))`).
     pub(super) fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut blocks = [Array([0; 16]); MAX_BITS];
         let blocks = &mut blocks[..bits.min(MAX_BITS)];

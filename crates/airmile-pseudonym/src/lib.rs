@@ -1,9 +1,8 @@
-//! Pseudonyms under a key: the same identity gives the same pseudonym in every
-//! file that is scrubbed with the same key, and nothing goes back without it.
+//! Keyed pseudonyms: the same identity has the same pseudonym in every file scrubbed with
+//! the same key, and it cannot be reversed without the key.
 //!
-//! IP addresses keep their common prefixes ([`CryptoPan`]); identities that
-//! have no inner order (MAC addresses, cells, tunnels) are permuted within
-//! their own range ([`Permutation`]).
+//! IP addresses keep their common prefixes ([`CryptoPan`]); identities without structure
+//! (MAC addresses, cells, tunnels) are permuted within their own range ([`Permutation`]).
 
 mod addresses;
 mod changes;
@@ -20,11 +19,11 @@ use std::hash::Hash;
 /// Bytes of a key: 16 of AES-128, 16 of the padding of Crypto-PAn.
 pub const KEY_BYTES: usize = 32;
 
-/// Pseudonyms kept at hand for each kind; with more the list begins anew
+/// Maximum number of cached pseudonyms of each kind; beyond it the cache is cleared
 /// (chosen here: some megabytes).
 const KEPT: usize = 1 << 16;
 
-/// What kind of identity is permuted; each has a permutation of its own.
+/// A kind of permuted identity; each has its own permutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
     /// A MAC address.
@@ -33,7 +32,7 @@ pub enum Identity {
     Tunnel,
     /// PPPoE session (RFC 2516, 4).
     Session,
-    /// Checksum over a payload that is cut.
+    /// Checksum over removed payload.
     Checksum,
     /// Physical cell identity (TS 36.211, 6.11): 0 to 503.
     PhysicalCell,
@@ -46,24 +45,24 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The values are below this.
+    /// The exclusive upper limit of the values.
     const fn limit(self) -> u64 {
         match self {
-            // 48 bits, but for the bits that tell groups and local addresses.
+            // 48 bits, without the bits that mark groups and local addresses.
             Self::Mac => 1 << 46,
             Self::Tunnel => 1 << 32,
             Self::Session | Self::TrackingArea => 1 << 16,
-            // 0 says that there is none, and stays.
+            // 0 means no checksum, and stays.
             Self::Checksum => 0xffff,
             Self::PhysicalCell => 504,
             Self::Cell => 1 << 28,
-            // TS 36.321, table 7.1-1: above it are reserved ones.
+            // TS 36.321, table 7.1-1: values above it are reserved.
             Self::Rnti => 0xfff4,
         }
     }
 }
 
-/// Gives pseudonyms.
+/// Creates pseudonyms.
 #[derive(Clone)]
 pub struct Pseudonyms {
     pan: CryptoPan,
@@ -75,13 +74,13 @@ pub struct Pseudonyms {
 
 impl std::fmt::Debug for Pseudonyms {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is nobody's business.
+        // The key is secret.
         f.debug_struct("Pseudonyms").finish_non_exhaustive()
     }
 }
 
 impl Pseudonyms {
-    /// Under a key of random bytes.
+    /// With a key of random bytes.
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
         Self {
@@ -93,29 +92,28 @@ impl Pseudonyms {
         }
     }
 
-    /// Of an IPv4 address; see [`Self::v6`].
+    /// The pseudonym of an IPv4 address; see [`Self::v6`].
     pub fn v4(&mut self, address: [u8; 4]) -> [u8; 4] {
         let Self { pan, v4, .. } = self;
         let value = u32::from_be_bytes(address);
         kept(v4, value, |value| addresses::v4(pan, value)).to_be_bytes()
     }
 
-    /// Of an IPv6 address.
+    /// The pseudonym of an IPv6 address.
     ///
-    /// Addresses that agree in n leading bits have pseudonyms that agree in
-    /// just as many. Private, shared, link-local and group addresses stay in
-    /// their networks, since that is what clients are told by; unspecified,
-    /// loopback (IPv6) and limited broadcast stay as they are. The price:
-    /// addresses whose first bits are those of such a network keep these bits,
-    /// and the one behind them.
+    /// Addresses that agree in n leading bits have pseudonyms that agree in exactly n.
+    /// Private, shared, link-local and group addresses stay in their networks, since
+    /// these identify clients; unspecified, loopback (IPv6) and limited broadcast
+    /// addresses stay unchanged. As a consequence, addresses whose first bits are those
+    /// of such a network keep these bits, and the next one.
     pub fn v6(&mut self, address: [u8; 16]) -> [u8; 16] {
         let Self { pan, v6, .. } = self;
         let value = u128::from_be_bytes(address);
         kept(v6, value, |value| addresses::v6(pan, value)).to_be_bytes()
     }
 
-    /// Of a MAC address. The bits that tell groups and locally given addresses
-    /// stay (IEEE 802, 8.2), and all zeros and all ones.
+    /// The pseudonym of a MAC address. The bits that mark groups and locally administered
+    /// addresses stay (IEEE 802, 8.2), as do all zeros and all ones.
     pub fn mac(&mut self, address: [u8; 6]) -> [u8; 6] {
         if address == [0; 6] || address == [0xff; 6] {
             return address;
@@ -128,13 +126,13 @@ impl Pseudonyms {
         })
     }
 
-    /// Of an identity that is a number; one out of its range stays.
+    /// The pseudonym of a numeric identity; a number out of range stays.
     #[must_use]
     pub fn number(&self, identity: Identity, value: u64) -> u64 {
         self.permutation.of(identity, value)
     }
 
-    /// Of a checksum: equal ones stay equal, and 0, which is none, stays.
+    /// The pseudonym of a checksum: equal ones stay equal, and 0, which means none, stays.
     #[must_use]
     pub fn checksum(&self, checksum: u16) -> u16 {
         match checksum.checked_sub(1) {

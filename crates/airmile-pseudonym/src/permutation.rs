@@ -1,7 +1,6 @@
-//! Permutations of numbers under a key: a balanced Feistel network with AES as
-//! round function (Luby and Rackoff 1988), walked until it is back within the
-//! range (Black and Rogaway: "Ciphers with Arbitrary Finite Domains", 2002,
-//! section 4).
+//! Keyed permutations of numbers: a balanced Feistel network with AES as round function
+//! (Luby and Rackoff 1988), iterated until the value is back in range (cycle walking;
+//! Black and Rogaway: "Ciphers with Arbitrary Finite Domains", 2002, section 4).
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
@@ -12,7 +11,7 @@ use super::{Identity, KEY_BYTES};
 /// Rounds (NIST SP 800-38G asks for ten of FF1).
 const ROUNDS: u8 = 10;
 
-/// What the permutations' own key is made from; chosen here.
+/// Constant from which the permutations' key is derived; chosen here.
 const KEY_OF: [u8; 16] = *b"airmile feistel1";
 
 /// Permutations of every kind of identity.
@@ -22,7 +21,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Under the same key as the addresses; the cipher's own key is derived from it.
+    /// With the same key as the addresses; the cipher's own key is derived from it.
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
         let cipher = Aes128::new(&Array(halves(key).0));
@@ -31,7 +30,7 @@ impl Permutation {
         Self { cipher: Aes128::new(&own) }
     }
 
-    /// The number that a number becomes; one beyond the kind's range stays.
+    /// The permuted number; one out of the kind's range stays.
     #[must_use]
     pub fn of(&self, identity: Identity, value: u64) -> u64 {
         let limit = identity.limit();
@@ -39,8 +38,8 @@ impl Permutation {
             return value;
         }
         let half = (64 - (limit - 1).leading_zeros()).div_ceil(2);
-        // The range is at least a quarter of what the network permutes, and a
-        // permutation comes back to where it began.
+        // The range is at least a quarter of the network's, and a permutation returns to
+        // its starting point.
         let mut walked = self.network(identity, half, value);
         while walked >= limit {
             walked = self.network(identity, half, walked);

@@ -1,5 +1,5 @@
-//! What Python asks for, as the facade takes it. The dictionaries are filled
-//! by `python/airmile/_front.py`, which holds the names; defaults are those of Rust ([`defaults`]).
+//! Python's arguments, converted for the library. `python/airmile/_front.py` fills the dictionaries
+//! and holds the names; defaults are those of Rust ([`defaults`]).
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ impl Files {
     }
 }
 
-/// What `decode` is asked.
+/// Arguments of `decode`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Decode {
@@ -52,7 +52,7 @@ impl Decode {
     }
 }
 
-/// What `radio` and `diagnose` are asked.
+/// Arguments of `radio` and `diagnose`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Analysis {
@@ -98,7 +98,7 @@ impl Analysis {
     }
 }
 
-/// What `packets` is asked.
+/// Arguments of `packets`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Packets {
@@ -144,7 +144,7 @@ impl Packets {
     }
 }
 
-/// Seconds as nanoseconds.
+/// Converts seconds to nanoseconds.
 fn seconds(name: &str, value: i64) -> PyResult<i64> {
     let seconds: Option<u32> = number(name, Some(value))?;
     Ok(i64::from(seconds.unwrap_or_default()) * 1_000_000_000)
@@ -159,7 +159,7 @@ fn number<T: TryFrom<i64>>(name: &str, value: Option<i64>) -> PyResult<Option<T>
     value.map(convert).transpose()
 }
 
-/// Defaults of options, as Rust has them: the signatures in Python take them from here.
+/// Rust's defaults of options, used by the signatures in Python.
 #[pyfunction]
 pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (radio, study) = (RadioOptions::default(), StudyOptions::default());

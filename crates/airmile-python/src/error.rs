@@ -1,4 +1,4 @@
-//! Every error of the facade as an exception of `airmile.errors`, once.
+//! Converts every error of the library to an exception of `airmile.errors`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use airmile::Error;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The exception for an error of the facade.
+/// The exception for an error of the library.
 pub fn to_py(error: Error) -> PyErr {
     Python::attach(|py| {
         let text = error.to_string();
@@ -36,9 +36,9 @@ const ARGUMENTS: [&str; 9] = [
     "only",
 ];
 
-/// A message whose options, named as on the command line, are Python's arguments:
-/// `--start-threshold 2` is `start_threshold=2`. What else begins with two hyphens, such as
-/// a part of a path, stays.
+/// Replaces options of the command line in a message by Python's arguments: `--start-threshold 2`
+/// becomes `start_threshold=2`. Other words that start with two hyphens, such as a part of a path,
+/// are unchanged.
 fn with_arguments(text: &str) -> String {
     let argument = |word: &str| {
         let option = word.strip_prefix("--")?;
@@ -60,7 +60,7 @@ fn with_arguments(text: &str) -> String {
     out.join(" ")
 }
 
-/// An option that cannot be.
+/// The exception for an invalid option.
 pub fn option(text: String) -> PyErr {
     to_py(Error::Option(text))
 }
@@ -73,8 +73,8 @@ fn raise(py: Python<'_>, name: &str, text: &str) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class(py, name)?.call1((text,))?))
 }
 
-/// As Python's own: with `errno`, `strerror` and `filename` where the system
-/// gave a number.
+/// The exception as a Python `OSError`: with `errno`, `strerror` and `filename` if the system gave
+/// an error number.
 fn system(
     py: Python<'_>,
     name: &str,

@@ -1,5 +1,5 @@
-//! `airmile._airmile`: the facade under Python. Wrappers and no logic; what
-//! they mean is documented on the Python side (`python/airmile`).
+//! `airmile._airmile`: the library's functions for Python. It has wrappers only, without logic;
+//! their documentation is in Python (`python/airmile`).
 
 #[cfg(feature = "extension")]
 mod ask;

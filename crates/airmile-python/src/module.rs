@@ -1,4 +1,4 @@
-//! The functions. Each lets other Python threads run while it reads.
+//! The functions. Each releases the interpreter for other Python threads while it reads.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn diagnose(py: Python<'_>, ask: Analysis) -> PyResult<Diagnose> {
     answer.map(Diagnose).map_err(to_py)
 }
 
-/// Writes the files beside an answer.
+/// Writes the files in addition to a result.
 #[pyfunction]
 fn export(
     py: Python<'_>,
@@ -49,7 +49,7 @@ fn export(
     done.map(|_| ()).map_err(to_py)
 }
 
-/// The tables, and the files' reports as JSON.
+/// Returns the tables, and the files' reports as JSON.
 #[pyfunction]
 fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
     let (inputs, options) = ask.options()?;
@@ -59,7 +59,7 @@ fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
     Ok((tables.into_iter().map(Table).collect(), json(py, "decode", &files)?))
 }
 
-/// The report and all tables.
+/// Returns the report and all tables.
 #[pyfunction]
 fn packets(py: Python<'_>, ask: ask::Packets) -> PyResult<Packets> {
     let (files, options) = ask.options()?;
@@ -83,7 +83,7 @@ fn packets_html(
     done.map(|_| ()).map_err(to_py)
 }
 
-/// Names and what they show.
+/// Returns names and descriptions.
 #[pyfunction]
 fn lab_list() -> Vec<(&'static str, &'static str)> {
     airmile_lab::scenarios().into_iter().map(|s| (s.name, s.about)).collect()
@@ -102,7 +102,7 @@ fn lab_run(
     run.map(LabRun).map_err(to_py)
 }
 
-/// The `airmile` command; gives its exit status.
+/// Runs the `airmile` command; returns its exit status.
 #[pyfunction]
 fn command(py: Python<'_>, args: Vec<OsString>) -> u8 {
     py.detach(|| airmile_cli::run(args))

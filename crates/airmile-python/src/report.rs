@@ -1,5 +1,5 @@
-//! Answers under Python: the document as the command's `--json` has it, the
-//! text as the command prints it, and each array as a table.
+//! Results for Python: the document as printed by the command's `--json`, the text as printed by
+//! the command, and each array as a table.
 
 use airmile::{
     ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, PacketReport,
@@ -11,26 +11,26 @@ use pyo3::prelude::*;
 use crate::error::to_py;
 use crate::table::Table;
 
-/// What `inspect` says.
+/// The result of `inspect`.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Inspect(pub InspectReport);
 
-/// What `radio` says.
+/// The result of `radio`.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Radio(pub RadioReport);
 
-/// What `diagnose` says.
+/// The result of `diagnose`.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Diagnose(pub Diagnosis);
 
-/// What `packets` says, and the tables that `-o` writes.
+/// The result of `packets`, and the tables that `-o` writes.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Packets {
     pub report: PacketReport,
     pub tables: Vec<ArrowTable>,
 }
 
-/// What `lab run` says.
+/// The result of `lab run`.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct LabRun(pub airmile_lab::LabRun);
 

@@ -1,4 +1,4 @@
-//! A study in parts (`airmile::packets::scale`): what `airmile.scale` runs where.
+//! The steps of a divided study (`airmile::packets::scale`), run by `airmile.scale`.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -36,7 +36,7 @@ fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// A Python file object that is open for reading.
+/// A Python file object opened for reading.
 struct FileObject(Py<PyAny>);
 
 impl Read for FileObject {
@@ -60,14 +60,14 @@ pub enum Source {
     Object(String, Py<PyAny>),
 }
 
-/// Row groups of a file, or what has `__arrow_c_stream__`.
+/// Row groups of a file, or an object with `__arrow_c_stream__`.
 #[derive(FromPyObject)]
 pub enum Records {
     File(PathBuf, Vec<usize>),
     Stream(Py<PyAny>),
 }
 
-/// Records, packets in front of the part, and the clock there.
+/// Records, the number of packets before the part, and the clock at its start.
 #[derive(FromPyObject)]
 pub struct Part(Records, u64, Option<i64>);
 
@@ -91,8 +91,8 @@ fn refused(what: &dyn std::fmt::Display) -> Error {
 #[allow(unsafe_code, reason = "the Arrow PyCapsule interface hands over a C struct")]
 fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: a capsule of this name holds such a stream, and who takes it marks it as
-    // released, which `from_raw` does; the capsule is alive here.
+    // SAFETY: a capsule of this name holds such a stream, and its consumer marks it as released,
+    // which `from_raw` does; the capsule is alive here.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
     RecordBatchStreamReader::try_new(stream).map_err(|e| to_py(refused(&e)))
 }
@@ -109,7 +109,7 @@ fn ends(bytes: &[u8]) -> HashSet<FlowEnds> {
     each.map(|ends| FlowEnds::from_bytes(*ends)).collect()
 }
 
-/// Whether a file that begins like this is a capture that can be cut.
+/// Whether a file with this start is a capture that can be split.
 #[pyfunction]
 pub fn is_capture(head: &[u8]) -> bool {
     CaptureReader::recognise(head).is_some()
@@ -126,7 +126,7 @@ pub fn split_capture(py: Python<'_>, path: PathBuf, part_bytes: u64) -> PyResult
     py.detach(|| scale::split_capture(&path, part_bytes)).map_err(to_py)
 }
 
-/// The report as JSON.
+/// Returns the report as JSON.
 #[pyfunction]
 pub fn deal(
     py: Python<'_>,
@@ -144,14 +144,14 @@ pub fn deal(
     text(&report)
 }
 
-/// Where each part begins (packets in front of it, clock), and the clock at the end.
+/// Returns the start of each part (packets before it, clock), and the clock at the end.
 #[pyfunction]
 pub fn clocks(reports: Vec<String>) -> PyResult<(scale::Clocks, Option<i64>)> {
     let reports: PyResult<Vec<DealReport>> = reports.iter().map(|report| parsed(report)).collect();
     Ok(scale::clocks(&reports?))
 }
 
-/// The row groups as JSON.
+/// Returns the row groups as JSON.
 #[pyfunction]
 pub fn settle(
     py: Python<'_>,
@@ -168,9 +168,9 @@ pub fn settle(
     text(&groups)
 }
 
-/// The report as JSON.
+/// Returns the report as JSON.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "those of the facade")]
+#[allow(clippy::too_many_arguments, reason = "those of the library")]
 pub fn study_bucket(
     py: Python<'_>,
     ask: ask::Packets,
@@ -192,7 +192,7 @@ pub fn study_bucket(
     text(&py.detach(study).map_err(to_py)?)
 }
 
-/// The study's report, without tables.
+/// Returns the study's report, without tables.
 #[pyfunction]
 pub fn join(
     py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Tables under Python: Arrow's PyCapsule interface, so that others read the
-//! same memory, and plain values for where no data frame library is at hand.
+//! Tables for Python: Arrow's PyCapsule interface, so that other libraries read the same memory,
+//! and plain values for use without a data frame library.
 
 use airmile::ArrowTable;
 use arrow_array::cast::AsArray;
@@ -12,7 +12,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
-/// A table of the facade.
+/// A table of the library.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct Table(pub ArrowTable);
 
@@ -38,8 +38,8 @@ impl Table {
             .collect()
     }
 
-    // The Arrow PyCapsule interface lets a producer leave casts to the
-    // consumer, so `requested_schema` is not looked at.
+    // The Arrow PyCapsule interface permits a producer to leave casts to the consumer, so
+    // `requested_schema` is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -58,7 +58,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The first rows, all without a limit, as dictionaries.
+    /// The first `limit` rows as dictionaries; all by default.
     #[pyo3(signature = (limit=None))]
     fn to_pylist<'py>(
         &self,
@@ -79,7 +79,7 @@ impl Table {
         Ok(rows)
     }
 
-    /// A column's values; `None` where there is no such column.
+    /// A column's values; `None` if there is no such column.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyList>>> {
         if self.0.schema.column_with_name(name).is_none() {
             return Ok(None);
@@ -98,7 +98,7 @@ fn refused(error: ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// One value, of the types that `airmile::ArrowTable` has.
+/// One value, of the types in `airmile::ArrowTable`.
 fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if array.is_null(row) {
         return Ok(py.None().into_bound(py));

@@ -1,5 +1,5 @@
-//! What a gate or a shaper shares with all around it: evidence that comes in, the status
-//! that goes out, and when it is time to end.
+//! State that a gate or a shaper shares with the other parts: evidence that comes in, the
+//! published status, and the end of the run.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use airmile_control::qcut::{
     Tier,
 };
 use airmile_host::Attempt;
-use airmile_host::clock::{monotonic_ns, process_cpu_ns};
+use airmile_host::clock::{monotonic_ns, process_cpu_ns, wall_ns};
 use airmile_host::source::SourceState;
 use airmile_host::thread::StopFlag;
 use nix::net::if_::if_nametoindex;
@@ -23,13 +23,13 @@ use crate::modem::Modem;
 use crate::options::{Options, ProbeTo};
 use crate::probe::Prober;
 use crate::serve::Published;
-use crate::status::{ClassStatus, GateStatus, ModemStatus};
+use crate::status::{ClassStatus, GateStatus, ModemStatus, WaitingHost};
 
-/// Behind the last packet there is nothing to be asked about any more, in ns (chosen
-/// here: as long as nobody's answer is waited for).
+/// After the last packet, probes end after this time, in ns (chosen here: when no answer is
+/// pending any more).
 const PROBED_FOR_NS: i64 = 2_000_000_000;
 
-/// What a gate or a shaper shares with all around it.
+/// State shared by a gate or a shaper with the other parts.
 pub(crate) struct Control {
     pub(crate) config: QcutConfig,
     stop: StopFlag,
@@ -39,27 +39,28 @@ pub(crate) struct Control {
     prober: Option<Prober>,
     to: ProbeTo,
     last_far: Option<Ipv4Addr>,
-    /// When a packet came last.
+    /// When the last packet arrived.
     busy_ns: i64,
     probes: u64,
     published: Published,
     base: GateStatus,
     index: u32,
-    /// Whether the interface is there no more.
+    /// Whether the interface has disappeared.
     is_gone: bool,
     began_ns: i64,
     due_ns: i64,
 }
 
-/// The state of a gate or a shaper, to be published.
+/// The state of a gate or a shaper, for publication.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GateSnapshot {
     pub(crate) held: GateState,
     pub(crate) classes: Vec<ClassStatus>,
     pub(crate) reports: ReportCounts,
     pub(crate) silences: u64,
-    /// In bytes per second, and how often it was changed.
+    /// Rate in bytes per second, and how often it was changed.
     pub(crate) set_rate: Option<(u64, u64)>,
+    pub(crate) waiting: Vec<WaitingHost>,
 }
 
 impl GateSnapshot {
@@ -71,6 +72,7 @@ impl GateSnapshot {
             reports: qcut.reports(),
             silences: qcut.silences(),
             set_rate: None,
+            waiting: Vec::new(),
         }
     }
 }
@@ -127,12 +129,12 @@ impl Control {
         })
     }
 
-    /// The guard, to be ended, the last status, and whether the interface has gone.
+    /// The guard to be ended, the last status, and whether the interface has disappeared.
     pub(crate) fn end(self) -> (Option<Guard>, Arc<GateStatus>, bool) {
         (self.guard, self.published.now(), self.is_gone)
     }
 
-    /// Whether it goes on.
+    /// Whether the run continues.
     pub(crate) fn goes_on(&self) -> bool {
         !self.stop.is_set() && self.until_ns.is_none_or(|until| monotonic_ns() < until)
     }
@@ -142,7 +144,7 @@ impl Control {
         now_ns >= self.due_ns
     }
 
-    /// When the next one is.
+    /// When the next status is due.
     pub(crate) fn due_ns(&self) -> i64 {
         self.until_ns.map_or(self.due_ns, |until| until.min(self.due_ns))
     }
@@ -155,17 +157,17 @@ impl Control {
         self.modem.as_ref().map(Modem::fd)
     }
 
-    /// Reports that came.
+    /// Reports that arrived.
     pub(crate) fn reports(&self) -> Vec<ModemReport> {
         self.modem.as_ref().map_or_else(Vec::new, |modem| modem.receive().collect())
     }
 
-    /// The identifier of our echoes.
+    /// The identifier of this process's echoes.
     pub(crate) fn identifier(&self) -> Option<u16> {
         self.prober.as_ref().map(Prober::identifier)
     }
 
-    /// A packet is for this host.
+    /// Records the destination of a packet.
     pub(crate) fn to(&mut self, far: Option<IpAddr>) {
         self.busy_ns = monotonic_ns();
         if let Some(IpAddr::V4(far)) = far {
@@ -173,7 +175,7 @@ impl Control {
         }
     }
 
-    /// Whether a probe would be sent: the gate counts what it asks for.
+    /// Whether a probe can be sent: the gate counts every probe it requests.
     pub(crate) fn may_probe(&self) -> bool {
         self.prober.is_some()
             && self.probed().is_some()
@@ -188,15 +190,15 @@ impl Control {
         }
     }
 
-    /// Sends a probe. One that cannot be sent is one that is not answered.
+    /// Sends a probe. One that cannot be sent counts as unanswered.
     pub(crate) fn probe(&mut self, ProbeId(number): ProbeId) {
         if let (Some(prober), Some(to)) = (&self.prober, self.probed()) {
-            // The field has sixteen bits; older ones are long forgotten.
+            // The field has 16 bits; older probes have long expired.
             self.probes += u64::from(prober.send(to, (number & 0xffff) as u16).is_ok());
         }
     }
 
-    /// Publishes the status, and gives the guard a sign of life.
+    /// Publishes the status, and sends the guard a heartbeat.
     pub(crate) fn publish(&mut self, kept: &GateSnapshot, failed_packets: u64) {
         let now_ns = monotonic_ns();
         self.due_ns = now_ns + BEAT_EVERY_NS;
@@ -212,6 +214,8 @@ impl Control {
             unused_reports: kept.reports.late + kept.reports.bad + kept.reports.disagreed,
         });
         let mut status = GateStatus {
+            at_s: wall_ns() as f64 / 1e9,
+            waiting: kept.waiting.clone(),
             uptime_s: (now_ns - self.began_ns) as f64 / 1e9,
             cpu_s: process_cpu_ns() as f64 / 1e9,
             modem,
@@ -227,13 +231,13 @@ impl Control {
         status.hold(&kept.held);
         self.published.set(status);
         self.guard.iter().for_each(Guard::beat);
-        // Away, or back as another: what was set up for it is no use.
+        // The interface disappeared or was recreated: the setup made for it is lost.
         let is_there = if_nametoindex(self.base.interface.as_str()) == Ok(self.index);
         if !is_there && !self.is_gone {
             self.is_gone = true;
             self.stop.set();
         }
-        // Ended by somebody: nothing would put things back after us.
+        // The guard was killed: nothing would restore the system after this process.
         if self.guard.as_mut().is_some_and(|guard| !guard.is_there()) {
             self.stop.set();
         }
@@ -243,11 +247,11 @@ impl Control {
 fn warnings(held: &GateState) -> Vec<String> {
     let mut all = Vec::new();
     if held.silent && !held.blind {
-        all.push("the modem's log is silent: round trips tell how much it holds".to_owned());
+        all.push("the modem's log is silent: its buffer is estimated from round trips".to_owned());
     }
     if held.blind {
         all.push(
-            "nobody answers: nothing tells how much the modem holds, and nothing is held back; \
+            "no host answers: the modem's buffer is unknown, and nothing is held back; \
              --probe HOST names a host that answers pings"
                 .to_owned(),
         );

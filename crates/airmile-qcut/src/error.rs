@@ -1,4 +1,4 @@
-//! What can go wrong between here and the kernel.
+//! Errors of a deployment.
 
 use airmile_host::SystemError;
 use airmile_host::http::HttpError;
@@ -6,21 +6,21 @@ use airmile_host::http::HttpError;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a deployment could not be made, or goes on no more.
+/// Why a deployment failed to start or to continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refuses something.
+    /// A system call or command failed.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// What was asked for does not fit this machine, and what does.
+    /// The request does not fit this machine; the text includes what does.
     #[error("{0}")]
     Unfit(String),
-    /// The server of metrics.
+    /// The metrics server failed.
     #[error(transparent)]
     Server(#[from] HttpError),
 }
 
-/// What helps where rights are missing.
+/// Advice for missing privileges.
 pub(crate) const NEEDS_ROOT: &str = "\
 Shaping a host's uplink needs CAP_NET_ADMIN and CAP_NET_RAW: run it with sudo, or as a \
 service with `AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW` (docs/qcut.md). \

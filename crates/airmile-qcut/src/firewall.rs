@@ -1,32 +1,30 @@
-//! Rules of the packet filter: what leaves by an interface waits in a queue of
-//! ours, or has its class written on it.
+//! Packet filter rules: outgoing packets of an interface go to our queue or are assigned a
+//! class.
 
 use std::fmt::Write as _;
 
 use airmile_control::qcut::{ClassConfig, Tier};
-use airmile_host::{Attempt, SystemError};
+use airmile_host::Attempt;
 
+use crate::check;
 use crate::error::Result;
 use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
+use crate::options::Deploy;
 
-/// What has this mark is ours, and passes (chosen here: unlikely to be another's).
+/// Packets with this mark are our own and pass (chosen here: unlikely to be used by
+/// others).
 pub(crate) const MARK: u32 = 0xa11e;
 
-/// Behind the source's translation (100): addresses and ports are those that the
-/// answers have.
+/// After source NAT (100), so that addresses and ports match those in the answers.
 const PRIORITY: i32 = 250;
 
-/// The longest IP packet that counts as an acknowledgement without data: headers
-/// with time stamps and three blocks (RFC 7323, RFC 2018). A filter cannot tell how
-/// much of it is data.
+/// Maximum IP length of a packet that counts as a pure acknowledgement: headers with
+/// timestamps and three SACK blocks (RFC 7323, RFC 2018). A filter cannot determine the
+/// length of the data.
 const PURE_ACK_BYTES: u32 = 100;
 
-const NO_FILTER: &str = "\
-Install nftables (`apt install nftables`, `opkg install nftables`) or iptables with its \
-NFQUEUE target, or use --deploy tun, which needs neither.";
-
-/// What leads packets into the queue.
+/// The program that installed the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Nftables,
@@ -46,19 +44,19 @@ fn table(index: u32) -> String {
     format!("airmile_qcut_{index}")
 }
 
-/// That nft makes our table again, and takes it back.
+/// A step that recreates our nft table and removes it.
 fn nft_step(index: u32, again: Option<CommandInput>) -> SystemChange {
     let words = ["nft", "delete", "table", "inet", &table(index)];
     SystemChange::Command { words: words.map(str::to_owned).to_vec(), again }
 }
 
-/// nft with a script, of which it takes all or nothing.
+/// Runs nft with a script, which it applies atomically.
 fn nft(script: String) -> CommandInput {
     CommandInput { words: ["nft", "-f", "-"].map(str::to_owned).to_vec(), input: script }
 }
 
-/// Packets that leave wait in the kernel's queue of a number. While nobody listens
-/// to it they pass.
+/// Sends outgoing packets to the kernel queue with a number. They pass while no process
+/// reads the queue.
 pub(crate) fn queue(
     state: &mut StateFile,
     interface: &str,
@@ -79,14 +77,7 @@ pub(crate) fn queue(
     };
     let mut outcome = Ok(());
     for program in ["iptables", "ip6tables"] {
-        let arguments = |verb: &str| -> Vec<String> {
-            let text = format!(
-                "-w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
-                 -j NFQUEUE --queue-num {number} --queue-bypass"
-            );
-            text.split_whitespace().map(str::to_owned).collect()
-        };
-        let words = |verb| std::iter::once(program.to_owned()).chain(arguments(verb)).collect();
+        let words = |verb| iptables_words(program, verb, interface, number);
         let again = CommandInput { words: words("-A"), input: String::new() };
         state.add(SystemChange::Command { words: words("-D"), again: Some(again.clone()) })?;
         let done = again.run();
@@ -99,15 +90,64 @@ pub(crate) fn queue(
         Ok(()) => return Ok(Filter::Iptables),
         Err(error) => error,
     };
-    Err(SystemError {
-        attempt: format!("neither nft ({by_nft}) nor iptables can lead packets into a queue"),
-        source: by_iptables,
-        remedy: Some(NO_FILTER),
-    }
-    .into())
+    let why = format!(
+        "neither nft ({by_nft}) nor iptables ({by_iptables}) can redirect packets to a queue"
+    );
+    Err(check::unfit(Deploy::Nfqueue, interface, &why))
 }
 
-/// Writes on packets that leave to which of HTB's classes they belong.
+/// The command of a rule that redirects packets to a queue.
+fn iptables_words(program: &str, verb: &str, interface: &str, number: u16) -> Vec<String> {
+    let text = format!(
+        "{program} -w -t mangle {verb} POSTROUTING -o {interface} -m mark ! --mark {MARK} \
+         -j NFQUEUE --queue-num {number} --queue-bypass"
+    );
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether iptables adds the rule. For a network namespace that ends with the trial.
+pub(crate) fn try_iptables(interface: &str) -> bool {
+    let words = iptables_words("iptables", "-A", interface, 1);
+    CommandInput { words, input: String::new() }.run().is_ok()
+}
+
+/// What nft says of a rule that redirects packets to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RuleTrial {
+    Works,
+    /// There is no nft.
+    NoProgram,
+    /// The kernel has no tables of nftables.
+    NoTables,
+    /// It has tables, and no queue.
+    NoQueue,
+    /// This process may not ask.
+    Unknown,
+}
+
+/// Has nft check the rule: the kernel takes it apart as if it were to be added, and adds nothing.
+pub(crate) fn try_rule(interface: &str) -> RuleTrial {
+    let trial = |rule: &str| {
+        let input = format!(
+            "table inet airmile_qcut_trial {{\n chain out {{\n  type filter hook postrouting \
+             priority {PRIORITY}; policy accept;\n  {rule}\n }}\n}}\n"
+        );
+        let words = ["nft", "--check", "-f", "-"].map(str::to_owned).to_vec();
+        CommandInput { words, input }.run()
+    };
+    let passes = format!("oifname \"{interface}\" counter");
+    let Err(error) = trial(&format!("{passes} queue num 1 bypass")) else {
+        return RuleTrial::Works;
+    };
+    match trial(&passes) {
+        _ if error.kind() == std::io::ErrorKind::NotFound => RuleTrial::NoProgram,
+        _ if error.to_string().contains("not permitted") => RuleTrial::Unknown,
+        Ok(()) => RuleTrial::NoQueue,
+        Err(_) => RuleTrial::NoTables,
+    }
+}
+
+/// Assigns outgoing packets to HTB classes.
 pub(crate) fn classify(
     state: &mut StateFile,
     interface: &str,
@@ -127,15 +167,15 @@ pub(crate) fn classify(
         let _ = writeln!(script, "  {rule}");
     }
     script.push_str(" }\n}\n");
-    // Classes hold no packet.
+    // Classes hold back no packets.
     state.add(nft_step(index, None))?;
     Ok(nft(script).run().refused(
-        || "nft cannot write classes on packets".to_owned(),
+        || "nft cannot assign classes to packets".to_owned(),
         "Install nftables, or run without classes: --classify none.",
     )?)
 }
 
-/// Rules in the order in which the core's classes go ([`ClassConfig::tier`]).
+/// Rules in the order in which the core checks the classes ([`ClassConfig::tier`]).
 fn rules(classes: &ClassConfig) -> Vec<String> {
     let to = |what: String, tier: Tier| {
         let minor = CLASSES[tier as usize];

@@ -1,11 +1,11 @@
-//! The gate on packets: the kernel's queue or a TUN device above, the interface
-//! below. One thread, which sleeps until something is there or is due.
+//! Applies the gate to packets: the kernel queue or a TUN device above, the interface
+//! below. One thread, which sleeps until a packet arrives or a timer is due.
 
 use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::Qcut;
+use airmile_control::qcut::{PacketInfo, Qcut};
 use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,47 +14,51 @@ use crate::control::{Control, GateSnapshot};
 use crate::error::Result;
 use crate::path::PacketPath;
 use crate::tap::{Tap, apply_answer};
+use crate::waiting::{WaitingHosts, WaitingPacket};
 
-/// Behind what came others are waited for until so long after, as the modem sends no
-/// sooner: a TTI (TS 36.211, 4). What comes after a pause is handed on at once.
+/// After a packet, others are awaited for this time, in ns, as the modem sends no sooner: a
+/// TTI (TS 36.211, 4). A packet after a pause passes at once.
 const TOGETHER_NS: i64 = 1_000_000;
 
-/// Keeps the modem's buffer short until it is time to end. What waits then goes.
+/// Keeps the modem's buffer short until the run ends; then releases the waiting packets.
 pub(crate) fn keep<P: PacketPath>(
     path: &mut P,
     tap: &mut Tap,
     control: &mut Control,
 ) -> Result<()> {
-    let mut qcut: Qcut<P::Packet> = Qcut::new(control.config.clone());
+    let mut qcut: Qcut<WaitingPacket<P::Packet>> = Qcut::new(control.config.clone());
     let outcome = turn(path, tap, control, &mut qcut);
-    for packet in qcut.finish() {
-        path.release(packet);
+    for waiting in qcut.finish() {
+        path.release(waiting.packet);
     }
     let flushed = path.flush();
     control.publish(&GateSnapshot::of(&qcut), path.failed());
     outcome?;
-    Ok(flushed.attempt(|| "cannot let go what waits".to_owned())?)
+    Ok(flushed.attempt(|| "cannot release the waiting packets".to_owned())?)
 }
 
 fn turn<P: PacketPath>(
     path: &mut P,
     tap: &mut Tap,
     control: &mut Control,
-    qcut: &mut Qcut<P::Packet>,
+    qcut: &mut Qcut<WaitingPacket<P::Packet>>,
 ) -> Result<()> {
+    let mut hosts = WaitingHosts::default();
     let mut ready = Ready { path: true, tap: true };
     while control.goes_on() {
         let now_ns = monotonic_ns();
         if ready.path {
-            let mut take = |info, far, packet| {
-                control.to(far);
-                qcut.push(now_ns, info, packet);
+            let mut take = |info: PacketInfo, to, packet| {
+                control.to(to);
+                let waiting = WaitingPacket { to, bytes: info.bytes, packet };
+                hosts.add(&waiting);
+                qcut.push(now_ns, info, waiting);
             };
             path.receive(&mut take).attempt(|| "cannot read packets".to_owned())?;
         }
         if ready.tap {
             tap.receive(|passed| apply_answer(qcut, control.identifier(), &passed))
-                .attempt(|| "cannot read what comes in".to_owned())?;
+                .attempt(|| "cannot read incoming packets".to_owned())?;
         }
         for report in control.reports() {
             qcut.report(now_ns, report);
@@ -64,15 +68,18 @@ fn turn<P: PacketPath>(
         {
             control.probe(probe);
         }
-        while let Some(packet) = qcut.poll(now_ns) {
-            path.release(packet);
+        while let Some(waiting) = qcut.poll(now_ns) {
+            hosts.remove(&waiting);
+            path.release(waiting.packet);
         }
-        while let Some((_, packet)) = qcut.poll_dropped() {
-            path.discard(packet);
+        while let Some((_, waiting)) = qcut.poll_dropped() {
+            hosts.remove(&waiting);
+            path.discard(waiting.packet);
         }
-        path.flush().attempt(|| "cannot let packets go".to_owned())?;
+        path.flush().attempt(|| "cannot release packets".to_owned())?;
         if control.is_due(now_ns) {
-            control.publish(&GateSnapshot::of(qcut), path.failed());
+            let snapshot = GateSnapshot { waiting: hosts.most(), ..GateSnapshot::of(qcut) };
+            control.publish(&snapshot, path.failed());
         }
         if ready.path || ready.tap {
             let rest_ns = (now_ns + TOGETHER_NS - monotonic_ns()).max(0).unsigned_abs();
@@ -89,7 +96,7 @@ struct Ready {
     tap: bool,
 }
 
-/// Sleeps until something is there, at most so long.
+/// Sleeps until a packet arrives, at most `wait_ns`.
 fn wait<P: PacketPath>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
     let wait_ns = wait_ns.max(0);
     let timeout = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };

@@ -1,6 +1,6 @@
-//! The process that puts things back: it waits for its pipe to close, which the
-//! kernel does however the instance ends. Until then the pipe carries a heartbeat: while
-//! that is missing, nothing leads packets to an instance that hangs.
+//! The process that restores the system: it waits for its pipe to close, which the kernel
+//! does however the instance ends. Until then the pipe carries a heartbeat; while the
+//! heartbeat is missing, no packets are directed to the hanging instance.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -19,38 +19,38 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::error::{Error, Result};
 use crate::instance::{Lock, StateFile, Suspended};
 
-/// What the guard says when it holds the place.
+/// Output of the guard once it holds the lock.
 const READY: &str = "ready";
 const TAKEN: &str = "taken";
 
-/// How long it may take to put things back (chosen here: some commands, each of
-/// which waits for others' to end).
+/// Maximum time to restore the system (chosen here: some commands, each of which waits for
+/// others to finish).
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// How often the instance gives a sign of life, in ns.
+/// Interval of the instance's heartbeat, in ns.
 pub(crate) const BEAT_EVERY_NS: i64 = 200_000_000;
 
-/// An instance without one for so long hangs (chosen here: five of them; TCP waits 1 s
-/// before it first sends again, RFC 6298, 2.1).
+/// An instance without a heartbeat for this time hangs (chosen here: five heartbeats; TCP
+/// waits 1 s before its first retransmission, RFC 6298, 2.1).
 const HUNG_AFTER: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// What [`restore`] did.
+/// Result of [`restore`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
     /// An instance runs; nothing was touched.
     Runs(u32),
-    /// There was nothing to put back.
+    /// There was nothing to restore.
     Nothing,
-    /// Everything was put back.
+    /// Everything was restored.
     Done,
-    /// This could not be.
+    /// These changes could not be undone.
     Failed(Vec<String>),
 }
 
-/// Puts back what an instance has left behind whose guard was ended, too.
+/// Undoes the changes of an instance whose guard was killed, too.
 ///
 /// # Errors
-/// Its file cannot be read.
+/// The instance's file cannot be read.
 pub fn restore(interface: &str) -> Result<Restored> {
     let Some(_lock) = Lock::take(interface)? else {
         let pid = StateFile::open(interface)?.map_or(0, |file| file.instance.pid);
@@ -61,14 +61,13 @@ pub fn restore(interface: &str) -> Result<Restored> {
     Ok(if failed.is_empty() { Restored::Done } else { Restored::Failed(failed) })
 }
 
-/// The guard itself: standard input is the pipe from the instance. Gives the exit
-/// status.
+/// Runs the guard; standard input is the pipe from the instance. Returns the exit status.
 ///
 /// # Errors
-/// The file of the instance cannot be read.
+/// The instance's file cannot be read.
 pub fn guard(interface: &str) -> Result<u8> {
-    // A service's stop and a terminal's keys go to all of a group: the instance
-    // ends by them, and we by its end.
+    // Service stops and terminal signals reach the whole process group: the instance ends
+    // by them, and the guard by the instance's end.
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
             .attempt(|| "cannot ignore signals".to_owned())?;
@@ -81,33 +80,33 @@ pub fn guard(interface: &str) -> Result<u8> {
         let _ = say(TAKEN);
         return Ok(3);
     };
-    // A former instance's, whose guard was ended.
+    // Left by a former instance whose guard was killed.
     if let Some(left) = StateFile::open(interface)? {
-        tell(&left.undo());
+        report_failures(&left.undo());
     }
     say(READY).attempt(|| "cannot answer".to_owned())?;
     watch(interface);
     let failed = StateFile::open(interface)?.map_or_else(Vec::new, StateFile::undo);
-    tell(&failed);
+    report_failures(&failed);
     Ok(u8::from(!failed.is_empty()))
 }
 
-/// Until the pipe closes: takes away what packets wait by while no heartbeat comes, and
-/// makes it again when one does.
+/// Until the pipe closes: removes what holds packets back while no heartbeat arrives, and
+/// recreates it when one does.
 fn watch(interface: &str) {
     let pipe = io::stdin();
     let mut is_beating = false;
     let mut suspended: Option<Suspended> = None;
     loop {
-        // Setting up may take long: the first beat comes after it.
+        // Setup may take long: the timeout applies from the first heartbeat on.
         let timeout = (is_beating && suspended.is_none()).then_some(HUNG_AFTER);
         let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => {
                 let file = StateFile::open(interface).ok().flatten();
                 let taken = file.map(|file| file.suspend()).unwrap_or_default();
-                tell(&taken.failed);
-                say_hung(interface, "does not respond: packets pass by it");
+                report_failures(&taken.failed);
+                say_hung(interface, "does not respond: packets bypass it");
                 suspended = Some(taken);
                 continue;
             }
@@ -120,7 +119,7 @@ fn watch(interface: &str) {
             Ok(_) => {
                 is_beating = true;
                 if let Some(suspended) = suspended.take() {
-                    tell(&suspended.resume());
+                    report_failures(&suspended.resume());
                     say_hung(interface, "responds again");
                 }
             }
@@ -134,14 +133,14 @@ fn say_hung(interface: &str, what: &str) {
     let _ = writeln!(io::stderr(), "airmile: qcut: {interface}: the gate {what}");
 }
 
-/// Nobody may listen any more.
-fn tell(failed: &[String]) {
+/// Prints what could not be undone; the reader of standard error may be gone.
+fn report_failures(failed: &[String]) {
     for what in failed {
-        let _ = writeln!(io::stderr(), "airmile: qcut: cannot be put back: {what}");
+        let _ = writeln!(io::stderr(), "airmile: qcut: cannot be restored: {what}");
     }
 }
 
-/// The guard as its instance sees it.
+/// The guard as seen by its instance.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,
@@ -149,10 +148,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts it; `launcher` are program and first arguments that lead to
-    /// [`guard`]. A former instance's changes are undone when this returns.
+    /// Starts the guard; `launcher` is the program and its first arguments that run
+    /// [`guard`]. When this returns, the changes of a former instance are undone.
     pub(crate) fn start(launcher: &[OsString], interface: &str) -> Result<Self> {
-        let what = || "cannot start the process that puts things back".to_owned();
+        let what = || "cannot start the restoring process".to_owned();
         let (program, arguments) =
             launcher.split_first().ok_or_else(|| io::Error::other("no program")).attempt(what)?;
         let mut child = Command::new(program)
@@ -160,20 +159,20 @@ impl Guard {
             .args(["--up", interface])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // The terminal's keys are not for it.
+            // Not in the terminal's process group, so that its signals do not reach it.
             .process_group(0)
             .spawn()
             .attempt(what)?;
-        let mut said = String::new();
+        let mut line = String::new();
         if let Some(out) = child.stdout.take() {
-            BufReader::new(out).read_line(&mut said).attempt(what)?;
+            BufReader::new(out).read_line(&mut line).attempt(what)?;
         }
         if let Some(pipe) = &child.stdin {
-            // A guard that hangs holds nothing up.
+            // A hanging guard must not block the instance.
             fcntl_setfl(pipe, OFlags::NONBLOCK).attempt(what)?;
         }
         let mut guard = Self { child, interface: interface.to_owned() };
-        match said.trim() {
+        match line.trim() {
             READY => Ok(guard),
             TAKEN => Err(Error::Unfit(format!(
                 "{interface}: airmile qcut runs there already; `airmile qcut watch --up {interface}` shows it"
@@ -185,20 +184,20 @@ impl Guard {
         }
     }
 
-    /// That the instance goes on. To be called each [`BEAT_EVERY_NS`] or more often.
+    /// Sends a heartbeat. Must be called every [`BEAT_EVERY_NS`] or more often.
     pub(crate) fn beat(&self) {
         if let Some(pipe) = &self.child.stdin {
-            // A full pipe has enough of them.
+            // If the pipe is full, enough heartbeats are pending.
             let _ = rustix::io::write(pipe, &[0]);
         }
     }
 
-    /// Whether it is still there.
+    /// Whether the guard still runs.
     pub(crate) fn is_there(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Has it put things back, and waits until it has.
+    /// Lets the guard restore the system, and waits for it.
     pub(crate) fn end(mut self) -> Result<()> {
         drop(self.child.stdin.take());
         let until = Instant::now() + ENDS_WITHIN;
@@ -211,19 +210,19 @@ impl Guard {
                 _ => break,
             }
         }
-        // It was ended by somebody, or could not: once more from here.
+        // The guard was killed, or failed: once more from here.
         let interface = &self.interface;
         Err(Error::Unfit(match restore(interface)? {
             Restored::Done | Restored::Nothing => format!(
-                "{interface}: the process that puts things back was ended by somebody, so this \
-                 one ends, too; all is as it was before"
+                "{interface}: the restoring process was killed, so this \
+                 one ends, too; the system is restored"
             ),
             Restored::Runs(_) => format!(
-                "{interface}: it takes long to put things back; `airmile qcut restore --up \
-                 {interface}` tells whether it was done"
+                "{interface}: restoring takes long; `airmile qcut restore --up \
+                 {interface}` shows whether it is done"
             ),
             Restored::Failed(what) => format!(
-                "{interface}: cannot be put back: {}; `airmile qcut restore --up {interface}` \
+                "{interface}: cannot be restored: {}; `airmile qcut restore --up {interface}` \
                  tries again",
                 what.join("; ")
             ),

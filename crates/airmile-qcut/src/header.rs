@@ -1,4 +1,4 @@
-//! What the head of a packet tells (RFC 791, 8200, 9293, 768, 792).
+//! Packet headers (RFC 791, 8200, 9293, 768, 792).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,28 +8,28 @@ use airmile_control::qcut::{PacketInfo, TCP, UDP};
 const ICMP: u8 = 1;
 const ECHO_REQUEST: u8 = 8;
 
-/// Extension headers of IPv6 that may stand before the transport's (RFC 8200, 4).
+/// IPv6 extension headers that may precede the transport header (RFC 8200, 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 const FRAGMENT: u8 = 44;
 
-/// Flags of TCP.
+/// TCP flags.
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// The kind of option that names blocks (RFC 2018).
+/// Kind of the SACK option (RFC 2018).
 const SACK: u8 = 5;
 
-/// A packet's addresses and where its transport begins.
+/// A packet's addresses and the start of its transport header.
 struct Ip<'a> {
     from: IpAddr,
     to: IpAddr,
     dscp: u8,
     protocol: u8,
-    /// Bytes behind the IP header, by the header.
+    /// Bytes after the IP header, according to the header.
     payload_bytes: u32,
-    /// What of it is here; empty for later fragments.
+    /// The captured part of it; empty for later fragments.
     transport: &'a [u8],
 }
 
@@ -69,7 +69,7 @@ fn ip6(head: &[u8]) -> Option<Ip<'_>> {
     let mut protocol = *head.get(6)?;
     let mut payload_bytes = u32::from(word(head, 4)?);
     let mut transport = head.get(40..).unwrap_or_default();
-    // What is cut short ends it.
+    // A truncated header ends the loop.
     while let (Some(&next), Some(&length)) = (transport.first(), transport.get(1)) {
         let bytes = match protocol {
             FRAGMENT if word(transport, 2)? >> 3 == 0 => 8,
@@ -96,8 +96,8 @@ fn ip6(head: &[u8]) -> Option<Ip<'_>> {
     })
 }
 
-/// A flow without the address at this end, which NAT changes behind some of the
-/// places where packets are seen; ports stay as they are, if it can be.
+/// A flow without its local address, which NAT changes after some of the places where
+/// packets are seen; ports are usually unchanged.
 fn flow(far: IpAddr, near_port: u16, far_port: u16, protocol: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
     (far, near_port, far_port, protocol).hash(&mut hasher);
@@ -110,7 +110,7 @@ fn host(far: IpAddr) -> u64 {
     hasher.finish()
 }
 
-/// A packet that goes out, `bytes` long, and whom it is for.
+/// Parses an outgoing packet of `bytes` bytes; returns its properties and destination.
 pub(crate) fn outgoing(head: &[u8], bytes: u32) -> (PacketInfo, Option<IpAddr>) {
     let Some(ip) = ip(head) else { return (PacketInfo { bytes, ..PacketInfo::default() }, None) };
     let has_ports = matches!(ip.protocol, TCP | UDP);
@@ -129,15 +129,15 @@ pub(crate) fn outgoing(head: &[u8], bytes: u32) -> (PacketInfo, Option<IpAddr>) 
     if let Some((sequence, _, offset, flags)) = tcp(&ip) {
         let data = ip.payload_bytes.saturating_sub(offset as u32);
         info.pure_ack = data == 0 && flags & (ACK | SYN | FIN | RST) == ACK;
-        // SYN and FIN count as one byte each (RFC 9293, 3.4): a handshake is a
-        // round trip, too.
+        // SYN and FIN count as one byte each (RFC 9293, 3.4): a handshake is a round trip,
+        // too.
         let counted = data + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
         info.tcp_end = (counted > 0).then(|| sequence.wrapping_add(counted));
     }
     (info, Some(ip.to))
 }
 
-/// Numbers, bytes of the header, and flags.
+/// Numbers, header length and flags.
 fn tcp(ip: &Ip<'_>) -> Option<(u32, u32, usize, u8)> {
     if ip.protocol != TCP {
         return None;
@@ -146,7 +146,7 @@ fn tcp(ip: &Ip<'_>) -> Option<(u32, u32, usize, u8)> {
     Some((long(ip.transport, 4)?, long(ip.transport, 8)?, offset, *ip.transport.get(13)?))
 }
 
-/// Whether a packet that goes out is an echo with this identifier (RFC 792).
+/// Whether an outgoing packet is an echo request with this identifier (RFC 792).
 pub(crate) fn is_echo(head: &[u8], identifier: u16) -> bool {
     ip(head).is_some_and(|ip| {
         ip.protocol == ICMP
@@ -155,20 +155,20 @@ pub(crate) fn is_echo(head: &[u8], identifier: u16) -> bool {
     })
 }
 
-/// What a packet that comes in answers.
+/// What an incoming packet acknowledges.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum IncomingAnswer {
-    /// Data of a flow: up to these numbers.
+    /// Data of a flow, up to these numbers.
     Acknowledged { flow: u64, up_to: Vec<u32> },
     /// A probe: identifier and number.
     Echo(u16, u16),
 }
 
-/// Reads a packet that comes in.
+/// Parses an incoming packet.
 pub(crate) fn incoming(head: &[u8]) -> Option<IncomingAnswer> {
     let ip = ip(head)?;
     if ip.protocol == ICMP {
-        // Echo reply, whatever its code.
+        // Echo reply, with any code.
         let is_reply = ip.transport.first() == Some(&0);
         return is_reply
             .then(|| Some(IncomingAnswer::Echo(word(ip.transport, 4)?, word(ip.transport, 6)?)))
@@ -184,7 +184,7 @@ pub(crate) fn incoming(head: &[u8]) -> Option<IncomingAnswer> {
     Some(IncomingAnswer::Acknowledged { flow, up_to })
 }
 
-/// Ends of the blocks that options name.
+/// Ends of the SACK blocks in the options.
 fn block_ends(mut options: &[u8]) -> Vec<u32> {
     while let Some((&kind, rest)) = options.split_first() {
         let length = match kind {
@@ -205,7 +205,7 @@ fn block_ends(mut options: &[u8]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// TCP from port 5000 to 443 (or back) with so much data behind the header.
+    /// TCP from port 5000 to 443 (or back) with `data` bytes after the header.
     fn v4(flags: u8, data: u16, options: &[u8], back: bool) -> Vec<u8> {
         let length = 40 + options.len() as u16 + data;
         let mut head = vec![0x45, 46 << 2];

@@ -1,10 +1,10 @@
-//! What an instance has changed, in a file: written before each change, so that who
-//! comes after it, however it ended, can undo all of them.
+//! The file of an instance's system changes, written before each change, so that a later
+//! process can undo all of them, however the instance ended.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -16,30 +16,33 @@ use crate::error::{Error, Result};
 use crate::netlink::traffic::{self, Root};
 use crate::netlink::{Netlink, route};
 
-/// Where these files are, if nothing else is said (file-hierarchy(7)).
+/// Default directory of these files (file-hierarchy(7)).
 const PLACE: &str = "/run/airmile";
 
-/// A change of the system, with what takes it back.
+/// The same where there is no `/run` (OpenWrt): in memory, too.
+const OTHER_PLACE: &str = "/var/run/airmile";
+
+/// A change of the system, with the information to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(crate) enum SystemChange {
-    /// A command that takes it back; another makes it again.
+    /// A command that undoes the change; another one repeats it.
     Command {
         words: Vec<String>,
         #[serde(default)]
         again: Option<CommandInput>,
     },
-    /// Our HTB at the root of an interface's queueing; what was there.
+    /// Our HTB at the root of an interface's queueing; the former discipline.
     Qdisc { index: u32, kind: String, handle: u32, options: Vec<u8> },
-    /// A rule of routing.
+    /// A routing rule.
     Rule { family: u8, priority: u32, mark: u32, table: u32 },
     /// Routes of a table.
     Routes { family: u8, table: u32 },
-    /// A setting of the kernel; what it was.
+    /// A kernel setting; its former value.
     Setting { path: String, value: String },
 }
 
-/// A command, and what it reads.
+/// A command and its input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommandInput {
     pub(crate) words: Vec<String>,
@@ -47,7 +50,7 @@ pub(crate) struct CommandInput {
 }
 
 impl CommandInput {
-    /// Runs it; an error is the first line that it writes about it.
+    /// Runs the command; an error is the first line that it prints about it.
     pub(crate) fn run(&self) -> io::Result<()> {
         let (program, arguments) =
             self.words.split_first().ok_or_else(|| io::Error::other("no command"))?;
@@ -58,7 +61,7 @@ impl CommandInput {
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(mut input) = child.stdin.take() {
-            // One that ended early explains it below.
+            // A command that ended early explains why in its output, read below.
             let _ = input.write_all(self.input.as_bytes());
         }
         let done = child.wait_with_output()?;
@@ -72,13 +75,13 @@ impl CommandInput {
 }
 
 impl SystemChange {
-    /// Takes away what packets wait by while the instance hangs: what leads them to it, and
-    /// the rate of the kernel's queueing, which would be that of the moment it hung. Whether
-    /// it was there, and can be made again.
+    /// Removes what holds packets back while the instance hangs: the redirection of
+    /// packets, and the rate of the kernel's queueing, which would be frozen at that
+    /// moment. Returns whether it existed and can be recreated.
     fn suspend(&self) -> io::Result<bool> {
         match self {
             Self::Command { again: Some(_), .. } | Self::Rule { .. } => self.undo(),
-            // An instance that is back sets the rate by itself.
+            // An instance that recovers sets the rate by itself.
             Self::Qdisc { index, .. } => {
                 traffic::open_rate(&mut Netlink::route()?, *index).map(|_| false)
             }
@@ -88,7 +91,7 @@ impl SystemChange {
         }
     }
 
-    /// Makes it again.
+    /// Repeats the change.
     fn redo(&self) -> io::Result<()> {
         match self {
             Self::Command { again: Some(again), .. } => again.run(),
@@ -99,7 +102,8 @@ impl SystemChange {
         }
     }
 
-    /// Takes it back; what is back already is no error. Whether it was there.
+    /// Undoes the change; one that is already undone is no error. Returns whether it
+    /// existed.
     fn undo(&self) -> io::Result<bool> {
         match self {
             Self::Command { words, .. } => undo_by(words),
@@ -128,42 +132,42 @@ impl SystemChange {
     }
 }
 
-/// Runs a command that deletes something. That it was not there is told by its
-/// words only, so what it says counts where it failed. Whether it was there.
+/// Runs a command that deletes something. A missing object shows only in its message, so
+/// the message of a failed command is checked. Returns whether the object existed.
 fn undo_by(words: &[String]) -> io::Result<bool> {
     let Some((program, arguments)) = words.split_first() else { return Ok(false) };
     let done = match Command::new(program).args(arguments).output() {
-        // What is not there has added nothing.
+        // A program that is not installed has added nothing.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         done => done?,
     };
-    let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+    let message = String::from_utf8_lossy(&done.stderr).trim().to_owned();
     let was_gone = ["No such file", "does a matching rule exist", "Bad rule", "No chain"];
     if done.status.success() {
         return Ok(true);
     }
-    if was_gone.iter().any(|words| said.contains(words)) {
+    if was_gone.iter().any(|words| message.contains(words)) {
         return Ok(false);
     }
-    Err(io::Error::other(format!("{}: {said}", words.join(" "))))
+    Err(io::Error::other(format!("{}: {message}", words.join(" "))))
 }
 
-/// A running instance, or one that ended without putting things back.
+/// A running instance, or one that ended without restoring the system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Instance {
-    /// The interface that is kept short.
+    /// The interface whose queue is kept short.
     pub interface: String,
-    /// How.
+    /// The kind of deployment.
     pub deploy: String,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
-    /// Where it tells how it is.
+    /// Address of its metrics.
     pub metrics: Option<SocketAddr>,
-    /// What it has changed.
+    /// The changes that it has made.
     pub(crate) steps: Vec<SystemChange>,
 }
 
-/// Instances of this machine's network (of this namespace) that have a file.
+/// Instances of this network namespace that have a file.
 ///
 /// # Errors
 /// Files cannot be read.
@@ -171,7 +175,7 @@ pub fn instances() -> Result<Vec<Instance>> {
     let suffix = format!("-{}.json", namespace()?);
     let mut found = Vec::new();
     for place in places() {
-        // Of the user or of root, who may tell where an instance is.
+        // Owned by the user or by root: only they can be trusted about an instance.
         if !is_kept_by(&place, &[own(), 0]) {
             continue;
         }
@@ -191,16 +195,17 @@ fn own() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where instances' files may be.
+/// Directories that may contain instances' files.
 fn places() -> Vec<PathBuf> {
     let by_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let temporary = std::env::temp_dir().join(format!("airmile-{}", own()));
-    let mut all: Vec<PathBuf> = by_service.into_iter().chain([PLACE.into(), temporary]).collect();
+    let place = if Path::new("/run").is_dir() { PLACE } else { OTHER_PLACE };
+    let mut all: Vec<PathBuf> = by_service.into_iter().chain([place.into(), temporary]).collect();
     all.dedup();
     all
 }
 
-/// Whether it is a directory of one of these users, in which nobody else writes.
+/// Whether it is a directory of one of these users that no other user can write to.
 fn is_kept_by(place: &Path, users: &[u32]) -> bool {
     fs::symlink_metadata(place).is_ok_and(|there| {
         there.is_dir() && users.contains(&there.uid()) && there.mode() & 0o022 == 0
@@ -216,8 +221,8 @@ fn read(path: &Path) -> Result<Option<Instance>> {
     Ok(Some(parsed.attempt(|| format!("{} is damaged; remove it", path.display()))?))
 }
 
-/// The directory of instances' files. Only the user's own: who could write there
-/// could have commands run.
+/// The directory of instances' files. It must belong to the user alone: whoever can write
+/// there could have commands run.
 fn place() -> Result<PathBuf> {
     let mut last = String::new();
     for place in places() {
@@ -236,7 +241,7 @@ fn place() -> Result<PathBuf> {
     Err(Error::Unfit(format!("there is no directory for the state of an instance: {last}")))
 }
 
-/// Which network namespace this is: the same interface may be in several.
+/// The network namespace: the same interface name may exist in several.
 fn namespace() -> Result<u64> {
     let found = fs::metadata("/proc/thread-self/ns/net");
     Ok(found.map(|of| of.ino()).attempt(|| "cannot read /proc/thread-self/ns/net".to_owned())?)
@@ -254,7 +259,7 @@ fn path_of(interface: &str) -> Result<PathBuf> {
 }
 
 impl StateFile {
-    /// A new one, written.
+    /// Creates and writes a new file.
     pub(crate) fn create(interface: &str, deploy: &str) -> Result<Self> {
         let instance = Instance {
             interface: interface.to_owned(),
@@ -268,19 +273,19 @@ impl StateFile {
         Ok(file)
     }
 
-    /// The one that is there.
+    /// Opens an existing file.
     pub(crate) fn open(interface: &str) -> Result<Option<Self>> {
         let path = path_of(interface)?;
         Ok(read(&path)?.map(|instance| Self { path, instance }))
     }
 
-    /// A change will be made.
+    /// Records a change before it is made.
     pub(crate) fn add(&mut self, step: SystemChange) -> Result<()> {
         self.instance.steps.push(step);
         self.write()
     }
 
-    /// It tells how it is there.
+    /// Records the address of the instance's metrics.
     pub(crate) fn set_metrics(&mut self, address: SocketAddr) -> Result<()> {
         self.instance.metrics = Some(address);
         self.write()
@@ -299,8 +304,8 @@ impl StateFile {
         Ok(written().attempt(|| format!("cannot write {}", self.path.display()))?)
     }
 
-    /// Takes away what packets wait by while the instance hangs, the last first. The
-    /// file stays as it is: a change that is back already is no error later.
+    /// Removes what holds packets back while the instance hangs, in reverse order. The file
+    /// is unchanged: undoing a change twice is no error.
     pub(crate) fn suspend(&self) -> Suspended {
         let mut suspended = Suspended::default();
         for step in self.instance.steps.iter().rev() {
@@ -313,8 +318,8 @@ impl StateFile {
         suspended
     }
 
-    /// Takes back what was changed, the last first; gives what could not be, which
-    /// stays in the file.
+    /// Undoes the changes in reverse order; returns those that failed, which stay in the
+    /// file.
     pub(crate) fn undo(mut self) -> Vec<String> {
         let mut left = Vec::new();
         let mut failed = Vec::new();
@@ -336,35 +341,38 @@ impl StateFile {
     }
 }
 
-/// Changes that were taken away while an instance hangs.
+/// Changes that were suspended while an instance hangs.
 #[derive(Debug, Default)]
 pub(crate) struct Suspended {
     steps: Vec<SystemChange>,
-    /// What could not be taken away.
+    /// Changes that could not be suspended.
     pub(crate) failed: Vec<String>,
 }
 
 impl Suspended {
-    /// Makes them again, as the instance is back; gives what could not be.
+    /// Repeats the changes, as the instance responds again; returns those that failed.
     pub(crate) fn resume(self) -> Vec<String> {
         let redone = self.steps.iter().map(|step| (step, step.redo()));
         redone.filter_map(|(step, result)| Some(format!("{step:?}: {}", result.err()?))).collect()
     }
 }
 
-/// Held by the guard of an interface's instance. It ends with its process.
+/// Lock held by the guard of an interface's instance. It ends with its process.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes it; `None`: another has it.
+    /// Takes the lock; `None`: another process has it.
     pub(crate) fn take(interface: &str) -> Result<Option<Self>> {
         let path = path_of(interface)?.with_extension("lock");
         let file =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(&path);
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.attempt(|| format!("cannot open {}", path.display()))?;
+        // Whoever can read it can lock it; older versions let everybody.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .attempt(|| format!("cannot change the mode of {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -407,7 +415,7 @@ mod tests {
         assert_eq!([there("queue"), there("classes")], [false, true]);
         assert_eq!(suspended.resume(), [""; 0]);
         assert_eq!(fs::read_to_string(path("queue")).unwrap(), "queue");
-        // What was not there is not made.
+        // A missing object is not created.
         assert!(!there("absent"));
         // Old files have no second command.
         let old = r#"{"change":"command","words":["nft"]}"#;

@@ -1,4 +1,4 @@
-//! The modem's log as reports on the gate's clock.
+//! Converts the modem's log to reports on the gate's clock.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,15 +13,15 @@ use airmile_host::source::{LogPiece, LogSource, SourceState, read_from_now};
 use airmile_host::thread::{StopFlag, lock};
 use rustix::event::{EventfdFlags, eventfd};
 
-/// How often a file that grows is looked at (chosen here: a fifth of the time in
-/// which a log's batch of transmissions fills).
+/// Polling interval of a growing file (chosen here: a fifth of the time in which a log's
+/// batch of transmissions fills).
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How old a report may be to tell anything (chosen here: five times as long as a
-/// modem may be silent).
+/// Maximum age of a useful report (chosen here: five times as long as a modem may be
+/// silent).
 const OLDEST_NS: i64 = 1_000_000_000;
 
-/// Where reports come from, and how that is.
+/// Source of reports, and its state.
 #[derive(Debug)]
 pub(crate) struct Modem {
     name: String,
@@ -31,7 +31,7 @@ pub(crate) struct Modem {
 
 #[derive(Debug)]
 struct ModemShared {
-    /// Becomes readable with a report.
+    /// Becomes readable when a report arrives.
     wake: OwnedFd,
     state: Mutex<SourceState>,
     stop: StopFlag,
@@ -41,7 +41,7 @@ impl Modem {
     /// Starts to read a source.
     pub(crate) fn start(source: &LogSource) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        let state = Mutex::new(SourceState::Waiting("nothing came yet".to_owned()));
+        let state = Mutex::new(SourceState::Waiting("no data yet".to_owned()));
         let stop = StopFlag::new();
         let shared = Arc::new(ModemShared { wake, state, stop: stop.clone() });
         let (sender, reports) = channel();
@@ -50,24 +50,24 @@ impl Modem {
         Ok(Self { name: source.name(), reports, shared })
     }
 
-    /// Its name, as the user gave it.
+    /// Name of the source as given by the user.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// How it is.
+    /// State of the source.
     pub(crate) fn state(&self) -> SourceState {
         lock(&self.shared.state).clone()
     }
 
-    /// Becomes readable when reports are there.
+    /// Becomes readable when reports are available.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.shared.wake.as_fd()
     }
 
-    /// Reports that came.
+    /// Reports that arrived.
     pub(crate) fn receive(&self) -> impl Iterator<Item = ModemReport> + '_ {
-        // It counts; that it was read is all that matters.
+        // Resets the counter; its value does not matter.
         let _ = rustix::io::read(&self.shared.wake, &mut [0_u8; 8]);
         self.reports.try_iter()
     }
@@ -79,7 +79,7 @@ impl Drop for Modem {
     }
 }
 
-/// Makes reports out of bytes.
+/// Converts log bytes to reports.
 struct Reader {
     log: PromptReader,
     reported: ReportExtractor,
@@ -98,7 +98,7 @@ impl Reader {
     fn take(&mut self, piece: LogPiece) {
         match piece {
             LogPiece::Bytes(bytes) => self.read(&bytes),
-            // What was sent meanwhile is not known.
+            // It is unknown what was sent during the gap.
             LogPiece::Gap => self.reported = ReportExtractor::default(),
             LogPiece::State(state) => {
                 *lock(&self.shared.state) = state;
@@ -145,13 +145,13 @@ const fn shifted(mut report: ModemReport, by_ns: i64) -> ModemReport {
     report
 }
 
-/// The gate's clock less the modem's. Where the modem's agrees with the host's wall
-/// clock, by what a log's delays can be, that is known. Where it does not, reports
-/// are taken to come at least [`Self::LEAST_DELAY_NS`] after what they tell of.
+/// The gate's clock less the modem's. If the modem's clock agrees with the host's wall
+/// clock within a log's possible delay, the offset is known. Otherwise the fastest report
+/// is assumed to arrive [`Self::LEAST_DELAY_NS`] after the time that it describes.
 #[derive(Debug)]
 struct Alignment {
-    /// Wall clock less modem's, the least of the last windows: the least delay, if
-    /// the clocks agree.
+    /// Wall clock less modem's clock, the minimum of the last windows: the minimum delay,
+    /// if the clocks agree.
     least_ns: [Option<i64>; 2],
     began_ns: i64,
     /// The gate's clock less the wall clock.
@@ -159,12 +159,12 @@ struct Alignment {
 }
 
 impl Alignment {
-    /// A window (chosen here: clocks drift by 1 ms in it at the very most).
+    /// Length of a window (chosen here: clocks drift by at most 1 ms in it).
     const WINDOW_NS: i64 = 10_000_000_000;
-    /// Delays that a log can have, of the fastest of its messages (chosen here).
+    /// Possible delays of the fastest messages of a log (chosen here).
     const DELAYS_NS: std::ops::Range<i64> = -2_000_000..250_000_000;
-    /// From the air to the host, where the clocks do not tell (chosen here: as the
-    /// lab's phone has it).
+    /// Delay from the air interface to the host, if the clocks do not show it (chosen here:
+    /// as for the lab's phone).
     const LEAST_DELAY_NS: i64 = 5_000_000;
 
     const fn new() -> Self {
@@ -200,7 +200,7 @@ mod tests {
         let check = |delays_ms: &[i64], expected_ms: i64| {
             let mut alignment = Alignment::new();
             for (n, delay_ms) in (0..).zip(delays_ms) {
-                // The gate's clock began 1000 ms after the wall clock.
+                // The gate's clock started 1000 ms after the wall clock.
                 let wall_ns = (5_000 + n * 10) * MS;
                 alignment.push(wall_ns - 1_000 * MS, wall_ns, wall_ns - delay_ms * MS);
             }
@@ -208,7 +208,7 @@ mod tests {
         };
         check(&[], 0);
         check(&[30, 12, 40], -1_000);
-        // A modem whose clock is an hour behind: its fastest report came 5 ms late.
+        // A modem whose clock is an hour behind: its fastest report arrived 5 ms late.
         check(&[3_600_040, 3_600_012], -1_000 + 3_600_012 - 5);
         // One whose clock is ahead.
         check(&[-700, -690], -1_000 - 700 - 5);

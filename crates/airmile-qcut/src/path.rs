@@ -1,4 +1,4 @@
-//! Where held packets come from and go to.
+//! Source and sink of held packets.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,30 +9,30 @@ use airmile_control::qcut::PacketInfo;
 use crate::header;
 use crate::netlink::queue::Queue;
 
-/// Takes a packet, what is known of it, and whom it is for.
+/// Receives a packet with its properties and destination.
 pub(crate) type TakePacket<'a, P> = dyn FnMut(PacketInfo, Option<IpAddr>, P) + 'a;
 
-/// Where packets come from and go to.
+/// Source and sink of packets.
 pub(crate) trait PacketPath {
-    /// A packet that is held.
+    /// A held packet.
     type Packet;
 
-    /// Becomes readable when packets are there.
+    /// Becomes readable when packets arrive.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Packets that came.
+    /// Packets that arrived.
     fn receive(&mut self, take: &mut TakePacket<'_, Self::Packet>) -> io::Result<()>;
 
-    /// It may go.
+    /// Releases a packet.
     fn release(&mut self, packet: Self::Packet);
 
-    /// It is dropped.
+    /// Drops a packet.
     fn discard(&mut self, packet: Self::Packet);
 
-    /// All that was said since the last time is done.
+    /// Carries out all decisions since the last call.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Packets that could not be handed on.
+    /// Number of packets that could not be passed on.
     fn failed(&self) -> u64;
 }
 

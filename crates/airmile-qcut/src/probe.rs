@@ -1,4 +1,4 @@
-//! Round trips where no acknowledgement passes: an echo each 200 ms at most.
+//! Probes for round trips without acknowledgements: at most one echo every 200 ms.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Data of an echo, as ping's (56 bytes: 84 with the headers).
+/// Data bytes of an echo, as for ping (56 bytes: 84 with the headers).
 const DATA_BYTES: usize = 56;
 const ECHO_REQUEST: u8 = 8;
 
@@ -18,24 +18,24 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// At an interface; its packets have the mark that rules let pass.
+    /// Opens a socket at an interface; its packets have the mark that the rules let pass.
     pub(crate) fn open(interface: &str, mark: u32) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
         setsockopt(&socket, sockopt::Mark, &mark)?;
         setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
-        // Answers are read where all that comes in is.
+        // Answers are read by the tap on incoming packets.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &2_048);
         socket.set_nonblocking(true)?;
         let identifier = (std::process::id() & 0xffff) as u16;
         Ok(Self { socket, identifier })
     }
 
-    /// Its echoes' identifier.
+    /// Identifier of its echoes.
     pub(crate) const fn identifier(&self) -> u16 {
         self.identifier
     }
 
-    /// Sends one.
+    /// Sends an echo.
     pub(crate) fn send(&self, to: Ipv4Addr, number: u16) -> io::Result<()> {
         let bytes = echo(self.identifier, number);
         self.socket.send_to(&bytes, &SocketAddrV4::new(to, 0).into()).map(drop)
@@ -52,7 +52,7 @@ fn echo(identifier: u16, number: u16) -> Vec<u8> {
     bytes
 }
 
-/// The Internet's checksum (RFC 1071) of an even number of bytes.
+/// The Internet checksum (RFC 1071) of an even number of bytes.
 fn checksum(bytes: &[u8]) -> u16 {
     let mut sum: u32 = 0;
     for pair in bytes.chunks_exact(2) {
@@ -72,7 +72,7 @@ mod tests {
     fn an_echo_sums_up() {
         let bytes = echo(0x1234, 7);
         assert_eq!(bytes.len(), 64);
-        // With its checksum in it, the sum is all ones.
+        // Including the checksum, the sum is all ones.
         assert_eq!(checksum(&bytes), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A deployment from its beginning to its end.
+//! A deployment from start to end.
 
 use airmile_host::Attempt;
 use airmile_host::source::{LogSource, ModemLink};
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::check;
 use crate::control::Control;
 use crate::error::{Error, NEEDS_ROOT, Result};
 use crate::firewall;
@@ -17,85 +18,84 @@ use crate::guard::Guard;
 use crate::instance::StateFile;
 use crate::netlink::queue::Queue;
 use crate::options::{Deploy, Options};
+use crate::publish::Publisher;
 use crate::serve::{Published, serve};
 use crate::shaper;
 use crate::status::GateStatus;
 use crate::tap::Tap;
 use crate::tun::Tunnel;
 
-/// Packets that the kernel's queue may hold beyond those of ours, until they are
-/// read (chosen here).
+/// Packets that the kernel queue may hold in addition to the gate's own until they are read
+/// (chosen here).
 const UNREAD_PACKETS: usize = 4_096;
 
-/// How it went.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How things were at the end.
+    /// Status at the end.
     pub status: GateStatus,
 }
 
-/// Keeps an interface's uplink short until it is told to end by SIGINT, SIGTERM or
-/// SIGHUP, or its time is over; then puts things back. `tell` is told what a person
-/// may want to know.
+/// Keeps an interface's uplink queue short until SIGINT, SIGTERM or SIGHUP, or until its
+/// time is over; then restores the system. `notify` receives messages for the user.
 ///
 /// # Errors
-/// The interface is not there, the system does not let us, another instance runs
-/// there; or what was changed could not be put back.
-pub fn run(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Summary> {
+/// The interface does not exist, the system refuses, another instance runs on it, or a
+/// change could not be undone.
+pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let name = &options.interface;
     let index = if_nametoindex(name.as_str()).map_err(|_| unknown(name))?;
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     if !capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
         Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
-            .refused(|| format!("{name}: cannot be kept short"), NEEDS_ROOT)?;
+            .refused(|| format!("{name}: the guard cannot start"), NEEDS_ROOT)?;
     }
-    check_modem(options)?;
+    check_modem(options.modem.as_ref())?;
     let stop = StopFlag::new();
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         signal_hook::flag::register(signal, stop.shared())
             .attempt(|| "cannot watch for signals".to_owned())?;
     }
     let published = Published::default();
-    // Bound before anything is changed: it may be refused.
+    // Bound before any change is made, as this may fail.
     let server = serve(options.metrics, options.token.as_deref(), &published)?;
+    let publisher = Publisher::start(&options.publish, &published)?;
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
     let mut control = Control::new(options, index, stop, guard, published)?;
     let url = format!("http://{}", server.address());
-    tell(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
-    let outcome = deploy(options, index, &mut state, &mut control, tell);
+    notify(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
+    let outcome = deploy(options, index, &mut state, &mut control, notify);
     let (guard, status, is_gone) = control.end();
-    // Also where setting up failed half way.
+    // Also if the setup failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);
-    drop(server);
+    drop((server, publisher));
     outcome?;
     restored?;
     if is_gone {
         return Err(Error::Unfit(format!(
-            "{name} has gone, or is back as another device: start again when it is there"
+            "{name} was removed or recreated: start again when it is available"
         )));
     }
-    tell(&format!("{name}: as it was before"));
+    notify(&format!("{name}: restored"));
     Ok(Summary { status: GateStatus::clone(&status) })
 }
 
-fn unknown(name: &str) -> Error {
+pub(crate) fn unknown(name: &str) -> Error {
     let listed = if_nameindex().ok();
     let names = listed.iter().flatten().map(|each| each.name().to_string_lossy().into_owned());
     let names: Vec<String> = names.collect();
     Error::Unfit(format!("{name}: there is no such interface; there are {}", names.join(", ")))
 }
 
-/// A modem that cannot be read now is told of at once; one that is not there yet
-/// may come.
-fn check_modem(options: &Options) -> Result<()> {
-    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) =
-        &options.modem
+/// Reports a modem log that cannot be read at once; a missing one may still appear.
+pub(crate) fn check_modem(source: Option<&LogSource>) -> Result<()> {
+    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) = source
     else {
         return Ok(());
     };
-    // Not opened: a port or a pipe might wait for its other end.
+    // Not opened: opening a port or a pipe might block.
     let readable = match path.is_dir() {
         true => Err(Errno::ISDIR),
         false => access(path.as_path(), Access::READ_OK),
@@ -104,7 +104,7 @@ fn check_modem(options: &Options) -> Result<()> {
         Err(e) if e != Errno::NOENT => Ok(Err(e).refused(
             || format!("cannot read the modem's log {}", path.display()),
             "Give a log that grows, a DIAG port (/dev/ttyUSB0) that no other program has, or - \
-             for standard input; without --modem round trips tell how much it holds.",
+             for standard input; without --modem its buffer is estimated from round trips.",
         )?),
         _ => Ok(()),
     }
@@ -115,50 +115,53 @@ fn words(options: &Options) -> String {
         Some(source) => format!("the modem's log ({})", source.name()),
         None => "round trips".to_owned(),
     };
-    format!("{} at most, by {by}, {}", options.limit, options.deploy.name())
+    match options.deploy {
+        Deploy::None => format!("nothing is held back; rate and queue by {by}"),
+        deploy => format!("{} at most, by {by}, {}", options.limit, deploy.name()),
+    }
 }
 
-/// What is lost without a modem's log.
+/// Limits without a modem's log.
 const NO_MODEM: &str = "\
-without --modem round trips tell how much the modem holds: their jitter counts as its queue, \
-so that it holds some 15 ms more, and a rate that drops is seen a round trip later; where no \
-TCP passes, echoes are sent (--probe)";
+without --modem the modem's buffer is estimated from round trips: their jitter counts as its \
+queue, so that it holds some 15 ms more, and a drop of the rate is detected a round trip later; \
+without TCP traffic, echoes are sent (--probe)";
 
 fn deploy(
     options: &Options,
     index: u32,
     state: &mut StateFile,
     control: &mut Control,
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let name = options.interface.as_str();
     if options.modem.is_none() {
-        tell(&format!("{name}: {NO_MODEM}"));
+        notify(&format!("{name}: {NO_MODEM}"));
     }
-    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake);
+    let watches_all = matches!(options.deploy, Deploy::Htb | Deploy::Cake | Deploy::None);
     let tap = Tap::open(name, index, watches_all);
     let mut tap = tap.refused(|| format!("cannot listen at {name}"), NEEDS_ROOT)?;
     match options.deploy {
-        Deploy::Nfqueue => {
+        Deploy::Nfqueue | Deploy::Auto => {
             let most = control.config.queue.max_packets + UNREAD_PACKETS;
             let queue = Queue::open(u32::try_from(most).unwrap_or(u32::MAX));
-            let mut queue = queue.refused(
-                || "cannot open a queue of the kernel (NFQUEUE)".to_owned(),
-                "It needs CAP_NET_ADMIN and the module nfnetlink_queue (`modprobe nfnetlink_queue`); \
-                 --deploy tun and --deploy htb do without.",
-            )?;
+            let mut queue = queue.map_err(|error| {
+                let why = format!("cannot open a kernel queue (NFQUEUE): {error}");
+                check::unfit(Deploy::Nfqueue, name, &why)
+            })?;
             let filter = firewall::queue(state, name, index, queue.number())?;
-            tell(&format!("{name}: queue {}, rules by {}", queue.number(), filter.name()));
+            notify(&format!("{name}: queue {}, rules by {}", queue.number(), filter.name()));
             gate::keep(&mut queue, &mut tap, control)
         }
         Deploy::Tun => {
             let mut tunnel = Tunnel::open(state, name, index)?;
-            tunnel.notes.iter().for_each(|note| tell(&format!("{name}: {note}")));
+            tunnel.notes.iter().for_each(|note| notify(&format!("{name}: {note}")));
             gate::keep(&mut tunnel, &mut tap, control)
         }
         Deploy::Htb | Deploy::Cake => {
-            let mut shaper = shaper::install(options, index, state, tell)?;
+            let mut shaper = shaper::install(options, index, state, notify)?;
             shaper::keep(&mut shaper, &mut tap, control)
         }
+        Deploy::None => shaper::observe(&mut tap, control),
     }
 }

@@ -1,4 +1,5 @@
-//! HTTP: Prometheus metrics and JSON, to who may enter ([`airmile_host::http`]).
+//! HTTP server for Prometheus metrics and JSON, for authorised clients
+//! ([`airmile_host::http`]).
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use axum::{Json, Router};
 use crate::error::Result;
 use crate::status::GateStatus;
 
-/// The last status, which replaces the one before.
+/// The latest status.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Published(Arc<Mutex<Arc<GateStatus>>>);
 
@@ -25,7 +26,7 @@ impl Published {
     }
 }
 
-/// Serves it.
+/// Starts the server.
 pub(crate) fn serve(
     address: std::net::SocketAddr,
     token: Option<&str>,

@@ -1,5 +1,5 @@
-//! The kernel's own queueing, its rate kept at what the modem sends: no packet comes
-//! here, only their heads and the modem's reports.
+//! The kernel's own queueing with a rate that follows the modem's: only headers and the
+//! modem's reports are read here, no whole packets.
 
 use std::io;
 use std::thread;
@@ -10,6 +10,7 @@ use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
 
+use crate::check;
 use crate::control::{Control, GateSnapshot};
 use crate::error::{Error, Result};
 use crate::firewall;
@@ -22,31 +23,30 @@ use crate::status::{ClassStatus, name_of};
 use crate::tap::{Tap, apply_answer};
 use crate::tun;
 
-/// Ethernet's header with a tag; interfaces without have less.
+/// Ethernet's header with a VLAN tag; some interfaces have a shorter one.
 const LINK_HEADER_BYTES: u32 = 18;
 
-/// How often the rate is looked at (chosen here: a few of a log's batches; fifty
-/// changes a second cost the kernel little).
+/// How often the rate is checked (chosen here: a few of a log's batches; fifty changes a
+/// second cost the kernel little).
 const TICK: Duration = Duration::from_millis(20);
 
-/// In so long an occupancy that is not the limit is to become it (chosen here: five
-/// ticks; a shorter one follows the noise of the estimate).
+/// Time in which the occupancy is to reach the limit (chosen here: five ticks; a shorter
+/// one follows the noise of the estimate).
 const HORIZON_NS: i64 = 100_000_000;
 
-/// Changes by less than this share are not made (chosen here).
+/// Inverse of the minimum share of the rate by which a change is applied (chosen here).
 const WORTH_A_CHANGE: u64 = 50;
 
-/// The least rate, in bytes per second: a large packet each 100 ms, as the gate has
-/// it.
+/// Minimum rate, in bytes per second: a large packet every 100 ms, as for the gate.
 const LEAST_BYTES_PER_S: u64 = 15_000;
 
-/// So much may be unanswered whatever the rate, as the gate has it: four large packets.
+/// Minimum limit of unanswered bytes at any rate, as for the gate: four large packets.
 const LEAST_UNANSWERED_BYTES: u64 = 6_000;
 
-/// What stands at the root.
+/// The discipline at the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// An HTB with these below its classes.
+    /// An HTB with these leaves.
     Htb(Leaf),
     /// A CAKE.
     Cake,
@@ -62,15 +62,14 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// The rate before one was measured (chosen here: 2 Mbit/s).
+    /// Initial rate before the first measurement (chosen here: 2 Mbit/s).
     pub(crate) const START_BYTES_PER_S: u64 = 250_000;
 
     pub(crate) const fn new(netlink: Netlink, index: u32, shape: Shape) -> Self {
         Self { netlink, index, shape, bytes_per_s: Self::START_BYTES_PER_S, changes: 0 }
     }
 
-    /// Sets the rate, if that is worth a change. An interface that has gone for now
-    /// has none.
+    /// Sets the rate if it differs enough. Skipped while the interface is absent.
     fn set(&mut self, bytes_per_s: u64) -> io::Result<()> {
         if bytes_per_s.abs_diff(self.bytes_per_s) < self.bytes_per_s / WORTH_A_CHANGE {
             return Ok(());
@@ -80,7 +79,7 @@ impl Shaper {
         self.apply()
     }
 
-    /// Gives the kernel the rate, also where it has it: the guard opens it while this
+    /// Sets the rate in the kernel, even if unchanged: the guard opens it while this
     /// process hangs.
     fn apply(&mut self) -> io::Result<()> {
         let bytes_per_s = self.bytes_per_s;
@@ -96,7 +95,7 @@ impl Shaper {
 
     fn snapshot(&mut self, qcut: &Qcut<()>) -> GateSnapshot {
         let counts = traffic::counts(&mut self.netlink, self.index).unwrap_or_default();
-        // The kernel counts CoDel's with the others.
+        // The kernel does not count CoDel's drops separately.
         let has_codel = matches!(self.shape, Shape::Cake | Shape::Htb(Leaf::FqCodel));
         let classes = Tier::ALL.iter().zip(counts).map(|(tier, counts)| ClassStatus {
             class: name_of(*tier).to_owned(),
@@ -116,12 +115,12 @@ impl Shaper {
     }
 }
 
-/// Puts the shaper in place of what is there, if that can be put back.
+/// Installs the shaper in place of the present discipline, if that can be restored.
 pub(crate) fn install(
     options: &Options,
     index: u32,
     state: &mut StateFile,
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
 ) -> Result<Shaper> {
     const WITH_CLASSES: [&str; 6] = ["htb", "hfsc", "prio", "drr", "qfq", "ets"];
     let name = options.interface.as_str();
@@ -131,7 +130,7 @@ pub(crate) fn install(
     if let Some(root) = &former {
         if root.handle != 0 && WITH_CLASSES.contains(&root.kind.as_str()) {
             return Err(Error::Unfit(format!(
-                "{name} has queueing with classes of its own ({}), which could not be put back: \
+                "{name} has queueing with classes of its own ({}), which could not be restored: \
                  remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which leaves it",
                 root.kind
             )));
@@ -140,8 +139,8 @@ pub(crate) fn install(
             .attempt(|| format!("cannot read the queueing of {name}"))?;
         if let Some(kind) = child {
             return Err(Error::Unfit(format!(
-                "{name} has queueing of its own below its root ({kind}), which could not be put \
-                 back: remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which \
+                "{name} has queueing of its own below its root ({kind}), which could not be \
+                 restored: remove it (`tc qdisc del dev {name} root`), or use --deploy nfqueue, which \
                  leaves it"
             )));
         }
@@ -150,69 +149,84 @@ pub(crate) fn install(
     }
     let rate = Shaper::START_BYTES_PER_S;
     if options.deploy == Deploy::Cake {
-        traffic::install_cake(&mut netlink, index, rate).refused(
-            || format!("cannot put a CAKE at {name}"),
-            "It needs the module sch_cake (`modprobe sch_cake`); --deploy htb and --deploy nfqueue \
-             do without.",
-        )?;
+        traffic::install_cake(&mut netlink, index, rate).map_err(|error| {
+            check::unfit(Deploy::Cake, name, &format!("cannot install a CAKE: {error}"))
+        })?;
         if options.classes != ClassConfig::default() {
-            tell(&format!(
-                "{name}: CAKE goes by DSCP and by flows: other classes count for nothing"
-            ));
+            notify(&format!("{name}: CAKE uses DSCP and flows: other classes have no effect"));
         }
         return Ok(Shaper::new(netlink, index, Shape::Cake));
     }
     let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
-    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).refused(
-        || format!("cannot put an HTB at {name}"),
-        "It needs the module sch_htb (`modprobe sch_htb`); --deploy nfqueue and --deploy tun do without.",
-    )?;
+    let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).map_err(|error| {
+        check::unfit(Deploy::Htb, name, &format!("cannot install an HTB: {error}"))
+    })?;
     if leaf != Leaf::FqCodel {
-        tell(&format!(
+        notify(&format!(
             "{name}: this kernel has no fq_codel: flows of a class share one short queue; \
              --deploy nfqueue keeps them apart"
         ));
     }
     if leaf == Leaf::Fifo {
-        tell(&format!(
-            "{name}: this kernel has no TBF, which takes large packets (GSO) apart: they go in \
+        notify(&format!(
+            "{name}: this kernel has no TBF, which segments large packets (GSO): they go in \
              one piece, and the modem holds up to 64 KB more; --deploy nfqueue does not need it"
         ));
     }
     if let Err(error) = firewall::classify(state, name, index, &options.classes) {
-        tell(&format!("{name}: {error}; all traffic is of one class"));
+        notify(&format!("{name}: {error}; all traffic is in one class"));
     }
     Ok(Shaper::new(netlink, index, Shape::Htb(leaf)))
 }
 
-/// Keeps the rate until it is time to end.
+/// Measures until the run ends, and holds nothing back.
+pub(crate) fn observe(tap: &mut Tap, control: &mut Control) -> Result<()> {
+    let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
+    while control.goes_on() {
+        let now_ns = take_in(tap, control, &mut qcut)?;
+        if control.is_due(now_ns) {
+            control.publish(&GateSnapshot::of(&qcut), 0);
+        }
+        thread::sleep(TICK);
+    }
+    control.publish(&GateSnapshot::of(&qcut), 0);
+    Ok(())
+}
+
+/// Takes in what passed and what the modem reported, and sends probes; gives the time.
+fn take_in(tap: &mut Tap, control: &mut Control, qcut: &mut Qcut<()>) -> Result<i64> {
+    let identifier = control.identifier();
+    tap.receive(|passed| {
+        // Our own echoes were counted when they were requested.
+        if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
+            return;
+        }
+        if passed.is_outgoing {
+            let (info, far) = header::outgoing(passed.head, passed.bytes);
+            control.to(far);
+            qcut.passed(passed.at_ns, &info);
+        } else {
+            apply_answer(qcut, identifier, &passed);
+        }
+    })
+    .attempt(|| "cannot read passing packets".to_owned())?;
+    let now_ns = monotonic_ns();
+    for report in control.reports() {
+        qcut.report(now_ns, report);
+    }
+    while control.may_probe()
+        && let Some(probe) = qcut.poll_probe(now_ns)
+    {
+        control.probe(probe);
+    }
+    Ok(now_ns)
+}
+
+/// Adjusts the rate until the run ends.
 pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) -> Result<()> {
     let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
     while control.goes_on() {
-        let identifier = control.identifier();
-        tap.receive(|passed| {
-            // Our own echoes were counted when they were asked for.
-            if passed.is_outgoing && identifier.is_some_and(|of| header::is_echo(passed.head, of)) {
-                return;
-            }
-            if passed.is_outgoing {
-                let (info, far) = header::outgoing(passed.head, passed.bytes);
-                control.to(far);
-                qcut.passed(passed.at_ns, &info);
-            } else {
-                apply_answer(&mut qcut, identifier, &passed);
-            }
-        })
-        .attempt(|| "cannot read what passes".to_owned())?;
-        let now_ns = monotonic_ns();
-        for report in control.reports() {
-            qcut.report(now_ns, report);
-        }
-        while control.may_probe()
-            && let Some(probe) = qcut.poll_probe(now_ns)
-        {
-            control.probe(probe);
-        }
+        let now_ns = take_in(tap, control, &mut qcut)?;
         let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
@@ -227,21 +241,21 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     Ok(())
 }
 
-/// What the modem sends, and what brings it to the limit. While it holds less, the
-/// rate that is set is not lowered: what was measured is then what senders had, not
-/// what the modem can.
+/// The modem's rate plus the correction that brings its buffer to the limit. While the
+/// buffer is below the limit the rate is not lowered: the measurement then shows what
+/// senders offered, not what the modem can send.
 fn wanted(held: &GateState, has_modem: bool, set_bytes_per_s: u64) -> u64 {
     if held.blind {
         return OPEN_BYTES_PER_S;
     }
     let (occupancy_bytes, limit_bytes) = match has_modem && !held.silent {
         true => (held.occupancy.likely_bytes, held.limit_bytes),
-        // Acknowledgements that are delayed leave a few packets open.
+        // Delayed acknowledgements leave a few packets open.
         false => (held.unanswered_bytes, held.limit_bytes.max(LEAST_UNANSWERED_BYTES)),
     };
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let room_bytes = signed(limit_bytes).saturating_sub(signed(occupancy_bytes));
-    // Far from the limit it does not outweigh what was measured.
+    // Far from the limit the correction must not outweigh the measurement.
     let most = signed(held.bytes_per_s) / 2;
     let towards = (room_bytes.saturating_mul(1_000_000_000) / HORIZON_NS).clamp(-most, most);
     let rate = held.bytes_per_s.saturating_add_signed(towards);
@@ -268,7 +282,7 @@ mod tests {
         check(20_000, 1_000_000, 0, 1_100_000);
         check(900_000, 1_000_000, 0, 500_000);
         check(900_000, 10_000, 0, LEAST_BYTES_PER_S);
-        // Senders have less than the modem could take.
+        // Senders offer less than the modem could send.
         check(20_000, 100_000, 2_000_000, 2_000_000);
         let blind = GateState { blind: true, ..GateState::default() };
         assert_eq!(wanted(&blind, false, 0), OPEN_BYTES_PER_S);

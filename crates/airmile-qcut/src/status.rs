@@ -1,68 +1,91 @@
-//! How an instance is: what it tells by HTTP, and to who watches.
+//! Status of an instance, for HTTP and `airmile qcut watch`.
 
 use airmile_control::qcut::{GateState, QueueCounts, Tier};
 use airmile_host::http::Metrics;
 use serde::{Deserialize, Serialize};
 
-/// How an instance is.
+/// Status of an instance.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GateStatus {
-    /// The interface that is kept short.
+    /// The interface whose queue is kept short.
     pub interface: String,
-    /// How: `nfqueue`, `htb` or `tun`.
+    /// Unix time of this status, in s.
+    #[serde(default)]
+    pub at_s: f64,
+    /// Deployment: `nfqueue`, `htb`, `cake`, `tun` or `none`.
     pub deploy: String,
-    /// What tells how much the modem holds: `modem` or `round_trips`.
+    /// Evidence of the modem's occupancy: `modem` or `round_trips`.
     pub evidence: String,
-    /// The limit, as it was asked for.
+    /// The limit as given by the user.
     pub limit: String,
-    /// For how long it has run, in s.
+    /// Uptime in s.
     pub uptime_s: f64,
-    /// Processor time of it, in s.
+    /// CPU time in s.
     pub cpu_s: f64,
-    /// Where the modem's log comes from, and how that is; absent: no modem.
+    /// The modem's log and its state; absent: no modem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem: Option<ModemStatus>,
-    /// What the modem holds, as it is estimated, in bytes.
+    /// Estimated occupancy of the modem, in bytes.
     pub occupancy_bytes: u64,
-    /// No less than this and no more, by the modem's reports.
+    /// Time until the modem has sent this at the estimated rate, in ms; absent: no rate.
+    #[serde(default)]
+    pub queue_delay_ms: Option<f64>,
+    /// Whether reports or round trips show occupancy and rate now.
+    #[serde(default)]
+    pub is_known: bool,
+    /// Bounds of the occupancy from the modem's reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub occupancy_bounds_bytes: Option<(u64, u64)>,
-    /// What it may hold, in bytes.
+    /// The limit, in bytes.
     pub limit_bytes: u64,
-    /// The uplink's rate as it is estimated, in bit/s.
+    /// Estimated uplink rate, in bit/s.
     pub rate_bps: u64,
-    /// The rate that is set on a shaper, in bit/s; absent: there is none.
+    /// Rate set on a shaper, in bit/s; absent: no shaper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_rate_bps: Option<u64>,
-    /// How often it was changed.
+    /// Number of changes of this rate.
     pub rate_changes: u64,
-    /// The last round trip behind the gate (RTT_F), in ms.
+    /// The last round trip below the gate (RTT_F), in ms.
     pub rtt_f_ms: Option<f64>,
-    /// The least one of late, in ms.
+    /// The recent minimum of it, in ms.
     pub least_rtt_f_ms: Option<f64>,
-    /// Probes that were sent, as no acknowledgement passed.
+    /// Probes sent because no acknowledgement passed.
     pub probes: u64,
-    /// How often the modem fell silent.
+    /// How often the modem became silent.
     pub silences: u64,
-    /// What is wrong now, and what it means.
+    /// Current problems and their effects.
     pub warnings: Vec<String>,
-    /// By class, the first served first.
+    /// Classes in the order of service.
     pub classes: Vec<ClassStatus>,
-    /// Packets that could not be handed on: a full device, a verdict that came too
-    /// late.
+    /// Hosts that most of the waiting packets are for, most bytes first; empty: none wait, or the
+    /// kernel holds them.
+    #[serde(default)]
+    pub waiting: Vec<WaitingHost>,
+    /// Packets that could not be passed on: a full device, or a verdict that came too late.
     pub failed_packets: u64,
+}
+
+/// A host that packets wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WaitingHost {
+    /// Its address.
+    pub to: String,
+    /// Packets that wait.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// The modem's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModemStatus {
-    /// Where it comes from.
+    /// The source.
     pub source: String,
     /// `connected`, `waiting` or `ended`, and why.
     pub state: String,
-    /// Its reports that were used.
+    /// Reports that were used.
     pub reports: u64,
-    /// Those that told nothing new, made no sense, or contradicted others.
+    /// Reports that were redundant, implausible, or contradicted others.
     pub unused_reports: u64,
 }
 
@@ -71,23 +94,23 @@ pub struct ModemStatus {
 pub struct ClassStatus {
     /// `urgent`, `normal` or `background`.
     pub class: String,
-    /// Packets that came.
+    /// Packets that arrived.
     pub arrived_packets: u64,
     /// Packets that were sent on.
     pub sent_packets: u64,
     /// Their IP bytes.
     pub sent_bytes: u64,
-    /// Packets that wait.
+    /// Packets waiting.
     pub held_packets: u64,
     /// Their bytes.
     pub held_bytes: u64,
-    /// Packets that the queue management dropped.
+    /// Packets dropped by the queue management.
     pub dropped_aqm: u64,
-    /// Packets that were dropped for want of room.
+    /// Packets dropped for lack of room.
     pub dropped_full: u64,
 }
 
-/// A class's name.
+/// Name of a class.
 #[must_use]
 pub const fn name_of(tier: Tier) -> &'static str {
     match tier {
@@ -113,7 +136,7 @@ impl ClassStatus {
 }
 
 impl GateStatus {
-    /// What the gate goes by.
+    /// Copies the gate's state.
     pub(crate) fn hold(&mut self, held: &GateState) {
         let by_reports = self.modem.is_some() && !held.silent;
         let bounds = (held.occupancy.low_bytes, held.occupancy.high_bytes);
@@ -122,24 +145,28 @@ impl GateStatus {
             if by_reports { held.occupancy.likely_bytes } else { held.unanswered_bytes };
         self.limit_bytes = held.limit_bytes;
         self.rate_bps = held.bytes_per_s.saturating_mul(8);
+        self.is_known = !held.blind;
+        let rate = held.bytes_per_s as f64;
+        self.queue_delay_ms =
+            (held.bytes_per_s > 0).then(|| 1e3 * self.occupancy_bytes as f64 / rate);
         let ms = |ns: i64| ns as f64 / 1e6;
         self.rtt_f_ms = held.round_trips_ns.map(|(last, _)| ms(last));
         self.least_rtt_f_ms = held.round_trips_ns.map(|(_, least)| ms(least));
     }
 
-    /// Packets that wait.
+    /// Packets waiting.
     #[must_use]
     pub fn held_packets(&self) -> u64 {
         self.classes.iter().map(|class| class.held_packets).sum()
     }
 
-    /// Packets that were dropped.
+    /// Packets dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.classes.iter().map(|class| class.dropped_aqm + class.dropped_full).sum()
     }
 
-    /// In Prometheus' text format.
+    /// The status in Prometheus text format.
     #[must_use]
     pub fn metrics(&self) -> String {
         let mut out = Metrics::default();
@@ -149,39 +176,39 @@ impl GateStatus {
             }
         };
         let of = |n: u64| n as f64;
-        gauge("occupancy_bytes", "What the modem holds.", Some(of(self.occupancy_bytes)));
-        gauge("limit_bytes", "What the modem may hold.", Some(of(self.limit_bytes)));
+        gauge("occupancy_bytes", "Estimated bytes in the modem.", Some(of(self.occupancy_bytes)));
+        gauge("limit_bytes", "Maximum bytes in the modem.", Some(of(self.limit_bytes)));
         gauge("rate_bits_per_second", "The uplink's rate.", Some(of(self.rate_bps)));
         let set = self.set_rate_bps.map(of);
         gauge("set_rate_bits_per_second", "The rate set on the shaper.", set);
         let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
-        let help = "The last round trip behind the gate.";
+        let help = "The last round trip below the gate.";
         gauge("rtt_f_seconds", help, seconds(self.rtt_f_ms));
-        let help = "The least round trip behind the gate of late.";
+        let help = "The recent minimum round trip below the gate.";
         gauge("least_rtt_f_seconds", help, seconds(self.least_rtt_f_ms));
         let connected = self.modem.as_ref().map(|modem| modem.state.starts_with("connected"));
-        gauge("modem_connected", "Whether the modem's log is there.", connected.map(f64::from));
+        gauge("modem_connected", "Whether the modem's log is connected.", connected.map(f64::from));
         let mut count = |name: &str, help: &str, value: f64| {
             out.one(&format!("airmile_qcut_{name}_total"), "counter", help, value);
         };
         count("cpu_seconds", "Processor time.", self.cpu_s);
         count("rate_changes", "Changes of the shaper's rate.", of(self.rate_changes));
         count("probes", "Probes sent.", of(self.probes));
-        count("silences", "Times the modem fell silent.", of(self.silences));
-        count("failed_packets", "Packets that could not be handed on.", of(self.failed_packets));
+        count("silences", "Times the modem became silent.", of(self.silences));
+        count("failed_packets", "Packets that could not be passed on.", of(self.failed_packets));
         if let Some(modem) = &self.modem {
             count("reports", "The modem's reports that were used.", of(modem.reports));
         }
         type Of = fn(&ClassStatus) -> u64;
         let by_class: [(&str, &str, &str, Of); 6] = [
-            ("held_packets", "gauge", "Packets that wait.", |class| class.held_packets),
-            ("held_bytes", "gauge", "Bytes that wait.", |class| class.held_bytes),
+            ("held_packets", "gauge", "Packets waiting.", |class| class.held_packets),
+            ("held_bytes", "gauge", "Bytes waiting.", |class| class.held_bytes),
             ("sent_packets_total", "counter", "Packets sent on.", |class| class.sent_packets),
             ("sent_bytes_total", "counter", "Bytes sent on.", |class| class.sent_bytes),
             ("dropped_aqm_total", "counter", "Packets dropped by the queue management.", |class| {
                 class.dropped_aqm
             }),
-            ("dropped_full_total", "counter", "Packets dropped for want of room.", |class| {
+            ("dropped_full_total", "counter", "Packets dropped for lack of room.", |class| {
                 class.dropped_full
             }),
         ];

@@ -1,5 +1,4 @@
-//! What passes an interface (packet(7)): heads of packets, those that come in
-//! alone, or all.
+//! Headers of packets passing an interface (packet(7)): incoming ones only, or all.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -16,8 +15,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::header::{self, IncomingAnswer};
 
-/// linux/if_ether.h. Who asks for a protocol gets what comes in, who asks for all
-/// of them what goes out, too.
+/// linux/if_ether.h. A socket bound to one protocol receives incoming packets; one bound to
+/// all of them also receives outgoing packets.
 const ALL: u16 = 0x0003;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -25,11 +24,11 @@ const IPV6: u16 = 0x86dd;
 /// linux/if_packet.h.
 const OUTGOING: u8 = 4;
 
-/// Bytes of a packet that are looked at: headers with all their options.
+/// Bytes read of a packet: headers with all their options.
 const HEAD_BYTES: usize = 160;
-/// What the kernel keeps while we are busy (chosen here: 0.1 s of 300 Mbit/s).
+/// Kernel buffer while this process is busy (chosen here: 0.1 s of 300 Mbit/s).
 const KERNEL_BYTES: usize = 4 << 20;
-/// Packets that are taken at a time before others have their turn (chosen here).
+/// Packets processed before other work gets a turn (chosen here).
 const AT_A_TIME: usize = 4_096;
 
 /// Sockets at an interface.
@@ -43,7 +42,7 @@ pub(crate) struct Tap {
 
 /// A packet that passed.
 pub(crate) struct PassedPacket<'a> {
-    /// When, in ns of the gate's clock.
+    /// Time in ns of the gate's clock.
     pub(crate) at_ns: i64,
     pub(crate) is_outgoing: bool,
     /// Bytes of the IP packet.
@@ -52,7 +51,7 @@ pub(crate) struct PassedPacket<'a> {
 }
 
 impl Tap {
-    /// Begins to listen; `outgoing`: to what goes out, too.
+    /// Starts capturing; `outgoing`: also outgoing packets.
     pub(crate) fn open(name: &str, index: u32, outgoing: bool) -> io::Result<Self> {
         let protocols: &[u16] = if outgoing { &[ALL] } else { &[IPV4, IPV6] };
         let sockets = protocols.iter().map(|protocol| open(name, *protocol));
@@ -60,12 +59,12 @@ impl Tap {
         Ok(Self { sockets, index: index as usize, offset_ns: monotonic_ns() - wall_ns() })
     }
 
-    /// Become readable when something has passed.
+    /// Become readable when a packet has passed.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().map(AsFd::as_fd)
     }
 
-    /// What has passed.
+    /// Packets that have passed.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(PassedPacket<'_>)) -> io::Result<()> {
         self.offset_ns = monotonic_ns() - wall_ns();
         for socket in &self.sockets {
@@ -86,13 +85,13 @@ impl Tap {
         let mut head = [0; HEAD_BYTES];
         let mut control = nix::cmsg_space!(TimeSpec);
         let mut pieces = [IoSliceMut::new(&mut head)];
-        // The whole length is told, whatever has room.
+        // Returns the whole length, even if truncated.
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
         let fd = socket.as_raw_fd();
         let received = match recvmsg::<LinkAddr>(fd, &mut pieces, Some(&mut control), flags) {
             Ok(received) => received,
             Err(Errno::EAGAIN) => return Ok(false),
-            // The link went down: what comes when it is up again is heard.
+            // The link went down: packets arrive again when it is up.
             Err(Errno::EINTR | Errno::ENETDOWN) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
@@ -117,8 +116,8 @@ impl Tap {
 fn open(name: &str, protocol: u16) -> io::Result<Socket> {
     let protocol = Protocol::from(i32::from(protocol.to_be()));
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol))?;
-    // Without a link address (TUN) it cannot be bound: other interfaces' packets
-    // come, too, and are passed over.
+    // Without a link address (TUN) it cannot be bound: packets of other interfaces arrive,
+    // too, and are skipped.
     let of_link = getifaddrs()?
         .filter(|entry| entry.interface_name == name)
         .find_map(|entry| entry.address?.as_link_addr().copied());
@@ -131,8 +130,8 @@ fn open(name: &str, protocol: u16) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Takes what came in for an answer to what passed the gate: an acknowledgement, or our
-/// echo.
+/// Applies an incoming packet that answers an outgoing one: an acknowledgement, or a reply
+/// to our echo.
 pub(crate) fn apply_answer<P>(
     qcut: &mut Qcut<P>,
     identifier: Option<u16>,

@@ -1,5 +1,5 @@
-//! The way of a VPN app: routes lead into a TUN device, the gate reads it, and what
-//! may go is sent by the interface itself.
+//! The approach of a VPN app: routes lead into a TUN device, the gate reads it, and
+//! released packets are sent through the interface directly.
 
 use std::fs;
 use std::io;
@@ -13,52 +13,57 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
+use crate::check;
 use crate::error::{NEEDS_ROOT, Result};
 use crate::firewall::MARK;
 use crate::header;
 use crate::instance::{StateFile, SystemChange};
 use crate::netlink::{Netlink, route};
+use crate::options::Deploy;
 use crate::path::{PacketPath, TakePacket};
 
-/// The table of our routes, and the place of our rule: the last before the main table's
-/// (32,766). Rules of others, which come before it and may lead into a VPN, stay first:
-/// one without a place of its own gets the number below those that are there.
+/// Table of our routes, and priority of our rule: the last before the main table's
+/// (32,766). Existing rules before it, which may lead into a VPN, still apply first: a rule
+/// without a priority of its own gets a number below the existing ones.
 const TABLE: u32 = 0xa11e;
 const RULE: u32 = 32_765;
 
-/// IPPROTO_RAW: packets come with their IP header (raw(7)).
+/// IPPROTO_RAW: packets include their IP header (raw(7)).
 const WITH_HEADER: i32 = 255;
 
-/// Packets that may wait in the device until they are read (chosen here).
+/// Queue length of the device (chosen here).
 const DEVICE_PACKETS: u32 = 4_096;
-/// What the kernel keeps of what we send (chosen here).
+/// Kernel send buffer (chosen here).
 const SEND_BYTES: usize = 4 << 20;
-/// Packets that are taken at a time before others have their turn (chosen here).
+/// Packets processed before other work gets a turn (chosen here).
 const AT_A_TIME: usize = 256;
-/// Bytes of the largest packet of IP.
+/// Maximum size of an IP packet.
 const MOST_BYTES: usize = 65_535;
 
-const NO_DEVICE: &str = "\
---deploy tun needs TUN devices: `modprobe tun`; in a container --device /dev/net/tun.";
-
-/// The device and the way out.
+/// The device and the outgoing sockets.
 pub(crate) struct Tunnel {
     device: SyncDevice,
-    /// For IPv4 and IPv6; the second where the host has it.
+    /// For IPv4 and IPv6; the second if the host has it.
     out: [Option<Socket>; 2],
     buffer: Vec<u8>,
     failed: u64,
-    /// What to tell who started it.
+    /// Messages for the user.
     pub(crate) notes: Vec<String>,
 }
 
 impl Tunnel {
-    /// Makes the device, and leads into it what would leave by the interface.
+    /// Creates the device and redirects to it the traffic that would leave by the
+    /// interface.
     pub(crate) fn open(state: &mut StateFile, interface: &str, index: u32) -> Result<Self> {
         let name = format!("qcut{index}");
         let mtu = mtu_of(interface);
         let device = DeviceBuilder::new().name(&name).enable(false).build_sync();
-        let device = device.refused(|| format!("cannot make the device {name}"), NO_DEVICE)?;
+        let device = device.map_err(|error| {
+            let why = format!(
+                "cannot make the device {name}: {error} (in a container: --device /dev/net/tun)"
+            );
+            check::unfit(Deploy::Tun, interface, &why)
+        })?;
         device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
         let mut tunnel = Self {
             device,
@@ -94,22 +99,22 @@ impl Tunnel {
         (interface, index, own): (&str, u32, u32),
     ) -> Result<()> {
         let source = address_of(interface, family);
-        // Without an address nothing of the family leaves by the interface.
+        // Without an address no traffic of the family leaves by the interface.
         if source.is_none() || (family != route::FAMILIES[0] && self.out[1].is_none()) {
             return Ok(());
         }
         state.add(SystemChange::Routes { family, table: TABLE })?;
-        // What one that was ended has left.
+        // Remains of an instance that was killed.
         let _ = route::empty(netlink, family, TABLE);
         let left_out = route::copy_routes(netlink, family, (index, own), TABLE, source)
             .attempt(|| "cannot copy routes".to_owned())?;
         if left_out > 0 {
-            let note = format!("{left_out} routes by several ways are not led through the gate");
+            let note = format!("{left_out} multipath routes do not pass the gate");
             self.notes.push(note);
         }
         state.add(SystemChange::Rule { family, priority: RULE, mark: MARK, table: TABLE })?;
         Ok(route::add_rule(netlink, (family, RULE), MARK, TABLE)
-            .attempt(|| "cannot add a rule of routing".to_owned())?)
+            .attempt(|| "cannot add a routing rule".to_owned())?)
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
@@ -138,7 +143,7 @@ impl PacketPath for Tunnel {
                     let packet = self.buffer.get(..length).unwrap_or_default().to_vec();
                     let bytes = u32::try_from(length).unwrap_or(u32::MAX);
                     let (info, far) = header::outgoing(&packet, bytes);
-                    // The device's own looking for neighbours and routers.
+                    // Neighbour and router discovery of the device itself.
                     if !far.is_some_and(is_of_link) {
                         take(info, far, packet);
                     }
@@ -168,7 +173,7 @@ impl PacketPath for Tunnel {
     }
 }
 
-/// Whether it is reached on the link alone (RFC 4291, 2.5.6 and 2.7).
+/// Whether an address is link-scoped (RFC 4291, 2.5.6 and 2.7).
 const fn is_of_link(to: IpAddr) -> bool {
     match to {
         IpAddr::V4(_) => false,
@@ -181,13 +186,13 @@ fn open_out(domain: Domain, interface: &str) -> io::Result<Socket> {
     setsockopt(&socket, sockopt::Mark, &MARK)?;
     setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
     let _ = setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES);
-    // Nothing is received by it.
+    // The socket receives nothing.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &2_048);
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// An address of the interface, which packets have that leave by it.
+/// Source address of packets that leave by the interface.
 fn address_of(interface: &str, family: u8) -> Option<IpAddr> {
     let own = getifaddrs().ok()?.filter(|entry| entry.interface_name == interface);
     let mut of_family = own.filter_map(|entry| {
@@ -203,15 +208,15 @@ fn address_of(interface: &str, family: u8) -> Option<IpAddr> {
     })
 }
 
-/// A filter by the reverse path would drop what comes back by the interface, as the
-/// way there is by the device now: it is to ask for any way (ip-sysctl, rp_filter).
+/// A strict reverse-path filter would drop packets that come back by the interface, as the
+/// route there now leads to the device: sets the filter to loose (ip-sysctl, rp_filter).
 fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
     const STRICT: &str = "1";
     const LOOSE: &str = "2";
     let path = |of: &str| format!("/proc/sys/net/ipv4/conf/{of}/rp_filter");
     let of = |name: &str| read_setting(&path(name)).unwrap_or_default();
     let (all, own) = (of("all"), of(interface));
-    // The larger of the two counts.
+    // The larger of the two settings applies.
     if own == LOOSE || all == LOOSE || (own != STRICT && all != STRICT) {
         return Ok(());
     }
@@ -219,7 +224,7 @@ fn accept_answers(state: &mut StateFile, interface: &str) -> Result<()> {
     Ok(fs::write(path(interface), LOOSE).attempt(|| format!("cannot set {}", path(interface)))?)
 }
 
-/// Bytes of the largest packet of an interface.
+/// MTU of an interface in bytes.
 pub(crate) fn mtu_of(interface: &str) -> u32 {
     let mtu = read_setting(&format!("/sys/class/net/{interface}/mtu"));
     mtu.and_then(|text| text.parse().ok()).unwrap_or(1_500)

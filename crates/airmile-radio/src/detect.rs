@@ -1,20 +1,20 @@
-//! Transfers from the allocation alone: activity split at pauses, for logs
-//! that come with no application's word on what was transferred when.
+//! Transfers detected from the allocation alone: activity split at pauses, for logs
+//! without an application log.
 
 use std::collections::VecDeque;
 
 use airmile_model::{Direction, Grant, Stamp, TtiIndex, TtiSpan};
 
-/// How transfers are told apart.
+/// How transfers are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DetectOptions {
-    /// A pause of this many ms without new data ends an activity. Chosen
-    /// here: well over an RTT, an RTO's minimum (RFC 6298, 2.4) and a long
-    /// DRX cycle (TS 36.331, 320 ms), under a person's or player's pauses.
+    /// A pause of this many ms without new data ends an activity. Chosen here: well over
+    /// an RTT, an RTO's minimum (RFC 6298, 2.4) and a long DRX cycle (TS 36.331, 320 ms),
+    /// and shorter than pauses of users or players.
     pub pause_ms: u32,
-    /// Activities of fewer bytes are counted, not reported. Chosen here: ten
-    /// segments of the initial window and some (RFC 6928): less says nothing
-    /// about a link.
+    /// Activities of fewer bytes are counted, not reported. Chosen here: somewhat more
+    /// than the ten segments of the initial window (RFC 6928): less is no evidence about
+    /// a link.
     pub min_bytes: u64,
 }
 
@@ -24,10 +24,10 @@ impl Default for DetectOptions {
     }
 }
 
-/// A span of one direction's new data with no long pause in it.
+/// A span of one direction's new data without a long pause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectedTransfer {
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
     /// First TTI with new data.
     pub start_tti: TtiIndex,
@@ -37,8 +37,8 @@ pub struct DetectedTransfer {
     pub start: Option<Stamp>,
     /// Time of the last TTI.
     pub last: Option<Stamp>,
-    /// Bytes on data bearers where the MAC header tells, else of the blocks
-    /// less their padding.
+    /// Bytes on data bearers if the MAC header was logged, else of the blocks minus their
+    /// padding.
     pub bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct SmallTransfers {
     pub bytes: u64,
 }
 
-/// Finds one direction's transfers in grants given in TTI order.
+/// Detects one direction's transfers from grants in TTI order.
 #[derive(Debug, Clone)]
 pub struct TransferDetector {
     dir: Direction,
@@ -77,8 +77,8 @@ impl TransferDetector {
         }
     }
 
-    /// Takes a grant; those of the other direction, of other users and of
-    /// retransmissions are passed over.
+    /// Takes a grant; those of the other direction, of other users and of retransmissions
+    /// are skipped.
     pub fn push(&mut self, grant: &Grant) {
         let bytes = new_data_bytes(grant);
         if grant.dir != self.dir || bytes == 0 {
@@ -107,14 +107,14 @@ impl TransferDetector {
         }
     }
 
-    /// The activity under way; a later grant can make it longer.
+    /// The activity in progress; a later grant can extend it.
     #[must_use]
     pub const fn current(&self) -> Option<&DetectedTransfer> {
         self.current.as_ref()
     }
 
-    /// Says that no grant at or before a TTI is still to come: ends the activity
-    /// whose pause is over.
+    /// Advances time: no grant at or before a TTI is still to come, so activities whose
+    /// pause is over end.
     pub fn advance(&mut self, tti: TtiIndex) {
         let is_over = |activity: &DetectedTransfer| tti.since(activity.end_tti) >= self.pause.0;
         if self.current.as_ref().is_some_and(is_over) {
@@ -133,7 +133,7 @@ impl TransferDetector {
         self.done.pop_front()
     }
 
-    /// Ends the last activity; [`Self::poll`] gives what is left.
+    /// Ends the last activity; [`Self::poll`] returns the remaining ones.
     pub fn finish(&mut self) -> SmallTransfers {
         self.close();
         self.small
@@ -150,9 +150,9 @@ impl TransferDetector {
     }
 }
 
-/// Bytes of new user data in a grant: of data bearers where the MAC header
-/// was logged, else the block less its padding; 0 for a retransmission, a
-/// block of another RNTI, or padding alone.
+/// Bytes of new user data in a grant: of data bearers if the MAC header was logged, else
+/// the block minus its padding; 0 for a retransmission, a block of another RNTI, or
+/// padding alone.
 #[must_use]
 pub fn new_data_bytes(grant: &Grant) -> u64 {
     if !grant.rnti.is_user() || grant.retx == Some(true) {
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(split(&[retx, control, paging, uplink]).0, []);
     }
 
-    /// Transfers of activity given in ms (pause before, length, bytes a ms), on a carrier of
-    /// a numerology: start and end in ms and bytes, and what was too small.
+    /// Transfers of activity given in ms (pause before, length, bytes a ms), on a carrier
+    /// of a numerology: start and end in ms and bytes, and the small ones.
     fn transfers_of(
         activity: &[(i64, i64, u32)],
         numerology: u8,

@@ -1,9 +1,9 @@
-//! Two radios at once: with EN-DC (TS 37.340) a phone has a leg over LTE and one over NR.
+//! EN-DC (TS 37.340): a phone with a leg over LTE and one over NR at once.
 //!
-//! Each leg has a queue of its own and counts its TTIs for itself, so each has trackers of
-//! its own. A split bearer holds data while either leg does: [`LegUnion`] joins the findings
-//! of both, on the axis of one of them. [`rat_of`] gives the leg of a record, [`AirClock`]
-//! the time of a leg's TTIs.
+//! Each leg has its own queue and TTI count, so each has its own trackers. A split bearer
+//! holds data while either leg does: [`LegUnion`] joins the findings of both, on the axis
+//! of one of them. [`rat_of`] returns the leg of a record, [`AirClock`] the time of a
+//! leg's TTIs.
 
 use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
 
@@ -19,8 +19,8 @@ pub enum Rat {
     Nr,
 }
 
-/// The radio that a record speaks of; nothing where both have such records. A numerology
-/// above 0 is NR's; at 15 kHz only a message's code tells.
+/// The radio access technology of a record; `None` if both have such records. A
+/// numerology above 0 is NR's; at 15 kHz only a message's code distinguishes them.
 #[must_use]
 pub fn rat_of(record: &Record) -> Option<Rat> {
     let by_numerology = |position: &Position| (position.numerology > 0).then_some(Rat::Nr);
@@ -41,7 +41,7 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
     }
 }
 
-/// Times of a leg's TTIs, by the newest TTI of which the time is known.
+/// Times of a leg's TTIs, relative to the newest TTI with a known time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AirClock {
     anchor: Option<(i64, i64)>,
@@ -74,7 +74,7 @@ impl AirClock {
     }
 }
 
-/// Bursts and activity of both legs in one order: spans that touch become one.
+/// Bursts and activity of both legs in one order: adjoining spans are merged.
 #[derive(Debug, Clone, Default)]
 pub struct LegUnion {
     bursts: Vec<Burst>,
@@ -93,7 +93,7 @@ impl LegUnion {
         if activity.unknown { &mut self.holes } else { &mut self.runs }.push(activity);
     }
 
-    /// The bursts that nothing after `before` can change.
+    /// The bursts that are final, given that both legs are decided up to `before`.
     pub fn poll_bursts(&mut self, before: TtiIndex) -> Vec<Burst> {
         self.bursts.sort_by_key(|burst| burst.start_tti);
         join(&mut self.bursts, before)
@@ -108,7 +108,7 @@ impl LegUnion {
         out
     }
 
-    /// How far what was polled is complete, where both legs are decided up to `both`.
+    /// How far the output is complete, if both legs are decided up to `both`.
     #[must_use]
     pub fn decided(&self, both: Decided) -> Decided {
         let runs = self.runs.iter().map(|run| run.start_tti).fold(both.runs, TtiIndex::min);
@@ -117,11 +117,11 @@ impl LegUnion {
     }
 }
 
-/// A span that others may be joined to.
+/// A span that can be merged with others.
 trait Joins: Clone {
     fn start(&self) -> i64;
     fn end(&self) -> i64;
-    /// Takes one that begins at or after its start.
+    /// Merges one that begins at or after its start.
     fn take(&mut self, later: &Self);
 }
 
@@ -162,7 +162,7 @@ impl Joins for Activity {
     }
 }
 
-/// Takes the spans out, in order, that end before a TTI; those that touch are one.
+/// Removes the spans, in order, that end before a TTI, merging those that touch.
 fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
     let mut out: Vec<T> = Vec::new();
     let mut taken = 0;
@@ -181,7 +181,7 @@ fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
                 open = Some((span.clone(), i + 1));
             }
         }
-        // Spans are still to come from there on.
+        // Spans from there on are still to come.
         if open.as_ref().is_some_and(|(whole, _)| whole.end() >= before.0) {
             break;
         }

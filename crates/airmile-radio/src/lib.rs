@@ -1,4 +1,4 @@
-//! What the modem's records show: bursts, transfers, link demand, cell load, losses.
+//! Analyses the modem's records: bursts, transfers, link demand, cell load, losses.
 //!
 //! Pure state machines: records go in, findings come out. No file, socket, thread or
 //! clock. Everything that takes a stream has the verbs `push`, `poll` and `finish`.
@@ -11,7 +11,7 @@
 //! - [`meter`]: the measures of one transfer, summed while the log is read.
 //! - [`legs`]: LTE and NR at once: the findings of both legs of a bearer, joined.
 //! - [`load`]: how much of the cell other users hold, and what is free (CLAW).
-//! - [`loss`]: what the radio lost, and what it only delayed.
+//! - [`loss`]: residual losses of the radio, and retransmissions.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: bursts of the uplink, from the phone's own buffer.
 //! - [`usage`]: allocation and signal over a span.

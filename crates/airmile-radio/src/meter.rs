@@ -1,5 +1,5 @@
-//! What is measured of a transfer, piece by piece, as it is decided: so that
-//! a log of any length takes little memory.
+//! The measures of a transfer, summed as they are decided, so that a log of any length
+//! takes little memory.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use airmile_model::{Burst, TtiIndex};
 
 use crate::decided::Decided;
 
-/// Measures of `[start, end)`, as far as they were gathered.
+/// Measures of `[start, end)` so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransferMeter {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// Whether the end is known; else it may still move on.
+    /// Whether the end is known; otherwise it may still move.
     pub(crate) ended: bool,
-    /// Runs before it are in.
+    /// Runs before it are included.
     pub(crate) runs_to: i64,
-    /// Bursts that begin before it are in.
+    /// Bursts that begin before it are included.
     pub(crate) bursts_to: i64,
     pub(crate) in_burst: i64,
     pub(crate) waits: i64,
@@ -25,19 +25,19 @@ pub struct TransferMeter {
     pub(crate) sent_bytes: u64,
     /// Start and end in microseconds since the Unix epoch.
     pub(crate) times_us: Option<(i64, i64)>,
-    /// Whether all of it is in.
+    /// Whether it is complete.
     pub(crate) whole: bool,
     bursts: BurstsSeen,
 }
 
 impl TransferMeter {
-    /// Of a span with a known end.
+    /// For a span with a known end.
     #[must_use]
     pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
         Self { ended: true, ..Self::open(start, end) }
     }
 
-    /// Of a span whose end may still move on.
+    /// For a span whose end may still move.
     #[must_use]
     pub fn open(start: TtiIndex, end: TtiIndex) -> Self {
         Self {
@@ -57,18 +57,18 @@ impl TransferMeter {
         }
     }
 
-    /// The span lasts at least until then.
+    /// Extends the span to at least `end`.
     pub fn extend(&mut self, end: TtiIndex) {
         self.end = self.end.max(end.0);
     }
 
-    /// The span ends then.
+    /// Sets the end of the span.
     pub const fn set_end(&mut self, end: TtiIndex) {
         self.end = end.0;
         self.ended = true;
     }
 
-    /// Its first TTI and its end, as far as that is known.
+    /// Its first TTI and its end so far.
     #[must_use]
     pub const fn span(&self) -> (TtiIndex, TtiIndex) {
         (TtiIndex(self.start), TtiIndex(self.end))
@@ -86,7 +86,7 @@ impl TransferMeter {
         self.sent_bytes
     }
 
-    /// What still has to be kept for it: all that ends after these.
+    /// What must still be kept for it: everything that ends after these TTIs.
     #[must_use]
     pub const fn needs(&self) -> Decided {
         Decided { runs: TtiIndex(self.runs_to), bursts: TtiIndex(self.bursts_to) }
@@ -98,16 +98,16 @@ impl TransferMeter {
         self.ended
     }
 
-    /// Whether all of it is in.
+    /// Whether it is complete.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Takes the bursts that begin before `to`, out of those in order.
+    /// Adds the bursts that begin before `to`; `bursts` is in order.
     pub(crate) fn ingest_bursts(&mut self, bursts: &[Burst], to: i64) {
-        // Those that are in begin before; of those before the start, the ones
-        // that reach into it are not.
+        // Included bursts begin before; of those before the start, the ones that reach into
+        // the span are not included yet.
         let begun = self.bursts_to > self.start || self.bursts.count > 0;
         let from = match begun {
             true => bursts.partition_point(|b| b.start_tti.0 < self.bursts_to),
@@ -118,19 +118,19 @@ impl TransferMeter {
     }
 }
 
-/// The bursts that touch a span, in numbers.
+/// Statistics of the bursts that touch a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BurstsSeen {
     /// How many.
     pub count: u64,
     /// Their data bytes.
     pub bytes: u64,
-    /// TTIs in which they sent, the last one of each included.
+    /// TTIs in which they sent, including the last one of each.
     pub sending_ttis: i64,
-    /// How many were closed by what.
+    /// Number of bursts by the evidence that closed them.
     pub closed_by: BTreeMap<&'static str, u64>,
     start: i64,
-    /// Burst bounds reach this far.
+    /// End of the burst bounds so far.
     covered_to: i64,
     longest_empty: (i64, i64),
     /// TTIs of the longest burst before the last one, inside the span.
@@ -158,7 +158,7 @@ impl BurstsSeen {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(burst.bytes);
         self.sending_ttis = self.sending_ttis.saturating_add(burst.n_tti().saturating_add(1));
-        // Bursts are in order and apart: only the last one may outlast the span.
+        // Bursts are in order and disjoint: only the last one may extend past the span.
         let (from, to) = self.last;
         self.longest_before = self.longest_before.max(to.saturating_sub(from));
         self.last = (burst.start_tti.0.max(self.start), burst.end_tti.0);
@@ -167,15 +167,14 @@ impl BurstsSeen {
         self.covered_to = self.covered_to.max(burst.end_tti.0);
     }
 
-    /// TTIs of the longest burst, as far as it is inside the whole, which ends
-    /// at `end`.
+    /// TTIs of the longest burst within the whole, which ends at `end`.
     #[must_use]
     pub fn longest_until(&self, end: TtiIndex) -> i64 {
         let (from, to) = self.last;
         self.longest_before.max(to.min(end.0).saturating_sub(from))
     }
 
-    /// The longest span without a burst, where the whole ends at `end`.
+    /// The longest span without a burst, if the whole ends at `end`.
     #[must_use]
     pub fn longest_empty_until(&self, end: TtiIndex) -> EmptySpan {
         let (from, to) = self.longest_empty;

@@ -1,14 +1,14 @@
-//! Records held back until late ones have come.
+//! Holds records back until late ones have arrived.
 //!
-//! Logs give records nearly in order; an estimator that must see all of a TTI
-//! at once waits until the newest record is [`lateness_ms`](ReorderBuffer::new) ahead.
-//! A new timing segment (a handover) waits as long before the old one closes,
-//! as batches of before it may follow.
+//! Logs are nearly in order. An estimator that needs all records of a TTI at once waits
+//! until the newest record is [`lateness_ms`](ReorderBuffer::new) ahead. After a new
+//! timing segment (a handover) the old one closes only after the same wait, as batches
+//! from before it may follow.
 
 use airmile_model::window::{SegmentTti, Slot, TtiWindow};
 use airmile_model::{TtiIndex, TtiSpan};
 
-/// What is known of TTIs that are not closed yet.
+/// The state of TTIs that are not closed yet.
 #[derive(Debug, Clone)]
 pub(crate) struct ReorderBuffer<S> {
     lateness_ms: i64,
@@ -18,7 +18,7 @@ pub(crate) struct ReorderBuffer<S> {
     newest: Option<SegmentTti>,
     segment_first: TtiIndex,
     closed: Option<SegmentTti>,
-    /// Records that came after their TTI was closed.
+    /// Records that arrived after their TTI was closed.
     pub(crate) late_records: u64,
 }
 
@@ -40,7 +40,7 @@ impl<S: Slot> ReorderBuffer<S> {
         self.lateness_ttis = TtiSpan::from_ms(self.lateness_ms, numerology).0;
     }
 
-    /// The slot of a record's TTI; `None`, and counted, where that is closed.
+    /// The slot of a record's TTI; `None`, and counted, if that is closed.
     pub(crate) fn at(&mut self, at: SegmentTti) -> Option<&mut S> {
         if self.closed.is_some_and(|closed| at < closed) {
             self.late_records += 1;
@@ -56,7 +56,7 @@ impl<S: Slot> ReorderBuffer<S> {
         Some(self.window.at(at))
     }
 
-    /// The TTI before which no record is waited for any more.
+    /// The TTI before which records are no longer waited for.
     pub(crate) fn mark(&self) -> Option<SegmentTti> {
         let (segment, tti) = self.newest?;
         let waited = tti.since(self.segment_first) >= self.lateness_ttis;
@@ -69,8 +69,8 @@ impl<S: Slot> ReorderBuffer<S> {
         self.closed
     }
 
-    /// The oldest TTI before `mark`, to be [removed](Self::remove_first); `None`:
-    /// there are none, and those before `mark` are closed now.
+    /// The oldest TTI before `mark`, to be [removed](Self::remove_first); `None`: there
+    /// are none, and those before `mark` are now closed.
     pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {
         let first = self.window.first_before(mark);
         if first.is_none() {
@@ -79,7 +79,7 @@ impl<S: Slot> ReorderBuffer<S> {
         first
     }
 
-    /// Forgets the oldest TTI.
+    /// Removes the oldest TTI.
     pub(crate) fn remove_first(&mut self) {
         self.window.remove_first();
     }

@@ -1,5 +1,5 @@
-//! A map of a few keys: bearers, cells, logical channels. With so few, going
-//! through a list is faster than a tree, and clearing it keeps its room.
+//! A map of a few keys: bearers, cells, logical channels. With so small a number, a
+//! linear scan is faster than a tree, and clearing keeps the allocation.
 
 /// A map in the order in which keys came.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ impl<K, V> Default for SmallMap<K, V> {
 }
 
 impl<K: Copy + PartialEq, V> SmallMap<K, V> {
-    /// The value of a key, made where there is none.
+    /// The value of a key, created if absent.
     pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let at = self.0.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
             self.0.push((key, make()));
@@ -21,7 +21,7 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
         &mut self.0[at].1
     }
 
-    /// Sets the value of a key; gives the one before.
+    /// Sets the value of a key; returns the previous one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.0.iter_mut().find(|(of, _)| *of == key) {
             Some((_, last)) => Some(std::mem::replace(last, value)),
@@ -41,7 +41,7 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
         self.0.is_empty()
     }
 
-    /// Forgets all, and keeps room for so many at most.
+    /// Removes all, keeping capacity for at most `room`.
     pub(crate) fn clear(&mut self, room: usize) {
         self.0.clear();
         self.0.shrink_to(room);

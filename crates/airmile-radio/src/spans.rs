@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Coverage {
     spans: Vec<Covered>,
-    /// TTIs covered by spans that were forgotten.
+    /// TTIs covered by removed spans.
     forgotten: i64,
 }
 
@@ -21,8 +21,8 @@ impl Coverage {
         Self { spans: Vec::new(), forgotten: 0 }
     }
 
-    /// Forgets the spans that end at or before a TTI; windows that begin before
-    /// it can no longer be asked for.
+    /// Removes the spans that end at or before a TTI; windows that begin before it can no
+    /// longer be queried.
     pub(crate) fn forget_before(&mut self, tti: i64) {
         let n = self.spans.partition_point(|s| s.end <= tti);
         if let Some(last) = worth_forgetting(n, self.spans.len()).then(|| self.spans[n - 1]) {
@@ -31,8 +31,8 @@ impl Coverage {
         }
     }
 
-    /// Adds a span; what is covered already counts once. Spans that come in
-    /// order cost no more than a search.
+    /// Adds a span; parts that are already covered count once. Spans in order cost no
+    /// more than a search.
     pub(crate) fn add(&mut self, start: i64, end: i64) {
         if end <= start {
             return;
@@ -64,7 +64,7 @@ impl Coverage {
 }
 
 impl Covered {
-    /// TTIs covered by this span and those before it, up to a TTI behind its start.
+    /// TTIs covered by this span and those before it, up to a TTI after its start.
     const fn covered_to(&self, tti: i64) -> i64 {
         let end = if tti < self.end { tti } else { self.end };
         self.before.saturating_add(end.saturating_sub(self.start))
@@ -106,8 +106,8 @@ impl ByteRuns {
         last.filter(|run| run.end > tti).map_or(tti, |run| run.start)
     }
 
-    /// Forgets the runs that end at or before a TTI; windows that begin before
-    /// it can no longer be asked for.
+    /// Removes the runs that end at or before a TTI; windows that begin before it can no
+    /// longer be queried.
     pub(crate) fn forget_before(&mut self, tti: i64) {
         let n = self.runs.partition_point(|r| r.end <= tti);
         if worth_forgetting(n, self.runs.len()) {
@@ -133,8 +133,8 @@ impl ByteRuns {
     }
 }
 
-/// Whether so many of a list are worth moving the rest for (chosen here: then
-/// each is moved about once).
+/// Whether removing this many of a list justifies moving the rest (chosen here: then each
+/// is moved about once).
 pub(crate) const fn worth_forgetting(n: usize, of: usize) -> bool {
     n >= 256 && 2 * n >= of
 }
@@ -147,21 +147,20 @@ impl ByteRun {
     }
 }
 
-/// Least TTIs that two transfers share to overlap, and the part of the shorter
-/// one: less is rounding at their edges (chosen here).
+/// Minimum number of TTIs, and share of the shorter transfer, that two transfers must
+/// have in common to overlap: less is rounding at their edges (chosen here).
 const OVERLAP_TTIS: i64 = 5;
 const OVERLAP_PART: i64 = 100;
 
-/// Of each place whether another one overlaps it: they share over 5 TTIs and
-/// over 1 % of the shorter one.
+/// For each place, whether another one overlaps it: they have more than 5 TTIs and more
+/// than 1 % of the shorter one in common.
 ///
-/// With `common` the TTIs that two places share and `least` of each the larger
-/// of 5 and a hundredth of its length, two overlap where `common` is over
-/// either's `least`. Of the places that start before one, only the latest end,
-/// and the latest end less its own `least`, need to be known; of those that
-/// start after it, the earliest start, and start plus `least`. (An earlier one
-/// whose `least` exceeds the length of this one holds it whole; a later one no
-/// longer than the `least` of this one lies in it whole: both overlap anyway.)
+/// Let `common` be the TTIs of both, and `least` for each the larger of 5 and a hundredth
+/// of its length: two overlap if `common` exceeds either's `least`. Of the places that
+/// start before one, only the latest end, and the latest end minus its own `least`, are
+/// needed; of those that start after it, the earliest start, and start plus `least`. (An
+/// earlier one whose `least` exceeds the length of this one contains it; a later one no
+/// longer than the `least` of this one lies within it: both overlap anyway.)
 pub(crate) fn overlapped(places: &[Option<(i64, i64)>]) -> Vec<bool> {
     let mut overlapped = vec![false; places.len()];
     // Start, end, least, index.
@@ -197,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// By going through all spans, which are in order.
+    /// By a linear scan of all spans, which are in order.
     fn naive_coverage(spans: &[(i64, i64)], start: i64, end: i64) -> i64 {
         let (mut covered_to, mut total) = (start, 0);
         for &(from, to) in spans {
@@ -295,7 +294,7 @@ mod tests {
         // 50 of 10,000 TTIs are under 1 % of both; of 60 they are not.
         check(&[(0, 10_000), (9_950, 20_000)], &[false, false]);
         check(&[(0, 10_000), (9_950, 20_000), (9_960, 10_020)], &[true, true, true]);
-        // A short one in a long one; one too short to tell.
+        // A short one in a long one; one too short to count.
         check(&[(0, 100_000), (500, 510), (700, 704)], &[true, true, false]);
     }
 }

@@ -1,5 +1,5 @@
-//! How a user's allocation and signal looked over a span: kept in bins, so
-//! that a long log takes little memory.
+//! A user's allocation and signal over a span, kept in bins so that a long log takes
+//! little memory.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ const BIN_TTIS: i64 = 100;
 pub struct Usage {
     /// TTIs in which something was scheduled / TTIs.
     pub scheduled_share: f64,
-    /// PRBs assigned / PRBs that the cell had; null where either is not known.
+    /// PRBs assigned / PRBs of the cell; null if either is unknown.
     pub prb_share: Option<f64>,
-    /// PRBs assigned / PRBs that the cell had, in scheduled TTIs.
+    /// PRBs assigned / PRBs of the cell, in scheduled TTIs.
     pub prb_share_when_scheduled: Option<f64>,
     /// Mean MCS index of new transmissions.
     pub mcs_mean: Option<f64>,
-    /// HARQ retransmissions / blocks, where they can be told.
+    /// HARQ retransmissions / blocks, if they are known.
     pub retx_share: Option<f64>,
     /// Blocks whose padding is known.
     pub padded_blocks: u64,
@@ -42,35 +42,35 @@ pub struct UsageBins {
     n_prb_cell: Option<u16>,
 }
 
-/// A span's usage while its bins come.
+/// A span's usage while its bins are being added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageSum {
     start: TtiIndex,
     end: TtiIndex,
-    /// Bins before it are in.
+    /// Bins before it are included.
     bins_to: i64,
     bins: UsageBin,
 }
 
 impl UsageSum {
-    /// Nothing of `[start, end)` yet.
+    /// An empty sum over `[start, end)`.
     #[must_use]
     pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
         Self { start, end, bins_to: start.0.div_euclid(BIN_TTIS), bins: UsageBin::default() }
     }
 
-    /// The span ends then.
+    /// Sets the end of the span.
     pub const fn set_end(&mut self, end: TtiIndex) {
         self.end = end;
     }
 
-    /// The first TTI whose bin is still to be gathered.
+    /// The first TTI whose bin is not yet included.
     #[must_use]
     pub const fn gathered_to(&self) -> TtiIndex {
         TtiIndex(self.bins_to.saturating_mul(BIN_TTIS))
     }
 
-    /// Whether all its bins are in.
+    /// Whether all its bins are included.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.bins_to >= self.end_bin()
@@ -157,7 +157,7 @@ impl UsageBins {
         bin.padded += u64::from(grant.padding_bytes.is_some());
     }
 
-    /// Tells the primary cell's bandwidth in PRBs.
+    /// Sets the primary cell's bandwidth in PRBs.
     pub fn set_bandwidth(&mut self, n_prb_cell: u16) {
         self.n_prb_cell = self.n_prb_cell.max(Some(n_prb_cell));
     }
@@ -182,7 +182,7 @@ impl UsageBins {
         }
     }
 
-    /// Forgets the bins that end at or before a TTI.
+    /// Removes the bins that end at or before a TTI.
     pub fn forget_before(&mut self, tti: TtiIndex) {
         let keep = tti.0.div_euclid(BIN_TTIS);
         while self.bins.first_entry().is_some_and(|bin| *bin.key() < keep) {
@@ -190,7 +190,7 @@ impl UsageBins {
         }
     }
 
-    /// The usage of a sum's span, with what was gathered of it.
+    /// The usage of a sum's span so far.
     #[must_use]
     pub fn conclude(&self, sum: &UsageSum) -> Usage {
         let n_bins = sum.end_bin().saturating_sub(sum.start.0.div_euclid(BIN_TTIS));

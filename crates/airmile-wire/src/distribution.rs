@@ -1,13 +1,13 @@
-//! Distributions in little memory: counts in buckets that grow by 1 %.
+//! Distributions in bounded memory: counts in buckets that grow by 1 %.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Growth of a bucket: quantiles are within 1 % of the exact ones.
+/// Ratio of adjacent buckets: quantiles are within 1 % of the exact ones.
 const GROWTH: f64 = 1.02;
 
-/// A distribution of values; zero and less share a bucket.
+/// A distribution of values; zero and negative values share a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     buckets: BTreeMap<i32, (u64, f64)>,
@@ -78,7 +78,8 @@ impl Distribution {
         (self.n > 0).then(|| self.sum / self.n as f64)
     }
 
-    /// The value that a share `p` of all is not above: the mean of its bucket.
+    /// The smallest value that a share `p` of all does not exceed: the mean of its
+    /// bucket.
     #[must_use]
     pub fn quantile(&self, p: f64) -> Option<f64> {
         if self.n == 0 {
@@ -123,7 +124,7 @@ impl Distribution {
     }
 }
 
-/// Correlation of pairs (Pearson), as they come.
+/// Correlation of pairs (Pearson), computed incrementally.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Correlation {
     n: f64,
@@ -164,7 +165,7 @@ impl Correlation {
         self.n = n;
     }
 
-    /// The coefficient; `None` under three pairs or where one side is constant.
+    /// The coefficient; `None` with fewer than three pairs, or if one side is constant.
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         let scale = (self.squares.0 * self.squares.1).sqrt();

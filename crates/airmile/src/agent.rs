@@ -1,4 +1,4 @@
-//! The phone's cell by its modem's records, for CLAW's reports (MobiSys 2017, 4).
+//! The phone's cell from its modem's records, for CLAW's reports (MobiSys 2017, 4).
 
 mod cell;
 

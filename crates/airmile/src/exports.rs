@@ -1,9 +1,9 @@
-//! Answers that are written to files, too: HTML pages, the Perfetto trace.
+//! Results written to files: HTML pages, the Perfetto trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_io::replacement::whole;
+use airmile_io::replacement::{read_files, whole};
 use airmile_model::printable_path;
 
 use crate::analyse::aligned::AlignedInputs;
@@ -21,7 +21,7 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_packets::{FlowName, PacketOptions, Study, study};
 
-/// Files to write beside an answer.
+/// Files written in addition to a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exports {
     /// The HTML report.
@@ -30,13 +30,13 @@ pub struct Exports {
     pub perfetto: Option<PathBuf>,
 }
 
-/// Runs analysis and diagnosis, and writes the files, all in one pass over the
-/// inputs. Without `lists` and without files, the report's lists of bursts and
-/// cell load stay empty, and memory does not grow with the log.
+/// Runs analysis and diagnosis, and writes the files in one pass over the inputs. Without `lists`
+/// and files, the report's lists of bursts and cell load stay empty, and memory does not grow with
+/// the log.
 ///
 /// # Errors
-/// The inputs cannot be read, or hold nothing to analyse; a file cannot be
-/// written, or is one of the inputs.
+/// The inputs cannot be read, or hold nothing to analyse; or a file cannot be written, or is one of
+/// the inputs.
 pub fn export(
     inputs: &Inputs,
     options: &RadioOptions,
@@ -45,8 +45,8 @@ pub fn export(
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
-    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
-    let first = beside.radio.files.first().or_else(|| inputs.files.first());
+    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
+    let first = aligned.radio.files.first().or_else(|| inputs.files.first());
     let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
     let mut trace = match &exports.perfetto {
@@ -54,7 +54,7 @@ pub fn export(
         None => None,
     };
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let plain = *exports == Exports::default() && beside.wire.is_none();
+    let plain = *exports == Exports::default() && aligned.wire.is_none();
     let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |tagged| {
         if let Some(trace) = &mut trace {
@@ -68,8 +68,8 @@ pub fn export(
         }
     });
     let answer = answer?;
-    let capture = beside.capture();
-    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
+    let capture = aligned.capture();
+    let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }
@@ -83,7 +83,7 @@ pub fn export(
     Ok((report.radio, report.diagnosis))
 }
 
-/// As [`study`], written as a page: one HTML file that asks nothing of a network.
+/// As [`study`], written as a page: one HTML file that loads nothing from a network.
 ///
 /// # Errors
 /// As [`study`]; or the page cannot be written, or is one of the captures.
@@ -98,7 +98,7 @@ pub fn study_page<'a>(
     let inputs = Inputs { files: captures.files(), ..Inputs::default() };
     Exports { html: Some(html.to_owned()), perfetto: None }.check(&inputs)?;
     let (mut study, written) = study(captures, options, asked, progress)?;
-    // The page has its own choice of flows.
+    // The page selects its own flows.
     let flows = std::mem::take(&mut study.packets.flows);
     write::study::write_file(html, &study)?;
     study.packets.flows = flows;
@@ -106,15 +106,14 @@ pub fn study_page<'a>(
 }
 
 impl Exports {
-    /// Nothing is written over what is to be read, nor over one another.
+    /// Refuses outputs that would overwrite an input or each other.
     fn check(&self, inputs: &Inputs) -> Result<()> {
-        let read: Vec<PathBuf> =
-            inputs.files.iter().chain(&inputs.transfers).map(|path| whole(path)).collect();
+        let read = read_files(inputs.files.iter().chain(&inputs.transfers).map(PathBuf::as_path));
         for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
             let Some(path) = path else { continue };
             if path.as_os_str() == "-" {
                 return Err(Error::Option(format!(
-                    "{option} -: name a file; standard output is for the answer"
+                    "{option} -: name a file; standard output is for the result"
                 )));
             }
             if read.contains(&whole(path)) {
@@ -127,7 +126,7 @@ impl Exports {
         if let (Some(html), Some(trace)) = (&self.html, &self.perfetto)
             && whole(html) == whole(trace)
         {
-            return Err(Error::Option("--html and --perfetto: name two files".into()));
+            return Err(Error::Option("--html and --perfetto: name different files".into()));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use airmile_wire::packets_only::{Suspect, Suspicion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A fact about a transfer, and where on the time axis it is.
+/// A fact about a transfer, and its place on the time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) kind: FactKind,
@@ -24,14 +24,14 @@ impl Fact {
     }
 }
 
-/// What was found. Shares are 0 to 1.
+/// A kind of fact. Shares are 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FactKind {
     /// Throughput time of the transfer (BurstTracker, section 3).
     QueueTime { dir: Direction, queued_ms: f64, duration_ms: f64, demand: f64 },
-    /// The link demand is so near to a limit that either verdict may be right.
+    /// The link demand is so close to a limit that either verdict may be right.
     NearLimit { demand: f64, limit: f64, under: Verdict, over: Verdict },
-    /// Bursts that touch the transfer: how many, the longest, and what closed how many.
+    /// Bursts that overlap the transfer: their number, the longest, and what closed them.
     Bursts { count: u64, longest_ms: f64, closed_by: Vec<(&'static str, u64)> },
     /// The longest time without a burst.
     LongestEmpty { ms: f64 },
@@ -41,7 +41,8 @@ pub(crate) enum FactKind {
     Throughput { got_bps: f64 },
     /// Bytes of bursts over their TTIs.
     BurstThroughput { bps: f64 },
-    /// How often the phone was scheduled, and its share of the PRBs then and over all.
+    /// Share of the time in which the phone was scheduled, and its share of the PRBs then and
+    /// overall.
     Scheduled { share: f64, prb_share_when: Option<f64>, prb_share: Option<f64> },
     /// Signal and HARQ; at least one is known.
     Signal {
@@ -50,11 +51,11 @@ pub(crate) enum FactKind {
         mcs_mean: Option<f64>,
         retx_share: Option<f64>,
     },
-    /// What others held of the cell, by its load.
+    /// Other users' share of the cell, from its load.
     OthersShare { share: f64, confidence: f64, rough: bool },
-    /// What the estimator of the radio notes of the transfer.
+    /// A note of the radio's estimator.
     Note(String),
-    /// Time that a cause took. `bounds` are those of the leading one's share.
+    /// Time that a cause took. `bounds` are those of the leading cause's share.
     CauseTime {
         cause: Cause,
         ms: f64,
@@ -66,21 +67,21 @@ pub(crate) enum FactKind {
     Suspects(Vec<Suspicion>),
     /// The round trip is shorter than a cellular link allows.
     NoCellularLink { rtt_ms: f64 },
-    /// Queues on the round trip, at the median, and the least round trip.
+    /// The median queueing delay in the round trip, and the minimum round trip.
     QueueDelay { queue_ms: f64, base_rtt_ms: f64 },
-    /// How much the rate varied while a queue stood.
+    /// How much the rate varied while data was queued.
     RateVariation { spread: f64, steady: bool },
     /// How much of the backlog arrived after pauses of 6 ms and more.
     CaughtUp { share: f64 },
     /// Share of the time in pauses of 200 ms and more.
     Paused { share: f64 },
-    /// It came in datagrams, whose sender cannot be followed.
+    /// Data arrived in datagrams, whose sender cannot be followed.
     Datagrams,
     /// Time by what the sender waited for.
     ReasonTime { reason: Reason, ms: f64, share: f64 },
-    /// Where the capture was taken is not known.
+    /// It is unknown where the capture was taken.
     CaptureSiteUnknown,
-    /// The phases that the application's log gives.
+    /// The phases in the application's log.
     Phases(Phases),
     /// The bytes are those after decompression.
     BytesDecoded,
@@ -88,9 +89,9 @@ pub(crate) enum FactKind {
     Stalls { count: u64, stalled_ms: f64 },
     /// A player's changes of bitrate, and the last one.
     BitrateSwitches { count: u64, bps: f64 },
-    /// The least in a player's buffer.
+    /// Minimum of a player's buffer.
     LeastBuffer { ms: f64 },
-    /// Rates of intervals, losses and round trips by the application's log.
+    /// Rates of intervals, losses and round trips in the application's log.
     IntervalRates {
         bps: Option<(f64, f64)>,
         retransmits: Option<u64>,
@@ -132,14 +133,14 @@ impl FactKind {
     }
 }
 
-/// How a cause was seen.
+/// How a cause was detected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum CauseDetail {
-    /// Share of the PRBs that others held.
+    /// Other users' share of the PRBs.
     Contention {
         others: f64,
     },
-    /// Bits that the phone's PRBs carried, of what the best MCS would have.
+    /// Bits carried by the phone's PRBs, relative to the best MCS.
     Signal {
         efficiency: Option<f64>,
     },
@@ -147,7 +148,7 @@ pub(crate) enum CauseDetail {
     UndesiredSlowStart,
     FirstSlowStart,
     ReceiveWindow,
-    /// Times in ms; `may_be_a_line`: a slow line at a proxy looks the same.
+    /// Times in ms; `may_be_a_line`: a slow link behind a proxy looks the same.
     SenderLimited {
         app_limited_ms: f64,
         think_ms: f64,
@@ -168,25 +169,25 @@ pub(crate) enum CauseDetail {
     UplinkQueue,
 }
 
-/// Who restarts slow start.
+/// The host that restarts slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restarter {
-    /// Only the phone's side was seen.
+    /// Only the phone's side was captured.
     SenderOrMiddlebox,
     Sender,
     Middlebox,
 }
 
-/// What to try next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Advice {
     /// Nothing to add.
     None,
     /// The radio limits it. `weak`: and the signal is weak.
     Radio { dir: Direction, weak: bool },
-    /// Something else than the radio does; `idle`: share of the time with an empty queue.
+    /// Something other than the radio does; `idle`: share of the time with an empty queue.
     NotRadio { dir: Direction, idle: f64 },
-    /// Both do. `without_ms`: what it would have taken had its data always been there.
+    /// Both do. `without_ms`: the duration if its data had always been queued.
     Shared { dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64 },
     /// Repeat it alone.
     RepeatAlone,
@@ -194,13 +195,13 @@ pub(crate) enum Advice {
     LogAgain,
     /// Capture what is missing.
     Capture { what: String, how: String },
-    /// A version of a message is not read yet.
+    /// A version of a message is not supported yet.
     Unread(String),
-    /// Something else that is missing, and how to get it.
+    /// Other missing evidence, and how to get it.
     Gather { what: String, how: String },
-    /// Mend a cause.
+    /// Remove a cause.
     Cause(CauseAdvice),
-    /// The radio and a cause share it; mend the cause.
+    /// The radio and a cause share it; remove the cause.
     SharedWith(Cause, CauseAdvice),
     /// By packets alone.
     Suspect(Suspect, Restarter),
@@ -208,7 +209,7 @@ pub(crate) enum Advice {
     Application(ApplicationAdvice),
 }
 
-/// What mends a cause.
+/// How to remove a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CauseAdvice {
     Contention,
@@ -217,20 +218,20 @@ pub(crate) enum CauseAdvice {
     UndesiredSlowStart,
     FirstSlowStart,
     ReceiveWindow,
-    /// A capture at the server separates its pace from a slow line.
+    /// A capture at the server separates its pace from a slow link.
     ServerOrLine,
     ServerAnswersLate,
     ServerPaces,
     Wireline,
     LossRecoveryRadio,
     LossRecoveryCongestion,
-    /// The phone had been released by the cell.
+    /// The cell had released the phone.
     Promotion,
     SetupRoundTrips,
     UplinkQueue,
 }
 
-/// What most of a transfer's time was, by the application's own log.
+/// The largest part of a transfer's time, by the application's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApplicationAdvice {
     Failed,
@@ -241,12 +242,12 @@ pub(crate) enum ApplicationAdvice {
     Capture,
 }
 
-/// A sentence of a session's answer, as numbers.
+/// A sentence of a session's verdict, as numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Statement {
     /// Nothing between the limits on the time.
     EmptyWindow,
-    /// Poll bits, and no allocations.
+    /// Poll bits, but no allocations.
     PollsAlone,
     NoAllocations,
     /// Only exchanges too small for a transfer.
@@ -262,14 +263,14 @@ pub(crate) enum Statement {
         n: usize,
         not_radio_below: f64,
     },
-    /// Causes are not given for all: `apart` of `n` transfers ran alone.
+    /// Causes are not given for all: only `apart` of `n` transfers did not overlap another.
     FewApart {
         apart: usize,
         n: usize,
     },
-    /// The server had sent what was asked for.
+    /// The server had sent what was requested.
     ServerHadSent,
-    /// The leading cause, its share, and that share's bounds.
+    /// The leading cause, its share, and the bounds of the share.
     Leading {
         cause: Cause,
         restarter: Option<Restarter>,
@@ -279,18 +280,18 @@ pub(crate) enum Statement {
     },
     /// Captures without a download.
     NoDownload,
-    /// Captures at the server alone.
+    /// Captures only at the server.
     CapturedAtServer,
-    /// Captures between phone and server alone.
+    /// Captures only between phone and server.
     CapturedBetween,
-    /// Too little came for a pattern.
+    /// Too few packets for a pattern.
     TooLittle,
     /// No suspect is probable enough.
     NoSuspect {
         n: usize,
         suspects: Vec<Suspicion>,
     },
-    /// The suspect that packets name.
+    /// The suspect with the highest probability.
     Suspected {
         n: usize,
         first: Suspicion,
@@ -298,22 +299,22 @@ pub(crate) enum Statement {
     },
     /// An application's log without transfers.
     NoApplicationTransfer,
-    /// An application's log alone: it in a sentence, and the share of time before first bytes.
+    /// An application's log alone: its sentence, and the share of time before first bytes.
     ApplicationAlone {
         log: String,
         before_first_byte: Option<f64>,
     },
 }
 
-/// What a page's wait is counted to.
+/// The end of a page's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Milestone {
-    /// Something was painted.
+    /// The first paint.
     FirstPaint,
-    /// All was there, by the browser.
+    /// The browser's load event.
     Load,
-    /// The last byte of the last request came.
+    /// The last byte of the last request.
     LastByte,
 }
 
@@ -322,15 +323,15 @@ pub enum Milestone {
 pub struct SegmentWait {
     /// The transfer's name.
     pub id: String,
-    /// What was asked for, without its query.
+    /// The requested URL, without its query.
     pub name: Option<String>,
-    /// How long it took, in ms.
+    /// Its duration in ms.
     pub duration_ms: f64,
     /// Its rate in bits per second.
     pub bps: Option<f64>,
     /// Its bitrate in bits per second.
     pub bitrate_bps: Option<f64>,
-    /// Who its bottleneck was.
+    /// Its bottleneck.
     pub verdict: Verdict,
     /// Its time by cause, in ms.
     pub shares: BTreeMap<&'static str, f64>,

@@ -1,6 +1,6 @@
-//! The facade: recognise inputs, open them, run the estimators, document the
-//! answer. Command line, Python, live mode and lab call this and nothing
-//! below it, so that they cannot differ.
+//! The facade: recognises inputs, opens them, runs the estimators and documents the result. The
+//! command line, Python, live mode and the lab call only this crate, so that their results
+//! cannot differ.
 //!
 //! ```no_run
 //! use airmile::{Inputs, Progress, RadioOptions, diagnose};

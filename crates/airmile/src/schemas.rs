@@ -10,7 +10,7 @@ use crate::scrub::ScrubReport;
 use airmile_io::Document;
 use airmile_packets::{PacketReport, Study};
 
-/// The JSON schema of each document, by its name. The lab has its own.
+/// The JSON schema of each document, by its name. The lab has a separate one.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     vec![

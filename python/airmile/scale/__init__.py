@@ -1,14 +1,13 @@
-"""A packet study past one machine: `airmile.packets(..., engine="ray")`.
+"""A packet study on several machines: `airmile.packets(..., engine="ray")`.
 
-Captures are split by file, and large ones at record boundaries. A first pass deals
-their packets out by user and hour; a second studies the users of each bucket in the
-order of the capture. Both are the functions that one process runs, and so are the
-rows. An engine only says where they run: Ray, or processes of this machine; Spark has
-an adapter of its own (:mod:`airmile.scale.spark`).
+Captures are split by file, and large ones at record boundaries. A first pass divides
+their packets by user and hour; a second studies the users of each bucket in the
+order of the capture. Both use the functions of a study in one process, and give the
+same rows. An engine only determines where they run: Ray, or processes of this machine;
+Spark has an adapter, `airmile.scale.spark`.
 
-Everything that a run leaves is named by a manifest that is written last, so what a
-worker left half-written is never read, and the same call goes on where a broken run
-ended.
+A manifest, written last, lists all files of a step. Partial files of an interrupted
+worker are therefore never read, and the same call continues an interrupted run.
 """
 
 from airmile.scale._run import run

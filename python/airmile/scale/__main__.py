@@ -1,4 +1,4 @@
-"""`python -m airmile.scale JSON`: what `airmile packets --engine` runs."""
+"""`python -m airmile.scale JSON`: the program behind `airmile packets --engine`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airmile.scale._run import progress, run
 
 
 def main(text: str) -> int:
-    """Run what the command was asked; give its exit status."""
+    """Run the study with the command's arguments; return its exit status."""
     asked = json.loads(text)
     try:
         packets = run(
@@ -20,7 +20,7 @@ def main(text: str) -> int:
             asked["output"],
             buckets=asked["buckets"],
             workers=asked["workers"],
-            tell=None if asked["quiet"] else progress,
+            notify=None if asked["quiet"] else progress,
         )
     except (AirmileError, OSError) as error:
         what = str(error)

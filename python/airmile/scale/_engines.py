@@ -1,4 +1,4 @@
-"""Where steps run."""
+"""Engines that run steps."""
 
 # mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
@@ -15,11 +15,11 @@ from airmile.errors import AirmileError, AirmileMissingLibraryError, AirmileOpti
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 _RETRIES = 4
-"""How often a step is begun again whose worker died (chosen here)."""
+"""How often a step is restarted after its worker died (chosen here)."""
 
 
 class Engine(Protocol):
-    """Runs steps, and gives what they return, in any order; `width` of them at once."""
+    """Runs steps and yields their results in any order; `width` of them run at once."""
 
     def each(self, calls: Sequence[Call]) -> Iterator[Any]: ...
     def width(self) -> int: ...
@@ -27,20 +27,20 @@ class Engine(Protocol):
 
 
 def engine_of(name: str, workers: int) -> Engine:
-    """The engine of a name: `ray`, `ray://HOST:PORT` or `processes`."""
+    """The engine with a name: `ray`, `ray://HOST:PORT` or `processes`."""
     if name == "ray" or name.startswith("ray://"):
         return _Ray(None if name == "ray" else name, workers)
     if name == "processes":
         return _Processes(workers)
     raise AirmileOptionError(
-        f"engine: no {name!r}; there are ray (a cluster that RAY_ADDRESS names, or one of this "
-        "machine), ray://HOST:PORT and processes (of this machine)"
+        f"engine: unknown {name!r}; known are ray (the cluster of RAY_ADDRESS, or one on this "
+        "machine), ray://HOST:PORT and processes (on this machine)"
     )
 
 
 class _Processes:
     def __init__(self, workers: int) -> None:
-        # Fresh processes: a fork would copy whatever threads the caller has.
+        # Fresh processes: a fork would copy all threads of the caller.
         context = get_context("spawn")
         self._workers = workers or os.cpu_count() or 1
         self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
@@ -55,7 +55,7 @@ class _Processes:
                 yield future.result()
         except BrokenProcessPool as error:
             raise AirmileError(
-                "a worker died: the same call goes on with what is done (a script that makes it "
+                "a worker died: the same call continues the run (a script with the call "
                 "needs `if __name__ == '__main__':` around it)"
             ) from error
 
@@ -91,12 +91,12 @@ class _Ray:
         self._step = ray.remote(_call).options(max_retries=_RETRIES, num_cpus=1)
 
     def width(self) -> int:
-        # Those of the cluster, not of this machine.
+        # The CPUs of the cluster, not of this machine.
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def each(self, calls: Sequence[Call]) -> Iterator[Any]:
         ray = self._ray
-        # No more under way than can run and be fetched: the rest waits here.
+        # At most as many as can run and be fetched; the rest waits here.
         most = 2 * self.width()
         waiting = iter(calls)
         under_way: list[Any] = []

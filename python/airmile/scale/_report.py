@@ -1,4 +1,4 @@
-"""The report of a study on an engine: its tables stay where they were written."""
+"""The report of a study on an engine: its tables remain in their files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airmile.scale._tables import NAMES, StoredTable
 
 
 class ScaledReport(PacketReport):
-    """A :class:`airmile.PacketReport` whose tables are Parquet in a directory.
+    """A :class:`airmile.PacketReport` whose tables are Parquet files in a directory.
 
-    They are read when asked for, with pyarrow, and their rows are in no order: sort
+    They are read on access, with pyarrow, and their rows have no order: sort
     by `flow` and time, or query the files (docs/recipes.md).
     """
 

@@ -21,11 +21,11 @@ from airmile.scale._storage import Identity, Storage, expand, identity, is_cutta
 from airmile.scale._tables import NAMES
 
 PART_BYTES = 1 << 30
-"""Captures larger than this are cut (chosen here: some ten million packets of headers,
-half a minute of work)."""
+"""Larger captures are split (chosen here: some ten million packets of headers, half a
+minute of work)."""
 
 _BUCKETS_A_WORKER = 4
-"""Buckets for each worker: so that all end at about the same time (chosen here)."""
+"""Buckets per worker, so that all end at about the same time (chosen here)."""
 
 Report = Callable[[str], None]
 
@@ -39,9 +39,9 @@ def run(
     workers: int = 0,
     part_bytes: int = PART_BYTES,
     keep_records: bool = False,
-    tell: Report | None = None,
+    notify: Report | None = None,
 ) -> _airmile.Packets:
-    """Study captures; tables go to `output`, the report is returned.
+    """Study captures; write tables to `output` and return the report.
 
     The arguments are those of :func:`airmile.packets`.
     """
@@ -53,7 +53,7 @@ def run(
         workers=workers,
         part_bytes=part_bytes,
         keep_records=keep_records,
-        tell=tell,
+        notify=notify,
     )
     return packets
 
@@ -74,10 +74,10 @@ def study(
     workers: int = 0,
     part_bytes: int = PART_BYTES,
     keep_records: bool = False,
-    tell: Report | None = None,
+    notify: Report | None = None,
 ) -> tuple[_airmile.Packets, list[str]]:
     """A study, and the files of its tables below the output."""
-    tell = tell or (lambda _: None)
+    notify = notify or (lambda _: None)
     files = expand([os.fspath(path) for path in ask["files"]])
     ask = ask | {"files": files}
     runner = _Lazy(engine, workers)
@@ -85,15 +85,15 @@ def study(
         job = Job(root=storage.root, ask=ask, buckets=buckets)
         captures = [identity(file) for file in files]
         job["buckets"] = _begin(storage, job, captures, part_bytes, runner)
-        parts = _deal(storage, job, _parts(captures, part_bytes), runner, tell)
+        parts = _deal(storage, job, _parts(captures, part_bytes), runner, notify)
         strays = _strays(storage, parts)
         begins, end_ns = _airmile.clocks([part["report"] for part in parts])
         if end_ns is None:
             answers: list[Manifest] = []
         else:
             capture = _Capture(parts, begins)
-            settled = _settle(storage, job, capture, strays, runner, tell)
-            answers = _study(storage, job, capture, settled, strays, end_ns, runner, tell)
+            settled = _settle(storage, job, capture, strays, runner, notify)
+            answers = _study(storage, job, capture, settled, strays, end_ns, runner, notify)
     finally:
         runner.close()
     by_file: list[list[tuple[str, bytes]]] = [[] for _ in files]
@@ -109,7 +109,7 @@ def study(
 
 
 class _Lazy:
-    """An engine that starts with its first step: a run that is done needs none."""
+    """An engine that starts with its first step: a completed run needs none."""
 
     def __init__(self, name: str, workers: int) -> None:
         self._name, self._workers = name, workers
@@ -132,7 +132,7 @@ class _Lazy:
 
 
 def refuse_tables(storage: Storage) -> None:
-    """Raise where tables of another run would be read with this one's."""
+    """Raise if tables of another run would be read with this one's."""
     names = storage.names()
     there = [name for name in NAMES if name in names or f"{name}.parquet" in names]
     if there or "done" in storage.names("_work"):
@@ -145,7 +145,7 @@ def refuse_tables(storage: Storage) -> None:
 def _begin(
     storage: Storage, job: Job, captures: list[Identity], part_bytes: int, runner: _Lazy
 ) -> int:
-    """Begin a run, or go on with the same one; gives its number of buckets."""
+    """Start a run, or continue the same one; return its number of buckets."""
     options = {
         name: value for name, value in job["ask"].items() if name not in ("files", "threads")
     }
@@ -160,7 +160,7 @@ def _begin(
     if former is not None:
         if former["mark"] != mark:
             raise AirmileOptionError(
-                f"{storage.root}: holds another run, of other captures or options: name another "
+                f"{storage.root}: holds a run of other captures or options: name another "
                 "directory, or remove it"
             )
         return int(former["buckets"])
@@ -191,20 +191,20 @@ def _cut(number: int, capture: Identity, cuts: list[int]) -> list[Part]:
 
 
 def _deal(
-    storage: Storage, job: Job, files: list[list[Part]], runner: _Lazy, tell: Report
+    storage: Storage, job: Job, files: list[list[Part]], runner: _Lazy, notify: Report
 ) -> list[Manifest]:
-    """First pass. A file whose cuts turn out to be wrong is read again as one."""
+    """First pass. A file with wrong cuts is read again as a whole."""
     done: dict[str, Manifest] = {}
     wanted = [part for parts in files for part in parts]
-    _each(storage, job, wanted, runner, tell, done)
+    _each(storage, job, wanted, runner, notify, done)
     again = []
     for number, parts in enumerate(files):
         if len(parts) > 1 and any(_is_torn(done[part["key"]]) for part in parts):
             files[number] = _cut(number, parts[0]["capture"], [])
             again += files[number]
     if again:
-        tell(f"{len(again)} captures cannot be cut where they were, and are read as one")
-        _each(storage, job, again, runner, tell, done)
+        notify(f"{len(again)} captures could not be split, and are read as a whole")
+        _each(storage, job, again, runner, notify, done)
     return [done[part["key"]] for parts in files for part in parts]
 
 
@@ -213,7 +213,7 @@ def _each(
     job: Job,
     parts: list[Part],
     runner: _Lazy,
-    tell: Report,
+    notify: Report,
     done: dict[str, Manifest],
 ) -> None:
     for part in parts:
@@ -222,21 +222,21 @@ def _each(
             done[part["key"]] = manifest
     calls = [(_steps.deal_part, (job, part)) for part in parts if part["key"] not in done]
     if len(calls) < len(parts):
-        tell(f"{len(parts) - len(calls)} of {len(parts)} parts were read by an earlier run")
+        notify(f"{len(parts) - len(calls)} of {len(parts)} parts were read by an earlier run")
     for n, manifest in enumerate(runner.each(calls), 1):
         done[manifest["key"]] = manifest
-        tell(f"read {n} of {len(calls)} parts")
+        notify(f"read {n} of {len(calls)} parts")
 
 
 def _is_torn(manifest: Manifest) -> bool:
-    """Whether a range of a capture is not whole records: its cuts are verified by reading."""
+    """Whether a range of a capture is not whole records: cuts are verified by reading."""
     begin, end = manifest["part"]["range"]
     report = json.loads(manifest["report"])["file"]
     return bool(report["damaged"] or report["bytes"] != end - begin)
 
 
 def _strays(storage: Storage, parts: list[Manifest]) -> bytes:
-    """Ends of flows whose client their first packet tells, each once."""
+    """Ends of flows whose client only their first packet shows, each once."""
     size = 37
     ends: set[bytes] = set()
     for part in parts:
@@ -261,7 +261,7 @@ class _Capture:
             self._groups.append(by_bucket)
 
     def bucket(self, bucket: int) -> list[Any]:
-        """What a bucket has of each part, in the order of the capture."""
+        """The row groups of a bucket in each part, in the order of the capture."""
         return [
             (name, groups[bucket], first, clock_ns)
             for groups, (name, first, clock_ns) in zip(self._groups, self._begins, strict=True)
@@ -269,7 +269,7 @@ class _Capture:
         ]
 
     def all(self) -> list[list[Any]]:
-        """All of each part."""
+        """All row groups of each part."""
         return [
             [(name, sorted(itertools.chain.from_iterable(groups.values())), first, clock_ns)]
             for groups, (name, first, clock_ns) in zip(self._groups, self._begins, strict=True)
@@ -277,14 +277,14 @@ class _Capture:
 
 
 def _settle(
-    storage: Storage, job: Job, capture: _Capture, strays: bytes, runner: _Lazy, tell: Report
+    storage: Storage, job: Job, capture: _Capture, strays: bytes, runner: _Lazy, notify: Report
 ) -> Manifest | None:
     if not strays:
         return None
     former = manifest_of(storage, "settled")
     if former is not None:
         return former
-    tell(f"{len(strays) // 37} flows have a client that only their first packet tells")
+    notify(f"{len(strays) // 37} flows have a client that only their first packet shows")
     (manifest,) = runner.each([(_steps.settle_strays, (job, capture.all(), strays))])
     return dict(manifest)
 
@@ -297,7 +297,7 @@ def _study(
     strays: bytes,
     end_ns: int,
     runner: _Lazy,
-    tell: Report,
+    notify: Report,
 ) -> list[Manifest]:
     """Second pass."""
     done: dict[int, Manifest] = {}
@@ -314,15 +314,15 @@ def _study(
         args = (job, bucket, capture.bucket(bucket), own, strays, end_ns)
         calls.append((_steps.study_bucket, args))
     if done:
-        tell(f"{len(done)} of {job['buckets']} buckets were studied by an earlier run")
+        notify(f"{len(done)} of {job['buckets']} buckets were studied by an earlier run")
     for n, manifest in enumerate(runner.each(calls), 1):
         done[manifest["bucket"]] = manifest
-        tell(f"studied {n} of {len(calls)} buckets")
+        notify(f"studied {n} of {len(calls)} buckets")
     return [done[bucket] for bucket in sorted(done)]
 
 
 def _forget(storage: Storage, parts: list[Manifest]) -> None:
-    """Remove the records; manifests and what a report is made of stay."""
+    """Remove the records; manifests and the report's inputs remain."""
     named = {part["kept"]["syns"] for part in parts} | {part["kept"]["strays"] for part in parts}
     for name in storage.names("_work/records"):
         if f"_work/records/{name}" not in named:
@@ -332,5 +332,5 @@ def _forget(storage: Storage, parts: list[Manifest]) -> None:
 
 
 def progress(line: str) -> None:
-    """Tell on standard error."""
+    """Print a line on standard error."""
     print(line, file=sys.stderr, flush=True)

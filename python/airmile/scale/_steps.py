@@ -1,7 +1,7 @@
-"""The steps of a study, each a function of plain values that may run anywhere.
+"""The steps of a study, each a function of plain values that can run anywhere.
 
-A step writes its results under names of its own, and last of all its manifest. A step
-whose manifest is there is done.
+A step writes its results under unique names, and its manifest last. A step with a
+manifest is complete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airmile.scale._storage import Identity, Storage, identity, is_remote, opene
 
 
 class Job(TypedDict):
-    """What every step is told."""
+    """The arguments of every step."""
 
     root: str
     ask: dict[str, Any]
@@ -40,7 +40,7 @@ Manifest = dict[str, Any]
 
 
 def manifest_of(storage: Storage, key: str) -> Manifest | None:
-    """The manifest of a step that is done."""
+    """The manifest of a completed step."""
     return storage.read_json(f"_work/done/{key}.json")
 
 
@@ -73,14 +73,14 @@ class _Step:
 
 
 def deal_part(job: Job, part: Part) -> Manifest:
-    """First pass: the packets of a part, dealt out."""
+    """First pass: the packets of a part, divided into buckets."""
     with _Step(job, part["key"]) as step:
         out = step.scratch / "records.parquet"
         path = part["capture"][0]
         if identity(path) != tuple(part["capture"]):
             raise AirmileInputError(
-                f"{path}: of another size or time on {socket.gethostname()} than where "
-                "the run began: all machines have to see the same captures"
+                f"{path}: size or time on {socket.gethostname()} differs from where "
+                "the run started: all machines need the same captures"
             )
         source: tuple[str, object]
         source = (path, opened(path) if is_remote(path) else part["range"])
@@ -96,7 +96,7 @@ def deal_part(job: Job, part: Part) -> Manifest:
 
 
 def settle_strays(job: Job, capture: list[list[object]], strays: bytes) -> Manifest:
-    """Between the passes: flows whose client only their first packet tells."""
+    """Between the passes: flows whose client only their first packet shows."""
     with _Step(job, "settled") as step:
         out = step.scratch / "settled.parquet"
         opened_parts = [[_opened(step.storage, part) for part in parts] for parts in capture]

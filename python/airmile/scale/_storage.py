@@ -1,4 +1,4 @@
-"""Where captures come from and results go: this machine, or an object store."""
+"""Storage of captures and results: this machine, or an object store."""
 
 # mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
@@ -31,7 +31,7 @@ def local(path: str) -> Path:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """The pyarrow file system of a URI, and the path in it; fsspec's where pyarrow has none."""
+    """The pyarrow file system of a URI, and the path in it; fsspec's if pyarrow has none."""
     try:
         from pyarrow import fs
     except ImportError as error:
@@ -54,18 +54,18 @@ def filesystem(uri: str) -> tuple[Any, str]:
 
 
 def expand(paths: list[str]) -> list[str]:
-    """The captures: of a directory those in it, by name."""
+    """The captures; for a directory those in it, by name."""
     found: list[str] = []
     for path in paths:
         if path == "-":
-            raise AirmileOptionError("-: an engine reads files, and no standard input")
+            raise AirmileOptionError("-: an engine reads files, not standard input")
         if is_remote(path):
             found += _expand_remote(path)
-        # Workers may have begun in other directories.
+        # Workers may have started in other directories.
         elif (directory := local(path).absolute()).is_dir():
             inside = sorted(str(file) for file in directory.iterdir() if _CAPTURE.search(file.name))
             if not inside:
-                raise AirmileInputError(f"{path}: no captures are in this directory")
+                raise AirmileInputError(f"{path}: no captures in this directory")
             found += inside
         else:
             found.append(str(directory))
@@ -84,7 +84,7 @@ def _expand_remote(uri: str) -> list[str]:
     files = store.get_file_info(fs.FileSelector(path, recursive=False))
     names = sorted(file.base_name for file in files if _CAPTURE.search(file.base_name))
     if not names:
-        raise AirmileInputError(f"{uri}: no captures are in this directory")
+        raise AirmileInputError(f"{uri}: no captures in this directory")
     return [below(uri, name) for name in names]
 
 
@@ -99,7 +99,7 @@ Identity = tuple[str, int, int | None]
 
 
 def identity(path: str) -> Identity:
-    """What tells a capture from another one of the same name: size and time."""
+    """What distinguishes a capture from another one of the same name: size and time."""
     if is_remote(path):
         store, inner = filesystem(path)
         info = store.get_file_info(inner)
@@ -112,15 +112,15 @@ def identity(path: str) -> Identity:
 
 
 def opened(path: str) -> IO[bytes]:
-    """A remote capture as a stream of bytes as they are stored."""
+    """A remote capture as a stream of its stored bytes."""
     store, inner = filesystem(path)
-    # The reader tells by itself how it is compressed.
+    # The reader recognises the compression.
     stream: IO[bytes] = store.open_input_stream(inner, compression=None, buffer_size=4 << 20)
     return stream
 
 
 class Storage:
-    """A directory for results, here or in an object store."""
+    """A directory for results, on this machine or in an object store."""
 
     def __init__(self, root: str) -> None:
         self.root = root if is_remote(root) else str(local(root).absolute())
@@ -135,25 +135,25 @@ class Storage:
         return store, f"{path.rstrip('/')}/{name}"
 
     def path(self, name: str) -> Path:
-        """A file here."""
+        """A local file."""
         return Path(self.root, name)
 
     def scratch(self) -> Path:
-        """A new directory of this machine for what is not whole yet."""
+        """A new directory on this machine for incomplete files."""
         if self.remote:
             import tempfile
 
             return Path(tempfile.mkdtemp(prefix="airmile-"))
-        # In the results' own file system, so that a rename is all it takes.
+        # In the results' own file system, so that a rename suffices.
         scratch = self.path(f"_work/scratch/{uuid.uuid4().hex}")
         scratch.mkdir(parents=True)
         return scratch
 
     def keep(self, file: Path, name: str) -> None:
-        """Give a whole file its name: here at once or not at all.
+        """Give a complete file its name; on this machine atomically.
 
-        An object store may keep a half of it where a worker is killed (object stores
-        proper do not): what no manifest names is not read.
+        Some object stores may keep a partial file if a worker is killed; a file that
+        no manifest names is not read.
         """
         if self.remote:
             store, path = self.found(name)
@@ -162,7 +162,7 @@ class Storage:
                 with file.open("rb") as whole, store.open_output_stream(path) as out:
                     shutil.copyfileobj(whole, out, 4 << 20)
             except BaseException:
-                # A stream that is left by an error is closed, and what it has is kept.
+                # A stream left by an error is closed, and its content kept.
                 with contextlib.suppress(OSError):
                     store.delete_file(path)
                 raise
@@ -181,7 +181,7 @@ class Storage:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def read(self, name: str) -> bytes | None:
-        """A small file, `None` where there is none."""
+        """A small file; `None` if it does not exist."""
         try:
             if not self.remote:
                 return self.path(name).read_bytes()
@@ -193,7 +193,7 @@ class Storage:
             return None
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """A small file of JSON, `None` where there is none, or half of one."""
+        """A small JSON file; `None` if it does not exist or is incomplete."""
         content = self.read(name)
         try:
             found: dict[str, Any] | None = json.loads(content) if content else None
@@ -202,7 +202,7 @@ class Storage:
         return found
 
     def names(self, name: str = "") -> set[str]:
-        """What is in the directory itself, or one below it."""
+        """The names in the directory itself, or in one below it."""
         if not self.remote:
             directory = self.path(name)
             return {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()
@@ -213,7 +213,7 @@ class Storage:
         return {entry.base_name for entry in store.get_file_info(selector)}
 
     def remove_file(self, name: str) -> None:
-        """Remove a file that may be gone."""
+        """Remove a file that may not exist."""
         with contextlib.suppress(FileNotFoundError):
             if not self.remote:
                 return self.path(name).unlink()
@@ -221,7 +221,7 @@ class Storage:
             store.delete_file(path)
 
     def remove(self, name: str) -> None:
-        """Remove a directory and what is in it."""
+        """Remove a directory and its content."""
         if not self.remote:
             shutil.rmtree(self.path(name), ignore_errors=True)
             return
@@ -237,7 +237,7 @@ class Storage:
         from pyarrow import parquet
 
         def batches() -> Iterator[Any]:
-            # Opened when they are asked for: a bucket has records in every file.
+            # Opened on demand: a bucket has records in every file.
             store, path = self.found(name)
             with store.open_input_file(path) as file:
                 yield from parquet.ParquetFile(file).iter_batches(8192, row_groups=groups)
@@ -247,7 +247,7 @@ class Storage:
 
 
 def is_cuttable(path: str) -> bool:
-    """Whether a capture may be cut inside: a local file that is not compressed."""
+    """Whether a capture may be split: a local, uncompressed file."""
     if is_remote(path):
         return False
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""The tables of a run: Parquet in directories, read when they are asked for."""
+"""The tables of a run: Parquet files in directories, read on access."""
 
 # mypy: disable-error-code="import-untyped,import-not-found"
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = (
 
 
 class StoredTable:
-    """One table, as :class:`airmile.Table` takes it. Its rows are in no order."""
+    """One table, as :class:`airmile.Table` takes it. Its rows have no order."""
 
     def __init__(self, storage: Storage, name: str, files: list[str]) -> None:
         self.name = name

@@ -1,14 +1,14 @@
-"""The same study on Spark, for who runs it already: a thin adapter over `mapInArrow`.
+"""The same study on an existing Spark: a thin adapter over `mapInArrow`.
 
-Spark's shuffle takes the place of the files between the passes, so nothing but the
-tables is written; all else is what :func:`airmile.packets` does with an engine.
+Spark's shuffle replaces the files between the passes, so only the tables are written;
+everything else is as in :func:`airmile.packets` with an engine.
 
 >>> from airmile.scale import spark            # doctest: +SKIP
 >>> from pyspark.sql import SparkSession       # doctest: +SKIP
 >>> session = SparkSession.builder.getOrCreate()         # doctest: +SKIP
 >>> report = spark.packets(session, ["day1.pcap", "day2.pcap"], "study")   # doctest: +SKIP
 
-Captures and the output directory have to be where every executor can reach them.
+Every executor has to reach the captures and the output directory.
 """
 
 # mypy: disable-error-code="import-untyped,import-not-found"
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import SparkSession
 
-# Spark has no unsigned integers: their bits as signed ones.
+# Spark has no unsigned integers: their bits are stored as signed ones.
 _RECORD = "part int, bucket int, packet long, time_ns long, clock_ns long, headers binary"
 
 
@@ -47,19 +47,19 @@ def packets(
     buckets: int = 0,
     **options: Any,
 ) -> ScaledReport:
-    """Study captures on Spark, a task for each of them and then for each bucket.
+    """Study captures on Spark, with a task for each capture and then for each bucket.
 
     Args:
         session: the Spark session.
         files: captures, as for :func:`airmile.packets` with an engine.
         output: the directory of the tables, as with an engine.
-        buckets: parts that users are dealt to; 0 is four for each of Spark's
-            default parallelism.
-        options: those of :func:`airmile.packets`; `client` has to be given, as a
-            client that only a flow's first packet tells would need a pass more.
+        buckets: parts into which users are divided; 0 is four times Spark's default
+            parallelism.
+        options: those of :func:`airmile.packets`; `client` is required, since a
+            client that only a flow's first packet shows would need another pass.
 
     Raises:
-        AirmileOptionError: without `client`, a client could not be told; or the output
+        AirmileOptionError: without `client`, a client is unknown; or the output
             holds tables of another run.
     """
     listed = expand([files] if isinstance(files, str) else list(map(os.fspath, files)))
@@ -74,12 +74,12 @@ def packets(
     dealt = dealt.persist()
     try:
         rows = dealt.where("report is not null").select("part", "report", "syns").collect()
-        told = {row["part"]: (row["report"], bytes(row["syns"])) for row in rows}
-        reports = [told[part] for part in range(len(listed))]
+        summaries = {row["part"]: (row["report"], bytes(row["syns"])) for row in rows}
+        reports = [summaries[part] for part in range(len(listed))]
         strays = sum(json.loads(report)["strays"] for report, _ in reports)
         if strays:
             raise AirmileOptionError(
-                f"the client of {strays} flows is told by their first packet alone: name the "
+                f"only the first packet of {strays} flows shows their client: name the "
                 "clients' network (client=), or use another engine"
             )
         begins, end_ns = _airmile.clocks([report for report, _ in reports])
@@ -118,7 +118,7 @@ def _dealer(job: Job) -> Any:
                         yield _signed(batch, row["part"], group["bucket"])
                 marks = out.with_suffix(".syns")
                 syns = marks.read_bytes() if marks.exists() else b""
-                yield _told(row["part"], report, syns)
+                yield _summary(row["part"], report, syns)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             del pyarrow
@@ -135,7 +135,7 @@ def _fields() -> list[tuple[str, Any]]:
 
 
 def _signed(batch: pyarrow.RecordBatch, part: int, bucket: int) -> pyarrow.RecordBatch:
-    """Records as Spark can hold them."""
+    """Records in Spark's types."""
     import pyarrow
 
     n = batch.num_rows
@@ -154,7 +154,7 @@ def _signed(batch: pyarrow.RecordBatch, part: int, bucket: int) -> pyarrow.Recor
     return pyarrow.RecordBatch.from_arrays(columns, names=names)
 
 
-def _told(part: int, report: str, syns: bytes) -> pyarrow.RecordBatch:
+def _summary(part: int, report: str, syns: bytes) -> pyarrow.RecordBatch:
     import pyarrow
 
     columns = [pyarrow.array([part if name == "part" else None], kind) for name, kind in _fields()]
@@ -164,7 +164,7 @@ def _told(part: int, report: str, syns: bytes) -> pyarrow.RecordBatch:
 
 
 def _unsigned(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Records as they were before Spark held them."""
+    """Records in their types before Spark."""
     import pyarrow
 
     schema = _airmile.record_schema()
@@ -186,7 +186,7 @@ def _student(job: Job, begins: list[tuple[int, int | None]], end_ns: int) -> Any
             scratch = storage.scratch()
             try:
                 schema = pyarrow.schema(_airmile.record_schema())
-                # The clock of the parts in front, and numbers of the whole capture.
+                # The clock of the preceding parts, and numbers within the whole capture.
                 pieces = source.pieces(bucket, begins)
                 reader = pyarrow.RecordBatchReader.from_batches(schema, pieces)
                 report = _airmile.study_bucket(
@@ -203,7 +203,7 @@ def _student(job: Job, begins: list[tuple[int, int | None]], end_ns: int) -> Any
 
 
 class _Pieces:
-    """Batches that are sorted by bucket and part, cut where those change."""
+    """Batches sorted by bucket and part, split where these change."""
 
     def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         self._batches = batches
@@ -217,7 +217,7 @@ class _Pieces:
         return True
 
     def next_bucket(self) -> int | None:
-        """The bucket that is next, `None` at the end."""
+        """The next bucket; `None` at the end."""
         if not self._fill() or self._rest is None:
             return None
         return int(self._rest.column("bucket")[0].as_py())
@@ -225,7 +225,7 @@ class _Pieces:
     def pieces(
         self, bucket: int, begins: list[tuple[int, int | None]]
     ) -> Iterator[pyarrow.RecordBatch]:
-        """All of one bucket, with numbers and clock of the whole capture."""
+        """One bucket, with numbers and clock of the whole capture."""
         import pyarrow
         from pyarrow import compute
 

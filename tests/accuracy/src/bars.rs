@@ -1,4 +1,4 @@
-//! What must hold.
+//! The thresholds (bars) of the suite.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use airmile_model::{Verdict, VerdictThresholds};
 use crate::emulated;
 use crate::score::{Kind, Score, errors, percentile};
 
-/// Percentiles are barred only over so many transfers.
+/// Minimum number of transfers for a threshold on percentiles.
 const MIN_BARRED: usize = 20;
 
 const SCHEDULERS: [&str; 7] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim", "pf", "rr"];
 const TRIMMED: [&str; 5] = ["comm", "pf_trim", "rr_trim", "tdbet_trim", "fdmt_trim"];
 
-/// Prints bars as they are checked.
+/// Prints thresholds as they are checked.
 struct Bars {
     all_met: bool,
 }
@@ -24,19 +24,19 @@ impl Bars {
         Self { all_met: true }
     }
 
-    /// A value that must not be above `limit`.
+    /// Checks that a value is at most `limit`.
     fn at_most(&mut self, what: &str, value: f64, limit: f64, n: usize) {
         self.bar(what, value, "<=", limit, n, value <= limit, true);
     }
 
-    /// A percentile that must not be above `limit`, barred over enough transfers.
+    /// Checks that a percentile is at most `limit`, if there are enough transfers.
     fn percentile(&mut self, what: &str, errors: &[f64], p: f64, limit: f64) {
         let value = percentile(errors, p);
         let barred = errors.len() >= MIN_BARRED;
         self.bar(what, value, "<=", limit, errors.len(), value <= limit, barred);
     }
 
-    /// A value that must not be below `limit`.
+    /// Checks that a value is at least `limit`.
     fn at_least(&mut self, what: &str, value: f64, limit: f64, n: usize) {
         self.bar(what, value, ">=", limit, n, value >= limit, true);
     }
@@ -61,13 +61,13 @@ impl Bars {
         self.all_met &= holds || !barred;
     }
 
-    /// Median and upper quartile of `auto`.
+    /// Checks the median and upper quartile of `auto`.
     fn auto(&mut self, of: &str, errors: &[f64]) {
         self.percentile(&format!("auto, {of}: median %"), errors, 0.5, 0.5);
         self.percentile(&format!("auto, {of}: 75th percentile %"), errors, 0.75, 1.5);
     }
 
-    /// Prints all kinds' agreement with the true verdicts, and bars `auto`'s.
+    /// Prints the agreement of all kinds with the true verdicts, and checks that of `auto`.
     fn verdicts(&mut self, scores: &[Score]) {
         println!("\nVerdicts that agree with the truth (true demand of 75 to 90 % left out)");
         for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants, Kind::Paper] {
@@ -87,7 +87,7 @@ impl Bars {
     }
 }
 
-/// The bars of the simulated cells; whether all are met. The uplink's is ours:
+/// Thresholds of the simulated cells; returns whether all are met. The uplink's is our own:
 /// the phone knows its own buffer.
 pub fn print_simulated(scores: &[Score], uplink_error: f64) -> bool {
     let mut bars = Bars::new();
@@ -128,12 +128,12 @@ pub fn print_simulated(scores: &[Score], uplink_error: f64) -> bool {
     bars.all_met
 }
 
-/// The bars of the emulated cells; whether all are met.
+/// Thresholds of the emulated cells; returns whether all are met.
 pub fn print_emulated(scores: &emulated::Scores) -> bool {
     let mut bars = Bars::new();
     let downlink = &scores.downlink;
     bars.auto("all", &errors(downlink, Kind::Auto, |_| true));
-    // By workload, scheduler, load and poll setting, as each could hide in all.
+    // By workload, scheduler, load and poll setting, as an average could hide each of them.
     for part in 0..4 {
         let names: BTreeSet<&str> = downlink.iter().map(|s| s.part(part)).collect();
         for name in names {

@@ -1,4 +1,4 @@
-//! Captures with known truth: opened, studied, rows kept.
+//! Captures with known truth: reading, studying and keeping rows.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use airmile_model::flow::{BandwidthSample, FlowRow, PacketRow};
 use airmile_wire::tcp::{PacketStudy, SendRateThreshold, StudyOptions, StudySummary, Tables};
 use anyhow::Context;
 
-/// One frame, kept.
+/// A frame that is kept.
 pub struct Kept {
     offset: u64,
     at_ns: i64,
@@ -21,7 +21,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// When it was captured, in nanoseconds.
+    /// Capture time, in nanoseconds.
     pub const fn at_ns(&self) -> i64 {
         self.at_ns
     }
@@ -48,14 +48,14 @@ impl Kept {
     }
 }
 
-/// What a study gave.
+/// Result of a study.
 pub struct Studied {
     pub flows: Vec<FlowRow>,
     pub bandwidth: Vec<BandwidthSample>,
     pub summary: StudySummary,
 }
 
-/// All frames of a capture, and the problems in it.
+/// All frames of a capture, and its problems.
 pub fn frames(path: &Path) -> anyhow::Result<(Vec<Kept>, Vec<String>)> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| path.display().to_string())?;
@@ -82,8 +82,8 @@ pub fn frames(path: &Path) -> anyhow::Result<(Vec<Kept>, Vec<String>)> {
     Ok((kept, problems))
 }
 
-/// The event of each frame that has one, by its number from 1; `copy` where the
-/// study takes the frame for a copy.
+/// The event of each frame that has one, by its number from 1; `copy` if the study
+/// considers the frame a duplicate.
 pub fn tagged_events(frames: &[Kept]) -> BTreeMap<usize, String> {
     let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);

@@ -1,6 +1,6 @@
-//! Clocks that were set wrong, found by `diagnose`: offsets up to a second and
-//! drifts up to 50 ppm, put into the captures and transfers of runs of the lab; and
-//! clocks that were right, which none may move.
+//! Wrong clocks, detected by `diagnose`: offsets up to a second and drifts up to 50 ppm,
+//! applied to the captures and transfers of lab runs; and correct clocks, which must not be
+//! changed.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use anyhow::{Context, bail};
 
 use crate::causes::Draw;
 
-/// The bar of the specification, in ms.
+/// The specified accuracy, in ms.
 const BAR_MS: f64 = 5.0;
-/// Runs, each with clocks of its own; nothing was tuned on them.
+/// Runs, each with its own clocks; nothing was tuned on them.
 const SEEDS: [u64; 3] = [71, 72, 73];
 /// Downloads, videos, with and without competitors, a proxy, a queue before the cell.
 const SCENARIOS: [&str; 6] = [
@@ -24,8 +24,8 @@ const SCENARIOS: [&str; 6] = [
     "web-browsing",
 ];
 
-/// A session of twenty minutes, in which a drift of 50 ppm is 60 ms, with pages that the
-/// application's log does not have.
+/// A session of twenty minutes, in which a drift of 50 ppm is 60 ms, with pages that are
+/// missing from the application's log.
 const LONG: &str = r#"
 duration_ms = 1_200_000
 [[apps]]
@@ -38,10 +38,10 @@ start_ms = 7_000
 workload = { kind = "web", pages = 30, gap_ms = 35_000 }
 "#;
 const LONG_SEEDS: [u64; 3] = [81, 82, 83];
-/// Of clocks that are right.
+/// Seed of the runs with correct clocks.
 const RIGHT_SEED: u64 = 91;
 
-/// A clock: what it shows more at a time, and what it gains.
+/// A clock: its offset at a time, and its drift.
 #[derive(Clone, Copy)]
 struct Wrong {
     zero_ns: i64,
@@ -55,7 +55,7 @@ impl Wrong {
     }
 }
 
-/// Sets the packets' times of a capture of the lab (pcapng, nanoseconds).
+/// Changes the packets' times in a capture of the lab (pcapng, nanoseconds).
 fn set_capture(path: &Path, clock: Wrong) -> anyhow::Result<()> {
     let mut bytes = std::fs::read(path)?;
     // The byte-order magic of the section header.
@@ -83,7 +83,7 @@ fn set_capture(path: &Path, clock: Wrong) -> anyhow::Result<()> {
     Ok(std::fs::write(path, bytes)?)
 }
 
-/// Leaves times alone in a table of transfers, by another clock.
+/// Changes the times in a table of transfers to another clock.
 fn set_transfers(path: &Path, of: &str, clock: Wrong) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path)?;
     let mut out = String::from("id,start_us,end_us,bytes\n");
@@ -101,14 +101,13 @@ fn set_transfers(path: &Path, of: &str, clock: Wrong) -> anyhow::Result<()> {
     Ok(std::fs::write(path, out)?)
 }
 
-/// How far off what `diagnose` says is at worst within a run, in ms, and what it
-/// was sure of.
+/// Maximum error of the result of `diagnose` within a run, in ms, and its own error bound.
 struct Found {
     off_ms: Option<f64>,
     error_ms: f64,
 }
 
-/// A run, and whose transfers its application's log has.
+/// A run, and the application whose log contains transfers.
 struct Run {
     name: String,
     scenario: Scenario,
@@ -120,8 +119,8 @@ struct Run {
 impl Run {
     fn named(name: &'static str, seed: u64, right: bool) -> anyhow::Result<Self> {
         let scenario = named(name).with_context(|| format!("no scenario {name}"))?.scenario();
-        let told = if right { format!("{name} (right)") } else { name.to_owned() };
-        Ok(Self { name: told, scenario, seed, of: "", right })
+        let name = if right { format!("{name} (right)") } else { name.to_owned() };
+        Ok(Self { name, scenario, seed, of: "", right })
     }
 
     fn long(seed: u64) -> anyhow::Result<Self> {
@@ -168,7 +167,7 @@ fn judge(run: &Run, dir: &Path) -> anyhow::Result<Vec<(&'static str, Found)>> {
             (
                 "server's over phone's capture",
                 Box::new(|ns| {
-                    // The phone's clock shows `ns`: the true time is what it was set from.
+                    // At the phone's time `ns`: invert the offset to get the true time.
                     let true_ns = ns - (phone.shows(ns) - ns);
                     server.shows(true_ns) - phone.shows(true_ns)
                 }),
@@ -190,7 +189,7 @@ fn judge(run: &Run, dir: &Path) -> anyhow::Result<Vec<(&'static str, Found)>> {
     Ok(out)
 }
 
-/// Whether the bar is met.
+/// Returns whether the bar is met.
 pub fn measure() -> anyhow::Result<bool> {
     let dir = std::env::temp_dir().join(format!("airmile-clocks-{}", std::process::id()));
     println!(
@@ -209,7 +208,7 @@ pub fn measure() -> anyhow::Result<bool> {
         "{:<32}{:>4}{:>9}{:>9}{:>9}{:>16}{:>15}  worst",
         "clock", "n", "median", "p90", "max", "within 5 ms", "within own error"
     );
-    // A clock that is not in the answer was not found.
+    // A clock missing from the answer was not detected.
     let mut met = all.len() == 3;
     for (what, mut found) in all {
         found.sort_by(|a, b| off(&a.1).total_cmp(&off(&b.1)));
@@ -232,7 +231,7 @@ pub fn measure() -> anyhow::Result<bool> {
     Ok(met)
 }
 
-/// A clock that was not found is as wrong as can be.
+/// A clock that was not detected counts as infinitely wrong.
 fn off(found: &Found) -> f64 {
     found.off_ms.unwrap_or(f64::INFINITY)
 }

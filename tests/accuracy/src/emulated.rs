@@ -1,9 +1,9 @@
-//! Cells of our own emulator, so that a clone without other material measures
-//! something too.
+//! Cells of our own emulator, so that a clone without other material also measures
+//! something.
 //!
-//! Every workload, scheduler, load of the cell and poll setting together, with
-//! seeds that nothing was fitted to. To look into an error, run other seeds
-//! (`--series N`), so that the barred ones stay unseen.
+//! All combinations of workload, scheduler, load of the cell and poll setting, with seeds
+//! that nothing was fitted to. To investigate an error, run other seeds (`--series N`), so
+//! that those of the thresholds stay unseen.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,29 +20,29 @@ use anyhow::Context;
 use crate::run::Run;
 use crate::score::{Kind, Score};
 
-/// Number of the barred series of seeds.
+/// Number of the series of seeds for the thresholds.
 pub const BARRED_SERIES: u64 = 90_210;
 /// Seeds of each cell of the matrix.
 const SEEDS: u64 = 9;
-/// Places (how good the signal, how far the server, how much to transfer) that
-/// the seeds go round.
+/// Number of places (signal quality, distance of the server, amount of data) that the seeds
+/// cycle through.
 const PLACES: u64 = 3;
 
 /// The uplink's error in percent, per upload.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadScore {
-    /// By the phone's samples of its buffer.
+    /// From the phone's samples of its buffer.
     pub by_samples: f64,
-    /// By its reports to the base station alone.
+    /// From its reports to the base station alone.
     pub by_reports: f64,
 }
 
-/// What the matrix gave.
+/// Results of the matrix.
 #[derive(Debug, Default)]
 pub struct Scores {
-    /// Of the downlink transfers, under every kind of evidence.
+    /// Scores of the downlink transfers, with every kind of evidence.
     pub downlink: Vec<Score>,
-    /// Of the uploads.
+    /// Scores of the uploads.
     pub uploads: Vec<UploadScore>,
     /// Runs.
     pub runs: usize,
@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// Sizes and rates differ by place.
+    /// Sizes and rates depend on the place.
     fn traffic(self, place: u64) -> Traffic {
         let (id, start_ms) = (self.name().to_owned(), 300);
         let window = WindowConfig::default();
@@ -104,7 +104,7 @@ const fn scheduler_name(kind: SchedulerKind) -> &'static str {
     }
 }
 
-/// Loads of the cell: nobody else, files with pauses, queues never empty.
+/// Loads of the cell: no other users, files with pauses, permanent demand.
 const LOADS: [(&str, Option<Competing>); 3] = [
     ("idle", None),
     (
@@ -114,7 +114,7 @@ const LOADS: [(&str, Option<Competing>); 3] = [
     ("full", Some(Competing::FullBuffer { users: 3 })),
 ];
 
-/// What forces polls at the base station: nothing, 16 PDUs, 25 kB.
+/// Triggers of polls at the base station: none, 16 PDUs, 25 kB.
 const POLLS: [(&str, Option<u32>, Option<u64>); 3] =
     [("never", None, None), ("16-pdu", Some(16), None), ("25-kb", None, Some(25_000))];
 
@@ -173,7 +173,7 @@ fn matrix(series: u64) -> Vec<(String, Scenario)> {
                             tail_ms: 400,
                             first_tti: 7_003,
                             cell: CellConfig { scheduler, ..CellConfig::default() },
-                            // Poor, usual and good places.
+                            // Poor, typical and good places.
                             link: LinkConfig {
                                 snr_mean_db: 8.0 + 5.0 * place as f64,
                                 ..LinkConfig::default()

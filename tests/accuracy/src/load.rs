@@ -1,7 +1,7 @@
 //! Cell load: a real log, emulated cells, and simulated ones.
 //!
-//! On the real log the cell's load is not known, only the phone's own share:
-//! a lower bound. Fitted on one half of the time, judged on the other.
+//! In the real log only the phone's own share of the cell's load is known: a lower bound.
+//! Fitted on one half of the time, evaluated on the other.
 
 mod simulated;
 
@@ -25,13 +25,13 @@ use anyhow::Context;
 use crate::run::open;
 use crate::score::percentile;
 
-/// The log of the bars.
+/// The log for the thresholds.
 const LOG: &str = "data/diag/pixelxl_2018_download.mi2log";
-/// Idle: nothing scheduled within so many TTIs.
+/// Idle: nothing scheduled within this many TTIs.
 const IDLE_TTIS: i64 = 30;
-/// Seeds of the barred emulated runs; nothing was fitted to them.
+/// Seeds of the emulated runs for the thresholds; nothing was fitted to them.
 const SERIES: u64 = 66_601;
-/// Values under it are printed, not barred (half of the scale).
+/// Values below it are printed, not checked (half of the scale).
 const SURE: f64 = 0.5;
 
 /// A subframe with a measurement.
@@ -104,7 +104,7 @@ fn subframes(records: &[Record]) -> Vec<Subframe> {
     measured.map(subframe).collect()
 }
 
-/// A subframe's own share, plain and calibrated load.
+/// A subframe's own share, and its plain and calibrated load.
 #[derive(Clone, Copy)]
 struct Judged {
     own: f64,
@@ -115,7 +115,7 @@ struct Judged {
     calibrated: f64,
 }
 
-/// Whether the bars on the real log are met; `None` without it.
+/// Checks the real log; `None` without it.
 fn real_log(shared: &Path) -> anyhow::Result<Option<bool>> {
     let path = shared.join(LOG);
     if !path.is_file() {
@@ -129,7 +129,7 @@ fn real_log(shared: &Path) -> anyhow::Result<Option<bool>> {
     let middle = i64::midpoint(first, last);
     println!("Pixel XL log, {} measurements; each half judged by the other's fit", subframes.len());
     let mut judged = Vec::new();
-    let mut untold = 0;
+    let mut unknown = 0;
     for first_half in [true, false] {
         let mut estimator = LoadEstimator::default();
         let fits = |tti| (tti < middle) == first_half;
@@ -142,7 +142,7 @@ fn real_log(shared: &Path) -> anyhow::Result<Option<bool>> {
         println!("  slope of the {half} half: {:.3}, {} anchors", slope.value, slope.anchors);
         for s in subframes.iter().filter(|s| !fits(s.m.position.tti.0)) {
             let (Some(plain), Some(calibrated)) = (s.plain(), s.calibrated(slope)) else {
-                untold += 1;
+                unknown += 1;
                 continue;
             };
             judged.push(Judged {
@@ -155,7 +155,7 @@ fn real_log(shared: &Path) -> anyhow::Result<Option<bool>> {
             });
         }
     }
-    println!("  {untold} subframes cannot be told (SNR under 0 dB or no reading)\n");
+    println!("  {unknown} subframes cannot be estimated (SNR under 0 dB or no reading)\n");
     let mut met = true;
     for (name, of) in
         [("plain", (|j| j.plain) as fn(&Judged) -> f64), ("calibrated", |j| j.calibrated)]
@@ -207,8 +207,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / n
 }
 
-/// CLAW's figure 6: mean RSRQ by own PRBs against equation 6. The paper gives
-/// no numbers beside the figure; these are the log's.
+/// CLAW's figure 6: mean RSRQ by own PRBs against equation 6. The paper gives no numbers
+/// for the figure; these are the log's.
 fn figure_6(judged: &[Judged]) {
     println!("Figure 6 on this log: RSRQ in dB by own PRBs (others' are not known)");
     println!(
@@ -216,7 +216,7 @@ fn figure_6(judged: &[Judged]) {
         "own PRB", "n", "RSRQ", "std", "equation 6", "plain r", "calibrated"
     );
     for (low, high) in [(0, 0), (1, 12), (13, 24), (25, 37), (38, 43), (44, 50)] {
-        // Of no own PRB, those with nothing of its own near.
+        // For no own PRB: subframes without own traffic nearby.
         let bin = |j: &&Judged| (low..=high).contains(&j.own_prb) && (low > 0 || j.idle);
         let bin: Vec<&Judged> = judged.iter().filter(bin).collect();
         if bin.is_empty() {
@@ -251,7 +251,7 @@ struct WindowError {
     anchored: bool,
 }
 
-/// Load by TTI of a run that began at `first`.
+/// Load by TTI of a run that started at `first`.
 struct TrueLoad {
     first: i64,
     load: Vec<f64>,
@@ -300,10 +300,10 @@ fn errors(
     }
     let plain = estimate(records, Fit::Plain);
     let mut out = Vec::new();
-    let mut untold = 0;
+    let mut unknown = 0;
     for (window, plain) in found.iter().zip(&plain) {
         let Some(load) = window.load else {
-            untold += 1;
+            unknown += 1;
             continue;
         };
         let number = (window.tti.0 - origin).div_euclid(n_tti);
@@ -318,7 +318,7 @@ fn errors(
             anchored: (window.slope - 1.0).abs() > f64::EPSILON,
         });
     }
-    (out, untold)
+    (out, unknown)
 }
 
 fn print_errors(title: &str, errors: &[WindowError]) {
@@ -351,19 +351,21 @@ fn print_row(name: &str, errors: &[&WindowError]) {
     );
 }
 
-/// The emulated cells' errors; whether the bar is met.
+/// Measures the errors in emulated cells; returns whether the bar is met.
 fn emulated() -> anyhow::Result<bool> {
     let mut all = Vec::new();
-    let (mut runs, mut untold) = (0, 0);
+    let (mut runs, mut unknown) = (0, 0);
     for (name, scenario) in matrix() {
         let trace = airmile_emulate::run(&scenario).with_context(|| name.clone())?;
         let truth = TrueLoad::emulated(&trace, scenario.cell.n_prb);
         let (errors, no_value) = errors(&name, &trace.records, &truth, |tti| truth.at(tti));
         all.extend(errors);
-        untold += no_value;
+        unknown += no_value;
         runs += 1;
     }
-    println!("Emulated cells: {runs} runs; {untold} windows cannot be told (SNR under 0 dB).");
+    println!(
+        "Emulated cells: {runs} runs; {unknown} windows cannot be estimated (SNR under 0 dB)."
+    );
     println!("Mean absolute error in points, against the whole window's true load; `sampled`:");
     println!("against that of the measured subframes alone\n");
     print_errors("others, scheduler", &all);
@@ -376,8 +378,8 @@ fn emulated() -> anyhow::Result<bool> {
     Ok(error <= 5.0)
 }
 
-/// Data power, SNR, interference, readings and load of the cell in all
-/// combinations; none of them is told to the estimator.
+/// All combinations of data power, SNR, interference, readings and load of the cell; the
+/// estimator knows none of them.
 fn matrix() -> Vec<(String, Scenario)> {
     let others = [
         ("none", None),
@@ -448,7 +450,7 @@ fn matrix() -> Vec<(String, Scenario)> {
     out
 }
 
-/// All of it; whether the bars are met, `None` where a part was left out.
+/// Runs all parts; returns whether the bars are met, `None` if a part was skipped.
 pub fn measure(shared: &Path) -> anyhow::Result<Option<bool>> {
     println!("\n== Cell load\n");
     let log = real_log(shared)?;

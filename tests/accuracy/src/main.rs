@@ -1,17 +1,17 @@
-//! `make accuracy`: burst inference where the truth is known.
+//! `make accuracy`: accuracy of burst inference against known truth.
 //!
-//! Three parts, each with bars; a missed bar makes the exit status 1. The cells
-//! of our own emulator are always there. The simulated cells are those of
-//! `$AIRMILE_SHARED/data/ns3`; without them that part says SKIPPED.
+//! Three parts, each with bars; a missed bar sets the exit status 1. The cells of our own
+//! emulator are always available. The simulated cells are those of
+//! `$AIRMILE_SHARED/data/ns3`; without them that part prints SKIPPED.
 //!
-//! Prints the error per scheduler, workload and kind of evidence beside
-//! BurstTracker's literal rule and the Active-time baseline, and the agreement
-//! of verdicts. `--series N` runs other emulated cells and lists their worst
-//! transfers, for looking into errors; `--load` measures the cell load alone,
-//! `--packets` the packet study, `--senders` what it tells of senders, `--causes` what `diagnose` names
-//! (`tuned`: on the families that were looked at),
-//! `--clocks` how it aligns clocks, `--blind` what it names by packets alone (`--blind-fit` fits
-//! the model, `--blind-show` lists a family's numbers), `--peers` that study beside tshark and tcptrace.
+//! Prints the error by scheduler, workload and kind of evidence, compared with
+//! BurstTracker's literal rule and the Active-time baseline, and the agreement of verdicts.
+//! `--series N` runs other emulated cells and lists their worst transfers, to investigate
+//! errors; `--load` measures only the cell load, `--packets` the packet study, `--senders`
+//! its results on senders, `--causes` the causes named by `diagnose` (`tuned`: on the
+//! families used for tuning), `--clocks` its alignment of clocks, `--blind` its answers
+//! from packets alone (`--blind-fit` fits the model, `--blind-show` lists a family's
+//! features), `--peers` compares that study with tshark and tcptrace.
 
 #![allow(clippy::print_stdout, reason = "this program is its printout")]
 
@@ -104,17 +104,17 @@ fn main() -> anyhow::Result<ExitCode> {
     let all = met.iter().all(|met| met.unwrap_or(true));
     println!("\n{}", if all { "all bars that are held are met" } else { "A BAR IS MISSED" });
     if met.contains(&None) {
-        println!("SKIPPED: parts whose data is not there (above); the others were measured");
+        println!("SKIPPED: parts without their data (above); the others were measured");
     }
     Ok(status(all))
 }
 
-/// What the program ends with.
+/// Exit status of the program.
 fn status(met: bool) -> ExitCode {
     if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the bars are met.
+/// Checks the emulated cells; returns whether the bars are met.
 fn emulated_cells() -> anyhow::Result<Option<bool>> {
     let scores = emulated::measure(emulated::BARRED_SERIES)?;
     emulated_tables(&scores);
@@ -141,7 +141,7 @@ fn emulated_tables(scores: &emulated::Scores) {
     println!("  by buffer status reports {r50:.2} / {r75:.2}\n");
 }
 
-/// The shared material, which may not be there.
+/// The shared material, which may be missing.
 fn shared() -> PathBuf {
     std::env::var_os("AIRMILE_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
@@ -149,7 +149,7 @@ fn shared() -> PathBuf {
     )
 }
 
-/// Whether the bars are met; `None` where there are no simulated cells.
+/// Checks the simulated cells; `None` without them.
 fn simulated_cells() -> anyhow::Result<Option<bool>> {
     println!("\n== Simulated cells (ns-3)\n");
     let root = shared().join("data/ns3");
@@ -172,7 +172,7 @@ fn simulated_cells() -> anyhow::Result<Option<bool>> {
         ("no RLC table", Spoil::NoRlc),
         ("padding not known", Spoil::NoPadding),
     ];
-    /// Stretches of 200 ms that are missing, in percent of the time.
+    /// Gaps of 200 ms, in percent of the time.
     const HOLES: [i64; 3] = [2, 10, 20];
     let mut with_holes: Vec<Vec<Score>> = vec![Vec::new(); HOLES.len()];
     let mut spoilt: Vec<Vec<Score>> = vec![Vec::new(); spoils.len()];
@@ -204,7 +204,7 @@ fn simulated_cells() -> anyhow::Result<Option<bool>> {
             }
         }
     }
-    println!("What is left when something is missing (not barred):\n");
+    println!("Accuracy with missing data (not checked):\n");
     for ((name, _), scores) in spoils.iter().zip(&spoilt) {
         println!("{name}");
         score::print_by("scheduler", scores, &|s| s.scheduler().to_owned());

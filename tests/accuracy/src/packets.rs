@@ -1,5 +1,5 @@
-//! The packet study where the truth is known: captures of emulated links
-//! (`emu-*`), and captures changed in one stated way (`drv-*`).
+//! The packet study against known truth: captures of emulated links (`emu-*`), and captures
+//! changed in one stated way (`drv-*`).
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Check {
     }
 }
 
-/// Prints and checks; `None` where the captures are not there.
+/// Runs and prints the checks; `None` without the captures.
 pub fn measure(shared: &Path) -> anyhow::Result<Option<bool>> {
     let dir = shared.join("data/pcap");
     println!("\n== Packet captures with known truth\n");
@@ -132,8 +132,8 @@ fn column(path: &Path, name: &str) -> anyhow::Result<Vec<f64>> {
     Ok(text.lines().skip(1).filter_map(value).collect())
 }
 
-/// When the run's truth begins by the capture's clock: where the uplink bytes of
-/// both agree best.
+/// Start of the run's truth on the capture's clock: where the uplink bytes of both agree
+/// best.
 fn run_start(kept: &[Kept], truth: &Path) -> anyhow::Result<i64> {
     let up = column(truth, "up_bytes_delivered")?;
     let first = kept.first().map_or(0, Kept::at_ns);
@@ -185,15 +185,15 @@ fn bandwidth(dir: &Path, run: &str, check: &mut Check) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// IP bytes a byte of payload: opportunities count headers, samples do not.
+/// IP bytes per payload byte: opportunities count headers, samples do not.
 fn whole_packets(studied: &Studied) -> f64 {
     let ip: u64 = studied.flows.iter().map(|f| f.dl_ip_bytes).sum();
     let payload: u64 = studied.flows.iter().map(|f| f.dl_bytes + f.dl_retx_bytes).sum();
     ip as f64 / payload.max(1) as f64
 }
 
-/// Errors over 1 s windows, sliding by 100 ms: mean of the samples in the window
-/// against what the link offered.
+/// Errors over 1 s windows, sliding by 100 ms: mean of the samples in the window against
+/// the link's capacity.
 fn window_errors(
     samples: &[&BandwidthSample],
     offered: &[f64],
@@ -210,7 +210,7 @@ fn window_errors(
             .filter(|s| within.contains(&s.time_ns))
             .map(|s| s.r_rcv_bps * ip_per_payload)
             .collect();
-        // Three of the four samples that a second can have.
+        // At least three of the four samples in a second.
         let truth = window.iter().sum::<f64>() * 8.0;
         if rates.len() >= 3 && truth > 0.0 {
             let estimate = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -220,7 +220,7 @@ fn window_errors(
     errors
 }
 
-/// What a flow row says of its TCP, without what a change of the capture changes.
+/// A flow row's TCP values that do not depend on the change to the capture.
 fn tcp_facts(row: &FlowRow) -> (u64, u64, u64, u64, u64, u64, String) {
     let ends = format!("{} {} {}", row.client, row.server_port, row.termination);
     (row.dl_bytes, row.ul_bytes, row.dl_retx_bytes, row.ul_retx, row.dl_retx, row.dl_dup_acks, ends)
@@ -252,6 +252,10 @@ fn derived(dir: &Path, check: &mut Check) -> anyhow::Result<()> {
     check.same("drv-gtpu: flows as without the tunnel", facts(&tunnelled) == facts(plain), true);
     let (cut, problems) = frames(&dir.join("drv-cut-midrecord.pcap"))?;
     let same = study(&cut, auto).flows.len() == 1;
-    check.same("drv-cut-midrecord: read, and the cut is told", (same, problems.len()), (true, 1));
+    check.same(
+        "drv-cut-midrecord: read, and the cut is reported",
+        (same, problems.len()),
+        (true, 1),
+    );
     Ok(())
 }

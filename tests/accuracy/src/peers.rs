@@ -1,6 +1,6 @@
-//! The packet study beside tshark and tcptrace on the same captures: frame by
-//! frame, and by totals of connections. Neither peer is the truth; where they
-//! differ the reason is told.
+//! Compares the packet study with tshark and tcptrace on the same captures: frame by frame,
+//! and by totals of connections. Neither peer is the truth; differences are printed with
+//! their reason.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use anyhow::Context;
 
 use crate::capture::{Kept, frames, study, tagged_events};
 
-/// What may be said of a frame.
+/// Classification of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Retransmission,
@@ -21,7 +21,7 @@ enum Word {
     DupAck,
 }
 
-/// Prints differences; `None` where the captures are not there.
+/// Prints differences; `None` without the captures.
 pub fn measure(shared: &Path) -> anyhow::Result<Option<bool>> {
     let dir = shared.join("data/pcap");
     if !dir.join("truth.json").is_file() {
@@ -35,7 +35,7 @@ pub fn measure(shared: &Path) -> anyhow::Result<Option<bool>> {
         .collect();
     names.sort();
     let mut unexplained = 0;
-    println!("== Beside tshark 4.0.17 (frames) and tcptrace 6.6.7 (totals)\n");
+    println!("== Compared with tshark 4.0.17 (frames) and tcptrace 6.6.7 (totals)\n");
     for name in names {
         unexplained += capture(&dir, &name)?;
     }
@@ -71,7 +71,7 @@ fn capture(dir: &Path, name: &str) -> anyhow::Result<usize> {
         }
         let why = match theirs {
             Some((Word::Retransmission | Word::OutOfOrder, false)) if !ours.starts_with("copy") => {
-                "no payload: not data sent again"
+                "no payload: not a retransmission"
             }
             _ => reason(theirs.map(|t| t.0), ours, name),
         };
@@ -87,7 +87,7 @@ fn capture(dir: &Path, name: &str) -> anyhow::Result<usize> {
     Ok(unexplained.map(|(_, n)| n).sum())
 }
 
-/// Why the two may differ; empty where no reason is known.
+/// Why the two may differ; empty if no reason is known.
 fn reason(theirs: Option<Word>, ours: &str, name: &str) -> &'static str {
     match (theirs, ours) {
         (_, "copy") => "a copy of the capture (same IP identification and bytes)",
@@ -99,10 +99,10 @@ fn reason(theirs: Option<Word>, ours: &str, name: &str) -> &'static str {
             "the IP identification or time stamp is earlier"
         }
         (Some(Word::Retransmission), "fin_again" | "syn_again") => {
-            "no payload: not data sent again"
+            "no payload: not a retransmission"
         }
         (Some(Word::Retransmission | Word::OutOfOrder), "keep_alive" | "window_probe") => {
-            "a probe, not data sent again"
+            "a probe, not a retransmission"
         }
         (Some(Word::OutOfOrder), "fin_again" | "syn_again" | "-") => {
             "nothing of it passed before or was missing, or no payload"
@@ -111,17 +111,17 @@ fn reason(theirs: Option<Word>, ours: &str, name: &str) -> &'static str {
             "RFC 5681, 2: nothing in flight, FIN or SYN set, or another window"
         }
         (None, "dup_ack") => "RFC 6675: a new SACK block counts with another window, too",
-        (None, o) if o.starts_with("retx") => "tshark lost count of the stream here",
-        (None, "reordered") => "a hole was filled; tshark calls the one ahead of it lost",
+        (None, o) if o.starts_with("retx") => "tshark lost track of the stream here",
+        (None, "reordered") => "a hole was filled; tshark reports the one after it as lost",
         (_, "wild_sequence") => "a sequence number far from the window",
         (Some(Word::Retransmission), "-") if name.contains("fuzz") => {
-            "a spoiled sequence number came before it; tshark takes what follows for old"
+            "a spoiled sequence number came before it; tshark considers later segments old"
         }
         _ => "",
     }
 }
 
-/// What tshark says of frames, by their numbers, and whether they have payload.
+/// tshark's classification by frame number, and whether frames have payload.
 fn words_of_tshark(csv: &str) -> BTreeMap<usize, (Word, bool)> {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -155,7 +155,7 @@ fn words_of_tshark(csv: &str) -> BTreeMap<usize, (Word, bool)> {
     words
 }
 
-/// Fields of a line; quotes stand around those that are not empty.
+/// Fields of a line; non-empty fields are quoted.
 fn fields_of(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -169,12 +169,12 @@ fn fields_of(line: &str) -> Vec<String> {
     fields
 }
 
-/// Totals of tcptrace beside ours.
+/// tcptrace's totals compared with ours.
 fn totals(dir: &Path, name: &str, kept: &[Kept]) -> anyhow::Result<String> {
     let tcptrace = text(&dir.join(format!("{name}.tcptrace.txt.gz")))?;
     let sum = |label: &str| -> u64 {
         let lines = tcptrace.lines().filter(|line| line.trim_start().starts_with(label));
-        // A label, a number, the label again, another number.
+        // Format: a label, a number, the label again, another number.
         let numbers = lines.flat_map(|line| {
             line.split(label).filter_map(|part| part.split_whitespace().next()?.parse::<u64>().ok())
         });

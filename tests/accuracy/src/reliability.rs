@@ -1,16 +1,16 @@
-//! Stated against right: of what is said to be sure with a confidence, so much must be so.
+//! Calibration: the share of right answers must match the stated confidence.
 
 use crate::bars::wilson;
 
 /// Edges of the bands of stated confidence.
 const EDGES: [f64; 6] = [0.0, 0.6, 0.7, 0.8, 0.9, 1.01];
-/// Stated and right may differ by this, where chance does not explain more.
+/// Maximum difference of stated confidence and share of right answers, beyond chance.
 const WITHIN: f64 = 0.07;
-/// A band of fewer answers is printed and not held: of five bands with a dozen each, one is
-/// outside of its interval by chance in one run of four.
+/// Bands with fewer answers are printed but not checked: of five bands with a dozen each,
+/// one is outside of its interval by chance in one run of four.
 const MIN_ANSWERS: usize = 20;
 
-/// An answer: the confidence that it was given, and whether it was right.
+/// An answer: its stated confidence, and whether it was right.
 pub type Stated = (f64, bool);
 
 /// One band of the table.
@@ -33,8 +33,8 @@ impl Band {
         self.right as f64 / self.n.max(1) as f64
     }
 
-    /// Over 7 points off, too sure or too little so; what few answers give by chance is not
-    /// held against it: the stated confidence has to be outside of Wilson's interval.
+    /// Whether it is over 7 points off in either direction. Few answers may deviate by
+    /// chance, so the stated confidence must also be outside of Wilson's interval.
     fn is_off(&self) -> bool {
         if self.n < MIN_ANSWERS {
             return false;
@@ -44,7 +44,7 @@ impl Band {
     }
 }
 
-/// Prints the table; whether each band holds.
+/// Prints the table; returns whether each band holds.
 pub fn print(title: &str, all: &[Stated]) -> bool {
     println!("\n  Stated and right, {title} (bar: within {:.0} points)", WITHIN * 100.0);
     println!("  {:<14}{:>6}{:>9}{:>9}{:>14}", "stated", "n", "mean", "right", "95 %");
@@ -89,7 +89,7 @@ mod tests {
         assert!(!off(0.90, 95, 100));
         // Nine of ten are 60 to 98 %.
         assert!(!off(0.75, 9, 10));
-        // Four points of ten thousand are surely off, and within what is asked for.
+        // Four points with ten thousand answers are significant, but within the limit.
         assert!(!off(0.90, 9_400, 10_000));
     }
 }

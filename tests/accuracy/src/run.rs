@@ -1,4 +1,4 @@
-//! One simulated run: reading it, and scoring a kind of evidence on it.
+//! A simulated run: parsing, and scoring a kind of evidence on it.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,10 +13,10 @@ use flate2::read::MultiGzDecoder;
 
 use crate::score::{Kind, Score};
 
-/// What to take from a run, to see whether estimates hold without it.
+/// Data to remove from a run, to test estimates without it.
 #[derive(Debug, Clone, Copy)]
 pub enum Spoil {
-    /// A log of each transfer alone: little to learn from.
+    /// A separate log for each transfer, with little to learn from.
     EachAlone,
     /// All records of some TTIs.
     Lost {
@@ -25,7 +25,7 @@ pub enum Spoil {
     },
     /// The RLC table.
     NoRlc,
-    /// What is padding.
+    /// Padding.
     NoPadding,
 }
 
@@ -41,7 +41,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run of the emulator: records in time order, its downlink transfers.
+    /// A run of the emulator: records in time order, and its downlink transfers.
     pub const fn emulated(
         name: String,
         records: Vec<Record>,
@@ -51,7 +51,7 @@ impl Run {
         Self { name, records, transfers, truth, bad_rows: 0 }
     }
 
-    /// Reads a run's folder. `meta.csv` is not looked at.
+    /// Parses a run's folder. `meta.csv` is ignored.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let context = |file: &'static str| format!("{name}/{file}");
@@ -59,7 +59,7 @@ impl Run {
         let mut bad_rows = 0;
         let grants = open(&folder.join("grants.csv.gz"))?;
         for grant in GrantReader::new(grants, Clock::Modem).with_context(|| context("grants"))? {
-            // A bad row is left out, as everywhere; the count is printed.
+            // A bad row is skipped, as elsewhere; the count is printed.
             match grant {
                 Ok(grant) => records.push(Record::Grant(grant)),
                 Err(_) => bad_rows += 1,
@@ -85,12 +85,12 @@ impl Run {
         Ok(Self { name, records, transfers, truth, bad_rows })
     }
 
-    /// The run with something taken from it.
+    /// The run with some data removed.
     pub fn spoil(&self, how: Spoil) -> Vec<Self> {
         match how {
             Spoil::EachAlone => self.transfers.iter().map(|t| self.alone(t)).collect(),
             Spoil::Lost { percent } => {
-                // The same TTIs each time: a congruence, no generator needed.
+                // The same TTIs each time: a congruence suffices.
                 let lost = |tti: i64| {
                     (tti.wrapping_mul(2_654_435_761).rem_euclid(1 << 32) >> 16) % 100 < percent
                 };
@@ -109,8 +109,8 @@ impl Run {
         }
     }
 
-    /// The run without what was logged in stretches of `ttis`, which together are
-    /// `percent` of the time; nothing marks them.
+    /// The run without the records in stretches of `ttis`, which together are `percent` of
+    /// the time; the gaps are not marked.
     pub fn holes(&self, ttis: i64, percent: i64) -> Self {
         // The same stretches each time, spread by a multiplicative hash.
         let lost = |tti: i64| {
@@ -120,7 +120,7 @@ impl Run {
         self.keep(|record| !lost(tti_of(record)))
     }
 
-    /// A log of one transfer, and a little more.
+    /// A log with one transfer and its surroundings.
     fn alone(&self, transfer: &Transfer) -> Self {
         let (start, end) = transfer.tti.unwrap_or_default();
         let mut alone = self.keep(|record| (start.0 - 20..end.0 + 40).contains(&tti_of(record)));
@@ -138,7 +138,7 @@ impl Run {
         }
     }
 
-    /// The scores of all transfers under one kind of evidence.
+    /// The scores of all transfers with one kind of evidence.
     pub fn score(&self, kind: Kind) -> Vec<Score> {
         let options = BurstOptions { evidence: kind.evidence(), ..BurstOptions::default() };
         let timeline = Timeline::from_downlink_records(&self.records, &options);

@@ -1,14 +1,14 @@
-//! Errors and the tables that show them.
+//! Errors and their tables.
 
 use std::collections::BTreeMap;
 
 use airmile_model::{Verdict, VerdictThresholds};
 use airmile_radio::burst::EvidenceChoice;
 
-/// What was estimated with.
+/// Kind of evidence for an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// All that the log has.
+    /// All evidence in the log.
     Auto,
     /// Poll bits and pauses.
     Poll,
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The tracker's setting.
+    /// The tracker's option.
     pub const fn evidence(self) -> EvidenceChoice {
         match self {
             Self::Auto | Self::Active => EvidenceChoice::Auto,
@@ -51,14 +51,14 @@ impl Kind {
     }
 }
 
-/// One transfer under one kind of evidence.
+/// One transfer with one kind of evidence.
 #[derive(Debug, Clone)]
 pub struct Score {
     /// The run's name: `WORKLOAD_SCHEDULER_TAG`.
     pub run: String,
-    /// The transfer's.
+    /// Name of the transfer.
     pub transfer: String,
-    /// What was estimated with.
+    /// Kind of evidence.
     pub kind: Kind,
     /// `None`: the run lacks this evidence.
     pub estimate_ms: Option<f64>,
@@ -68,7 +68,7 @@ pub struct Score {
     pub duration_ms: f64,
     /// The verdict given.
     pub verdict: Verdict,
-    /// And how sure it was said to be.
+    /// Its stated confidence.
     pub confidence: f64,
 }
 
@@ -107,7 +107,7 @@ impl Score {
         }
     }
 
-    /// The workload, from the run's name; runs behind a slow wire apart.
+    /// The workload, from the run's name; runs with a slow wire are separate.
     pub fn workload(&self) -> String {
         let workload = self.run.split('_').next().unwrap_or_default();
         let wired = self.run.contains("_w8") || self.run.contains("wired8");
@@ -119,13 +119,13 @@ impl Score {
         self.run.split('_').nth(n).unwrap_or_default()
     }
 
-    /// Whether something upstream of the cell was the bottleneck.
+    /// Whether the bottleneck was upstream of the cell.
     pub fn upstream_limited(&self) -> bool {
         self.run.contains("_w8") || self.run.contains("wired8") || self.run.starts_with("srvlimit")
     }
 }
 
-/// The value below which a share `p` of the values lies, interpolated.
+/// The interpolated quantile `p` of the values.
 pub fn percentile(values: &[f64], p: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -135,7 +135,7 @@ pub fn percentile(values: &[f64], p: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
 }
 
-/// Errors in percent of the scores that `keep` holds.
+/// Errors in percent of the scores accepted by `keep`.
 pub fn errors(scores: &[Score], kind: Kind, keep: impl Fn(&Score) -> bool) -> Vec<f64> {
     scores.iter().filter(|s| s.kind == kind && keep(s)).filter_map(Score::error_percent).collect()
 }
@@ -158,8 +158,8 @@ pub fn print_by(title: &str, scores: &[Score], key: &dyn Fn(&Score) -> String) {
     print_grouped(title, scores, key, &Score::error_percent);
 }
 
-/// The two-layer runs apart: a block of two layers has no padding of its own
-/// there, so poll bits stand alone.
+/// Prints the two-layer runs separately: a block of two layers has no padding of its own
+/// there, so only poll bits are available.
 pub fn print_two_layers(scores: &[Score]) {
     let of = |kind| errors(scores, kind, |s| s.run.contains("_mimo"));
     let (auto, poll) = (of(Kind::Auto), of(Kind::Poll));
@@ -172,11 +172,11 @@ pub fn print_two_layers(scores: &[Score]) {
     println!();
 }
 
-/// What verdicts were said to be sure of, against how many were right, and how many named the
-/// opposite of the truth.
+/// Prints the stated confidence of verdicts against the share of right ones, and the number
+/// that named the opposite of the truth.
 pub fn print_reliability(title: &str, scores: &[Score]) {
     const BANDS: [(f64, f64); 4] = [(0.0, 0.6), (0.6, 0.75), (0.75, 0.9), (0.9, 1.01)];
-    println!("Verdicts stated against right, {title} (n: mean stated / right in %; not barred)");
+    println!("Confidence of verdicts, {title} (n: mean stated / right in %; not checked)");
     let thresholds = VerdictThresholds::default();
     for kind in [Kind::Auto, Kind::Poll, Kind::Padding, Kind::Grants] {
         let named: Vec<(&Score, Verdict)> = scores
@@ -204,7 +204,7 @@ pub fn print_reliability(title: &str, scores: &[Score]) {
     println!();
 }
 
-/// The transfers that `auto` has worst.
+/// Prints the transfers with the largest errors under `auto`.
 pub fn print_worst(scores: &[Score], n: usize) {
     let mut worst: Vec<(f64, &Score)> = scores
         .iter()

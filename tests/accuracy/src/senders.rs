@@ -1,5 +1,5 @@
-//! Senders seen from the gateway, held against what they knew of themselves in
-//! runs of the lab: undesired slow starts, and congestion windows.
+//! Senders observed from the gateway, compared with their own state in runs of the lab:
+//! undesired slow starts, and congestion windows.
 
 use std::collections::HashSet;
 
@@ -16,25 +16,25 @@ use anyhow::Context;
 
 use crate::score::percentile;
 
-/// Bars of the issue: precision and recall of undesired slow starts, and the
-/// sender's window against its own.
+/// Thresholds: precision and recall of undesired slow starts, and the error of the sender's
+/// window.
 const FOUND_BAR: f64 = 0.95;
 const WINDOW_BAR: f64 = 0.10;
-/// Runs of each condition; no experiment and no other test has these seeds, and
-/// the rules were made while looking at others (81,000 on).
+/// Runs of each condition; no experiment and no other test uses these seeds, and the rules
+/// were developed on others (81,000 on).
 const SEED: u64 = 82_000;
 const RUNS: u64 = 12;
 /// LINKTYPE_RAW.
 const RAW: u32 = 101;
 
-/// A data segment as the server sent it.
+/// A data segment as sent by the server.
 struct Sent {
     at_ns: i64,
     seq: u32,
     ip_id: u16,
 }
 
-/// What is kept of a run.
+/// Observations of a run.
 struct Watch {
     study: PacketStudy,
     rows: Vec<PacketRow>,
@@ -42,8 +42,8 @@ struct Watch {
     sent: Vec<Sent>,
     dropped: HashSet<u16>,
     states: Vec<SenderState>,
-    /// Timers that went off while a loss was made up for: when, and the first
-    /// byte of the stream that was sent again.
+    /// Timeouts during loss recovery: time, and the first stream byte that was
+    /// retransmitted.
     timers: Vec<(i64, Option<u64>)>,
 }
 
@@ -120,8 +120,8 @@ fn watch(scenario: &Scenario) -> anyhow::Result<Watch> {
 }
 
 impl Watch {
-    /// Where in the stream timers went off while the last copy of what they sent
-    /// again was on its way, or had arrived.
+    /// Stream positions of timeouts while the last retransmission was in transit, or had
+    /// arrived.
     fn too_soon(&self) -> Vec<i64> {
         let Some(first) = self.sent.first() else { return Vec::new() };
         let mut last = None;
@@ -132,7 +132,7 @@ impl Watch {
             let mut before = self.sent.iter().rev().filter(|s| s.at_ns < at_ns);
             let copy = before.find(|s| s.seq == seq);
             let lost = copy.is_none_or(|copy| self.dropped.contains(&copy.ip_id));
-            // The timer goes off again for the same: still one slow start.
+            // A repeated timeout for the same data: still one slow start.
             if !lost && last.replace(again) != Some(again) {
                 found.push(again as i64);
             }
@@ -153,20 +153,20 @@ impl Watch {
     }
 }
 
-/// True positives, what was told, and what there was.
+/// Counts of true positives, reported events, and actual events.
 #[derive(Default)]
 struct Found {
     right: usize,
-    told: usize,
+    reported: usize,
     there: usize,
 }
 
 impl Found {
-    fn take(&mut self, truth: &[i64], told: impl Iterator<Item = i64>) {
+    fn take(&mut self, truth: &[i64], reported: impl Iterator<Item = i64>) {
         let mut left = truth.to_vec();
         self.there += truth.len();
-        for at in told {
-            self.told += 1;
+        for at in reported {
+            self.reported += 1;
             if let Some(found) = left.iter().position(|there| *there == at) {
                 left.swap_remove(found);
                 self.right += 1;
@@ -174,9 +174,9 @@ impl Found {
         }
     }
 
-    /// Prints precision and recall; whether both reach the bar.
+    /// Prints precision and recall; returns whether both reach the bar.
     fn print(&self, what: &str, bar: Option<f64>) -> bool {
-        let precision = self.right as f64 / self.told.max(1) as f64;
+        let precision = self.right as f64 / self.reported.max(1) as f64;
         let recall = self.right as f64 / self.there.max(1) as f64;
         let met = bar.is_none_or(|bar| precision >= bar && recall >= bar && self.there > 0);
         let word = if bar.is_none() {
@@ -186,9 +186,9 @@ impl Found {
         } else {
             "MISSED"
         };
-        let Self { told, there, .. } = self;
+        let Self { reported, there, .. } = self;
         println!(
-            "  {what:<44} precision {:>5.1} %  recall {:>5.1} %  told {told}, there {there}  {word}",
+            "  {what:<44} precision {:>5.1} %  recall {:>5.1} %  reported {reported}, actual {there}  {word}",
             100.0 * precision,
             100.0 * recall
         );
@@ -196,8 +196,8 @@ impl Found {
     }
 }
 
-/// Conditions: loss, mean SNR in dB, round trip of the core in ms, whether the
-/// server takes round trips from SACK.
+/// Conditions: loss, mean SNR in dB, round trip of the core in ms, and whether the server
+/// takes RTT samples from SACK.
 const CONDITIONS: [(f64, f64, u32, bool); 6] = [
     (0.0005, 8.0, 40, false),
     (0.002, 8.0, 40, false),
@@ -208,7 +208,7 @@ const CONDITIONS: [(f64, f64, u32, bool); 6] = [
 ];
 
 fn slow_starts() -> anyhow::Result<bool> {
-    println!("Undesired slow starts: timers that went off while the retransmission was on its way");
+    println!("Undesired slow starts: timeouts while the retransmission was in transit");
     let base = named("undesired-slow-start").context("a scenario of the library")?.scenario();
     let (mut ours, mut paper) = (Found::default(), Found::default());
     for (n, &(loss, snr_db, rtt_ms, from_sack)) in CONDITIONS.iter().enumerate() {
@@ -225,8 +225,8 @@ fn slow_starts() -> anyhow::Result<bool> {
             scenario.causes.clear();
             let seen = watch(&scenario)?;
             let truth = seen.too_soon();
-            let told = |e: &&TcpEvent| e.timer_too_soon == Some(true);
-            let times: Vec<i64> = seen.bursts().filter(told).map(place_of).collect();
+            let too_soon = |e: &&TcpEvent| e.timer_too_soon == Some(true);
+            let times: Vec<i64> = seen.bursts().filter(too_soon).map(place_of).collect();
             here.take(&truth, times.iter().copied());
             ours.take(&truth, times.into_iter());
             let by_rate = seen.bursts().filter(|e| e.event == TcpEventKind::SlowStart);
@@ -241,7 +241,7 @@ fn slow_starts() -> anyhow::Result<bool> {
     Ok(met)
 }
 
-/// The library's scenarios in which the server sends by TCP.
+/// The library's scenarios in which the server sends over TCP.
 const WINDOWS: [&str; 8] = [
     "idle",
     "busy-file",
@@ -299,7 +299,7 @@ fn mean_of(values: &[f64]) -> f64 {
 }
 
 impl Watch {
-    /// Relative errors where a window was told, and samples in all.
+    /// Relative errors of estimated windows, and the total number of samples.
     fn window_errors(&self, distance_ns: i64) -> (Vec<f64>, usize) {
         let samples: Vec<&InflightSample> = self
             .rows
@@ -310,22 +310,22 @@ impl Watch {
             })
             .collect();
         let error = |sample: &&InflightSample| {
-            let told = sample.cwnd_bytes? as f64;
+            let estimated = sample.cwnd_bytes? as f64;
             let sent_ns = sample.time_ns - distance_ns;
             let at = self.states.partition_point(|state| state.at_ns < sent_ns);
             let own = self.states.get(at)?.snapshot.cwnd_bytes as f64;
-            Some((told / own - 1.0).abs())
+            Some((estimated / own - 1.0).abs())
         };
         (samples.iter().filter_map(error).collect(), samples.len())
     }
 }
 
-/// Offset of the first missing byte in the stream, as its sender counts.
+/// Stream offset of the first missing byte, as its sender counts.
 fn place_of(event: &TcpEvent) -> i64 {
     event.offset_bytes - 1
 }
 
-/// Prints and checks.
+/// Runs and prints the checks.
 pub fn measure() -> anyhow::Result<bool> {
     println!("\n== Senders, seen from the gateway in runs of the lab\n");
     let found = slow_starts()?;

@@ -1,5 +1,5 @@
-//! The uplink: the phone's own buffer, sampled or reported, against the
-//! simulator's count of the same queue.
+//! The uplink: the phone's buffer from samples or reports, compared with the simulator's
+//! count of the same queue.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,9 +15,8 @@ use crate::run::open;
 /// (subframes count from 1), so it is the buffer at the start of TTI `t + 2`.
 const SAMPLE_TTIS: i64 = 2;
 
-/// Prints throughput time of an uplink run by samples and by reports beside
-/// the count of TTIs in which the queue was not empty; the error of the
-/// samples in percent.
+/// Prints the throughput time of an uplink run from samples and from reports, compared with
+/// the count of TTIs with a non-empty queue; returns the error of the samples in percent.
 pub fn print(folder: &Path) -> anyhow::Result<f64> {
     let queue: Vec<(i64, u32)> = rows(&folder.join("ul_queue.csv.gz"))?
         .iter()
@@ -62,14 +61,14 @@ pub fn print(folder: &Path) -> anyhow::Result<f64> {
         })
     });
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    println!("Uplink, {name}: the queue was not empty for {truth:.0} ms");
+    println!("Uplink, {name}: the queue was non-empty for {truth:.0} ms");
     let mut error = f64::NAN;
     let sources: [(&str, Vec<Record>); 2] =
         [("buffer samples", samples.collect()), ("buffer status reports", reported.collect())];
     for (source, mut records) in sources {
         records.extend(grants.iter().cloned().map(Record::Grant));
         let mut tracker = UplinkTracker::new(UplinkOptions::default());
-        // Samples and grants each in order; merged by TTI, samples first.
+        // Samples and grants are each in order; merged by TTI, samples first.
         records.sort_by_key(|record| match record {
             Record::Grant(grant) => grant.position.tti.0,
             Record::BufferStatus(status) => status.position.tti.0,

@@ -1,8 +1,8 @@
-//! The emulated cell beside simulated ones (medians of PRBs per
-//! scheduled TTI, burst length and throughput of the same workload within 15 %).
+//! Compares the emulated cell with simulated ones (medians of PRBs per scheduled TTI, burst
+//! length and throughput of the same workload within 15 %).
 //!
-//! The radio is set by what was put into the simulations: the MCS that their
-//! channel gives (mean 25 to 26), not by what came out.
+//! The radio is configured from the simulations' inputs: the MCS of their channel (mean 25
+//! to 26), not from their results.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
 
@@ -21,20 +21,20 @@ use airmile_emulate::{
 use airmile_model::{Clock, Direction, Grant, Record, Transfer, TruthRun, TtiState};
 use flate2::read::MultiGzDecoder;
 
-/// Runs of ours for each simulation.
+/// Our runs for each simulation.
 const SEEDS: u64 = 9;
 
-/// What is compared of a run.
+/// Values of a run that are compared.
 #[derive(Debug)]
 struct Medians {
     /// PRB pairs of a TTI in which the user has any.
     n_prb: f64,
-    /// TTIs of a burst: the median, and the length of the burst in which the
-    /// median TTI of all bursts lies.
+    /// TTIs of a burst: the median, and the length of the burst that contains the median
+    /// TTI of all bursts.
     burst_ttis: (f64, f64),
     /// Bursts, and transfers.
     n: (usize, usize),
-    /// Of a transfer, in Mbit/s.
+    /// Throughput of a transfer, in Mbit/s.
     throughput_mbps: f64,
 }
 
@@ -114,7 +114,7 @@ fn emulated(scenario: &Scenario) -> Medians {
     medians(grants, &trace.truth, &transfers)
 }
 
-/// What all runs have in common, by their `meta.csv`.
+/// Common settings of all runs, from their `meta.csv`.
 fn common(end_ms: u32, workload: Workload) -> Scenario {
     Scenario {
         seed: 11,
@@ -174,17 +174,18 @@ fn cases() -> Vec<(&'static str, Scenario)> {
     ]
 }
 
-/// Bursts under which the median is one of crumbs: slow start cuts a file's
-/// beginning into many, by chance of a few bytes, and its rest is one.
+/// Minimum number of bursts for a meaningful median: slow start cuts a file's start into
+/// many tiny bursts, by chance of a few bytes, and the rest is one.
 const FEW_BURSTS: usize = 100;
 
-/// With as few bursts, transfers under which nothing is said: printed, not barred.
+/// With fewer bursts, the minimum number of transfers: otherwise the values are printed,
+/// not checked.
 const FEW_TRANSFERS: usize = 3;
 
 /// PRB pairs of a resource block group, the step of an allocation.
 const RBG_PRB: f64 = 3.0;
 
-/// Within 15 %, or a step where a value has hardly any.
+/// Within 15 %, or within one step if a value has hardly any.
 fn is_near(ours: f64, theirs: f64, slack: f64) -> bool {
     (ours - theirs).abs() <= (0.15 * theirs).max(slack)
 }

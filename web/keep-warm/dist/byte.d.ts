@@ -1,24 +1,24 @@
-/** One byte, and what it costs. */
+/** Fetches one byte and measures its cost. */
 import type { Settled } from "./options.js";
-/** A request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a referrer),
- * and the headers of TCP and IP, with timestamps, of request, answer and ACK: a page cannot
- * see them. */
+/** Size of a request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a
+ * referrer), and of the TCP and IP headers, with timestamps, of request, answer and ACK. A
+ * page cannot see either. */
 export declare const REQUEST_BYTES = 300;
-/** What a fetch is taken to cost before there was one. */
+/** Estimated cost of a fetch before the first. */
 export declare const LIKELY_BYTES: number;
 export interface Fetched {
     readonly kind: "byte" | "whole" | "failed";
-    /** Of a failure. */
+    /** Reason of a failure. */
     readonly why: string;
     readonly fromMs: number;
     readonly toMs: number;
-    /** As long as the answer's head took; `undefined`: there was none. */
+    /** Time until the answer's head; `undefined`: no answer. */
     readonly rttMs: number | undefined;
-    /** Both ways, and those of the answer. */
+    /** Bytes in both directions, and of the answer alone. */
     readonly bytes: number;
     readonly answerBytes: number;
-    /** Where it came from. */
+    /** URL after redirects. */
     readonly url: string;
 }
-/** Asks for the first byte of a URL. Never rejects. */
+/** Requests the first byte of a URL. Never rejects. */
 export declare function fetchByte(url: string, settled: Settled, signal: AbortSignal): Promise<Fetched>;

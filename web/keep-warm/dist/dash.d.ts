@@ -1,7 +1,7 @@
-/** dash.js, from 5 on. */
+/** dash.js, from version 5 on. */
 import { KeepWarm } from "./keep_warm.js";
 import type { Options } from "./options.js";
-/** What is used of `dashjs.MediaPlayer().create()`; its own types are those of events. */
+/** The part of `dashjs.MediaPlayer().create()` that is used. */
 export interface DashPlayer {
     addRequestInterceptor(each: (request: any) => Promise<any>): void;
     addResponseInterceptor(each: (response: any) => Promise<any>): void;
@@ -11,6 +11,6 @@ export interface DashPlayer {
     off(event: string, listener: (event: any) => void): void;
     getVideoElement(): EventTarget;
 }
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
- * lets go of the player. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. It detaches from the
+ * player when it stops. */
 export declare function attachDash(player: DashPlayer, options?: Options): KeepWarm;

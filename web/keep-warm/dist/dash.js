@@ -1,8 +1,8 @@
-/** dash.js, from 5 on. */
+/** dash.js, from version 5 on. */
 import { EARLY_BYTES, KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
- * lets go of the player. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. It detaches from the
+ * player when it stops. */
 export function attachDash(player, options = {}) {
     const warm = new KeepWarm(options);
     const open = new Map();
@@ -17,7 +17,7 @@ export function attachDash(player, options = {}) {
     const requested = async (request) => {
         if (!isSegment(request))
             return request;
-        // One that is tried again has failed.
+        // A request that is retried has failed before.
         close(keyOf(request));
         const ticket = warm.requested(request.url);
         open.set(keyOf(request), { ticket });
@@ -28,10 +28,10 @@ export function attachDash(player, options = {}) {
         const key = keyOf(response.request);
         const found = open.get(key);
         if (found) {
-            // Those that failed, timed out or were given up come here, too.
+            // Failed, timed out and cancelled requests come here, too.
             const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
             found.done = failed ? undefined : doneOf(response);
-            // The player tells at once how it came, where it was not given up.
+            // The player reports progress at once, unless the request was cancelled.
             setTimeout(() => open.get(key) === found && close(key));
         }
         return response;
@@ -50,7 +50,7 @@ export function attachDash(player, options = {}) {
             found.done = undefined;
         close(request);
     };
-    // Its status and first part may have come.
+    // Its status and first part may have arrived.
     const abandoned = ({ request }) => request !== undefined && giveUp(request);
     let leave = () => { };
     let media;
@@ -84,7 +84,7 @@ export function attachDash(player, options = {}) {
     return warm;
 }
 const keyOf = (request) => request.customData?.request ?? request;
-/** Manifests, initialisations and reports of the player are no segments, and may be of
+/** Manifests, initialisation segments and reports of the player do not count, and may use
  * another server. */
 function isSegment({ method = "GET", customData }) {
     const type = customData?.request?.type ?? "MediaSegment";
@@ -96,11 +96,11 @@ function doneOf({ data, url, resourceTiming = {} }) {
     if (startTime === undefined || duration === undefined || bytes === undefined)
         return undefined;
     const endMs = startTime + duration;
-    // Where the browser has no timing of it, this is a date.
+    // Without resource timing of the browser this is a date.
     const isTime = responseStart !== undefined && startTime <= responseStart && responseStart <= endMs;
     return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs, url: url || undefined };
 }
-/** The first part behind the first progress, whose time has the round trip in it. */
+/** The first part after the first progress event, whose time includes the round trip. */
 function early([, ...traces]) {
     let [bytes, ms] = [0, 0];
     for (const { d, b } of traces) {

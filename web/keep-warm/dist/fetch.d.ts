@@ -1,6 +1,6 @@
-/** Players and pages that fetch by themselves. */
+/** Players and pages with their own `fetch`. */
 import type { KeepWarm } from "./keep_warm.js";
 type GlobalFetch = typeof globalThis.fetch;
-/** A `fetch` that tells `warm` of what it gets; else as the one that it is given. */
+/** A `fetch` that reports its requests to `warm`, and otherwise behaves like the given one. */
 export declare function warmFetch(warm: KeepWarm, fetch?: GlobalFetch, now?: () => number): GlobalFetch;
 export {};

@@ -1,4 +1,4 @@
-/** A `fetch` that tells `warm` of what it gets; else as the one that it is given. */
+/** A `fetch` that reports its requests to `warm`, and otherwise behaves like the given one. */
 export function warmFetch(warm, fetch = (input, init) => globalThis.fetch(input, init), now = () => performance.now()) {
     return async (input, init) => {
         const { url, method } = input instanceof Request ? input : { url: String(input), method: "GET" };
@@ -44,9 +44,9 @@ export function warmFetch(warm, fetch = (input, init) => globalThis.fetch(input,
             },
         });
         const { status, statusText, headers } = answer;
-        const told = new Response(body, { status, statusText, headers });
-        // A response that is made has none.
-        Object.defineProperty(told, "url", { value: answer.url });
-        return told;
+        const reported = new Response(body, { status, statusText, headers });
+        // A constructed response has no URL.
+        Object.defineProperty(reported, "url", { value: answer.url });
+        return reported;
     };
 }

@@ -1,4 +1,4 @@
-/** hls.js, from 1 on. */
+/** hls.js, from version 1 on. */
 import type { KeepWarm } from "./keep_warm.js";
 interface Loader {
     readonly stats?: {
@@ -9,7 +9,7 @@ interface Loader {
     destroy(): void;
 }
 export type LoaderClass = new (config: any) => Loader;
-/** A loader of fragments that tells `warm` of them:
+/** A loader that reports its fragments to `warm`:
  * `new Hls({ fLoader: hlsLoader(warm, Hls.DefaultConfig.loader) })`. */
 export declare function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base): Base;
 export {};

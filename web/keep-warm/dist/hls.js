@@ -1,14 +1,14 @@
-/** A loader of fragments that tells `warm` of them:
+/** A loader that reports its fragments to `warm`:
  * `new Hls({ fLoader: hlsLoader(warm, Hls.DefaultConfig.loader) })`. */
 export function hlsLoader(warm, base) {
     return class extends base {
         #ticket;
-        /** Tells of a request that was given up before it was made. */
+        /** Reports a request that was cancelled before it was made. */
         #abort;
         load(context, config, callbacks) {
             const ticket = warm.requested(context.url);
             this.#ticket = ticket;
-            const told = {
+            const reporting = {
                 ...callbacks,
                 onSuccess: (response, stats, ...rest) => {
                     const { first, end } = stats.loading;
@@ -30,18 +30,18 @@ export function hlsLoader(warm, base) {
                 callbacks.onAbort?.(this.stats, context, null);
             };
             void ticket.ready.then(() => {
-                // It may have been given up meanwhile.
+                // It may have been cancelled in the meantime.
                 if (this.#ticket !== ticket)
                     return;
                 this.#abort = undefined;
-                super.load(context, config, told);
+                super.load(context, config, reporting);
             });
         }
         abort() {
             this.#giveUp();
             const abort = this.#abort;
             this.#abort = undefined;
-            // Who is told may destroy this.
+            // The callback may destroy this loader.
             abort?.();
             super.abort();
         }
@@ -51,7 +51,7 @@ export function hlsLoader(warm, base) {
             super.destroy();
         }
         #giveUp() {
-            // Of one that has come nothing is left to tell.
+            // Does nothing after the answer was reported.
             this.#ticket?.failed();
             this.#ticket = undefined;
         }

@@ -1,4 +1,4 @@
-/** Keeps a sender's window over a player's pauses; see docs/keep-warm.md of airmile. */
+/** Keeps a sender's window open during a player's pauses; see docs/keep-warm.md of airmile. */
 export { KeepWarm } from "./keep_warm.js";
 export { RADIO } from "./radio.js";
 export { followMedia, followPage } from "./media.js";

@@ -5,18 +5,17 @@ import type { Ticket } from "./ticket.js";
 export declare const EARLY_BYTES = 200000;
 export declare class KeepWarm {
     #private;
-    /** Throws where a limit is no number. */
+    /** Throws if a limit is not a number. */
     constructor(options?: Options);
-    /** The player is about to ask for something. */
+    /** The player is about to send a request. */
     requested(url: string): Ticket;
-    /** Nothing is fetched until `resume` with the same reason: the player is paused, or
-     * not looked at. */
+    /** Stops fetching until `resume` with the same reason: the player is paused or hidden. */
     suspend(reason: string): void;
-    /** As long as no other reason stands against it. */
+    /** Continues, unless another reason for suspension remains. */
     resume(reason: string): void;
-    /** For good. */
+    /** Stops permanently. */
     stop(why?: string): void;
-    /** Called when it stops, once, whatever the reason: adapters let go of their player. */
+    /** `end` is called once when it stops, for any reason: adapters detach from their player. */
     whenStopped(end: () => void): void;
     stats(): Stats;
 }

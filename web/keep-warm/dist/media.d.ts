@@ -1,9 +1,10 @@
-/** Suspends with what plays, and with the page. */
+/** Suspends fetching with a media element, and with the page. */
 import type { KeepWarm } from "./keep_warm.js";
-/** Follows a media element: paused or ended, nothing is fetched. Returns what ends it. */
+/** Suspends fetching while a media element is paused or has ended. Returns a function that
+ * ends this. */
 export declare function followMedia(warm: KeepWarm, media: EventTarget & {
     paused?: boolean;
 }): () => void;
-/** Follows the page: while nobody sees it, nothing is fetched (a player that is listened
- * to does without this). Returns what ends it. */
+/** Suspends fetching while the page is hidden (not for players of audio in the background).
+ * Returns a function that ends this. */
 export declare function followPage(warm: KeepWarm, page?: Document): () => void;

@@ -1,4 +1,5 @@
-/** Follows a media element: paused or ended, nothing is fetched. Returns what ends it. */
+/** Suspends fetching while a media element is paused or has ended. Returns a function that
+ * ends this. */
 export function followMedia(warm, media) {
     const suspend = () => warm.suspend("media");
     const resume = () => warm.resume("media");
@@ -11,13 +12,13 @@ export function followMedia(warm, media) {
     ];
     for (const [event, act] of ways)
         media.addEventListener(event, act);
-    // A player that may not begin by itself tells nothing.
+    // A player that is not allowed to autoplay sends no event.
     if (media.paused === true)
         suspend();
     return () => ways.forEach(([event, act]) => media.removeEventListener(event, act));
 }
-/** Follows the page: while nobody sees it, nothing is fetched (a player that is listened
- * to does without this). Returns what ends it. */
+/** Suspends fetching while the page is hidden (not for players of audio in the background).
+ * Returns a function that ends this. */
 export function followPage(warm, page = document) {
     const look = () => (page.visibilityState === "hidden" ? warm.suspend("page") : warm.resume("page"));
     page.addEventListener("visibilitychange", look);

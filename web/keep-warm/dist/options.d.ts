@@ -1,11 +1,11 @@
-/** What a page may choose, and what is chosen where it does not. */
+/** Options of a page, and their defaults. */
 import { type RadioModel } from "./radio.js";
 import type { Verdict } from "./trial.js";
-/** What is used of a `Response`. */
+/** The part of a `Response` that is used. */
 export interface Answer {
     readonly status: number;
     readonly type?: string;
-    /** Of the last redirect. */
+    /** After the last redirect. */
     readonly url?: string;
     readonly headers: {
         get(name: string): string | null;
@@ -20,77 +20,77 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
 export interface Clock {
     /** In ms, as `performance.now()`. */
     now(): number;
-    /** Calls back later, unless what it returns is called before. */
+    /** Calls `call` later; the returned function cancels it. */
     after(ms: number, call: () => void): () => void;
 }
 export type RequestHeaders = Readonly<Record<string, string>>;
 export interface Options {
     fetch?: Fetch | undefined;
     clock?: Clock | undefined;
-    /** What is fetched; else the player's last answer is, by its first byte. */
+    /** URL to fetch; default: that of the player's last answer (its first byte). */
     url?: string | undefined;
-    /** That the server asks for (a token, perhaps). */
+    /** Headers that the server requires, for example a token. */
     headers?: RequestHeaders | ((url: string) => RequestHeaders) | undefined;
-    /** As the player's requests have them: a browser keeps connections with and without
-     * cookies apart. `same-origin` fits players as they come. */
+    /** As in the player's requests: a browser uses separate connections with and without
+     * cookies. `same-origin` matches the players' defaults. */
     credentials?: RequestCredentials | undefined;
-    /** Bytes of all fetches at most, both ways, as estimated, as a share of what the player
-     * fetched (0.02); 20 kB are always free. */
+    /** Maximum bytes of all fetches in both directions (estimated), as a share of the bytes
+     * that the player fetched (0.02); 20 kB are always free. */
     maxShare?: number | undefined;
-    /** And for each minute (250 kB: a fetch of 0.9 kB each 230 ms is 235 kB). */
+    /** Maximum bytes for each minute (250 kB: a fetch of 0.9 kB every 230 ms is 235 kB). */
     maxBytesPerMinute?: number | undefined;
-    /** Failures in a row that end it (3). */
+    /** Consecutive failures that stop it (3). */
     maxErrors?: number | undefined;
-    /** A pause longer than this is not kept on: the player has other plans (30 s). */
+    /** Fetches of a pause end after this time, as the player has probably stopped (30 s). */
     maxPauseMs?: number | undefined;
-    /** Connections at most, of all servers together (4). */
+    /** Maximum number of connections, of all servers together (4). */
     maxConnections?: number | undefined;
-    /** Of the connection that a URL came over, as `nextHopProtocol` of the page's resource
-     * timing has it (`h2`), which it is taken from; `undefined`: not known. */
+    /** Protocol of the connection that a URL used, in the form of `nextHopProtocol` (`h2`);
+     * default: from the page's resource timing. `undefined`: unknown. */
     protocol?: ((url: string) => string | undefined) | undefined;
-    /** The fetches fill the page's resource timing, of 250 entries, which players measure
-     * by: where it is full it is given as many more (`grow`), or left alone (`leave`). */
+    /** The fetches fill the page's resource timing buffer of 250 entries, which players use
+     * for measurements: if it is full it is enlarged (`grow`), or not changed (`leave`). */
     resourceTiming?: "grow" | "leave" | undefined;
-    /** Where the user asks to save data (Network Information API): nothing is fetched,
+    /** If the browser is set to save data (Network Information API), nothing is fetched,
      * unless this is `ignore`. */
     saveData?: "respect" | "ignore" | undefined;
     radio?: RadioModel | undefined;
-    /** Called with each change of the state. */
+    /** Called after each change of the state. */
     onChange?: ((stats: Stats) => void) | undefined;
 }
-/** Resting: it does not help, and is tried again later. */
+/** Resting: it did not help, and will be tried again later. */
 export type State = "running" | "suspended" | "resting" | "stopped";
 export interface Stats {
     readonly state: State;
-    /** Why it rests or stopped. */
+    /** Reason for resting or stopping. */
     readonly why: string | undefined;
     readonly fetches: number;
     readonly errors: number;
-    /** Of the fetches, both ways, headers of TCP and IP included: an estimate. */
+    /** Bytes of the fetches in both directions, including TCP and IP headers (estimated). */
     readonly bytes: number;
-    /** What the player fetched. */
+    /** Bytes that the player fetched. */
     readonly mediaBytes: number;
-    /** That were kept last. */
+    /** Connections kept in the last round. */
     readonly connections: number;
     readonly rttMs: number | undefined;
-    /** Between an answer and the next fetch. */
+    /** Time between an answer and the next fetch. */
     readonly pauseMs: number;
-    /** Long pauses, kept warm and left alone for comparison. */
+    /** Number of long pauses that were kept warm, and that had no fetches, for comparison. */
     readonly kept: number;
     readonly alone: number;
-    /** Early rate of answers behind the former over that behind the latter. */
+    /** Early rate of answers after the former divided by that after the latter. */
     readonly gain: number | undefined;
     readonly verdict: Verdict;
-    /** What the radio spends in mJ by its model, and would without the fetches. */
+    /** Energy of the radio in mJ by the model, with and without the fetches. */
     readonly radioMj: number;
     readonly radioWithoutMj: number;
 }
-/** All of them; only these two may be absent. */
+/** All options have a value, except these two. */
 type Optional = "url" | "onChange";
 export type Settled = {
     [Name in Exclude<keyof Options, Optional>]-?: NonNullable<Options[Name]>;
 } & Pick<Options, Optional>;
-/** What is not given, or `undefined`, is as it comes. A limit that is no number is an
- * error: nothing would ever reach it. */
+/** Fills in defaults for options that are absent or `undefined`. A limit that is not a number
+ * is an error, because nothing would ever reach it. */
 export declare function settle(options: Options): Settled;
 export {};

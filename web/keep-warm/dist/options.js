@@ -1,4 +1,4 @@
-/** What a page may choose, and what is chosen where it does not. */
+/** Options of a page, and their defaults. */
 import { RADIO } from "./radio.js";
 import { protocolOf } from "./timing.js";
 const CLOCK = {
@@ -25,14 +25,14 @@ const defaults = () => ({
     url: undefined,
     onChange: undefined,
 });
-/** What is not given, or `undefined`, is as it comes. A limit that is no number is an
- * error: nothing would ever reach it. */
+/** Fills in defaults for options that are absent or `undefined`. A limit that is not a number
+ * is an error, because nothing would ever reach it. */
 export function settle(options) {
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
     const settled = { ...defaults(), ...given };
     for (const name of ["maxShare", "maxBytesPerMinute", "maxErrors", "maxPauseMs", "maxConnections"]) {
         if (!(settled[name] >= 0))
-            throw new TypeError(`${name} is ${settled[name]}, and no number from 0 on`);
+            throw new TypeError(`${name} is ${settled[name]}, not a number of 0 or more`);
     }
     return settled;
 }

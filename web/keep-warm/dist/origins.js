@@ -1,11 +1,11 @@
-/** The servers that a player asks, and how many connections to each there are to keep. */
+/** The servers that a player uses, and the number of connections to keep for each. */
 import { absolute } from "./timing.js";
-/** Long pauses before the last that are remembered (chosen here: audio may come with every
- * other segment of video, while the many requests of a start do not come again). */
+/** Number of long pauses before the last that count (chosen here: audio may be requested with
+ * every other segment of video, while the many requests of a start do not repeat). */
 const REMEMBERED = 1;
 export const originOf = (url) => absolute(url)?.origin ?? "";
-/** Over HTTP/1.1 a browser has a connection for each request that is open at once, and
- * gives a later one any of them: each must be warm. */
+/** Over HTTP/1.1 a browser has a connection for each simultaneous request, and may use any of
+ * them for a later one: each must be warm. */
 export class Origins {
     #all = new Map();
     requested(url) {
@@ -13,12 +13,12 @@ export class Origins {
         origin.open += 1;
         origin.most = Math.max(origin.most, origin.open);
     }
-    /** `from`: where it came from, in the end. */
+    /** `from`: the URL after redirects. */
     answered(url, from) {
         const asked = this.#of(url);
         const origin = this.#of(from);
         if (origin !== asked) {
-            // The connections are those of whom it was sent on to.
+            // The connections are those to the target of the redirect.
             origin.most = Math.max(origin.most, asked.most);
             asked.url = undefined;
         }
@@ -36,12 +36,12 @@ export class Origins {
             if (origin.before.length > REMEMBERED)
                 origin.before.shift();
             origin.most = origin.open;
-            // Nothing since is nothing to keep.
+            // An unused server has no connection to keep.
             if (origin.open === 0 && origin.before.every((most) => most === 0))
                 this.#all.delete(name);
         }
     }
-    /** Each server's last URL, and how many connections it has. */
+    /** Each server's last URL and number of connections. */
     connections() {
         return [...this.#all.values()].flatMap(({ url, most, before }) => url === undefined ? [] : [{ url, most: Math.max(most, ...before) }]);
     }

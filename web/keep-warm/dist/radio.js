@@ -1,4 +1,4 @@
-/** Energy of an LTE radio by its RRC states, as airmile's packet study has it. */
+/** Energy of an LTE radio by its RRC states, with the model of airmile's packet study. */
 /** LTE: Huang et al., MobiSys 2012; the tail is 10 s as in their study of 2013. */
 export const RADIO = {
     tailMs: 10_000,
@@ -10,7 +10,7 @@ export const RADIO = {
     dlMwPerMbps: 51.97,
     ulMwPerMbps: 438.39,
 };
-/** What a radio spends on traffic that is told in the order of its time. */
+/** Energy of a radio for traffic that is given in the order of time. */
 export class RadioMeter {
     model;
     #mj = 0;
@@ -18,14 +18,14 @@ export class RadioMeter {
     constructor(model) {
         this.model = model;
     }
-    /** Bytes from one time to another: a packet, where they are the same. */
+    /** Bytes between two times; a single packet if they are equal. */
     traffic(fromMs, toMs, dlBytes, ulBytes) {
         const { model } = this;
         this.#mj += this.#until(fromMs);
         const from = Math.max(fromMs, this.#lastMs ?? fromMs);
         const to = Math.max(toMs, from);
         this.#mj += ((to - from) * model.connectedMw) / 1e3;
-        // A power per rate is an energy per bit.
+        // Power divided by rate is energy per bit.
         this.#mj += ((dlBytes * model.dlMwPerMbps + ulBytes * model.ulMwPerMbps) * 8) / 1e6;
         this.#lastMs = to;
     }
@@ -33,7 +33,7 @@ export class RadioMeter {
     atMj(nowMs) {
         return this.#mj + this.#tail(nowMs);
     }
-    /** Of the time between traffic, and of a promotion where the radio went idle. */
+    /** Energy between traffic, and of a promotion if the radio went idle. */
     #until(ms) {
         const { model } = this;
         const promotion = (model.promotionMs * model.promotionMw) / 1e3;

@@ -1,23 +1,24 @@
-/** Round trips as the page sees them, and how long it may pause between fetches. */
-/** What Linux waits beyond the round trip at least (tcp_rto_min, 200 ms); RFC 6298
- * has a second (2.4), so other senders wait longer. */
+/** Round trips measured by the page, and the interval between fetches. */
+/** Minimum of Linux's RTO minus the round trip (tcp_rto_min, 200 ms). RFC 6298 has a second
+ * (2.4), so other senders wait longer. */
 const RTO_BEYOND_RTT_MS = 200;
-/** Chosen here: timers of a page and of a phone's modem are late by some ten ms. */
+/** Chosen here: timers of a page and of a phone's modem are late by about ten ms. */
 const LEAST_MARGIN_MS = 50;
-/** The sender may be a middlebox nearer than the server: its round trip, and with it
- * its RTO, is shorter by the rest of the path (a tenth, chosen here: what lies behind
- * a mobile network's core is short beside the radio leg). */
+/** The sender may be a middlebox nearer than the server: its round trip, and therefore its
+ * RTO, is shorter by the rest of the path (a tenth, chosen here: the path after a mobile
+ * network's core is short compared with the radio leg). */
 const REST_OF_PATH = 0.1;
-/** The least of so many round trips is the path's own (chosen here: a minute or two of pauses). */
+/** The minimum of this number of round trips is the path's own (chosen here: one or two
+ * minutes of pauses). */
 const LEAST_OF = 256;
-/** Chosen here: over 30 fetches a second are never worth it. */
+/** Chosen here: more than 30 fetches a second never pay off. */
 const LEAST_PAUSE_MS = 25;
 /** Smoothed round trip and its variation (RFC 6298, 2.2 and 2.3). */
 export class RoundTrips {
     #srtt;
     #rttvar = 0;
     #last = [];
-    /** Of the time that is left, how much is used; halved where it does not help. */
+    /** The part of the available time that is used; halved if it does not help. */
     #share = 1;
     take(rttMs) {
         if (!(rttMs >= 0))
@@ -37,11 +38,11 @@ export class RoundTrips {
     get smoothedMs() {
         return this.#srtt;
     }
-    /** Between an answer and the next fetch. From one byte that the sender sends to the
-     * next, this pause and a round trip go by, which must stay under its RTO; and that
-     * is at least the round trip and 200 ms. So a longer round trip is no reason to fetch
-     * more often, but one that varies is, and one that is longer here than the sender sees
-     * it: what a busy page or device adds is taken from the pause. */
+    /** Time between an answer and the next fetch. Between two bytes from the sender pass this
+     * time and a round trip. Their sum must be below the RTO, which is at least the round trip
+     * + 200 ms. A longer round trip therefore does not require more frequent fetches, but a
+     * varying one does. So does one that is longer here than at the sender: the delay of a
+     * busy page or device is subtracted. */
     pauseMs() {
         const srtt = this.#srtt ?? 0;
         const margin = Math.max(LEAST_MARGIN_MS, REST_OF_PATH * srtt + 2 * this.#rttvar);
@@ -49,11 +50,11 @@ export class RoundTrips {
         const spent = Math.max(margin, LEAST_MARGIN_MS + Math.max(0, added));
         return Math.max(LEAST_PAUSE_MS, this.#share * (RTO_BEYOND_RTT_MS - spent));
     }
-    /** Half the pause from now on. */
+    /** Halves the interval. */
     tighten() {
         this.#share /= 2;
     }
-    /** And whole again. */
+    /** Restores the full interval. */
     relax() {
         this.#share = 1;
     }

@@ -1,13 +1,13 @@
-/** Shaka Player, from 4 on, where it tells of downloads (tried with 4.16). */
+/** Shaka Player, from version 4 on, which reports downloads (tested with 4.16). */
 import { KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
 /** shaka.net.NetworkingEngine.RequestType.SEGMENT. */
 const SEGMENT = 1;
-/** A request that was not made so long after it could be was given up: nobody tells
- * (chosen here). */
+/** A request that was not made this long after it was allowed to is treated as cancelled,
+ * because no event reports it (chosen here). */
 const UNMADE_MS = 2_000;
-/** Keeps a Shaka player's connection warm. Call it once the player is attached. When it
- * stops it lets go of the player. */
+/** Keeps a Shaka player's connection warm. Call it after the player is attached. It detaches
+ * from the player when it stops. */
 export function attachShaka(player, options = {}, now = () => performance.now()) {
     const warm = new KeepWarm(options);
     const segments = new WeakSet();
@@ -34,7 +34,7 @@ export function attachShaka(player, options = {}, now = () => performance.now())
     const headersReceived = ({ request }) => {
         if (!segments.has(request))
             return;
-        // A try after one that failed goes through no filter.
+        // A retry passes no filter.
         if (!open.has(request))
             begin(request, request.uris[0] ?? "");
         const found = open.get(request);

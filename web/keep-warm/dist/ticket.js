@@ -1,2 +1,2 @@
-/** A player's request, as an adapter tells of it. */
+/** A player's request, as reported by an adapter. */
 export {};

@@ -1,13 +1,13 @@
-/** The page's resource timing: what it tells, and room for what is added to it. */
+/** The page's resource timing: the protocol of connections, and room for our entries. */
 export declare const isMultiplexed: (protocol: string | undefined) => boolean;
-/** Of the connection that a URL came over; servers of other origins may not tell. */
+/** Protocol of the connection that a URL used; servers of other origins may hide it. */
 export declare function protocolOf(url: string): string | undefined;
-/** `undefined` where it has no origin. */
+/** `undefined` if it has no origin. */
 export declare function absolute(url: string): URL | undefined;
-/** Gives the page's resource timing as many entries more as are ours, where it is full. */
+/** Enlarges the page's resource timing buffer by the number of our entries when it is full. */
 export declare class Room {
     #private;
-    /** An entry of ours is about to be made. */
+    /** Called before an entry of ours is made. */
     take(): void;
     end(): void;
 }

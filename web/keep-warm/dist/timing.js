@@ -1,12 +1,12 @@
-/** The page's resource timing: what it tells, and room for what is added to it. */
-/** As pages have it (Resource Timing, 4.2: at least 250). */
+/** The page's resource timing: the protocol of connections, and room for our entries. */
+/** Default size of the buffer (Resource Timing, 4.2: at least 250). */
 const ENTRIES = 250;
-/** Of ours that are made room for at most, some hours' (chosen here). */
+/** Maximum number of our entries to make room for, some hours' worth (chosen here). */
 const MOST_OURS = 20_000;
-/** Whose connections take several requests at once. */
+/** Protocols whose connections carry several requests at once. */
 const MULTIPLEXED = /^h[23]/;
 export const isMultiplexed = (protocol) => MULTIPLEXED.test(protocol ?? "");
-/** Of the connection that a URL came over; servers of other origins may not tell. */
+/** Protocol of the connection that a URL used; servers of other origins may hide it. */
 export function protocolOf(url) {
     const name = absolute(url)?.href;
     if (name === undefined || !("getEntriesByName" in performance))
@@ -14,7 +14,7 @@ export function protocolOf(url) {
     const entries = performance.getEntriesByName(name, "resource");
     return entries[entries.length - 1]?.nextHopProtocol || undefined;
 }
-/** `undefined` where it has no origin. */
+/** `undefined` if it has no origin. */
 export function absolute(url) {
     try {
         return new URL(url, globalThis.location?.href);
@@ -23,12 +23,12 @@ export function absolute(url) {
         return undefined;
     }
 }
-/** Gives the page's resource timing as many entries more as are ours, where it is full. */
+/** Enlarges the page's resource timing buffer by the number of our entries when it is full. */
 export class Room {
     #ours = 0;
     #given = 0;
     #ends;
-    /** An entry of ours is about to be made. */
+    /** Called before an entry of ours is made. */
     take() {
         this.#ours += 1;
         if (this.#ends || typeof performance.setResourceTimingBufferSize !== "function")
@@ -44,7 +44,7 @@ export class Room {
     #grow() {
         const entries = performance.getEntriesByType("resource").length;
         const more = Math.min(this.#ours, MOST_OURS) - this.#given;
-        // The page may have made room by itself.
+        // The page may have made room itself.
         if (entries === 0 || more <= 0)
             return;
         this.#given += more;

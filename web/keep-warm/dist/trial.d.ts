@@ -1,19 +1,19 @@
-/** Whether it helps: answers behind pauses that were kept warm against answers behind
- * pauses that were not, within the session. */
+/** Measures within the session whether keep-warm helps: compares answers after kept pauses
+ * with answers after pauses without fetches. */
 /** The early part of an answer. */
 export interface Sample {
     readonly bytes: number;
-    /** In which they came, from the first byte on. */
+    /** Time in which they arrived, from the first byte on. */
     readonly ms: number;
 }
 export type Verdict = "unknown" | "helps" | "no_gain";
 export declare class Trial {
     #private;
-    /** Whether the pause of this number, from 1, is left alone. */
+    /** Whether the pause of this number, from 1, gets no fetches. */
     leavesAlone(pause: number): boolean;
-    /** Of the pause of a number, in their order. */
+    /** Adds the answer after a pause, in the order of pauses. */
     take(sample: Sample, pause: number, kept: boolean): void;
-    /** Rate of kept answers over that of the others; `undefined`: too few. */
+    /** Rate of kept answers divided by that of the others; `undefined`: too few. */
     gain(): number | undefined;
     verdict(): Verdict;
 }

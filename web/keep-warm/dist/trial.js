@@ -1,46 +1,46 @@
-/** Whether it helps: answers behind pauses that were kept warm against answers behind
- * pauses that were not, within the session. */
-/** Pauses that are left alone, counted from 1: the first, as nothing is known before it,
- * and others while it is open whether the rest is worth it (chosen here). Where it helps
- * they are few, as the path may change: players choose by the slowest of late, so that one
- * costs more than itself. */
+/** Measures within the session whether keep-warm helps: compares answers after kept pauses
+ * with answers after pauses without fetches. */
+/** Pauses without fetches, counted from 1: the first, because nothing is known before it,
+ * and every fourth while the benefit is unknown (chosen here). If it helps, a few remain,
+ * because the path may change; only a few, because players select bitrates by their slowest
+ * recent segment, so that one slow segment affects later ones. */
 const ALONE_EVERY = 4;
 const ALONE_EVERY_IF_IT_HELPS = 32;
-/** Faster by so much it helps; by less than `LITTLE` it does not (chosen here: rates of
- * mobile links vary by a tenth from one answer to the next). */
+/** It helps if the gain is at least `HELPS`, and does not if it is below `LITTLE` (chosen
+ * here: rates of mobile links vary by a tenth from one answer to the next). */
 const HELPS = Math.log(1.25);
 const LITTLE = Math.log(1.1);
-/** Comparisons before it is said to help, which may be taken back at each answer. */
+/** Comparisons before the verdict "helps", which each answer can revoke. */
 const LEAST_TO_HELP = 2;
-/** And before it is said not to: it is looked at each time there are so many more, as who
- * looks at each answer finds what he looks for at last (chosen here). */
+/** Comparisons before the verdict "no gain", and between two tests of it: testing after each
+ * answer would eventually reach significance by chance (chosen here). */
 const LEAST_TO_END = 8;
 const LOOKS_EVERY = 4;
-/** Comparisons that are remembered. */
+/** Comparisons that are stored. */
 const REMEMBERED = 16;
-/** 95 % on one side (Student's t by degrees of freedom from 7 on, and what is above 15). */
+/** One-sided 95 % (Student's t by degrees of freedom from 7 on; the last for 15 and more). */
 const T_95 = [1.895, 1.86, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753];
-/** A pause left alone is compared with those kept on either side, at most so many pauses
- * away: rates drift. */
+/** A pause without fetches is compared with kept pauses on either side, at most this number
+ * of pauses away, because rates drift. */
 const NEAR = 3;
-/** Early parts of sizes further apart than this are not compared: slow start costs
- * round trips, so that a smaller answer is slower (chosen here). */
+/** Early parts whose sizes differ by more than this factor are not compared: slow start
+ * costs round trips, so a smaller answer is slower (chosen here). */
 const ALIKE = 2;
 export class Trial {
-    /** Of late, kept. */
+    /** Recent answers after kept pauses. */
     #kept = [];
-    /** Left alone, and open whether a kept one comes behind it. */
+    /** The last answer after a pause without fetches, until a kept one follows. */
     #alone;
-    /** Logarithms of kept over alone, the last last. */
+    /** Logarithms of the rate of kept over alone, oldest first. */
     #gains = [];
     #unseen = 0;
     #ended = false;
-    /** Whether the pause of this number, from 1, is left alone. */
+    /** Whether the pause of this number, from 1, gets no fetches. */
     leavesAlone(pause) {
         const every = this.verdict() === "helps" ? ALONE_EVERY_IF_IT_HELPS : ALONE_EVERY;
         return pause === 1 || pause % every === 0;
     }
-    /** Of the pause of a number, in their order. */
+    /** Adds the answer after a pause, in the order of pauses. */
     take(sample, pause, kept) {
         if (!(sample.ms > 0) || !(sample.bytes > 0))
             return;
@@ -51,11 +51,11 @@ export class Trial {
             return;
         }
         this.#kept = [...this.#kept, behind].filter((each) => pause - each.pause <= 2 * NEAR);
-        // One on either side takes a drift out.
+        // A sample on either side cancels a drift.
         if (this.#alone && pause > this.#alone.pause)
             this.#compare();
     }
-    /** Rate of kept answers over that of the others; `undefined`: too few. */
+    /** Rate of kept answers divided by that of the others; `undefined`: too few. */
     gain() {
         return this.#gains.length < LEAST_TO_HELP ? undefined : Math.exp(mean(this.#gains));
     }
@@ -72,7 +72,7 @@ export class Trial {
             return;
         const near = this.#kept.filter(({ pause, bytes }) => Math.abs(pause - alone.pause) <= NEAR && bytes <= ALIKE * alone.bytes && alone.bytes <= ALIKE * bytes);
         const [before, after] = [near.filter(({ pause }) => pause < alone.pause), near.filter(({ pause }) => pause > alone.pause)];
-        // The nearest of either side, where there is one.
+        // The nearest on either side, if any.
         const sides = [before[before.length - 1], after[0]].flatMap((side) => (side ? [side.rate] : []));
         if (sides.length === 0)
             return;

@@ -1,35 +1,35 @@
-/** One byte, and what it costs. */
+/** Fetches one byte and measures its cost. */
 import type { RequestHeaders, Settled } from "./options.js";
 
-/** A request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a referrer),
- * and the headers of TCP and IP, with timestamps, of request, answer and ACK: a page cannot
- * see them. */
+/** Size of a request's head (Chromium's has 220 bytes over HTTP, more over TLS and with a
+ * referrer), and of the TCP and IP headers, with timestamps, of request, answer and ACK. A
+ * page cannot see either. */
 export const REQUEST_BYTES = 300;
 const PACKETS_BYTES = 3 * 52;
-/** An answer's head over origins, of which a page sees a few names (chosen here: servers
- * of videos send 400 to 700 bytes). */
+/** Size of the head of an answer from another origin, of which a page sees only a few headers
+ * (chosen here: video servers send 400 to 700 bytes). */
 const HIDDEN_HEAD_BYTES = 600;
-/** What a fetch is taken to cost before there was one. */
+/** Estimated cost of a fetch before the first. */
 export const LIKELY_BYTES = REQUEST_BYTES + PACKETS_BYTES + 400;
-/** An answer that is longer than asked for is taken up to here. */
+/** A longer answer than requested is accepted up to this size. */
 const MOST_BODY_BYTES = 1_024;
 
 export interface Fetched {
   readonly kind: "byte" | "whole" | "failed";
-  /** Of a failure. */
+  /** Reason of a failure. */
   readonly why: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** As long as the answer's head took; `undefined`: there was none. */
+  /** Time until the answer's head; `undefined`: no answer. */
   readonly rttMs: number | undefined;
-  /** Both ways, and those of the answer. */
+  /** Bytes in both directions, and of the answer alone. */
   readonly bytes: number;
   readonly answerBytes: number;
-  /** Where it came from. */
+  /** URL after redirects. */
   readonly url: string;
 }
 
-/** Asks for the first byte of a URL. Never rejects. */
+/** Requests the first byte of a URL. Never rejects. */
 export async function fetchByte(url: string, settled: Settled, signal: AbortSignal): Promise<Fetched> {
   const { fetch, clock, credentials, headers } = settled;
   const fromMs = clock.now();
@@ -49,9 +49,9 @@ export async function fetchByte(url: string, settled: Settled, signal: AbortSign
       signal,
     });
     rttMs = clock.now() - fromMs;
-    const told: [string, string][] = [];
-    answer.headers.forEach((value, name) => told.push([name, value]));
-    headBytes = Math.max(lengthOf(told), answer.type === "cors" ? HIDDEN_HEAD_BYTES : 0);
+    const received: [string, string][] = [];
+    answer.headers.forEach((value, name) => received.push([name, value]));
+    headBytes = Math.max(lengthOf(received), answer.type === "cors" ? HIDDEN_HEAD_BYTES : 0);
     const length = Number(answer.headers.get("Content-Length") ?? Number.NaN);
     const from = answer.url || url;
     if (answer.status >= 400) {
@@ -59,7 +59,7 @@ export async function fetchByte(url: string, settled: Settled, signal: AbortSign
       return ended("failed", 0, `status ${answer.status}`);
     }
     if (answer.status !== 206 && !(length <= MOST_BODY_BYTES)) {
-      // It sends all of it: the connection goes, and the rest with it.
+      // The server sends the whole file: cancelling closes the connection.
       await answer.body?.cancel();
       return ended("whole", MOST_BODY_BYTES);
     }
@@ -70,6 +70,6 @@ export async function fetchByte(url: string, settled: Settled, signal: AbortSign
   }
 }
 
-/** Of headers as they are sent. */
+/** Bytes of headers on the wire. */
 const lengthOf = (headers: [string, string][]): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);

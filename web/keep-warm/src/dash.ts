@@ -1,15 +1,15 @@
-/** dash.js, from 5 on. */
+/** dash.js, from version 5 on. */
 import { EARLY_BYTES, KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
 import type { Options } from "./options.js";
 import type { Done, Ticket } from "./ticket.js";
 import type { Sample } from "./trial.js";
 
-/** What is used of a request and its answer (Common Media Library). */
+/** The parts of a request and its answer that are used (Common Media Library). */
 interface Request {
   url: string;
   method?: string;
-  /** dash.js's own request, which it has through all tries. */
+  /** dash.js's own request, the same in all tries. */
   customData?: { request?: { type?: string } };
 }
 interface Response {
@@ -19,7 +19,7 @@ interface Response {
   data?: unknown;
   resourceTiming?: { startTime?: number; responseStart?: number; duration?: number; encodedBodySize?: number };
 }
-/** Progress of a fragment: so many ms since the one before, with these bytes. */
+/** Progress of a fragment: ms since the previous event (`d`), and bytes (`b`). */
 interface Trace {
   d: number;
   b: number[];
@@ -28,7 +28,7 @@ interface FragmentEvent {
   request?: { traces?: Trace[] };
   error?: unknown;
 }
-/** What is used of `dashjs.MediaPlayer().create()`; its own types are those of events. */
+/** The part of `dashjs.MediaPlayer().create()` that is used. */
 export interface DashPlayer {
   addRequestInterceptor(each: (request: any) => Promise<any>): void;
   addResponseInterceptor(each: (response: any) => Promise<any>): void;
@@ -44,8 +44,8 @@ interface Open {
   done?: Done | undefined;
 }
 
-/** Keeps a dash.js player's connection warm. Call it before `initialize`. When it stops it
- * lets go of the player. */
+/** Keeps a dash.js player's connection warm. Call it before `initialize`. It detaches from the
+ * player when it stops. */
 export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm {
   const warm = new KeepWarm(options);
   const open = new Map<object, Open>();
@@ -57,7 +57,7 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
   };
   const requested = async (request: Request) => {
     if (!isSegment(request)) return request;
-    // One that is tried again has failed.
+    // A request that is retried has failed before.
     close(keyOf(request));
     const ticket = warm.requested(request.url);
     open.set(keyOf(request), { ticket });
@@ -68,10 +68,10 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
     const key = keyOf(response.request);
     const found = open.get(key);
     if (found) {
-      // Those that failed, timed out or were given up come here, too.
+      // Failed, timed out and cancelled requests come here, too.
       const failed = response.status !== undefined && (response.status < 200 || response.status > 299);
       found.done = failed ? undefined : doneOf(response);
-      // The player tells at once how it came, where it was not given up.
+      // The player reports progress at once, unless the request was cancelled.
       setTimeout(() => open.get(key) === found && close(key));
     }
     return response;
@@ -86,7 +86,7 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
     if (found) found.done = undefined;
     close(request);
   };
-  // Its status and first part may have come.
+  // Its status and first part may have arrived.
   const abandoned = ({ request }: FragmentEvent) => request !== undefined && giveUp(request);
   let leave = () => {};
   let media: EventTarget | undefined;
@@ -119,7 +119,7 @@ export function attachDash(player: DashPlayer, options: Options = {}): KeepWarm 
 
 const keyOf = (request: Request): object => request.customData?.request ?? request;
 
-/** Manifests, initialisations and reports of the player are no segments, and may be of
+/** Manifests, initialisation segments and reports of the player do not count, and may use
  * another server. */
 function isSegment({ method = "GET", customData }: Request): boolean {
   const type = customData?.request?.type ?? "MediaSegment";
@@ -131,12 +131,12 @@ function doneOf({ data, url, resourceTiming = {} }: Response): Done | undefined 
   const bytes = data instanceof ArrayBuffer ? data.byteLength : encodedBodySize;
   if (startTime === undefined || duration === undefined || bytes === undefined) return undefined;
   const endMs = startTime + duration;
-  // Where the browser has no timing of it, this is a date.
+  // Without resource timing of the browser this is a date.
   const isTime = responseStart !== undefined && startTime <= responseStart && responseStart <= endMs;
   return { bytes, firstByteMs: isTime ? responseStart : startTime, endMs, url: url || undefined };
 }
 
-/** The first part behind the first progress, whose time has the round trip in it. */
+/** The first part after the first progress event, whose time includes the round trip. */
 function early([, ...traces]: Trace[]): Sample | undefined {
   let [bytes, ms] = [0, 0];
   for (const { d, b } of traces) {

@@ -1,9 +1,9 @@
-/** Players and pages that fetch by themselves. */
+/** Players and pages with their own `fetch`. */
 import type { KeepWarm } from "./keep_warm.js";
 
 type GlobalFetch = typeof globalThis.fetch;
 
-/** A `fetch` that tells `warm` of what it gets; else as the one that it is given. */
+/** A `fetch` that reports its requests to `warm`, and otherwise behaves like the given one. */
 export function warmFetch(
   warm: KeepWarm,
   fetch: GlobalFetch = (input, init) => globalThis.fetch(input, init),
@@ -50,9 +50,9 @@ export function warmFetch(
       },
     });
     const { status, statusText, headers } = answer;
-    const told = new Response(body, { status, statusText, headers });
-    // A response that is made has none.
-    Object.defineProperty(told, "url", { value: answer.url });
-    return told;
+    const reported = new Response(body, { status, statusText, headers });
+    // A constructed response has no URL.
+    Object.defineProperty(reported, "url", { value: answer.url });
+    return reported;
   };
 }

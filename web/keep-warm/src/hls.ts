@@ -1,4 +1,4 @@
-/** hls.js, from 1 on. */
+/** hls.js, from version 1 on. */
 import type { KeepWarm } from "./keep_warm.js";
 import type { Ticket } from "./ticket.js";
 
@@ -23,18 +23,18 @@ interface Loader {
 }
 export type LoaderClass = new (config: any) => Loader;
 
-/** A loader of fragments that tells `warm` of them:
+/** A loader that reports its fragments to `warm`:
  * `new Hls({ fLoader: hlsLoader(warm, Hls.DefaultConfig.loader) })`. */
 export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base): Base {
   return class extends (base as LoaderClass) {
     #ticket: Ticket | undefined;
-    /** Tells of a request that was given up before it was made. */
+    /** Reports a request that was cancelled before it was made. */
     #abort: (() => void) | undefined;
 
     override load(context: Context, config: unknown, callbacks: Callbacks): void {
       const ticket = warm.requested(context.url);
       this.#ticket = ticket;
-      const told: Callbacks = {
+      const reporting: Callbacks = {
         ...callbacks,
         onSuccess: (response, stats: LoaderStats, ...rest) => {
           const { first, end } = stats.loading;
@@ -55,10 +55,10 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
         callbacks.onAbort?.(this.stats, context, null);
       };
       void ticket.ready.then(() => {
-        // It may have been given up meanwhile.
+        // It may have been cancelled in the meantime.
         if (this.#ticket !== ticket) return;
         this.#abort = undefined;
-        super.load(context, config, told);
+        super.load(context, config, reporting);
       });
     }
 
@@ -66,7 +66,7 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
       this.#giveUp();
       const abort = this.#abort;
       this.#abort = undefined;
-      // Who is told may destroy this.
+      // The callback may destroy this loader.
       abort?.();
       super.abort();
     }
@@ -78,7 +78,7 @@ export function hlsLoader<Base extends LoaderClass>(warm: KeepWarm, base: Base):
     }
 
     #giveUp(): void {
-      // Of one that has come nothing is left to tell.
+      // Does nothing after the answer was reported.
       this.#ticket?.failed();
       this.#ticket = undefined;
     }

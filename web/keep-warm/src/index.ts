@@ -1,4 +1,4 @@
-/** Keeps a sender's window over a player's pauses; see docs/keep-warm.md of airmile. */
+/** Keeps a sender's window open during a player's pauses; see docs/keep-warm.md of airmile. */
 export { KeepWarm } from "./keep_warm.js";
 export type { Answer, Clock, Fetch, Options, RequestHeaders, State, Stats } from "./options.js";
 export type { Done, Ticket } from "./ticket.js";

@@ -1,5 +1,5 @@
-/** Fetches one byte while a player pauses, often enough that the sender never idles for
- * an RTO (RFC 5681, 4.1; BurstTracker, MobiCom 2019, 5.3). */
+/** Fetches one byte at a time while a player pauses, often enough that the sender is never
+ * idle for an RTO (RFC 5681, 4.1; BurstTracker, MobiCom 2019, 5.3). */
 import { LIKELY_BYTES, REQUEST_BYTES, fetchByte, type Fetched } from "./byte.js";
 import { settle, type Options, type Settled, type State, type Stats } from "./options.js";
 import { Origins, originOf } from "./origins.js";
@@ -9,30 +9,30 @@ import type { Done, Ticket } from "./ticket.js";
 import { Room, isMultiplexed } from "./timing.js";
 import { Trial, median, type Sample } from "./trial.js";
 
-/** A pause of a round trip and this may restart a window: the RTO is at least a round trip
- * and 200 ms on Linux, and longer where round trips vary (chosen here). */
+/** A pause longer than a round trip plus this may restart a window: on Linux the RTO is at
+ * least a round trip + 200 ms, and longer if round trips vary (chosen here). */
 const LONG_BEYOND_RTT_MS = 300;
-/** Where the round trip is not known (chosen here). */
+/** Assumed while the round trip is unknown (chosen here). */
 const LIKELY_RTT_MS = 100;
 /** The part of an answer that slow start shows in: some windows of 10 segments (RFC 6928),
  * doubled four times (chosen here). */
 export const EARLY_BYTES = 200_000;
-/** One that takes this long is no help (chosen here). */
+/** A fetch that takes longer is aborted (chosen here). */
 const TIMEOUT_MS = 5_000;
-/** A request of the player waits no longer for one that is under way: another connection
- * is the lesser evil (chosen here). */
+/** Maximum time that a request of the player waits for an outstanding fetch: opening
+ * another connection is better than a longer wait (chosen here). */
 const MOST_WAIT_MS = 500;
-/** A request of the player that is not heard of for so long is forgotten (chosen here). */
+/** A request of the player without any event for this time is discarded (chosen here). */
 const FORGET_MS = 60_000;
 const FREE_BYTES = 20_000;
-/** A fetch this much later than due found the timer held up, as in a page that nobody looks
- * at (once a second): the sender was idle meanwhile (chosen here). */
+/** A fetch this much later than due indicates a delayed timer, as in a hidden page (once a
+ * second): the sender was idle for too long (chosen here). */
 const LATE_MS = 400;
-/** Pauses whose length is remembered, to tell what the next one costs (chosen here). */
+/** Number of pauses whose length is stored, to estimate the cost of the next (chosen here). */
 const PAUSES = 5;
-/** Where it does not help it is tried again after so many long pauses, and after twice as
- * many each time that it does not help again, up to the most (chosen here: four minutes of
- * segments of 4 s, and half an hour). */
+/** If it does not help, it rests for this number of long pauses and tries again; the number
+ * doubles each time up to the maximum (chosen here: four minutes of segments of 4 s, and
+ * half an hour). */
 const REST_PAUSES = 60;
 const MOST_REST_PAUSES = 480;
 
@@ -40,14 +40,14 @@ interface Pause {
   readonly fromMs: number;
   readonly number: number;
   readonly kept: boolean;
-  /** URLs, one for each connection; known at the first fetch. */
+  /** URLs, one for each connection; set at the first fetch. */
   urls: readonly string[] | undefined;
   rounds: number;
-  /** It was kept for a part alone, which tells nothing. */
+  /** Only a part of it was kept warm, so it is no evidence. */
   broken: boolean;
 }
 
-/** Requests behind a long pause, until the first of them has its answer. */
+/** Requests after a long pause, until the first of them is answered. */
 interface Behind {
   readonly pause: Pause;
   open: number;
@@ -62,11 +62,11 @@ interface Open {
   early: Sample | undefined;
 }
 
-/** Bytes that are under way, one for each connection. */
+/** Outstanding fetches, one for each connection. */
 interface Round {
   readonly done: Promise<void>;
   readonly abort: AbortController;
-  /** Where a request beside them would open another connection. */
+  /** Origins at which another request would open a new connection. */
   readonly occupied: ReadonlySet<string>;
 }
 
@@ -102,13 +102,13 @@ export class KeepWarm {
   #errors = 0;
   #errorsInRow = 0;
   #bytes = 0;
-  /** Of the largest fetch, which the next may be like. */
+  /** Bytes of the largest fetch, an estimate for the next. */
   #fetchBytes = LIKELY_BYTES;
   #mediaBytes = 0;
   #kept = 0;
   #alone = 0;
 
-  /** Throws where a limit is no number. */
+  /** Throws if a limit is not a number. */
   constructor(options: Options = {}) {
     this.#options = settle(options);
     this.#radio = new RadioMeter(this.#options.radio);
@@ -116,7 +116,7 @@ export class KeepWarm {
     this.#sinceMs = this.#options.clock.now();
   }
 
-  /** The player is about to ask for something. */
+  /** The player is about to send a request. */
   requested(url: string): Ticket {
     const now = this.#options.clock.now();
     for (const open of this.#open) {
@@ -139,8 +139,7 @@ export class KeepWarm {
     };
   }
 
-  /** Nothing is fetched until `resume` with the same reason: the player is paused, or
-   * not looked at. */
+  /** Stops fetching until `resume` with the same reason: the player is paused or hidden. */
   suspend(reason: string): void {
     const before = this.#state();
     this.#reasons.add(reason);
@@ -149,14 +148,14 @@ export class KeepWarm {
     this.#changed();
   }
 
-  /** As long as no other reason stands against it. */
+  /** Continues, unless another reason for suspension remains. */
   resume(reason: string): void {
     const before = this.#state();
     this.#reasons.delete(reason);
     if (before === "suspended" && this.#state() !== before) this.#changed();
   }
 
-  /** For good. */
+  /** Stops permanently. */
   stop(why = "asked to"): void {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -168,7 +167,7 @@ export class KeepWarm {
     this.#changed();
   }
 
-  /** Called when it stops, once, whatever the reason: adapters let go of their player. */
+  /** `end` is called once when it stops, for any reason: adapters detach from their player. */
   whenStopped(end: () => void): void {
     if (this.#stopped) end();
     else this.#ends.push(end);
@@ -229,7 +228,7 @@ export class KeepWarm {
     }
     this.#origins.answered(open.url, from);
     const { behind } = open;
-    // Of audio and video that come together the larger one tells.
+    // If audio and video arrive together, the larger answer counts.
     if (behind && !(bytes <= (behind.largest?.bytes ?? 0))) {
       behind.largest = { bytes, early: early ?? { bytes, ms: endMs - firstByteMs } };
     }
@@ -241,7 +240,7 @@ export class KeepWarm {
     this.#closed(open.behind, this.#options.clock.now());
   }
 
-  /** Whether it was known. */
+  /** Returns whether it was known. */
   #forget(open: Open): boolean {
     if (!this.#open.delete(open)) return false;
     this.#origins.closed(open.url);
@@ -250,7 +249,7 @@ export class KeepWarm {
 
   #closed(behind: Behind | undefined, atMs: number): void {
     if (behind) {
-      // What is asked for from now on does not come behind the pause.
+      // Later requests do not follow the pause directly.
       if (this.#behind === behind) this.#behind = undefined;
       behind.open -= 1;
       if (behind.open === 0 && behind.largest) {
@@ -269,7 +268,7 @@ export class KeepWarm {
       this.#why = "it does not help";
       return this.#changed();
     }
-    // The sender's RTO may be shorter than thought.
+    // The sender's RTO may be shorter than assumed.
     this.#tightened = true;
     this.#roundTrips.tighten();
     this.#tryAgain();
@@ -287,7 +286,7 @@ export class KeepWarm {
     if (this.#restUntil !== undefined && number > this.#restUntil) this.#wake();
     const rests = this.#restUntil !== undefined;
     const kept = !rests && !this.#trial.leavesAlone(number - this.#trialFrom);
-    // A pause that is kept for a part is as good as left, and costs more.
+    // A pause that is kept only in part restarts anyway, and costs bytes.
     const broken = rests || (kept && !this.#isAffordable());
     this.#pause = { fromMs, number, kept, urls: undefined, rounds: 0, broken };
     if (kept && !broken) this.#schedule();
@@ -302,7 +301,7 @@ export class KeepWarm {
     this.#changed();
   }
 
-  /** Ends a pause; gives it where it was long enough to tell something. */
+  /** Ends a pause; returns it if it was long enough to be evidence. */
   #endPause(now: number): Pause | undefined {
     const pause = this.#pause;
     this.#pause = undefined;
@@ -331,7 +330,7 @@ export class KeepWarm {
     this.#cancelTimer = clock.after(pauseMs, fetchRound);
   }
 
-  /** Whether a pause as long as the last ones may be kept to its end. */
+  /** Whether the limits allow keeping a pause of the usual length to its end. */
   #isAffordable(): boolean {
     const urls = this.#urls().length;
     if (this.#pauseLengthsMs.length === 0) return this.#mayFetch(urls);
@@ -346,7 +345,7 @@ export class KeepWarm {
     return this.#bytes + fetches * this.#fetchBytes <= allowed;
   }
 
-  /** One for each connection that is kept. */
+  /** A URL for each connection to keep. */
   #urls(): string[] {
     const { url: fixed, maxConnections } = this.#options;
     const all = this.#origins.connections();
@@ -354,7 +353,7 @@ export class KeepWarm {
     return wanted.flatMap(({ url, most }) => Array<string>(this.#isShared(url) ? 1 : most).fill(url)).slice(0, maxConnections);
   }
 
-  /** Whether one connection takes all requests. */
+  /** Whether one connection carries all requests. */
   #isShared(url: string): boolean {
     const origin = originOf(url);
     if (!this.#protocols.has(origin)) {
@@ -370,7 +369,7 @@ export class KeepWarm {
     const { clock, maxPauseMs, saveData } = this.#options;
     const pause = this.#pause;
     if (pause === undefined) return;
-    // One of the pause before may be very late.
+    // A fetch of the previous pause may be very late.
     if (this.#round) return this.#schedule();
     if (saveData === "respect" && asksToSaveData()) return this.stop("the user asks to save data");
     const urls = (pause.urls ??= this.#urls());
@@ -408,7 +407,7 @@ export class KeepWarm {
     }
     if (this.#stopped) return;
     pause.rounds += 1;
-    if (fetched.some(({ kind }) => kind === "whole")) return this.stop("the server gives no ranges");
+    if (fetched.some(({ kind }) => kind === "whole")) return this.stop("the server does not support ranges");
     const failures = fetched.filter(({ kind }) => kind === "failed");
     this.#errors += failures.length;
     this.#errorsInRow = failures.length > 0 ? this.#errorsInRow + 1 : 0;
@@ -419,7 +418,7 @@ export class KeepWarm {
   }
 }
 
-/** What a page gave must not stop what plays. */
+/** Exceptions of the page's callbacks must not stop the player. */
 function unharmed(call: () => void): void {
   try {
     call();
@@ -434,7 +433,7 @@ function mostOf(connections: readonly { url: string; most: number }[], url: stri
 }
 
 function asksToSaveData(): boolean {
-  // Not everything that runs modules has a navigator.
+  // Not every environment with modules has a navigator.
   const { navigator } = globalThis as { navigator?: { connection?: { saveData?: boolean } } };
   return navigator?.connection?.saveData === true;
 }

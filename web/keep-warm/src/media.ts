@@ -1,7 +1,8 @@
-/** Suspends with what plays, and with the page. */
+/** Suspends fetching with a media element, and with the page. */
 import type { KeepWarm } from "./keep_warm.js";
 
-/** Follows a media element: paused or ended, nothing is fetched. Returns what ends it. */
+/** Suspends fetching while a media element is paused or has ended. Returns a function that
+ * ends this. */
 export function followMedia(warm: KeepWarm, media: EventTarget & { paused?: boolean }): () => void {
   const suspend = () => warm.suspend("media");
   const resume = () => warm.resume("media");
@@ -13,13 +14,13 @@ export function followMedia(warm: KeepWarm, media: EventTarget & { paused?: bool
     ["playing", resume],
   ] as const;
   for (const [event, act] of ways) media.addEventListener(event, act);
-  // A player that may not begin by itself tells nothing.
+  // A player that is not allowed to autoplay sends no event.
   if (media.paused === true) suspend();
   return () => ways.forEach(([event, act]) => media.removeEventListener(event, act));
 }
 
-/** Follows the page: while nobody sees it, nothing is fetched (a player that is listened
- * to does without this). Returns what ends it. */
+/** Suspends fetching while the page is hidden (not for players of audio in the background).
+ * Returns a function that ends this. */
 export function followPage(warm: KeepWarm, page: Document = document): () => void {
   const look = () => (page.visibilityState === "hidden" ? warm.suspend("page") : warm.resume("page"));
   page.addEventListener("visibilitychange", look);

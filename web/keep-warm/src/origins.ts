@@ -1,23 +1,23 @@
-/** The servers that a player asks, and how many connections to each there are to keep. */
+/** The servers that a player uses, and the number of connections to keep for each. */
 import { absolute } from "./timing.js";
 
-/** Long pauses before the last that are remembered (chosen here: audio may come with every
- * other segment of video, while the many requests of a start do not come again). */
+/** Number of long pauses before the last that count (chosen here: audio may be requested with
+ * every other segment of video, while the many requests of a start do not repeat). */
 const REMEMBERED = 1;
 
 interface Origin {
-  /** Of its last answer. */
+  /** URL of its last answer. */
   url: string | undefined;
   open: number;
-  /** Requests that were open at once since the last long pause, and before. */
+  /** Maximum of simultaneous requests since the last long pause, and before it. */
   most: number;
   readonly before: number[];
 }
 
 export const originOf = (url: string): string => absolute(url)?.origin ?? "";
 
-/** Over HTTP/1.1 a browser has a connection for each request that is open at once, and
- * gives a later one any of them: each must be warm. */
+/** Over HTTP/1.1 a browser has a connection for each simultaneous request, and may use any of
+ * them for a later one: each must be warm. */
 export class Origins {
   readonly #all = new Map<string, Origin>();
 
@@ -27,12 +27,12 @@ export class Origins {
     origin.most = Math.max(origin.most, origin.open);
   }
 
-  /** `from`: where it came from, in the end. */
+  /** `from`: the URL after redirects. */
   answered(url: string, from: string): void {
     const asked = this.#of(url);
     const origin = this.#of(from);
     if (origin !== asked) {
-      // The connections are those of whom it was sent on to.
+      // The connections are those to the target of the redirect.
       origin.most = Math.max(origin.most, asked.most);
       asked.url = undefined;
     }
@@ -51,12 +51,12 @@ export class Origins {
       origin.before.push(origin.most);
       if (origin.before.length > REMEMBERED) origin.before.shift();
       origin.most = origin.open;
-      // Nothing since is nothing to keep.
+      // An unused server has no connection to keep.
       if (origin.open === 0 && origin.before.every((most) => most === 0)) this.#all.delete(name);
     }
   }
 
-  /** Each server's last URL, and how many connections it has. */
+  /** Each server's last URL and number of connections. */
   connections(): { url: string; most: number }[] {
     return [...this.#all.values()].flatMap(({ url, most, before }) =>
       url === undefined ? [] : [{ url, most: Math.max(most, ...before) }],

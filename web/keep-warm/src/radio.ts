@@ -1,4 +1,4 @@
-/** Energy of an LTE radio by its RRC states, as airmile's packet study has it. */
+/** Energy of an LTE radio by its RRC states, with the model of airmile's packet study. */
 
 /** Times and powers. */
 export interface RadioModel {
@@ -11,7 +11,7 @@ export interface RadioModel {
   readonly connectedMw: number;
   /** In the tail, DRX cycles included. */
   readonly tailMw: number;
-  /** More for each Mbit/s. */
+  /** Additional power for each Mbit/s. */
   readonly dlMwPerMbps: number;
   readonly ulMwPerMbps: number;
 }
@@ -28,21 +28,21 @@ export const RADIO: RadioModel = {
   ulMwPerMbps: 438.39,
 };
 
-/** What a radio spends on traffic that is told in the order of its time. */
+/** Energy of a radio for traffic that is given in the order of time. */
 export class RadioMeter {
   #mj = 0;
   #lastMs: number | undefined;
 
   constructor(private readonly model: RadioModel) {}
 
-  /** Bytes from one time to another: a packet, where they are the same. */
+  /** Bytes between two times; a single packet if they are equal. */
   traffic(fromMs: number, toMs: number, dlBytes: number, ulBytes: number): void {
     const { model } = this;
     this.#mj += this.#until(fromMs);
     const from = Math.max(fromMs, this.#lastMs ?? fromMs);
     const to = Math.max(toMs, from);
     this.#mj += ((to - from) * model.connectedMw) / 1e3;
-    // A power per rate is an energy per bit.
+    // Power divided by rate is energy per bit.
     this.#mj += ((dlBytes * model.dlMwPerMbps + ulBytes * model.ulMwPerMbps) * 8) / 1e6;
     this.#lastMs = to;
   }
@@ -52,7 +52,7 @@ export class RadioMeter {
     return this.#mj + this.#tail(nowMs);
   }
 
-  /** Of the time between traffic, and of a promotion where the radio went idle. */
+  /** Energy between traffic, and of a promotion if the radio went idle. */
   #until(ms: number): number {
     const { model } = this;
     const promotion = (model.promotionMs * model.promotionMw) / 1e3;

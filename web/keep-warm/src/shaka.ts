@@ -1,4 +1,4 @@
-/** Shaka Player, from 4 on, where it tells of downloads (tried with 4.16). */
+/** Shaka Player, from version 4 on, which reports downloads (tested with 4.16). */
 import { KeepWarm } from "./keep_warm.js";
 import { followMedia } from "./media.js";
 import type { Options } from "./options.js";
@@ -6,15 +6,15 @@ import type { Ticket } from "./ticket.js";
 
 /** shaka.net.NetworkingEngine.RequestType.SEGMENT. */
 const SEGMENT = 1;
-/** A request that was not made so long after it could be was given up: nobody tells
- * (chosen here). */
+/** A request that was not made this long after it was allowed to is treated as cancelled,
+ * because no event reports it (chosen here). */
 const UNMADE_MS = 2_000;
 
-/** What is used of a request. Filters and events have the same object, all tries long. */
+/** The part of a request that is used. Filters and events have the same object in all tries. */
 interface Request {
   uris: string[];
   method?: string;
-  /** Once it is made. */
+  /** Set when it is made. */
   requestStartTime?: number | null;
 }
 interface Download {
@@ -24,7 +24,7 @@ interface Download {
 
 type Filter = (type: number, request: any) => Promise<void>;
 
-/** What is used of `shaka.Player`. */
+/** The part of `shaka.Player` that is used. */
 export interface ShakaPlayer {
   getNetworkingEngine(): {
     registerRequestFilter(each: Filter): void;
@@ -40,8 +40,8 @@ interface Open {
   firstByteMs: number | undefined;
 }
 
-/** Keeps a Shaka player's connection warm. Call it once the player is attached. When it
- * stops it lets go of the player. */
+/** Keeps a Shaka player's connection warm. Call it after the player is attached. It detaches
+ * from the player when it stops. */
 export function attachShaka(player: ShakaPlayer, options: Options = {}, now = () => performance.now()): KeepWarm {
   const warm = new KeepWarm(options);
   const segments = new WeakSet<Request>();
@@ -66,7 +66,7 @@ export function attachShaka(player: ShakaPlayer, options: Options = {}, now = ()
   };
   const headersReceived = ({ request }: Download) => {
     if (!segments.has(request)) return;
-    // A try after one that failed goes through no filter.
+    // A retry passes no filter.
     if (!open.has(request)) begin(request, request.uris[0] ?? "");
     const found = open.get(request);
     if (found) found.firstByteMs = now();

@@ -1,23 +1,23 @@
-/** A player's request, as an adapter tells of it. */
+/** A player's request, as reported by an adapter. */
 
 import type { Sample } from "./trial.js";
 
-/** What came of a request. Times are of `performance.now()`. */
+/** The result of a request. Times are those of `performance.now()`. */
 export interface Done {
   readonly bytes: number;
   readonly firstByteMs: number;
   readonly endMs: number;
-  /** Its first part, where the adapter knows it and does not tell of progress. */
+  /** Its first part, if the adapter knows it and does not report progress. */
   readonly early?: Sample | undefined;
-  /** Where it came from, if it was sent on. */
+  /** Final URL, if it was redirected. */
   readonly url?: string | undefined;
 }
 
 export interface Ticket {
-  /** When the connection is free: a fetch of one byte may be under way, and a request
-   * beside it would open a connection that is cold. Never rejects. */
+  /** Resolves when the connection is free: a request during a fetch of one byte would open a
+   * new connection with a small window. Never rejects. */
   readonly ready: Promise<void>;
-  /** So many bytes have come by now; the first call tells of the first byte. */
+  /** Bytes received so far; the first call marks the first byte. */
   progress(bytes: number): void;
   answered(done: Done): void;
   failed(): void;

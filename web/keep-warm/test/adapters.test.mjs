@@ -3,8 +3,8 @@ import test from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KeepWarm, attachDash, attachShaka, followMedia, followPage, hlsLoader, warmFetch } from "../dist/index.js";
 
-/** What a `KeepWarm` would be told. */
-function told() {
+/** Records the reports to a `KeepWarm`. */
+function recorder() {
   const calls = [];
   const requested = (url) => {
     calls.push(["requested", url]);
@@ -14,8 +14,8 @@ function told() {
   return { calls, requested, suspend: (why) => calls.push(["suspend", why]), resume: (why) => calls.push(["resume", why]) };
 }
 
-/** A player whose events, interceptors and filters are called by hand, as the real ones call
- * them (web/browser/keep_warm.mjs runs those). */
+/** A player whose events, interceptors and filters are called by hand, as a real player calls
+ * them (web/browser/keep_warm.mjs runs real players). */
 function dash() {
   const listeners = new Map();
   const player = {
@@ -28,13 +28,13 @@ function dash() {
     on: (event, listener) => listeners.set(event, listener),
     off: (event, listener) => listeners.get(event) === listener && listeners.delete(event),
     getVideoElement: () => player.media,
-    tell: (event, what = {}) => listeners.get(event)?.(what),
+    emit: (event, what = {}) => listeners.get(event)?.(what),
     listeners,
   };
   return player;
 }
 
-/** Segments of a dash.js player, one behind the other, with what came of each. */
+/** Consecutive segments of a dash.js player, with the result of each. */
 function dashSegments(options = {}) {
   const player = dash();
   const warm = attachDash(player, { fetch: () => assert.fail("no pause is long enough"), ...options });
@@ -53,7 +53,7 @@ function dashSegments(options = {}) {
   return { player, warm, request };
 }
 
-test("dash.js: segments alone, and those that came", async () => {
+test("dash.js: only segments count, and only answered ones", async () => {
   const { player, warm, request } = dashSegments();
   const check = async (url, type, status, method, expected) => {
     const { respond } = await request(url, type, method);
@@ -67,10 +67,10 @@ test("dash.js: segments alone, and those that came", async () => {
   await check("/report", "MediaSegment", 200, "POST", 1_000);
   await check("/gone", "MediaSegment", 404, "GET", 1_000);
   await check("/2", "MediaSegment", 206, "GET", 2_000);
-  // Given up when its status had come.
+  // Cancelled after its status had arrived.
   const abandoned = await request("/3");
   await abandoned.respond(200);
-  player.tell("fragmentLoadingAbandoned", { request: abandoned.own });
+  player.emit("fragmentLoadingAbandoned", { request: abandoned.own });
   await sleep(5);
   assert.equal(warm.stats().mediaBytes, 2_000);
   warm.stop();
@@ -80,7 +80,7 @@ test("dash.js: a request that ends, however it ends, begins a pause", async () =
   const check = async (end) => {
     const asked = [];
     const { warm, ...made } = dashSegments({ fetch: async (url) => (asked.push(url), new Response("x", { status: 206 })) });
-    // The first pause is left alone.
+    // The first pause has no fetches.
     await (await made.request("/1")).respond();
     await sleep(450);
     assert.deepEqual(asked, []);
@@ -93,30 +93,30 @@ test("dash.js: a request that ends, however it ends, begins a pause", async () =
     check(async ({ request }) => (await request("/gone")).respond(404)),
     check(async ({ player, request }) => {
       const { own } = await request("/2");
-      player.tell("fragmentLoadingAbandoned", { request: own });
+      player.emit("fragmentLoadingAbandoned", { request: own });
     }),
     check(async ({ player, request }) => {
       const { own, respond } = await request("/2");
       await respond(200);
-      player.tell("fragmentLoadingCompleted", { request: own, error: new Error("gone") });
+      player.emit("fragmentLoadingCompleted", { request: own, error: new Error("gone") });
     }),
   ]);
 });
 
-test("dash.js: the first part by traces; the media element; nothing is left of it", async () => {
+test("dash.js: the first part by traces; the media element; no listener remains", async () => {
   const { player, warm, request } = dashSegments();
   const { own, respond } = await request("/1");
   await respond();
   own.traces = [{ d: 90, b: [10_000] }, { d: 50, b: [100_000] }, { d: 60, b: [120_000] }];
-  player.tell("fragmentLoadingCompleted", { request: own });
+  player.emit("fragmentLoadingCompleted", { request: own });
   assert.equal(warm.stats().mediaBytes, 1_000);
   const media = player.media;
-  player.tell("playbackMetaDataLoaded");
+  player.emit("playbackMetaDataLoaded");
   media.dispatchEvent(new Event("pause"));
   assert.equal(warm.stats().state, "suspended");
   // Another source, another element.
   player.media = new EventTarget();
-  player.tell("playbackMetaDataLoaded");
+  player.emit("playbackMetaDataLoaded");
   player.media.dispatchEvent(new Event("play"));
   assert.equal(warm.stats().state, "running");
   media.dispatchEvent(new Event("pause"));
@@ -125,8 +125,8 @@ test("dash.js: the first part by traces; the media element; nothing is left of i
   assert.deepEqual([player.interceptors, player.listeners.size], [{}, 0]);
 });
 
-test("hls.js: a loader tells, and one that was aborted does not load", async () => {
-  const warm = told();
+test("hls.js: a loader reports, and an aborted one does not load", async () => {
+  const warm = recorder();
   const loads = [];
   class Base {
     load(context, _config, callbacks) {
@@ -139,12 +139,12 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
     destroy() {}
   }
   const Loader = hlsLoader(warm, Base);
-  const heard = [];
+  const called = [];
   const callbacks = {
-    onSuccess: () => heard.push("good"),
-    onError: () => heard.push("bad"),
+    onSuccess: () => called.push("good"),
+    onError: () => called.push("bad"),
     onTimeout() {},
-    onAbort: () => heard.push("aborted"),
+    onAbort: () => called.push("aborted"),
   };
   for (const url of ["/good", "/bad"]) {
     new Loader({}).load({ url }, {}, callbacks);
@@ -154,7 +154,7 @@ test("hls.js: a loader tells, and one that was aborted does not load", async () 
   aborted.load({ url: "/aborted" }, {}, callbacks);
   aborted.abort();
   await sleep(0);
-  assert.deepEqual([loads, heard], [["/good", "/bad"], ["good", "bad", "aborted"]]);
+  assert.deepEqual([loads, called], [["/good", "/bad"], ["good", "bad", "aborted"]]);
   assert.deepEqual(warm.calls, [
     ["requested", "/good"],
     ["answered", "/good", { bytes: 5, firstByteMs: 2, endMs: 3, url: "/sent/on" }],
@@ -181,7 +181,7 @@ test("Shaka: a segment by its request, through tries, aborts and redirects", asy
   const asked = [];
   const fetch = async (url) => (asked.push(url), new Response("x", { status: 206 }));
   const warm = attachShaka(player, { fetch });
-  const tell = (event, what) => listeners.get(event)(what);
+  const emit = (event, what) => listeners.get(event)(what);
   const ask = async (type, url) => {
     const request = { uris: [url, `${url}?second`], method: "GET", requestStartTime: null };
     await net.filter(type, request);
@@ -189,8 +189,8 @@ test("Shaka: a segment by its request, through tries, aborts and redirects", asy
     return request;
   };
   const come = (request, bytes, uri = request.uris[0]) => {
-    tell("downloadheadersreceived", { request });
-    tell("downloadcompleted", { request, response: { uri, data: new ArrayBuffer(bytes) } });
+    emit("downloadheadersreceived", { request });
+    emit("downloadcompleted", { request, response: { uri, data: new ArrayBuffer(bytes) } });
   };
   come(await ask(0, "/manifest"), 9);
   assert.equal(warm.stats().mediaBytes, 0);
@@ -201,26 +201,26 @@ test("Shaka: a segment by its request, through tries, aborts and redirects", asy
   come(segment, 1_000);
   come(init, 10);
   assert.equal(warm.stats().mediaBytes, 1_110);
-  // One that is tried again counts once it comes.
+  // A retried request counts when it is answered.
   const again = await ask(1, "/2");
-  tell("downloadfailed", { request: again });
+  emit("downloadfailed", { request: again });
   come(again, 5);
   assert.equal(warm.stats().mediaBytes, 1_115);
-  // A pause begins behind one that was given up.
+  // A pause begins after a cancelled request.
   await sleep(450);
-  tell("downloadfailed", { request: await ask(1, "/3"), aborted: true });
+  emit("downloadfailed", { request: await ask(1, "/3"), aborted: true });
   await sleep(250);
   assert.ok(asked.length > 0);
-  tell("unloading", {});
+  emit("unloading", {});
   assert.equal(warm.stats().state, "suspended");
-  tell("loaded", {});
+  emit("loaded", {});
   assert.equal(warm.stats().state, "running");
   warm.stop();
   assert.deepEqual([net.filter, listeners.size], [undefined, 0]);
 });
 
-test("fetch: as the one below, and tells how it came", async () => {
-  const warm = told();
+test("fetch: behaves like the wrapped one, and reports progress", async () => {
+  const warm = recorder();
   let now = 0;
   const chunks = [new Uint8Array(3), new Uint8Array(4)];
   const source = () =>
@@ -253,7 +253,7 @@ test("fetch: as the one below, and tells how it came", async () => {
   assert.deepEqual(warm.calls.at(-1).slice(0, 2), ["failed", "/2"]);
 });
 
-test("media and page have a reason each", () => {
+test("media and page each have a reason", () => {
   const warm = new KeepWarm();
   const [media, page] = [new EventTarget(), Object.assign(new EventTarget(), { visibilityState: "visible" })];
   const ends = [followMedia(warm, media), followPage(warm, page)];

@@ -10,7 +10,7 @@ function make(options = {}, server = {}) {
   return { time, server: there, warm };
 }
 
-test("the first pause is left alone, the next is kept within the sender's RTO", async () => {
+test("the first pause has no fetches, the next is kept within the sender's RTO", async () => {
   const { time, server, warm } = make();
   await segment(time, warm);
   assert.equal(server.asked.length, 0);
@@ -21,7 +21,7 @@ test("the first pause is left alone, the next is kept within the sender's RTO", 
   assert.ok(times.length >= 11 && times.length <= 20, `${times}`);
   let last = 0;
   for (const at of times) {
-    // From the sender's last byte to its next: the pause and a round trip.
+    // From the sender's last byte to its next: the interval and a round trip.
     assert.ok(at - last + (last === 0 ? 80 : 0) < 280, `${times}`);
     last = at;
   }
@@ -30,7 +30,7 @@ test("the first pause is left alone, the next is kept within the sender's RTO", 
   assert.equal(init.credentials, "same-origin");
 });
 
-test("pause and round trip stay under the RTO, whatever the round trip is", async () => {
+test("interval and round trip stay below the RTO for any round trip", async () => {
   for (const rttMs of [20, 80, 120, 300, 600]) {
     const { time, server, warm } = make({ maxShare: 1 }, { rttMs });
     await segment(time, warm);
@@ -41,7 +41,7 @@ test("pause and round trip stay under the RTO, whatever the round trip is", asyn
   }
 });
 
-test("a round trip that varies leaves less", () => {
+test("a varying round trip shortens the interval", () => {
   const pause = (rtts) => {
     const time = fakeClock();
     const server = fakeServer(time);
@@ -60,17 +60,17 @@ test("a round trip that varies leaves less", () => {
     ([still, varying, added]) => {
       assert.equal(still, 150);
       assert.ok(varying < 120, `${varying}`);
-      // What is added to the path's 80 ms the sender may not see: its RTO is 280.
+      // The sender may not see the addition to the path's 80 ms: its RTO is 280.
       assert.ok(added + 140 < 280 - 40 && added > 60, `${added}`);
     },
   );
 });
 
-test("a request waits for the byte that is under way, but not for long", async () => {
+test("a request waits for the outstanding byte, but not for long", async () => {
   const { time, server, warm } = make();
   await segment(time, warm);
   await segment(time, warm, { pauseMs: 150 + 40 });
-  // Asked 40 ms ago, it is there in 40.
+  // Requested 40 ms ago, it arrives in 40.
   assert.equal(server.asked.length, 1);
   const ready = async (within) => {
     const from = time.clock.now();
@@ -87,8 +87,8 @@ test("a request waits for the byte that is under way, but not for long", async (
   assert.equal(await ready(3_000), 500);
 });
 
-/** Plays until it stops, at most so many segments; gives how many. `early`: the ms in
- * which a segment comes behind a pause that was kept, and behind one that was not. */
+/** Plays until it stops, up to a number of segments; returns their number. `early`: the ms in
+ * which a segment arrives after a kept pause, and after one that was not kept. */
 async function play(time, server, warm, n, early, bytes) {
   let before = 0;
   for (let i = 0; i < n; i++) {
@@ -100,7 +100,7 @@ async function play(time, server, warm, n, early, bytes) {
   return n;
 }
 
-test("goes on where it helps; where it does not it rests, and tries again", async () => {
+test("continues if it helps; otherwise rests, and tries again", async () => {
   const helped = make();
   await play(helped.time, helped.server, helped.warm, 40, { kept: 300, alone: 500 });
   const { state, verdict, gain, kept, alone } = helped.warm.stats();
@@ -133,7 +133,7 @@ test("goes on where it helps; where it does not it rests, and tries again", asyn
   assert.equal(pauses - from, 120);
 });
 
-test("short pauses tell nothing", async () => {
+test("short pauses are no evidence", async () => {
   const { time, warm } = make();
   for (let i = 0; i < 30; i++) await segment(time, warm, { ms: 500, pauseMs: 300 });
   assert.deepEqual([warm.stats().kept, warm.stats().alone, warm.stats().verdict], [0, 0, "unknown"]);
@@ -148,7 +148,7 @@ test("pauses with the player, for each reason", async () => {
   warm.suspend("media");
   warm.suspend("page");
   await time.advance(5_000);
-  // One may have been under way.
+  // One may be outstanding.
   assert.ok(server.asked.length <= asked + 1);
   const before = server.asked.length;
   warm.resume("page");
@@ -167,34 +167,34 @@ test("guards", async () => {
     assert.deepEqual([made.warm.stats().state, made.warm.stats().why], [why ? "stopped" : "running", why]);
     return made;
   };
-  const whole = await check({}, { status: 200, length: 400_000 }, "the server gives no ranges");
+  const whole = await check({}, { status: 200, length: 400_000 }, "the server does not support ranges");
   assert.deepEqual([whole.server.asked.length, whole.server.cancelled], [1, 1]);
   await check({}, { status: 200, length: 10 }, undefined);
   const failing = await check({}, { fails: () => true }, "it failed 3 times in a row: no network");
   assert.deepEqual([failing.server.asked.length, failing.warm.stats().errors], [3, 3]);
   await check({}, { status: 404 }, "it failed 3 times in a row: status 404");
-  // One that fails at times goes on.
+  // Occasional failures do not stop it.
   await check({}, { fails: (n) => n % 3 === 0 }, undefined);
 });
 
-test("limits that are no numbers are refused", () => {
+test("limits that are not numbers are refused", () => {
   for (const name of ["maxShare", "maxBytesPerMinute", "maxErrors", "maxPauseMs", "maxConnections"]) {
     for (const value of [Number.NaN, -1, "much"]) assert.throws(() => new KeepWarm({ [name]: value }), new RegExp(name));
   }
 });
 
-test("never more bytes than its rate, for as long as it plays", async () => {
+test("never more bytes than the limit for each minute", async () => {
   const { time, server, warm } = make({ maxShare: 1, maxBytesPerMinute: 30_000 });
   for (let i = 0; i < 80; i++) {
     await play(time, server, warm, 1, { kept: 100, alone: 200 });
     const { bytes } = warm.stats();
     assert.ok(bytes <= 30_000 * (1 + time.clock.now() / 60_000), `${bytes}`);
   }
-  // It has gone on to the end: 80 segments of 3.4 s are 4.5 minutes.
+  // It continued to the end: 80 segments of 3.4 s are 4.5 minutes.
   assert.ok(warm.stats().bytes > 4 * 30_000, `${warm.stats().bytes}`);
 });
 
-test("over origins an answer's head is taken for 600 bytes", async () => {
+test("the head of an answer from another origin counts as 600 bytes", async () => {
   const bytes = async (type) => {
     const { time, server, warm } = make({}, { type });
     await segment(time, warm);
@@ -206,14 +206,14 @@ test("over origins an answer's head is taken for 600 bytes", async () => {
   assert.deepEqual([await bytes("basic"), await bytes("cors")], [476, 1_057]);
 });
 
-test("headers that the server asks for", async () => {
+test("headers that the server requires", async () => {
   const { time, server, warm } = make({ headers: (url) => ({ Authorization: `of ${url}` }) });
   await segment(time, warm);
   await segment(time, warm);
   assert.deepEqual(server.asked[0].init.headers, { Authorization: "of /segment", Range: "bytes=0-0" });
 });
 
-/** Audio and video at once, then a pause. */
+/** Simultaneous audio and video, then a pause. */
 async function both(time, warm, { audio, video, pauseMs = 3_000, audioMs = 50, videoMs = 300 }) {
   const tickets = [warm.requested(audio), warm.requested(video)];
   const from = time.clock.now();
@@ -224,7 +224,7 @@ async function both(time, warm, { audio, video, pauseMs = 3_000, audioMs = 50, v
   await time.advance(pauseMs);
 }
 
-test("as many connections are kept as there were requests at once", async () => {
+test("a connection is kept for each simultaneous request", async () => {
   const [one, two] = ["https://a.example/audio", "https://a.example/video"];
   const check = async (options, audio, expected, occupied) => {
     const { time, server, warm } = make({ maxShare: 1, ...options });
@@ -252,7 +252,7 @@ test("as many connections are kept as there were requests at once", async () => 
   await check({ url: "https://a.example/small" }, one, ["https://a.example/small", "https://a.example/small"], true);
 });
 
-test("a connection that is used no more is not kept any longer", async () => {
+test("an unused connection is no longer kept", async () => {
   const { time, warm } = make({ maxShare: 1 });
   await both(time, warm, { audio: "/audio", video: "/video" });
   const connections = [];
@@ -263,7 +263,7 @@ test("a connection that is used no more is not kept any longer", async () => {
   assert.deepEqual(connections, [2, 1, 1, 1, 1, 1]);
 });
 
-test("who is sent on keeps the server that it was sent to", async () => {
+test("after a redirect its target is kept", async () => {
   const { time, server, warm } = make();
   for (let i = 0; i < 2; i++) {
     const ticket = warm.requested("https://a.example/1");
@@ -275,13 +275,13 @@ test("who is sent on keeps the server that it was sent to", async () => {
   assert.ok(server.asked.length > 0 && server.asked.every(({ url }) => url === "https://b.example/1"));
 });
 
-test("of audio and video behind a pause the larger answer tells", async () => {
+test("after a pause the larger answer of audio and video counts", async () => {
   const { time, server, warm } = make({ maxShare: 1 });
   let before = 0;
   for (let i = 0; i < 9; i++) {
     const kept = server.asked.length > before;
     before = server.asked.length;
-    // Audio is as fast either way.
+    // Audio is equally fast in both cases.
     await both(time, warm, { audio: "/audio", video: "/video", videoMs: kept ? 200 : 400 });
   }
   const { verdict, gain } = warm.stats();
@@ -305,7 +305,7 @@ test("a long pause is not kept to its end", async () => {
   assert.ok(last < time.clock.now() - 54_000);
 });
 
-test("who saves data is heard", async () => {
+test("the setting to save data is respected", async () => {
   const { navigator } = globalThis;
   const check = async (options, state) => {
     const { time, warm } = make(options);
@@ -322,7 +322,7 @@ test("who saves data is heard", async () => {
   }
 });
 
-test("requests that are under way together end a pause until the last has come", async () => {
+test("a pause begins after the last of several simultaneous requests", async () => {
   const { time, server, warm } = make({ maxShare: 1 });
   await segment(time, warm);
   const [audio, video] = [warm.requested("/audio"), warm.requested("/video")];
@@ -335,7 +335,7 @@ test("requests that are under way together end a pause until the last has come",
   assert.ok(server.asked.length > 0);
 });
 
-test("a pause that cannot be paid to its end is left", async () => {
+test("a pause that would exceed the limit gets no fetches", async () => {
   // 100 kB earn 2 kB, and a pause takes some 13 fetches of 0.9 kB.
   const { time, server, warm } = make();
   for (let i = 0; i < 60; i++) {
@@ -347,7 +347,7 @@ test("a pause that cannot be paid to its end is left", async () => {
   assert.ok(server.asked.length > 30, `${server.asked.length}`);
 });
 
-test("a timer that is held up, as in a hidden page, ends the pause's fetches", async () => {
+test("a delayed timer, as in a hidden page, ends the pause's fetches", async () => {
   const { time, server, warm } = make();
   await segment(time, warm);
   const { after } = time.clock;
@@ -357,16 +357,16 @@ test("a timer that is held up, as in a hidden page, ends the pause's fetches", a
   assert.deepEqual([server.asked.length, warm.stats().kept], [0, kept]);
 });
 
-test("options that are undefined are as if they were not there", async () => {
+test("undefined options have their defaults", async () => {
   const { time, server, warm } = make({ maxShare: undefined, maxBytesPerMinute: undefined });
   await play(time, server, warm, 20, { kept: 100, alone: 200 }, 100_000);
   assert.ok(warm.stats().bytes <= 40_000, `${warm.stats().bytes}`);
 });
 
-test("what a page gave and throws does not stop the player", async () => {
-  const heard = [];
+test("exceptions of the page's callbacks do not stop the player", async () => {
+  const reported = [];
   const { reportError } = globalThis;
-  globalThis.reportError = (error) => heard.push(error.message);
+  globalThis.reportError = (error) => reported.push(error.message);
   try {
     const fail = (message) => () => {
       throw new Error(message);
@@ -375,11 +375,11 @@ test("what a page gave and throws does not stop the player", async () => {
     warm.whenStopped(fail("end"));
     await segment(time, warm);
     await segment(time, warm);
-    // Asked for and ready, although it stopped meanwhile.
+    // Requested and ready, although it stopped in between.
     await segment(time, warm);
     const { state, why } = warm.stats();
     assert.deepEqual([state, why], ["stopped", "it failed 1 times in a row: token"]);
-    assert.deepEqual([...new Set(heard)], ["its", "end", "mine"]);
+    assert.deepEqual([...new Set(reported)], ["its", "end", "mine"]);
   } finally {
     globalThis.reportError = reportError;
   }

@@ -4,7 +4,7 @@ import { RADIO, RadioMeter } from "../dist/radio.js";
 import { Trial } from "../dist/trial.js";
 import { RoundTrips } from "../dist/rtt.js";
 
-test("round trips are smoothed as RFC 6298 has it", () => {
+test("round trips are smoothed as in RFC 6298", () => {
   const trips = new RoundTrips();
   assert.deepEqual([trips.smoothedMs, trips.pauseMs()], [undefined, 150]);
   trips.take(100);
@@ -16,7 +16,7 @@ test("round trips are smoothed as RFC 6298 has it", () => {
   assert.equal(trips.smoothedMs, 110);
 });
 
-test("a pause left alone is compared with those on either side", () => {
+test("a pause without fetches is compared with those on either side", () => {
   /** Samples in the order of their pauses: bytes, ms, and whether it was kept. */
   const check = (samples, verdict, gain) => {
     const trial = new Trial();
@@ -33,13 +33,13 @@ test("a pause left alone is compared with those on either side", () => {
   // Of other sizes.
   check([small, kept, kept, small, kept], "unknown", undefined);
   check([[0, 100, false], kept, kept, [100, 0, false], kept], "unknown", undefined);
-  // Rates that rise by half from one to the next, kept or not: the middle is compared with
-  // what is in the middle of its neighbours.
+  // Rates rise by half from one to the next, kept or not: the middle is compared with the
+  // mean of its neighbours.
   const rising = [1, 1.5, 2.25, 3.375, 5.0625].map((times, at) => [200_000, 1_000 / times, at % 2 === 0]);
   check(rising, "unknown", 1);
 });
 
-/** Numbers that are the same each time (a linear congruential generator, Numerical Recipes). */
+/** Repeatable numbers (a linear congruential generator, Numerical Recipes). */
 function numbers(seed) {
   let state = seed;
   const uniform = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
@@ -47,7 +47,7 @@ function numbers(seed) {
   return { uniform, normal };
 }
 
-/** Pauses until it is said not to help, at most so many; rates change by `drift` from one to
+/** Pauses until the verdict "no gain", up to a number; rates change by `drift` from one to
  * the next and vary by `noise`. */
 function pausesUntilNoGain(seed, { gain, noise, drift, most }) {
   const { normal } = numbers(seed);
@@ -62,7 +62,7 @@ function pausesUntilNoGain(seed, { gain, noise, drift, most }) {
   return undefined;
 }
 
-test("rates that drift and vary do not end what helps, nor keep up what does not", () => {
+test("drift and variation of rates do not change the verdict", () => {
   const SEEDS = 200;
   const check = (of, [least, most]) => {
     let ended = 0;
@@ -94,6 +94,6 @@ test("energy by states", () => {
   check([[0, 0, 0, 0], [50, 50, 0, 0]], 50, promotion + 0.05 * 1_288);
   check([[0, 0, 0, 0], [1_000, 1_000, 0, 0]], 1_000, promotion + 1_060);
   check([[0, 0, 0, 0], [20_000, 20_000, 0, 0]], 20_000, 2 * promotion + 10_600);
-  // What overlaps counts once.
+  // Overlapping time counts once.
   check([[0, 1_000, 0, 0], [500, 1_000, 0, 0]], 1_000, promotion + 1_288);
 });

@@ -3,7 +3,7 @@
 export type ArrayKind = "u8" | "u16" | "i16" | "u32";
 export type NumberArray = Uint8Array | Uint16Array | Int16Array | Uint32Array;
 
-/** What the page holds beside the document; written by `write::report`. */
+/** Data of the page in addition to the document; written by `write::report`. */
 export interface SeriesHead {
   /** TTI index of the axis' origin. */
   first_tti: number;
@@ -14,19 +14,19 @@ export interface SeriesHead {
   share_steps: number;
   /** `[TTIs from the origin, microseconds since the Unix epoch]`, ascending. */
   anchors: [number, number][];
-  /** Names of what opens and closes bursts, by code. */
+  /** Names of the evidence that opens and closes bursts, by code. */
   bounds: string[];
-  /** The capture that bytes in flight are from. */
+  /** The capture from which bytes in flight are derived. */
   capture: string | null;
   /** Names of applications' marks, by code. */
   marks: string[];
-  /** Marks that are not in the page. */
+  /** Number of marks that are not in the page. */
   more_marks: number;
   directions: Record<string, { bursts: number; blocks: number }>;
   arrays: Record<string, { type: ArrayKind; length: number }>;
 }
 
-/** Characters that are decoded at a time; a multiple of four. */
+/** Number of characters decoded at a time; a multiple of four. */
 const PIECE = 1 << 20;
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -45,7 +45,7 @@ export async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffe
   return new Response(stream).arrayBuffer();
 }
 
-/** All browsers run on little-endian machines; the arrays are that, too. */
+/** The arrays are little-endian, as are all machines with browsers. */
 export function typed(kind: ArrayKind, buffer: ArrayBuffer): NumberArray {
   switch (kind) {
     case "u8":
@@ -59,7 +59,7 @@ export function typed(kind: ArrayKind, buffer: ArrayBuffer): NumberArray {
   }
 }
 
-/** Arrays by name; one that the report does not hold is empty. */
+/** Arrays by name; one that the report does not contain is empty. */
 export class Arrays {
   constructor(private readonly arrays: Map<string, NumberArray>) {}
 

@@ -48,7 +48,7 @@ export function cumulative(of: Distribution): number[] {
   });
 }
 
-/** The share of the cell under which a part `q` of the TTIs lies. */
+/** The quantile `q` of the TTIs' shares of the cell. */
 export function quantile(of: Distribution, q: number): number {
   let sum = 0;
   for (let i = 0; i < of.counts.length; i++) {

@@ -1,6 +1,7 @@
 /**
- * A measure over time as ranges, at every zoom level: least and most over any
- * span, exact, in time proportional to the columns asked for. Levels go up by 8.
+ * A measure over time as ranges, at every zoom level: exact minimum and maximum
+ * over any span, in time proportional to the number of requested columns. Levels
+ * grow by a factor of 8.
  */
 
 import { firstFrom } from "./lines";
@@ -41,7 +42,7 @@ export class Envelope {
     return this.at.length;
   }
 
-  /** Least and most of the points `[first, last)`; `null` where there are none. */
+  /** Minimum and maximum of the points `[first, last)`; `null` if there are none. */
   range(first: number, last: number): [number, number] | null {
     if (last <= first) return null;
     let low = Infinity;
@@ -66,12 +67,12 @@ export class Envelope {
     return [low, high];
   }
 
-  /** Least and most of what lies in `[from, to)`. */
+  /** Minimum and maximum in `[from, to)`. */
   within(from: number, to: number): [number, number] | null {
     return this.range(firstFrom(this.at, from), firstFrom(this.at, to));
   }
 
-  /** The last point at or before `t`, not older than `gap`: least and most. */
+  /** Minimum and maximum of the last point at or before `t`, not older than `gap`. */
   before(t: number, gap: number): [number, number] | null {
     const i = firstFrom(this.at, t + 1) - 1;
     if (i < 0 || t - (this.at[i] as number) > gap) return null;
@@ -79,7 +80,7 @@ export class Envelope {
   }
 
   /**
-   * At most `n` columns of `[from, to]`, and a point more beyond each end. A pause
+   * At most `n` columns of `[from, to]`, and one more point beyond each end. A pause
    * over `gap` breaks the line.
    */
   columns(from: number, to: number, n: number, gap: number): Columns {

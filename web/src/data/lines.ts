@@ -1,4 +1,4 @@
-/** Points of a line thinned to what a screen can show. */
+/** Reduces a line's points to the resolution of a screen. */
 
 export interface Thinned {
   x: number[];
@@ -18,7 +18,7 @@ export function firstFrom(at: ArrayLike<number>, t: number): number {
 }
 
 /**
- * At most `n` points of `[from, to]`, one more beyond each end; where there
+ * At most `n` points of `[from, to]`, and one more beyond each end; if there
  * are more, means over equal spans. A pause over `gap` breaks the line.
  */
 export function thin(

@@ -1,4 +1,4 @@
-/** What applications noted down: requests, waits, stalls, switches of the bitrate. */
+/** Events of applications: requests, waits, stalls, changes of bitrate. */
 
 import { firstFrom } from "./lines";
 
@@ -12,7 +12,7 @@ export interface Mark {
 
 /** Marks of one kind, by begin. */
 export class MarkList {
-  /** The longest of them: how far before a span one may begin that reaches into it. */
+  /** The longest duration: a mark may begin this long before a span and still touch it. */
   private readonly longest: number;
 
   constructor(
@@ -35,7 +35,7 @@ export class MarkList {
     return { from: this.from[i] ?? 0, to: this.to[i] ?? 0, value: this.value[i] ?? 0 };
   }
 
-  /** Indexes of those that touch `[from, to)`. */
+  /** Indexes of the marks that touch `[from, to)`. */
   *within(from: number, to: number): Generator<number> {
     for (let i = firstFrom(this.from, from - this.longest); i < this.count; i++) {
       if ((this.from[i] as number) >= to) return;
@@ -43,7 +43,7 @@ export class MarkList {
     }
   }
 
-  /** Those that touch `[from, to)`, counted. */
+  /** Number of marks that touch `[from, to)`. */
   countWithin(from: number, to: number): number {
     let n = 0;
     for (const _ of this.within(from, to)) n++;

@@ -1,10 +1,10 @@
 /**
- * The allocation at every zoom level: least, mean and most share of the
- * cell's PRBs over buckets of TTIs, exact, in time proportional to the
- * buckets asked for.
+ * The allocation at every zoom level: exact minimum, mean and maximum share of
+ * the cell's PRBs over buckets of TTIs, in time proportional to the number of
+ * requested buckets.
  *
  * Codes of a TTI: 0 nothing scheduled, 255 scheduled with an unknown share,
- * else 1 + steps * share. TTIs come in blocks, idle blocks are left out.
+ * else 1 + steps * share. TTIs are stored in blocks; idle blocks are omitted.
  * Levels go up by 8; buckets are powers of two, so each is made of at most
  * four entries of a level.
  */
@@ -23,7 +23,7 @@ interface Level {
   unknown: Counts;
 }
 
-/** Buckets of one width; `null` where nothing is known. */
+/** Buckets of one width; `null` if unknown. */
 export interface Sample {
   /** TTIs in a bucket. */
   width: number;
@@ -37,8 +37,8 @@ export interface Sample {
 }
 
 /**
- * The mean share over a sample; `null` where something was scheduled, but its
- * share is known nowhere (the cell's bandwidth is not).
+ * The mean share over a sample; `null` if TTIs were scheduled, but no share is
+ * known (because the cell's bandwidth is unknown).
  */
 export function meanShare(sample: Sample): number | null {
   const means = sample.mean.flatMap((mean) => mean ?? []);
@@ -48,7 +48,7 @@ export function meanShare(sample: Sample): number | null {
   return means.reduce((sum, mean) => sum + mean, 0) / means.length;
 }
 
-/** The bucket width for a span: the least power of two that gives at most `n` buckets. */
+/** The bucket width for a span: the smallest power of two that gives at most `n` buckets. */
 export function bucketWidth(span: number, n: number): number {
   let width = 1;
   while (span / width > n) width *= 2;
@@ -103,7 +103,7 @@ export class Pyramid {
     return slot < 0 ? 0 : (this.codes[slot * this.blockTtis + (tti - block * this.blockTtis)] ?? 0);
   }
 
-  /** The share that a code stands for; `null` where it is not known. */
+  /** The share of a code; `null` if unknown. */
   share(code: number): number | null {
     if (code === UNKNOWN) return null;
     return code === 0 ? 0 : (code - 1) / this.steps;
@@ -121,7 +121,7 @@ export class Pyramid {
       const known = ttis - found.unknown;
       out.start.push(start);
       out.scheduled.push(Math.min(1, found.scheduled / ttis));
-      // With idle TTIs in the bucket the least is none, whatever else is unknown.
+      // With idle TTIs in the bucket the minimum is zero, even if others are unknown.
       out.min.push(known > 0 ? found.min / this.steps : null);
       out.max.push(known > 0 ? found.max / this.steps : null);
       out.mean.push(known > 0 ? Math.min(1, found.sum / known / this.steps) : null);

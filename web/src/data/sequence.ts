@@ -1,4 +1,4 @@
-/** A flow's lines as the plots need them: what lies in a span of time. */
+/** A flow's lines for the plots: the data in a range of time. */
 
 import type { EventLine, FlowPlot } from "../generated/study";
 import { firstFrom } from "./lines";
@@ -23,8 +23,8 @@ export interface Extent {
 }
 
 /**
- * Least and most offset of what is drawn of a span: data, acknowledgements and
- * events; and the window's edge where that does not push the rest aside.
+ * Minimum and maximum offset of the data drawn in a range: data, acknowledgements
+ * and events, and the window's edge unless that would compress the rest.
  */
 export function offsets(flow: FlowPlot, from: number, to: number): Extent {
   let least = Infinity;
@@ -53,14 +53,14 @@ export function offsets(flow: FlowPlot, from: number, to: number): Extent {
   return { least: least - room * 0.03, most: Math.min(edge, most + room * 0.5) + room * 0.03 };
 }
 
-/** Behind the last byte that the window allowed at an acknowledgement. */
+/** Offset after the last byte that the window allowed at an acknowledgement. */
 export function windowEdge(flow: FlowPlot, i: number): number | null {
   const window = flow.acks.window_bytes[i];
   const acked = flow.acks.acked_bytes[i];
   return typeof window === "number" && acked !== undefined ? acked + window : null;
 }
 
-/** Events of a line in a span, merged ones by their count. */
+/** Number of events of a line in a range; merged ones count with their number. */
 export function countIn(line: EventLine, from: number, to: number): number {
   let n = 0;
   const last = firstFrom(line.at_ms, to + 1e-6);
@@ -68,7 +68,7 @@ export function countIn(line: EventLine, from: number, to: number): number {
   return n;
 }
 
-/** Most of the values of a span. */
+/** Maximum of the values of a range. */
 export function mostIn(at: number[], values: (number | null)[], from: number, to: number): number {
   const [first, end] = around(at, from, to);
   let most = 0;

@@ -1,4 +1,4 @@
-/** Spans `[start, end)` in order: bursts, holes. Any coverage in O(log n). */
+/** Sorted spans `[start, end)`: bursts, holes. Coverage of any range in O(log n). */
 
 export class Spans {
   /** TTIs covered before each span. */
@@ -22,7 +22,7 @@ export class Spans {
     return Math.max(0, (this.end[i] ?? 0) - (this.start[i] ?? 0));
   }
 
-  /** How many spans begin at or before `t`. */
+  /** Number of spans that begin at or before `t`. */
   begun(t: number): number {
     let low = 0;
     let high = this.start.length;

@@ -1,7 +1,7 @@
 /**
  * The share of the cell's PRBs that each TTI gave to this phone, with bursts
  * as bands (BurstTracker, figures 3 and 7b). Zoomed in, a bar is a TTI; zoomed
- * out, the mean as an area with the span from least to most around it.
+ * out, an area shows the mean, with the range from minimum to maximum around it.
  */
 
 import uPlot from "uplot";
@@ -42,7 +42,7 @@ export function allocationPanel(
     ],
     series: [
       {},
-      { label: "most", stroke: () => colour("span-line"), width: 1, points, ...paths },
+      { label: "maximum", stroke: () => colour("span-line"), width: 1, points, ...paths },
       { label: "least", width: 0, points, ...paths },
       {
         label: "mean",
@@ -65,7 +65,7 @@ export function allocationPanel(
     const { from, to } = view.range;
     const width = bucketWidth(to - from, Math.max(100, plot.width - GUTTER - MARGIN));
     const sample = series.allocation[dir].sample(from, to, width);
-    // The last bucket needs an end to be drawn to.
+    // The last bucket needs an end.
     const end = sample.start.length > 0 ? (sample.start.at(-1) as number) + width : 0;
     const closed = <T>(values: T[]): T[] =>
       values.length > 0 ? [...values, values.at(-1) as T] : values;
@@ -91,7 +91,7 @@ export function allocationPanel(
   };
 }
 
-/** Bursts behind the plot: each one while they can be told apart, else their density. */
+/** Bursts in the background of the plot: single ones if distinguishable, else their density. */
 function drawBursts(plot: uPlot, series: Series, dir: Direction, view: View): void {
   const { ctx, bbox } = plot;
   const { from, to } = view.range;
@@ -141,7 +141,7 @@ function drawBursts(plot: uPlot, series: Series, dir: Direction, view: View): vo
   ctx.restore();
 }
 
-/** What a link pointed at. */
+/** Highlights the range that a link points to. */
 export function drawMark(plot: uPlot, view: View): void {
   if (!view.mark) return;
   const { ctx, bbox } = plot;

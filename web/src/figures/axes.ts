@@ -1,4 +1,4 @@
-/** What all plots of the time axis share, so that they line up. */
+/** Common parts of all plots on the time axis, so that they are aligned. */
 
 import uPlot from "uplot";
 import { elapsed } from "../format";
@@ -11,7 +11,7 @@ export const MARGIN = 20;
 
 export const FONT = "12px system-ui, sans-serif";
 
-/** Distances of ticks in ms: decimal below a minute, as clocks do above. */
+/** Distances of ticks in ms: decimal below a minute, clock units above. */
 const TICKS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5,
   36e5, 72e5, 144e5, 216e5, 432e5, 864e5, 1728e5, 6048e5,
@@ -48,7 +48,7 @@ export function plainAxis(): uPlot.Axis {
   };
 }
 
-/** A panel that keeps to its box' width. */
+/** A panel that follows the width of its box. */
 export function keepWidth(plot: uPlot, box: HTMLElement, redraw?: () => void): void {
   const observer = new ResizeObserver(() => {
     const width = Math.floor(box.clientWidth);

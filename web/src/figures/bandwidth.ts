@@ -1,4 +1,4 @@
-/** Available and used bandwidth over time, a flow each (the paper's figure 22). */
+/** Available and used bandwidth of each flow over time (the paper's figure 22). */
 
 import uPlot from "uplot";
 import { h } from "../dom";

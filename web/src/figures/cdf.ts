@@ -1,6 +1,6 @@
 /**
- * How much of the cell a scheduled TTI got (BurstTracker, figure 4): in all
- * scheduled TTIs, where bursts begin, and where they end.
+ * Distribution of the cell's share in a scheduled TTI (BurstTracker, figure 4):
+ * in all scheduled TTIs, at the start of bursts, and at their end.
  */
 
 import type uPlot from "uplot";
@@ -59,7 +59,7 @@ function summary(all: Distribution, first: Distribution, last: Distribution): st
   const quarter = (of: Distribution): string =>
     [0.25, 0.5, 0.75].map((q) => percent(quantile(of, q))).join(", ");
   const parts = [`Quartiles of ${count(all.n)} scheduled TTIs: ${quarter(all)} of the cell`];
-  if (first.n > 0) parts.push(`where bursts begin: ${quarter(first)}`);
-  if (last.n > 0) parts.push(`where the queue empties: ${quarter(last)}`);
+  if (first.n > 0) parts.push(`first TTIs of bursts: ${quarter(first)}`);
+  if (last.n > 0) parts.push(`TTIs that emptied the queue: ${quarter(last)}`);
   return `${parts.join("; ")}.`;
 }

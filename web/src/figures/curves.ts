@@ -1,4 +1,4 @@
-/** Cumulative distributions of a capture, with the points that the paper tells. */
+/** Cumulative distributions of a capture, with the paper's published points. */
 
 import type uPlot from "uplot";
 import { h, lineSwatch } from "../dom";
@@ -39,12 +39,12 @@ export function valueLabel(value: number, unit: string): string {
   }
 }
 
-/** Two decimals, or two digits of what would be lost in them. */
+/** Two decimals, or two significant digits of smaller values. */
 function plain(value: number): string {
   return String(Math.abs(value) < 0.1 ? Number(value.toPrecision(2)) : Math.round(value * 100) / 100);
 }
 
-/** Tick labels: no room for digits that say nothing. */
+/** Short tick labels without insignificant digits. */
 export function tickLabel(value: number, unit: string): string {
   const short = (n: number, word: string): string => `${Math.round(n * 100) / 100}${word}`;
   const scaled = (n: number, word: string): string =>
@@ -59,7 +59,7 @@ export function tickLabel(value: number, unit: string): string {
 
 /**
  * The curve as a staircase from the left edge on. Values that a logarithmic
- * axis cannot hold (zero) raise it at the edge.
+ * axis cannot show (zero) raise it at the edge.
  */
 export function staircase(points: Points, left: number, right: number): { x: number[]; y: number[] } {
   let share = 0;
@@ -148,7 +148,7 @@ export function curvesFigure(
         ],
       },
     };
-    // Each curve has values of its own: drawn by the hook above.
+    // Each curve has its own x values: the hook above draws it.
     return [options, [[left, right], [0, 1]]];
   });
   return legend;
@@ -161,7 +161,7 @@ export function decades(min: number, max: number): number[] {
   return out;
 }
 
-/** Few decades have a label each, many every second. */
+/** Labels each decade, or every second one if there are many. */
 function decade(value: number, min: number, max: number): boolean {
   const e = Math.round(Math.log10(value));
   return Math.log10(max / min) <= 6 || e % 2 === 0;

@@ -1,4 +1,4 @@
-/** RTT against bytes in flight, as shades of how many samples (the paper's figure 10). */
+/** RTT against bytes in flight; the shade shows the number of samples (the paper's figure 10). */
 
 import type uPlot from "uplot";
 import { h } from "../dom";
@@ -9,16 +9,16 @@ import { GUTTER, plainAxis } from "./axes";
 import { decades, tickLabel } from "./curves";
 import { draw, figureFrame, namedAxis } from "./plot";
 
-/** The lower edge of cell `i`, in its unit; as `Density` says. */
+/** The lower edge of cell `i`, in its unit, as defined by `Density`. */
 export const cellEdge = (i: number): number => 2 ** (i / 8);
 
 export function densityFigure(box: HTMLElement, of: Density): HTMLElement {
   const legend = h("ul", { class: "legend" });
   const item = (name: string, text: string): void =>
     legend.append(h("li", {}, h("span", { class: `swatch ${name}` }), text));
-  item("fill-burst", "samples: the stronger the colour, the more");
+  item("fill-burst", "samples: stronger colour, more samples");
   if (of.medians_ms.length > 0) item("line-window", "median RTT");
-  const alone = of.alone > 0 ? `; ${count(of.alone)} of them with nothing else in flight, not drawn` : "";
+  const alone = of.alone > 0 ? `; ${count(of.alone)} without other data in flight, not drawn` : "";
   legend.append(h("li", {}, `n = ${count(of.n)}${alone}`));
   draw(box, () => {
     const columns = of.cells.map((cell) => cell[0] as number);
@@ -75,7 +75,7 @@ function paint(plot: uPlot, of: Density): void {
   ctx.save();
   ctx.fillStyle = colour("radio");
   for (const [column, row, n] of of.cells as [number, number, number][]) {
-    // By the logarithm, so that a single sample is still seen.
+    // Logarithmic, so that a single sample is visible.
     ctx.globalAlpha = 0.2 + (0.8 * Math.log(n)) / Math.max(1e-9, Math.log(most) || 1);
     const left = x(cellEdge(column));
     const top = y(cellEdge(row + 1) / 1e3);

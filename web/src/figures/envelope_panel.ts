@@ -10,16 +10,16 @@ import { drawMark } from "./allocation";
 import { panelFrame, selection } from "./plot";
 
 const HEIGHT = 130;
-/** A pause of so many ms breaks a line. */
+/** A pause of this many ms breaks a line. */
 const GAP_MS = 1_000;
 
 export interface RangeOf {
   envelope: Envelope;
   /** Colour of the style sheet. */
   colour: string;
-  /** `area`: filled down to nothing; `limit`: dashed, holds until the next; `dots`: joined by no line. */
+  /** `area`: filled down to zero; `limit`: dashed, holds until the next; `dots`: not connected. */
   style: "area" | "limit" | "dots" | "line";
-  /** How long a value holds, in ms; a second where it is not told. */
+  /** How long a value holds, in ms; default: a second. */
   gapMs?: number;
 }
 
@@ -52,7 +52,7 @@ export function envelopePanel(
     const { from, to } = view.range;
     const most = (of: RangeOf[]): number =>
       Math.max(0, ...of.map(({ envelope }) => envelope.within(from, to)?.[1] ?? 0));
-    // Windows far above what is in flight do not press it down to nothing.
+    // Windows far above the bytes in flight do not determine the scale.
     const own = most(ranges.slice(0, 1));
     const all = most(ranges);
     const top = own > 0 ? Math.min(all, own * 1.6) : all;
@@ -109,7 +109,7 @@ function paint(plot: uPlot, of: RangeOf, view: View, ttiMs: number): void {
   ctx.restore();
 }
 
-/** Under the most, down to nothing; a part for each unbroken stretch. */
+/** The area from the maximum down to zero; a part for each continuous range. */
 function fill(
   ctx: CanvasRenderingContext2D,
   columns: { x: number[]; most: (number | null)[] },

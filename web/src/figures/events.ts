@@ -1,15 +1,15 @@
-/** How what is out of the ordinary in a flow is marked and named. */
+/** Marks and names of a flow's unusual events. */
 
 import { h } from "../dom";
 import { count } from "../format";
 import type { FlowPlot } from "../generated/study";
 
 export interface EventStyle {
-  /** A sign of its own, so that colour is not needed. */
+  /** A distinct sign, so that colour is not needed. */
   glyph: string;
   colour: string;
   words: string;
-  /** Told in the list of events, not only drawn. */
+  /** Listed in the table of events, not only drawn. */
   listed: boolean;
 }
 
@@ -25,11 +25,11 @@ export const EVENTS: Record<string, EventStyle> = {
   retx_fast: style("▲", "retx", "fast retransmission"),
   retx_timeout: style("■", "timeout", "retransmission by timeout"),
   retx_probe: style("◆", "retx", "tail loss probe"),
-  retx_spurious: style("✕", "muted", "needless retransmission"),
+  retx_spurious: style("✕", "muted", "spurious retransmission"),
   retx_other: style("●", "retx", "retransmission, reason unknown"),
   slow_start: style("↓", "timeout", "undesired slow start follows"),
   recovered: style("↑", "ack", "recovered without a slow start"),
-  reordered: style("○", "sack", "overtaken on the way"),
+  reordered: style("○", "sack", "reordered"),
   ahead: style("▽", "muted", "ahead of a gap"),
   dup_ack: style("–", "ack", "duplicate ACK", false),
   sack: style("|", "sack", "SACK block", false),
@@ -39,7 +39,7 @@ export const EVENTS: Record<string, EventStyle> = {
   keep_alive: style("K", "muted", "keep-alive"),
   syn_again: style("S", "timeout", "SYN sent again"),
   fin_again: style("F", "timeout", "FIN sent again"),
-  wild_sequence: style("?", "muted", "wild sequence number"),
+  wild_sequence: style("?", "muted", "implausible sequence number"),
 };
 
 const UNKNOWN = style("·", "muted", "event");
@@ -48,14 +48,14 @@ export function eventStyle(name: string): EventStyle {
   return EVENTS[name] ?? { ...UNKNOWN, words: name.replaceAll("_", " ") };
 }
 
-/** Lines and signs of a time-sequence graph, with how often each sign stands. */
+/** Lines and signs of a time-sequence graph, with the number of each sign. */
 export function sequenceLegend(flow: FlowPlot, ideal = false): HTMLElement {
   const list = h("ul", { class: "legend" });
   const line = (name: string, text: string): void =>
     list.append(h("li", {}, h("span", { class: `swatch line-${name}` }), text));
   line("data", "data");
   line("ack", "acknowledged");
-  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "receive window's edge, where it is not far above");
+  if (flow.acks.window_bytes.some((w) => typeof w === "number")) line("window", "limit of the receive window, unless far above");
   if (ideal) line("ideal", "ideal: at the available bandwidth");
   for (const [name, style] of Object.entries(EVENTS)) {
     const found = flow.events.filter((each) => each.event === name);

@@ -1,4 +1,4 @@
-/** The flow viewer: pick a flow, see it over time, zoom to what went wrong. */
+/** The flow viewer: select a flow, see it over time, zoom to unusual events. */
 
 import { around as room, View, type Range } from "../view";
 import { firstFrom } from "../data/lines";
@@ -14,9 +14,9 @@ import { pagedTable } from "./tables";
 
 export interface FlowViewer {
   element: HTMLElement;
-  /** Whether a flow is among those that are drawn. */
+  /** Whether the document includes a flow. */
   has(flow: number): boolean;
-  /** Shows a flow, and of it a span in ms, and goes there. */
+  /** Shows a flow, or a range of it in ms, and scrolls there. */
   show(flow: number, spanMs?: [number, number]): void;
 }
 
@@ -72,7 +72,7 @@ export function flowViewer(document: StudyDocument): FlowViewer {
   };
 }
 
-/** Draws the first flow; once the viewer is on the page. */
+/** Draws the first flow, after the viewer is on the page. */
 export function startViewer(viewer: FlowViewer, document: StudyDocument): void {
   const first = document.flows[0];
   if (!first) return;
@@ -85,15 +85,15 @@ export function startViewer(viewer: FlowViewer, document: StudyDocument): void {
 
 export function leftOut(document: StudyDocument): string {
   const { flows, with_retransmissions, with_slow_starts, window_limited } = document.left_out;
-  if (flows === 0) return "All TCP flows with data are here.";
+  if (flows === 0) return "All TCP flows with data are included.";
   const parts = [
     [with_retransmissions, "with retransmissions"],
     [with_slow_starts, "with undesired slow starts"],
-    [window_limited, "held back by the receive window"],
+    [window_limited, "limited by the receive window"],
   ] as const;
-  const told = parts.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
-  const of = told.length > 0 ? ` (of them ${told.join(", ")})` : "";
-  return `Left out: ${plural(flows, "TCP flow")} with data${of}; --flow draws any of them.`;
+  const counts = parts.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
+  const of = counts.length > 0 ? ` (including ${counts.join(", ")})` : "";
+  return `Left out: ${plural(flows, "TCP flow")} with data${of}; --flow selects others.`;
 }
 
 interface Drawn {
@@ -153,7 +153,7 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
     const title: (string | Node)[] = [`RTT between monitor and ${end}, ms`];
     if (flow.rtt_dup_ack.n > 0) {
       const sign = (name: string): HTMLElement => h("span", { class: `glyph ${name}` }, "■");
-      title.push(": ", sign("prb"), " by new ACKs, ", sign("sack"), " by the SACKs of duplicate ACKs");
+      title.push(": ", sign("prb"), " from new ACKs, ", sign("sack"), " from the SACKs of duplicate ACKs");
     }
     const lines = [measure(flow.rtt, "prb", true), measure(flow.rtt_dup_ack, "sack", true)];
     rangePanel(panel(...title), lines, view, (ms) => ms.toFixed(ms > 0 && ms < 10 ? 1 : 0), select);
@@ -193,49 +193,49 @@ function facts(flow: FlowPlot): HTMLElement {
     [flow.dir === "dl" ? "To the client" : "From the client", bytes(f.bytes)],
   ];
   if (seconds > 0) items.push(["Rate", bitrate((f.bytes * 8) / seconds)]);
-  // An estimate below what was used is none.
+  // An estimate below the used bandwidth is not shown.
   const { available_bps } = f;
   if (typeof available_bps === "number" && available_bps * seconds >= f.bytes * 8) items.push(["Available, estimate", bitrate(available_bps)]);
-  if (f.rtt_ms) items.push(["RTT least, mean, most", f.rtt_ms.map((ms) => duration(Math.round(ms))).join(", ")]);
-  items.push(["Sent again", `${count(f.retx)} of ${count(f.segments)}`]);
+  if (f.rtt_ms) items.push(["RTT minimum, mean, maximum", f.rtt_ms.map((ms) => duration(Math.round(ms))).join(", ")]);
+  items.push(["Retransmissions", `${count(f.retx)} of ${count(f.segments)}`]);
   items.push(["Duplicate ACKs", count(f.dup_acks)]);
   if (f.slow_starts > 0) items.push(["Undesired slow starts", count(f.slow_starts)]);
   items.push(["Window full", percent(f.window_full_share)]);
   const sure = f.congestion_control_confidence;
-  if (f.congestion_control !== "unknown") items.push(["Sender, guessed", `${f.congestion_control}, ${percent(sure)} sure`]);
+  if (f.congestion_control !== "unknown") items.push(["Sender, estimated", `${f.congestion_control}, ${percent(sure)} sure`]);
   items.push(["Ended by", words(f.termination)]);
   const list = h("dl", { class: "facts" });
   for (const [name, value] of items) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
   return list;
 }
 
-/** How far points were merged; nothing where none were. */
+/** States how points were merged; empty if none were. */
 export function merged(flow: FlowPlot): string {
   const { data, acks, flight, rtt } = flow;
   const bin = Math.max(data.bin_ms, acks.bin_ms, flight.bin_ms, rtt.bin_ms);
   if (bin === 0) return "";
   return (
     `${plural(data.segments, "segment")} and ${plural(acks.acks, "ACK")} are merged into bins of up to ` +
-    `${bin.toFixed(1)} ms, with least and most of each; events are kept. `
+    `${bin.toFixed(1)} ms, with minimum and maximum of each; events are kept. `
   );
 }
 
-/** What is shown, in words. */
+/** Summary of the visible range, in words. */
 export function summary(flow: FlowPlot, view: View): string {
   const from = view.range.from * UNIT_MS;
   const to = view.range.to * UNIT_MS;
   const whole = to - from >= (view.full.to - view.full.from) * UNIT_MS * 0.999;
   const step = to - from < 1_000 ? 1 : to - from < 10_000 ? 10 : 1_000;
-  const told = flow.events.flatMap((line) => {
+  const counts = flow.events.flatMap((line) => {
     const n = countIn(line, from, to);
     return n > 0 ? [`${eventStyle(line.event).words}: ${count(n)}`] : [];
   });
   const span = whole ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
-  const events = told.length > 0 ? told.join(", ") : "nothing out of the ordinary";
+  const events = counts.length > 0 ? counts.join(", ") : "no unusual events";
   return `${span} (${duration(to - from)}): ${events}.`;
 }
 
-/** What is under the pointer, in words. */
+/** Values under the pointer, in words. */
 export function readout(flow: FlowPlot, ms: number): string {
   const parts = [`${(ms / 1e3).toFixed(4)} s`];
   const ack = lastBefore(flow.acks.at_ms, ms);
@@ -261,7 +261,7 @@ export function readout(flow: FlowPlot, ms: number): string {
   return parts.join(" · ");
 }
 
-/** Events in the order of time, each leading to its place. */
+/** Events in the order of time, each with a link to its place in the graph. */
 function eventTable(flow: FlowPlot, go: (atMs: number) => void): HTMLElement | null {
   const all = flow.events
     .filter((line) => eventStyle(line.event).listed)

@@ -1,4 +1,4 @@
-/** Every way to move along a time axis. */
+/** Interaction with a time axis. */
 
 import { h } from "../dom";
 import type { View } from "../view";
@@ -8,7 +8,7 @@ export const HELP =
   "Drag to zoom, wheel or pinch to zoom, shift and wheel or arrow keys to move, " +
   "plus and minus to zoom, 0 or double click for all.";
 
-/** Buttons for what the keys do. */
+/** Buttons with the functions of the keys. */
 export function zoomButtons(view: View): HTMLElement {
   const button = (name: string, label: string, act: () => void): HTMLElement =>
     h("button", { type: "button", "aria-label": label, title: label, click: act }, name);
@@ -23,7 +23,7 @@ export function zoomButtons(view: View): HTMLElement {
   );
 }
 
-/** Wheel, pinch, touch and keys; dragging with a mouse is the plots' own. */
+/** Wheel, pinch, touch and keys; the plots handle dragging with a mouse. */
 export function interact(
   plots: HTMLElement,
   view: View,
@@ -61,19 +61,19 @@ export function interact(
   });
   let pointer: number | null = null;
   let frame = 0;
-  const tell = (): void => {
+  const update = (): void => {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => hover(pointer === null ? null : placeOf(pointer)));
   };
   plots.addEventListener("pointermove", (event) => {
     pointer = event.clientX;
-    tell();
+    update();
   });
   plots.addEventListener("pointerleave", () => {
     pointer = null;
-    tell();
+    update();
   });
-  view.onChange(tell);
+  view.onChange(update);
   touches(plots, view, placeOf);
 }
 
@@ -98,7 +98,7 @@ function span(view: View): number {
   return view.range.to - view.range.from;
 }
 
-/** One finger moves along, two fingers zoom; up and down stays the page's. */
+/** One finger pans, two fingers zoom; vertical movement scrolls the page. */
 function touches(plots: HTMLElement, view: View, placeOf: (x: number) => number): void {
   let last: { x: number; apart: number } | null = null;
   const state = (list: TouchList): { x: number; apart: number } => {

@@ -14,7 +14,7 @@ const BAR = 18;
 /** Shares of a span by the queue's state; they add up to 1. */
 export interface QueueShares {
   burst: number;
-  /** Scheduled, though the queue was emptied by each block. */
+  /** Scheduled, but each block emptied the queue. */
   scheduled: number;
   unknown: number;
   empty: number;
@@ -30,7 +30,7 @@ export function queueShares(
   const ttis = Math.max(1e-9, to - from);
   const burst = series.bursts[dir].spans.cover(from, to) / ttis;
   const unknown = Math.min(1 - burst, series.holes.cover(from, to) / ttis);
-  // What is scheduled inside bursts is theirs; what exceeds them is beside.
+  // Scheduled TTIs count for bursts first; the rest lies outside of them.
   const inside = Math.min(scheduledShare, burst * scheduledInBursts(series, dir, from, to));
   const scheduled = Math.max(0, Math.min(1 - burst - unknown, scheduledShare - inside));
   return { burst, scheduled, unknown, empty: Math.max(0, 1 - burst - unknown - scheduled) };
@@ -40,7 +40,7 @@ export function queueShares(
 function scheduledInBursts(series: Series, dir: Direction, from: number, to: number): number {
   const { spans, scheduled } = series.bursts[dir];
   const [first, last] = spans.within(from, to);
-  // Beyond some hundreds the first ones speak for all.
+  // For more than some hundreds, the first ones represent all.
   const end = Math.min(last, first + 200);
   let ttis = 0;
   let busy = 0;
@@ -85,7 +85,7 @@ export function lanes(
   draw();
 }
 
-/** A row for each transfer, so that those that overlap do not hide each other. */
+/** A row for each transfer, so that overlapping ones do not hide each other. */
 export function stacked(transfers: { start_tti: number; end_tti: number }[]): number[] {
   const ends: number[] = [];
   return transfers.map((transfer) => {
@@ -139,7 +139,7 @@ function drawTransfers(
   context.restore();
 }
 
-/** Each bucket a column, filled by the shares of its states. */
+/** Draws each bucket as a column, divided by the shares of its states. */
 function drawQueue(
   context: CanvasRenderingContext2D,
   series: Series,
@@ -161,7 +161,7 @@ function drawQueue(
   context.fillRect(GUTTER, top + (ROW - BAR) / 2, plotWidth, BAR);
   sample.start.forEach((start, i) => {
     const shares = queueShares(series, dir, start, start + bucket, sample.scheduled[i] ?? 0);
-    // Whole pixels, so that neighbours leave no seam.
+    // Whole pixels avoid gaps between neighbours.
     const left = Math.round(GUTTER + (start - from) * scale);
     const wide = Math.max(1, Math.round(GUTTER + (start + bucket - from) * scale) - left);
     let bottom = top + (ROW + BAR) / 2;

@@ -17,9 +17,9 @@ export interface LineOf {
   label: string;
   /** Colour of the style sheet. */
   colour: string;
-  /** Dashed, so that it is told apart without colour. */
+  /** Dashed, to be distinguishable without colour. */
   dashed?: boolean;
-  /** `right`: has its own axis there. */
+  /** `right`: with its own axis on the right. */
   side: "left" | "right";
   show: (value: number) => string;
   range?: [number, number];
@@ -45,7 +45,7 @@ export function linePanel(
   const scale = (of: LineOf | undefined): uPlot.Scale =>
     of?.range ? { auto: false, range: of.range } : { range: padded };
   const options: uPlot.Options = {
-    // The right axis lies in the margin of the other panels: over the plot.
+    // The right axis is drawn over the plot, because the other panels have no margin there.
     ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, left: scale(left), right: scale(right) },
     axes: [timeAxis(series.head.tti_ms, view.full.from), axis(left, 3, "left")],
@@ -93,7 +93,7 @@ function padded(_plot: uPlot, min: number | null, max: number | null): [number, 
   return [Math.floor(min - room), Math.ceil(max + room)];
 }
 
-/** Least and most of the right scale, written inside the plot. */
+/** Minimum and maximum of the right scale, written inside the plot. */
 function rightLabels(plot: uPlot, right: LineOf | undefined): void {
   const scale = plot.scales["right"];
   if (!right || typeof scale?.min !== "number" || typeof scale.max !== "number") return;

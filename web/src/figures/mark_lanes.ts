@@ -1,4 +1,4 @@
-/** What applications noted down, in lanes on the time axis. */
+/** Events of applications, in lanes on the time axis. */
 
 import type { MarkList } from "../data/marks";
 import type { Series } from "../series";
@@ -23,7 +23,7 @@ interface Area {
   view: View;
 }
 
-/** Draws requests, stalls and bitrates, where there are any. */
+/** Draws requests, stalls and bitrates, if there are any. */
 export function markLanes(box: HTMLElement, series: Series, view: View): void {
   const canvas = document.createElement("canvas");
   box.append(canvas);
@@ -82,14 +82,14 @@ function lanesOf({ marks }: Series): Lane[] {
   return lanes;
 }
 
-/** Where a time is in a lane. */
+/** The x position of a time in a lane. */
 function place({ width, view }: Area): (at: number) => number {
   const { from, to } = view.range;
   const scale = (width - GUTTER - MARGIN) / (to - from);
   return (at) => GUTTER + (at - from) * scale;
 }
 
-/** Spans as bars, with an edge at their begin; those within a pixel are one. */
+/** Spans as bars with an edge at their start; those within a pixel are merged. */
 function bars(area: Area, list: MarkList, name: string, inset: number): void {
   const { context, top, view } = area;
   const x = place(area);
@@ -109,7 +109,7 @@ function bars(area: Area, list: MarkList, name: string, inset: number): void {
   }
 }
 
-/** Moments as ticks of the lane's height. */
+/** Points in time as ticks of the lane's height. */
 function ticks(area: Area, list: MarkList, name: string): void {
   const { context, top, view } = area;
   const x = place(area);
@@ -123,14 +123,14 @@ function ticks(area: Area, list: MarkList, name: string): void {
   }
 }
 
-/** Switches of the bitrate as ticks, with the bitrate where it has room. */
+/** Changes of bitrate as ticks, with the bitrate if there is room. */
 function bitrates(area: Area, list: MarkList): void {
   const { context, top, view } = area;
   ticks(area, list, "switch");
   const x = place(area);
   context.fillStyle = colour("text");
   context.textAlign = "left";
-  // The bitrate before what is shown holds at its left edge.
+  // At the left edge the last bitrate before it holds.
   const shown = [...list.within(0, view.range.to)].filter(
     (i) => i + 1 >= list.count || list.get(i + 1).from > view.range.from,
   );

@@ -1,15 +1,15 @@
-/** Pages: the verdict on each, what each fix saves, and the waterfall of its requests. */
+/** Pages: the verdict on each, the savings of each fix, and the waterfall of its requests. */
 
 import type { DiagnoseDocument, Page, PageRequest } from "../generated/diagnose";
 import { h, prose } from "../dom";
 import { bytes, count, duration, orDash, percent, plural, timeOfDay, unbroken, words } from "../format";
 
-/** Rows at once; more on demand. */
+/** Number of rows shown at first; more on demand. */
 const ROWS = 40;
 
 type Cause = PageRequest["cause"];
 
-/** What causes are called; the names are those of the sentences. */
+/** Names of causes, the same as in the sentences of the document. */
 const CAUSES: Record<Cause, string> = {
   browser: "the page's own work",
   blocked: "blocked by other requests",
@@ -28,12 +28,12 @@ const CAUSES: Record<Cause, string> = {
 };
 
 const EVIDENCE: Record<string, string> = {
-  log: "the browser's log alone",
+  log: "the browser's log only",
   packets: "the browser's log and packets",
   radio: "the browser's log, packets and the radio",
 };
 
-/** The slowest page first; nothing where there is none. */
+/** Pages, the slowest first; nothing if there are none. */
 export function pagesSection(document: DiagnoseDocument): HTMLElement | null {
   const pages = document.pages.toSorted((a, b) => b.wait_ms - a.wait_ms);
   const [first] = pages;
@@ -59,7 +59,7 @@ export function pagesSection(document: DiagnoseDocument): HTMLElement | null {
   return section;
 }
 
-/** Players: what stalls and changes of bitrate waited for; nothing where there is none. */
+/** Players: what stalls and changes of bitrate waited for; nothing if there are none. */
 export function playersSection(document: DiagnoseDocument): HTMLElement | null {
   if (document.players.length === 0) return null;
   const box = h("section", { id: "players", "aria-label": "Players" });
@@ -91,11 +91,11 @@ function verdict(page: Page): HTMLElement {
   const facts: [string, string][] = [
     ["Requests", `${count(page.requests.length)}, ${bytes(page.bytes)}`],
     ["Load", duration(page.load_ms)],
-    ["Rests on", EVIDENCE[page.evidence] ?? page.evidence],
+    ["Evidence", EVIDENCE[page.evidence] ?? page.evidence],
   ];
   if (typeof page.first_paint_ms === "number") facts.unshift(["First paint", duration(page.first_paint_ms)]);
-  if (typeof page.start_us === "number") facts.push(["Began", `${timeOfDay(page.start_us)} UTC`]);
-  if (page.grouped_by === "pauses") facts.push(["Its requests", "a guess, by pauses between requests"]);
+  if (typeof page.start_us === "number") facts.push(["Start", `${timeOfDay(page.start_us)} UTC`]);
+  if (page.grouped_by === "pauses") facts.push(["Its requests", "estimated from pauses between requests"]);
   const list = h("dl", { class: "facts" });
   for (const [name, value] of facts) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
   const fixes = h("ol", { class: "fixes" });
@@ -205,7 +205,7 @@ function waterfall(page: Page): HTMLElement {
     {},
     h("th", { scope: "col" }, "Request"),
     h("th", { scope: "col", class: "number" }, "ms"),
-    h("th", { scope: "col" }, `Time since the page began, to ${duration(end)}`),
+    h("th", { scope: "col" }, `Time since the start of the page, to ${duration(end)}`),
   );
   const caption = "Requests with the cause of each part of their time";
   return h(
@@ -236,7 +236,7 @@ function waterfall(page: Page): HTMLElement {
 function row(one: PageRequest, end: number, names: Map<string, string>): HTMLElement {
   const lane = h("div", { class: "lane" });
   const at = (ms: number): string => `${((100 * ms) / end).toFixed(3)}%`;
-  const told: string[] = [];
+  const described: string[] = [];
   for (const part of one.parts) {
     const ms = part.to_ms - part.from_ms;
     const by = part.blocked_by ? ` (${names.get(part.blocked_by) ?? part.blocked_by})` : "";
@@ -245,7 +245,7 @@ function row(one: PageRequest, end: number, names: Map<string, string>): HTMLEle
     span.style.left = at(part.from_ms);
     span.style.width = at(ms);
     lane.append(span);
-    if (ms >= 0.5) told.push(what);
+    if (ms >= 0.5) described.push(what);
   }
   const about = [CAUSES[one.cause], orDash(one.bytes, bytes), one.protocol, one.failed && "failed"];
   const marked = one.critical ? h("span", { class: "critical" }, "● ") : "";
@@ -259,6 +259,6 @@ function row(one: PageRequest, end: number, names: Map<string, string>): HTMLEle
       h("span", { class: "note" }, about.filter((part) => Boolean(part)).join(" · ")),
     ),
     h("td", { class: "number" }, (one.end_ms - one.start_ms).toFixed(0)),
-    h("td", {}, h("span", { class: "hidden" }, told.join("; ")), lane),
+    h("td", {}, h("span", { class: "hidden" }, described.join("; ")), lane),
   );
 }

@@ -1,4 +1,4 @@
-/** What all plots share: the same frame, axes and life on the page. */
+/** Common parts of all plots: frame, axes and lifetime on the page. */
 
 import uPlot from "uplot";
 import { onTheme } from "../theme";
@@ -8,7 +8,7 @@ const FIGURE_HEIGHT = 260;
 
 type Frame = Pick<uPlot.Options, "width" | "height" | "padding" | "legend" | "cursor">;
 
-/** A figure that is looked at: no pointer. */
+/** A static figure without pointer interaction. */
 export function figureFrame(box: HTMLElement, height = FIGURE_HEIGHT): Frame {
   return {
     width: box.clientWidth,
@@ -20,7 +20,7 @@ export function figureFrame(box: HTMLElement, height = FIGURE_HEIGHT): Frame {
   };
 }
 
-/** A panel of a time axis: dragging chooses a span, which `selection` tells. */
+/** A panel of a time axis: dragging selects a range, which `selection` reports. */
 export function panelFrame(box: HTMLElement, height: number): Frame {
   return {
     ...figureFrame(box, height),
@@ -35,7 +35,7 @@ export function panelFrame(box: HTMLElement, height: number): Frame {
   };
 }
 
-/** The hook for what was dragged in a panel, in values of its axis. */
+/** The hook for a range dragged in a panel, in values of its axis. */
 export function selection(onSelect: (from: number, to: number) => void): (plot: uPlot) => void {
   return (plot) => {
     const { left, width } = plot.select;
@@ -49,7 +49,7 @@ export function namedAxis(label: string): uPlot.Axis {
   return { ...plainAxis(), size: 30, label, labelSize: 18, labelFont: FONT };
 }
 
-/** The left axis of shares from nothing to all. */
+/** The left axis of shares from 0 to 100 %. */
 export function shareAxis(): uPlot.Axis {
   return {
     ...plainAxis(),
@@ -59,7 +59,7 @@ export function shareAxis(): uPlot.Axis {
   };
 }
 
-/** Draws a figure once its box has a width, and again when width or theme change. */
+/** Draws a figure when its box has a width, and again when width or theme change. */
 export function draw(box: HTMLElement, make: () => [uPlot.Options, uPlot.AlignedData]): void {
   whenShown(box, () => {
     const plot = new uPlot(...make(), box);
@@ -68,7 +68,7 @@ export function draw(box: HTMLElement, make: () => [uPlot.Options, uPlot.Aligned
   });
 }
 
-/** Runs once the box has a width. */
+/** Runs when the box has a width. */
 export function whenShown(box: HTMLElement, run: () => void): void {
   const observer = new ResizeObserver(() => {
     if (box.clientWidth === 0) return;

@@ -15,9 +15,9 @@ export interface Measure {
   least: (number | null)[];
   most: (number | null)[];
   colour: string;
-  /** Samples that are joined by no line. */
+  /** Samples that are not connected. */
   dots?: boolean;
-  /** Holds until the next value, and is dashed. */
+  /** Dashed; each value holds until the next. */
   limit?: boolean;
 }
 
@@ -49,7 +49,7 @@ export function rangePanel(
   const redraw = (): void => {
     const { from, to } = view.range;
     const most = (of: Measure): number => mostIn(of.at, of.most, from * UNIT_MS, to * UNIT_MS);
-    // A limit far above what it limits is not drawn down to nothing.
+    // A limit far above the data does not determine the scale.
     const own = Math.max(0, ...measures.filter((of) => !of.limit).map(most));
     const limits = Math.max(0, ...measures.filter((of) => of.limit).map(most));
     const top = own > 0 ? Math.max(own, Math.min(limits, own * 2)) : limits;

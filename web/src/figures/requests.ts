@@ -1,4 +1,4 @@
-/** Periodic requests by port, and what the client receives (the paper's figure 24). */
+/** Periodic requests by port, and the client's received bytes (the paper's figure 24). */
 
 import uPlot from "uplot";
 import { h } from "../dom";
@@ -10,7 +10,7 @@ import { draw, figureFrame, namedAxis } from "./plot";
 
 const ROW = 10;
 
-/** Bins without traffic are left out of the document: here they are zero again. */
+/** Restores bins without traffic, which the document omits, as zeros. */
 export function filled(of: Requests): { x: number[]; y: number[] } {
   const x: number[] = [];
   const y: number[] = [];
@@ -71,7 +71,7 @@ export function requestsFigure(box: HTMLElement, of: Requests): HTMLElement {
     return [options, [x, y]];
   });
   const n = `${count(of.transfers.length)} transfers`;
-  const more = of.packets_left_out > 0 ? `; ${count(of.packets_left_out)} packets are in none of them` : "";
+  const more = of.packets_left_out > 0 ? `; ${count(of.packets_left_out)} packets belong to none of them` : "";
   return h("ul", { class: "legend" }, h("li", {}, `n = ${n}, bins of ${of.bin_s} s${more}`));
 }
 
@@ -85,7 +85,7 @@ function paint(plot: uPlot, of: Requests, ports: number[]): void {
     const left = plot.valToPos(transfer.from_s, "x", true);
     const right = plot.valToPos(transfer.to_s, "x", true);
     const middle = plot.valToPos(row + 0.5, "y", true);
-    // Short transfers are still seen.
+    // Keeps short transfers visible.
     ctx.fillRect(left, middle - 3 * density, Math.max(3 * density, right - left), 6 * density);
   }
   ctx.restore();

@@ -1,4 +1,4 @@
-/** Link demand against link throughput, a point a transfer (BurstTracker, figure 6). */
+/** Link demand against link throughput, a point for each transfer (BurstTracker, figure 6). */
 
 import type uPlot from "uplot";
 import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
@@ -40,7 +40,7 @@ export function scatterFigure(document: DiagnoseDocument): HTMLElement | null {
   const middle = demands[Math.floor(demands.length / 2)] ?? 0;
   const text =
     `${plural(all.length, "transfer")}; link demand from ${percent(demands[0] ?? 0)} to ` +
-    `${percent(demands.at(-1) ?? 0)}, in the middle ${percent(middle)}; link throughput from ` +
+    `${percent(demands.at(-1) ?? 0)}, median ${percent(middle)}; link throughput from ` +
     `${bitrate((all[0]?.mbps ?? 0) * 1e6)} to ${bitrate((all.at(-1)?.mbps ?? 0) * 1e6)}. ` +
     "All values are in the transfers table.";
   const title = h("h3", {}, "Link demand against link throughput");
@@ -62,7 +62,7 @@ export function scatterFigure(document: DiagnoseDocument): HTMLElement | null {
   return figure;
 }
 
-/** A shape a verdict, as its badge has. */
+/** The shape of a verdict, as in its badge. */
 function drawPoint(plot: uPlot, point: Point): void {
   const { ctx } = plot;
   const r = RADIUS * (devicePixelRatio || 1);

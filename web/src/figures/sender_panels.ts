@@ -1,4 +1,4 @@
-/** What the senders and the application did, below the radio's panels. */
+/** Panels of the senders and the application, below the radio's panels. */
 
 import { h } from "../dom";
 import { Envelope } from "../data/envelope";
@@ -8,14 +8,14 @@ import type { View } from "../view";
 import { envelopePanel, type RangeOf } from "./envelope_panel";
 import { markLanes } from "./mark_lanes";
 
-/** Bytes in flight hold until the next packet, at most for so many ms. */
+/** Maximum time in ms for which bytes in flight hold until the next packet. */
 const FLIGHT_GAP_MS = 1_000;
 const BUFFER_GAP_MS = 20_000;
 
 const short = (value: number): string => bytes(value).replace(/\.0+(?= )/, "");
 const rtt = (us: number): string => duration(Math.round(us / 100) / 10);
 
-/** Panels of what there is: bytes in flight and windows, RTT, application, buffer. */
+/** Panels for the available data: bytes in flight and windows, RTT, application, buffer. */
 export function senderPanels(
   panel: (title: string) => HTMLElement,
   series: Series,
@@ -30,12 +30,12 @@ export function senderPanels(
     const title =
       "Bytes in flight (area)" +
       (cwnd.count > 0 ? ", congestion window (dots)" : "") +
-      (rwnd.count > 0 ? ", receive window where it is near (dashed)" : "");
+      (rwnd.count > 0 ? ", receive window if it is close (dashed)" : "");
     envelopePanel(panel(title), series, view, ranges, short, onSelect);
   }
   if (series.rtt.count > 0) {
     const ranges: RangeOf[] = [{ envelope: series.rtt, colour: "rtt", style: "dots" }];
-    envelopePanel(panel("Round trips by packets"), series, view, ranges, rtt, onSelect);
+    envelopePanel(panel("Round trips from packets"), series, view, ranges, rtt, onSelect);
   }
   const rates = throughputs(series);
   if (rates.count > 0) {
@@ -43,7 +43,7 @@ export function senderPanels(
     const show = (kbps: number): string => String(Math.round(kbps / 100) / 10);
     envelopePanel(panel("Throughput of requests in Mbit/s, at their start"), series, view, ranges, show, onSelect);
   }
-  if (marks.count > 0) markLanes(panel("What the application noted down"), series, view);
+  if (marks.count > 0) markLanes(panel("Events of the application"), series, view);
   if (buffer.count > 0) {
     const ranges: RangeOf[] = [
       { envelope: buffer, colour: "buffer", style: "line", gapMs: BUFFER_GAP_MS },
@@ -67,7 +67,7 @@ export function throughputs({ marks, head }: Series): Envelope {
   return new Envelope(Uint32Array.from(at), values, values);
 }
 
-/** Signs of the application's lanes; `false` where there are none. */
+/** Legend of the application's lanes; `false` if there are none. */
 export function senderLegend({ marks, head }: Series): HTMLElement | false {
   const items: [string, string][] = [];
   const add = (name: Parameters<typeof marks.of>[0], fill: string, text: string): void => {
@@ -76,7 +76,7 @@ export function senderLegend({ marks, head }: Series): HTMLElement | false {
   add("request", "request", "request, from start to end");
   add("wait", "wait", "wait for its first byte");
   add("playing", "start", "playback begins");
-  add("switch", "switch", "another bitrate");
+  add("switch", "switch", "change of bitrate");
   add("stall", "stall", "stall");
   add("failed", "failed", "failed");
   if (items.length === 0) return false;
@@ -84,11 +84,11 @@ export function senderLegend({ marks, head }: Series): HTMLElement | false {
   for (const [name, text] of items) {
     list.append(h("li", {}, h("span", { class: `swatch fill-${name}` }), text));
   }
-  if (head.more_marks > 0) list.append(h("li", {}, `${head.more_marks} more are not in this page`));
+  if (head.more_marks > 0) list.append(h("li", {}, `${head.more_marks} more are not included in this page`));
   return list;
 }
 
-/** The same of a part of the axis, in words. */
+/** Summary of a range of the axis, in words. */
 export function senderSummary(series: Series, from: number, to: number): string[] {
   const parts: string[] = [];
   const flight = series.flight.within(from, to);
@@ -96,18 +96,18 @@ export function senderSummary(series: Series, from: number, to: number): string[
   const trips = series.rtt.within(from, to);
   if (trips) parts.push(`round trips of ${rtt(trips[0])} to ${rtt(trips[1])}`);
   const { marks } = series;
-  const told: string[] = [];
+  const counts: string[] = [];
   const requests = marks.of("request").countWithin(from, to);
-  if (requests > 0) told.push(plural(requests, "request"));
+  if (requests > 0) counts.push(plural(requests, "request"));
   const stalls = marks.of("stall").countWithin(from, to);
-  if (stalls > 0) told.push(plural(stalls, "stall"));
+  if (stalls > 0) counts.push(plural(stalls, "stall"));
   const switches = marks.of("switch").countWithin(from, to);
-  if (switches > 0) told.push(plural(switches, "switch of the bitrate", "switches of the bitrate"));
-  if (told.length > 0) parts.push(told.join(", "));
+  if (switches > 0) counts.push(plural(switches, "change of bitrate", "changes of bitrate"));
+  if (counts.length > 0) parts.push(counts.join(", "));
   return parts;
 }
 
-/** The same at a moment. */
+/** Values at one time. */
 export function senderReadout(series: Series, at: number): string[] {
   const parts: string[] = [];
   const { tti_ms } = series.head;

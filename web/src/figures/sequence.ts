@@ -1,6 +1,6 @@
 /**
  * A flow as a time-sequence graph (after tcptrace; the paper's figures 15, 16
- * and 23): data, acknowledgements, the receive window, and what went wrong.
+ * and 23): data, acknowledgements, the receive window, and unusual events.
  */
 
 import uPlot from "uplot";
@@ -15,8 +15,8 @@ import { figureFrame, panelFrame, selection } from "./plot";
 
 const HEIGHT = 340;
 const EXCERPT_HEIGHT = 280;
-/** Events whose signs leave out neighbours that they would cover. */
-/** Lines across the graph, of one kind in view, that leave the graph to be seen (chosen here). */
+/** Events that occur in large numbers: signs that would overlap are omitted. */
+/** Maximum number of vertical lines of one kind that keep the graph visible (chosen here). */
 const MOST_LINES = 60;
 const CROWDS = new Set(["window_full", "zero_window", "window_probe", "ahead", "keep_alive"]);
 
@@ -75,7 +75,7 @@ export function sequencePanel(
   redraw();
 }
 
-/** A flow, or a part of it, as a figure to be looked at. */
+/** A flow, or a part of it, as a static figure. */
 export function sequenceFigure(box: HTMLElement, flow: FlowPlot, idealBps: number | null): void {
   const plot = new uPlot(options(figureFrame(box, EXCERPT_HEIGHT), { flow, idealBps }), [[], []], box);
   const [from, to] = flow.span_ms.map((ms) => ms / UNIT_MS) as [number, number];
@@ -85,7 +85,7 @@ export function sequenceFigure(box: HTMLElement, flow: FlowPlot, idealBps: numbe
   redraw();
 }
 
-/** Draws what lies in the plot's scales. */
+/** Draws the data inside the plot's scales. */
 function paint(plot: uPlot, { flow, idealBps }: Graph): void {
   const { ctx, bbox } = plot;
   const { min, max } = plot.scales["x"] ?? {};
@@ -156,7 +156,7 @@ function windowLine(brush: Brush, flow: FlowPlot): void {
   brush.ctx.setLineDash([]);
 }
 
-/** Segments: upright where each is by itself, slanted where a bin holds several. */
+/** Segments: vertical lines for single ones, slanted for a bin of several. */
 function data(brush: Brush, flow: FlowPlot): void {
   const { ctx, x, y, density } = brush;
   const { from_ms, to_ms, from_bytes, to_bytes } = flow.data;
@@ -168,13 +168,13 @@ function data(brush: Brush, flow: FlowPlot): void {
     const low = y(from_bytes[i] as number);
     const high = y(to_bytes[i] as number);
     ctx.moveTo(x(from_ms[i] as number), low);
-    // What is less than a pixel high is still seen.
+    // At least a pixel high, to stay visible.
     ctx.lineTo(x(to_ms[i] as number), Math.min(high, low - 1.5 * density));
   }
   ctx.stroke();
 }
 
-/** The download at the bandwidth that was available (figure 23). */
+/** The download at the available bandwidth (figure 23). */
 function ideal(brush: Brush, flow: FlowPlot, bps: number): void {
   const start = flow.data.from_ms[0];
   const first = flow.data.from_bytes[0];
@@ -226,7 +226,7 @@ function marks(brush: Brush, line: FlowPlot["events"][number]): void {
         ctx.fillText(glyph, px + 7 * density, low - 14 * density);
         continue;
     }
-    // Signs of what comes in crowds are not drawn over each other; all are counted.
+    // Signs of frequent events are not drawn over each other; all are counted.
     if (crowded || CROWDS.has(line.event)) {
       if (px - drawn < 7 * density) continue;
       drawn = px;

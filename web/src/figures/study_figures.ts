@@ -1,4 +1,4 @@
-/** The paper's figures from this capture; or why it cannot give them. */
+/** The paper's figures from this capture, or the reason why it cannot provide them. */
 
 import { append, h, prose, section } from "../dom";
 import { bitrate, bytes, count, duration, orDash, unbroken } from "../format";
@@ -36,7 +36,7 @@ export function value(of: number, unit: string): string {
   }
 }
 
-/** As many digits as the paper gives: one, two below a tenth of a percent, none that are zero. */
+/** The paper's number of digits: one, or two below a tenth of a percent, without zeros. */
 function shareText(share: number): string {
   const p = share * 100;
   if (p > 0 && p < 0.1) return `${p.toFixed(2)} %`;
@@ -49,8 +49,8 @@ export function figuresSection(document: StudyDocument, viewer: FlowViewer): HTM
   const grid = h("div", { class: "figures" });
   append(grid, drawn.map((figure) => card(figure, document, viewer)));
   const note =
-    "As in Huang et al., SIGCOMM 2013, numbered as there; rhombs are the paper's values. " +
-    "Its figures 11, 12 and 18 to 20 need the truth at the phone: ";
+    "Numbered as in Huang et al., SIGCOMM 2013; rhombs are the paper's values. " +
+    "Figures 11, 12 and 18 to 20 of the paper need the truth at the phone: ";
   const box = section("figures", "The paper's figures from this capture", h("p", { class: "note" }, note, h("code", {}, "airmile lab reproduce"), "."), grid);
   if (missing.length > 0) {
     const list = h("dl", { class: "missing" });
@@ -65,7 +65,7 @@ export function figuresSection(document: StudyDocument, viewer: FlowViewer): HTM
   return box;
 }
 
-/** Plots over time take all of the width. */
+/** Plots over time take the full width. */
 const WIDE = new Set(["bandwidth", "excerpt", "flow", "requests"]);
 
 function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTMLElement {
@@ -117,7 +117,7 @@ function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTML
   return element;
 }
 
-/** A figure's numbers beside the paper's. */
+/** A figure's numbers with the paper's. */
 function keyTable(key: Compared[]): HTMLElement {
   const body = h("tbody");
   for (const each of key) {

@@ -1,4 +1,4 @@
-/** The head of a study: what is notable; and its summary beside the paper's. */
+/** The head of a study: notable findings, and the comparison with the paper. */
 
 import { append, h, prose, section } from "../dom";
 import { bytes, count, dateTime, DASH, duration, orDash, percent, plural, unbroken } from "../format";
@@ -24,7 +24,7 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
     ["Packets", count(quality.packets)],
     ["IP bytes", bytes(quality.ip_bytes)],
     ["TCP flows", count(packets.tcp_flows)],
-    ["Of them large", count(packets.large_flows)],
+    ["Large TCP flows", count(packets.large_flows)],
     ["UDP flows", count(packets.udp_flows)],
     ["Users", count(packets.users)],
   ];
@@ -32,7 +32,7 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
   for (const [name, text] of facts) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, text)));
   const box = h(
     "section",
-    { class: `verdict ${headline.findings.length > 0 ? "not_radio" : "radio"}`, id: "headline", "aria-label": "What is notable" },
+    { class: `verdict ${headline.findings.length > 0 ? "not_radio" : "radio"}`, id: "headline", "aria-label": "Notable findings" },
     h("p", { class: "says" }, unbroken(headline.says)),
     list,
   );
@@ -66,7 +66,7 @@ export function headlineSection(document: StudyDocument, viewer: FlowViewer): HT
   if (headline.cautions.length > 0) {
     const cautions = h("ul", { class: "cautions" });
     for (const text of headline.cautions) cautions.append(h("li", {}, ...prose(text)));
-    out.append(section("cautions", "Know this before you trust the rest", cautions));
+    out.append(section("cautions", "Limits of this capture", cautions));
   }
   return out;
 }
@@ -80,9 +80,9 @@ const SECTIONS: Record<string, string> = {
   "7": "Applications and radio energy",
 };
 
-/** The summary: here, the paper, and from how many. */
+/** The summary: this capture, the paper, and the number of samples. */
 export function summarySection(document: StudyDocument): HTMLElement {
-  const box = section("summary", "Summary beside the paper");
+  const box = section("summary", "Comparison with the paper");
   const body = h("tbody");
   let before = "";
   for (const row of document.packets.summary) {
@@ -105,14 +105,14 @@ export function summarySection(document: StudyDocument): HTMLElement {
   }
   const cell = (name: string, kind = "number"): HTMLElement => h("th", { scope: "col", class: kind }, name);
   const head = h("tr", {}, cell("", "text"), cell("here"), cell("paper"), cell("n"));
-  const table = h("table", { class: "compare" }, h("caption", {}, "This capture beside the paper"), h("thead", {}, head), body);
+  const table = h("table", { class: "compare" }, h("caption", {}, "This capture and the paper"), h("thead", {}, head), body);
   const absent = document.packets.summary.filter((row) => typeof row.here !== "number").length;
   const toggle = h("input", { type: "checkbox", id: "show-absent" });
   toggle.addEventListener("change", () => table.classList.toggle("all", toggle.checked));
   append(box, [
     h("p", { class: "note" }, "Paper: LTE, October 2012, one US metropolitan area, 47 million flows."),
     absent > 0 &&
-      h("label", { class: "toggle", for: "show-absent" }, toggle, ` Show ${plural(absent, "row")} that the capture cannot give`),
+      h("label", { class: "toggle", for: "show-absent" }, toggle, ` Show ${plural(absent, "row")} that the capture cannot provide`),
     h("div", { class: "boxed" }, h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Summary" }, table)),
   ]);
   return box;
@@ -147,7 +147,7 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
   const table = h("table", {}, h("caption", {}, "Table 1"), h("thead", {}, head), body);
   const note =
     "Percentiles. Downlink: flows of 1 MB or more, uplink: of 200 kB or more, without a pause of 1 s and " +
-    `not through the proxy's ports.${none.length > 0 ? ` The capture has none for: ${none.join("; ")}.` : ""}`;
+    `not through the proxy's ports.${none.length > 0 ? ` The capture has no values for: ${none.join("; ")}.` : ""}`;
   return section(
     "table1",
     "Table 1: other studies",

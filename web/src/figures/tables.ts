@@ -1,4 +1,4 @@
-/** Tables: what the figures show, as numbers. */
+/** Tables: the data of the figures as numbers. */
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, section } from "../dom";
@@ -20,7 +20,7 @@ interface TableOptions {
   caption: string;
 }
 
-/** A table in pages; rows are made when they are shown. */
+/** A table in pages; rows are created when they are shown. */
 export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLElement {
   const body = h("tbody");
   const head = h("tr");
@@ -89,10 +89,10 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "confidence" },
   ];
   const rows = document.transfers.map(transferRow);
-  // Without a modem log whole columns have nothing to say.
-  const told = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
-  const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => told[at]);
-  const kept = columns.filter((_, at) => told[at]);
+  // Without a modem log whole columns are empty.
+  const hasValues = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
+  const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => hasValues[at]);
+  const kept = columns.filter((_, at) => hasValues[at]);
   return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers" });
 }
 
@@ -175,7 +175,7 @@ function problemsTable(document: DiagnoseDocument): HTMLElement {
     file.problems.map((problem) => ({ path: file.path.split(/[/\\]/).at(-1) ?? "", ...problem })),
   );
   const more = document.files.reduce((sum, file) => sum + file.more_problems, 0);
-  if (all.length === 0) return h("p", {}, "None: all of the input was read.");
+  if (all.length === 0) return h("p", {}, "None: the whole input was read.");
   const columns = [
     { name: "file", text: true },
     { name: "byte offset" },
@@ -192,7 +192,7 @@ function problemsTable(document: DiagnoseDocument): HTMLElement {
 }
 
 function missingList(document: DiagnoseDocument): HTMLElement {
-  if (document.missing.length === 0) return h("p", {}, "Nothing: the files hold all evidence.");
+  if (document.missing.length === 0) return h("p", {}, "Nothing: the files contain all evidence.");
   const list = h("dl", { class: "missing" });
   for (const item of document.missing) {
     list.append(h("dt", {}, item.what), h("dd", {}, item.how_to_capture));
@@ -200,7 +200,7 @@ function missingList(document: DiagnoseDocument): HTMLElement {
   return list;
 }
 
-/** What would make the answer better; useful before any table. */
+/** Missing evidence, shown before the tables. */
 export function missingSection(document: DiagnoseDocument): HTMLElement {
   return section("missing", "Missing, and how to capture it", missingList(document));
 }

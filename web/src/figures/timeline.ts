@@ -15,9 +15,9 @@ import { senderLegend, senderPanels, senderReadout, senderSummary } from "./send
 export interface Timeline {
   element: HTMLElement;
   view: View;
-  /** Draws; call it once the element is on the page. */
+  /** Draws; call it after the element is on the page. */
   start(): void;
-  /** Zooms to TTIs from the axis' origin, and goes there. */
+  /** Zooms to a range of TTIs from the axis' origin, and scrolls there. */
   locate(dir: Direction, from: number, to: number): void;
 }
 
@@ -139,7 +139,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
   };
 }
 
-/** From the first thing that is drawn; the axis itself begins at a block. */
+/** Start of the first data; the axis itself begins at a block. */
 function fullRange(document: DiagnoseDocument, series: Series): { from: number; to: number } {
   const starts = series.starts();
   for (const transfer of document.transfers) {
@@ -153,9 +153,9 @@ function fullRange(document: DiagnoseDocument, series: Series): { from: number; 
 function legend(series: Series): HTMLElement {
   const items: [string, string][] = [
     ["prb", "mean share"],
-    ["span", "least to most"],
-    ["burst", "burst: data waits"],
-    ["scheduled", "scheduled, queue emptied at once"],
+    ["span", "minimum to maximum"],
+    ["burst", "burst: data is waiting"],
+    ["scheduled", "scheduled, queue emptied by each block"],
     ["empty", "queue empty"],
   ];
   if (series.holes.count > 0) items.push(["hole", "records missing"]);
@@ -166,7 +166,7 @@ function legend(series: Series): HTMLElement {
   return list;
 }
 
-/** What is shown, in words. */
+/** Summary of the visible range, in words. */
 function summary(
   document: DiagnoseDocument,
   series: Series,
@@ -207,7 +207,7 @@ function summary(
   return `${parts.join("; ")}.`;
 }
 
-/** What is under the pointer, in words. */
+/** Values under the pointer, in words. */
 function readout(
   document: DiagnoseDocument,
   series: Series,

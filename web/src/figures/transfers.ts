@@ -1,11 +1,11 @@
-/** Transfers: verdict, shares of time, evidence that leads to its place. */
+/** Transfers: verdict, shares of time, evidence with links to its place. */
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
 import { h, section } from "../dom";
 import { bitrate, bytes, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
 import { badge, family } from "./verdict";
 
-/** Explained at once; more on demand. */
+/** Number of transfers explained at first; more on demand. */
 const EXPLAINED = 4;
 const EXPLAINED_NARROW = 2;
 const MORE = 20;
@@ -47,7 +47,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     const took = duration(transfer.counterfactual_ms);
     const without = transfer.counterfactual_of
       ? `without ${words(transfer.counterfactual_of)} it would have taken ${took}`
-      : `had its data been there in time, it would have taken ${took}, at the rate inside bursts`;
+      : `if its data had always been waiting, it would have taken ${took}, at the rate inside bursts`;
     evidence.append(h("li", {}, without));
   }
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
@@ -75,7 +75,7 @@ function link(item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): 
   return h("a", { href: "#timeline", click: go, "aria-label": label }, item.what);
 }
 
-/** Causes in the order in which they are drawn: the radio's first. */
+/** Causes in drawing order: the radio's first. */
 export function orderedShares(transfer: TransferDiagnosis): [string, number][] {
   const rank = (cause: string): number =>
     cause.startsWith("radio") ? 0 : cause === "unknown" ? 2 : 1;
@@ -86,13 +86,13 @@ export function orderedShares(transfer: TransferDiagnosis): [string, number][] {
 
 const CAUSE_WORDS: Record<string, string> = {
   radio: "data waited for the radio",
-  radio_contention: "radio: others held the cell",
+  radio_contention: "radio: other users held the cell",
   radio_signal: "radio: this phone held the cell",
   not_radio: "queue empty",
   unknown: "unknown",
 };
 
-/** Causes and their shares; a cause leads to where its evidence is. */
+/** Causes and their shares; a cause links to its evidence. */
 function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   const shares = orderedShares(transfer);
   const total = shares.reduce((sum, [, ms]) => sum + ms, 0) || 1;

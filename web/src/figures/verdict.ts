@@ -1,4 +1,4 @@
-/** The answer, first. */
+/** The verdict at the top of the report. */
 
 import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
@@ -6,13 +6,13 @@ import { bytes, dateTime, duration, orDash, percent, plural } from "../format";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
-/** What a verdict is drawn as: the radio, something else, both, or unknown. */
+/** The style of a verdict: the radio, something else, both, or unknown. */
 export function family(verdict: Verdict): "radio" | "not_radio" | "mixed" | "unknown" {
   if (verdict === "mixed" || verdict === "unknown") return verdict;
   return verdict.startsWith("radio") ? "radio" : "not_radio";
 }
 
-/** A verdict in words, with a mark whose shape tells it apart without colour. */
+/** A verdict in words, with a mark whose shape identifies it without colour. */
 export function badge(verdict: Verdict): HTMLElement {
   const mark = h("span", { class: "mark", "aria-hidden": "true" });
   return h("span", { class: `badge ${family(verdict)}` }, mark, verdict.replaceAll("_", " "));
@@ -49,7 +49,7 @@ function transfersFact(document: DiagnoseDocument): string {
   return n === 0 ? "none" : `${n} (${from})`;
 }
 
-/** What a carrier's frequency number is called. */
+/** The name of a carrier's frequency number. */
 export function arfcnName(document: Pick<DiagnoseDocument, "evidence_counts">): string {
   const { nr_blocks, dl_blocks, ul_blocks } = document.evidence_counts;
   return nr_blocks > 0 && nr_blocks === dl_blocks + ul_blocks ? "NR-ARFCN" : "EARFCN";
@@ -65,7 +65,7 @@ function cellFact(document: DiagnoseDocument): string {
   return parts.join(", ");
 }
 
-/** What was read, and when it was logged. */
+/** The input files, and the time of the log. */
 export function sourceLine(document: DiagnoseDocument): HTMLElement {
   const files = document.files.map((file) => file.path.split(/[/\\]/).at(-1) ?? file.path);
   const starts = document.files.flatMap((file) => file.start_us ?? []);

@@ -1,11 +1,11 @@
 // Made by `npm run types` from docs/schema/diagnose.json. Do not edit.
 
 /**
- * Which way the data goes.
+ * The direction of data.
  */
 export type Direction = "dl" | "ul";
 /**
- * What a millisecond of a transfer went to. In order of precedence.
+ * The cause of a millisecond of a transfer, in order of precedence.
  */
 export type Cause =
   | "radio_contention"
@@ -27,11 +27,11 @@ export type Cause =
 export type RequestPhase = "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface DiagnoseDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -44,16 +44,16 @@ export interface DiagnoseDocument {
   made_by: string;
   session: SessionVerdict;
   /**
-   * The answer for each transfer.
+   * The verdict on each transfer.
    */
   transfers: TransferDiagnosis[];
   /**
-   * Where the transfers are from: `given`, or `detected` in the allocation, or in
-   * packets where that was not seen.
+   * Where the transfers are from: `given`, or `detected` in the allocation, or in packets if the
+   * radio was not logged.
    */
   transfers_from: string;
   /**
-   * The pages of browsers' logs.
+   * The pages of browser logs.
    */
   pages: Page[];
   /**
@@ -70,15 +70,15 @@ export interface DiagnoseDocument {
   n_prb_cell?: number | null;
   evidence_counts: EvidenceCounts;
   /**
-   * What applications' logs hold.
+   * The contents of application logs.
    */
   applications: ApplicationSummary[];
   /**
-   * What is missing for a better answer, and how to capture it.
+   * What is missing for a better result, and how to capture it.
    */
   missing: Missing[];
   /**
-   * How the files' clocks stand against each other.
+   * The offsets between the files' clocks.
    */
   clocks: ClockReport[];
   /**
@@ -87,11 +87,11 @@ export interface DiagnoseDocument {
   files: FileReport[];
 }
 /**
- * The answer for all transfers together.
+ * The verdict on all transfers together.
  */
 export interface SessionVerdict {
   /**
-   * Who the bottleneck was.
+   * The bottleneck.
    */
   verdict:
     | "radio"
@@ -111,11 +111,11 @@ export interface SessionVerdict {
     | "uplink_queue"
     | "unknown";
   /**
-   * How sure that is, 0 to 1.
+   * Confidence of the verdict, 0 to 1.
    */
   confidence: number;
   /**
-   * Which way the transfers went that it is about.
+   * Direction of the transfers.
    */
   dir?: Direction | null;
   /**
@@ -129,7 +129,7 @@ export interface SessionVerdict {
     [k: string]: number;
   };
   /**
-   * The cause with the largest share, as the verdict leaves them; null without captures.
+   * The cause with the largest share within the verdict; null without captures.
    */
   leading?: Cause | null;
   /**
@@ -137,16 +137,17 @@ export interface SessionVerdict {
    */
   leading_share?: number | null;
   /**
-   * That share at least, by the errors of its parts and from transfer to transfer (95 %).
+   * Lower bound of that share, from the errors of its parts and the variation between transfers
+   * (95 %).
    */
   leading_share_low?: number | null;
   /**
-   * And at most.
+   * Upper bound.
    */
   leading_share_high?: number | null;
   /**
-   * What they would have taken without the leading cause, and with a shared verdict
-   * without the one beside the downlink; empty without captures.
+   * The transfers' duration without the leading cause and, for a shared verdict, without the
+   * cause other than the downlink; empty without captures.
    */
   counterfactuals: Counterfactual[];
   /**
@@ -154,16 +155,16 @@ export interface SessionVerdict {
    */
   says: string;
   /**
-   * By packets alone, the most probable first; empty where the radio was seen.
+   * By packets alone, the most probable first; empty if the radio was logged.
    */
   suspects: Suspicion[];
 }
 /**
- * What transfers would have taken without a cause.
+ * The duration of transfers without a cause.
  */
 export interface Counterfactual {
   /**
-   * What a millisecond of a transfer went to. In order of precedence.
+   * The cause of a millisecond of a transfer, in order of precedence.
    */
   of:
     | "radio_contention"
@@ -184,16 +185,16 @@ export interface Counterfactual {
    */
   ms: number;
   /**
-   * At least.
+   * Lower bound.
    */
   low_ms: number;
   /**
-   * At most.
+   * Upper bound.
    */
   high_ms: number;
 }
 /**
- * Who may have been the bottleneck, by packets alone.
+ * A possible bottleneck, by packets alone.
  */
 export interface Suspicion {
   /**
@@ -202,16 +203,16 @@ export interface Suspicion {
    */
   suspect: string;
   /**
-   * The causes that it stands for. More than one: packets do not part them.
+   * Its causes; packets cannot separate them if there are several.
    */
   causes: Cause[];
   /**
-   * 0 to 1; those of all suspects add up to 1.
+   * 0 to 1; the probabilities of all suspects add up to 1.
    */
   probability: number;
 }
 /**
- * The answer for one transfer.
+ * The verdict on one transfer.
  */
 export interface TransferDiagnosis {
   /**
@@ -219,11 +220,11 @@ export interface TransferDiagnosis {
    */
   id: string;
   /**
-   * What the application asked for: a URL, without its query.
+   * What the application requested: a URL, without its query.
    */
   name?: string | null;
   /**
-   * Who the bottleneck was.
+   * The bottleneck.
    */
   verdict:
     | "radio"
@@ -243,7 +244,7 @@ export interface TransferDiagnosis {
     | "uplink_queue"
     | "unknown";
   /**
-   * How sure that is, 0 to 1.
+   * Confidence of the verdict, 0 to 1.
    */
   confidence: number;
   /**
@@ -253,7 +254,7 @@ export interface TransferDiagnosis {
     [k: string]: number;
   };
   /**
-   * The cause with the largest share, as the verdict leaves them; null without captures.
+   * The cause with the largest share within the verdict; null without captures.
    */
   leading?: Cause | null;
   /**
@@ -261,24 +262,24 @@ export interface TransferDiagnosis {
    */
   leading_share?: number | null;
   /**
-   * That share at least, by the errors of its parts: ends of bursts, clocks, edges.
+   * Lower bound of that share, from the errors of its parts: ends of bursts, clocks, edges.
    */
   leading_share_low?: number | null;
   /**
-   * And at most.
+   * Upper bound.
    */
   leading_share_high?: number | null;
   /**
-   * What it would have taken without that cause, in ms; with a shared verdict,
-   * without the leading cause beside the downlink.
+   * Its duration without that cause, in ms; for a shared verdict, without the leading cause
+   * other than the downlink.
    */
   counterfactual_ms?: number | null;
   /**
-   * Without which cause; null without captures: had its data always been there.
+   * The removed cause; null without captures: its data had always been queued.
    */
   counterfactual_of?: Cause | null;
   /**
-   * Why.
+   * The evidence.
    */
   evidence: EvidenceItem[];
   /**
@@ -286,15 +287,15 @@ export interface TransferDiagnosis {
    */
   next_step: string;
   /**
-   * What the application itself noted down of it; null without its log.
+   * The transfer as the application logged it; null without its log.
    */
   application?: ApplicationSide | null;
   /**
-   * By packets alone, the most probable first; empty where the radio was seen.
+   * By packets alone, the most probable first; empty if the radio was logged.
    */
   suspects: Suspicion[];
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -334,8 +335,8 @@ export interface TransferDiagnosis {
    */
   link_throughput_bps?: number | null;
   /**
-   * Rate inside bursts in bits per second: bytes of its bursts / their TTIs,
-   * the last ones included.
+   * Rate inside bursts in bits per second: bytes of its bursts / their TTIs, including the last
+   * ones.
    */
   burst_throughput_bps?: number | null;
   /**
@@ -344,11 +345,11 @@ export interface TransferDiagnosis {
   overlapped: boolean;
 }
 /**
- * A reason: words, a number, and a place on the time axis.
+ * A piece of evidence: a sentence, a number, and a place on the time axis.
  */
 export interface EvidenceItem {
   /**
-   * What was seen, in words with the number.
+   * The sentence, with the number.
    */
   what: string;
   /**
@@ -360,21 +361,21 @@ export interface EvidenceItem {
    */
   unit: string;
   /**
-   * Where to look: first TTI; of an application's log alone, ms since its first
-   * transfer began.
+   * First TTI of the evidence; for an application's log alone, ms since the start of its first
+   * transfer.
    */
   from_tti: number;
   /**
-   * Where to look: end TTI (exclusive).
+   * End TTI of the evidence (exclusive).
    */
   to_tti: number;
 }
 /**
- * What the application itself noted down of a transfer.
+ * A transfer as the application logged it.
  */
 export interface ApplicationSide {
   /**
-   * What it was.
+   * Kind of transfer.
    */
   kind: "document" | "code" | "image" | "media" | "manifest" | "fetch" | "test" | "other";
   /**
@@ -390,12 +391,11 @@ export interface ApplicationSide {
    */
   bitrate_bps?: number | null;
   /**
-   * Whether it failed or was given up.
+   * Whether it failed or was cancelled.
    */
   failed: boolean;
   /**
-   * In the application's own queue, in ms; here and below null where the log
-   * does not tell.
+   * Time in the application's own queue, in ms; here and below null if the log does not have it.
    */
   blocked_ms?: number | null;
   /**
@@ -403,11 +403,11 @@ export interface ApplicationSide {
    */
   dns_ms?: number | null;
   /**
-   * TCP handshake, or QUIC's, in ms.
+   * TCP or QUIC handshake, in ms.
    */
   connect_ms?: number | null;
   /**
-   * TLS handshake beside it, in ms.
+   * TLS handshake after it, in ms.
    */
   tls_ms?: number | null;
   /**
@@ -423,11 +423,11 @@ export interface ApplicationSide {
    */
   receive_ms?: number | null;
   /**
-   * Stalls of the player that touch it.
+   * Stalls of the player that overlap it.
    */
   stalls: number;
   /**
-   * Their time inside of it, in ms.
+   * Their time inside it, in ms.
    */
   stalled_ms: number;
 }
@@ -444,33 +444,32 @@ export interface Page {
    */
   url: string;
   /**
-   * Where the page's requests are from: `log`, which says so, or `pauses` between requests.
+   * How requests are assigned to the page: by the `log`, or by `pauses` between requests.
    */
   grouped_by: string;
   /**
-   * When its load began, in microseconds since the Unix epoch; null where the log does not
-   * place its times.
+   * Start of its load, in microseconds since the Unix epoch; null if the log has no absolute
+   * times.
    */
   start_us?: number | null;
   /**
-   * What the verdict is about: `first_paint`, `load`, or `last_byte` where the log has
-   * neither.
+   * The milestone of the verdict: `first_paint`, `load`, or `last_byte` if the log has neither.
    */
   milestone: "first_paint" | "load" | "last_byte";
   /**
-   * How long that took, in ms.
+   * Time until the milestone, in ms.
    */
   wait_ms: number;
   /**
-   * Until something was painted, in ms.
+   * Time until the first paint, in ms.
    */
   first_paint_ms?: number | null;
   /**
-   * Until the document was parsed, in ms.
+   * Time until the document was parsed, in ms.
    */
   content_loaded_ms?: number | null;
   /**
-   * Until all of it was there, in ms; to the last byte where the log does not say.
+   * Time until the load event, in ms; until the last byte if the log does not have it.
    */
   load_ms: number;
   /**
@@ -478,7 +477,7 @@ export interface Page {
    */
   bytes: number;
   /**
-   * What it waited for longest.
+   * The longest cause of the wait.
    */
   verdict:
     | "browser"
@@ -500,7 +499,7 @@ export interface Page {
    */
   says: string;
   /**
-   * What the verdict rests on: `log` alone, `packets` too, or `radio` too.
+   * The evidence of the verdict: `log` alone, also `packets`, or also `radio`.
    */
   evidence: string;
   /**
@@ -510,7 +509,7 @@ export interface Page {
     [k: string]: number;
   };
   /**
-   * What each fix would save, the largest first.
+   * The saving of each fix, the largest first.
    */
   savings: PageSaving[];
   /**
@@ -523,11 +522,11 @@ export interface Page {
   requests: PageRequest[];
 }
 /**
- * What the load would save without a cause.
+ * The time that the load would save without a cause.
  */
 export interface PageSaving {
   /**
-   * Without which cause.
+   * The cause.
    */
   cause:
     | "browser"
@@ -545,8 +544,8 @@ export interface PageSaving {
     | "transfer"
     | "unknown";
   /**
-   * How much sooner the milestone would be, in ms; what else then takes its place is
-   * counted, a link that gets full is not.
+   * How much earlier the milestone would be, in ms; includes the next cause in its place, but
+   * not a link that becomes full.
    */
   saves_ms: number;
   /**
@@ -554,11 +553,11 @@ export interface PageSaving {
    */
   request?: string | null;
   /**
-   * How much that has, in ms.
+   * That request's part, in ms.
    */
   request_ms: number;
   /**
-   * The same in a sentence, with what to do.
+   * The same as a sentence, with advice.
    */
   says: string;
 }
@@ -583,7 +582,7 @@ export interface PathStep {
    */
   phase?: RequestPhase | null;
   /**
-   * What it waited for.
+   * The cause of the wait.
    */
   cause:
     | "browser"
@@ -614,7 +613,7 @@ export interface PageRequest {
    */
   url: string;
   /**
-   * What it was.
+   * Kind of transfer.
    */
   kind: "document" | "code" | "image" | "media" | "manifest" | "fetch" | "test" | "other";
   /**
@@ -642,7 +641,7 @@ export interface PageRequest {
    */
   end_ms: number;
   /**
-   * The request whose answer it waited for before it began; null: the page's start.
+   * The request whose response it waited for before it started; null: the page's start.
    */
   waited_for?: string | null;
   /**
@@ -650,7 +649,7 @@ export interface PageRequest {
    */
   critical: boolean;
   /**
-   * Its own longest cause.
+   * Its longest cause.
    */
   cause:
     | "browser"
@@ -668,7 +667,7 @@ export interface PageRequest {
     | "transfer"
     | "unknown";
   /**
-   * Its time, in order.
+   * Its parts, in order.
    */
   parts: RequestPart[];
 }
@@ -681,7 +680,7 @@ export interface RequestPart {
    */
   phase: "blocked" | "dns" | "connect" | "tls" | "send" | "wait" | "receive";
   /**
-   * What it waited for.
+   * The cause of the wait.
    */
   cause:
     | "browser"
@@ -707,12 +706,12 @@ export interface RequestPart {
    */
   to_ms: number;
   /**
-   * The request that was in its way.
+   * The request that blocked it.
    */
   blocked_by?: string | null;
 }
 /**
- * What a player showed of its network.
+ * The events of a player, with their network causes.
  */
 export interface PlayerSession {
   /**
@@ -720,7 +719,7 @@ export interface PlayerSession {
    */
   path: string;
   /**
-   * Times that the picture stood still.
+   * Stalls of the playback.
    */
   stalls: PlayerStall[];
   /**
@@ -734,28 +733,28 @@ export interface PlayerSession {
     [k: string]: number;
   };
   /**
-   * All of it in a sentence.
+   * A summary in a sentence.
    */
   says: string;
 }
 /**
- * A time in which the picture stood still.
+ * A stall of the playback.
  */
 export interface PlayerStall {
   /**
-   * When it began, in microseconds by the log's clock.
+   * Its start, in microseconds by the log's clock.
    */
   at_us: number;
   /**
-   * How long, in ms; null where the log has no end of it.
+   * Its length in ms; null if the log does not have its end.
    */
   duration_ms?: number | null;
   /**
-   * What it waited for.
+   * The segment that it waited for.
    */
   segment?: SegmentWait | null;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }
@@ -768,11 +767,11 @@ export interface SegmentWait {
    */
   id: string;
   /**
-   * What was asked for, without its query.
+   * The requested URL, without its query.
    */
   name?: string | null;
   /**
-   * How long it took, in ms.
+   * Its duration in ms.
    */
   duration_ms: number;
   /**
@@ -784,7 +783,7 @@ export interface SegmentWait {
    */
   bitrate_bps?: number | null;
   /**
-   * Who its bottleneck was.
+   * Its bottleneck.
    */
   verdict:
     | "radio"
@@ -815,29 +814,28 @@ export interface SegmentWait {
  */
 export interface PlayerSwitch {
   /**
-   * When, in microseconds by the log's clock.
+   * Its time, in microseconds by the log's clock.
    */
   at_us: number;
   /**
-   * From which bitrate, in bits per second; null for the first.
+   * The old bitrate in bits per second; null for the first.
    */
   from_bps?: number | null;
   /**
-   * To which, in bits per second.
+   * The new bitrate in bits per second.
    */
   to_bps?: number | null;
   /**
-   * The segment that had come before.
+   * The last segment that arrived before.
    */
   segment?: SegmentWait | null;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }
 /**
- * A serving cell that was measured, or that another message told of where
- * none was.
+ * A serving cell that was measured, or only reported in another message.
  */
 export interface ServingCell {
   /**
@@ -849,12 +847,12 @@ export interface ServingCell {
    */
   earfcn?: number | null;
   /**
-   * Measurements of it.
+   * Number of its measurements.
    */
   measurements: number;
 }
 /**
- * What the records hold.
+ * The amount of each kind of evidence.
  */
 export interface EvidenceCounts {
   /**
@@ -862,19 +860,19 @@ export interface EvidenceCounts {
    */
   dl_blocks: number;
   /**
-   * Blocks of NR, of either direction; the others are LTE's.
+   * Blocks of NR, in either direction; the others are LTE's.
    */
   nr_blocks: number;
   /**
-   * Of the downlink blocks, with a known number of PRBs.
+   * Downlink blocks with a known number of PRBs.
    */
   dl_blocks_with_prb: number;
   /**
-   * Of them, with known padding.
+   * Downlink blocks with known padding.
    */
   dl_blocks_with_padding: number;
   /**
-   * Of them, with HARQ process and NDI.
+   * Downlink blocks with HARQ process and NDI.
    */
   dl_blocks_with_harq: number;
   /**
@@ -898,20 +896,20 @@ export interface EvidenceCounts {
    */
   measurements: number;
   /**
-   * Handovers, resets and holes: timing segments after the first.
+   * Handovers, resets and gaps: timing segments after the first.
    */
   timing_changes: number;
   /**
-   * Holes in the log.
+   * Gaps in the log.
    */
   holes: number;
 }
 /**
- * What an application's log holds, all in all.
+ * The contents of an application's log, summarised.
  */
 export interface ApplicationSummary {
   /**
-   * The name it was opened by.
+   * The path it was opened with.
    */
   path: string;
   /**
@@ -919,19 +917,19 @@ export interface ApplicationSummary {
    */
   kind: string;
   /**
-   * What wrote it, as it says.
+   * The program that wrote it, as stated in it.
    */
   made_by?: string | null;
   /**
-   * What its times count from.
+   * The origin of its times.
    */
   clock: "wall" | "unplaced";
   /**
-   * How exactly it places its start, in ms.
+   * Precision of its start, in ms.
    */
   placed_within_ms: number;
   /**
-   * Whether the transfers above are its own.
+   * Whether the transfers above are from this log.
    */
   gave_transfers: boolean;
   /**
@@ -939,11 +937,11 @@ export interface ApplicationSummary {
    */
   transfers: number;
   /**
-   * Of these, how many failed.
+   * Number of failed ones.
    */
   failed: number;
   /**
-   * Requests that the cache answered.
+   * Requests served from the cache.
    */
   from_cache: number;
   /**
@@ -951,7 +949,7 @@ export interface ApplicationSummary {
    */
   bytes: number;
   /**
-   * Time in which any transfer ran, in ms.
+   * Time with at least one transfer, in ms.
    */
   busy_ms: number;
   /**
@@ -959,11 +957,11 @@ export interface ApplicationSummary {
    */
   busy_bps?: number | null;
   /**
-   * Times that the picture stood still.
+   * Number of stalls.
    */
   stalls: number;
   /**
-   * How long, in ms; of a stall whose end is not told nothing.
+   * Total length of stalls, in ms; a stall without an end in the log counts as zero.
    */
   stalled_ms: number;
   /**
@@ -975,15 +973,15 @@ export interface ApplicationSummary {
    */
   mean_bitrate_bps?: number | null;
   /**
-   * Least that lay in the player's buffer after the start, in ms.
+   * Minimum of the player's buffer after the start, in ms.
    */
   least_buffer_ms?: number | null;
   /**
-   * What the player noted down, in order.
+   * Events of the player, in order.
    */
   events: EventPoint[];
   /**
-   * Rates of a speed test, or of a second of QUIC.
+   * Rates of a speed test, or of QUIC in each second.
    */
   rates: RateOver[];
   /**
@@ -996,21 +994,20 @@ export interface ApplicationSummary {
  */
 export interface EventPoint {
   /**
-   * When, in microseconds by the log's clock.
+   * Its time, in microseconds by the log's clock.
    */
   time_us: number;
   /**
-   * What.
+   * Its kind.
    */
   kind: "started" | "stall" | "switch" | "buffer" | "estimate" | "ended" | "failed";
   /**
-   * How much: ms of a stall or in the buffer, bits per second of a switch or an
-   * estimate.
+   * Its value: ms of a stall or in the buffer, bits per second of a switch or an estimate.
    */
   value?: number | null;
 }
 /**
- * A rate over a time.
+ * The rate in an interval.
  */
 export interface RateOver {
   /**
@@ -1022,7 +1019,7 @@ export interface RateOver {
    */
   end_us: number;
   /**
-   * Which way the data goes.
+   * The direction of data.
    */
   dir: "dl" | "ul";
   /**
@@ -1030,7 +1027,7 @@ export interface RateOver {
    */
   bps: number;
   /**
-   * Segments sent again, or packets lost.
+   * Segments retransmitted, or packets lost.
    */
   retransmits?: number | null;
   /**
@@ -1039,53 +1036,53 @@ export interface RateOver {
   rtt_us?: number | null;
 }
 /**
- * Something that the inputs do not hold.
+ * Evidence that the inputs lack.
  */
 export interface Missing {
   /**
-   * What kind of evidence it is.
+   * Its kind.
    */
   kind: "radio" | "transfers" | "packets" | "clock" | "application" | "file";
   /**
-   * What.
+   * What is missing.
    */
   what: string;
   /**
-   * How to get it.
+   * How to capture it.
    */
   how_to_capture: string;
 }
 /**
- * How the clock of a file stands against another's.
+ * The offset of a file's clock from another's.
  */
 export interface ClockReport {
   /**
-   * Whose clock.
+   * The file with this clock.
    */
   file: string;
   /**
-   * Against whose.
+   * The reference.
    */
   against: string;
   /**
-   * The middle of the evidence, in microseconds since the Unix epoch by the other's clock.
+   * The middle of the evidence, in microseconds since the Unix epoch by the reference clock.
    */
   at_us?: number | null;
   /**
-   * What it shows more there, in ms; null where the data do not tell.
+   * The clock minus the reference at that time, in ms; null if unknown.
    */
   offset_ms?: number | null;
   /**
-   * What it gains, in millionths.
+   * The clock's rate error against the reference, in parts per million.
    */
   drift_ppm?: number | null;
   /**
-   * The offset is right within this, in ms.
+   * Maximum error of the offset, in ms.
    */
   error_ms?: number | null;
   /**
-   * Another offset that fits nearly as well, in ms: the traffic repeats itself, and
-   * the nearest was taken.
+   * Another offset that fits nearly as well, in ms: the traffic repeats itself, and the smaller
+   * offset was used.
    */
   rival_offset_ms?: number | null;
   /**
@@ -1093,28 +1090,28 @@ export interface ClockReport {
    */
   evidence: number;
   /**
-   * Whether its times were corrected by it.
+   * Whether the file's times were corrected by the offset.
    */
   corrected: boolean;
   /**
-   * The same in a sentence.
+   * The same as a sentence.
    */
   says: string;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -1134,11 +1131,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -1158,11 +1155,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -1195,20 +1192,20 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }
 /**
- * Something wrong in an input, with its place.
+ * A problem of an input, with its position.
  */
 export interface Problem {
   /**
@@ -1216,11 +1213,11 @@ export interface Problem {
    */
   offset: number;
   /**
-   * How much it matters.
+   * Its severity.
    */
   severity: "normal" | "warning" | "damage";
   /**
-   * What it is, with the field where one is known.
+   * A description, with the field if one is known.
    */
   what: string;
 }

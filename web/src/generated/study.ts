@@ -15,7 +15,7 @@ export type Plot =
   | {
       kind: "bandwidth";
       /**
-       * A flow each.
+       * One flow each.
        */
       flows: BandwidthTimeline[];
     }
@@ -30,7 +30,7 @@ export type Plot =
        */
       flow: number;
       /**
-       * Bandwidth that was available in bit/s, for the ideal case.
+       * Available bandwidth in bit/s, for the ideal case.
        */
       ideal_bps?: number | null;
     }
@@ -40,11 +40,11 @@ export type Plot =
     };
 
 /**
- * A document as it goes out.
+ * A JSON document.
  */
 export interface StudyDocument {
   /**
-   * Which document: the command's name.
+   * The document's name, which is the command's name.
    */
   document: string;
   /**
@@ -67,12 +67,12 @@ export interface StudyDocument {
   flows: FlowPlot1[];
   left_out: FlowCounts;
   /**
-   * Why there are no flows; null where there are.
+   * Why there are no flows; null if there are.
    */
   flows_missing?: string | null;
 }
 /**
- * What is notable, and what to do.
+ * Notable results, and next steps.
  */
 export interface Headline {
   /**
@@ -80,28 +80,28 @@ export interface Headline {
    */
   says: string;
   /**
-   * What is notable, the weightiest first.
+   * Notable results, in descending order of weight.
    */
   findings: Finding[];
   /**
-   * What limits the trust in the rest.
+   * Limits of the trust in the rest.
    */
   cautions: string[];
 }
 /**
- * Something notable.
+ * A notable result.
  */
 export interface Finding {
   /**
-   * What it is, in a few words.
+   * The result in a few words.
    */
   what: string;
   /**
-   * What it is seen by.
+   * Its evidence.
    */
   evidence: string;
   /**
-   * What to do.
+   * The next step.
    */
   next_step: string;
   /**
@@ -113,12 +113,12 @@ export interface Finding {
    */
   flow?: number | null;
   /**
-   * Rank: the share of the capture that it touches, 0 to 1.
+   * Rank: the affected share of the capture, 0 to 1.
    */
   weight: number;
 }
 /**
- * The answer of `airmile packets`.
+ * The result of `airmile packets`.
  */
 export interface PacketReport {
   /**
@@ -126,11 +126,11 @@ export interface PacketReport {
    */
   files: FileReport[];
   /**
-   * In words, what the capture is.
+   * The capture in words.
    */
   says: string;
   /**
-   * What is notable, and what to do. Null in a page, which has it by itself.
+   * Notable results, and next steps. Null in a page, which has them elsewhere.
    */
   headline?: Headline1 | null;
   quality: Quality;
@@ -159,19 +159,19 @@ export interface PacketReport {
    */
   large_flows: number;
   /**
-   * How the clients were told: flows by rule.
+   * Flows by the rule that identified their client.
    */
   client_by: {
     [k: string]: number;
   };
   /**
-   * TCP flows by how they ended.
+   * TCP flows by termination.
    */
   terminations: {
     [k: string]: number;
   };
   /**
-   * Flows and bytes by application, where it was told.
+   * Flows and bytes by application, if it is known.
    */
   applications: {
     [k: string]: Share;
@@ -183,17 +183,17 @@ export interface PacketReport {
     [k: string]: number;
   };
   /**
-   * Large flows' congestion control, guessed.
+   * Large flows' congestion control, inferred.
    */
   congestion_controls: {
     [k: string]: number;
   };
   /**
-   * Requests that come again and again.
+   * Periodic requests.
    */
   periodic: PeriodicRequests[];
   /**
-   * Figures of the capture beside the paper's.
+   * Figures of the capture and the paper's.
    */
   summary: Compared[];
   /**
@@ -207,39 +207,39 @@ export interface PacketReport {
     [k: string]: [unknown, unknown][];
   };
   /**
-   * `given`: windows with at least this rate of sending show the bandwidth;
-   * `auto`: those whose segments waited in a queue.
+   * `given`: windows with at least this sending rate show the bandwidth; `auto`: those
+   * whose segments were queued.
    */
   send_rate_by: string;
   /**
-   * From which rate of sending windows show the bandwidth, in bit/s; with `auto`,
-   * what 95 % of those windows were sent at or above. Null: no such window.
+   * Minimum sending rate of windows that show the bandwidth, in bit/s; with `auto`,
+   * the rate that 95 % of those windows reached. Null: no such window.
    */
   send_rate_bar_bps?: number | null;
   /**
-   * The flows with the most payload in order of their first packets; the table
-   * `flows` has all of them. Empty in a page.
+   * The flows with the most payload, in order of their first packets; the table
+   * `flows` has all. Empty in a page.
    */
   flows: FlowEntry[];
   /**
-   * How many flows are not among them.
+   * Number of other flows.
    */
   flows_left_out: number;
 }
 /**
- * What a file held, as `inspect` gives it.
+ * The contents of a file, as `inspect` reports them.
  */
 export interface FileReport {
   /**
-   * The name it was opened by.
+   * The name under which it was opened.
    */
   path: string;
   /**
-   * What it is.
+   * Its format.
    */
   kind: string;
   /**
-   * How it was compressed.
+   * Its compression.
    */
   compression: "none" | "gzip" | "zstd";
   /**
@@ -259,11 +259,11 @@ export interface FileReport {
    */
   items: number;
   /**
-   * Frames with a bad CRC or length, rows that could not be read.
+   * Frames with a bad CRC or length, unreadable rows.
    */
   bad_items: number;
   /**
-   * Records that came out of it, by type.
+   * Records read from it, by type.
    */
   records: {
     [k: string]: number;
@@ -283,11 +283,11 @@ export interface FileReport {
     [k: string]: number;
   };
   /**
-   * Records that came after their time had been judged; left out of bursts.
+   * Records that arrived after their time had been judged; left out of bursts.
    */
   late_records: number;
   /**
-   * What was wrong, the first ones in words.
+   * Problems, the first ones as text.
    */
   problems: Problem[];
   /**
@@ -320,20 +320,20 @@ export interface MessageRow {
    */
   major?: number | null;
   /**
-   * Version of its first subpacket, where it has subpackets.
+   * Version of its first subpacket, if it has subpackets.
    */
   subpacket_version?: number | null;
   /**
-   * How many.
+   * Number of messages.
    */
   count: number;
   /**
-   * How many of them were decoded.
+   * Number of decoded messages.
    */
   decoded: number;
 }
 /**
- * Something wrong in an input, with its place.
+ * A problem of an input, with its position.
  */
 export interface Problem {
   /**
@@ -341,16 +341,16 @@ export interface Problem {
    */
   offset: number;
   /**
-   * How much it matters.
+   * Its severity.
    */
   severity: "normal" | "warning" | "damage";
   /**
-   * What it is, with the field where one is known.
+   * A description, with the field if one is known.
    */
   what: string;
 }
 /**
- * The study in a sentence, and what stands behind it.
+ * The study in a sentence, and its evidence.
  */
 export interface Headline1 {
   /**
@@ -358,16 +358,16 @@ export interface Headline1 {
    */
   says: string;
   /**
-   * What is notable, the weightiest first.
+   * Notable results, in descending order of weight.
    */
   findings: Finding[];
   /**
-   * What limits the trust in the rest.
+   * Limits of the trust in the rest.
    */
   cautions: string[];
 }
 /**
- * What has to be known of the capture to trust the rest.
+ * Properties of the capture that decide how far to trust the rest.
  */
 export interface Quality {
   /**
@@ -395,25 +395,25 @@ export interface Quality {
    */
   payload_cut: number;
   /**
-   * Packets whose TCP options were cut.
+   * Packets with truncated TCP options.
    */
   options_cut: number;
   /**
-   * Packets that the capture holds twice, left out of everything else.
+   * Duplicates in the capture, left out of everything else.
    */
   copies: number;
   /**
-   * Connections that begin in an earlier capture, too, where several were given.
-   * Where most do, they are views of the same traffic, and not studied as one.
+   * Connections that also begin in an earlier capture, if several were given. If most
+   * do, the captures are views of the same traffic, and not studied as one.
    */
   repeated_connections: number;
   /**
-   * Connections of which the capture holds both legs, as at a proxy that splits
-   * them: the leg towards the server is in the tables, and in no sum.
+   * Connections of which the capture holds both legs, as at a split-connection proxy:
+   * the leg towards the server is in the tables, but in no sum.
    */
   split_connections: number;
   /**
-   * Packets with a time before that of the packet before.
+   * Packets with a time before the previous packet's.
    */
   steps_back: number;
   /**
@@ -429,12 +429,12 @@ export interface Quality {
    */
   super_segments: number;
   /**
-   * Sequence or acknowledgement numbers far from all that may be sent.
+   * Sequence or acknowledgement numbers far outside the window.
    */
   wild_sequences: number;
   /**
-   * Segments that were captured a moment behind their own ACK: the capture is out
-   * of order (two taps, several queues).
+   * Segments captured shortly after their own ACK: the capture is out of order (two
+   * taps, several queues).
    */
   late_segments: number;
   /**
@@ -442,32 +442,32 @@ export interface Quality {
    */
   first_fragments: number;
   /**
-   * Other fragments, whose bytes belong to no flow here.
+   * Other fragments, whose bytes are counted in no flow.
    */
   later_fragments: number;
   /**
-   * Datagrams that were put together from fragments.
+   * Datagrams reassembled from fragments.
    */
   reassembled: number;
   /**
-   * Datagrams of which a fragment never came, counted as far as they came.
+   * Datagrams with a missing fragment, counted as far as they were captured.
    */
   incomplete_datagrams: number;
   /**
-   * Fragments that hold what another one held before; the first one counts.
+   * Fragments that repeat bytes of another one; the first one counts.
    */
   overlapping_fragments: number;
   /**
-   * Bytes that were acknowledged and never captured.
+   * Bytes that were acknowledged but not captured.
    */
   unseen_bytes: number;
   /**
-   * Flows whose client was told by the ports or by the first packet alone.
+   * Flows whose client was inferred from the ports or the first packet alone.
    */
   client_guessed: number;
   /**
-   * Large flows that used more than the estimate of what was available, counted
-   * as having used all of it: the windows were of a worse time than the rest.
+   * Large flows that used more than the estimate of the available bandwidth, counted
+   * as full use: the windows had a lower bandwidth than the rest.
    */
   use_above_available: number;
 }
@@ -485,7 +485,7 @@ export interface Share {
   bytes: number;
 }
 /**
- * Requests of one client to one server that come again and again.
+ * Periodic requests of one client to one server.
  */
 export interface PeriodicRequests {
   /**
@@ -530,7 +530,7 @@ export interface Compared {
    */
   unit: string;
   /**
-   * In this capture; null where it has nothing of the kind.
+   * In this capture; null if the capture lacks it.
    */
   here?: number | null;
   /**
@@ -538,7 +538,7 @@ export interface Compared {
    */
   paper?: number | null;
   /**
-   * How many values it is from, where that can be told.
+   * Number of values, if known.
    */
   n?: number | null;
 }
@@ -622,7 +622,7 @@ export interface FlowEntry {
    */
   server_port: number;
   /**
-   * How the client was told: `client_net`, `syn`, `private`, `port` or `first_packet`.
+   * Rule that identified the client: `client_net`, `syn`, `private`, `port` or `first_packet`.
    */
   client_by: string;
   /**
@@ -638,7 +638,7 @@ export interface FlowEntry {
    */
   payload_to_end_ns: number | null;
   /**
-   * How it ended: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out where too many are open (live), or `capture_end`.
+   * Its termination: `fin`, `rst`, `syn_only`, `idle`, `replaced` by another connection on the same ports, `crowded` out when too many are open (live), or `capture_end`.
    */
   termination: string;
   /**
@@ -646,11 +646,11 @@ export interface FlowEntry {
    */
   mid_flow: boolean;
   /**
-   * True: went through the proxy's ports, so the upstream RTT is to the proxy.
+   * True: it used the proxy's ports, so the upstream RTT is to the proxy.
    */
   proxied: boolean;
   /**
-   * Where the capture holds both legs of a connection, as at a proxy that splits it: the leg towards the `client` or the `server`. Null elsewhere.
+   * If the capture holds both legs of a split connection: the leg towards the `client` or the `server`. Null otherwise.
    */
   leg: string | null;
   /**
@@ -658,11 +658,11 @@ export interface FlowEntry {
    */
   server_name: string | null;
   /**
-   * Application protocol: `http`, `tls`, `quic`, `dns`, or what ALPN says.
+   * Application protocol: `http`, `tls`, `quic`, `dns`, or the ALPN name.
    */
   application: string | null;
   /**
-   * Packets towards the client, copies of the capture left out.
+   * Packets towards the client, without duplicates of the capture.
    */
   dl_packets: number;
   /**
@@ -670,11 +670,11 @@ export interface FlowEntry {
    */
   ul_packets: number;
   /**
-   * Payload towards the client in bytes, retransmissions left out.
+   * Payload towards the client in bytes, without retransmissions.
    */
   dl_bytes: number;
   /**
-   * Payload from the client in bytes, retransmissions left out.
+   * Payload from the client in bytes, without retransmissions.
    */
   ul_bytes: number;
   /**
@@ -706,7 +706,7 @@ export interface FlowEntry {
    */
   downstream_rtt_ns: number | null;
   /**
-   * Promotion delay of the radio in nanoseconds (paper 4.2), where the handshake qualifies.
+   * Promotion delay of the radio in nanoseconds (paper 4.2), if the handshake qualifies.
    */
   promotion_ns: number | null;
   /**
@@ -742,7 +742,7 @@ export interface FlowEntry {
    */
   timestamps: boolean | null;
   /**
-   * First window of the client behind its SYN in bytes, scaled.
+   * First window of the client after its SYN in bytes, scaled.
    */
   client_initial_window_bytes: number | null;
   /**
@@ -750,7 +750,7 @@ export interface FlowEntry {
    */
   client_min_window_bytes: number | null;
   /**
-   * First window of the server behind its SYN in bytes, scaled.
+   * First window of the server after its SYN in bytes, scaled.
    */
   server_initial_window_bytes: number | null;
   /**
@@ -774,7 +774,7 @@ export interface FlowEntry {
    */
   ul_segments: number;
   /**
-   * Retransmitted segments towards the client (bare FIN and SYN, probes and copies left out).
+   * Retransmitted segments towards the client (without bare FIN and SYN, probes and duplicates of the capture).
    */
   dl_retx: number;
   /**
@@ -802,11 +802,11 @@ export interface FlowEntry {
    */
   dl_retx_probe: number;
   /**
-   * Of `dl_retx`: needless, the bytes had been acknowledged.
+   * Of `dl_retx`: spurious, the bytes had been acknowledged.
    */
   dl_retx_spurious: number;
   /**
-   * Segments towards the client that overtook others on the way.
+   * Segments towards the client that were reordered on the path.
    */
   dl_reordered: number;
   /**
@@ -830,11 +830,11 @@ export interface FlowEntry {
    */
   window_probes: number;
   /**
-   * Payload that was acknowledged and never captured, towards the client, in bytes.
+   * Payload towards the client that was acknowledged but not captured, in bytes.
    */
   dl_unseen_bytes: number;
   /**
-   * Payload that was acknowledged and never captured, from the client, in bytes.
+   * Payload from the client that was acknowledged but not captured, in bytes.
    */
   ul_unseen_bytes: number;
   /**
@@ -842,7 +842,7 @@ export interface FlowEntry {
    */
   rtt_samples: number;
   /**
-   * The least of them in nanoseconds.
+   * Their minimum in nanoseconds.
    */
   rtt_min_ns: number | null;
   /**
@@ -850,11 +850,11 @@ export interface FlowEntry {
    */
   rtt_mean_ns: number | null;
   /**
-   * The most of them in nanoseconds.
+   * Their maximum in nanoseconds.
    */
   rtt_max_ns: number | null;
   /**
-   * Most bytes in flight towards the client.
+   * Maximum bytes in flight towards the client.
    */
   max_flight_bytes: number;
   /**
@@ -862,7 +862,7 @@ export interface FlowEntry {
    */
   slow_starts: number;
   /**
-   * Bursts of duplicate ACKs in which the sender's timer went off too soon: the retransmission was on its way.
+   * Bursts of duplicate ACKs in which the sender's timer expired too soon: the retransmission was in flight.
    */
   timers_too_soon: number;
   /**
@@ -870,7 +870,7 @@ export interface FlowEntry {
    */
   available_bps: number | null;
   /**
-   * How many windows that is the mean of.
+   * Number of windows in that mean.
    */
   available_samples: number;
   /**
@@ -882,11 +882,11 @@ export interface FlowEntry {
    */
   shared: boolean;
   /**
-   * The server's congestion control, guessed: `cubic`, `reno`, `bbr` or `unknown`.
+   * The server's congestion control, inferred: `cubic`, `reno`, `bbr` or `unknown`.
    */
   congestion_control: string;
   /**
-   * How sure that guess is, 0 to 1.
+   * Confidence in it, 0 to 1.
    */
   congestion_control_confidence: number;
   /**
@@ -911,19 +911,19 @@ export interface Figure {
    */
   title: string;
   /**
-   * What it says of this capture, in words.
+   * Its result for this capture, in words.
    */
   says: string;
   /**
-   * Its numbers beside the paper's.
+   * Its numbers and the paper's.
    */
   key: Compared[];
   /**
-   * Why the capture cannot give it; null where it is drawn.
+   * Why the capture does not allow it; null if it is drawn.
    */
   missing?: string | null;
   /**
-   * What is drawn; null where the capture cannot give it.
+   * What is drawn; null if the capture does not allow it.
    */
   plot?: Plot | null;
 }
@@ -948,7 +948,7 @@ export interface Cumulative {
    */
   curves: Curve[];
   /**
-   * Points that the paper tells.
+   * Points stated in the paper.
    */
   paper: PaperPoint[];
 }
@@ -965,7 +965,7 @@ export interface Curve {
    */
   label: string;
   /**
-   * Values behind it.
+   * Number of values.
    */
   n: number;
   /**
@@ -977,11 +977,11 @@ export interface Curve {
   percentiles: [number, number, number];
 }
 /**
- * A point of a curve that the paper tells.
+ * A point of a curve that the paper states.
  */
 export interface PaperPoint {
   /**
-   * The curve of this document that it is of.
+   * The curve of this document that it belongs to.
    */
   curve: string;
   /**
@@ -1006,7 +1006,7 @@ export interface Density {
    */
   alone: number;
   /**
-   * Most bytes in flight of a sample.
+   * Maximum bytes in flight of a sample.
    */
   most_bytes: number;
   /**
@@ -1043,7 +1043,7 @@ export interface BandwidthTimeline {
    */
   used_bps: number[];
   /**
-   * Estimates in all.
+   * Number of estimates.
    */
   n: number;
 }
@@ -1060,7 +1060,7 @@ export interface FlowPlot {
    */
   label: string;
   /**
-   * Name of the server, where it was told.
+   * Name of the server, if it is known.
    */
   server_name?: string | null;
   /**
@@ -1068,7 +1068,7 @@ export interface FlowPlot {
    */
   why: string[];
   /**
-   * What it is, in words.
+   * The flow in words.
    */
   says: string;
   /**
@@ -1080,7 +1080,7 @@ export interface FlowPlot {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
@@ -1093,7 +1093,7 @@ export interface FlowPlot {
   rtt: RangeLine1;
   rtt_dup_ack: RangeLine2;
   /**
-   * What was out of the ordinary.
+   * Events out of the ordinary.
    */
   events: EventLine[];
 }
@@ -1130,7 +1130,7 @@ export interface FlowFacts {
    */
   window_full_share: number;
   /**
-   * Least, mean and most RTT between monitor and client in milliseconds.
+   * Minimum, mean and maximum RTT between monitor and client in milliseconds.
    *
    * @minItems 3
    * @maxItems 3
@@ -1141,15 +1141,15 @@ export interface FlowFacts {
    */
   available_bps?: number | null;
   /**
-   * The server's congestion control, guessed.
+   * The server's congestion control, inferred.
    */
   congestion_control: "bbr" | "cubic" | "reno" | "unknown";
   /**
-   * How sure that guess is, 0 to 1.
+   * Confidence in it, 0 to 1.
    */
   congestion_control_confidence: number;
   /**
-   * How it ended.
+   * Its termination.
    */
   termination:
     "capture_end" | "crowded" | "fin" | "idle" | "open" | "replaced" | "rst" | "syn_only";
@@ -1175,7 +1175,7 @@ export interface DataRuns {
    */
   from_bytes: number[];
   /**
-   * Behind the last byte.
+   * Offset after the last byte.
    */
   to_bytes: number[];
   /**
@@ -1192,15 +1192,15 @@ export interface AckLine {
    */
   bin_ms: number;
   /**
-   * When it passed.
+   * When it passed the monitor.
    */
   at_ms: number[];
   /**
-   * Behind the last byte acknowledged.
+   * Offset after the last byte acknowledged.
    */
   acked_bytes: number[];
   /**
-   * The least receive window of the bin, in bytes.
+   * The minimum receive window of the bin, in bytes.
    */
   window_bytes: (number | null)[];
   /**
@@ -1217,15 +1217,15 @@ export interface RangeLine {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1242,15 +1242,15 @@ export interface RangeLine1 {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1267,15 +1267,15 @@ export interface RangeLine2 {
    */
   bin_ms: number;
   /**
-   * When the (first) sample was.
+   * Time of the (first) sample.
    */
   at_ms: number[];
   /**
-   * Least of the bin.
+   * Minimum of the bin.
    */
   least: number[];
   /**
-   * Most of the bin.
+   * Maximum of the bin.
    */
   most: number[];
   /**
@@ -1288,7 +1288,7 @@ export interface RangeLine2 {
  */
 export interface EventLine {
   /**
-   * Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
+   * Kind: as in `tcp_events`, or `sack`: a block reported for the first time.
    */
   event:
     | "ahead"
@@ -1319,11 +1319,11 @@ export interface EventLine {
    */
   at_ms: number[];
   /**
-   * First byte it is about.
+   * First byte concerned.
    */
   from_bytes: number[];
   /**
-   * Behind the last.
+   * Offset after the last one.
    */
   to_bytes: number[];
   /**
@@ -1356,7 +1356,8 @@ export interface Requests {
    */
   transfers: Transfer[];
   /**
-   * Packets with payload that no transfer here holds: of too many ports or transfers.
+   * Packets with payload in no transfer here: beyond the maximum of ports or
+   * transfers.
    */
   packets_left_out: number;
   /**
@@ -1391,9 +1392,9 @@ export interface Transfer {
   bytes: number;
 }
 /**
- * One direction of a flow over time. Times are in milliseconds from its first
- * packet, offsets in bytes from the first sequence number seen. A line with
- * too many points is merged into bins; each tells how long those are.
+ * One direction of a flow over time. Times are in milliseconds from its first packet,
+ * offsets in bytes from the first sequence number in the capture. A line with too many
+ * points is merged into bins; each gives their length.
  */
 export interface FlowPlot1 {
   /**
@@ -1405,7 +1406,7 @@ export interface FlowPlot1 {
    */
   label: string;
   /**
-   * Name of the server, where it was told.
+   * Name of the server, if it is known.
    */
   server_name?: string | null;
   /**
@@ -1413,7 +1414,7 @@ export interface FlowPlot1 {
    */
   why: string[];
   /**
-   * What it is, in words.
+   * The flow in words.
    */
   says: string;
   /**
@@ -1425,7 +1426,7 @@ export interface FlowPlot1 {
    */
   start_us: number;
   /**
-   * What is drawn of it, from and to, in milliseconds.
+   * The drawn part, from and to, in milliseconds.
    *
    * @minItems 2
    * @maxItems 2
@@ -1438,7 +1439,7 @@ export interface FlowPlot1 {
   rtt: RangeLine1;
   rtt_dup_ack: RangeLine2;
   /**
-   * What was out of the ordinary.
+   * Events out of the ordinary.
    */
   events: EventLine[];
 }
@@ -1459,7 +1460,7 @@ export interface FlowCounts {
    */
   with_slow_starts: number;
   /**
-   * Of them, held back by the receive window for over 5 % of their time.
+   * Of them, limited by the receive window for over 5 % of their time.
    */
   window_limited: number;
 }

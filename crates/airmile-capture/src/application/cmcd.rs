@@ -1,6 +1,6 @@
-//! Common Media Client Data (CTA-5004, 2020): what a player tells its server with
-//! each request, in the query string `CMCD=` or in `CMCD-` headers; and web
-//! servers' logs that hold it.
+//! Common Media Client Data (CTA-5004, 2020): the data that a player sends to its server
+//! with each request, in the query string `CMCD=` or in `CMCD-` headers; and web servers'
+//! logs that contain it.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::fields::ns_of_log_time;
 use super::har::kind_of_name;
 use super::{FormatReader, Gathered};
 
-/// Keys of one request that are used here (CTA-5004, section 3).
+/// The keys of one request that are used here (CTA-5004, section 3).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Cmcd {
     /// `br`: encoded bitrate, kbit/s.
     br_kbps: Option<f64>,
     /// `bl`: buffer length, ms.
     bl_ms: Option<f64>,
-    /// `bs`: the buffer was starved since the request before.
+    /// `bs`: the buffer was starved since the previous request.
     bs: bool,
     /// `mtp`: measured throughput, kbit/s.
     mtp_kbps: Option<f64>,
@@ -30,7 +30,7 @@ pub(super) struct Cmcd {
 }
 
 impl Cmcd {
-    /// Of the query argument `CMCD` of a URL.
+    /// From the query argument `CMCD` of a URL.
     pub(super) fn of_url(url: &str) -> Option<Self> {
         let (_, query) = url.split_once('?')?;
         let query = query.split('#').next().unwrap_or_default();
@@ -40,7 +40,7 @@ impl Cmcd {
         Some(cmcd)
     }
 
-    /// Takes keys: separated by commas, texts in quotes, a key alone is true.
+    /// Parses keys: separated by commas, strings quoted, a key without a value is true.
     pub(super) fn add(&mut self, text: &str) {
         let mut quoted = false;
         let parts = text.split(|c| {
@@ -69,7 +69,7 @@ impl Cmcd {
         self.br_kbps.map(|kbps| kbps * 1e3)
     }
 
-    /// Whether it is of pictures, whose bitrate and buffer are told of.
+    /// Whether it is video, whose bitrate and buffer are reported.
     fn is_video(&self) -> bool {
         matches!(self.ot.as_deref(), None | Some("v" | "av"))
     }
@@ -89,7 +89,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Sessions of players; of a server's log the one with the most requests is told.
+/// Sessions of players; of a server's log, the one with the most requests is reported.
 #[derive(Debug, Default)]
 pub(super) struct PlayerSession {
     requests: BTreeMap<Option<String>, Vec<(i64, Cmcd)>>,
@@ -100,7 +100,7 @@ impl PlayerSession {
         self.requests.entry(cmcd.sid.clone()).or_default().push((at_ns, cmcd));
     }
 
-    /// Tells the events of the longest session; gives which it is.
+    /// Reports the events of the longest session; returns its id.
     pub(super) fn finish(&mut self, found: &mut Gathered) -> Option<Option<String>> {
         let sessions = std::mem::take(&mut self.requests);
         let n = sessions.len();
@@ -109,7 +109,7 @@ impl PlayerSession {
         if n > 1 {
             let name = sid.as_deref().unwrap_or("without a name");
             let what = format!(
-                "CMCD of {n} sessions: the one with the most requests is told ({name}, {})",
+                "CMCD of {n} sessions: only the one with the most requests is reported ({name}, {})",
                 requests.len()
             );
             found.warn(0, what);
@@ -144,7 +144,7 @@ impl PlayerSession {
 /// Whether lines of a server's log with CMCD begin here.
 pub(super) fn is_log(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
-    // What begins with bytes that are no text is something else that holds such a line.
+    // Leading bytes that are no text mark another format that contains such a line.
     if lines.clone().next().is_none_or(|line| std::str::from_utf8(line).is_err()) {
         return false;
     }
@@ -153,9 +153,9 @@ pub(super) fn is_log(head: &[u8]) -> bool {
     text.is_some_and(|line| LogLine::parse(line).is_some())
 }
 
-/// Reads a web server's log: the Common Log Format, or Combined, and behind it, in
-/// any order, `rt=` (nginx `$request_time`, s) and `msec=` (nginx `$msec`, s), or
-/// `D=` (Apache `%D`, µs).
+/// Reads a web server's log: the Common Log Format, or Combined, followed, in any order,
+/// by `rt=` (nginx `$request_time`, s) and `msec=` (nginx `$msec`, s), or `D=` (Apache
+/// `%D`, µs).
 #[derive(Debug, Default)]
 pub(super) struct AccessLog {
     session: PlayerSession,
@@ -167,7 +167,7 @@ pub(super) struct AccessLog {
 /// A line of a server's log.
 struct LogLine<'a> {
     at_ns: i64,
-    /// Where the time is that of the end, as nginx writes it.
+    /// The time of the end, if the line has it, as nginx writes it.
     exact_end_ns: Option<i64>,
     url: &'a str,
     protocol: &'a str,
@@ -192,7 +192,7 @@ impl<'a> LogLine<'a> {
             let text = rest.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))?;
             text.trim_matches('"').parse::<f64>().ok().filter(|n| (0.0..9e9).contains(n))
         };
-        // Seconds since 1970 as nginx writes them have three decimals.
+        // nginx writes seconds since 1970 with three decimals.
         let ns = |seconds: f64| (seconds * 1e3).round() as i64 * 1_000_000;
         Some(Self {
             at_ns: ns_of_log_time(time)?,
@@ -207,7 +207,7 @@ impl<'a> LogLine<'a> {
     }
 
     fn span_ns(&self) -> Option<(i64, i64)> {
-        // Apache writes when the request came (`%t`), nginx when it was done.
+        // Apache logs when the request arrived (`%t`), nginx when it was done.
         if let Some(ns) = self.taken_ns {
             return Some((self.at_ns, self.at_ns.saturating_add(ns)));
         }
@@ -251,8 +251,8 @@ impl FormatReader for AccessLog {
     }
 
     fn finish(&mut self, found: &mut Gathered) {
-        let told = self.session.finish(found);
-        let mine = |sid: &Option<String>| told.as_ref().is_some_and(|told| told == sid);
+        let longest = self.session.finish(found);
+        let mine = |sid: &Option<String>| longest.as_ref().is_some_and(|longest| longest == sid);
         for (sid, transfer) in std::mem::take(&mut self.transfers) {
             if mine(&sid) {
                 found.transfer(transfer);

@@ -1,5 +1,4 @@
-//! Fields of JSON objects, with what is said where one is not as it should be; and
-//! times as formats write them.
+//! Fields of JSON objects, with warnings for invalid ones; and the time formats of logs.
 
 use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use airmile_model::{Problem, Severity};
@@ -10,7 +9,7 @@ use super::Gathered;
 const DAY_S: i64 = 86_400;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// An object of a log, with its place.
+/// An object of a log, with its offset.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) value: &'a Value,
@@ -18,7 +17,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// What is at a path such as `timings.wait`; null counts as absent.
+    /// The value at a path such as `timings.wait`; null counts as absent.
     pub(super) fn get(&self, path: &str) -> Option<&'a Value> {
         let mut value = self.value;
         for name in path.split('.') {
@@ -27,7 +26,7 @@ impl<'a> Entry<'a> {
         (!value.is_null()).then_some(value)
     }
 
-    /// A number; texts that are one are taken, too. Anything else is told.
+    /// A number, or a string that holds one. Anything else gives a warning.
     pub(super) fn number(&self, path: &str, found: &mut Gathered) -> Option<f64> {
         let value = self.get(path)?;
         let number = match value {
@@ -42,8 +41,8 @@ impl<'a> Entry<'a> {
         number
     }
 
-    /// A count; negative numbers stand for unknown and are absent, and so are those that
-    /// no transfer has.
+    /// A count; negative numbers stand for unknown and count as absent, and so do
+    /// implausibly large ones.
     pub(super) fn count(&self, path: &str, found: &mut Gathered) -> Option<u64> {
         let number = self.number(path, found)?;
         let known = (0.0..=MAX_TRANSFER_BYTES as f64).contains(&number);
@@ -60,7 +59,7 @@ impl<'a> Entry<'a> {
         text
     }
 
-    /// A text or a number, as a name.
+    /// A string or a number, as a name.
     pub(super) fn name(&self, path: &str) -> Option<String> {
         match self.get(path)? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -92,7 +91,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Reads a value; what is wrong with it is told, with the byte where.
+/// Parses a value; an error becomes a problem with its byte offset.
 pub(super) fn parse(bytes: &[u8], offset: u64, what: &str, found: &mut Gathered) -> Option<Value> {
     match serde_json::from_slice(bytes) {
         Ok(value) => Some(value),
@@ -114,9 +113,9 @@ pub(super) fn parse(bytes: &[u8], offset: u64, what: &str, found: &mut Gathered)
     }
 }
 
-/// Nanoseconds of a number of ms; `None` where they do not fit.
+/// Nanoseconds of a number of ms; `None` if they do not fit.
 pub(super) fn ns_of_ms(ms: f64) -> Option<i64> {
-    // Whole ms and the rest apart: a double holds a time of day to 0.2 µs only.
+    // Whole ms and the rest separately: a double holds a time of day to 0.2 µs only.
     let whole = ms.floor();
     if !(-9e12..9e12).contains(&whole) {
         return None;

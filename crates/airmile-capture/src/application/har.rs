@@ -15,7 +15,7 @@ pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 #[derive(Debug, Default)]
 pub(super) struct Har {
     number: u64,
-    /// Entries with a time, but nothing of its parts.
+    /// Entries with a time, but without its phases.
     without_timings: u64,
     decoded_bytes: u64,
     cmcd: super::cmcd::PlayerSession,
@@ -41,7 +41,8 @@ impl FormatReader for Har {
                     let text = |name: &str| value.get(name).and_then(Value::as_str);
                     let words: Vec<&str> =
                         [text("name"), text("version")].into_iter().flatten().collect();
-                    // The browser, if there is one, comes after what wrote the file.
+                    // The browser, if there is one, comes after the program that wrote
+                    // the file.
                     if !words.is_empty() {
                         found.log.made_by = Some(words.join(" "));
                     }
@@ -52,7 +53,7 @@ impl FormatReader for Har {
     }
 
     fn finish(&mut self, found: &mut Gathered) {
-        // Times are written in ms, and browsers keep them coarser than they are.
+        // Times are written in ms, and browsers reduce their resolution further.
         found.log.scale.placed_within_ns = 1_000_000;
         if self.without_timings > 0 {
             let n = self.without_timings;
@@ -60,7 +61,7 @@ impl FormatReader for Har {
         }
         if self.decoded_bytes > 0 {
             let n = self.decoded_bytes;
-            found.warn(0, format!("{n} entries tell their size after decompression alone"));
+            found.warn(0, format!("{n} entries give only their size after decompression"));
         }
         self.cmcd.finish(found);
     }
@@ -129,11 +130,11 @@ impl Har {
     }
 }
 
-/// Takes a page; one without an id or a start is none that entries could be of.
+/// Takes a page; entries cannot refer to one without an id or a start.
 fn page(entry: &Entry<'_>, found: &mut Gathered) {
     let started = entry.text("startedDateTime", found).and_then(ns_of_rfc3339);
     let (Some(id), Some(start_ns)) = (entry.name("id"), started) else { return };
-    // Browsers write -1 for what did not take place.
+    // Browsers write -1 for events that did not occur.
     let mut first = |names: &[&str]| {
         let each = names.iter().filter_map(|name| entry.number(name, found));
         each.filter(|ms| *ms > 0.0).reduce(f64::min)
@@ -141,7 +142,8 @@ fn page(entry: &Entry<'_>, found: &mut Gathered) {
     let page = AppPage {
         id: printable(&id).into_owned(),
         start_ns,
-        // WebPageTest's and browsertime's, who write what they saw beside the standard's.
+        // Extensions of WebPageTest and browsertime, in addition to the standard's
+        // fields.
         first_paint_ms: first(&[
             "pageTimings._firstPaint",
             "pageTimings._firstContentfulPaint",
@@ -155,7 +157,7 @@ fn page(entry: &Entry<'_>, found: &mut Gathered) {
     found.log.pages.push(page);
 }
 
-/// Requests that go over no network, or do not end.
+/// Requests that use no network, or do not end.
 fn is_local(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     let local = ["data", "blob", "file", "about", "chrome", "chrome-extension", "moz-extension"];
@@ -166,8 +168,8 @@ fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {
     parts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
-/// Parts of the time (HAR 1.2, `timings`): -1 stands for what did not take place,
-/// and `connect` has `ssl` in it.
+/// Phases of the time (HAR 1.2, `timings`): -1 stands for a phase that did not occur, and
+/// `connect` includes `ssl`.
 fn phases(entry: &Entry<'_>, found: &mut Gathered) -> Phases {
     let mut at = |name: &str| {
         let ms = entry.number(&format!("timings.{name}"), found)?;
@@ -185,8 +187,8 @@ fn phases(entry: &Entry<'_>, found: &mut Gathered) -> Phases {
     }
 }
 
-/// Bytes of the answer, and whether they are after decompression: as they went over
-/// the network (Chrome's `_transferSize`), else header and body, else the content.
+/// Bytes of the answer, and whether they are after decompression: the bytes transferred
+/// (Chrome's `_transferSize`), else header and body, else the content.
 fn received(entry: &Entry<'_>, found: &mut Gathered) -> (Option<u64>, bool) {
     if let Some(bytes) = entry.count("response._transferSize", found).filter(|bytes| *bytes > 0) {
         return (Some(bytes), false);
@@ -202,8 +204,8 @@ fn received(entry: &Entry<'_>, found: &mut Gathered) -> (Option<u64>, bool) {
     }
 }
 
-/// Whether the cache answered: Chrome says so; Firefox leaves the cache's entry and
-/// no bytes.
+/// Whether the cache answered: Chrome has a field for it; Firefox writes the cache's
+/// entry and no bytes.
 fn from_cache(entry: &Entry<'_>, down: Option<u64>) -> bool {
     let entry_there = |name| {
         entry.get(name).is_some_and(|value| value.as_object().is_some_and(|o| !o.is_empty()))
@@ -253,7 +255,7 @@ fn kind(entry: &Entry<'_>, url: &str, resource: Option<&str>) -> TransferKind {
     }
 }
 
-/// What a URL's ending tells.
+/// The kind of transfer by a URL's ending.
 pub(super) fn kind_of_name(url: &str) -> Option<TransferKind> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;

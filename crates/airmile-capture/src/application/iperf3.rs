@@ -1,6 +1,6 @@
-//! What `iperf3 --json` and `--json-stream` write (iperf3 manual; field names of
-//! `iperf_api.c`'s JSON output as of 3.1 to 3.18). The client is taken for the
-//! phone: `-R` is its download, in a server's file as well.
+//! The output of `iperf3 --json` and `--json-stream` (iperf3 manual; field names of
+//! `iperf_api.c`'s JSON output as of 3.1 to 3.18). The client counts as the phone: `-R`
+//! is its download, in a server's file as well.
 
 use airmile_model::{AppTransfer, Direction, RatePoint, TransferKind};
 use serde_json::Value;
@@ -19,13 +19,13 @@ pub(super) struct Iperf3 {
     streams: u64,
     protocol: Option<String>,
     error: Option<String>,
-    /// What lies before the times of intervals: they begin anew behind omitted ones.
+    /// The time before the intervals' times, which restart after omitted ones.
     base_ns: i64,
     omitted_until_ns: i64,
-    /// Bytes and last time by direction, of the intervals.
+    /// Bytes and last time by direction, from the intervals.
     seen: [StreamSums; 2],
-    /// The same by the test's own end.
-    told: [Option<StreamSums>; 2],
+    /// The same from the test's end.
+    reported: [Option<StreamSums>; 2],
     has_end: bool,
 }
 
@@ -71,9 +71,9 @@ impl FormatReader for Iperf3 {
         };
         for dir in [Direction::Dl, Direction::Ul] {
             let seen = self.seen[place(dir)];
-            let told = self.told[place(dir)].filter(|told| told.bytes > 0).unwrap_or(seen);
-            let end_ns = seen.end_ns.max(told.end_ns);
-            if told.bytes == 0 || end_ns <= 0 {
+            let sums = self.reported[place(dir)].filter(|sums| sums.bytes > 0).unwrap_or(seen);
+            let end_ns = seen.end_ns.max(sums.end_ns);
+            if sums.bytes == 0 || end_ns <= 0 {
                 continue;
             }
             let mut transfer = AppTransfer::new(
@@ -83,7 +83,7 @@ impl FormatReader for Iperf3 {
             );
             transfer.dir = Some(dir);
             transfer.kind = TransferKind::Test;
-            transfer.bytes = Some(told.bytes);
+            transfer.bytes = Some(sums.bytes);
             transfer.protocol.clone_from(&self.protocol);
             let n = self.streams.max(1);
             transfer.connection = Some(format!("{n} stream{}", if n == 1 { "" } else { "s" }));
@@ -112,7 +112,7 @@ impl Iperf3 {
         let ms = entry.number("timestamp.timemillisecs", found);
         let (time_ms, within_ns) = match ms {
             Some(ms) => (Some(ms), 1_000_000),
-            // Whole seconds, in which the test began.
+            // The whole second in which the test began.
             None => (entry.number("timestamp.timesecs", found).map(|s| s * 1e3), 1_000_000_000),
         };
         found.log.scale.placed_within_ns = within_ns;
@@ -133,7 +133,7 @@ impl Iperf3 {
         found.log.made_by = entry.text("version", found).map(|version| format!("{version}{side}"));
     }
 
-    /// Of the sums: `sum` is the way of the test, `sum_bidir_reverse` the other.
+    /// Direction of the sums: `sum` is that of the test, `sum_bidir_reverse` the other.
     fn dir(&self, reverse_sum: bool) -> Direction {
         if reverse_sum || self.reverse { Direction::Dl } else { Direction::Ul }
     }
@@ -190,17 +190,18 @@ impl Iperf3 {
                 let end_ns = (seconds.clamp(0.0, 1e9) * 1e9) as i64;
                 (bytes > 0).then_some(StreamSums { bytes, end_ns })
             };
-            // What came counts; a file may hold its own side alone. UDP has neither.
-            let told = of(received, found).or_else(|| of(sent, found));
-            let told = told.or_else(|| if reverse_sum { None } else { of("sum", found) });
+            // Received data counts; a file may hold only its own side. UDP has neither.
+            let sums = of(received, found).or_else(|| of(sent, found));
+            let sums = sums.or_else(|| if reverse_sum { None } else { of("sum", found) });
             let dir = self.dir(reverse_sum);
             // Omitted time and bytes are not in the end's sums.
-            self.told[place(dir)] = told.filter(|_| self.base_ns == 0).or(self.told[place(dir)]);
+            self.reported[place(dir)] =
+                sums.filter(|_| self.base_ns == 0).or(self.reported[place(dir)]);
         }
     }
 }
 
-/// Mean round trip and sum of the windows of an interval's streams, where they send.
+/// Mean round trip and sum of the windows of an interval's streams, if they send.
 fn streams(entry: &Entry<'_>, sender: Option<&Value>) -> (Option<f64>, Option<u64>) {
     let Some(streams) = entry.get("streams").and_then(Value::as_array) else { return (None, None) };
     let same = streams.iter().filter(|stream| sender.is_none() || stream.get("sender") == sender);
@@ -256,7 +257,7 @@ mod tests {
         check(r#""reverse":1"#, &two, end, (Direction::Dl, 290, 2_040, 2));
         check(r#""reverse":0"#, &two, end, (Direction::Ul, 290, 2_040, 2));
         check(r#""reverse":0"#, &two, "", (Direction::Ul, 300, 2_000, 2));
-        // Omitted seconds are before the others, whose times begin anew.
+        // Omitted seconds come before the others, whose times restart.
         let omitted = [sum(0, 100, true), sum(0, 200, false)];
         check(r#""reverse":1"#, &omitted, "}", (Direction::Dl, 300, 2_000, 2));
     }

@@ -1,7 +1,7 @@
-//! Applications' logs to transfers, player events and rates: HAR, Chrome's NetLog,
-//! qlog, players' logs, CMCD in a web server's log, iperf3.
+//! Application logs to transfers, player events and rates: HAR, Chrome's NetLog, qlog,
+//! players' logs, CMCD in a web server's log, iperf3.
 //!
-//! What each format holds and how it is read is in `docs/application-logs.md`.
+//! `docs/application-logs.md` describes each format and how it is read.
 
 mod cmcd;
 mod fields;
@@ -32,9 +32,9 @@ pub enum ApplicationFormat {
     NetLog,
     /// qlog, contained (`.qlog`).
     Qlog,
-    /// qlog, a record a line, or behind record separators (`.sqlog`).
+    /// qlog, one record per line, or with record separators (`.sqlog`).
     QlogSequence,
-    /// Players' events, an object a line; also of the lab's applications.
+    /// Players' events, one object per line; also those of the lab's applications.
     Player,
     /// Players' events in one array, or one object with an array `events`.
     PlayerArray,
@@ -47,7 +47,7 @@ pub enum ApplicationFormat {
 }
 
 impl ApplicationFormat {
-    /// Tells the format by a file's first bytes.
+    /// Recognises the format by a file's first bytes.
     #[must_use]
     pub fn recognise(head: &[u8]) -> Option<Self> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
@@ -100,7 +100,7 @@ impl ApplicationFormat {
         }
     }
 
-    /// What it is, in words.
+    /// A description.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl ApplicationFormat {
             Self::Qlog => Split::Scanner(Scanner::new(qlog::WANTED)),
             Self::PlayerArray => Split::Scanner(Scanner::new(player::WANTED)),
             Self::Iperf3 => Split::Scanner(Scanner::new(iperf3::WANTED)),
-            // Of a sequence (RFC 7464) each record ends with a line, too.
+            // In a sequence (RFC 7464) each record also ends with a line.
             Self::QlogSequence | Self::Player | Self::Cmcd | Self::Iperf3Stream => {
                 Split::Records(Records::new(b'\n'))
             }
@@ -139,7 +139,7 @@ impl ApplicationFormat {
     }
 }
 
-/// What was found so far.
+/// The results so far.
 #[derive(Debug, Default)]
 struct Gathered {
     log: ApplicationLog,
@@ -165,7 +165,7 @@ impl Gathered {
     }
 }
 
-/// A format's meaning: takes the parts that its scanner gives.
+/// The semantics of a format: takes the values that its scanner finds.
 trait FormatReader {
     /// A value at a path, or a line.
     fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered);
@@ -173,8 +173,7 @@ trait FormatReader {
     /// An object or array has ended.
     fn end(&mut self, _path: &str, _found: &mut Gathered) {}
 
-    /// Whether a log that is not closed is as it often is: written until its
-    /// program was gone.
+    /// Whether an unterminated log is usual: one written until its program ended.
     fn may_stay_open(&self) -> bool {
         false
     }
@@ -189,8 +188,8 @@ enum Split {
     Records(Records),
 }
 
-/// Reads an application's log: bytes in, and at the end all that was in it. Memory
-/// grows with what is found, not with the file.
+/// Reads an application log: takes bytes, and returns the contents at the end. Memory
+/// grows with the results, not with the file.
 pub struct ApplicationReader {
     split: Split,
     reading: Box<dyn FormatReader + Send>,
@@ -227,7 +226,7 @@ impl ApplicationReader {
         self.bytes += bytes.len() as u64;
     }
 
-    /// The log ends here.
+    /// Ends the log.
     #[must_use]
     pub fn finish(self) -> ApplicationLog {
         let Self { split, mut reading, mut found, bytes } = self;
@@ -258,7 +257,7 @@ impl ApplicationReader {
     }
 }
 
-/// Escapes what a stranger wrote into names.
+/// Escapes names, which are untrusted.
 fn show_names(transfer: &mut AppTransfer) {
     let AppTransfer { id, url, page, initiator, connection, protocol, .. } = transfer;
     let of_log = [url, page, initiator, connection, protocol].map(Option::as_mut);
@@ -269,7 +268,7 @@ fn show_names(transfer: &mut AppTransfer) {
     }
 }
 
-/// Gives transfers of the same name a number: players fetch a segment again.
+/// Numbers transfers of the same name: players may fetch a segment again.
 fn name_once(transfers: &mut [AppTransfer]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for transfer in transfers {

@@ -1,7 +1,7 @@
-//! Chrome's NetLog (`--log-net-log`, `chrome://net-export`): what its network stack
-//! did, event by event (chromium.org/developers/design-documents/network-stack/netlog;
-//! names of `net/log/net_log_event_type_list.h`). Numbers of types are of the build:
-//! `constants` has them. A log of a browser that was killed is not closed.
+//! Chrome's NetLog (`--log-net-log`, `chrome://net-export`): the events of its network
+//! stack (chromium.org/developers/design-documents/network-stack/netlog; names of
+//! `net/log/net_log_event_type_list.h`). Numbers of types depend on the build:
+//! `constants` lists them. A log of a browser that was killed is not terminated.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::{FormatReader, Gathered};
 pub(super) const WANTED: &[&str] = &["events[]"];
 
 const MS_NS: i64 = 1_000_000;
-/// Times beyond this are none (chosen here: so that no sum of them overflows, 2096).
+/// Larger times are invalid (chosen here: so that no sum of them overflows, 2096).
 const LARGEST_MS: f64 = 4e12;
 
 /// Events that are used.
@@ -37,7 +37,7 @@ enum Type {
     TlsConnect,
     Resolve,
     JobAlive,
-    /// Any other, of which only what it depends on counts.
+    /// Any other; only its dependency counts.
     Other,
 }
 
@@ -92,7 +92,7 @@ impl NetLogSource {
     }
 }
 
-/// A time with a begin and an end, in ms of the log.
+/// A span with a begin and an end, in ms of the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     from: Option<i64>,
@@ -110,7 +110,7 @@ impl Span {
         }
     }
 
-    /// How much of it lies between two times; nothing where it had not ended.
+    /// Its overlap with two times; zero if it had not ended.
     fn within(self, from: i64, to: i64) -> i64 {
         let (Some(begin), Some(end)) = (self.from, self.to) else { return 0 };
         (end.min(to) - begin.max(from)).max(0)
@@ -124,7 +124,7 @@ enum Phase {
     End,
 }
 
-/// What carries requests: a socket, or a session over one.
+/// A carrier of requests: a socket, or a session over one.
 #[derive(Debug, Clone, Default)]
 struct Carrier {
     dns: Span,
@@ -156,12 +156,12 @@ pub(super) struct NetLog {
     types: HashMap<u64, Type>,
     sources: HashMap<u64, NetLogSource>,
     phases: HashMap<u64, Phase>,
-    /// From the log's ms to those since 1970.
+    /// Offset from the log's ms to those since 1970.
     offset_ms: i64,
     requests: HashMap<i64, Request>,
     carriers: HashMap<i64, Carrier>,
     jobs: HashMap<i64, (NetLogSource, i64)>,
-    /// Lookups of what connects sockets.
+    /// Lookups of the sources that connect sockets.
     lookups: HashMap<i64, Span>,
     last: i64,
 }
@@ -208,7 +208,7 @@ impl FormatReader for NetLog {
     }
 }
 
-/// What is looked at first: most events of a log are of no use here.
+/// The fields parsed first: most events of a log are of no use here.
 #[derive(Deserialize)]
 struct EventHead {
     #[serde(rename = "type")]
@@ -220,7 +220,7 @@ struct EventHead {
 }
 
 impl NetLog {
-    /// Whether a whole event is of a type that is not used, and depends on nothing.
+    /// Whether a whole event is of an unused type without a dependency.
     fn is_of_no_use(&self, bytes: &[u8]) -> bool {
         let head: Result<EventHead, _> = serde_json::from_slice(bytes);
         head.is_ok_and(|head| {
@@ -261,7 +261,7 @@ impl NetLog {
 
     fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
         let number = |path: &str| entry.get(path).and_then(Value::as_u64);
-        // Of some processes ids are negative.
+        // Some processes have negative ids.
         let id_at = |path: &str| entry.get(path).and_then(Value::as_i64);
         let at = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
         let (Some(at), Some(id)) = (at, id_at("source.id")) else {
@@ -344,7 +344,7 @@ impl NetLog {
                 }
                 return;
             }
-            // A request that is redirected starts again.
+            // A redirected request starts again.
             (Type::StartJob, Phase::Begin) => {
                 let before = self.requests.get(&id).filter(|request| request.send.from.is_some());
                 if let Some(before) = before.cloned() {
@@ -409,7 +409,7 @@ impl NetLog {
         let end = if open { self.last } else { request.last.unwrap_or(sent) };
         let ns = |ms: i64| ms.saturating_add(self.offset_ms).saturating_mul(MS_NS);
         let mut transfer = AppTransfer::new(id.to_string(), ns(request.start), ns(end));
-        // The end of the request comes when nobody needs it any more.
+        // The end of the request comes when its last user releases it.
         transfer.unfinished = open && request.last.is_none();
         if open {
             transfer.end_ns = ns(request.last.unwrap_or(self.last));
@@ -453,7 +453,7 @@ impl NetLog {
 }
 
 impl Request {
-    /// Takes a status line; of HTTP/2 and 3 Chrome writes one as well.
+    /// Takes a status line; Chrome also writes one for HTTP/2 and 3.
     fn answer(&mut self, line: &str) {
         let mut words = line.split(' ');
         let version = words.next().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! qlog of QUIC and HTTP/3: draft-ietf-quic-qlog-main-schema, -quic-events and
 //! -h3-events, as of qlog 0.3 (draft 01 to 03) and later ones, in which times are
-//! relative to an epoch and events are of `quic:` and `http3:`.
+//! relative to an epoch and events have the prefixes `quic:` and `http3:`.
 //!
-//! Requests are the streams that a client opens for both ways (RFC 9000, 2.1), from
-//! the STREAM frames of packets; names come from HTTP/3's HEADERS frames.
+//! Requests are the bidirectional streams opened by a client (RFC 9000, 2.1), from the
+//! STREAM frames of packets; names come from HTTP/3's HEADERS frames.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ pub(super) const WANTED: &[&str] = &["traces[].events[]"];
 const SECOND_NS: i64 = 1_000_000_000;
 /// A first request this soon after the handshake waited for it (chosen here).
 const SOON_NS: i64 = 100_000_000;
-/// Times before this are since some start (chosen here: 1980).
+/// Earlier times count from some start (chosen here: 1980).
 const EARLIEST_DAY_NS: i64 = 315_532_800 * SECOND_NS;
 
-/// Who wrote a trace.
+/// The vantage point of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Vantage {
     #[default]
@@ -31,15 +31,15 @@ enum Vantage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum TimeFormat {
-    /// To the reference, or to 1970 where none is told.
+    /// Relative to the reference, or to 1970 without one.
     #[default]
     Relative,
     Absolute,
-    /// To the event before.
+    /// Relative to the previous event.
     Delta,
 }
 
-/// One way of a stream.
+/// One direction of a stream.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
     first_ns: Option<i64>,
@@ -49,7 +49,7 @@ struct Half {
 }
 
 impl Half {
-    /// Takes a STREAM frame; gives how many of its bytes are new.
+    /// Takes a STREAM frame; returns how many of its bytes are new.
     fn note(&mut self, at_ns: i64, end: u64, fin: bool) -> u64 {
         self.last_ns = if self.first_ns.is_some() { self.last_ns.max(at_ns) } else { at_ns };
         self.first_ns.get_or_insert(at_ns);
@@ -60,7 +60,7 @@ impl Half {
     }
 }
 
-/// A stream that carries a request, by what its side sent and received.
+/// A stream with a request, as sent and received by its side.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     sent: Half,
@@ -98,13 +98,13 @@ struct QuicConnection {
 pub(super) struct Qlog {
     vantage: Vantage,
     format: TimeFormat,
-    /// What times count from; traces may tell it, and who wrote them, behind their events.
+    /// The origin of times; a trace may give it, and its vantage point, after its events.
     reference_ns: i64,
     last_ns: i64,
     connections: BTreeMap<String, QuicConnection>,
     trace: u64,
     unplaced: bool,
-    /// Events in old files, as arrays.
+    /// Number of events in the array form of old files.
     arrays: u64,
 }
 
@@ -174,7 +174,7 @@ impl Qlog {
         found.log.made_by = entry.name("title").or(version).or(Some("qlog".into()));
     }
 
-    /// What holds for all events of a trace.
+    /// Reads the fields common to all events of a trace.
     fn head(&mut self, trace: &Value, offset: u64, found: &mut Gathered) {
         let entry = Entry { value: trace, offset };
         let side = entry.get("vantage_point.flow").or_else(|| entry.get("vantage_point.type"));
@@ -197,7 +197,7 @@ impl Qlog {
                     let path = format!("reference_time.{name}");
                     common.get(&path).and_then(Value::as_str).and_then(ns_of_rfc3339)
                 };
-                // The epoch of a monotonic clock is none of the day.
+                // The epoch of a monotonic clock is no time of day.
                 let clock = common.get("reference_time.clock_type").and_then(Value::as_str);
                 let epoch = of("epoch").filter(|_| clock != Some("monotonic"));
                 epoch.or_else(|| of("wall_clock_time"))
@@ -207,7 +207,7 @@ impl Qlog {
         };
         self.reference_ns = reference.unwrap_or(0);
         if self.format == TimeFormat::Delta && !self.connections.is_empty() {
-            let what = "common_fields.time_format: told behind the events, whose times are wrong";
+            let what = "common_fields.time_format: given after the events, whose times are wrong";
             found.warn(offset, what.into());
         }
     }
@@ -232,7 +232,7 @@ impl Qlog {
         connection.first_ns.get_or_insert(at_ns);
         let Some(data) = entry.value.get("data") else { return };
         let data = Entry { value: data, offset: entry.offset };
-        // `transport:` and `recovery:` of 0.3 are `quic:` since.
+        // `transport:` and `recovery:` of 0.3 became `quic:`.
         let (category, event) = name.split_once(':').unwrap_or(("", name));
         match event {
             "packet_sent" => connection.packet(at_ns, true, &data, found),
@@ -268,7 +268,7 @@ impl Qlog {
         }
     }
 
-    /// A trace has ended: what it held is told.
+    /// Ends a trace: reports its contents.
     fn close(&mut self, found: &mut Gathered) {
         let base_ns = match self.format {
             TimeFormat::Absolute => 0,
@@ -279,7 +279,7 @@ impl Qlog {
             let first = connection.first_ns.map_or(0, |ns| ns.saturating_add(base_ns));
             self.unplaced |= first < EARLIEST_DAY_NS;
             let name = if group.is_empty() { format!("{n}") } else { group };
-            connection.tell(
+            connection.report(
                 &name,
                 ConnectionSummary { number: n, vantage: self.vantage, base_ns },
                 found,
@@ -291,7 +291,7 @@ impl Qlog {
     }
 }
 
-/// What holds for a connection when its trace has ended.
+/// The summary of a connection at the end of its trace.
 #[derive(Debug, Clone, Copy)]
 struct ConnectionSummary {
     number: u64,
@@ -315,7 +315,7 @@ impl QuicConnection {
         for frame in frames {
             let frame = Entry { value: frame, offset: data.offset };
             let Some(id) = frame.get("stream_id").and_then(Value::as_u64) else { continue };
-            // Streams that a client opened for both ways.
+            // Bidirectional streams opened by a client.
             if id % 4 != 0 {
                 continue;
             }
@@ -358,8 +358,8 @@ impl QuicConnection {
         }
     }
 
-    fn tell(mut self, name: &str, told: ConnectionSummary, found: &mut Gathered) {
-        let client = told.vantage == Vantage::Client;
+    fn report(mut self, name: &str, summary: ConnectionSummary, found: &mut Gathered) {
+        let client = summary.vantage == Vantage::Client;
         // The client has its keys when it uses them; the server when it sees them used.
         let keys = if client { self.sent_1rtt_ns } else { self.received_1rtt_ns };
         let handshake = keys.into_iter().chain(self.handshake_ns).min();
@@ -375,7 +375,7 @@ impl QuicConnection {
                 continue;
             };
             let mut connect_ns = 0;
-            // The first request has waited for the handshake.
+            // The first request waited for the handshake.
             if let Some((from_ns, took_ns)) = setup
                 && order == 0
                 && start_ns.saturating_sub(from_ns.saturating_add(took_ns)) <= SOON_NS
@@ -386,9 +386,9 @@ impl QuicConnection {
             let upload = up.bytes > down.bytes;
             let last = |half: Half| half.first_ns.map(|_| half.last_ns);
             let end_ns = last(down).max(last(up).filter(|_| upload)).unwrap_or(start_ns);
-            let at = |ns: i64| ns.saturating_add(told.base_ns);
+            let at = |ns: i64| ns.saturating_add(summary.base_ns);
             let mut transfer =
-                AppTransfer::new(format!("{}-{id}", told.number), at(start_ns), at(end_ns));
+                AppTransfer::new(format!("{}-{id}", summary.number), at(start_ns), at(end_ns));
             transfer.dir = Some(if upload { Direction::Ul } else { Direction::Dl });
             transfer.bytes = Some(up.bytes.max(down.bytes));
             transfer.phases.connect_ns = Some(connect_ns);
@@ -408,7 +408,7 @@ impl QuicConnection {
             found.transfer(transfer);
         }
         for (second, of) in &self.seconds {
-            let start_ns = second.saturating_mul(SECOND_NS).saturating_add(told.base_ns);
+            let start_ns = second.saturating_mul(SECOND_NS).saturating_add(summary.base_ns);
             found.log.rates.push(RatePoint {
                 start_ns,
                 end_ns: start_ns.saturating_add(SECOND_NS),

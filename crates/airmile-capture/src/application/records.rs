@@ -1,13 +1,13 @@
-//! Logs of a JSON object, or a text, a line; or behind a record separator (RFC 7464).
+//! Logs of one JSON object, or string, per line; or with record separators (RFC 7464).
 
 use airmile_model::{Problem, Severity};
 
 use super::scan::JsonPart;
 
-/// A line is kept up to this size (chosen here; see the scanner's).
+/// Maximum size of a line (chosen here; see the scanner's).
 const LARGEST_LINE_BYTES: usize = 16 << 20;
 
-/// Takes a log apart at its separators.
+/// Splits a log at its separators.
 #[derive(Debug)]
 pub struct Records {
     separator: u8,
@@ -39,7 +39,7 @@ impl Records {
         self.offset += rest.len() as u64;
     }
 
-    /// The log ends here.
+    /// Ends the log.
     pub fn finish(mut self, sink: &mut dyn FnMut(JsonPart<'_>)) {
         self.give(sink);
     }

@@ -1,34 +1,34 @@
-//! Large JSON documents in pieces: what lies in chosen arrays is given value by
-//! value, with its place, so that memory does not grow with the document and a
-//! torn one gives all that comes before the tear.
+//! Scans large JSON documents in pieces: elements of chosen arrays are returned one by
+//! one, with their offsets, so that memory does not grow with the document and a
+//! truncated one gives everything before the cut.
 
 use airmile_model::{Problem, Severity};
 use memchr::memchr2;
 
-/// A value is kept up to this size (chosen here: a HAR entry with a whole video in
-/// it is larger, and of no use).
+/// Maximum size of a value (chosen here: a HAR entry that embeds a whole video is larger,
+/// and of no use).
 const LARGEST_VALUE_BYTES: usize = 64 << 20;
-/// A name is kept up to this size (chosen here).
+/// Maximum size of a name (chosen here).
 const LARGEST_NAME_BYTES: usize = 256;
 
-/// Something in a document.
+/// A part of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonPart<'a> {
     /// A whole value. `path` is as in `log.entries[]`.
     Value {
-        /// Where it is.
+        /// Its path.
         path: &'a str,
         /// Byte offset of its first byte.
         offset: u64,
         /// The value.
         bytes: &'a [u8],
     },
-    /// An object or array that was gone into ends.
+    /// The end of an object or array that was descended into.
     End {
-        /// Where it is.
+        /// Its path.
         path: &'a str,
     },
-    /// Something is wrong.
+    /// An error.
     Problem(Problem),
 }
 
@@ -42,15 +42,15 @@ enum State {
     InName { escaped: bool },
     /// Between a name and its value.
     Colon,
-    /// Behind a value.
+    /// After a value.
     After,
-    /// Inside an object or array that is given whole.
+    /// Within an object or array that is returned whole.
     Container { depth: u32, text: bool, escaped: bool },
     /// Inside a text.
     Text { escaped: bool },
     /// Inside a number or word.
     Word,
-    /// Behind something that is no JSON: nothing more is read.
+    /// After invalid JSON: nothing more is read.
     Broken,
 }
 
@@ -60,11 +60,11 @@ struct Level {
     path_len: usize,
 }
 
-/// Takes a document apart. Push bytes as they come; any cut of them gives the same
-/// parts.
+/// Splits a document into parts. Bytes may be pushed in pieces of any size, with the same
+/// result.
 #[derive(Debug)]
 pub struct Scanner {
-    /// Arrays whose elements are wanted one by one, as in `log.entries[]`.
+    /// Arrays whose elements are returned one by one, as in `log.entries[]`.
     wanted: &'static [&'static str],
     levels: Vec<Level>,
     path: String,
@@ -76,7 +76,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// A scanner of a document in which these are wanted one by one.
+    /// A scanner of a document that returns the elements of these arrays.
     #[must_use]
     pub const fn new(wanted: &'static [&'static str]) -> Self {
         Self {
@@ -107,8 +107,8 @@ impl Scanner {
         }
     }
 
-    /// The document ends here. Gives where it was still open, if it was between
-    /// two values of an array or object.
+    /// Ends the document. Returns where it was still open, if it was between two values
+    /// of an array or object.
     pub fn finish(mut self, sink: &mut dyn FnMut(JsonPart<'_>)) -> Option<String> {
         match self.state {
             State::Broken => None,
@@ -142,7 +142,7 @@ impl Scanner {
         }
     }
 
-    /// Takes some bytes, at least one; gives how many.
+    /// Takes at least one byte; returns how many.
     fn step(&mut self, bytes: &[u8], sink: &mut dyn FnMut(JsonPart<'_>)) -> usize {
         let Some(&byte) = bytes.first() else { return 0 };
         match self.state {
@@ -179,7 +179,7 @@ impl Scanner {
                 }
                 1
             }
-            // What a text editor may have put at the start.
+            // A byte order mark that a text editor may have written.
             _ if self.offset < 3 && matches!(byte, 0xef | 0xbb | 0xbf) => 1,
             _ if byte.is_ascii_whitespace() => 1,
             State::Name => {
@@ -290,7 +290,7 @@ impl Scanner {
         self.value_at = self.offset;
     }
 
-    /// Keeps bytes of a value, but for those beyond the limit.
+    /// Keeps bytes of a value, up to the limit.
     fn keep(&mut self, bytes: &[u8]) {
         let room = (LARGEST_VALUE_BYTES + 1).saturating_sub(self.value.len());
         self.value.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
@@ -324,14 +324,14 @@ impl Scanner {
     fn broken(&mut self, byte: u8, wanted: &str, sink: &mut dyn FnMut(JsonPart<'_>)) {
         let path = self.shown_path();
         let what = format!(
-            "{path}: expected {wanted}, found {:?}; nothing behind it is read",
+            "{path}: expected {wanted}, found {:?}; the rest is not read",
             char::from(byte)
         );
         sink(damage(self.offset, what));
         self.state = State::Broken;
     }
 
-    /// The path of the value at hand.
+    /// The path of the current value.
     fn child_path(&self) -> String {
         let Some(level) = self.levels.last() else { return String::new() };
         let path = self.path.get(..level.path_len).unwrap_or_default();
@@ -342,7 +342,7 @@ impl Scanner {
         if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") }
     }
 
-    /// Whether what is wanted lies inside of a path.
+    /// Whether a wanted array lies within a path.
     fn goes_into(&self, path: &str, array: bool) -> bool {
         self.wanted.iter().any(|wanted| {
             wanted.strip_prefix(path).is_some_and(|rest| match rest.as_bytes().first() {
@@ -424,7 +424,7 @@ mod tests {
             "{\"events\":[1,:2]}",
             &[
                 "events[]@11=1",
-                "! byte 13: events: expected a value, found ':'; nothing behind it is read",
+                "! byte 13: events: expected a value, found ':'; the rest is not read",
             ],
             None,
         );

@@ -1,18 +1,19 @@
-//! Captures in pieces: finds whole blocks, keeps what is torn, goes on behind damage.
+//! Reads captures in pieces: finds whole blocks, keeps partial ones, resumes after
+//! damage.
 
 use airmile_model::{Problem, Severity};
 
 use super::{pcap, pcapng};
 
-/// Largest record that is believed. A BIG TCP segment has up to 512 KB; tcpdump
-/// itself takes no more than 256 KB of one (chosen here: 1 MB).
+/// Maximum plausible record. A BIG TCP segment has up to 512 KB; tcpdump itself takes no
+/// more than 256 KB of one (chosen here: 1 MB).
 pub(super) const MAX_RECORD_BYTES: u32 = 1 << 20;
 
-/// Largest block of pcapng that is believed; name resolution and custom blocks
-/// are larger than packets (chosen here: 16 MB).
+/// Maximum plausible pcapng block; name resolution and custom blocks are larger than
+/// packets (chosen here: 16 MB).
 pub(super) const MAX_BLOCK_BYTES: u32 = 16 << 20;
 
-/// Which container.
+/// The container format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureFormat {
     /// libpcap's own.
@@ -28,7 +29,7 @@ pub struct Frame<'a> {
     pub offset: u64,
     /// Nanoseconds since the Unix epoch.
     pub at_ns: i64,
-    /// Which interface, counted from 0 over the whole capture.
+    /// The interface, counted from 0 over the whole capture.
     pub interface: u32,
     /// Link type of that interface.
     pub link: u32,
@@ -38,24 +39,24 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
-/// What a capture holds, in order.
+/// The contents of a capture, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captured<'a> {
     /// A frame.
     Frame(Frame<'a>),
-    /// Something that could not be read, and where.
+    /// Unreadable data, and where.
     Problem(Problem),
 }
 
-/// What a parser makes of the bytes at hand.
+/// The result of parsing the available bytes.
 pub(super) enum ParseStep<'a> {
     /// A frame, and how many bytes it took.
     Frame(Frame<'a>, usize),
-    /// Bytes that hold no frame.
+    /// Bytes without a frame.
     Skip(usize),
-    /// Bytes that could not be read, and why.
+    /// Unreadable bytes, and why.
     Damage(Problem, usize),
-    /// Not enough: this many are needed in all.
+    /// Not enough: the total number of bytes needed.
     Need(usize),
 }
 
@@ -63,22 +64,21 @@ enum Format {
     Unknown,
     Pcap(pcap::Pcap),
     PcapNg(pcapng::PcapNg),
-    /// Not a capture: the rest is passed over.
+    /// Not a capture: the rest is skipped.
     Foreign,
 }
 
-/// Reads a capture that comes in pieces.
+/// Reads a capture in pieces.
 ///
-/// Any cut of the bytes into pieces gives the same frames. Whole records are
-/// handed out where they lie in the piece; only a record that a piece's end
-/// tears is copied.
+/// Pieces of any size give the same frames. Whole records are borrowed from the piece;
+/// only a record split across pieces is copied.
 pub struct CaptureReader {
     format: Format,
-    /// Offset of the first byte that was not consumed.
+    /// Offset of the first unconsumed byte.
     offset: u64,
     torn: Vec<u8>,
     needed: usize,
-    /// Where bytes that are passed over begin.
+    /// Where skipped bytes begin.
     damaged_from: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl CaptureReader {
         Self { format: Format::Unknown, offset: 0, torn: Vec::new(), needed: 0, damaged_from: None }
     }
 
-    /// Tells by its first bytes whether an input is a capture.
+    /// Recognises a capture by its first bytes.
     #[must_use]
     pub fn recognise(head: &[u8]) -> Option<CaptureFormat> {
         let magic = head.first_chunk::<4>()?;
@@ -111,8 +111,8 @@ impl CaptureReader {
         self.offset
     }
 
-    /// Blocks of a pcapng that were passed over since they hold no packet, by
-    /// type: name resolution, statistics, secrets, those of vendors.
+    /// Blocks of a pcapng that were skipped as they hold no packet, by type: name
+    /// resolution, statistics, secrets, vendor-specific ones.
     pub fn passed_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let passed = match &self.format {
             Format::PcapNg(pcapng) => Some(&pcapng.passed),
@@ -121,7 +121,7 @@ impl CaptureReader {
         passed.into_iter().flatten().map(|(&kind, &n)| (kind, n))
     }
 
-    /// Takes the next piece; what is whole goes to `sink`.
+    /// Takes the next piece; whole items go to `sink`.
     pub fn push(&mut self, mut piece: &[u8], sink: &mut impl FnMut(Captured<'_>)) {
         while !self.torn.is_empty() && !piece.is_empty() {
             let wanted = self.needed.saturating_sub(self.torn.len()).max(1).min(piece.len());
@@ -140,8 +140,8 @@ impl CaptureReader {
         }
     }
 
-    /// The end of the capture: a torn last record becomes a problem, and what a
-    /// wrong length had hidden is looked for behind it.
+    /// Ends the capture: a truncated last record becomes a problem, and records hidden by
+    /// a wrong length are searched after it.
     pub fn finish(&mut self, sink: &mut impl FnMut(Captured<'_>)) {
         let torn = std::mem::take(&mut self.torn);
         if matches!(self.format, Format::Unknown) {
@@ -168,7 +168,7 @@ impl CaptureReader {
         self.damaged_from = None;
     }
 
-    /// Has the parser look for the next record instead of expecting one.
+    /// Makes the parser search for the next record instead of expecting one.
     fn search(&mut self) {
         match &mut self.format {
             Format::Pcap(pcap) => pcap.search_on(),
@@ -177,7 +177,7 @@ impl CaptureReader {
         }
     }
 
-    /// Handles what is whole in `bytes`; gives how many were used.
+    /// Handles the whole items in `bytes`; returns how many bytes were used.
     fn consume(&mut self, bytes: &[u8], sink: &mut impl FnMut(Captured<'_>)) -> usize {
         let mut at = 0;
         loop {
@@ -239,10 +239,10 @@ impl CaptureReader {
         ParseStep::Damage(Problem { offset: 0, severity: Severity::Damage, what }, rest.len())
     }
 
-    /// Tells how much was passed over, once reading goes on.
+    /// Reports how much was skipped, once reading resumes.
     fn end_damage(&mut self, now: u64, sink: &mut impl FnMut(Captured<'_>)) {
         let Some(from) = self.damaged_from.take() else { return };
-        let what = format!("passed over {} bytes, reading goes on at byte {now}", now - from);
+        let what = format!("skipped {} bytes, resumed at byte {now}", now - from);
         sink(Captured::Problem(Problem { offset: from, severity: Severity::Warning, what }));
     }
 }

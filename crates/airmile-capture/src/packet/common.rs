@@ -1,6 +1,6 @@
-//! What nearly every frame is: Ethernet without tags, IPv4 without options, whole,
-//! TCP. Read in one go; anything else is left to the long way, which gives the same
-//! of such a frame (`tests` hold it).
+//! The fast path for the usual frame: Ethernet without tags, IPv4 without options,
+//! complete, TCP. Any other frame takes the general path, which gives the same result for
+//! usual frames (`tests` check it).
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 
@@ -12,7 +12,7 @@ const HEADERS: usize = 54;
 const IP: usize = 14;
 const TCP: usize = 34;
 
-/// A frame of the usual kind.
+/// A usual frame.
 pub(super) struct Usual<'a> {
     head: &'a [u8; HEADERS],
     data: &'a [u8],
@@ -23,7 +23,7 @@ pub(super) struct Usual<'a> {
 }
 
 impl<'a> Usual<'a> {
-    /// `None` where the frame is of another kind.
+    /// `None` if the frame is of another kind.
     #[inline]
     pub(super) fn of(data: &'a [u8]) -> Option<Self> {
         let head = data.first_chunk::<HEADERS>()?;
@@ -48,7 +48,7 @@ impl<'a> Usual<'a> {
         let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let u32_at =
             |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        // What is behind the packet is padding of the link.
+        // Bytes after the packet are padding of the link.
         let end = data.len().min(IP + total);
         let mut packet = Packet {
             at_ns: frame.at_ns,
@@ -92,7 +92,7 @@ mod tests {
     use super::super::link;
     use super::*;
 
-    /// An Ethernet frame of IPv4 and TCP whose fields that decide are any.
+    /// An Ethernet frame of IPv4 and TCP with arbitrary deciding fields.
     fn frame_bytes() -> impl Strategy<Value = Vec<u8>> {
         let first = prop_oneof![8 => Just(0x45_u8), 1 => any_u8(), 1 => Just(0x46)];
         let fields =

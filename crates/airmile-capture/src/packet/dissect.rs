@@ -1,7 +1,7 @@
-//! One frame to one packet: link layers, then IP.
+//! From a frame to a packet: link layers, then IP.
 //!
-//! Views are lax: a header is read where it was captured, and lengths come from
-//! the IP header, so captures of headers alone are read whole.
+//! Parsing is lax: a header is read as far as it was captured, and lengths come from the
+//! IP header, so captures of headers alone are read completely.
 
 use airmile_model::packet::{Address, Packet, Transport};
 
@@ -14,15 +14,15 @@ use super::{ip, link};
 pub enum Unread {
     /// Not IP: ARP, LLDP and the like; the EtherType or protocol number.
     NotIp(u16),
-    /// A link type that is not read.
+    /// An unsupported link type.
     Link(u32),
-    /// The capture cut the frame before the end of this header.
+    /// The frame was truncated before the end of this header.
     Cut(&'static str),
-    /// This field of a header makes no sense.
+    /// This field of a header is invalid.
     Bad(&'static str),
 }
 
-/// The protocol behind a link header, or an EtherType.
+/// The protocol after a link header, or an EtherType.
 pub(super) mod ether_type {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const IPV6: u16 = 0x86dd;
@@ -41,7 +41,8 @@ const MAX_TAGS: usize = 8;
 /// Reads the headers of a frame down to TCP or UDP, through tunnels.
 ///
 /// # Errors
-/// Where the frame holds no IP packet, or its IP header cannot be read.
+///
+/// The frame holds no IP packet, or its IP header cannot be read.
 #[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     match usual(frame) {
@@ -50,8 +51,8 @@ pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     }
 }
 
-/// As [`dissect`], for who takes the packet where it is: moving one costs as much
-/// as reading it.
+/// As [`dissect`], passing the packet by reference: moving one costs as much as reading
+/// it.
 #[inline]
 pub fn dissect_with<'a, R>(
     frame: &Frame<'a>,
@@ -70,7 +71,7 @@ fn usual<'a>(frame: &Frame<'a>) -> Option<Usual<'a>> {
     if frame.link == link::ETHERNET { Usual::of(frame.data) } else { None }
 }
 
-/// Any frame, header by header.
+/// Reads any frame, header by header.
 pub(super) fn any<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     let (protocol, at) = network_layer(frame.link, frame.data)?;
     let data = frame.data.get(at..).unwrap_or_default();
@@ -85,7 +86,7 @@ pub(super) fn any<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     }
 }
 
-/// A packet of which nothing was read yet.
+/// An empty packet.
 #[inline]
 pub(super) fn empty<'a>(frame: &Frame<'_>) -> Packet<'a> {
     let nowhere = Address::v4([0; 4]);
@@ -107,7 +108,7 @@ pub(super) fn empty<'a>(frame: &Frame<'_>) -> Packet<'a> {
     }
 }
 
-/// The EtherType of what the frame carries, and where that begins.
+/// The EtherType of the frame's contents, and its offset.
 #[inline]
 pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize), Unread> {
     match link_type {
@@ -127,7 +128,7 @@ pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize),
     }
 }
 
-/// An EtherType at `at`, then tags.
+/// Reads an EtherType at `at`, then tags.
 fn tagged(data: &[u8], at: usize) -> Result<(u16, usize), Unread> {
     let protocol = u16_at(data, at).ok_or(Unread::Cut("link header"))?;
     match protocol {
@@ -160,7 +161,7 @@ fn behind_tags(data: &[u8], mut protocol: u16, mut at: usize) -> Result<(u16, us
     Err(Unread::Bad("number of VLAN tags"))
 }
 
-/// PPP's protocol field (RFC 1661, 2), one byte where it is compressed.
+/// PPP's protocol field (RFC 1661, 2), one byte if it is compressed.
 fn ppp(data: &[u8], at: usize) -> Result<(u16, usize), Unread> {
     let first = *data.get(at).ok_or(Unread::Cut("PPP"))?;
     let (protocol, at) = if first & 1 == 1 {

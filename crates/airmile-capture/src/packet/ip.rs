@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) down to the transport header.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200), down to the transport header.
 
 use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
 
@@ -10,13 +10,13 @@ pub(super) const UDP: u8 = 17;
 pub(super) const ICMP: u8 = 1;
 pub(super) const ICMPV6: u8 = 58;
 
-/// Tunnels within tunnels that are followed (chosen here).
+/// Maximum depth of nested tunnels (chosen here).
 pub(super) const MAX_TUNNELS: u8 = 3;
 
-/// Extension headers that are followed (chosen here; RFC 8200 names six).
+/// Maximum number of extension headers (chosen here; RFC 8200 names six).
 pub(super) const MAX_EXTENSIONS: usize = 10;
 
-/// An IPv6 header that another one follows (RFC 8200, 4; RFC 4302; RFC 6275).
+/// An IPv6 extension header (RFC 8200, 4; RFC 4302; RFC 6275).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extension {
     /// Hop-by-hop or destination options.
@@ -51,32 +51,32 @@ impl Extension {
     }
 }
 
-/// Where the IP header ends, and what is known by then.
+/// The end of the IP header, and the fields known by then.
 pub(super) struct Network {
     src: Address,
     dst: Address,
     protocol: u8,
     ip_id: Option<u16>,
-    /// Bytes of the whole packet by its IP header.
+    /// Bytes of the whole packet according to its IP header.
     ip_bytes: u32,
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     header_bytes: usize,
     /// `None`: the packet is whole.
     pub(super) fragment: Option<FragmentOf>,
 }
 
-/// Which part of which datagram a fragment is (RFC 791, 3.1; RFC 8200, 4.5).
+/// The position of a fragment in its datagram (RFC 791, 3.1; RFC 8200, 4.5).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FragmentOf {
     /// Identification.
     pub(super) id: u32,
-    /// What the whole datagram's data begins with.
+    /// The protocol of the whole datagram.
     pub(super) protocol: u8,
-    /// Where its data begins in the datagram's.
+    /// Offset of its data within the datagram's.
     pub(super) offset_bytes: u32,
-    /// Whether others follow it.
+    /// Whether further fragments follow.
     pub(super) more: bool,
-    /// Where its data begins in the packet.
+    /// Offset of its data within the packet.
     pub(super) at: usize,
 }
 
@@ -128,13 +128,13 @@ pub(super) fn network(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
 }
 
 impl Network {
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     pub(super) const fn header_bytes(&self) -> usize {
         self.header_bytes
     }
 
-    /// What was captured behind a place in the packet, and its bytes on the
-    /// wire. What is behind the packet is padding of the link.
+    /// The captured bytes after an offset in the packet, and their number on the wire.
+    /// Bytes after the packet are padding of the link.
     #[inline]
     pub(super) fn behind<'a>(&self, data: &'a [u8], at: usize) -> (&'a [u8], u32) {
         let end = data.len().min(self.ip_bytes as usize);
@@ -142,7 +142,7 @@ impl Network {
         (above, self.ip_bytes.saturating_sub(length_u32(at)))
     }
 
-    /// Fills in what the header says.
+    /// Fills in the fields of the header.
     #[inline]
     pub(super) fn describe(&self, packet: &mut Packet<'_>) {
         packet.src = self.src;
@@ -198,8 +198,8 @@ fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
     if header_bytes < 20 {
         return Err(Unread::Bad("IPv4 header length"));
     }
-    // 0: a super-segment that segmentation offload will cut, longer than the
-    // field can say (BIG TCP).
+    // 0: a super-segment that segmentation offload will split, too long for the field
+    // (BIG TCP).
     let ip_bytes = match u16::from_be_bytes([header[2], header[3]]) {
         0 => wire_bytes,
         total if usize::from(total) < header_bytes => return Err(Unread::Bad("IPv4 total length")),
@@ -234,7 +234,7 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         dst: Address::v6(*dst),
         protocol: header[6],
         ip_id: None,
-        // 0: a jumbogram (RFC 2675) or a super-segment; the wire length holds.
+        // 0: a jumbogram (RFC 2675) or a super-segment; the wire length counts.
         ip_bytes: match u16::from_be_bytes([header[4], header[5]]) {
             0 => wire_bytes,
             payload => 40 + u32::from(payload),
@@ -250,7 +250,7 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         network.header_bytes += extension.bytes(header[1]);
         if extension == Extension::Fragment {
             let field = u16_at(header, 2).unwrap_or(0);
-            // Without an offset or more to come it is whole (RFC 8200, 4.5).
+            // Without an offset or more fragments it is complete (RFC 8200, 4.5).
             network.fragment = (field & 0xfff9 != 0).then(|| FragmentOf {
                 id: u32_at(header, 4).unwrap_or(0),
                 protocol: header[0],

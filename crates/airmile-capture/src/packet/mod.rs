@@ -1,8 +1,8 @@
 //! Packet captures: containers to frames, frames to packets.
 //!
-//! [`CaptureReader`] takes the bytes of a pcap or pcapng file in pieces of any
-//! size and gives frames; [`dissect`] reads the headers of one frame. Both
-//! borrow from what they are given, and neither allocates per packet.
+//! [`CaptureReader`] takes the bytes of a pcap or pcapng file in pieces of any size and
+//! returns frames; [`dissect`] reads the headers of one frame. Both borrow from their
+//! input, and neither allocates per packet.
 
 mod capture;
 mod common;
@@ -22,13 +22,13 @@ pub use pcap::pcap_boundary;
 pub use phone_vpn::{VpnSign, vpn_sign};
 pub use reassembly::{Dissector, FragmentCounts};
 
-/// Link types that are read (the IANA/tcpdump registry of LINKTYPE values).
+/// Supported link types (the IANA/tcpdump registry of LINKTYPE values).
 pub mod link {
     /// BSD loopback, host byte order.
     pub const NULL: u32 = 0;
     /// Ethernet.
     pub const ETHERNET: u32 = 1;
-    /// PPP, perhaps with HDLC's address and control bytes.
+    /// PPP, possibly with HDLC's address and control bytes.
     pub const PPP: u32 = 9;
     /// Raw IP, as some systems number it.
     pub const RAW_12: u32 = 12;

@@ -6,17 +6,18 @@ use super::capture::{ByteOrder, Captured, Frame, MAX_RECORD_BYTES, ParseStep};
 
 const RECORD_HEADER_BYTES: usize = 16;
 
-/// How far the time of a record may be from the one before it for a header to
-/// be believed behind damage: a day, chosen here.
+/// Maximum time between a record and the previous one for a header to be plausible after
+/// damage: a day, chosen here.
 const BELIEVABLE_STEP_S: u32 = 86_400;
 
-/// Records in a row that vouch for the first of them (chosen here: each has four
-/// fields that chance would have to get right).
+/// Number of consecutive records that confirm the first of them (chosen here: each has
+/// four fields that chance would have to match).
 const VOUCHING_RECORDS: usize = 32;
 
-/// The offset in `bytes`, out of the middle of a pcap file with this header, at which a
-/// record begins: where that many follow it, each where the one before ends. `last`:
-/// the file ends with `bytes`, so fewer do. `None`: it is no pcap, or none is there.
+/// The offset in `bytes`, from the middle of a pcap file with this header, at which a
+/// record begins: one followed by that many records, each starting at the end of the
+/// previous one. `last`: the file ends with `bytes`, so fewer suffice. `None`: this is no
+/// pcap, or has no such record.
 #[must_use]
 pub fn pcap_boundary(header: &[u8; 24], bytes: &[u8], last: bool) -> Option<usize> {
     let magic = Magic::of(*header.first_chunk::<4>()?)?;
@@ -62,11 +63,11 @@ impl Magic {
     }
 }
 
-/// What is known of a pcap file.
+/// The state of a pcap file.
 pub(super) struct Pcap {
     magic: Magic,
     link: u32,
-    /// Snap length as the header says; 0 where it says nothing.
+    /// Snap length of the header; 0 if it has none.
     snap_bytes: u32,
     last_s: Option<u32>,
     searching: bool,
@@ -100,7 +101,7 @@ impl Pcap {
         })
     }
 
-    /// What speaks against a record header, if anything.
+    /// Why a record header is implausible, if it is.
     #[inline]
     const fn doubt(&self, header: Header) -> Option<&'static str> {
         let most = if self.magic.nanoseconds { 1_000_000_000 } else { 1_000_000 };
@@ -113,7 +114,7 @@ impl Pcap {
         None
     }
 
-    /// Behind damage more is asked of a header than in good order.
+    /// After damage a header must meet stricter criteria.
     fn is_likely(&self, header: Header) -> bool {
         let snap = if self.snap_bytes == 0 { MAX_RECORD_BYTES } else { self.snap_bytes };
         let near = |s: u32| header.seconds.abs_diff(s) <= BELIEVABLE_STEP_S;
@@ -125,13 +126,13 @@ impl Pcap {
             && self.last_s.is_none_or(near)
     }
 
-    /// Nothing is expected at the next byte.
+    /// Searches for a record from the next byte on.
     pub(super) const fn search_on(&mut self) {
         self.searching = true;
     }
 
-    /// Hands out the whole records in good order that `bytes` begins with, in one
-    /// loop; gives their length. What is left is for [`step`](Self::step).
+    /// Passes on the whole valid records at the start of `bytes`, in one loop; returns
+    /// their length. The rest is for [`step`](Self::step).
     #[inline]
     pub(super) fn records(
         &mut self,
@@ -166,7 +167,7 @@ impl Pcap {
     #[inline]
     fn frame<'a>(&self, header: Header, unit: i64, offset: u64, data: &'a [u8]) -> Frame<'a> {
         let at_ns = i64::from(header.seconds) * 1_000_000_000 + i64::from(header.fraction) * unit;
-        // Some tools write the captured length only.
+        // Some tools write only the captured length.
         let wire_bytes = header.wire.max(header.captured);
         Frame { offset, at_ns, interface: 0, link: self.link, wire_bytes, data }
     }
@@ -190,7 +191,7 @@ impl Pcap {
         ParseStep::Frame(self.frame(header, self.unit_ns(), offset, data), end)
     }
 
-    /// Looks for a record header behind which another one stands.
+    /// Searches for a record header that is followed by another one.
     fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         let Some(header) = self.header(bytes) else { return ParseStep::Need(RECORD_HEADER_BYTES) };
         let problem = || Problem { offset, severity: Severity::Damage, what: "no record".into() };

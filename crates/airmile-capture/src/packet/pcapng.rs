@@ -15,28 +15,28 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Type, length before and length behind: what every block has.
+/// Type, leading and trailing length: the framing of every block.
 const FRAMING_BYTES: usize = 12;
 
 #[derive(Clone, Copy)]
 struct Interface {
     link: u32,
     snap_bytes: u32,
-    /// Ticks a second.
+    /// Ticks per second.
     resolution: u64,
     offset_s: i64,
 }
 
-/// What is known of a pcapng file.
+/// The state of a pcapng file.
 pub(super) struct PcapNg {
     order: ByteOrder,
     /// Of this section.
     interfaces: Vec<Interface>,
-    /// Interfaces of the sections before.
+    /// Number of interfaces in previous sections.
     before: u32,
     last_ns: i64,
     searching: bool,
-    /// Blocks that hold no packet, by their type.
+    /// Blocks without a packet, by type.
     pub(super) passed: BTreeMap<u32, u64>,
 }
 
@@ -54,7 +54,7 @@ impl Default for PcapNg {
 }
 
 impl PcapNg {
-    /// Nothing is expected at the next byte.
+    /// Searches for a block from the next byte on.
     pub(super) const fn search_on(&mut self) {
         self.searching = true;
     }
@@ -171,7 +171,7 @@ impl PcapNg {
         })
     }
 
-    /// A simple packet has no time: the one before it stands in.
+    /// A simple packet has no time: the previous one's is used.
     fn simple<'a>(&self, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
         let interface = self.interfaces.first()?;
         let wire_bytes = self.order.u32(body, 0)?;
@@ -188,7 +188,7 @@ impl PcapNg {
         ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, 1)
     }
 
-    /// Looks for a block whose length stands at both of its ends.
+    /// Searches for a block with the same length at both ends.
     fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         if bytes.len() < FRAMING_BYTES {
             return ParseStep::Need(FRAMING_BYTES);
@@ -216,7 +216,7 @@ impl PcapNg {
     }
 }
 
-/// Times are from 1970 to 2116: so that of any two the difference is a number, too.
+/// Times are from 1970 to 2116, so that the difference of any two fits.
 const LATEST_NS: i64 = 1 << 62;
 
 fn is_length(length: u32) -> bool {

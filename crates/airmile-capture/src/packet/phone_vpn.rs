@@ -1,9 +1,10 @@
-//! Captures that a phone made of itself without root.
+//! Captures made by a phone itself without root.
 //!
-//! PCAPdroid is a VPN on the phone: it ends each connection there and opens another one to
-//! the server, so that such a capture holds connections that never leave the phone. It is
-//! recognised by the trailer that it can append to a frame, and by the address that it gives
-//! the phone (both by its public documentation; no such capture was at hand).
+//! PCAPdroid is a VPN on the phone: it terminates each connection there and opens another
+//! one to the server, so such a capture contains connections that never leave the phone.
+//! It is recognised by the trailer that it can append to a frame, and by the address that
+//! it assigns to the phone (both according to its public documentation; no such capture
+//! was available).
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +16,7 @@ const TRAILER_MAGIC: [u8; 4] = [0x01, 0x07, 0x20, 0x21];
 /// The phone's address on the VPN.
 const VPN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 215, 173, 1);
 
-/// How a frame shows that the phone's own VPN captured it.
+/// The sign that the phone's own VPN captured a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VpnSign {
     /// By PCAPdroid's trailer.
@@ -24,7 +25,7 @@ pub enum VpnSign {
     Address,
 }
 
-/// Whether a frame is of a capture by PCAPdroid without root.
+/// Whether a frame comes from PCAPdroid without root.
 #[must_use]
 pub fn vpn_sign(frame: &Frame<'_>) -> Option<VpnSign> {
     let data = frame.data;
@@ -68,7 +69,7 @@ mod tests {
         marked.extend(TRAILER_MAGIC);
         marked.extend([0; 28]);
         assert_eq!(vpn_sign(&frame(link::RAW, &marked)), Some(VpnSign::Trailer));
-        // A frame that was cut has no trailer.
+        // A truncated frame has no trailer.
         let cut = Frame { wire_bytes: 1_000, ..frame(link::RAW, &marked) };
         assert_eq!(vpn_sign(&cut), None);
         for ip in

@@ -1,8 +1,8 @@
-//! Fragments to datagrams (RFC 791, 3.2; RFC 8200, 4.5).
+//! Reassembles datagrams from fragments (RFC 791, 3.2; RFC 8200, 4.5).
 //!
-//! A capture of headers alone is enough: the transport header comes from the
-//! first fragment, the datagram's length from all of them. A datagram is given
-//! when it is complete, with the time of the fragment that completed it.
+//! A capture of headers alone is enough: the transport header comes from the first
+//! fragment, the datagram's length from all of them. A datagram is returned when it is
+//! complete, with the time of the fragment that completed it.
 
 use std::collections::HashMap;
 
@@ -13,41 +13,41 @@ use super::dissect::{Unread, dissect_with, empty, ether_type, network_layer};
 use super::ip::{self, Extension, FragmentOf, MAX_EXTENSIONS, MAX_TUNNELS, length_u32};
 use super::tunnel;
 
-/// How long a datagram waits for its fragments: what Linux grants
-/// (`ipfrag_time`). RFC 8200, 4.5 asks for 60 s, RFC 791 suggests 15 s.
+/// How long a datagram waits for its fragments: Linux's value (`ipfrag_time`). RFC 8200,
+/// 4.5 asks for 60 s, RFC 791 suggests 15 s.
 const WAIT_NS: i64 = 30_000_000_000;
 
-/// Datagrams that wait at most, and bytes that are kept of them; the one that
-/// has waited longest gives way (chosen here; Linux has 4 MB).
+/// Maximum number of waiting datagrams, and of bytes kept for them; the one that has
+/// waited longest is evicted (chosen here; Linux has 4 MB).
 const MAX_WAITING: usize = 1024;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-/// What a fragment takes beside its data (chosen here, about its true size).
+/// Memory overhead of a fragment (chosen here, about its true size).
 const FRAGMENT_BYTES: usize = 64;
 
-/// The most that a datagram's data can have: the length field's 16 bits.
+/// Maximum length of a datagram's data: the length field has 16 bits.
 const MAX_DATAGRAM_BYTES: u32 = 65_535;
 
-/// What came in fragments.
+/// Counts of fragments and datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FragmentCounts {
     /// Fragments, of all positions.
     pub fragments: u64,
-    /// Datagrams that were put together.
+    /// Reassembled datagrams.
     pub datagrams: u64,
-    /// Datagrams with a beginning, of which something never came; given with
-    /// what there is from the beginning on.
+    /// Datagrams with a first fragment of which another one is missing; returned up to
+    /// the first gap.
     pub incomplete: u64,
-    /// Fragments that hold what another one held before; the first one counts.
+    /// Fragments that overlap an earlier one; the earlier one counts.
     pub overlapping: u64,
-    /// Fragments that belong to nothing: without a beginning, or beyond the
-    /// end or the largest length of a datagram.
+    /// Fragments that fit no datagram: without a first fragment, or beyond the end or the
+    /// maximum length of a datagram.
     pub left_out: u64,
     /// Bytes of these, with their IP headers.
     pub left_out_bytes: u64,
 }
 
-/// A datagram's fragments have these in common.
+/// The key that a datagram's fragments have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     src: Address,
@@ -57,30 +57,30 @@ struct Key {
     tunnelled: bool,
 }
 
-/// A part of a datagram that no other one overlaps.
+/// A part of a datagram, without overlaps.
 #[derive(Debug)]
 struct Fragment {
     from: u32,
     to: u32,
-    /// As far as it was captured.
+    /// The captured part.
     data: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Datagram {
-    /// Addresses and the like, as any fragment has them.
+    /// Addresses and the like, the same in any fragment.
     packet: Packet<'static>,
     depth: u8,
-    /// By their place.
+    /// In order of offset.
     parts: Vec<Fragment>,
-    /// Data of the whole, once the last fragment is there.
+    /// Length of the whole data, once the last fragment is known.
     total_bytes: Option<u32>,
     ip_bytes: u32,
     fragments: u64,
     since_ns: i64,
 }
 
-/// Gives the packets of frames, with datagrams put together from fragments.
+/// Returns the packets of frames, with datagrams reassembled from fragments.
 ///
 /// Call [`push`](Self::push) with each frame in the capture's order, and
 /// [`finish`](Self::finish) at its end. Memory is bounded; frames without
@@ -89,29 +89,29 @@ struct Datagram {
 pub struct Dissector {
     waiting: HashMap<Key, Datagram>,
     kept_bytes: usize,
-    /// When the first of those that wait has waited long enough.
+    /// When the oldest waiting datagram expires.
     expiry_ns: Option<i64>,
     counts: FragmentCounts,
 }
 
-/// What takes packets, or why a frame holds none.
+/// Takes packets, or the reason why a frame holds none.
 type Taker<'a> = &'a mut dyn FnMut(Result<&Packet<'_>, Unread>);
 
 impl Dissector {
-    /// Without fragments yet.
+    /// Without fragments.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What came in fragments so far.
+    /// Counts so far.
     #[must_use]
     pub const fn counts(&self) -> FragmentCounts {
         self.counts
     }
 
-    /// Takes a frame; gives its packet, or a datagram that it completes, or
-    /// datagrams that have waited for too long.
+    /// Takes a frame; returns its packet, a datagram that it completes, or expired
+    /// datagrams.
     #[inline]
     pub fn push(&mut self, frame: &Frame<'_>, sink: &mut impl FnMut(Result<&Packet<'_>, Unread>)) {
         if self.expiry_ns.is_some_and(|expiry_ns| frame.at_ns > expiry_ns) {
@@ -126,12 +126,12 @@ impl Dissector {
         });
     }
 
-    /// The end of the capture: what waits is given as far as it came.
+    /// Ends the capture: waiting datagrams are returned as far as they go.
     pub fn finish(&mut self, sink: &mut impl FnMut(Result<&Packet<'_>, Unread>)) {
         self.give_up(sink, |_| true);
     }
 
-    /// A frame that holds a fragment, or cannot be read.
+    /// Takes a frame with a fragment, or an unreadable one.
     fn fragment(&mut self, frame: &Frame<'_>, sink: Taker<'_>) {
         let read = network_layer(frame.link, frame.data).and_then(|(protocol, at)| {
             if !matches!(protocol, ether_type::IPV4 | ether_type::IPV6) {
@@ -176,7 +176,7 @@ impl Dissector {
         self.datagram(whole, sink)
     }
 
-    /// What is above IP, through tunnels.
+    /// Reads the layers above IP, through tunnels.
     fn above(
         &mut self,
         data: &[u8],
@@ -201,7 +201,7 @@ impl Dissector {
         self.network(inner, wire_bytes, Packet { tunnelled: true, ..template }, depth + 1, sink)
     }
 
-    /// Keeps a fragment; gives the datagram that it completes.
+    /// Keeps a fragment; returns the datagram that it completes.
     fn insert(
         &mut self,
         fragment: FragmentOf,
@@ -262,12 +262,12 @@ impl Dissector {
         self.counts.left_out_bytes += u64::from(bytes);
     }
 
-    /// Gives a datagram, as far as it goes from its beginning.
+    /// Returns a datagram, up to its first gap.
     fn datagram(&mut self, datagram: Datagram, sink: Taker<'_>) -> Result<(), Unread> {
         let (bytes, data) = datagram.beginning();
         let mut packet = Packet { ip_bytes: datagram.ip_bytes, ..datagram.packet };
         let (mut data, mut bytes) = (&data[..], bytes);
-        // Options for the destination may be within (RFC 8200, 4.5).
+        // Destination options may be included (RFC 8200, 4.5).
         for _ in 0..MAX_EXTENSIONS {
             let Some(extension) = Extension::of(packet.protocol) else { break };
             let &[next, length, ..] =
@@ -280,13 +280,13 @@ impl Dissector {
         self.above(data, bytes, packet, datagram.depth, sink)
     }
 
-    /// Gives up those that have waited for too long, or are too many.
+    /// Evicts datagrams that have expired or exceed the limits.
     #[cold]
     fn expire(&mut self, now_ns: i64, sink: Taker<'_>) {
         self.give_up(sink, |since_ns| now_ns.saturating_sub(since_ns) > WAIT_NS);
     }
 
-    /// Gives up those that wait since a time that is `over`, in that order.
+    /// Evicts the datagrams that wait since a time that is `over`, in that order.
     fn give_up(&mut self, sink: Taker<'_>, over: impl Fn(i64) -> bool) {
         let mut keys: Vec<(i64, Key)> =
             self.waiting.iter().map(|(key, datagram)| (datagram.since_ns, *key)).collect();
@@ -312,8 +312,8 @@ impl Dissector {
 }
 
 impl Datagram {
-    /// Adds the data from one place to another where there is none yet; gives
-    /// by how much the memory grew, and whether something was there.
+    /// Adds the data of a range where there is none yet; returns the growth of memory,
+    /// and whether data was there.
     fn add(&mut self, from: u32, to: u32, data: &[u8]) -> (usize, bool) {
         let before = self.kept_bytes();
         let mut overlaps = false;
@@ -347,7 +347,7 @@ impl Datagram {
         self.total_bytes.is_some_and(|total| self.reached() >= total)
     }
 
-    /// Where the data that has no hole in it ends.
+    /// The end of the data before the first gap.
     fn reached(&self) -> u32 {
         let mut reached = 0;
         for part in &self.parts {
@@ -359,8 +359,7 @@ impl Datagram {
         reached
     }
 
-    /// Bytes from the beginning to the first hole or the end, and what was
-    /// captured of them without one.
+    /// Bytes from the start to the first gap or the end, and the captured part of them.
     fn beginning(&self) -> (u32, Vec<u8>) {
         let reached = self.reached().min(self.total_bytes.unwrap_or(u32::MAX));
         let mut data = Vec::new();

@@ -4,7 +4,7 @@ use airmile_model::packet::{SeqNum, TcpFlags, TcpHeader};
 
 use super::dissect::{Unread, u32_at};
 
-/// Reads the header; gives its length in bytes, options included.
+/// Reads the header; returns its length in bytes, options included.
 #[inline]
 pub(super) fn read(data: &[u8], header: &mut TcpHeader) -> Result<usize, Unread> {
     let fixed = data.first_chunk::<20>().ok_or(Unread::Cut("TCP"))?;
@@ -26,7 +26,7 @@ pub(super) fn read(data: &[u8], header: &mut TcpHeader) -> Result<usize, Unread>
 /// Reads options into a header.
 #[inline]
 pub(super) fn read_options(header: &mut TcpHeader, mut options: &[u8]) {
-    // What nearly every segment has: two no-operations, then time stamps.
+    // The usual options: two no-operations, then time stamps.
     if let [1, 1, 8, 10, stamps @ ..] = options
         && let Some(stamps) = stamps.first_chunk::<8>()
     {

@@ -1,4 +1,4 @@
-//! GTP-U (TS 29.281): what S1-U and N3 carry.
+//! GTP-U (TS 29.281), as carried on S1-U and N3.
 
 use airmile_model::packet::Packet;
 
@@ -9,7 +9,7 @@ pub(super) const PORT: u16 = 2152;
 /// Message type of a user packet (TS 29.281, 6.1).
 const G_PDU: u8 = 255;
 
-/// The user packet inside a UDP datagram, where it is one of GTP-U.
+/// The user packet inside a UDP datagram, if it is GTP-U.
 pub(super) fn gtp_user<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     if packet.dst_port != PORT && packet.src_port != PORT {
         return None;
@@ -17,7 +17,7 @@ pub(super) fn gtp_user<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     packet.payload.get(inner_at(packet.payload)?..)
 }
 
-/// Where the user packet begins in the payload of a datagram of GTP-U.
+/// Offset of the user packet in the payload of a GTP-U datagram.
 pub(super) fn inner_at(data: &[u8]) -> Option<usize> {
     let [flags, kind, ..] = *data.first_chunk::<8>()?;
     // Version 1, protocol type GTP.
@@ -25,7 +25,7 @@ pub(super) fn inner_at(data: &[u8]) -> Option<usize> {
         return None;
     }
     let mut at = 8;
-    // With any of E, S and PN the four bytes of all three are there (5.1).
+    // If any of E, S and PN is set, the four bytes of all three are there (5.1).
     if flags & 0b111 != 0 {
         let mut next = if flags & 0b100 != 0 { *data.get(11)? } else { 0 };
         at = 12;

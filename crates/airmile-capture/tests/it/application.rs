@@ -33,7 +33,7 @@ fn samples() -> Vec<(&'static str, &'static [u8], Expected)> {
     ]
 }
 
-fn told(log: &ApplicationLog) -> (usize, u64, usize, usize) {
+fn counts_of(log: &ApplicationLog) -> (usize, u64, usize, usize) {
     let bytes = log.transfers.iter().filter_map(|transfer| transfer.bytes).sum();
     let stalls = log.events.iter().filter(|event| event.kind == PlayerEventKind::Stall).count();
     (log.transfers.len(), bytes, stalls, log.rates.len())
@@ -44,7 +44,7 @@ fn each_format_is_recognised_and_read() {
     for (name, bytes, (format, transfers, sum, stalls, rates)) in samples() {
         assert_eq!(ApplicationFormat::recognise(bytes), Some(format), "{name}");
         let log = read_application(format, bytes);
-        assert_eq!(told(&log), (transfers, sum, stalls, rates), "{name}: {:?}", log.problems);
+        assert_eq!(counts_of(&log), (transfers, sum, stalls, rates), "{name}: {:?}", log.problems);
         assert!(!log.damaged, "{name}: {:?}", log.problems);
         assert_eq!(log.bad_items, 0, "{name}: {:?}", log.problems);
         let from = log.span_ns().unwrap().0;

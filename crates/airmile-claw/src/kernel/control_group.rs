@@ -1,4 +1,4 @@
-//! Whose connections are meant: those of a control group.
+//! The control group whose connections are served.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,21 +8,21 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::error::Result;
 
-/// An open control group of version 2.
+/// An open version 2 control group.
 #[derive(Debug)]
 pub struct ControlGroup {
     pub(super) file: File,
-    /// It is that of all: of its connections those of our network namespace are meant.
+    /// It is the root group: connections of our network namespace are served.
     pub(super) is_root: bool,
 }
 
 impl ControlGroup {
-    /// Opens the one at a path, or that of all. `ip netns exec` hides where that is mounted,
-    /// and some machines mount version 1 alone: then it is mounted for as long as it is
-    /// opened, which needs CAP_SYS_ADMIN.
+    /// Opens the group at a path, or the root group. `ip netns exec` hides its mount point,
+    /// and some machines mount version 1 alone: then it is mounted temporarily, which needs
+    /// CAP_SYS_ADMIN.
     ///
     /// # Errors
-    /// There is none, or the system does not let us.
+    /// The group does not exist, or the system refuses.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         Ok(match path {
             Some(path) => {

@@ -1,7 +1,7 @@
-//! What a client can make the kernel's part do: bpf/limits.h, the very file, compiled for
-//! user space.
+//! Tests of the limits on feedback in the kernel: bpf/limits.h itself, compiled for user
+//! space.
 
-#![allow(clippy::print_stdout, reason = "a test may")]
+#![allow(clippy::print_stdout, reason = "tests may print")]
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::super::OperatorLimits;
 
-/// Runs commands of limits_main.c; a result each. `None`: there is no compiler.
+/// Runs commands of limits_main.c; returns one result each. `None`: there is no compiler.
 fn run(commands: &[String]) -> Option<Vec<u64>> {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("limits");
@@ -19,9 +19,9 @@ fn run(commands: &[String]) -> Option<Vec<u64>> {
         Command::new(compiler).args(words).arg(&program).arg(&source).status()
     };
     let Some(status) = ["clang", "cc"].iter().find_map(|name| compile(name).ok()) else {
-        #[allow(clippy::print_stderr, reason = "a skipped test says so")]
+        #[allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
         {
-            eprintln!("SKIPPED: the limits of the kernel's part need a C compiler");
+            eprintln!("SKIPPED: the tests of the BPF limits need a C compiler");
         }
         return None;
     };
@@ -56,14 +56,15 @@ fn the_cap() {
         ("most 4000000 12500000 80000000", 1_000_000),
         ("most 4000000 12500000 320000000", 4_000_000),
         ("most 4000000 12500000 900000000", 4_000_000),
-        // No round trip yet: a tenth of a second. A round trip that cannot be.
+        // No RTT yet: 100 ms. An implausible RTT.
         ("most 4000000 12500000 0", 1_250_000),
         ("most 18446744073709551615 125000000000 18446744073709551615", 7_500_000_000_000),
-        // 1 MB of a window of 4 GB, in packets of 1000 bytes, to one, to four, to too many.
+        // 1 MB of a window of 4 GB, in packets of 1000 bytes, shared by one, four, and too
+        // many.
         ("part 4294967295 1000000 1000 1", 1_000),
         ("part 4294967295 1000000 1000 4", 250),
         ("part 4294967295 1000000 1000 1000", 2),
-        // A count that went wrong gives no more than one connection has.
+        // A wrong count must not grant more than a single connection's window.
         ("part 4294967295 1000000 1000 0", 1_000),
         ("part 4294967295 1000000 1000 4294967295", 1_000),
         ("part 5000 1000000 1000 1", 5),
@@ -72,15 +73,15 @@ fn the_cap() {
     ]);
 }
 
-/// Whatever is said, at whatever round trip, of however many connections: their windows are
-/// the operator's together, or Cubic's least.
+/// Whatever is reported, at whatever RTT and number of connections: their windows together
+/// stay within the operator's limit, or at Cubic's minimum.
 #[test]
 fn no_value_passes_the_cap() {
     let OperatorLimits { window_bytes, rate_bps } =
         OperatorLimits { window_bytes: 900_000, rate_bps: 20_000_000 };
     let mut random = 88_172_645_463_325_252_u64;
     let mut next = || {
-        // Marsaglia's xorshift64: any numbers do.
+        // Marsaglia's xorshift64.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -95,22 +96,22 @@ fn no_value_passes_the_cap() {
     let most =
         cases.iter().map(|(_, rtt, ..)| format!("most {window_bytes} {} {rtt}", rate_bps / 8));
     let Some(most) = run(&most.collect::<Vec<_>>()) else { return };
-    let part = |((said, _, mss, busy), most): (&(u64, u64, u64, u64), &u64)| {
-        format!("part {said} {most} {mss} {busy}")
+    let part = |((w_claw, _, mss, busy), most): (&(u64, u64, u64, u64), &u64)| {
+        format!("part {w_claw} {most} {mss} {busy}")
     };
     let parts = run(&cases.iter().zip(&most).map(part).collect::<Vec<_>>()).unwrap();
-    for (((said, rtt, mss, busy), most), part) in cases.iter().zip(&most).zip(&parts) {
+    for (((w_claw, rtt, mss, busy), most), part) in cases.iter().zip(&most).zip(&parts) {
         let of_rate = u128::from(rate_bps / 8) * u128::from(*rtt) / 1_000_000_000;
         assert!(u128::from(*most) <= of_rate && *most <= window_bytes, "{rtt}: {most}");
         let all = part * mss * busy;
-        assert!(all <= *most.min(said) || *part == 2, "{said} {rtt} {mss} {busy}: {all}");
+        assert!(all <= *most.min(w_claw) || *part == 2, "{w_claw} {rtt} {mss} {busy}: {all}");
     }
 }
 
 #[test]
 fn a_window_that_is_not_delivered_is_withdrawn() {
-    // 100 packets of window, 20 delivered in a round trip of 100 ms, of which the least is
-    // 50 ms: 10 a least round trip. At ms 0, 100, 200, 300; then it is the third.
+    // A window of 100 packets, 20 delivered in a round trip of 100 ms with a minimum of 50
+    // ms: 10 per minimum RTT. At ms 0, 100, 200, 300; that completes the third.
     let ack = |ms: u64, delivered: u64, in_flight: u64, rtt_ms: u64| {
         format!("ack {}000000 {delivered} {in_flight} 1 100 {rtt_ms}000000 50000000", 1_000 + ms)
     };
@@ -120,15 +121,15 @@ fn a_window_that_is_not_delivered_is_withdrawn() {
         commands.push(command);
         expected.push(result);
     };
-    // 20 in flight are under three quarters of the window: that tells nothing.
+    // 20 in flight are under three quarters of the window: no information.
     (0..8).for_each(|n| add(ack(n * 100, n * 20, 20, 100), 0));
     // No queue.
     add("new".to_owned(), 0);
     (0..8).for_each(|n| add(ack(n * 100, n * 99, 99, 70), 0));
-    // A queue, and more than half of it delivered in a least round trip.
+    // A queue, and more than half of the window delivered in a minimum RTT.
     add("new".to_owned(), 0);
     (0..8).for_each(|n| add(ack(n * 90, n * 99, 99, 100), 0));
-    // All three: from the third round trip on it is not believed for 3 s, then 6.
+    // All three: from the third round trip on trust is withdrawn for 3 s, then for 6.
     add("new".to_owned(), 0);
     (0..4).for_each(|n| add(ack(n * 300, n * 99, 99, 300), u64::from(n == 3)));
     add("believed 4899999999".to_owned(), 0);
@@ -148,14 +149,15 @@ fn losses_withdraw_a_window() {
         ("new", 0),
         ("loss 20000000000", 1),
         ("loss 21000000000", 2),
-        // More than 10 s later: the first again.
+        // More than 10 s later: counting starts again.
         ("loss 31000000001", 1),
         ("loss 32000000000", 2),
         ("believed 32000000000", 1),
         ("loss 33000000000", 0),
         ("believed 35999999999", 0),
         ("believed 36000000000", 1),
-        // Connections that find out together count once, and the next time is twice as long.
+        // Simultaneous detection by several connections counts once; the next time is
+        // doubled.
         ("loss 33000000001", 1),
         ("loss 37000000000", 2),
         ("loss 38000000000", 0),
@@ -177,7 +179,7 @@ fn a_loss_in_a_queue_withdraws_a_window_for_longer() {
     ]);
 }
 
-/// Under a client's window of 100 packets Cubic's of 10 has a tenth of the ACKs.
+/// Under a client's window of 100 packets, Cubic's window of 10 gets a tenth of the ACKs.
 #[test]
 fn cubic_grows_as_it_would_by_itself() {
     check(&[
@@ -193,20 +195,20 @@ fn cubic_grows_as_it_would_by_itself() {
 
 #[test]
 fn whose_losses_are() {
-    // Radio's and queue's count since, when it grew, now, srtt, RTT, least RTT, lost packets,
-    // window, the cap.
+    // New losses of radio and queue, when the radio's grew, now, srtt, RTT, minimum RTT,
+    // lost packets, window, the cap.
     check(&[
         ("radios 1 0 900 1000 100 60 50 3 1000 1000", 1),
         ("radios 0 0 900 1000 100 60 50 3 1000 1000", 0),
-        // Counts that went back are of another client.
+        // Counts that went back belong to another client.
         ("radios 4294967295 0 900 1000 100 60 50 3 1000 1000", 0),
         ("radios 1 1 900 1000 100 60 50 3 1000 1000", 0),
         ("radios 1 0 0 1000 100 60 50 3 1000 1000", 0),
         ("radios 1 0 799 1000 100 60 50 3 1000 1000", 0),
         ("radios 1 0 800 1000 100 60 50 3 1000 1000", 1),
-        // A queue stands.
+        // A standing queue.
         ("radios 1 0 900 1000 100 76 50 3 1000 1000", 0),
-        // A mark of congestion, and not a loss.
+        // A congestion mark instead of a loss.
         ("radios 1 0 900 1000 100 60 50 0 1000 1000", 0),
         ("radios 1 0 900 1000 100 60 50 3 1001 1000", 0),
     ]);

@@ -1,4 +1,4 @@
-//! Loads the kernel's part, and takes it away again.
+//! Loads the BPF programs, and removes them again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,22 +20,22 @@ use crate::error::{Connect, Error, Result};
 use crate::keys;
 use crate::listener::{Listener, ReportSink};
 
-/// The object, as build.rs made it.
+/// The object file built by build.rs.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/claw.bpf.o"));
 
-/// The monotonic clock, which is `bpf_ktime_get_ns`.
+/// The monotonic clock, as for `bpf_ktime_get_ns`.
 fn monotonic_ns() -> u64 {
     airmile_host::clock::monotonic_ns().unsigned_abs()
 }
 
-/// A loaded object. All of it goes with it, and with its process: what is left to
-/// sockets is Cubic, as nothing is told any more.
+/// A loaded object. Everything is removed with it, and with its process: sockets then use
+/// plain Cubic, as no feedback arrives any more.
 struct LoadedProgram {
-    // These go first, in this order: no new connection, then no new name.
+    // Dropped first, in this order: no new connection, then no new name.
     links: Vec<Link>,
     object: Object,
     config: Config,
-    /// The kernel's own account of BPF's time, while it is asked for.
+    /// The kernel's accounting of BPF run time, while it is enabled.
     stats: Option<Stats>,
 }
 
@@ -52,11 +52,11 @@ impl LoadedProgram {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)
             .and_then(libbpf_rs::OpenObject::load)
-            .connect(|| format!("cannot load the kernel's part, which needs {needs}"))?;
+            .connect(|| format!("cannot load the BPF programs, which need {needs}"))?;
         let stats = config.measures.then(Stats::start).transpose()?;
         let mut loaded = Self { links: Vec::new(), object, config, stats };
         if cgroup.is_root {
-            // Until it is known which namespace this is, none is meant.
+            // Until the own namespace is known, no connection is selected.
             loaded.config = Config { serves: false, reports: false, ..config };
         }
         loaded.configure()?;
@@ -75,7 +75,7 @@ impl LoadedProgram {
             .ok_or_else(broken)?
             .attach_cgroup(cgroup.file.as_raw_fd())
             .connect(|| "cannot attach to the control group".to_owned())?;
-        // No new connection before no new name.
+        // Detach before the name is removed.
         loaded.links.insert(0, link);
         if cgroup.is_root {
             config.netns_cookie = loaded.find_namespace()?;
@@ -85,7 +85,7 @@ impl LoadedProgram {
         Ok(loaded)
     }
 
-    /// Which namespace this is: a connection in it shows the kernel's part.
+    /// Finds the own namespace: the BPF program sees a connection made in it.
     fn find_namespace(&mut self) -> Result<u64> {
         let what = || "cannot connect within this namespace (ip link set lo up)".to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").attempt(what)?;
@@ -111,7 +111,7 @@ impl LoadedProgram {
     fn configure(&mut self) -> Result<()> {
         self.map("settings")?
             .update(&0_u32.to_ne_bytes(), &self.config.bytes(), MapFlags::ANY)
-            .connect(|| "cannot set up the kernel's part".to_owned())
+            .connect(|| "cannot configure the BPF programs".to_owned())
     }
 
     fn map(&self, name: &str) -> Result<MapHandle> {
@@ -156,13 +156,16 @@ impl LoadedProgram {
 }
 
 fn broken() -> Error {
-    Error::Option("the kernel's part was built wrong: cargo clean, and build again".to_owned())
+    Error::Option(
+        "the BPF programs were built incorrectly: cargo clean, and build again".to_owned(),
+    )
 }
 
-/// `claw` on connections of a namespace or a control group, as long as this is there.
+/// `claw` on connections of a namespace or a control group, during the lifetime of this
+/// value.
 #[derive(Debug)]
 pub struct Attached {
-    // Before what it writes to.
+    // Dropped before the maps that it writes to.
     listener: Option<Listener>,
     loaded: LoadedProgram,
 }
@@ -171,7 +174,7 @@ impl Attached {
     /// Loads and attaches it.
     ///
     /// # Errors
-    /// The system does not let us, or an address is taken.
+    /// The system refuses, or an address is in use.
     pub fn new(options: &AttachOptions) -> Result<Self> {
         let claw = ClawOptions { limits: options.limits, ..ClawOptions::default() };
         let config = Config {
@@ -185,7 +188,7 @@ impl Attached {
         let start = |at| {
             let peers = KernelPeers {
                 map: loaded.map("peers")?,
-                told: Mutex::default(),
+                latest: Mutex::default(),
                 full_from_load: claw.full_from_load,
             };
             let shared = options.shared_key.clone();
@@ -195,13 +198,13 @@ impl Attached {
         Ok(Self { listener, loaded })
     }
 
-    /// Where reports are taken.
+    /// Address on which reports are received.
     #[must_use]
     pub fn reports(&self) -> Option<SocketAddr> {
         self.listener.as_ref().map(Listener::address)
     }
 
-    /// How it went.
+    /// Counters of the run.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let counts = self.listener.as_ref().map(Listener::counts).unwrap_or_default();
@@ -220,30 +223,31 @@ impl Attached {
 /// Clients by address.
 struct KernelPeers {
     map: MapHandle,
-    told: Mutex<BTreeMap<[u8; 16], ClientFeedback>>,
+    latest: Mutex<BTreeMap<[u8; 16], ClientFeedback>>,
     full_from_load: f64,
 }
 
-/// Addresses of which the last report is kept; those that are old go first.
+/// Maximum number of addresses whose last report is kept; old ones are dropped first.
 const KEPT: usize = 16_384;
-/// A client that said nothing for so long is forgotten.
+/// A client without reports for this time is dropped.
 const FORGOTTEN_NS: u64 = 20_000_000_000;
 
 impl ReportSink for KernelPeers {
-    fn on_report(&self, heard: &AuthenticatedReport, alone: bool) -> usize {
-        // Whose connections they are is not known: the kernel sees addresses alone.
+    fn on_report(&self, accepted: &AuthenticatedReport, alone: bool) -> usize {
+        // The kernel knows only addresses, so the connections of shared addresses cannot be
+        // assigned.
         if !alone {
             return 0;
         }
         let now_ns = monotonic_ns();
-        let mut all = lock(&self.told);
+        let mut all = lock(&self.latest);
         if all.len() >= KEPT {
-            all.retain(|_, told| now_ns.saturating_sub(told.heard_ns) < FORGOTTEN_NS);
+            all.retain(|_, client| now_ns.saturating_sub(client.received_ns) < FORGOTTEN_NS);
         }
-        let key = maps::address(heard.address);
-        let told = all.entry(key).or_default();
-        told.hear(now_ns, &heard.report, self.full_from_load);
-        usize::from(self.map.update(&key, &told.bytes(), MapFlags::ANY).is_ok())
+        let key = maps::address(accepted.address);
+        let client = all.entry(key).or_default();
+        client.ingest(now_ns, &accepted.report, self.full_from_load);
+        usize::from(self.map.update(&key, &client.bytes(), MapFlags::ANY).is_ok())
     }
 }
 
@@ -256,10 +260,10 @@ pub struct OptionWriter {
 }
 
 impl OptionWriter {
-    /// Loads and attaches it: to a control group, or to the namespace that we are in.
+    /// Loads and attaches the program: to a control group, or to the current namespace.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The system refuses.
     pub fn new(cgroup: &ControlGroup) -> Result<Self> {
         let config = Config { reports: true, ..Config::default() };
         let full_from_load = config.claw.full_from_load;
@@ -268,10 +272,10 @@ impl OptionWriter {
         Ok(Self { loaded, map, full_from_load })
     }
 
-    /// Sets what options say.
+    /// Sets the contents of the option.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel rejects it.
     pub fn set(&self, report: &FeedbackReport) -> Result<()> {
         let option = report.tcp_option(self.full_from_load);
         let bytes = maps::option(option, monotonic_ns());
@@ -280,7 +284,7 @@ impl OptionWriter {
             .connect(|| "cannot set the option".to_owned())
     }
 
-    /// How it went.
+    /// Counters of the run.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.loaded.figures()

@@ -1,4 +1,4 @@
-//! Bytes of the maps that both sides know; the other side is bpf/claw.bpf.c.
+//! Layouts of the maps shared with bpf/claw.bpf.c.
 
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ impl Config {
         let words = [self.claw.stale_round_trips, self.claw.full_round_trips];
         words.iter().for_each(|word| out.extend_from_slice(&word.to_ne_bytes()));
         let clients = self.clients.unwrap_or(ClientNetwork { address: 0, mask: 0 });
-        // These are in the network's order on both sides.
+        // In network byte order on both sides.
         out.extend_from_slice(&clients.address.to_be_bytes());
         out.extend_from_slice(&clients.mask.to_be_bytes());
         let flags = [self.serves, self.reports, self.measures, false].map(u32::from);
@@ -53,11 +53,11 @@ pub(super) fn address(address: IpAddr) -> [u8; 16] {
     as_ipv6(address).octets()
 }
 
-/// `struct told` of a client, from its reports.
+/// `struct feedback` of a client, from its reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ClientFeedback {
     w_bytes: u64,
-    pub(super) heard_ns: u64,
+    pub(super) received_ns: u64,
     in_force_ns: u64,
     full_since_ns: u64,
     radio_losses: u32,
@@ -67,10 +67,10 @@ pub(super) struct ClientFeedback {
 }
 
 impl ClientFeedback {
-    /// Takes a report at a time of the monotonic clock (as `Claw::on_feedback`).
-    pub(super) fn hear(&mut self, now_ns: u64, report: &FeedbackReport, full_from_load: f64) {
-        // An idle radio says nothing of the cell: what was said before stands.
-        if !report.idle || self.heard_ns == 0 {
+    /// Processes a report at a time of the monotonic clock (as `Claw::on_feedback`).
+    pub(super) fn ingest(&mut self, now_ns: u64, report: &FeedbackReport, full_from_load: f64) {
+        // An idle radio reports nothing about the cell: the previous values remain valid.
+        if !report.idle || self.received_ns == 0 {
             let since = if self.full_since_ns > 0 { self.full_since_ns } else { now_ns };
             self.full_since_ns = if report.load >= full_from_load { since } else { 0 };
             self.w_bytes = report.w_claw_bytes.into();
@@ -81,13 +81,13 @@ impl ClientFeedback {
                 Bottleneck::Unclear => 2,
             };
         }
-        self.heard_ns = now_ns;
+        self.received_ns = now_ns;
         self.idle = report.idle;
         (self.radio_losses, self.queue_losses) = (report.radio_losses, report.queue_losses);
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let longs = [self.w_bytes, self.heard_ns, self.in_force_ns, self.full_since_ns];
+        let longs = [self.w_bytes, self.received_ns, self.in_force_ns, self.full_since_ns];
         let words = [self.radio_losses, self.queue_losses, self.bottleneck, u32::from(self.idle)];
         let longs = longs.iter().flat_map(|long| long.to_ne_bytes());
         longs.chain(words.iter().flat_map(|word| word.to_ne_bytes())).collect()
@@ -99,7 +99,7 @@ pub(super) fn option(bytes: [u8; OPTION_BYTES], now_ns: u64) -> Vec<u8> {
     bytes.into_iter().chain(now_ns.to_ne_bytes()).collect()
 }
 
-/// A quantile of times in steps of 16 ns; `counts` has one for each step.
+/// A quantile of times from a histogram with steps of 16 ns.
 pub(super) fn quantile_ns(counts: &[u64], share: f64) -> Option<u64> {
     let all: u64 = counts.iter().sum();
     let wanted = (all as f64 * share).ceil().max(1.0) as u64;
@@ -125,22 +125,22 @@ mod tests {
 
     #[test]
     fn reports_come_into_force() {
-        let mut told = ClientFeedback::default();
-        let mut hear = |now_ns: u64, load: f64, idle: bool| {
+        let mut client = ClientFeedback::default();
+        let mut ingest = |now_ns: u64, load: f64, idle: bool| {
             let report = FeedbackReport {
                 w_claw_bytes: now_ns as u32,
                 load,
                 idle,
                 ..FeedbackReport::default()
             };
-            told.hear(now_ns, &report, 0.95);
-            (told.w_bytes, told.heard_ns, told.in_force_ns, told.full_since_ns)
+            client.ingest(now_ns, &report, 0.95);
+            (client.w_bytes, client.received_ns, client.in_force_ns, client.full_since_ns)
         };
-        assert_eq!(hear(1, 0.5, false), (1, 1, 1, 0));
-        assert_eq!(hear(2, 0.95, false), (2, 2, 2, 2));
-        assert_eq!(hear(3, 1.0, false), (3, 3, 3, 2));
-        assert_eq!(hear(4, 0.0, true), (3, 4, 3, 2));
-        assert_eq!(hear(5, 0.9, false), (5, 5, 5, 0));
+        assert_eq!(ingest(1, 0.5, false), (1, 1, 1, 0));
+        assert_eq!(ingest(2, 0.95, false), (2, 2, 2, 2));
+        assert_eq!(ingest(3, 1.0, false), (3, 3, 3, 2));
+        assert_eq!(ingest(4, 0.0, true), (3, 4, 3, 2));
+        assert_eq!(ingest(5, 0.9, false), (5, 5, 5, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The kernel's TCP: `claw`, a congestion control in BPF, for servers that are not to be
-//! changed (nginx, Apache, ...), and the option that a phone's own TCP writes.
+//! CLAW in the kernel's TCP: `claw`, a congestion control in BPF for unmodified servers
+//! (nginx, Apache, ...), and the option written by a phone's own TCP.
 //!
-//! Built with the feature `bpf` alone, as it needs clang; see docs/claw.md.
+//! Requires the feature `bpf`, as it needs clang; see docs/claw.md.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -32,25 +32,25 @@ pub use loader::{Attached, OptionWriter};
 #[cfg(not(feature = "bpf"))]
 pub use without::{Attached, ControlGroup, OptionWriter};
 
-/// What becomes CLAW's.
+/// Which connections use CLAW, and how.
 #[derive(Debug)]
 pub struct AttachOptions {
-    /// Connections of this control group; of that of all: of the network namespace that we
-    /// are in.
+    /// Connections of this control group; for the root group: of the current network
+    /// namespace.
     pub cgroup: ControlGroup,
-    /// Connections to clients in this network alone.
+    /// Only connections to clients in this network.
     pub clients: Option<ClientNetwork>,
-    /// Where to listen for reports over UDP; none: options of TCP alone.
+    /// Address for reports over UDP; `None`: only TCP options.
     pub reports: Option<SocketAddr>,
-    /// A key that clients have.
+    /// A key shared with clients.
     pub shared_key: Option<FeedbackKey>,
-    /// What reports may set.
+    /// Limits on feedback.
     pub limits: OperatorLimits,
-    /// Measure how long each ACK takes in BPF.
+    /// Measure the time per ACK in BPF.
     pub measure: bool,
 }
 
-/// An address and how many of its bits count, as IPv6.
+/// An address and its prefix length, as IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientNetwork {
     pub(crate) address: u128,
@@ -58,12 +58,12 @@ pub struct ClientNetwork {
 }
 
 impl ClientNetwork {
-    /// Reads `ADDRESS/BITS`, or an address alone.
+    /// Parses `ADDRESS/BITS`, or an address alone.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a network.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || Error::Option(format!("{text}: give a network as 192.0.2.0/24"));
+        let wrong = || Error::Option(format!("{text}: use a network such as 192.0.2.0/24"));
         let (address, bits) = text.split_once('/').unwrap_or((text, ""));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
@@ -79,7 +79,7 @@ impl ClientNetwork {
     }
 }
 
-/// As the kernel's part has addresses.
+/// An address in the form of the BPF maps.
 pub(crate) const fn as_ipv6(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -87,10 +87,10 @@ pub(crate) const fn as_ipv6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// How it went.
+/// Counters of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Connections that `claw` was begun on.
+    /// Connections that started with `claw`.
     pub connections: u64,
     /// ACKs.
     pub acks: u64,
@@ -102,38 +102,38 @@ pub struct Figures {
     pub options_written: u64,
     /// ACKs without room for an option.
     pub options_without_room: u64,
-    /// The largest window in bytes that a client has set on a connection.
+    /// The largest window that a client has set on a connection, in bytes.
     pub most_client_window_bytes: u64,
-    /// Times that a client was not believed any more for a while.
+    /// Times that trust in a client was withdrawn.
     pub withdrawn: u64,
-    /// Losses that were the radio's, and were not answered by a smaller window.
+    /// Losses excused as the radio's, without a smaller window.
     pub radio_losses_excused: u64,
-    /// Reports over UDP taken.
+    /// Reports accepted over UDP.
     pub reports: u64,
-    /// Reports and hellos of another key.
+    /// Reports and hellos with another key.
     pub forged: u64,
-    /// Reports that were there already.
+    /// Replayed reports.
     pub replayed: u64,
-    /// Reports that were more than a session may send.
+    /// Reports beyond a session's rate.
     pub too_many: u64,
-    /// Datagrams that came to the port of reports, and the bytes of them.
+    /// Datagrams received on the port for reports.
     pub datagrams: u64,
-    /// Bytes of those, without the headers of UDP and IP.
+    /// Their bytes, without the headers of UDP and IP.
     pub datagram_bytes: u64,
-    /// Median of an ACK's time in BPF, in ns, to 16 ns.
+    /// Median time per ACK in BPF, in ns, to 16 ns.
     pub ack_p50_ns: Option<u64>,
     /// 99th percentile of it.
     pub ack_p99_ns: Option<u64>,
-    /// What the kernel itself accounts to each program (`bpf_stats`), where it is measured.
+    /// The kernel's own accounting for each program (`bpf_stats`), if enabled.
     pub programs: BTreeMap<String, ProgramTime>,
 }
 
-/// A program's time, as the kernel accounts for it.
+/// A program's run time by the kernel's accounting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ProgramTime {
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// Mean of its time in ns.
+    /// Mean run time in ns.
     pub mean_ns: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The kernel's own account of BPF's run time (`kernel.bpf_stats_enabled`).
+//! The kernel's own accounting of BPF run time (`kernel.bpf_stats_enabled`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,19 +13,19 @@ use crate::error::Result;
 
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// The account is kept as long as this is there. A process that is killed leaves it on:
+/// Accounting is enabled during the lifetime of this value. A killed process leaves it on:
 /// that costs each run of a program some 20 ns, and `sysctl kernel.bpf_stats_enabled=0`
-/// ends it.
+/// disables it.
 #[derive(Debug)]
 pub(super) struct Stats {
     before: String,
 }
 
 impl Stats {
-    /// Switches it on.
+    /// Enables accounting.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The system refuses.
     pub(super) fn start() -> Result<Self> {
         let what = || SWITCH.to_owned();
         let before = fs::read_to_string(SWITCH).attempt(what)?;
@@ -33,7 +33,7 @@ impl Stats {
         Ok(Self { before })
     }
 
-    /// What each program of an object took.
+    /// Run time of each program of an object.
     pub(super) fn of(object: &Object) -> BTreeMap<String, ProgramTime> {
         let id = |program: Program<'_>| Program::id_from_fd(program.as_fd()).ok();
         let ours: Vec<u32> = object.progs().filter_map(id).collect();
@@ -52,7 +52,7 @@ impl Stats {
 
 impl Drop for Stats {
     fn drop(&mut self) {
-        // Who may switch it on may switch it off.
+        // A process allowed to enable it may also disable it.
         let _ = fs::write(SWITCH, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! Without the feature `bpf`: how to get it.
+//! Replacement without the feature `bpf`: every call explains how to build it.
 
 use airmile_control::claw::feedback::FeedbackReport;
 
@@ -7,19 +7,19 @@ use crate::error::{Error, Result};
 
 fn how() -> Error {
     Error::Option(
-        "this airmile was built without the kernel's part; build it with\n  \
+        "this airmile was built without the BPF programs; build it with\n  \
          cargo build --release -p airmile-cli --features bpf\n\
          which needs clang 14 or later and, on Debian, libbpf-dev libelf-dev zlib1g-dev pkg-config"
             .to_owned(),
     )
 }
 
-/// Whose connections are meant: nobody's, ever.
+/// The control group; cannot be opened in this build.
 #[derive(Debug)]
 pub enum ControlGroup {}
 
 impl ControlGroup {
-    /// Says how to get it.
+    /// Fails with build instructions.
     ///
     /// # Errors
     /// Always.
@@ -28,12 +28,12 @@ impl ControlGroup {
     }
 }
 
-/// What is attached: nothing, ever.
+/// The attached programs; cannot be created in this build.
 #[derive(Debug)]
 pub enum Attached {}
 
 impl Attached {
-    /// Says how to get it.
+    /// Fails with build instructions.
     ///
     /// # Errors
     /// Always.
@@ -41,25 +41,25 @@ impl Attached {
         Err(how())
     }
 
-    /// Where reports are taken.
+    /// Address on which reports are received.
     #[must_use]
     pub const fn reports(&self) -> Option<std::net::SocketAddr> {
         match *self {}
     }
 
-    /// How it went.
+    /// Counters of the run.
     #[must_use]
     pub const fn figures(&self) -> Figures {
         match *self {}
     }
 }
 
-/// Writes options: never.
+/// Writer of options; cannot be created in this build.
 #[derive(Debug)]
 pub enum OptionWriter {}
 
 impl OptionWriter {
-    /// Says how to get it.
+    /// Fails with build instructions.
     ///
     /// # Errors
     /// Always.
@@ -67,7 +67,7 @@ impl OptionWriter {
         Err(how())
     }
 
-    /// Sets what options say.
+    /// Sets the contents of the option.
     ///
     /// # Errors
     /// Never.
@@ -75,7 +75,7 @@ impl OptionWriter {
         match *self {}
     }
 
-    /// How it went.
+    /// Counters of the run.
     #[must_use]
     pub const fn figures(&self) -> Figures {
         match *self {}

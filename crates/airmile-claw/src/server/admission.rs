@@ -1,25 +1,25 @@
-//! Which handshakes are begun. A client's first packet needs no way back to its sender:
-//! while many handshakes are under way, others show their address first (Retry, RFC 9000,
-//! 8.1.2), which keeps no state here.
+//! Admission of handshakes. A client's first packet may have a forged source address: while
+//! many handshakes are in progress, further clients must prove their address first (Retry,
+//! RFC 9000, 8.1.2), which keeps no state here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Handshakes under way from which on others are answered by a Retry (chosen here: the
-/// phones of a cell that begin within a round trip).
+/// Number of handshakes in progress from which on a Retry is sent (chosen here: the phones
+/// of a cell that start within a round trip).
 const RETRY_FROM: usize = 32;
-/// Handshakes under way at most (chosen here: each holds some 50 kB).
+/// Maximum number of handshakes in progress (chosen here: each holds some 50 kB).
 const MAX_HANDSHAKES: usize = 256;
-/// Connections at most (chosen here: each may hold 16 MB of what it sends).
+/// Maximum number of connections (chosen here: each may hold 16 MB of data to send).
 const MAX_CONNECTIONS: usize = 1_024;
-/// A handshake is over after so long, or given up (chosen here: some round trips of the
-/// slowest networks, with losses).
+/// Maximum duration of a handshake (chosen here: some round trips of the slowest networks,
+/// with losses).
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
-/// First packets that wait until they are looked at.
+/// Maximum number of first packets that wait for admission.
 pub(super) const MAX_INCOMING: usize = 256;
-/// Bytes of further packets of theirs.
+/// Maximum bytes of their further packets.
 pub(super) const INCOMING_BYTES: u64 = 1 << 20;
 
 /// Places for handshakes and connections.
@@ -29,7 +29,7 @@ pub(super) struct Admission {
     connections: Arc<Semaphore>,
 }
 
-/// The places of a connection; that of its handshake is given back after it.
+/// The places of a connection; that of its handshake is released after the handshake.
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) handshake: OwnedSemaphorePermit,
@@ -42,11 +42,11 @@ impl Admission {
         Self { handshakes, connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
     }
 
-    /// Admits a connection; others are answered here, by a Retry or a refusal.
+    /// Admits a connection, or answers it with a Retry or a refusal.
     pub(super) fn admit(&self, incoming: quinn::Incoming) -> Option<(quinn::Incoming, Admitted)> {
         let under_way = MAX_HANDSHAKES - self.handshakes.available_permits();
         if under_way >= RETRY_FROM && incoming.may_retry() {
-            // One that may not be retried is refused below if need be.
+            // A connection that cannot be retried is refused below if necessary.
             let _ = incoming.retry();
             return None;
         }
@@ -72,7 +72,7 @@ mod tests {
 
     const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-    /// First packets of so many clients, which are sent to nobody.
+    /// First packets of `count` clients.
     fn first_packets(count: usize) -> Vec<Vec<u8>> {
         let sink = UdpSocket::bind(LOCAL).unwrap();
         sink.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -134,7 +134,7 @@ mod tests {
             }
         }
         assert!(retries >= RETRY_FROM / 2, "{retries}");
-        // A client with a way back gets what it asks for.
+        // A client that receives the Retry gets its answer.
         let url = format!("https://127.0.0.1:{}/", server.address().port());
         let fetched = get(&url, &Trust::Anyone, None, &mut |_| Ok(())).unwrap();
         assert_eq!((fetched.status, fetched.bytes), (200, 4));

@@ -1,4 +1,4 @@
-//! Answers to requests: files, and where reports go.
+//! Answers to requests: files, and the parameters for reports.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::files::media_type;
 use super::{ABOUT, Site};
 use crate::keys;
 
-/// Bytes that are read of a file at a time.
+/// Size of the chunks in which files are read.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The parameter and the cookie that name a session.
@@ -63,7 +63,7 @@ pub(super) async fn answer(
         .header(http::header::CONTENT_LENGTH, length)
         .header(http::header::CONTENT_TYPE, media_type(&path));
     if let Some(token) = session_of(request) {
-        // Its further connections are the same session's.
+        // Its further connections belong to the same session.
         let number = u128::from_be_bytes(token.0);
         let cookie = format!("{NAME}={number:032x}; Path=/; Secure; HttpOnly; SameSite=Lax");
         response = response.header(http::header::SET_COOKIE, cookie);
@@ -72,7 +72,7 @@ pub(super) async fn answer(
     if stream.send_response(response).await.is_err() {
         return (StatusCode::OK, 0);
     }
-    // Of a HEAD nothing but the head is wanted.
+    // A HEAD request gets no body.
     let wanted = if is_head { 0 } else { length };
     let mut sent = 0;
     while sent < wanted {
@@ -86,7 +86,7 @@ pub(super) async fn answer(
         sent += bytes;
     }
     if sent < wanted {
-        // Cut: the client must not take it for whole.
+        // The body is truncated: the client must not treat it as complete.
         stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
     } else {
         let _ = stream.finish().await;
@@ -94,7 +94,7 @@ pub(super) async fn answer(
     (StatusCode::OK, sent)
 }
 
-/// What a client needs for reports over UDP: a key of its own.
+/// Parameters for reports over UDP: a key for this client, and the port.
 fn about(site: &Site, from: IpAddr) -> Option<String> {
     let port = site.reports_port?;
     // Key 0 is the shared one.

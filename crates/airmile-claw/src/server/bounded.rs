@@ -1,5 +1,5 @@
-//! Streams of a client that end at a limit. HTTP/3's frames are gathered until they are
-//! whole, and a client may announce one of any length.
+//! Limits the length of a client's streams. HTTP/3 buffers a frame until it is complete,
+//! and a client may announce one of any length.
 
 use std::task::{Context, Poll, ready};
 
@@ -7,14 +7,14 @@ use bytes::{Buf, Bytes};
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 
-/// What a request may have: its fields, as what follows them is not read (chosen here: the
-/// cookies that browsers keep of a site, several times).
+/// Maximum bytes of a request: its header fields, as the body is not read (chosen here:
+/// several times a browser's cookies for a site).
 pub(super) const REQUEST_BYTES: usize = 32 * 1024;
-/// What a client's other streams may have, such as settings and priorities (chosen here:
-/// those of ten thousand requests).
+/// Maximum bytes of a client's other streams, such as settings and priorities (chosen here:
+/// enough for ten thousand requests).
 const CONTROL_BYTES: usize = 256 * 1024;
 
-/// A stream of which so many bytes more are read.
+/// A stream with a remaining limit of bytes to read.
 pub(super) struct Bounded<S> {
     inner: S,
     left: usize,
@@ -79,7 +79,7 @@ impl<S: quic::SendStream<B>, B: Buf> quic::SendStream<B> for Bounded<S> {
     }
 }
 
-/// A connection, or what opens its streams.
+/// A connection, or its opener of streams.
 pub(super) struct BoundedConnection<C>(C);
 
 impl BoundedConnection<h3_quinn::Connection> {
@@ -151,10 +151,10 @@ mod tests {
     use crate::tls;
 
     const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    /// More than the server lets arrive before it reads (`tls::transport`), several times.
+    /// Several times what the server buffers before it reads (`tls::transport`).
     const MOST: usize = 64 << 20;
 
-    /// How much of a stream that begins so the server takes.
+    /// How many bytes the server accepts of a stream with this start.
     async fn taken(to: SocketAddr, is_request: bool, start: &[u8]) -> usize {
         let mut endpoint = quinn::Endpoint::client(LOCAL).unwrap();
         endpoint.set_default_client_config(tls::client(None, tls::H3).unwrap());

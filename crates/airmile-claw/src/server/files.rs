@@ -1,4 +1,4 @@
-//! What kind of file it is.
+//! Content types by file name.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Files over HTTP/3. The congestion window is CLAW's: reports come in datagrams of a
-//! connection, or over UDP for browsers that send none.
+//! Serves files over HTTP/3 with CLAW's congestion window: reports arrive in datagrams of
+//! the connection, or over UDP for browsers that send none.
 
 mod admission;
 mod answer;
@@ -31,81 +31,81 @@ use admission::{Admission, Admitted, HANDSHAKE, INCOMING_BYTES, MAX_INCOMING};
 use answer::{answer, session_of};
 use bounded::{BoundedConnection, REQUEST_BYTES};
 
-/// Where a client asks for a key and the port of reports.
+/// Path from which clients request a key and the port for reports.
 pub const ABOUT: &str = "/.well-known/airmile-claw";
 
-/// Which window a server uses.
+/// Congestion controller of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Window {
     /// CLAW's.
     #[default]
     Claw,
-    /// QUIC's Cubic, as quinn has it.
+    /// quinn's Cubic.
     Cubic,
-    /// BBR, as quinn has it.
+    /// quinn's BBR.
     Bbr,
-    /// New Reno, as quinn has it.
+    /// quinn's New Reno.
     NewReno,
 }
 
-/// What is served, and how.
+/// Options of a server.
 #[derive(Debug)]
 pub struct ServeOptions {
-    /// The directory.
+    /// The directory to serve.
     pub dir: PathBuf,
-    /// Where to listen for QUIC.
+    /// Address for QUIC.
     pub bind: SocketAddr,
-    /// Where to listen for reports over UDP; none: only datagrams of connections.
+    /// Address for reports over UDP; `None`: only datagrams of connections.
     pub reports: Option<SocketAddr>,
-    /// Certificate and key in PEM files; none: one of our own, for `names`.
+    /// Certificate and key in PEM files; `None`: a self-signed one for `names`.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Names that our own certificate has.
+    /// Names in the self-signed certificate.
     pub names: Vec<String>,
-    /// A key that clients have already.
+    /// A key that clients already have.
     pub shared_key: Option<FeedbackKey>,
-    /// What reports may set.
+    /// Limits on feedback.
     pub limits: OperatorLimits,
-    /// Which window.
+    /// The congestion controller.
     pub window: Window,
 }
 
-/// What a server does, for who watches.
+/// Events of a server, for monitoring.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ServerEvent {
-    /// A request was answered: all of it was handed to QUIC.
+    /// A request was answered and passed completely to QUIC.
     Answered {
-        /// Who asked.
+        /// The client.
         peer: SocketAddr,
-        /// What for.
+        /// The requested path.
         path: String,
-        /// HTTP's status.
+        /// HTTP status.
         status: u16,
         /// Bytes of the body.
         bytes: u64,
     },
     /// A connection has ended.
     Ended {
-        /// Whose.
+        /// The client.
         peer: SocketAddr,
-        /// How long it was there, in ms.
+        /// Duration of the connection, in ms.
         duration_ms: f64,
         /// Round-trip time at its end, in ms.
         rtt_ms: f64,
-        /// Bytes sent, with QUIC's headers.
+        /// Bytes sent, including QUIC's headers.
         sent_bytes: u64,
         /// Packets lost.
         lost_packets: u64,
-        /// How its window was used; all zero with other windows than CLAW's.
+        /// Use of its window; all zero with other controllers than CLAW.
         #[serde(flatten)]
         used: Used,
     },
 }
 
-/// Is told of each event.
+/// Receives each event.
 pub type OnEvent = Arc<dyn Fn(&ServerEvent) + Send + Sync>;
 
-/// A running server; ends with it.
+/// A running server; stops when dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -118,7 +118,7 @@ struct Site {
     dir: PathBuf,
     peers: Arc<Peers>,
     secret: FeedbackKey,
-    /// Where reports go.
+    /// Port for reports.
     reports_port: Option<u16>,
     on_event: OnEvent,
 }
@@ -127,15 +127,15 @@ impl Server {
     /// Starts to serve.
     ///
     /// # Errors
-    /// The directory, an address or the certificate are not to be had.
+    /// The directory, an address or the certificate is not available.
     pub fn start(options: ServeOptions, on_event: OnEvent) -> Result<Self> {
         let dir = options.dir.canonicalize().attempt(|| options.dir.display().to_string())?;
         if !dir.is_dir() {
-            let what = "no directory: give the one that the files are in".to_owned();
+            let what = "not a directory: name the one with the files".to_owned();
             return Err(Error::File { path: dir, what });
         }
         if options.reports.is_some() && options.window != Window::Claw {
-            let what = "reports are for CLAW's window alone, which is not asked for";
+            let what = "reports are for CLAW's window alone, which is not selected";
             return Err(Error::Option(what.to_owned()));
         }
         let identity = match &options.identity {
@@ -169,32 +169,32 @@ impl Server {
         Ok(Self { address, spki_sha256: identity.spki_sha256, listener, worker })
     }
 
-    /// Where it listens for QUIC.
+    /// The bound address for QUIC.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens for reports over UDP.
+    /// The bound address for reports over UDP.
     #[must_use]
     pub fn reports(&self) -> Option<SocketAddr> {
         self.listener.as_ref().map(Listener::address)
     }
 
-    /// What reports over UDP came so far.
+    /// Counts of datagrams of reports over UDP.
     #[must_use]
     pub fn counts(&self) -> Option<SessionCounts> {
         self.listener.as_ref().map(Listener::counts)
     }
 
-    /// SHA-256 of the public key of a certificate of our own, which Chromium's
-    /// `--ignore-certificate-errors-spki-list` takes in base64.
+    /// SHA-256 of the public key of the self-signed certificate, for Chromium's
+    /// `--ignore-certificate-errors-spki-list` (in base64).
     #[must_use]
     pub const fn spki_sha256(&self) -> Option<&[u8; 32]> {
         self.spki_sha256.as_ref()
     }
 
-    /// Waits until it ends.
+    /// Waits until the server ends.
     pub fn wait(self) {
         self.worker.wait();
     }
@@ -206,7 +206,7 @@ struct Controllers {
     window: Window,
 }
 
-/// A configuration with its controller.
+/// A transport configuration with its controller.
 fn config(
     quic: &Arc<quinn::crypto::rustls::QuicServerConfig>,
     transport: Arc<quinn::TransportConfig>,
@@ -219,7 +219,7 @@ fn config(
 }
 
 impl Controllers {
-    /// Each connection has a mailbox of its own, so a configuration of its own.
+    /// Each connection has its own mailbox, and therefore its own configuration.
     fn transport(self, mailbox: &Arc<Mailbox>) -> Arc<quinn::TransportConfig> {
         let mut transport = tls::transport();
         let options = ClawOptions { limits: self.limits, ..ClawOptions::default() };
@@ -256,7 +256,7 @@ async fn accept(
         let id = ids.fetch_add(1, Ordering::Relaxed);
         let site = site.clone();
         tokio::spawn(async move {
-            // A handshake that fails concerns its client.
+            // A failed handshake concerns only its client.
             let Admitted { handshake, connection: _place } = admitted;
             let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE, connecting).await else {
                 return;
@@ -266,7 +266,7 @@ async fn accept(
             let itself = is_claw && names_itself(&connection);
             let address = connection.remote_address().ip().to_canonical();
             site.peers.add(id, address, itself, mailbox.clone());
-            let heard = async {
+            let datagrams = async {
                 while itself && let Ok(datagram) = connection.read_datagram().await {
                     if let Ok(report) = FeedbackReport::decode(&datagram) {
                         site.peers.on_own_report(id, &report);
@@ -277,7 +277,7 @@ async fn accept(
             let began = Instant::now();
             tokio::select! {
                 () = converse(id, &connection, &site) => {}
-                () = heard => {}
+                () = datagrams => {}
             }
             site.peers.remove(id);
             let stats = connection.stats();
@@ -313,7 +313,7 @@ async fn converse(id: u64, connection: &quinn::Connection, site: &Arc<Site>) {
             if let Some(token) = session_of(&request) {
                 site.peers.bind(id, token);
             }
-            // A client that has gone is no matter of ours.
+            // A client that disconnected is not an error.
             let (status, bytes) = answer(&request, &mut stream, &site, peer.ip()).await;
             let path = request.uri().path().to_owned();
             let status = status.as_u16();

@@ -1,4 +1,4 @@
-//! Server, client and agent over loopback: no root, no network, no clock that is waited for.
+//! Server, client and agent over loopback: no root, no network, no waiting for a clock.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -36,12 +36,12 @@ fn site(window: Window, limits: OperatorLimits) -> Site {
         limits,
         window,
     };
-    let (tell, ended) = mpsc::channel();
-    let tell = Mutex::new(tell);
+    let (sender, ended) = mpsc::channel();
+    let sender = Mutex::new(sender);
     let on_event = Arc::new(move |event: &ServerEvent| {
         if let ServerEvent::Ended { used, .. } = event {
-            // The test may be over.
-            let _ = tell.lock().unwrap().send(*used);
+            // The test may have ended.
+            let _ = sender.lock().unwrap().send(*used);
         }
     });
     Site { server: Server::start(options, on_event).unwrap(), ended, _dir: dir }
@@ -52,9 +52,9 @@ impl Site {
         format!("https://127.0.0.1:{}{path}", self.server.address().port())
     }
 
-    /// Fetches; tells what was fetched and how the window was used.
-    fn fetch(&self, path: &str, said: Option<FeedbackReport>) -> (Fetched, Used) {
-        let reports = said.map(|said| Arc::new(Fixed(said)) as Arc<_>);
+    /// Fetches a file; returns the result and the use of the window.
+    fn fetch(&self, path: &str, report: Option<FeedbackReport>) -> (Fetched, Used) {
+        let reports = report.map(|report| Arc::new(Fixed(report)) as Arc<_>);
         let fetched = get(&self.url(path), &Trust::Anyone, reports, &mut |_| Ok(())).unwrap();
         let used = self.ended.recv_timeout(Duration::from_secs(60));
         (fetched, used.expect("the connection has ended"))
@@ -87,12 +87,12 @@ fn files_arrive_whole_with_each_window() {
 fn reports_on_the_connection_stay_under_the_cap() {
     let limits = OperatorLimits { window_bytes: 40_000, rate_bps: 1_000_000_000 };
     let site = site(Window::Claw, limits);
-    for said in [
+    for report in [
         free(u32::MAX),
         FeedbackReport { radio_losses: u32::MAX, queue_losses: 7, ..free(u32::MAX) },
         FeedbackReport { time_ms: u32::MAX, ..free(50_000) },
     ] {
-        let (fetched, used) = site.fetch("/image.png", Some(said));
+        let (fetched, used) = site.fetch("/image.png", Some(report));
         assert_eq!(fetched.bytes, BYTES as u64);
         assert!(used.acks_with_client_window > 0, "{used:?}");
         assert!(used.most_client_window_bytes <= 40_000, "{used:?}");
@@ -111,13 +111,13 @@ fn an_agent_reports_for_a_browser_beside_it() {
     options.every = Duration::from_millis(20);
     std::thread::scope(|scope| {
         let agent = scope.spawn(|| report(&options, &Fixed(free(600_000)), &stop, &mut |_| {}));
-        // A fetch may be over before a report comes.
+        // A fetch may end before a report arrives.
         let mut all = (0..200).map(|_| site.fetch("/image.png", None).1);
-        let heard = all.find(|used| used.acks_with_client_window > 0);
+        let limited = all.find(|used| used.acks_with_client_window > 0);
         stop.store(true, Ordering::Relaxed);
         agent.join().unwrap().unwrap();
-        let heard = heard.expect("a report that was used");
-        assert!(heard.most_client_window_bytes <= 50_000, "{heard:?}");
+        let limited = limited.expect("a report that was used");
+        assert!(limited.most_client_window_bytes <= 50_000, "{limited:?}");
     });
 }
 
@@ -129,7 +129,7 @@ fn what_is_forged_or_repeated_changes_nothing() {
     socket.connect(to).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut buffer = [0; 256];
-    // One that has the key says hello, and reports once.
+    // A client with the key sends a hello and one report.
     let mut reporter = FeedbackReporter::new(FeedbackKey::new([5; 32]), 0, 1);
     socket.send(&reporter.send(0, &free(1_000_000))).unwrap();
     let bytes = socket.recv(&mut buffer).unwrap();
@@ -138,7 +138,7 @@ fn what_is_forged_or_repeated_changes_nothing() {
     socket.send(&good).unwrap();
     let bytes = socket.recv(&mut buffer).unwrap();
     reporter.ingest(3, &buffer[..bytes]).unwrap();
-    // One that has not, and one that repeats what it heard.
+    // A client without the key, and one that replays a datagram.
     let mut stranger = FeedbackReporter::new(FeedbackKey::new([6; 32]), 0, 1);
     for n in 0..300_usize {
         let mut forged = good.clone();
@@ -149,7 +149,7 @@ fn what_is_forged_or_repeated_changes_nothing() {
     }
     let (fetched, used) = site.fetch("/image.png", None);
     assert_eq!(fetched.bytes, BYTES as u64);
-    // The socket drops what comes too fast: what was read is what counts.
+    // The socket drops datagrams that arrive too fast: only received ones count.
     let counts = site.server.counts().unwrap();
     assert_eq!((used.reports, used.acks_with_client_window), (0, 0), "{counts:?}");
     assert_eq!((counts.taken, counts.hellos), (1, 1));

@@ -1,4 +1,4 @@
-//! The reports that a modem log gives, against the rate that the phone got.
+//! Compares the reports from a modem log with the rate that the phone achieved.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use airmile_claw::live_cell::LiveCell;
 use airmile_decode::diag::{Deframer, Event};
 use airmile_model::Direction;
 
-/// Where each frame of a log ends, and when it was written.
+/// End of each frame of a log, and its time.
 fn written(bytes: &[u8]) -> Vec<(usize, i64)> {
     let mut out = Vec::new();
     let mut at = 0;
     let mut deframer = Deframer::new();
-    // Frame by frame, but for the first two: those show which container it is.
+    // Frame by frame, except for the first two, which identify the container.
     for frame in bytes.split_inclusive(|b| *b == 0x7e) {
         deframer.push(frame);
         at += frame.len();
@@ -25,8 +25,7 @@ fn written(bytes: &[u8]) -> Vec<(usize, i64)> {
     out
 }
 
-/// A cell that is the phone's alone, as CLAW's reports tell it: what is free is what a
-/// download gets.
+/// CLAW's reports for a cell with a single phone: a download gets all free capacity.
 #[test]
 fn the_report_of_a_log() {
     let dir = tempfile::tempdir().unwrap();
@@ -53,17 +52,17 @@ fn the_report_of_a_log() {
     let long = whole.bursts.iter().filter(|burst| burst.dir == Direction::Dl);
     let long = long.max_by_key(|burst| burst.n_tti()).unwrap();
     let got_bps = long.bytes as f64 * 8_000.0 / long.n_tti() as f64;
-    let told = reports.iter().filter(|report| !report.idle);
-    // A window is of the least round trip and 16 ms for HARQ.
+    let active = reports.iter().filter(|report| !report.idle);
+    // A window is for the minimum RTT plus 16 ms for HARQ.
     let rate_bps = |w_claw_bytes: u32| f64::from(w_claw_bytes) * 8.0 / 0.066;
-    let mut told: Vec<f64> = told.map(|report| rate_bps(report.w_claw_bytes)).collect();
-    told.sort_by(f64::total_cmp);
-    let median = told[told.len() / 2];
-    println!("{} reports, told {median:.0} bit/s, got {got_bps:.0}", reports.len());
-    assert!(told.len() >= 10);
-    // Capacity is told to within what blocks that fail and the channel's change make of it.
+    let mut rates_bps: Vec<f64> = active.map(|report| rate_bps(report.w_claw_bytes)).collect();
+    rates_bps.sort_by(f64::total_cmp);
+    let median = rates_bps[rates_bps.len() / 2];
+    println!("{} reports, median {median:.0} bit/s, achieved {got_bps:.0}", reports.len());
+    assert!(rates_bps.len() >= 10);
+    // Accuracy of the capacity: failed blocks and channel variation.
     assert!((0.7..1.4).contains(&(median / got_bps)), "{median} of {got_bps}");
     assert!(reports.iter().all(|report| (0.0..=1.0).contains(&report.load)));
-    // The modem says nothing any more.
+    // The modem sends no more data.
     assert!(cell.look(50_000_000, true, true).is_some_and(|report| report.idle));
 }

@@ -6,7 +6,6 @@ mod lab;
 mod live;
 mod packets;
 mod probe;
-mod qcut;
 mod record;
 mod scrub;
 
@@ -17,15 +16,16 @@ use airmile::{
     BudgetReport, BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits,
     RadioOptions, TimePoint,
 };
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use airmile_host::command::Global;
+pub use airmile_qcut::args::QcutCommand;
 pub use claw::{ClawAgentArgs, ClawAttachArgs, ClawCommand, ClawGetArgs, ClawServeArgs, ModemArgs};
 pub use compare::CompareArgs;
 pub use lab::{LabCommand, LabInsideArgs, LabReproduceArgs, LabShellArgs};
 pub use live::LiveArgs;
 pub use packets::PacketsArgs;
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
-pub use qcut::{ClassifyArg, DeployArg, ProbeArg, QcutCommand, QcutRunArgs, QcutWatchArgs};
 pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
@@ -68,20 +68,6 @@ pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Options of every command.
-#[derive(Debug, Clone, Args)]
-pub struct Global {
-    /// Print one JSON document instead of tables (schemas: docs/schema)
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Print no progress and no warnings
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Print all problems and all bursts
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    pub verbose: u8,
 }
 
 /// The subcommands.

@@ -8,6 +8,7 @@ use airmile::model::packet::Address;
 use airmile::packet_study::{RadioModel, SendRateThreshold, StudyOptions};
 use airmile::packets::{client_network, send_rate_threshold};
 use airmile::{FlowName, PacketOptions, TableFormat};
+use airmile_host::command::seconds;
 use clap::{Args, ValueEnum};
 
 use super::{LimitArgs, whole};
@@ -32,7 +33,7 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     pub interface: Option<String>,
     /// Capture for this many seconds
-    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = duration)]
+    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
     #[arg(short, long, value_name = "DIR")]
@@ -102,13 +103,6 @@ static PROXY_PORTS: LazyLock<String> = LazyLock::new(|| {
     let ports = StudyOptions::default().proxy_ports;
     ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 });
-
-/// Seconds above 0.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| "give seconds above 0".into())
-}
 
 impl PacketsArgs {
     /// Returns the options of the library.

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airmile_host::command;
 use airmile_probe::{Probe, ServeLimits, ServeOptions, Target};
 use clap::{Args, Subcommand};
 
-use super::packets::duration;
 use super::whole;
 
 /// Arguments of `probe`.
@@ -102,7 +102,7 @@ pub struct ProbeRunArgs {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
     /// A connection without progress for this many seconds has failed
-    #[arg(long, value_name = "S", default_value = "30", value_parser = duration)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = command::seconds)]
     pub timeout: Duration,
 }
 

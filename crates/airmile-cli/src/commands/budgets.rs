@@ -1,6 +1,8 @@
 //! Budgets: checked against the result, and reported.
 
-use airmile::{Budget, BudgetReport, Held, schemas, write_whole};
+use std::path::Path;
+
+use airmile::{Budget, BudgetReport, Held, refuse_inputs, schemas, write_whole};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -31,6 +33,18 @@ impl Budgets {
             budgets.iter().try_for_each(|budget| budget.check(&schema))?;
         }
         Ok(Self { budgets, reports: args.report.clone() })
+    }
+
+    /// Refuses a report that would be written over an input.
+    ///
+    /// # Errors
+    /// One would.
+    pub fn refuse_inputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        let files = self.reports.iter().filter_map(|report| match report {
+            BudgetReport::Junit(path) => Some(path.clone()),
+            BudgetReport::Github => None,
+        });
+        Ok(refuse_inputs(files, inputs)?)
     }
 
     /// Evaluates the budgets on a document, reports those exceeded, and returns how the command

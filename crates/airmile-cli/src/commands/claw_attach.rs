@@ -44,7 +44,7 @@ mod on_linux {
     use serde_json::json;
 
     use super::*;
-    use crate::{output, privilege};
+    use crate::output;
 
     /// The process id of `claw attach`.
     const PID_FILE: &str = "/run/airmile-claw.pid";
@@ -69,7 +69,7 @@ mod on_linux {
             kept |= CapabilitySet::SYS_ADMIN;
         }
         let writable = ["/run", "/sys/fs", "/proc/sys", "/dev"].map(Path::new);
-        privilege::keep(privilege::Kept {
+        airmile_host::privilege::keep(airmile_host::privilege::Kept {
             capabilities: kept,
             writable: &writable,
             starts_programs: false,

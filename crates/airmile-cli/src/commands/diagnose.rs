@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
 use crate::output::{self, bytes, or_dash, percent, table};
 use crate::progress::Shown;
+use crate::table::end_of;
 
 /// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
@@ -32,6 +33,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
+    budgets.refuse_inputs(inputs.files.iter().chain(&inputs.transfers).map(|p| p.as_path()))?;
     if let Some(dir) = &args.output {
         let read = inputs.files.iter().chain(&inputs.transfers).map(|path| path.as_path());
         refuse_inputs([dir.join(DOCUMENT)], read)?;
@@ -149,9 +151,10 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
     let named = transfers.iter().any(|t| t.name.is_some());
     let rows = transfers.iter().map(|t| {
         vec![
-            t.name
-                .as_ref()
-                .map_or_else(|| t.id.clone(), |name| format!("{} {}", t.id, short(name))),
+            t.name.as_ref().map_or_else(
+                || t.id.clone(),
+                |name| format!("{} {}", t.id, end_of(name, SHOWN_LETTERS)),
+            ),
             or_dash(t.finding.start_us, time_of_day),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
@@ -183,16 +186,7 @@ fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
 }
 
 /// The maximum number of letters of a name in the table; explanations have it in full.
-const SHOWN_LETTERS: usize = 40;
-
-/// The end of a name, by which URLs differ.
-fn short(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    match letters.len().checked_sub(SHOWN_LETTERS) {
-        Some(more) if more > 0 => format!("…{}", letters.iter().skip(more).collect::<String>()),
-        _ => name.to_owned(),
-    }
-}
+const SHOWN_LETTERS: usize = 41;
 
 /// The verdict; for a shared one, also the other known cause.
 fn verdict(transfer: &TransferDiagnosis) -> String {
@@ -214,7 +208,7 @@ fn explanation(transfer: &TransferDiagnosis) -> String {
             transfer.finding.duration_ms
         )),
         (Some(ms), None) => out.push_str(&format!(
-            "  - with its data there in time, it would have taken {ms:.0} ms, at the rate inside \
+            "  - with data always queued, it would have taken {ms:.0} ms, at the rate inside \
              bursts\n"
         )),
         (None, _) => {}

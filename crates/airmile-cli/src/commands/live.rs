@@ -32,7 +32,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
     let source = source(args);
-    let given = token(args.token_file.as_deref())?;
+    let given = airmile_host::command::token(args.token_file.as_deref())?;
     // A modem log is about its owner; an interface shows all users of the machine.
     let is_made = args.interface.is_some() && given.is_none() && !args.no_token;
     let token = if is_made { Some(make_token()?) } else { given };
@@ -43,7 +43,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     #[cfg(target_os = "linux")]
     if interface.is_some() {
         use rustix::thread::CapabilitySet;
-        crate::privilege::keep(crate::privilege::Kept {
+        airmile_host::privilege::keep(airmile_host::privilege::Kept {
             capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
             writable: &[Path::new("/dev")],
             starts_programs: false,
@@ -83,20 +83,6 @@ fn source(args: &LiveArgs) -> LogSource {
         (None, None) if args.interface.is_some() => LogSource::Nothing,
         _ => LogSource::Stdin,
     }
-}
-
-/// The token, from a file or the environment: not from the command line, which others on the
-/// machine can see.
-pub(super) fn token(file: Option<&Path>) -> Result<Option<String>> {
-    let of_file = |path: &Path| {
-        let text = airmile_host::files::read_secret(path);
-        text.with_context(|| format!("--token-file {}", path.display()))
-    };
-    let token = match file {
-        Some(path) => Some(of_file(path)?),
-        None => std::env::var("AIRMILE_TOKEN").ok(),
-    };
-    Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
 }
 
 /// A random token.
@@ -216,7 +202,7 @@ fn transfer_line(transfer: &LiveTransfer) -> String {
     let m = &diagnosis.finding;
     let demand = output::or_dash(m.link_demand, |d| format!("{:.0} %", d * 100.0));
     format!(
-        "{} transfer {}{}: {} ({:.0} % sure): {} in {:.1} s, link demand {demand}",
+        "{} transfer {}{}: {} (confidence {:.0} %): {} in {:.1} s, link demand {demand}",
         m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         diagnosis.id,
         if transfer.state == State::Decided { ", decided" } else { "" },

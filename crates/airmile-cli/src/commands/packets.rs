@@ -66,7 +66,7 @@ mod interface {
     use anyhow::Result;
     use rustix::thread::CapabilitySet;
 
-    use crate::privilege::{self, Kept};
+    use airmile_host::privilege::{self, Kept};
 
     /// Captures an interface and counts what the kernel drops. Before it starts, privileges are
     /// dropped except those that it and the outputs need.

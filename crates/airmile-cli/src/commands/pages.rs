@@ -3,6 +3,7 @@
 use airmile::{Page, PageRequest, PlayerSession};
 
 use crate::output::{bytes, or_dash, table};
+use crate::table::end_of;
 
 /// Pages explained without `-v`.
 const EXPLAINED: usize = 3;
@@ -82,9 +83,5 @@ pub fn player(player: &PlayerSession, all: bool) -> String {
 /// The end of a URL, which differs between the requests of a page.
 fn short(url: &str) -> String {
     let url = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let letters = url.chars().count();
-    match letters.checked_sub(URL_LETTERS) {
-        Some(more) if more > 0 => format!("…{}", url.chars().skip(more + 1).collect::<String>()),
-        _ => url.to_owned(),
-    }
+    end_of(url, URL_LETTERS)
 }

@@ -65,7 +65,7 @@ fn prepare(args: &RecordArgs, stop: &StopFlag) -> Result<()> {
     }
     if args.interface.is_some() {
         std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
-        crate::privilege::keep(crate::privilege::Kept {
+        airmile_host::privilege::keep(airmile_host::privilege::Kept {
             capabilities: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW,
             writable: &[Path::new("/dev"), &args.output],
             starts_programs: false,

@@ -1,5 +1,5 @@
-//! Applications' logs by the command: exit statuses, what is told of URLs, documents
-//! by their schemas.
+//! Application logs with the command: exit statuses, queries of URLs, documents that match their
+//! schemas.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -42,13 +42,13 @@ fn exit_statuses() {
 
 #[test]
 fn urls_whole_with_v_alone() {
-    let told = |args: &[&str]| String::from_utf8(airmile(args).stdout).unwrap();
+    let printed = |args: &[&str]| String::from_utf8(airmile(args).stdout).unwrap();
     let har = &sample("chrome.har");
     for args in [&["diagnose", har.as_str()][..], &["diagnose", har, "--json"]] {
-        let text = told(args);
+        let text = printed(args);
         assert!(text.contains("https://a.example/?…") && !text.contains("secret"), "{text}");
     }
-    assert!(told(&["diagnose", har, "-v"]).contains("https://a.example/?session=secret"));
+    assert!(printed(&["diagnose", har, "-v"]).contains("https://a.example/?session=secret"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `airmile claw`: what is missing, and a file served and fetched.
+//! `airmile claw`: errors, and a file served and fetched.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,9 +12,9 @@ use crate::command::{airmile, path, text};
 fn claw_says_what_is_missing() {
     let check = |args: &[&str], expected: &str| {
         let out = airmile(&[&["claw"], args].concat());
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(expected), "{args:?}: {told}");
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(expected), "{args:?}: {message}");
     };
     let dir = tempfile::tempdir().unwrap();
     let short = path(dir.path(), "short.key");
@@ -22,15 +22,18 @@ fn claw_says_what_is_missing() {
     fs::set_permissions(&short, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     check(&["get", "https://localhost:9/"], "give --ca with the server's certificate");
     check(&["get", "http://localhost:9/", "--insecure"], "give an https URL");
-    check(&["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"], "0 to 1");
+    check(
+        &["get", "https://localhost:9/", "--insecure", "--report", "9", "--load", "2"],
+        "between 0 and 1",
+    );
     check(&["agent", "--to", "127.0.0.1:9"], "give --modem, --follow");
     check(&["agent", "--to", "127.0.0.1:9", "--report", "9"], "needs --key-file");
     check(&["agent", "--to", "nowhere", "--report", "9"], "an address with its port");
     check(&["get", "localhost:9/", "--insecure"], "give an https URL");
     check(&["serve", ".", "--cap", "0"], "give Mbit/s above 0");
     check(&["serve", ".", "--cap-window", "0"], "give bytes above 0");
-    let beside = ["serve", ".", "--window", "cubic", "--reports", "127.0.0.1:0"];
-    check(&beside, "reports are for CLAW's window alone");
+    let with_reports = ["serve", ".", "--window", "cubic", "--reports", "127.0.0.1:0"];
+    check(&with_reports, "reports are for CLAW's window alone");
     let both = ["agent", "--tcp-option", "--to", "127.0.0.1:9", "--report", "9"];
     check(&both, "cannot be used with");
     if !cfg!(feature = "bpf") {
@@ -38,13 +41,13 @@ fn claw_says_what_is_missing() {
         check(&["agent", "--tcp-option", "--report", "9"], "--features bpf");
     }
     let out = airmile(&["claw", "serve", &short]);
-    assert!(text(&out.stderr).contains("no directory"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("not a directory"), "{}", text(&out.stderr));
     let out = airmile(&["claw", "serve", ".", "--reports", "127.0.0.1:0", "--key-file", &short]);
     assert_eq!(out.status.code(), Some(3));
     assert!(text(&out.stderr).contains("64 hexadecimal digits"), "{}", text(&out.stderr));
 }
 
-/// A server that a test has started, and ends.
+/// A server of a test, ended by it.
 struct Serving(std::process::Child);
 
 impl Drop for Serving {
@@ -94,7 +97,7 @@ fn claw_serves_and_gets() {
     for event in ended {
         assert!(event["most_client_window_bytes"].as_u64().unwrap() <= 60_000, "{event}");
     }
-    // A log that is not there is told, and the page is loaded as without.
+    // A missing log is reported, and the page is loaded as without one.
     let none = path(dir.path(), "none.qmdl");
     let out = airmile(&["claw", "get", &format!("{base}/"), "--insecure", "--follow", &none]);
     assert!(text(&out.stderr).contains("no reports were sent"), "{}", text(&out.stderr));

@@ -1,5 +1,5 @@
-//! The command's contract: documents by their schemas, exit statuses, and
-//! what goes to which stream.
+//! The command's contract: documents that match their schemas, exit statuses, and the stream of
+//! each output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A sample of our own, and its directory.
+/// A sample of the lab, and its directory.
 pub(crate) fn sample(name: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
@@ -31,7 +31,7 @@ pub(crate) fn path(dir: &Path, name: &str) -> String {
     dir.join(name).to_str().unwrap().to_owned()
 }
 
-/// A `--json` document, checked by its schema.
+/// A `--json` document, checked against its schema.
 pub(crate) fn document(name: &str, args: &[&str]) -> Value {
     let out = airmile(&[args, &["--json"]].concat());
     let document: Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -138,13 +138,13 @@ fn documents_have_what_the_contract_says() {
     ] {
         assert!(transfer.contains_key(field), "{field}");
     }
-    assert!(transfer["sched_wait_ms"].is_null(), "a phone cannot see it on the downlink");
+    assert!(transfer["sched_wait_ms"].is_null(), "a phone cannot measure it on the downlink");
     let burst = radio["bursts"][0].as_object().unwrap();
     for field in ["dir", "start_tti", "end_tti", "bytes", "opened_by", "closed_by"] {
         assert!(burst.contains_key(field), "{field}");
     }
     document("lab_run", &["lab", "run", "sample-video", "--force", "-o", run.to_str().unwrap()]);
-    // One without real ends.
+    // One without known ends.
     let rows = document("lab_reproduce", &["lab", "reproduce", "bursttracker-fig3", "--quick"]);
     let rows = rows["experiments"][0]["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["paper"] == 100.0), "{rows:?}");
@@ -194,16 +194,16 @@ fn exit_statuses() {
     assert_eq!(status(&["diagnose", "/no/such/file"]), 3);
 
     let mut bytes = fs::read(&log).unwrap();
-    // A rotated log begins in the middle of a frame: not damage.
+    // A rotated log starts in the middle of a frame: no damage.
     let torn = path(&run, "torn.mi2log");
     fs::write(&torn, &bytes[100..]).unwrap();
     assert_eq!(status(&["diagnose", &torn]), 0);
-    // One that ends in the middle of one has lost it.
+    // One that ends in the middle of a frame has lost it.
     fs::write(&torn, &bytes[..bytes.len() - 100]).unwrap();
     let out = airmile(&["diagnose", &torn]);
     assert_eq!(out.status.code(), Some(4));
     assert!(text(&out.stderr).contains("last HDLC frame is torn"), "{}", text(&out.stderr));
-    // Bytes turned over in the middle are.
+    // Changed bytes in the middle are damage.
     let middle = bytes.len() / 2;
     bytes[middle..middle + 400].iter_mut().for_each(|b| *b ^= 0x5a);
     let damaged = path(&run, "damaged.mi2log");
@@ -238,8 +238,7 @@ fn errors_say_what_to_do() {
     }
 }
 
-/// A capture alone is answered, with or without a name for it; one without a packet is
-/// not.
+/// A capture alone gets a verdict or candidates; one without a packet is refused.
 #[test]
 fn a_capture_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -248,24 +247,24 @@ fn a_capture_alone() {
     let phone = path(&dir.path().join("run"), "phone.pcapng");
     let out = airmile(&["diagnose", &phone]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
-    let said = text(&out.stdout);
-    assert!(said.starts_with("By packets alone, a slower link before the radio was"), "{said}");
-    assert!(said.contains("Probabilities: wireline "), "{said}");
+    let shown = text(&out.stdout);
+    assert!(shown.starts_with("By packets alone, a slower link before the radio was"), "{shown}");
+    assert!(shown.contains("Probabilities: wireline "), "{shown}");
     let page = path(dir.path(), "page.html");
     assert_eq!(status(&["diagnose", &phone, "--html", &page]), 0);
     assert_eq!(status(&["diagnose", &phone, "--perfetto", &path(dir.path(), "t")]), 0);
     let seen = document("inspect", &["inspect", &phone]);
     let answers = seen["can_answer"].to_string();
-    assert!(answers.contains("as probabilities (`airmile diagnose`)"), "{answers}");
+    assert!(answers.contains("possible bottleneck (`airmile diagnose`)"), "{answers}");
 
     let server = path(&dir.path().join("run"), "server.pcapng");
     let out = airmile(&["diagnose", &server]);
     assert_eq!(out.status.code(), Some(0));
-    let said = text(&out.stdout);
-    // The server sees what its path's round trips show, and no other cause is named.
-    assert!(said.starts_with("By packets alone, a slower link before the radio was"), "{said}");
-    assert!(said.contains("Probabilities: wireline "), "{said}");
-    assert!(said.contains("capture at the phone"), "{said}");
+    let shown = text(&out.stdout);
+    // The server's capture shows what its round trips show; no other cause is named.
+    assert!(shown.starts_with("By packets alone, a slower link before the radio was"), "{shown}");
+    assert!(shown.contains("Probabilities: wireline "), "{shown}");
+    assert!(shown.contains("capture at the phone"), "{shown}");
 
     let empty = dir.path().join("a.pcap");
     fs::write(&empty, b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0").unwrap();
@@ -300,14 +299,14 @@ fn numbers_under_zero_are_told_of() {
     ] {
         let out = airmile(args);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
-        let told = text(&out.stderr);
-        assert!(told.contains("give a number of 0 or more"), "{args:?}: {told}");
+        let message = text(&out.stderr);
+        assert!(message.contains("give a number of 0 or more"), "{args:?}: {message}");
     }
     let out = airmile(&["radio", "x", "--radio-at-least", "-0.1"]);
     assert!(text(&out.stderr).contains("give a share between 0 and 1"));
 }
 
-/// `airmile diagnose X 2>&1 | head -1`: nobody reads on, which is no failure.
+/// `airmile diagnose X 2>&1 | head -1`: a reader that closes early is no failure.
 #[test]
 fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let (_keep, run) = sample("sample-download");
@@ -357,19 +356,19 @@ fn version_names_the_build() {
     assert_eq!(lines.len(), 4, "{long}");
 }
 
-/// Names of rates are the glossary's, wherever they are told.
+/// Names of rates are the glossary's in all outputs.
 #[test]
 fn rates_have_one_name_each() {
     let (_keep, run) = sample("sample-rate-limited");
     let log = path(&run, "modem.mi2log");
     let answer = document("diagnose", &["diagnose", &log]);
-    let told = text(&airmile(&["diagnose", &log]).stdout);
+    let shown = text(&airmile(&["diagnose", &log]).stdout);
     let table = text(&airmile(&["radio", &log]).stdout);
     let transfer = &answer["transfers"][0];
     let mbps = |field: &str| format!("{:.2}", transfer[field].as_f64().unwrap() / 1e6);
     let (link, inside) = (mbps("link_throughput_bps"), mbps("burst_throughput_bps"));
-    assert!(told.contains(&format!("link throughput {link} Mbit/s")), "{told}");
-    assert!(told.contains(&format!("rate inside bursts {inside} Mbit/s")), "{told}");
+    assert!(shown.contains(&format!("link throughput {link} Mbit/s")), "{shown}");
+    assert!(shown.contains(&format!("rate inside bursts {inside} Mbit/s")), "{shown}");
     assert!(table.contains("link throughput Mbit/s") && table.contains(&link), "{table}");
 }
 
@@ -409,8 +408,8 @@ fn standard_input_and_limits() {
     assert!((900.0..=1_000.0).contains(&duration_ms), "{duration_ms}");
 }
 
-/// The files beside an answer: made, with the verdict in them, and the answer
-/// is the same as without.
+/// The files written in addition to the result: created, containing the verdict, while the result
+/// is the same as without them.
 #[test]
 fn live_tells_each_burst_and_transfer_of_standard_input() {
     let (_dir, run) = sample("sample-rate-limited");
@@ -434,7 +433,7 @@ fn live_tells_each_burst_and_transfer_of_standard_input() {
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let decided = events.filter(|e| e["event"] == "burst" && e["state"] == "decided").count();
     assert_eq!(decided, n(bursts));
-    // Others need a token; what a file is for is refused.
+    // Other addresses need a token; options for files are refused.
     assert_eq!(status(&["live", "--listen", "0.0.0.0:0"]), 3);
     assert_eq!(status(&["live", "--transfers", "x.csv"]), 2);
     assert_eq!(status(&["live", "--port", "a", "--follow", "b"]), 2);
@@ -453,12 +452,12 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
         serde_json::from_slice(&fs::read(format!("{copy}.manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest, report);
     assert!(fs::read_to_string(format!("{copy}.key")).unwrap().starts_with("airmile-scrub-key-1 "));
-    // The copy answers.
+    // The copy can be diagnosed.
     assert_eq!(document("packets", &["packets", &copy])["tcp_flows"], 1);
     let again = airmile(&args);
     assert_eq!(again.status.code(), Some(3));
-    assert!(text(&again.stderr).contains("is there already"));
-    // Damage is told by the status.
+    assert!(text(&again.stderr).contains("exists already"));
+    // The status shows damage.
     let torn = path(dir.path(), "torn.pcap");
     let whole = fs::read(&capture).unwrap();
     fs::write(&torn, &whole[..whole.len() - 3]).unwrap();
@@ -468,7 +467,7 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
     assert_eq!(status(&["scrub", &torn, "-o", "-"]), 2);
 }
 
-/// What CLAW's commands refuse, and how to get what a plain build has not.
+/// Errors of CLAW's commands, and how to get what a plain build lacks.
 #[test]
 fn completions_and_the_manual_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -498,8 +497,11 @@ fn an_engine_needs_python_and_a_directory() {
         .output()
         .unwrap();
     assert_eq!(done.status.code(), Some(3));
-    let told = text(&done.stderr);
-    assert!(told.contains("--engine needs Python") && told.contains("AIRMILE_PYTHON"), "{told}");
+    let message = text(&done.stderr);
+    assert!(
+        message.contains("--engine needs Python") && message.contains("AIRMILE_PYTHON"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -507,18 +509,18 @@ fn a_budget_that_can_never_be_exceeded_is_refused() {
     let (_keep, run) = sample("sample-download");
     let log = path(&run, "modem.mi2log");
     let junit = path(&run, "budget.xml");
-    let told = |args: &[&str]| {
+    let diagnosed = |args: &[&str]| {
         let out = airmile(&[&["diagnose", &log], args].concat());
         (out.status.code(), text(&out.stderr))
     };
-    let (code, errors) = told(&["--fail-if", "shares.server > 0.3"]);
+    let (code, errors) = diagnosed(&["--fail-if", "shares.server > 0.3"]);
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("no cause `server`"), "{errors}");
     let over = ["--fail-if", "shares.radio > 0.5", "--report", "github"];
-    let (code, errors) = told(&[&over[..], &["--report", &format!("junit={junit}")]].concat());
+    let (code, errors) = diagnosed(&[&over[..], &["--report", &format!("junit={junit}")]].concat());
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("shares.radio is 0.9"), "{errors}");
     assert!(errors.contains("::error title=over budget"), "{errors}");
     assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"shares.radio is"));
-    assert_eq!(told(&["--report", "github"]).0, Some(2), "a report is of a budget");
+    assert_eq!(diagnosed(&["--report", "github"]).0, Some(2), "a report needs a budget");
 }

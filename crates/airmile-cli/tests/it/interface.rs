@@ -1,5 +1,5 @@
-//! `airmile packets --interface` in namespaces: `make test-realtime`. Where neither
-//! root nor user namespaces are to be had, each says SKIPPED.
+//! `airmile packets --interface` in namespaces: `make test-realtime`. Without root or user
+//! namespaces each test prints SKIPPED.
 
 use std::process::{Command, Output};
 
@@ -28,7 +28,7 @@ fn unshare() -> Option<&'static str> {
     ["-n", "-rn"].into_iter().find(|how| works(how))
 }
 
-/// Runs a script of sh in a network namespace of its own, `$AIRMILE` the command.
+/// Runs a sh script in its own network namespace; `$AIRMILE` is the command.
 fn in_namespace(test: &str, script: &str) -> Option<Output> {
     let lacks = |program: &str| Command::new(program).arg("--version").output().is_err();
     let missing = ["ip", "python3"].into_iter().find(|program| lacks(program));
@@ -47,7 +47,7 @@ fn document(done: &Output) -> serde_json::Value {
     serde_json::from_slice(&done.stdout).unwrap()
 }
 
-/// What the traffic was, each packet once.
+/// The traffic, each packet once.
 fn check(document: &serde_json::Value) {
     assert_eq!((&document["tcp_flows"], &document["udp_flows"]), (&20.into(), &1.into()));
     let flows = document["flows"].as_array().unwrap();
@@ -73,7 +73,7 @@ fn for_some_seconds() {
 #[test]
 #[ignore = "namespaces: make test-realtime"]
 fn an_interrupt_ends_it_with_the_summary() {
-    // Background jobs of sh ignore SIGINT, which goes for what it runs.
+    // Background jobs of sh ignore SIGINT, as do their children.
     let script = "$AIRMILE packets --interface lo --json & sleep 1
         python3 -c \"$TRAFFIC\"; sleep 0.5; kill -TERM $!; wait $!";
     if let Some(done) = in_namespace("an_interrupt_ends_it_with_the_summary", script) {
@@ -101,10 +101,10 @@ fn a_device_without_addresses_and_a_page() {
         eprintln!("SKIPPED a_device_without_addresses_and_a_page: no /dev/net/tun");
         return;
     }
-    // Nothing goes through a TUN that nobody has open, and lo is not heard.
+    // No packet passes a TUN that no process has open, and lo is not captured.
     assert_eq!(done.status.code(), Some(3));
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(told.contains("tun7: no IP packets"), "{told}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(message.contains("tun7: no IP packets"), "{message}");
 }
 
 #[test]
@@ -118,17 +118,17 @@ fn without_the_capability() {
         return;
     }
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3");
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(told.contains("capturing needs CAP_NET_RAW"), "{told}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(message.contains("capturing needs CAP_NET_RAW"), "{message}");
 }
 
-/// Live on the loopback interface, and what it knows once the traffic has passed.
+/// Live on the loopback interface, and its result after the traffic.
 const LIVE: &str = r#"
 import json, os, re, subprocess, time, urllib.request
 live = subprocess.Popen([os.environ["AIRMILE"], "live", "--interface", "lo", "--json", "--listen", "127.0.0.1:0"],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 url, query = re.search(r"http://\S+", live.stderr.readline()).group().split("?")
-# What everybody does is told to who was told the token.
+# Only clients with the token see other users' connections.
 try: urllib.request.urlopen(url + "v1/packets")
 except urllib.error.HTTPError as refused: assert refused.code == 401
 else: raise SystemExit("no token was asked for")
@@ -158,14 +158,14 @@ fn live_tells_flows_as_they_pass() {
     let dir = tempfile::tempdir().unwrap();
     let script = script.replace("$0", &dir.path().join("live").to_string_lossy());
     let Some(done) = in_namespace("live_tells_flows_as_they_pass", &script) else { return };
-    let told = document(&done);
-    assert_eq!((&told["dropped"], &told["unread"]), (&0.into(), &0.into()));
+    let answer = document(&done);
+    assert_eq!((&answer["dropped"], &answer["unread"]), (&0.into(), &0.into()));
     assert!(
-        told["packets"].as_u64().unwrap() > 100 && told["ip_bytes"].as_u64().unwrap() > 210_000
+        answer["packets"].as_u64().unwrap() > 100 && answer["ip_bytes"].as_u64().unwrap() > 210_000
     );
 }
 
-/// Live on a device without a link address that goes down, away, and is made again.
+/// Live on a device without a link address that goes down, is removed, and is created again.
 const AWAY: &str = r#"
 import json, os, queue, re, subprocess, threading, time
 def ip(*words): subprocess.run(["ip", *words], check=True)
@@ -175,21 +175,21 @@ def made():
     ip("link", "set", "tun8", "up")
 made()
 live = subprocess.Popen([os.environ["AIRMILE"], "live", "--interface", "tun8", "--json"], stdout=subprocess.PIPE, text=True)
-told = queue.Queue()
+events = queue.Queue()
 def listen():
-    for line in live.stdout: told.put(json.loads(line))
+    for line in live.stdout: events.put(json.loads(line))
 threading.Thread(target=listen, daemon=True).start()
 seen = []
 def until(state):
     while True:
-        event = told.get(timeout=20)
+        event = events.get(timeout=20)
         if event["event"] == "source" and event["name"] == "tun8":
             seen.append(event["state"])
             if event["state"] == state: return event
 until("connected")
 ip("link", "set", "tun8", "down"); until("waiting")
 # Once, however long it is away.
-time.sleep(1.5); assert told.empty(), told.get()
+time.sleep(1.5); assert events.empty(), events.get()
 ip("link", "set", "tun8", "up"); until("connected")
 ip("link", "del", "tun8"); until("waiting")
 made()
@@ -211,11 +211,11 @@ fn live_waits_for_a_device_that_goes() {
         eprintln!("SKIPPED {test}: no /dev/net/tun");
         return;
     }
-    let told = document(&done);
-    let states = told["seen"].as_array().unwrap();
+    let answer = document(&done);
+    let states = answer["seen"].as_array().unwrap();
     let waiting = states.iter().filter(|state| *state == "waiting").count();
-    assert_eq!(told["gaps"], 2, "{told}");
-    assert!(states.last().unwrap() == "connected" && waiting >= 2, "{told}");
+    assert_eq!(answer["gaps"], 2, "{answer}");
+    assert!(states.last().unwrap() == "connected" && waiting >= 2, "{answer}");
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn live_needs_the_capability_and_the_interface() {
         return;
     }
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3\n3");
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(told.contains("none0: there is no such interface"), "{told}");
-    assert!(told.contains("capturing needs CAP_NET_RAW"), "{told}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(message.contains("none0: there is no such interface"), "{message}");
+    assert!(message.contains("capturing needs CAP_NET_RAW"), "{message}");
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn what_is_wrong_is_told() {
         (&["--interface", "lo", "--duration", "0"], 2, "give seconds above 0"),
         (&[], 2, "FILE"),
     ] {
-        let (got, told) = status(args);
-        assert_eq!(got, Some(code), "{args:?}: {told}");
-        assert!(told.contains(words), "{args:?}: {told}");
+        let (got, message) = status(args);
+        assert_eq!(got, Some(code), "{args:?}: {message}");
+        assert!(message.contains(words), "{args:?}: {message}");
     }
 }

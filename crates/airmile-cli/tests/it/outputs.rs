@@ -1,4 +1,4 @@
-//! Reports and traces beside an answer.
+//! Reports and traces written in addition to the output.
 
 use std::fs;
 use std::path::Path;
@@ -26,8 +26,8 @@ fn reports_and_traces_are_made() {
     }
 }
 
-/// Where such a file cannot be written, standard output stays empty, also with
-/// `--json`: a reader must not take half an answer for one.
+/// If such a file cannot be written, standard output stays empty, also with `--json`: a reader must
+/// not take half a result for a whole one.
 #[test]
 fn reports_and_traces_that_cannot_be_written() {
     let (_keep, run) = sample("sample-rate-limited");
@@ -42,15 +42,15 @@ fn reports_and_traces_that_cannot_be_written() {
                 (log.as_str(), "is one of the files to read", 2),
             ] {
                 let done = airmile(&[&["diagnose", &log, option, out][..], json].concat());
-                let told = text(&done.stderr);
-                assert_eq!(done.status.code(), Some(code), "{option} {out}: {told}");
-                assert!(told.contains(says) && told.contains(out), "{told}");
+                let message = text(&done.stderr);
+                assert_eq!(done.status.code(), Some(code), "{option} {out}: {message}");
+                assert!(message.contains(says) && message.contains(out), "{message}");
                 assert!(done.stdout.is_empty(), "{option} {out}");
             }
         }
     }
-    assert_eq!(status(&["diagnose", &log]), 0, "the log is as it was");
+    assert_eq!(status(&["diagnose", &log]), 0, "the log is unchanged");
     let trace = path(&run, "trace.pftrace");
     assert_eq!(status(&["radio", "/no/such/file", "--perfetto", &trace]), 3);
-    assert!(!Path::new(&trace).exists(), "no trace of nothing");
+    assert!(!Path::new(&trace).exists(), "no trace without input");
 }

@@ -1,5 +1,5 @@
-//! `airmile compare` and `airmile probe` as commands: documents, exit statuses; and
-//! the port test through the lab's middlebox in real time (`make test-realtime`).
+//! `airmile compare` and `airmile probe` as commands: documents, exit statuses; and the port test
+//! through the lab's middlebox in real time (`make test-realtime`).
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ fn path(dir: &Path, name: &str) -> String {
     dir.join(name).to_str().unwrap().to_owned()
 }
 
-/// A `--json` document, checked by its schema.
+/// A `--json` document, checked against its schema.
 fn document(name: &str, args: &[&str]) -> Value {
     let out = output(&[args, &["--json", "-q"]].concat());
     let document: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| {
@@ -51,7 +51,7 @@ impl Drop for Serving {
     }
 }
 
-/// Serves on free ports of loopback; the ports.
+/// Serves on free loopback ports; returns the ports.
 fn serve() -> (Serving, Vec<String>) {
     let mut child = airmile()
         .args(["probe", "serve", "--ports", "0,0,0", "--tls", "", "-q"])
@@ -98,7 +98,7 @@ fn ports_are_probed_and_compared() {
         serde_json::from_str(&fs::read_to_string(dir.path().join("run/probe.json")).unwrap())
             .unwrap();
     check("probe", &log);
-    // The same again; and a former probe stays unless told.
+    // The same again; an earlier probe remains without --force.
     assert_eq!(document("compare", &["compare", &run])["verdict"], answer["verdict"]);
     assert_eq!(output(&args).status.code(), Some(3));
     assert_eq!(output(&[&args[..], &["--force", "-q"]].concat()).status.code(), Some(0));
@@ -113,9 +113,9 @@ fn what_cannot_be_is_refused() {
     let run = path(dir.path(), "run");
     let check = |args: &[&str], status: i32, words: &str| {
         let out = output(args);
-        let told = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(status), "{args:?}: {told}");
-        assert!(told.contains(words), "{args:?}: {told}");
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(status), "{args:?}: {message}");
+        assert!(message.contains(words), "{args:?}: {message}");
     };
     check(&["compare", &run], 3, "run");
     check(&["compare"], 2, "RUN");
@@ -136,8 +136,8 @@ fn help_has_examples() {
     }
 }
 
-/// The lab's cell in real time, with a middlebox at ports 80 and 443: kernel TCP, the
-/// probe's own server and client.
+/// The lab's cell in real time, with a middlebox at ports 80 and 443: kernel TCP, the probe's own
+/// server and client.
 #[test]
 #[ignore = "needs namespaces: make test-realtime"]
 fn the_middlebox_s_ports_are_told_by_a_probe() {
@@ -166,15 +166,15 @@ fn the_middlebox_s_ports_are_told_by_a_probe() {
         .arg(dir.path().join("probe"))
         .output()
         .unwrap();
-    let told =
+    let printed =
         format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    eprintln!("{told}");
-    assert_eq!(out.status.code(), Some(0), "{told}");
-    // By the probe's own times; then with the modem log and captures of the run.
+    eprintln!("{printed}");
+    assert_eq!(out.status.code(), Some(0), "{printed}");
+    // From the probe's own times; then with the modem log and captures of the run.
     let expected = serde_json::json!(["port 80", "port 443"]);
     let alone = document("compare", &["compare", &path(dir.path(), "probe")]);
     assert_eq!((&alone["verdict"], &alone["about"]), (&"middlebox_restarts".into(), &expected));
-    // The lab has the transfers by its own clock; the probe knows their turns.
+    // The lab's transfers are on its own clock; the probe records their turns.
     fs::copy(dir.path().join("probe/probe.json"), dir.path().join("run/probe.json")).unwrap();
     let whole = document("compare", &["compare", &run]);
     assert_eq!((&whole["verdict"], &whole["about"]), (&"middlebox_restarts".into(), &expected));

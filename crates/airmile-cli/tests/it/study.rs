@@ -1,4 +1,4 @@
-//! `airmile packets --html`: the page, its document by the schema, what goes wrong.
+//! `airmile packets --html`: the page, its document against the schema, and errors.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use airmile::{Document, PacketOptions, Progress, study};
 use serde_json::Value;
 
-/// Our own capture of one HTTP request: five packets.
+/// A capture of one HTTP request: five packets.
 fn sample() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture/http.pcap")
 }
@@ -86,9 +86,9 @@ fn what_cannot_be_drawn_is_told() {
         (&[capture, "--html", "-"], "name a file"),
     ] {
         let out = airmile(args, Stdio::null());
-        let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(words), "{args:?}: {message}");
     }
-    assert!(!Path::new(&html).exists(), "nothing is left behind");
+    assert!(!Path::new(&html).exists(), "no file is left");
 }

@@ -1,4 +1,4 @@
-//! What a hostile file can do to the command, and what an end at any time leaves.
+//! The effects of a hostile file on the command, and of an end at any time.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A gzip file: a start, and a piece so many times.
+/// A gzip file: a start, and a piece repeated a number of times.
 fn gzip(dir: &Path, name: &str, start: &[u8], piece: &[u8], times: usize) -> String {
     let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(start).unwrap();
@@ -85,7 +85,7 @@ fn tables_scenarios_and_link_traces_are_limited() {
                 workload = { kind = \"file\", bytes = 1000 }\n";
     let trace = "[link]\ntrace = { down = \"long.down\" }\n";
     let long = fs::File::create(dir.path().join("long.down")).unwrap();
-    // Holes: it takes no room.
+    // A sparse file: it takes no space.
     long.set_len(300 << 20).unwrap();
     let comment = format!("{text}# {}\n", "x".repeat(1 << 20));
     for (name, text, limit) in [
@@ -101,7 +101,7 @@ fn tables_scenarios_and_link_traces_are_limited() {
     }
 }
 
-/// An Ethernet capture of a connection whose client asks for `host`.
+/// An Ethernet capture of a connection whose client requests `host`.
 fn request(host: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101] {
@@ -266,6 +266,49 @@ fn outputs_inputs_are_not_written_over() {
 }
 
 #[test]
+fn outputs_inputs_of_a_directory_are_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let here = run.to_str().unwrap();
+    let log = run.join("modem.mi2log");
+    let before = fs::read(&log).unwrap();
+    let over = log.to_str().unwrap();
+    for command in ["diagnose", "radio"] {
+        for option in ["--html", "--perfetto"] {
+            let out = airmile(&[command, here, option, over]);
+            assert_eq!(status(&out), 2, "{command} {option}: {}", all(&out));
+            assert!(fs::read(&log).unwrap() == before, "{command} {option}");
+        }
+    }
+    let only = dir.path().join("only");
+    fs::create_dir(&only).unwrap();
+    for (name, command) in [("grant.parquet", "decode"), ("diagnose.json", "diagnose")] {
+        let input = write(&only, name, &before);
+        let out = airmile(&[command, only.to_str().unwrap(), "-o", only.to_str().unwrap()]);
+        assert_eq!(status(&out), 2, "{command}: {}", all(&out));
+        assert!(fs::read(&input).unwrap() == before, "{command}");
+        fs::remove_file(input).unwrap();
+    }
+}
+
+#[test]
+fn outputs_a_report_of_budgets_is_not_written_over_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let log = run.join("modem.mi2log");
+    let before = fs::read(&log).unwrap();
+    let report = format!("junit={}", log.display());
+    for command in ["diagnose", "radio"] {
+        for input in [&log, &run] {
+            let input = input.to_str().unwrap();
+            let out = airmile(&[command, input, "--fail-if", "bytes > 1", "--report", &report]);
+            assert_eq!(status(&out), 2, "{command} {input}: {}", all(&out));
+            assert!(fs::read(&log).unwrap() == before, "{command} {input}");
+        }
+    }
+}
+
+#[test]
 fn outputs_a_key_is_never_among_the_copies() {
     let dir = tempfile::tempdir().unwrap();
     let capture = write(dir.path(), "a.pcap", &request(b"a.example"));
@@ -297,8 +340,8 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// A writer that is killed at any time leaves nothing under a final name: it is ended in
-/// the midst of its input, where it has written and cannot know the end.
+/// A writer killed at any time leaves nothing under a final name: it is ended in the middle of its
+/// input, after it has started to write.
 #[cfg(unix)]
 #[test]
 fn outputs_of_a_killed_writer_have_no_final_name() {
@@ -384,7 +427,7 @@ fn overflow_compare_with_bytes_that_no_transfer_has() {
     assert!(text(&out.stderr).contains("field `bytes`"), "{}", all(&out));
 }
 
-/// A SYN each, of another port and, where `alone`, of another client.
+/// A SYN each, from another port and, with `alone`, from another client.
 fn unanswered(n: u32, alone: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101] {
@@ -415,7 +458,7 @@ fn memory_of_who_never_answered() {
     let dir = tempfile::tempdir().unwrap();
     for alone in [false, true] {
         let capture = write(dir.path(), "syn.pcap", &unanswered(200_000, alone));
-        // Address space, which also holds what threads and the program itself reserve.
+        // Address space, which includes what threads and the program itself reserve.
         let limited = format!(
             "ulimit -v 450000; exec {} packets --threads 1 {capture}",
             env!("CARGO_BIN_EXE_airmile")
@@ -446,7 +489,7 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
     for (args, kept) in [
         (&["live", "--interface", "lo", "--lines"][..], of_network),
         (&["packets", "--interface", "lo", "--duration", "9"], of_network),
-        // Outputs may be in directories of others.
+        // Outputs may be in directories of other users.
         (
             &["packets", "--interface", "lo", "--duration", "3", "--html", page.to_str().unwrap()],
             of_network | 1 << 1,
@@ -501,8 +544,7 @@ fn check_rights(args: &[&str], kept: u64) {
     }
 }
 
-/// What images are built on is by digest: a name may be given to another image later. `scratch` is
-/// no image.
+/// Base images are pinned by digest: a name may move to another image. `scratch` is no image.
 #[test]
 fn images_are_built_on_digests() {
     let text = include_str!("../../../../packaging/Dockerfile");
@@ -516,7 +558,7 @@ fn images_are_built_on_digests() {
     }
 }
 
-/// Files of a directory and below, but what is built.
+/// Files of a directory and below, without build outputs.
 fn sources(dir: &Path, out: &mut String) {
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();

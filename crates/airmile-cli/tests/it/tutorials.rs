@@ -1,9 +1,9 @@
-//! The commands of the tutorials, as they stand there, one after another.
+//! Runs the commands of the tutorials, as written, one after another.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Runs a line of a shell in a directory, with our command first on the path.
+/// Runs a shell line in a directory, with this build's command first on the path.
 fn shell(line: &str, dir: &Path) -> Output {
     let own = Path::new(env!("CARGO_BIN_EXE_airmile")).parent().unwrap().to_owned();
     let others = std::env::var_os("PATH").unwrap_or_default();
@@ -14,7 +14,7 @@ fn shell(line: &str, dir: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// Lines of the blocks of code of a document, comments left out.
+/// Lines of the code blocks of a document, without comments.
 fn commands(name: &str) -> Vec<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorials").join(name);
     let text = std::fs::read_to_string(path).unwrap();
@@ -24,8 +24,8 @@ fn commands(name: &str) -> Vec<String> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// The page of the lab is slow by its server: the first lines say so, with what a fix saves,
-/// the report is written, and the budget is exceeded.
+/// The page of the lab is slow because of its server: the first lines report it, with the savings
+/// of fixes; the report is written, and the budget is exceeded.
 #[test]
 fn the_application_developers() {
     let dir = tempfile::tempdir().unwrap();
@@ -34,18 +34,18 @@ fn the_application_developers() {
     let mut verdicts = 0;
     for line in &lines {
         let out = shell(line, dir.path());
-        let told = String::from_utf8(out.stdout).unwrap();
+        let printed = String::from_utf8(out.stdout).unwrap();
         let errors = String::from_utf8(out.stderr).unwrap();
         let budget = line.contains("--fail-if");
-        assert_eq!(out.status.code(), Some(i32::from(budget)), "{line}\n{told}\n{errors}");
+        assert_eq!(out.status.code(), Some(i32::from(budget)), "{line}\n{printed}\n{errors}");
         if line.starts_with("airmile diagnose") {
             verdicts += 1;
-            let first: Vec<&str> = told.lines().take(5).collect();
-            assert_eq!(first[0], "Page http://server.airmile.test/page/0/0", "{told}");
-            assert!(first[1].contains(": your server "), "{told}");
+            let first: Vec<&str> = printed.lines().take(5).collect();
+            assert_eq!(first[0], "Page http://server.airmile.test/page/0/0", "{printed}");
+            assert!(first[1].contains(": your server "), "{printed}");
             assert!(
                 first[3].contains("your server: ") && first[3].contains("would save"),
-                "{told}"
+                "{printed}"
             );
         }
         if budget {

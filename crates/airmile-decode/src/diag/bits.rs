@@ -20,7 +20,7 @@ impl Field {
         Self { bit: at * 8 + low, bits }
     }
 
-    /// The largest value that it holds.
+    /// Its maximum value.
     #[must_use]
     pub const fn max(self) -> u64 {
         (1 << self.bits) - 1
@@ -47,14 +47,14 @@ pub(crate) const fn bits_at(at: usize, low: usize, bits: u32) -> Field {
     Field::new(at, low, bits)
 }
 
-/// A part that should be there is not, or holds what it cannot.
+/// A part that is missing, or has an invalid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Short {
     /// The part.
     pub field: &'static str,
     /// Its offset in the payload, in bytes.
     pub at: usize,
-    /// What is wrong with it.
+    /// The error.
     pub why: &'static str,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Cursor<'a> {
         Self { payload, at: 0 }
     }
 
-    /// Where the next part begins, in bytes from the payload's start.
+    /// Offset of the next part, in bytes from the payload's start.
     #[must_use]
     pub const fn at(&self) -> usize {
         self.at
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         self.payload.len().saturating_sub(self.at)
     }
 
-    /// The next `len` bytes, named `field` should they not be there.
+    /// The next `len` bytes; `field` names them in the error if they are missing.
     #[inline]
     pub fn take(&mut self, len: usize, field: &'static str) -> Result<Part<'a>, Short> {
         let end = self.at.checked_add(len);
@@ -161,8 +161,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor over the next `len` bytes, or over what is left of them; this
-    /// one moves behind them. The flag says whether all of them are there.
+    /// A cursor over the next `len` bytes, or over the remaining ones; this one moves
+    /// past them. The flag is true if all of them are there.
     pub fn sub(&mut self, len: usize) -> (Cursor<'a>, bool) {
         let whole = len <= self.left();
         let end = self.at + len.min(self.left());
@@ -171,8 +171,8 @@ impl<'a> Cursor<'a> {
         (sub, whole)
     }
 
-    /// `count` items, or as many as can be read: the first failure goes to
-    /// `problem` and ends the list.
+    /// `count` items, or those that can be read: the first failure is stored in `problem`
+    /// and ends the list.
     pub fn list<T>(
         &mut self,
         count: usize,
@@ -208,15 +208,15 @@ impl Writer {
         Self::default()
     }
 
-    /// Appends a part of `len` zero bytes and returns where it begins.
+    /// Appends a part of `len` zero bytes and returns its offset.
     pub fn part(&mut self, len: usize) -> usize {
         let start = self.bytes.len();
         self.bytes.resize(start + len, 0);
         start
     }
 
-    /// Sets a field of the part at `start`; a value too large for it is
-    /// written as the largest that it holds.
+    /// Sets a field of the part at `start`; a value too large for it is written as its
+    /// maximum.
     pub fn set(&mut self, start: usize, field: Field, value: impl Into<u64>) -> &mut Self {
         let value = value.into().min(field.max());
         for i in 0..field.bits as usize {
@@ -280,7 +280,7 @@ mod tests {
             let mut cursor = Cursor::new(&bytes);
             let part = cursor.take(32, "all").unwrap();
             prop_assert_eq!(part.get(field), value & field.max());
-            // And nothing beside it changed.
+            // And no neighbouring bit changed.
             for bit in 0..256 {
                 if !(field.bit..field.bit + bits as usize).contains(&bit) {
                     prop_assert_eq!(bytes[bit / 8] >> (bit % 8) & 1, noise[bit / 8] >> (bit % 8) & 1);

@@ -1,4 +1,4 @@
-//! DLF: log records one after the other, without framing or CRC.
+//! DLF: a sequence of log records, without framing or CRC.
 //!
 //! | offset | width | field |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 
 use super::names;
 
-/// Bytes in front of a record's payload.
+/// Bytes before a record's payload.
 pub const HEADER_LEN: usize = 12;
 
 /// The head of a record.
@@ -37,14 +37,14 @@ impl RecordHeader {
         })
     }
 
-    /// Whether a log could hold it: [`Self::sound`], and a log code.
+    /// Whether it may be in a log: [`Self::sound`], and a log code.
     #[must_use]
     pub fn plausible(&self) -> bool {
         self.sound() && names::plausible(self.code)
     }
 
-    /// Whether its length holds the head and its time is before 2100, with a
-    /// fraction that is one (see [`super::time`]).
+    /// Whether its length includes the head and its time is before 2100, with a valid
+    /// fraction (see [`super::time`]).
     #[must_use]
     pub fn sound(&self) -> bool {
         /// 120 years of 1.25 ms from 1980.
@@ -52,9 +52,9 @@ impl RecordHeader {
         self.len >= HEADER_LEN && self.ts_raw >> 16 < TICKS_TO_2100 && self.ts_raw & 0xffff < 49_152
     }
 
-    /// Whether `next`, found where this record ends, looks like the next one:
-    /// plausible and less than a day away. (A modem's clock may jump further
-    /// when it is set; that alone is no damage.)
+    /// Whether `next`, found at the end of this record, looks like the next one:
+    /// plausible and less than a day away. (A modem's clock may jump further when it is
+    /// set; that alone is no damage.)
     #[must_use]
     pub fn chains_to(&self, next: &Self) -> bool {
         const TICKS_PER_DAY: u64 = 86_400 * 800;
@@ -62,8 +62,7 @@ impl RecordHeader {
     }
 }
 
-/// Appends a record. A payload beyond what its length field can state is cut
-/// there.
+/// Appends a record. A payload beyond the maximum of its length field is truncated.
 pub fn emit(code: u16, ts_raw: u64, payload: &[u8], out: &mut Vec<u8>) {
     let payload = &payload[..payload.len().min(super::frame::MAX_PAYLOAD_LEN)];
     out.extend(((payload.len() + HEADER_LEN) as u16).to_le_bytes());

@@ -18,11 +18,11 @@ use super::time;
 pub const CMD_LOG: u8 = 0x10;
 /// Command byte of the multi-SIM wrapper.
 pub const CMD_MULTI_SIM: u8 = 0x98;
-/// Bytes in front of a log packet's payload.
+/// Bytes before a log packet's payload.
 pub const LOG_HEADER_LEN: usize = 16;
-/// Bytes that the wrapper adds.
+/// Bytes added by the wrapper.
 pub const WRAPPER_LEN: usize = 8;
-/// The largest payload that a length field can state.
+/// The maximum payload that a length field can state.
 pub const MAX_PAYLOAD_LEN: usize = u16::MAX as usize - 12;
 
 /// A log packet: code, time and payload.
@@ -53,7 +53,7 @@ pub struct OtherPacket {
     pub command: u8,
 }
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
     /// A log packet.
@@ -62,7 +62,7 @@ pub enum Packet<'a> {
     Other(OtherPacket),
 }
 
-/// What is wrong with a packet whose CRC passed.
+/// An error in a packet whose CRC passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// The packet ends inside a header.
@@ -86,11 +86,12 @@ pub enum FrameError {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet, without its CRC, of the frame at `offset`. With the
-    /// packet comes what is odd about it, such as bytes behind a log's end.
+    /// Reads a packet, without its CRC, of the frame at `offset`. Returns with the packet
+    /// any anomaly, such as bytes after a log's end.
     ///
     /// # Errors
-    /// Where a header is cut or a log is longer than its frame.
+    ///
+    /// A header is truncated, or a log is longer than its frame.
     pub fn parse(offset: u64, frame: &'a [u8]) -> Result<(Self, Option<FrameError>), FrameError> {
         let mut inner = frame;
         let mut subscription = 0;
@@ -139,8 +140,8 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Appends a log packet, wrapped if `subscription` is not 0, without CRC. A
-/// payload beyond [`MAX_PAYLOAD_LEN`] is cut there.
+/// Appends a log packet, wrapped if `subscription` is not 0, without CRC. A payload
+/// beyond [`MAX_PAYLOAD_LEN`] is truncated.
 pub fn emit_log(subscription: u8, code: u16, ts_raw: u64, payload: &[u8], out: &mut Vec<u8>) {
     if subscription != 0 {
         out.extend([CMD_MULTI_SIM, 1, 0, 0, subscription, 0, 0, 0]);

@@ -13,7 +13,7 @@ const ESCAPE_XOR: u8 = 0x20;
 
 const LANES: usize = 16;
 
-/// `TABLES[k][b]` is the effect of byte `b` seen `k` bytes before the end.
+/// `TABLES[k][b]` is the effect of byte `b`, `k` bytes before the end.
 static TABLES: [[u16; 256]; LANES] = tables();
 
 const fn tables() -> [[u16; 256]; LANES] {
@@ -72,7 +72,7 @@ pub enum HdlcError {
     /// Fewer than three bytes.
     #[error("HDLC frame of {0} bytes: too short for a CRC")]
     Short(usize),
-    /// An escape with nothing behind it.
+    /// An escape at the end.
     #[error("HDLC frame ends in an escape")]
     OpenEscape,
     /// The CRC does not match.
@@ -80,7 +80,7 @@ pub enum HdlcError {
     Crc {
         /// As stored.
         stored: u16,
-        /// As it should be.
+        /// The expected value.
         computed: u16,
         /// Unescaped bytes, without the CRC.
         len: usize,
@@ -90,7 +90,8 @@ pub enum HdlcError {
 /// Unescapes a piece without its terminator into `out`, which is cleared.
 ///
 /// # Errors
-/// Where it ends in an escape.
+///
+/// The piece ends in an escape.
 pub fn unescape(piece: &[u8], out: &mut Vec<u8>) -> Result<(), HdlcError> {
     out.clear();
     let mut rest = piece;
@@ -104,10 +105,11 @@ pub fn unescape(piece: &[u8], out: &mut Vec<u8>) -> Result<(), HdlcError> {
     Ok(())
 }
 
-/// Checks an unescaped frame's CRC and gives the packet in front of it.
+/// Checks an unescaped frame's CRC and returns the packet before it.
 ///
 /// # Errors
-/// Where the frame is too short or its CRC is wrong.
+///
+/// The frame is too short or its CRC is wrong.
 pub fn check(frame: &[u8]) -> Result<&[u8], HdlcError> {
     let Some((packet, stored)) = frame.split_last_chunk::<2>().filter(|(p, _)| !p.is_empty())
     else {
@@ -147,7 +149,7 @@ mod tests {
     #[test]
     fn check_value() {
         assert_eq!(crc(b"123456789"), 0x906e);
-        // Long enough for the lanes: as if taken byte by byte.
+        // Long enough for the lanes: same as byte by byte.
         let long: Vec<u8> = (0..=255).collect();
         let plain = long.iter().fold(0xffff_u16, |crc, &byte| {
             (0..8).fold(crc ^ u16::from(byte), |crc, _| {

@@ -7,12 +7,12 @@
 //! | 4 | u32 | operation: 0 disable, 1 retrieve ranges, 3 set mask |
 //! | 8 | u32 | status, in answers only: 0 done |
 //!
-//! Answer of operation 1: 16 numbers (u32), the items of each equipment. Of
-//! operation 3, behind the status in the answer: u32 equipment, u32 items, a
-//! bit for each item, the lowest bit first. The item of code 0xB173 is 0x173,
-//! its equipment 0xB. A command that is refused comes back behind 0x13 to 0x18.
+//! Answer of operation 1: 16 numbers (u32), the items of each equipment. Of operation 3,
+//! after the status in the answer: u32 equipment, u32 items, a bit for each item, the
+//! lowest bit first. The item of code 0xB173 is 0x173, its equipment 0xB. A refused
+//! command is returned after 0x13 to 0x18.
 //!
-//! Layout as public DIAG clients have it; no modem was at hand to confirm it.
+//! Layout as in public DIAG clients; no modem was available to confirm it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const RETRIEVE_RANGES: u32 = 1;
 const SET_MASK: u32 = 3;
 const EQUIPMENTS: usize = 16;
 
-/// What the estimators read; see [`super::msg`].
+/// The codes read by the estimators; see [`super::msg`].
 pub const WANTED: &[u16] = &[
     0xB063, 0xB064, 0xB066, 0xB067, 0xB082, 0xB087, 0xB092, 0xB097, 0xB0A3, 0xB0B3, 0xB0C0, 0xB0C1,
     0xB0C2, 0xB126, 0xB130, 0xB132, 0xB139, 0xB173, 0xB179, 0xB18A, 0xB193, 0xB195, 0xB821, 0xB823,
@@ -36,37 +36,37 @@ pub const WANTED: &[u16] = &[
 pub enum LogConfigResponse {
     /// Items of each equipment.
     Ranges([u32; EQUIPMENTS]),
-    /// The codes of an equipment that are on.
+    /// The enabled codes of an equipment.
     Mask {
         /// Equipment: the code's highest four bits.
         equipment: u8,
-        /// Codes that are on.
+        /// Enabled codes.
         codes: BTreeSet<u16>,
     },
-    /// Of another operation.
+    /// An answer to another operation.
     Other(u32),
 }
 
-/// Why a LOG_CONFIG command did not do.
+/// Why a LOG_CONFIG command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// The modem does not take the command.
+    /// The modem rejects the command.
     #[error("the modem refuses LOG_CONFIG ({})", refusal(*.0))]
     Refused(u8),
-    /// The modem took the command, but failed.
+    /// The modem accepted the command, but failed.
     #[error("LOG_CONFIG operation {operation} failed with status {status}")]
     Status {
         /// The operation.
         operation: u32,
-        /// As the modem gave it.
+        /// As returned by the modem.
         status: u32,
     },
-    /// The answer ends early.
+    /// The answer is truncated.
     #[error("LOG_CONFIG answer of {len} bytes ends inside its {field}")]
     Cut {
         /// What is missing.
         field: &'static str,
-        /// Bytes that there are.
+        /// The available bytes.
         len: usize,
     },
 }
@@ -82,13 +82,13 @@ const fn refusal(code: u8) -> &'static str {
     }
 }
 
-/// The command that asks for the ranges.
+/// The command that requests the ranges.
 #[must_use]
 pub fn retrieve_ranges() -> Vec<u8> {
     header(RETRIEVE_RANGES)
 }
 
-/// The command that turns on just these codes of an equipment with so many items.
+/// The command that enables just these codes of an equipment with this number of items.
 #[must_use]
 pub fn set_mask(equipment: u8, items: u32, codes: &[u16]) -> Vec<u8> {
     let mut out = header(SET_MASK);
@@ -105,7 +105,7 @@ fn header(operation: u32) -> Vec<u8> {
 }
 
 fn mask(equipment: u8, items: u32, codes: &[u16]) -> Vec<u8> {
-    // No equipment has more items than a code has room for.
+    // No equipment has more items than a code can address.
     let items = items.min(0x1000) as usize;
     let mut mask = vec![0_u8; items.div_ceil(8)];
     for &code in codes.iter().filter(|code| (**code >> 12) as u8 == equipment) {
@@ -117,10 +117,11 @@ fn mask(equipment: u8, items: u32, codes: &[u16]) -> Vec<u8> {
     mask
 }
 
-/// Reads a packet as an answer to LOG_CONFIG; `None` where it is none.
+/// Parses a packet as an answer to LOG_CONFIG; `None` if it is no answer.
 ///
 /// # Errors
-/// The modem refused the command or failed, or the answer is cut short.
+///
+/// The modem refused the command or failed, or the answer is truncated.
 pub fn parse_answer(packet: &[u8]) -> Option<Result<LogConfigResponse, ConfigError>> {
     match packet {
         [CMD_LOG_CONFIG, ..] => Some(parse_body(packet)),
@@ -160,25 +161,25 @@ fn parse_body(packet: &[u8]) -> Result<LogConfigResponse, ConfigError> {
     }
 }
 
-/// The conversation that turns on [`WANTED`]: send [`LogSetup::begin`], show it
-/// each packet that comes, and send what it gives.
+/// The exchange that enables [`WANTED`]: send [`LogSetup::begin`], pass each received
+/// packet to it, and send what it returns.
 #[derive(Debug, Clone, Default)]
 pub struct LogSetup {
     asked: bool,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigStep {
-    /// Nothing: the packet was about something else.
+    /// None: the packet was unrelated.
     Wait,
     /// Send this packet.
     Send(Vec<u8>),
-    /// Logs are on.
+    /// Logs are enabled.
     Done {
-        /// Those that are.
+        /// The enabled codes.
         on: BTreeSet<u16>,
-        /// Those that the modem left off, or does not have.
+        /// The codes that the modem left disabled, or lacks.
         off: BTreeSet<u16>,
     },
 }
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(packet[16..].iter().map(|b| b.count_ones()).sum::<u32>(), 2);
     }
 
-    /// The answer that a modem with so many items would give.
+    /// The answer of a modem with this many items.
     fn answer(request: &[u8]) -> Vec<u8> {
         let mut out = request[..8].to_vec();
         out.extend([0; 4]);
@@ -247,7 +248,7 @@ mod tests {
         let Ok(ConfigStep::Send(request)) = setup.take(&answer(&request)) else { panic!() };
         let Ok(ConfigStep::Done { on, off }) = setup.take(&answer(&request)) else { panic!() };
         assert!(on.contains(&0xB173) && !on.contains(&0xB193));
-        // Items from 0x190 on are not in this modem.
+        // This modem has no items from 0x190 on.
         assert!(off.contains(&0xB193) && off.contains(&0xB888));
         assert_eq!(on.len() + off.len(), WANTED.len());
     }

@@ -115,9 +115,9 @@ pub fn name(code: u16) -> Option<&'static str> {
     Some(NAMES[i].1)
 }
 
-/// Whether a number can be a log code: its upper 4 bits are the equipment
-/// identity, of which 1 (common, CDMA), 4 (WCDMA), 5 (GSM), 6 (other), 7
-/// (UMTS) and 11 (LTE, NR) are in use.
+/// Whether a number may be a log code: its upper 4 bits are the equipment identity, of
+/// which 1 (common, CDMA), 4 (WCDMA), 5 (GSM), 6 (other), 7 (UMTS) and 11 (LTE, NR) are
+/// in use.
 #[must_use]
 pub const fn plausible(code: u16) -> bool {
     matches!(code >> 12, 1 | 4 | 5 | 6 | 7 | 0xb)

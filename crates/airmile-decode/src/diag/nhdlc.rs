@@ -1,5 +1,5 @@
-//! DIAG packets between marks and without escapes, as they pass a QRTR socket or a socket
-//! of a DIAG router.
+//! DIAG packets between marks and without escapes, as on a QRTR socket or a socket of a
+//! DIAG router.
 //!
 //! | offset | width | field |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | 4 | n | the packet |
 //! | 4 + n | u8 | 0x7E |
 //!
-//! There is no check sum. Bytes that are no such frame are passed over to the next place
-//! where one ends with its mark, and counted; so is a prefix that some peers send.
+//! There is no checksum. Other bytes are skipped, up to the next place where a frame ends
+//! with its mark, and counted; so is a prefix that some peers send.
 
 use super::hdlc;
 
@@ -18,7 +18,7 @@ const MARK: u8 = 0x7e;
 const VERSION: u8 = 1;
 const HEAD: usize = 4;
 
-/// Appends a packet's frame; `None` for one that is longer than a frame holds.
+/// Appends a packet's frame; `None` for one that exceeds a frame's maximum.
 #[must_use]
 pub fn encode(packet: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let len = u16::try_from(packet.len()).ok()?;
@@ -29,11 +29,11 @@ pub fn encode(packet: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Cuts a stream in pieces into packets.
+/// Splits a stream in pieces into packets.
 #[derive(Debug, Clone, Default)]
 pub struct NhdlcDeframer {
     waiting: Vec<u8>,
-    /// Bytes of `waiting` that are done with.
+    /// Consumed bytes of `waiting`.
     at: usize,
     skipped_bytes: u64,
 }
@@ -74,13 +74,13 @@ impl NhdlcDeframer {
         }
     }
 
-    /// Bytes that were in no frame.
+    /// Bytes outside of frames.
     #[must_use]
     pub const fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// The packets so far as frames with a check sum, as logs hold them.
+    /// The packets so far as frames with a checksum, as in logs.
     pub fn take_as_hdlc(&mut self, out: &mut Vec<u8>) {
         while let Some(packet) = self.poll() {
             hdlc::encode(packet, out);

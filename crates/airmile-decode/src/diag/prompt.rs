@@ -1,11 +1,11 @@
-//! What a log tells of the uplink's buffer, at once: for control, which cannot wait
-//! until all that speaks of a TTI has come, as [`LogReader`](super::LogReader) does.
+//! The uplink buffer from a log, without delay: for control, which cannot wait until all
+//! messages about a TTI have arrived, as [`LogReader`](super::LogReader) does.
 //!
-//! Messages are taken each for itself: transmissions from 0xB139 (from 0xB064 where
-//! a modem has no 0xB139), buffer status reports from 0xB064, samples of the buffer
-//! from 0xB066. Times are those of the TTIs, by the times of writing: the message
-//! that was written soonest after its last TTI tells how the two belong together,
-//! so that all times are late by the delay of that one.
+//! Each message is used by itself: transmissions from 0xB139 (from 0xB064 if a modem has
+//! no 0xB139), buffer status reports from 0xB064, samples of the buffer from 0xB066.
+//! Times are those of the TTIs, derived from the times of writing: the message written
+//! soonest after its last TTI defines the relation of the two, so all times are late by
+//! that message's delay.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::tti::{TTIS_PER_SFN_PERIOD, Tti};
@@ -21,12 +21,12 @@ use super::{Deframer, Event};
 const TTI_NS: i64 = 1_000_000;
 const PERIOD_NS: i64 = TTIS_PER_SFN_PERIOD * TTI_NS;
 
-/// For so long the soonest message counts, in ns (chosen here: the SFN's clock and
-/// the log's part by less than a TTI in it).
+/// How long the soonest message counts, in ns (chosen here: the SFN's clock and the log's
+/// diverge by less than a TTI in it).
 const WINDOW_NS: i64 = 20_000_000_000;
 
-/// A message is written at most so long after its last TTI, in ns (a batch of 0xB139
-/// or 0xB064 that does not fill: 100 ms, and room). More is another cell's SFN.
+/// Maximum delay of a message after its last TTI, in ns (a batch of 0xB139 or 0xB064 that
+/// does not fill: 100 ms, with margin). More indicates another cell's SFN.
 const LATEST_NS: i64 = 400_000_000;
 
 /// Reads a log's bytes; see the [module](self).
@@ -44,7 +44,8 @@ impl PromptReader {
         Self::default()
     }
 
-    /// Takes the next bytes; records of the primary carrier's uplink go to `sink`.
+    /// Takes the next bytes; records of the primary carrier's uplink are passed to
+    /// `sink`.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Record)) {
         self.deframer.push(bytes);
         while let Some(event) = self.deframer.poll() {
@@ -52,7 +53,7 @@ impl PromptReader {
             if ![PuschTx::CODE, MacUl::CODE, UlBufferStatus::CODE].contains(&packet.code) {
                 continue;
             }
-            // What is damaged tells nothing now, and is told of elsewhere.
+            // Damaged messages are skipped here, and reported elsewhere.
             let Ok(Some(parsed)) = Message::parse(packet.code, packet.payload) else { continue };
             let written_ns = packet.at.ns;
             match &parsed.message {
@@ -64,9 +65,9 @@ impl PromptReader {
         }
     }
 
-    /// Where records of these TTIs, in order, belong.
+    /// The positions of records of these TTIs, in order.
     fn place(&mut self, written_ns: i64, last: Option<Tti>) -> impl Fn(Tti) -> Placed + use<> {
-        // What began in that TTI has ended a TTI later.
+        // A transmission that began in that TTI ended a TTI later.
         let end_ns = written_ns - TTI_NS;
         if let Some(last) = last {
             self.phase.push(end_ns, last);
@@ -119,7 +120,7 @@ impl PromptReader {
         }
     }
 
-    /// The last sample of a message: those before it are older than it.
+    /// The last sample of a message: the earlier ones are older.
     fn buffer(&mut self, written_ns: i64, m: &UlBufferStatus, sink: &mut dyn FnMut(Record)) {
         let last = m.subpackets.iter().flat_map(|subpacket| &subpacket.samples).next_back();
         let Some((sample, tti)) = last.and_then(|sample| Some((sample, sample.tti?))) else {
@@ -150,16 +151,16 @@ impl PromptReader {
 
 type Placed = (Stamp, Position);
 
-/// How TTIs lie in the log's time: the time of TTI 0, modulo the SFN's period.
+/// The relation of TTIs to the log's time: the time of TTI 0, modulo the SFN's period.
 #[derive(Debug, Clone, Default)]
 struct Phase {
-    /// The least of this window and of the one before.
+    /// The minimum of this window and of the previous one.
     least_ns: [Option<i64>; 2],
     began_ns: i64,
 }
 
 impl Phase {
-    /// The last TTI of a message has ended by then.
+    /// Records that the last TTI of a message had ended by then.
     fn push(&mut self, end_ns: i64, tti: Tti) {
         if end_ns - self.began_ns > WINDOW_NS {
             self.least_ns = [None, self.least_ns[0]];
@@ -184,7 +185,7 @@ impl Phase {
         self.least_ns.into_iter().flatten().min()
     }
 
-    /// When a TTI was that had ended by then.
+    /// The time of a TTI that had ended by then.
     fn time_of(&self, end_ns: i64, tti: Tti) -> i64 {
         let Some(phase_ns) = self.least() else { return end_ns };
         let at_ns = phase_ns + i64::from(tti.count()) * TTI_NS;
@@ -214,7 +215,7 @@ mod tests {
         let at = |written_ms: i64, count| phase.time_of(written_ms * MS, tti(count)) / MS;
         assert_eq!(at(1_390, 300), 1_302);
         assert_eq!(at(1_390, 250), 1_252);
-        // Round the counter's end, and a period later.
+        // Across the counter's wrap, and a period later.
         assert_eq!(at(1_390, 10_239), 1_302 - 301);
         assert_eq!(at(1_390 + 10_240, 300), 1_302 + 10_240);
         // Another cell's counter.

@@ -1,4 +1,4 @@
-//! A whole log, in pieces: bytes in, records out, with what was met on the way.
+//! Reads a whole log in pieces: bytes in, records out, with statistics.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::hdlc::TERMINATOR;
 use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
 
-/// Problems that are kept in words; more are counted.
+/// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 
-/// A record, and which subscription's it is.
+/// A record, and its subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tagged {
     /// Subscription of a multi-SIM phone, 1-based; 0 in a table.
@@ -22,7 +22,7 @@ pub struct Tagged {
     pub record: Record,
 }
 
-/// What messages are told apart by.
+/// The key of a kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessageKey {
     /// Log code, as in 0xB173.
@@ -35,38 +35,38 @@ pub struct MessageKey {
     pub sub: Option<u8>,
 }
 
-/// How often a message was met, and decoded.
+/// How often a message occurred, and was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MessageCount {
-    /// How often.
+    /// Occurrences.
     pub count: u64,
-    /// How often it was decoded, at least in part.
+    /// Decoded, at least in part.
     pub decoded: u64,
 }
 
-/// What a log held.
+/// The contents of a log.
 #[derive(Debug, Clone, Default)]
 pub struct LogStats {
     /// Bytes.
     pub bytes: u64,
     /// Frames (or DLF records), good and bad.
     pub frames: u64,
-    /// Frames with a bad CRC, spans that hold no record.
+    /// Frames with a bad CRC, or spans without a record.
     pub bad_frames: u64,
     /// First time of writing, in nanoseconds since the Unix epoch.
     pub first_ns: Option<i64>,
     /// Last time of writing.
     pub last_ns: Option<i64>,
-    /// How the sizes of NR blocks agree with the standard, by message and
-    /// version. Where they do not, the version is not read.
+    /// How the sizes of NR blocks agree with the standard, by message and version. A
+    /// version that disagrees is not read.
     pub size_checks: BTreeMap<MessageKey, SizeCheck>,
     /// Messages by code and versions.
     pub messages: BTreeMap<MessageKey, MessageCount>,
-    /// What was wrong, the first ones in words.
+    /// Problems, the first ones as text.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub more_problems: u64,
-    /// Records that came after the horizon, out of order.
+    /// Records that arrived after the horizon, out of order.
     pub late_records: u64,
     /// Whether anything was lost to damage.
     pub damaged: bool,
@@ -80,8 +80,8 @@ pub struct LogReader {
     stats: LogStats,
 }
 
-/// Subscriptions are counted from 1; packets without the wrapper are of the
-/// same modem's first one.
+/// Subscriptions count from 1; packets without the wrapper belong to the same modem's
+/// first one.
 const FIRST_SUBSCRIPTION: u8 = 1;
 
 impl LogReader {
@@ -91,14 +91,14 @@ impl LogReader {
         Self::default()
     }
 
-    /// The next part of a rotated log: TTIs and cells go on from this one.
+    /// The next part of a rotated log: TTIs and cells continue from this one.
     #[must_use]
     pub fn next_file(self) -> Self {
         Self { assemblers: self.assemblers, ..Self::default() }
     }
 
-    /// Tells a log by its first bytes: two good frames or records in them, or
-    /// one and nothing that is none.
+    /// Recognises a log by its first bytes: two good frames or records, or one and
+    /// nothing invalid.
     #[must_use]
     pub fn recognise(head: &[u8]) -> Option<Container> {
         let mut deframer = Deframer::new();
@@ -125,27 +125,27 @@ impl LogReader {
         None
     }
 
-    /// Takes the next bytes; records that are complete go to `sink`.
+    /// Takes the next bytes; complete records are passed to `sink`.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Tagged)) {
         self.deframer.push(bytes);
         self.drain(sink);
     }
 
-    /// Bytes were lost here, as where a modem was away: the frame that was cut
-    /// short is given up, and the time until the next one is a hole.
+    /// Marks lost bytes, as when a modem was disconnected: the truncated frame is
+    /// dropped, and the time until the next one is a hole.
     pub fn note_gap(&mut self, sink: &mut dyn FnMut(Tagged)) {
         self.push(&[TERMINATOR], sink);
         self.assemblers.values_mut().for_each(Assembler::note_damage);
     }
 
-    /// The end of one part of a rotated log: [`Self::next_file`] may follow,
-    /// and records that it can still speak of wait for it.
+    /// Ends one part of a rotated log: [`Self::next_file`] may follow, and records that
+    /// it may still affect wait for it.
     pub fn end_file(&mut self, sink: &mut dyn FnMut(Tagged)) {
         self.deframer.finish();
         self.drain(sink);
     }
 
-    /// The end of the log: all that waits goes to `sink`.
+    /// Ends the log: all waiting records are passed to `sink`.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
         self.deframer.finish_last();
         self.drain(sink);
@@ -157,7 +157,7 @@ impl LogReader {
         }
     }
 
-    /// What the log held so far.
+    /// The contents so far.
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let counts = self.deframer.counts();
@@ -252,12 +252,12 @@ impl LogReader {
     }
 }
 
-/// Messages that are made of subpackets.
+/// Messages that consist of subpackets.
 pub(super) const WITH_SUBPACKETS: [u16; 10] =
     [0xB063, 0xB064, 0xB066, 0xB067, 0xB082, 0xB092, 0xB0A3, 0xB0B3, 0xB193, 0xB195];
 
-/// Version of a message's first subpacket: of the messages that have them, it
-/// tells the layout.
+/// Version of a message's first subpacket, which determines the layout of messages with
+/// subpackets.
 fn sub_version(packet: &LogPacket<'_>) -> Option<u8> {
     // u8 version, u8 subpackets, 2 bytes; u8 id, u8 version. Later message
     // versions have none.
@@ -280,15 +280,15 @@ pub(super) const fn is_nr(code: u16) -> bool {
     matches!(code >> 8, 0xB8 | 0xB9)
 }
 
-/// The payload, but for PDCP messages (0xB0A0 to 0xB0BF): they hold cipher
-/// keys, which never leave the log.
+/// The payload, except of PDCP messages (0xB0A0 to 0xB0BF): they hold cipher keys, which
+/// never leave the log.
 fn shareable<'a>(packet: &LogPacket<'a>) -> &'a [u8] {
     if (0xB0A0..=0xB0BF).contains(&packet.code) { &[] } else { packet.payload }
 }
 
 impl LogStats {
-    /// Whether the layout of a message can be believed. Of a kind whose blocks
-    /// can be put to the test, all that the log held so far counts.
+    /// Whether the layout of a message is plausible. For a kind with checkable blocks,
+    /// all of the log so far counts.
     fn believes(&mut self, key: MessageKey, message: &Message) -> bool {
         let Some(check) = message.size_check() else { return true };
         let all = self.size_checks.entry(key).or_default();

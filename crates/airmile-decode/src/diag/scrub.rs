@@ -1,16 +1,14 @@
 //! Modem logs that can be shared.
 //!
-//! A message that is decoded is written again from its fields
-//! ([`Message::emit`]): bytes that no field explains become zeros, and cipher
-//! keys and logged payload never were fields. Fields that name a cell or a user
-//! get pseudonyms; the network becomes the test network 001-01. Of a message
-//! that is not decoded only code, time and version stay, so that the log is
-//! as dense as it was (holes in it mean something). Packets that are no log
-//! messages (debug text, events, responses) and a `.qmdl2`'s leading section
-//! are left out.
+//! A decoded message is written again from its fields ([`Message::emit`]): unexplained
+//! bytes become zeros, and cipher keys and logged payload never were fields. Fields that
+//! identify a cell or a user get pseudonyms; the network becomes the test network 001-01.
+//! Of a message that is not decoded only code, time and version stay, so that the log
+//! keeps its density (holes in it are significant). Packets other than log messages
+//! (debug text, events, responses) and a `.qmdl2`'s leading section are left out.
 //!
-//! EARFCN, band, bandwidth and times stay as they are: they tell the operator's
-//! spectrum, perhaps the operator, and nobody who uses it.
+//! EARFCN, band, bandwidth and times stay: they reveal the operator's spectrum, possibly
+//! the operator, but no user.
 
 use airmile_model::{Direction, Problem, RntiType};
 
@@ -25,8 +23,8 @@ const TEST_NETWORK: (u16, u8, u16) = (1, 2, 1);
 
 /// Scrubs a modem log.
 ///
-/// Call order: [`push`](Self::push) its bytes, then [`finish`](Self::finish).
-/// The container stays, but for a `.qmdl2`, which becomes plain HDLC frames.
+/// Call order: [`push`](Self::push) its bytes, then [`finish`](Self::finish). The
+/// container stays, except that a `.qmdl2` becomes plain HDLC frames.
 pub struct LogScrubber {
     names: Pseudonyms,
     deframer: Deframer,
@@ -46,19 +44,19 @@ impl LogScrubber {
         self.drain(out, problem);
     }
 
-    /// The end of the log; another part of it may be another file.
+    /// Ends the log; another part of it may be another file.
     pub fn finish(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
         self.deframer.finish();
         self.drain(out, problem);
     }
 
-    /// The end of the log, which no other part follows: what is torn there is lost.
+    /// Ends the log's last part: truncated data at its end is lost.
     pub fn finish_last(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
         self.deframer.finish_last();
         self.drain(out, problem);
     }
 
-    /// What was changed and cut so far.
+    /// The changes and cuts so far.
     #[must_use]
     pub const fn changes(&self) -> &Changes {
         &self.changes
@@ -101,7 +99,7 @@ impl LogScrubber {
     }
 }
 
-/// A payload as it can be shared.
+/// The payload in shareable form.
 fn scrubbed(log: &LogPacket<'_>, names: &Pseudonyms, changes: &mut Changes) -> Vec<u8> {
     match Message::parse(log.code, log.payload) {
         Ok(Some(parsed)) => {
@@ -135,7 +133,7 @@ fn versions_of(log: &LogPacket<'_>) -> Vec<u8> {
     }
 }
 
-/// Gives pseudonyms to what names a cell or a user.
+/// Replaces identities of cells and users by pseudonyms.
 fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
     let mut blanking = Blanking { names, changes };
     match message {
@@ -229,7 +227,7 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
                 blanking.nr_control(block);
             }
         }
-        // Counters, allocations and control information name nobody.
+        // Counters, allocations and control information identify nobody.
         Message::UlBufferStatus(_)
         | Message::UlTxStatistics(_)
         | Message::RlcDlStats(_)
@@ -265,20 +263,20 @@ impl Blanking<'_> {
         self.number(Identity::PhysicalCell, pci, "physical_cell_identities");
     }
 
-    /// Only an RNTI that the cell gave to one user names anybody.
+    /// Only an RNTI assigned to one user identifies anybody.
     fn rnti(&mut self, kind: RntiType, rnti: &mut u16) {
         if kind.is_user() || kind == RntiType::TempC {
             self.number(Identity::Rnti, rnti, "rntis");
         }
     }
 
-    /// Cipher keys and logged payload are not fields, so they are gone already.
+    /// Cipher keys and logged payload are not fields, so they are already gone.
     fn keys(&mut self, subpackets: usize) {
         self.changes.add("cipher_keys", subpackets as u64);
     }
 
-    /// A header to a user stays but for the identities in it; others (random
-    /// access, paging, system information) become zeros.
+    /// A header to the user stays, without identities; others (random access, paging,
+    /// system information) become zeros.
     fn mac_header(&mut self, dir: Direction, kind: RntiType, header: &mut [u8]) {
         if dir == Direction::Ul || kind.is_user() || kind == RntiType::TempC {
             self.changes.add("mac_identities", MacHeader::blank_identities(dir, header));
@@ -288,8 +286,8 @@ impl Blanking<'_> {
         }
     }
 
-    /// Control elements with an identity become zeros, as do those to others
-    /// and what no source explains of the PDCP PDUs.
+    /// Control elements with an identity become zeros, as do those to others and
+    /// unexplained bits of the PDCP PDUs.
     fn mac_items(&mut self, kind: RntiType, items: &mut [MacItem]) {
         let to_user = kind.is_user() || kind == RntiType::TempC;
         for item in items {
@@ -301,15 +299,15 @@ impl Blanking<'_> {
                     }
                 }
                 MacItem::Sdu { pdcp_groups, .. } => {
-                    // Bit 0 says whether another word follows.
+                    // Bit 0 marks a following word.
                     pdcp_groups.iter_mut().flatten().for_each(|word| *word &= 1);
                 }
             }
         }
     }
 
-    /// Control elements stay as far as they are buffer status reports alone: a
-    /// C-RNTI may be among the others (TS 38.321, 6.1.3.2).
+    /// Control elements stay up to the last buffer status report: a C-RNTI may be among
+    /// the others (TS 38.321, 6.1.3.2).
     fn nr_control(&mut self, block: &mut NrUlBlock) {
         let reports_len = block.reports_len();
         let is_report = matches!(block.control.first().map(|head| head & 63), Some(59..=62));
@@ -321,10 +319,10 @@ impl Blanking<'_> {
         }
     }
 
-    /// The first bytes of a PDU, as far as they are its header.
+    /// The first bytes of a PDU, up to the end of its header.
     fn pdu(&mut self, pdu: &mut LoggedPdu, sn_bits: u8) {
         let header = match pdu.header(sn_bits) {
-            // A list that was cut must not be made to look whole.
+            // A truncated list must not appear complete.
             Some(RlcHeader::Status { complete: false, .. }) => return,
             Some(header) => header.emit(sn_bits),
             None => Vec::new(),
@@ -333,15 +331,15 @@ impl Blanking<'_> {
             self.changes.add("rlc_payload_bytes", (pdu.head.len() - header.len()) as u64);
             pdu.head = header;
         } else {
-            // Bits behind the header in its last byte.
+            // Bits after the header in its last byte.
             let length = pdu.head.len();
             pdu.head.copy_from_slice(header.get(..length).unwrap_or_default());
         }
     }
 
-    /// A message of RRC may hold an IMSI or a TMSI, and NAS within it an IMEI:
-    /// of all its bits those two stay that tell a handover (TS 36.331,
-    /// DL-DCCH-Message: message type, and mobilityControlInfo).
+    /// An RRC message may hold an IMSI or a TMSI, and NAS within it an IMEI: only the two
+    /// fields that identify a handover are kept (TS 36.331, DL-DCCH-Message: message
+    /// type, and mobilityControlInfo).
     fn signalling(&mut self, channel: Option<&str>, message: &mut [u8]) {
         let head = match (channel, &*message) {
             (Some("DL-DCCH"), &[first, second, ..]) => [first & 0xf9, second & 0xe8],

@@ -1,14 +1,13 @@
-//! A byte stream in pieces to DIAG packets.
+//! Splits a byte stream in pieces into DIAG packets.
 //!
-//! Call order: [`Deframer::push`] some bytes, [`Deframer::poll`] until it gives
-//! `None`, and so on; at the end of the input [`Deframer::finish`], then poll
-//! until `None` once more. However the input is cut into pieces, the events
-//! are the same.
+//! Call order: [`Deframer::push`] some bytes, [`Deframer::poll`] until it returns `None`,
+//! and so on; at the end of the input [`Deframer::finish`], then poll until `None` once
+//! more. The events do not depend on how the input is split.
 //!
 //! The container is recognised by its content, whatever the file's name:
 //!
 //! - HDLC (`.mi2log`, `.qmdl`): two frames with a good CRC;
-//! - HDLC behind a leading section (`.qmdl2`): the first four bytes are the
+//! - HDLC after a leading section (`.qmdl2`): the first four bytes are the
 //!   section's length, and two good frames follow it;
 //! - DLF: three plausible record heads, each where the one before it ends;
 //! - HDF: unencoded log packets in between other bytes, taken only where
@@ -16,11 +15,10 @@
 //!
 //! The container whose evidence is complete earliest in the input wins.
 //!
-//! Damage never ends the reading. HDLC goes on at the next terminator. DLF,
-//! which has no marks, goes on at the next place where two plausible heads are
-//! chained. A piece at the beginning or end of a stream that is no frame is
-//! [`Severity::Normal`]: logs are rotated in the middle of one. At the end of the
-//! last part it is damage: what it held is lost.
+//! Damage never ends the reading. HDLC resumes at the next terminator. DLF, which has no
+//! marks, resumes at the next place with two chained plausible heads. An invalid piece at
+//! the beginning or end of a stream is [`Severity::Normal`]: logs are rotated in the
+//! middle of a frame. At the end of the last part it is damage: its contents are lost.
 
 mod detect;
 mod hdf;
@@ -36,37 +34,37 @@ use super::dlf::{self, RecordHeader};
 use super::frame::{LogPacket, OtherPacket, Packet};
 use super::{hdlc, time};
 
-/// What [`Deframer::poll`] gives.
+/// The result of [`Deframer::poll`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A log packet.
     Log(LogPacket<'a>),
     /// A packet that is not a log packet.
     Other(OtherPacket),
-    /// Bytes that are no packet, or an odd packet.
+    /// Bytes that are no packet, or an anomalous packet.
     Problem(Problem),
 }
 
-/// What a stream held so far.
+/// The contents of a stream so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Bytes pushed.
     pub bytes: u64,
     /// Frames with a good CRC, or DLF records.
     pub good_frames: u64,
-    /// Frames with a bad CRC, or spans that hold no DLF record.
+    /// Frames with a bad CRC, or spans without a DLF record.
     pub bad_frames: u64,
 }
 
-/// Bytes between two terminators that can still be a frame: a wrapped log
-/// packet of the largest size with every byte escaped.
+/// Maximum bytes between two terminators for a frame: a wrapped log packet of the largest
+/// size with every byte escaped.
 const MAX_PIECE: usize = 2 * (65_535 + 8 + 4 + 2);
-/// Bytes after which a stream without two good frames is taken for HDLC.
+/// Bytes after which a stream without two good frames is assumed to be HDLC.
 const DETECT_LIMIT: usize = 1 << 20;
-/// The longest leading section of a `.qmdl2` (chosen here).
+/// Maximum leading section of a `.qmdl2` (chosen here).
 const MAX_LEADING: usize = 1 << 18;
 
-/// Bad frames from which two good ones may be chance (chosen here: no sample
+/// Number of bad frames from which two good ones may be chance (chosen here: no sample
 /// log has more than two).
 const MANY_BAD: u32 = 64;
 
@@ -78,12 +76,12 @@ pub struct Deframer {
     start: usize,
     /// Offset of `buffer[0]` in the input.
     base: u64,
-    /// Bytes behind `start` that need not be looked at again: they hold no
-    /// terminator (HDLC), no chained head (DLF).
+    /// Bytes after `start` that need no further search: they hold no terminator (HDLC),
+    /// no chained head (DLF).
     scanned: usize,
-    /// Where DLF records stopped making sense.
+    /// Where the sequence of DLF records broke.
     lost: Option<u64>,
-    /// Offset behind the last unencoded packet, and its time stamp.
+    /// Offset after the last unencoded packet, and its time stamp.
     behind: (u64, Option<u64>),
     /// The last frame, unescaped.
     frame: Vec<u8>,
@@ -93,7 +91,7 @@ pub struct Deframer {
     last: bool,
     /// Whether a frame has been found, good or bad.
     begun: bool,
-    /// A piece that is no frame: normal if nothing follows it.
+    /// An invalid piece: normal if no frame follows it.
     held: Option<Problem>,
     /// Inside a piece too long for a frame.
     skipping: bool,
@@ -102,8 +100,7 @@ pub struct Deframer {
     detect: Detect,
 }
 
-/// What was found in the buffer, as ranges, so that it can be borrowed after
-/// the search.
+/// A frame in the buffer, as ranges, so that it can be borrowed after the search.
 enum FoundFrame {
     Frame { offset: u64, range: Option<(usize, usize)> },
     Record { offset: u64, head: RecordHeader, end: usize },
@@ -124,19 +121,18 @@ impl Deframer {
         self.container
     }
 
-    /// As [`Self::container`], looked for in the bytes so far.
+    /// As [`Self::container`], after a search of the bytes so far.
     pub fn find_container(&mut self) -> Option<Container> {
         self.container.or_else(|| self.recognise())
     }
 
-    /// What the stream held so far.
+    /// The contents so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Takes the next bytes of the stream. After [`Self::finish`] they are
-    /// not looked at.
+    /// Takes the next bytes of the stream. After [`Self::finish`] they are ignored.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.finished {
             return;
@@ -150,12 +146,12 @@ impl Deframer {
         self.counts.bytes += bytes.len() as u64;
     }
 
-    /// No more bytes follow; another part of a rotated log may.
+    /// Ends the stream; another part of a rotated log may follow.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// No more bytes follow, nor another part: what is torn at the end is lost.
+    /// Ends the last part: truncated data at the end is lost.
     pub fn finish_last(&mut self) {
         self.last = true;
         self.finish();
@@ -224,7 +220,7 @@ impl Deframer {
         self.base + at as u64
     }
 
-    /// Decides on the container as soon as the bytes so far do.
+    /// Decides on the container as soon as the bytes allow it.
     fn recognise(&mut self) -> Option<Container> {
         let bytes = &self.buffer[..self.buffer.len().min(DETECT_LIMIT)];
         let last_look = self.finished || self.buffer.len() >= DETECT_LIMIT;
@@ -241,11 +237,11 @@ impl Deframer {
             end.filter(|_| evidence.bad == 0)
         });
         let dlf = dlf_evidence(bytes, whole);
-        // The earliest evidence is the same however the input was cut.
+        // The earliest evidence does not depend on how the input is split.
         let decided = [(qmdl2, Container::Qmdl2), (hdlc, Container::Hdlc), (dlf, Container::Dlf)];
         let earliest = decided.iter().filter_map(|&(at, container)| Some((at?, container)));
         let container = match earliest.min_by_key(|&(at, _)| at) {
-            // A frame can pass its CRC by chance, one piece in 65536.
+            // A frame may pass its CRC by chance, one piece in 65536.
             Some((at, Container::Hdlc))
                 if self.detect.hdlc.bad >= MANY_BAD && hdf::evidence(&bytes[..at]) =>
             {
@@ -260,7 +256,7 @@ impl Deframer {
             None if self.detect.hdlc.good == 0 && any_dlf(bytes, whole) => Container::Dlf,
             None => Container::Hdlc,
         };
-        // Without any good frame the first piece is not just a torn one.
+        // Without any good frame the first piece is not just a truncated one.
         self.begun = self.detect.hdlc.good == 0;
         if container == Container::Qmdl2 {
             self.start = leading.unwrap_or(0);
@@ -305,7 +301,7 @@ impl Deframer {
                 hdlc::check(piece).map(<[u8]>::len)
             };
             let first = !std::mem::replace(&mut self.begun, true);
-            // Something follows the held piece, so it was not the last one.
+            // Another piece follows the held one, so it was not the last.
             let held = self.held.take();
             match result {
                 Ok(len) => {
@@ -314,7 +310,7 @@ impl Deframer {
                         self.frame.truncate(len);
                     }
                     if let Some(held) = held {
-                        // Come back to this frame.
+                        // Return to this frame.
                         self.counts.good_frames -= 1;
                         self.start = from;
                         return Some(FoundFrame::Problem(held));
@@ -338,7 +334,7 @@ impl Deframer {
         }
     }
 
-    /// What to do with bytes that no terminator follows yet.
+    /// Handles bytes without a terminator yet.
     fn no_terminator(&mut self) -> Option<FoundFrame> {
         let left = self.buffer.len() - self.start;
         let offset = self.offset(self.start);
@@ -357,7 +353,7 @@ impl Deframer {
             return None;
         }
         if let Some(mut held) = self.held.take() {
-            // Only a torn piece may follow it.
+            // Only a truncated piece may follow it.
             if left == 0 && self.counts.good_frames > 0 {
                 held.severity = self.torn_end();
             }
@@ -419,14 +415,13 @@ impl Deframer {
             _ => return None,
         };
         if !chained && !head.plausible() {
-            // An odd code is taken only from a record that is in place.
+            // An anomalous code is accepted only in a record that is in sequence.
             self.lost = Some(offset);
             self.start += 1;
             return self.resync();
         }
         if !chained {
-            // This record's length may be what is wrong: then a chain begins
-            // inside of it.
+            // This record's length may be wrong: then a chain begins within it.
             let mut at = self.scanned.max(1);
             while at < head.len.min(rest.len()) {
                 match place(rest, at, self.finished) {
@@ -453,7 +448,7 @@ impl Deframer {
         Some(FoundFrame::Record { offset, head, end })
     }
 
-    /// Looks for a place where DLF records go on.
+    /// Searches for a place where DLF records resume.
     fn resync(&mut self) -> Option<FoundFrame> {
         let lost = self.lost?;
         loop {
@@ -472,7 +467,7 @@ impl Deframer {
         Some(self.lost_bytes(lost))
     }
 
-    /// Tells of bytes from `offset` to here that hold no record.
+    /// Reports bytes from `offset` to here without a record.
     fn lost_bytes(&mut self, offset: u64) -> FoundFrame {
         self.counts.bad_frames += 1;
         let bytes = self.offset(self.start) - offset;

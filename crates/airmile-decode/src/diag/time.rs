@@ -1,9 +1,9 @@
 //! DIAG time stamps.
 //!
-//! A stamp counts from 1980-01-06T00:00:00 without leap seconds; modems set it
-//! from network or GPS-corrected time and all tools take it as UTC. Its upper
-//! 48 bits are ticks of 1.25 ms; its lower 16 bits are 1/32 chips of 1.2288
-//! Mcps, 0 to 49151, of which 49152 make a tick.
+//! A stamp counts from 1980-01-06T00:00:00 without leap seconds; modems set it from
+//! network or GPS-corrected time and all tools treat it as UTC. Its upper 48 bits are
+//! ticks of 1.25 ms; its lower 16 bits are 1/32 chips of 1.2288 Mcps, 0 to 49151, of
+//! which 49152 make a tick.
 
 use airmile_model::Stamp;
 

@@ -1,5 +1,5 @@
-//! Which messages are read in which versions, and by what evidence: the table
-//! of docs/versions.md.
+//! The messages and versions that are read, and the evidence for each: the table of
+//! docs/versions.md.
 
 use std::fmt::Write as _;
 
@@ -11,16 +11,15 @@ use super::msg::{
 };
 use super::names;
 
-/// By what evidence a version is read.
+/// The evidence for reading a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
-    /// Real records of it were read, and agree with another decoder or with
-    /// what the standard allows.
+    /// Real records were read, and agree with another decoder or with the standard's
+    /// limits.
     Confirmed,
-    /// By a public layout; no sample was at hand.
+    /// A public layout; no sample was available.
     PublicLayout,
-    /// By a layout of which a record must prove that it fits; others are
-    /// counted and not read.
+    /// A layout that each record must prove to fit; others are counted and not read.
     SelfChecked,
     /// Known to be logged, and counted by name.
     NotRead,
@@ -50,11 +49,11 @@ pub struct VersionRow {
     pub code: u16,
     /// Version as `inspect` prints it: `24`, `1/4` with a subpacket's, `3.13` of NR.
     pub version: String,
-    /// By what evidence it is read.
+    /// The evidence for reading it.
     pub reading: Reading,
 }
 
-/// Every message and version that is read, then those known not to be.
+/// Every message and version that is read, then those known but not read.
 #[must_use]
 pub fn table() -> Vec<VersionRow> {
     let mut rows = Vec::new();
@@ -134,7 +133,7 @@ const NR: Rows<(u16, u16)> = &[
     (0xB97F, NrMeas::VERSIONS, &[(2, 7), (2, 9), (2, 10), (3, 0)]),
 ];
 
-/// What has no list of versions of its own, or is not read.
+/// Messages without their own list of versions, or not read.
 const OTHERS: &[(u16, &str, Reading)] = &[
     (0xB887, "2.5", Reading::Confirmed),
     (0xB887, "2.x", Reading::SelfChecked),
@@ -171,7 +170,7 @@ const OTHERS: &[(u16, &str, Reading)] = &[
     (0xB8A7, "all", Reading::NotRead),
 ];
 
-/// The table as docs/versions.md has it: a row a message.
+/// The table of docs/versions.md: a row per message.
 #[must_use]
 pub fn markdown() -> String {
     let rows = table();

@@ -1,6 +1,6 @@
-//! Logs of an srsRAN Project gNB, by its documentation ("gNB log format") and
-//! public excerpts. A base station knows what a sniffer cannot: which blocks are
-//! sent again, and their padding.
+//! Logs of an srsRAN Project gNB, by its documentation ("gNB log format") and public
+//! excerpts. A base station logs what a sniffer cannot observe: retransmissions and
+//! padding.
 //!
 //! - The log file at level `info` of the layers SCHED and MAC. A line is
 //!   `YYYY-MM-DDTHH:MM:SS.UUUUUU [LAYER   ] [I] [SFN.slot] text`. Read are SCHED's
@@ -14,7 +14,7 @@ use airmile_model::Direction;
 
 use super::rows::SniffedRow;
 
-/// What a line of the log file says.
+/// The contents of a line of the log file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum GnbLine {
     /// Grants of a slot.
@@ -24,10 +24,10 @@ pub(super) enum GnbLine {
         frame: i64,
         slot: i64,
         rnti: u16,
-        /// Bytes that no SDU fills; `None` where parts state no size.
+        /// Bytes not filled by SDUs; `None` if parts have no size.
         padding_bytes: Option<u32>,
     },
-    /// Something that is not read.
+    /// A line that is not read.
     Other,
 }
 
@@ -132,8 +132,8 @@ const fn blank_row(time_us: i64, frame: i64, slot: i64) -> SniffedRow {
     }
 }
 
-/// The grants among the decisions of a slot: `DL:` and `UL:` begin one, any
-/// other word with a colon (`SIB1:`, `RAR:`) something else.
+/// The grants among the decisions of a slot: `DL:` and `UL:` begin one, any other word
+/// with a colon (`SIB1:`, `RAR:`) something else.
 fn decisions(text: &str, blank: SniffedRow) -> Result<Vec<SniffedRow>, String> {
     let mut out: Vec<SniffedRow> = Vec::new();
     let mut open = false;
@@ -215,15 +215,15 @@ pub(super) struct ConsoleRow {
     pub(super) dl_bits_per_s: f64,
     pub(super) dl_ok: u64,
     pub(super) dl_failed: u64,
-    /// Bytes that waited for the user at the base station.
+    /// Bytes queued for the user at the base station.
     pub(super) dl_queue_bytes: f64,
     pub(super) ul_bits_per_s: f64,
     /// The user's own uplink buffer in bytes.
     pub(super) bsr_bytes: f64,
 }
 
-/// A row under the heading `pci rnti cqi ri mcs brate ok nok (%) dl_bs | pusch
-/// mcs brate ok nok (%) bsr`; `None` for anything else.
+/// A row under the heading `pci rnti cqi ri mcs brate ok nok (%) dl_bs | pusch mcs brate
+/// ok nok (%) bsr`; `None` for anything else.
 pub(super) fn console_row(line: &str) -> Option<ConsoleRow> {
     let (dl, ul) = line.split_once('|')?;
     let dl: Vec<&str> = dl.split_whitespace().collect();
@@ -256,7 +256,7 @@ fn scaled(text: &str) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value * factor)
 }
 
-/// What a console trace says, in words.
+/// The content of a console trace, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct ConsoleSummary {
     pub(super) rows: u64,

@@ -1,10 +1,9 @@
 //! Tables of passive sniffers, and logs of base stations, as grants of one user.
 //!
-//! A sniffer sees the control channel of a whole cell: every user's grants,
-//! none of their HARQ outcome, RLC or padding. One RNTI is taken, given or the
-//! one with the most bytes; what the others got is kept as the cell's use per
-//! TTI. Which RNTI that is shows only at the end, so the rows are held, about
-//! 50 bytes each.
+//! A sniffer observes the control channel of a whole cell: every user's grants, but no
+//! HARQ outcome, RLC or padding. One RNTI is selected, given or the one with the most
+//! bytes; the grants of others are kept as the cell's use per TTI. The selection is known
+//! only at the end, so the rows are kept, about 50 bytes each.
 
 mod gnb;
 mod rows;
@@ -21,23 +20,23 @@ use self::rows::{Columns, SniffedRow};
 
 /// RNTIs that can be a user's C-RNTI (TS 36.321, table 7.1-1).
 const C_RNTIS: std::ops::RangeInclusive<u16> = 0x003d..=0xfff3;
-/// Problems that are kept in words; more are counted.
+/// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 /// Longer lines are no rows.
 const MAX_LINE: usize = 8 * 1024;
 /// The maximum number of rows that are held (chosen here: half an hour of a busy
 /// cell, and some 3 GB of memory with what is made of them).
 const MAX_ROWS: usize = 10_000_000;
-/// Lines in which a log of a base station is looked for.
+/// Number of lines searched to recognise a base station's log.
 const RECOGNISE_LINES: usize = 200;
-/// Rows back in which a block's grant is looked for (chosen here: the slots of
-/// a frame, with a few users each).
+/// Number of rows searched backwards for a block's grant (chosen here: the slots of a
+/// frame, with a few users each).
 const PDU_ROWS_BACK: usize = 200;
-/// A process' NDI tells a retransmission only this long (chosen here: past
-/// the largest number of HARQ round trips that cells allow, 8 of 8 ms).
+/// How long a process' NDI indicates a retransmission (chosen here: past the largest
+/// number of HARQ round trips that cells allow, 8 of 8 ms).
 const NDI_HOLDS_MS: i64 = 100;
 
-/// Whose table it is.
+/// The program that wrote a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnifferKind {
     /// FALCON's `FalconEye -D`: tabs, no header, a row per DCI.
@@ -53,7 +52,7 @@ pub enum SnifferKind {
 }
 
 impl SnifferKind {
-    /// Tells a table by its first bytes.
+    /// Recognises a table by its first bytes.
     #[must_use]
     pub fn recognise(head: &[u8]) -> Option<Self> {
         let end = head.iter().position(|&b| b == b'\n').unwrap_or(head.len());
@@ -78,7 +77,7 @@ impl SnifferKind {
             })
     }
 
-    /// The name a person reads.
+    /// The display name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,7 +90,7 @@ impl SnifferKind {
     }
 }
 
-/// What a sniffer's table held.
+/// The contents of a sniffer's table.
 #[derive(Debug, Clone, Default)]
 pub struct SnifferStats {
     /// Bytes.
@@ -100,11 +99,11 @@ pub struct SnifferStats {
     pub rows: u64,
     /// Rows that could not be read.
     pub bad_rows: u64,
-    /// What was wrong, the first ones in words.
+    /// Problems, the first ones as text.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub more_problems: u64,
-    /// The RNTI whose grants were given, its bytes, and how many RNTIs there are.
+    /// The RNTI of the returned grants, its bytes, and the number of RNTIs.
     pub chosen: Option<(u16, u64, usize)>,
 }
 
@@ -129,7 +128,7 @@ impl SnifferReader {
         Self { kind, partial, line_at: 0, columns: None, rows, console, stats }
     }
 
-    /// What the table held so far.
+    /// The contents so far.
     #[must_use]
     pub const fn stats(&self) -> &SnifferStats {
         &self.stats
@@ -202,7 +201,7 @@ impl SnifferReader {
         }
     }
 
-    /// A line of a base station's log: most are of no interest here.
+    /// A line of a base station's log: most are irrelevant here.
     fn gnb_line(&mut self, text: &str) {
         match gnb::log_line(text) {
             Ok(GnbLine::Decisions(rows)) => {
@@ -227,8 +226,8 @@ impl SnifferReader {
         }
     }
 
-    /// The end of the table: the grants of `rnti`, or of the one with the
-    /// most bytes, and the cell's use, in TTI order.
+    /// Ends the table: returns the grants of `rnti`, or of the one with the most bytes,
+    /// and the cell's use, in TTI order.
     pub fn finish(&mut self, rnti: Option<u16>, sink: &mut dyn FnMut(Record)) {
         if !self.partial.is_empty() {
             self.line();
@@ -338,7 +337,7 @@ fn grants(row: &SniffedRow, position: Position, at: Option<Stamp>) -> Vec<Grant>
         .collect()
 }
 
-/// New data or not: by the MCS, or by the NDI of the process.
+/// Whether data is new: by the MCS, or by the NDI of the process.
 fn settle(grant: &mut Grant, ndi: &mut HashMap<(u8, Direction, u8, u8), (bool, i64)>) {
     let lte = grant.position.numerology == 0;
     if lte && grant.dir == Direction::Dl && grant.mcs.is_some_and(|mcs| mcs >= 29) {
@@ -354,7 +353,7 @@ fn settle(grant: &mut Grant, ndi: &mut HashMap<(u8, Direction, u8, u8), (bool, i
     }
 }
 
-/// Wrapped counters to indexes, by the time where rows have one.
+/// Unwraps counters to indexes, by the time if rows have one.
 struct Unwrapper {
     per_ms: i64,
     last: Option<(i64, Option<i64>)>,

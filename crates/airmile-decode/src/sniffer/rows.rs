@@ -11,7 +11,7 @@ use airmile_model::Direction;
 
 use super::SnifferKind;
 
-/// One DCI; RNTI 0 where the TTI has none.
+/// One DCI; RNTI 0 if the TTI has none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SniffedRow {
     pub(super) time_us: Option<i64>,
@@ -30,9 +30,9 @@ pub(super) struct SniffedRow {
     pub(super) harq_id: Option<u8>,
     /// Slots from the grant to its block.
     pub(super) delay_slots: i64,
-    /// Whether it is sent again, where the table says so.
+    /// Whether it is a retransmission, if the table states it.
     pub(super) retx: Option<bool>,
-    /// Padding of the block, where the table says so.
+    /// Padding of the block, if the table states it.
     pub(super) padding_bytes: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ const fn lte_delay(dir: Direction) -> i64 {
     }
 }
 
-/// Where the columns of NR-Scope's CSV are.
+/// The columns of NR-Scope's CSV.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Columns {
     names: Vec<String>,
@@ -106,7 +106,7 @@ fn falcon(line: &str) -> Result<SniffedRow, String> {
     if f.len() < 14 || f.len() > 24 {
         return Err(format!("has {} fields, not 20", f.len()));
     }
-    // A time in whole seconds and a fraction, which tells it from NG-Scope.
+    // A time in whole seconds and a fraction, which distinguishes it from NG-Scope.
     let time = f.first().filter(|t| t.contains('.')).and_then(|t| seconds(t));
     let dir = match number::<u8>(&f, 4, "the direction")? {
         0 => Direction::Ul,
@@ -214,8 +214,8 @@ fn nr_scope(line: &str, columns: &Columns) -> Result<SniffedRow, String> {
     })
 }
 
-/// The subcarrier spacing that the highest slot of a frame asks for; the
-/// table does not tell it.
+/// The minimum subcarrier spacing for the highest slot number of a frame; the table does
+/// not state it.
 pub(super) fn numerology(rows: &[SniffedRow]) -> u8 {
     let highest = rows.iter().map(|row| row.slot).max().unwrap_or(0);
     (0..4).find(|mu| highest < 10 << mu).unwrap_or(4)

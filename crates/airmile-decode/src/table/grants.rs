@@ -42,11 +42,12 @@ struct GrantColumns {
 }
 
 impl<R: Read> GrantReader<R> {
-    /// Reads the header. `clock` is whose the column `time_us` is.
+    /// Reads the header. `clock` is the clock of the column `time_us`.
     ///
     /// # Errors
-    /// A required column is missing: `dir`, `n_prb`, and `tti` or both of
-    /// `sfn` and `subframe`.
+    ///
+    /// A required column is missing: `dir`, `n_prb`, and `tti` or both of `sfn` and
+    /// `subframe`.
     pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
         let rows = CsvRows::new(input)?;
         let tti = rows.column("tti");
@@ -140,7 +141,7 @@ impl GrantColumns {
             retx: row.flag(("retx", self.retx))?,
             crc_ok: row.flag(("crc_ok", self.crc_ok))?,
             rnti: rnti.unwrap_or(RntiType::C),
-            // Some simulators print a negative number where they do not know.
+            // Some simulators write a negative number for unknown.
             padding_bytes: row
                 .int::<i64>(("padding_bytes", self.padding_bytes))?
                 .and_then(|bytes| u32::try_from(bytes).ok()),
@@ -149,8 +150,8 @@ impl GrantColumns {
         })
     }
 
-    /// `sfn` and `subframe` to an index, going forward from the last row; by
-    /// the time column where there is one, as more than a period may have gone.
+    /// `sfn` and `subframe` to an index, going forward from the last row; by the time
+    /// column if there is one, as more than a period may have passed.
     fn unwrap_sfn(
         &self,
         row: RowRef<'_>,

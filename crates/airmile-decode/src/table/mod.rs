@@ -1,9 +1,8 @@
 //! The documented CSV tables: grants, RLC PDUs, transfers and truth.
 //!
-//! Header line first, any column order, unknown columns ignored, an empty
-//! field is unknown. Reading goes on after a bad row: the row is a
-//! [`Problem`], what is readable is used. A row, the number of columns and what is
-//! kept have limits; a table over one is refused.
+//! Header line first, any column order, unknown columns ignored, an empty field is
+//! unknown. Reading continues after a bad row, which becomes a [`Problem`]. A row, the
+//! number of columns and the kept data have limits; a table that exceeds one is refused.
 
 mod grants;
 mod rlc;
@@ -19,23 +18,23 @@ pub use truth::{read_transfer_truth, read_truth, write_transfer_truth, write_tru
 
 use airmile_model::Problem;
 
-/// Which table a header line belongs to.
+/// The table of a header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
     /// A grant table: a row per transport block.
     Grants,
     /// An RLC table: a row per PDU.
     Rlc,
-    /// Transfers as an application saw them.
+    /// Transfers from an application's log.
     Transfers,
     /// The queue's state per TTI.
     Truth,
-    /// Throughput time per transfer, as a lab knows it.
+    /// Throughput time per transfer, from a lab's ground truth.
     TransferTruth,
 }
 
 impl TableKind {
-    /// Tells a table by its header line.
+    /// Recognises a table by its header line.
     #[must_use]
     pub fn recognise(header: &str) -> Option<Self> {
         let names: Vec<String> =
@@ -58,7 +57,7 @@ impl TableKind {
         }
     }
 
-    /// The name a person reads.
+    /// The display name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,13 +70,13 @@ impl TableKind {
     }
 }
 
-/// What a table held and what was wrong with it.
+/// The contents of a table, and its errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableContent<T> {
     /// The readable rows.
     pub rows: Vec<T>,
-    /// How many rows were not.
+    /// Number of unreadable rows.
     pub bad_rows: u64,
-    /// What was wrong with them, the first ones in words.
+    /// Their errors, the first ones as text.
     pub problems: Vec<Problem>,
 }

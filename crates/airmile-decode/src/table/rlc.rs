@@ -9,7 +9,7 @@ use airmile_model::{Clock, RlcPdu, Stamp};
 use super::grants::text;
 use super::rows::{CsvRows, RowRef, TableError};
 
-/// Ties a clock to TTIs, for tables that give only times.
+/// Relates a clock to TTIs, for tables that give only times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TtiTimes {
     /// A TTI.

@@ -20,9 +20,9 @@ pub const MAX_COLUMNS: usize = 16_384;
 pub const MAX_KEPT_ROWS: usize = 1_000_000;
 /// The maximum size of the names in a table that is kept whole.
 pub const MAX_KEPT_TEXT_BYTES: usize = 256 << 20;
-/// Problems that are kept in words; more are counted.
+/// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
-/// Characters of a field or a header that an error quotes.
+/// Maximum characters of a field or a header in an error.
 const QUOTED_CHARS: usize = 120;
 
 /// Why a table or a row of it could not be read.
@@ -36,7 +36,7 @@ pub enum TableError {
         /// The header as read.
         header: String,
     },
-    /// A field does not hold what its column says.
+    /// A field is invalid for its column.
     #[error("line {line}, column `{column}`: \"{text}\" is not {expected}")]
     BadField {
         /// Byte offset of the row.
@@ -45,9 +45,9 @@ pub enum TableError {
         line: u64,
         /// The column.
         column: &'static str,
-        /// What stands there.
+        /// The text found.
         text: String,
-        /// What should.
+        /// The expected form.
         expected: &'static str,
     },
     /// A required field is empty.
@@ -60,7 +60,7 @@ pub enum TableError {
         /// The column.
         column: &'static str,
     },
-    /// The table is larger than what is read.
+    /// The table exceeds a limit.
     #[error("line {line}: over the limit `{limit}` ({maximum})")]
     Limit {
         /// Byte offset of the row.
@@ -77,7 +77,7 @@ pub enum TableError {
     Csv {
         /// Byte offset, where known.
         offset: u64,
-        /// What the reader says.
+        /// The reader's error.
         source: csv::Error,
     },
 }
@@ -129,7 +129,7 @@ pub(super) fn normalise_name(name: &str) -> String {
     name.trim().trim_matches('"').trim().to_ascii_lowercase()
 }
 
-/// As much of a text as an error quotes.
+/// The part of a text that an error quotes.
 fn quoted(text: &str) -> String {
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(QUOTED_CHARS).collect();
@@ -140,8 +140,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A reader that ends with an error where a row is larger than
-/// [`MAX_RECORD_BYTES`]: the CSV reader has no limit of its own.
+/// A reader that fails if a row is larger than [`MAX_RECORD_BYTES`]: the CSV reader has
+/// no limit of its own.
 struct RecordLimit<R> {
     inner: R,
     /// Bytes until the limit; set anew before each row.
@@ -247,7 +247,7 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-/// The error of a CSV that cannot be read on.
+/// The error of a CSV that cannot be read further.
 fn broken<R: Read>(reader: &csv::Reader<RecordLimit<R>>, source: csv::Error) -> TableError {
     if reader.get_ref().exceeded {
         let (offset, line) = (reader.position().byte(), reader.position().line());
@@ -290,7 +290,7 @@ impl<'a> RowRef<'a> {
         TableError::Empty { offset, line, column }
     }
 
-    /// A value through `parse`; `None` where the field is empty or absent.
+    /// A value through `parse`; `None` if the field is empty or absent.
     pub(super) fn parsed<T>(
         self,
         (column, index): (&'static str, Option<usize>),
@@ -303,7 +303,7 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// An integer; also as `12.0` where a spreadsheet wrote it so.
+    /// An integer; also in the form `12.0`, as spreadsheets write it.
     pub(super) fn int<T: TryFrom<i64>>(
         self,
         field: (&'static str, Option<usize>),
@@ -314,7 +314,7 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// A TTI; beyond 2^50, some 35,000 years, it is none.
+    /// A TTI; beyond 2^50, some 35,000 years, it is invalid.
     pub(super) fn tti(
         self,
         field: (&'static str, Option<usize>),
@@ -325,8 +325,8 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// The subcarrier spacing index: 0 to 6 (TS 38.211, table 4.2-1); 0 where it is
-    /// not given, as in LTE.
+    /// The subcarrier spacing index: 0 to 6 (TS 38.211, table 4.2-1); 0 if it is not
+    /// given, as in LTE.
     pub(super) fn numerology(self, field: (&'static str, Option<usize>)) -> Result<u8, TableError> {
         let parse = |text: &str| {
             let value = text.parse::<i64>().ok().or_else(|| whole(text))?;

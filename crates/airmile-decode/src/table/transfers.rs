@@ -1,4 +1,4 @@
-//! Transfers as an application saw them.
+//! Transfers from an application's log.
 
 use std::io::{Read, Write};
 
@@ -9,12 +9,13 @@ use super::TableContent;
 use super::grants::text;
 use super::rows::{CsvRows, RowRef, TableError};
 
-/// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both;
-/// `dir` where it is known, `unfinished` (1, true or yes) where it had not ended.
-/// `clock` is whose the times are.
+/// Reads transfers: `id,start_us,end_us,bytes`, or `start_tti,end_tti`, or both; `dir` if
+/// it is known, `unfinished` (1, true or yes) if it had not ended. `clock` is the clock
+/// of the times.
 ///
 /// # Errors
-/// A column that must be there is missing; bad rows are problems.
+///
+/// A required column is missing; bad rows are problems.
 pub fn read_transfers<R: Read>(
     input: R,
     clock: Clock,

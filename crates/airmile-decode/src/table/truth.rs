@@ -1,4 +1,4 @@
-//! What a lab or a simulator knows to be true.
+//! Ground truth of a lab or a simulator.
 
 use std::io::{Read, Write};
 
@@ -12,7 +12,8 @@ use super::rows::{CsvRows, RowRef, TableError};
 /// Reads the run-length coded truth of the queue.
 ///
 /// # Errors
-/// A column that must be there is missing; bad rows are problems.
+///
+/// A required column is missing; bad rows are problems.
 pub fn read_truth<R: Read>(input: R) -> Result<TableContent<TruthRun>, TableError> {
     let rows = CsvRows::new(input)?;
     let tti = rows.required("tti")?;
@@ -62,7 +63,8 @@ pub fn write_truth<'a, W: Write>(
 /// Reads the truth of transfers.
 ///
 /// # Errors
-/// A column that must be there is missing; bad rows are problems.
+///
+/// A required column is missing; bad rows are problems.
 pub fn read_transfer_truth<R: Read>(input: R) -> Result<TableContent<TransferTruth>, TableError> {
     let rows = CsvRows::new(input)?;
     let id = rows.required("id")?;

@@ -1,5 +1,5 @@
-//! The two ways in which a body gives fields: a table with `|` between its
-//! columns, and nested blocks of `Key = value`.
+//! The two forms of fields in a body: a table with `|` between its columns, and nested
+//! blocks of `Key = value`.
 
 /// A line of a packet's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// A name as columns and keys are looked up by: letters and digits alone.
+/// A name in the form used for lookups: letters and digits only.
 pub(super) fn normalise(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -43,7 +43,7 @@ impl<'a> TextTable<'a> {
         let mut out = Vec::new();
         let mut rest = body;
         while let Some(table) = Self::first(rest) {
-            // What is before the end of its rows is done with.
+            // The part before the end of its rows is consumed.
             let last = table.rows.last().or_else(|| rest.iter().find(|line| is_row(line)));
             let Some(at) = rest.iter().position(|line| last.is_some_and(|l| std::ptr::eq(l, line)))
             else {
@@ -64,7 +64,7 @@ impl<'a> TextTable<'a> {
         let (header, rows) = if ruled {
             (&body[..header_len], &body[header_len + 1..])
         } else {
-            // Without a rule the rows begin where the first column counts.
+            // Without a rule the rows begin where the first column has numbers.
             let counts = |line: &Line| {
                 line.text.split('|').nth(1).is_some_and(|cell| cell.trim().parse::<u32>().is_ok())
             };
@@ -86,8 +86,8 @@ impl<'a> TextTable<'a> {
     }
 }
 
-/// Column names: of each header line what stands exactly between a column's
-/// two bars, so that titles over several columns are left out.
+/// Column names: of each header line the text exactly between a column's two bars, so
+/// that titles over several columns are left out.
 fn names(header: &[Line]) -> Vec<String> {
     let bars_of = |line: &str| line.match_indices('|').map(|(at, _)| at).collect::<Vec<_>>();
     let Some(bars) = header.last().map(|line| bars_of(&line.text)) else { return Vec::new() };
@@ -103,13 +103,13 @@ fn names(header: &[Line]) -> Vec<String> {
 }
 
 impl<'a> Row<'a> {
-    /// The cell of the first column of this name; `None` where it is empty.
+    /// The cell of the first column of this name; `None` if it is empty.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let at = self.names.iter().position(|n| n == name)?;
         self.text.split('|').nth(at + 1).map(str::trim).filter(|cell| !cell.is_empty())
     }
 
-    /// Whether it has as many cells as the table has columns.
+    /// Whether its number of cells equals the table's number of columns.
     pub(super) fn whole(&self) -> bool {
         self.text.matches('|').count() == self.names.len() + 1
     }

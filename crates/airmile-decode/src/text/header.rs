@@ -1,11 +1,11 @@
-//! The line that a packet begins with, in both dialects.
+//! The first line of a packet, in both dialects.
 
-/// When, on what clock face.
+/// A time, on some clock face.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// Nanoseconds since the Unix epoch.
     Dated(i64),
-    /// Nanoseconds since midnight of a day that is not told.
+    /// Nanoseconds since midnight of an unknown day.
     OfDay(i64),
 }
 
@@ -22,7 +22,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl Header {
-    /// Reads a line; `None` where it is no packet's first one.
+    /// Parses a line; `None` if it is no packet's first one.
     pub(super) fn read(line: &str) -> Option<Self> {
         if !line.as_bytes().first()?.is_ascii_digit() {
             return None;

@@ -7,12 +7,12 @@ use super::fields::{Line, Row, TextTable, key_value, normalise};
 use super::{Bad, number};
 use crate::diag::msg::{PdschStat, PdschStatBlock, PdschStatRecord};
 
-/// What stands for the version of a message that was text.
+/// The version of a message read from text.
 const NO_VERSION: u8 = 0;
 
 const REQUIRED: [&str; 5] = ["subframenum", "framenum", "numrbs", "rntitype", "tbsizebytes"];
 
-/// Reads a body: the results, and the lines that could not be read.
+/// Parses a body: the results, and the unreadable lines.
 pub(super) fn pdsch_stat(body: &[Line]) -> Result<(PdschStat, Vec<Bad>), String> {
     let table = TextTable::first(body).ok_or("has no table")?;
     if let Some(missing) = table.lacks(&REQUIRED) {
@@ -48,7 +48,7 @@ pub(super) fn pdsch_stat(body: &[Line]) -> Result<(PdschStat, Vec<Bad>), String>
     Ok((PdschStat { version, records }, bad))
 }
 
-/// The message version that a body states.
+/// The message version stated by a body.
 pub(super) fn version(body: &[Line]) -> Option<u32> {
     let mut fields = body.iter().filter_map(|line| key_value(&line.text));
     fields.find(|(key, _)| key == "version").and_then(|(_, value)| value.parse().ok())

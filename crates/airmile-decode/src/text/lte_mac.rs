@@ -15,17 +15,17 @@ fn read_version(body: &[Line]) -> Option<u8> {
     version.filter(|v| MacDlReport::VERSIONS.contains(v))
 }
 
-/// Whether a body is of a version that is read.
+/// Whether a body has a supported version.
 pub(super) fn is_read(body: &[Line]) -> bool {
     read_version(body).is_some()
 }
 
-/// Reads a body: the blocks, and the lines that could not be read.
+/// Parses a body: the blocks, and the unreadable lines.
 pub(super) fn mac_dl_report(body: &[Line]) -> Result<(MacDlReport, Vec<Bad>), String> {
     let version = read_version(body).ok_or("has a version that is not read as text")?;
     let mut blocks: Vec<MacDlReportBlock> = Vec::new();
     let mut bad = Vec::new();
-    // The block that the next table of contents is of.
+    // The block of the next table of contents.
     let mut next = 0;
     for table in TextTable::all(body) {
         if table.lacks(&["tbsize"]).is_none() {
@@ -71,7 +71,7 @@ fn block(row: &Row<'_>) -> Result<MacDlReportBlock, String> {
         tti: Some(tti.ok_or("has no such subframe")?),
         reparse: get("reparseflag") == Some("1"),
         rnti_type: get("rntitype").map_or(RntiType::Other, rnti_type),
-        // Exports print a word there, too; the first carrier is 0.
+        // Exports also print a word there; the first carrier is 0.
         carrier: number(get, "ccid").unwrap_or(0),
         harq_id: number(get, "harqid")?,
         header_bytes: number(get, "machdrlen")?,
@@ -84,7 +84,7 @@ fn item(row: &Row<'_>) -> Result<MacItem, String> {
     let get = |name: &'static str| row.get(name);
     let len_bytes = number(get, "sdulen")?;
     if get("ismce") == Some("1") {
-        // Names of control elements are not told apart here.
+        // Names of control elements are not distinguished here.
         let lcid = number(get, "lcid").unwrap_or(0);
         return Ok(MacItem::ControlElement { lcid, len_bytes, payload: [0; 9] });
     }

@@ -1,13 +1,12 @@
 //! Text exports of QXDM and QCAT.
 //!
-//! Two dialects, told apart line by line: QCAT's parsed message file (a dated
-//! line a packet, a table or nested body) and QXDM's copy (a line with the
-//! time of day, nested blocks). 0xB173 and 0xB063 (49, 50) become messages and go the
-//! way of the binary ones; 0xB887 becomes NR grants. Other packets are counted by the
-//! name that the text gives them.
+//! Two dialects, distinguished line by line: QCAT's parsed message file (a dated line per
+//! packet, a table or nested body) and QXDM's copy (a line with the time of day, nested
+//! blocks). 0xB173 and 0xB063 (49, 50) become messages and are processed like binary
+//! ones; 0xB887 becomes NR grants. Other packets are counted by their name in the text.
 //!
-//! QXDM's copy has no date: its times are taken as of 1970-01-01, and go on to
-//! the next day where they step back by half a day or more.
+//! QXDM's copy has no date: its times count as of 1970-01-01, and continue on the next
+//! day when they step back by half a day or more.
 
 mod fields;
 mod header;
@@ -25,13 +24,13 @@ use crate::diag::assemble::Assembler;
 use crate::diag::assemble::nr_order::NrOrder;
 use crate::diag::{Message, MessageCount, Tagged};
 
-/// Problems that are kept in words; more are counted.
+/// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
-/// Longer lines are cut (chosen here: ten times the widest table known).
+/// Longer lines are truncated (chosen here: ten times the widest table known).
 const MAX_LINE: usize = 16 * 1024;
-/// Longer bodies are cut.
+/// Longer bodies are truncated.
 const MAX_BODY_BYTES: usize = 8 << 20;
-/// Lines that are looked at to tell a text export.
+/// Number of lines searched to recognise a text export.
 const RECOGNISE_LINES: usize = 2_000;
 
 /// A line that could not be read.
@@ -47,7 +46,7 @@ impl Bad {
     }
 }
 
-/// A number by its name, or what is wrong with it.
+/// A number by its name, or an error.
 fn number<'a, T: std::str::FromStr>(
     get: impl Fn(&'static str) -> Option<&'a str>,
     name: &'static str,
@@ -56,7 +55,7 @@ fn number<'a, T: std::str::FromStr>(
     text.parse().map_err(|_| format!("`{name}`: {text:?} is no number in range"))
 }
 
-/// What a text held.
+/// The contents of a text.
 #[derive(Debug, Clone, Default)]
 pub struct TextStats {
     /// Bytes.
@@ -71,7 +70,7 @@ pub struct TextStats {
     pub last_ns: Option<i64>,
     /// Packets by code and name.
     pub messages: BTreeMap<(u16, String), MessageCount>,
-    /// What was wrong, the first ones in words.
+    /// Problems, the first ones as text.
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub more_problems: u64,
@@ -90,7 +89,7 @@ impl TextStats {
 /// Reads a text export in pieces.
 #[derive(Debug, Default)]
 pub struct TextReader {
-    /// The line that has begun; its end where it is too long is dropped.
+    /// The incomplete line; the part beyond the maximum is dropped.
     partial: Vec<u8>,
     line_at: u64,
     packet: Option<TextPacket>,
@@ -117,7 +116,7 @@ impl TextReader {
         Self::default()
     }
 
-    /// Whether the first bytes of an input are a text export's.
+    /// Whether the first bytes of an input belong to a text export.
     #[must_use]
     pub fn recognise(head: &[u8]) -> bool {
         head.split(|&b| b == b'\n').take(RECOGNISE_LINES).any(|line| {
@@ -126,13 +125,13 @@ impl TextReader {
         })
     }
 
-    /// What the text held so far.
+    /// The contents so far.
     #[must_use]
     pub const fn stats(&self) -> &TextStats {
         &self.stats
     }
 
-    /// Takes the next bytes; records that are complete go to `sink`.
+    /// Takes the next bytes; complete records are passed to `sink`.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Tagged)) {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -147,7 +146,7 @@ impl TextReader {
         self.stats.bytes += rest.len() as u64;
     }
 
-    /// The end of the text: all that waits goes to `sink`.
+    /// Ends the text: all waiting records are passed to `sink`.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Tagged)) {
         if !self.partial.is_empty() {
             self.line(sink);
@@ -228,7 +227,7 @@ impl TextReader {
             return;
         };
         self.stats.packets += 1;
-        // Files of single messages are in no order of time.
+        // Files of single messages are not in order of time.
         self.stats.first_ns = Some(self.stats.first_ns.map_or(at.ns, |first| first.min(at.ns)));
         self.stats.last_ns = self.stats.last_ns.max(Some(at.ns));
         let subscription = body

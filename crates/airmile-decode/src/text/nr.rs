@@ -41,7 +41,7 @@ fn numerology(text: &str) -> Option<u8> {
     }
 }
 
-/// Reads a body: the blocks in order, and the lines that could not be read.
+/// Parses a body: the blocks in order, and the unreadable lines.
 pub(super) fn pdsch_status(body: &[Line]) -> Result<(Vec<NrDlBlock>, Vec<Bad>), String> {
     match TextTable::first(body) {
         Some(table) => from_table(&table),
@@ -93,7 +93,7 @@ fn from_blocks(body: &[Line]) -> (Vec<NrDlBlock>, Vec<Bad>) {
                 fields.clear();
                 began = line.offset;
             }
-            // Deeper than any message nests: not one.
+            // Deeper than the nesting of any message.
             if inside.len() < 64 {
                 inside.push(name);
             }
@@ -139,8 +139,8 @@ fn status<'a>(
     grant.layers = number(get, "numlayers").ok();
     grant.rnti = get("rntitype").map_or(RntiType::Other, rnti_type);
     grant.crc_ok = get("crcstate").or(get("crcstatus")).map(|t| t.eq_ignore_ascii_case("pass"));
-    // The modem's own view: a retransmission whose first transmission it
-    // missed is new to it.
+    // The modem's own view: a retransmission whose first transmission it missed is new to
+    // it.
     let new = number::<u8>(get, "newtxflag").ok().map(|flag| flag == 1);
     let again = number::<u32>(get, "numretx").ok().map(|n| n > 0);
     grant.retx = match (new, again) {

@@ -8,7 +8,7 @@ use airmile_decode::diag::msg::*;
 use airmile_model::{RntiType, Tti};
 use proptest::prelude::*;
 
-/// How a payload of a message begins.
+/// The beginning of a message's payload.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     code: u16,
@@ -17,7 +17,7 @@ struct Kind {
     major: Option<u8>,
     /// Subpacket id and version.
     subpacket: Option<(u8, u8)>,
-    /// The byte that the number of records begins in, and the bit there.
+    /// The byte in which the number of records begins, and the bit.
     count_at: (usize, u32),
 }
 
@@ -84,7 +84,7 @@ fn kinds() -> Vec<Kind> {
 
 /// A payload of a kind from random bytes, with a low count of records.
 fn payload(kind: Kind, mut bytes: Vec<u8>, count: u8) -> Vec<u8> {
-    // The counts have 5 to 16 bits; what else is in these bytes stays zero.
+    // The counts have 5 to 16 bits; other bits of these bytes stay zero.
     let (at, shift) = kind.count_at;
     bytes[at] = count << shift;
     if matches!(kind.code, 0xB082 | 0xB092 | 0xB0A3 | 0xB0B3) {
@@ -116,7 +116,7 @@ fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn every_code_has_a_kind() {
     let mut codes: Vec<_> = kinds().iter().map(|kind| kind.code).collect();
-    // These are read where they add up alone, and have tests of their own.
+    // These are read only if they are consistent, and have their own tests.
     codes.extend([NrUlTb::CODE, NrPdschStatus::CODE]);
     codes.sort_unstable();
     codes.dedup();
@@ -149,7 +149,7 @@ fn check(kind: Kind, payload: &[u8]) -> Result<(), TestCaseError> {
     let Some(again) = again else { return Err(TestCaseError::fail("emitted but not known")) };
     prop_assert_eq!(&again.message, &parsed.message, "{:?}", kind);
     prop_assert_eq!(again.problem, None, "{:?}", kind);
-    // And the emitted bytes are settled.
+    // And the emitted bytes are stable.
     prop_assert_eq!(again.message.emit(), emitted, "{:?}", kind);
     Ok(())
 }
@@ -177,7 +177,7 @@ proptest! {
             let whole = payload(kind, bytes.clone(), count);
             let cut = &whole[..cut.max(kind.count_at.0 + 1).max(8)];
             check(kind, cut)?;
-            // A cut message is never longer than the whole one, and says so.
+            // A truncated message is never longer than the whole one, and is marked so.
             if let (Ok(Some(part)), Ok(Some(all))) =
                 (Message::parse(kind.code, cut), Message::parse(kind.code, &whole))
                 && part.problem.is_none()
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Versions that are read where their blocks end with the subpacket.
+/// Versions that are read only if their blocks end with the subpacket.
 #[test]
 fn uplink_blocks_of_later_versions_must_close() {
     let block = MacUlBlock {

@@ -1,8 +1,8 @@
-//! Records of phones and modems since 2020, held against what is known of them.
+//! Records of phones and modems since 2020, compared with what is known of them.
 //!
-//! They are other people's and not part of this repository: they are read from
-//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` beside the
-//! repository. Without them the tests say so and pass.
+//! They belong to others and are not part of this repository: they are read from
+//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the
+//! repository. Without them the tests print so and pass.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of, nr_data_res_per_prb};
 use airmile_model::tables::tbs_bits;
 use airmile_model::{Grant, GrantSources, Record, RlcMode, RntiType};
 
-/// A file of the samples; `None`, with a line past the test harness, where there is none.
+/// A file of the samples; `None`, with a line past the test harness, if it is missing.
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]
 fn sample(name: &str) -> Option<Vec<u8>> {
     let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
@@ -31,7 +31,7 @@ fn sample(name: &str) -> Option<Vec<u8>> {
     bytes
 }
 
-/// The payloads of a file of hexadecimal log records, a line each.
+/// The payloads of a file of hexadecimal log records, one per line.
 fn payloads(text: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let text = std::str::from_utf8(text).unwrap();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
@@ -62,7 +62,7 @@ const fn key(code: u16, version: u8) -> MessageKey {
     MessageKey { code, version: Some(version), major: None, sub: None }
 }
 
-/// Whether a transport block of LTE can have this size (TS 36.213, table 7.1.7.2.1-1).
+/// Whether an LTE transport block may have this size (TS 36.213, table 7.1.7.2.1-1).
 fn is_lte_size(bytes: u32) -> bool {
     let bits = Some(8 * bytes);
     (0..=33).any(|i_tbs| (1..=110).any(|n_prb| tbs_bits(i_tbs, n_prb) == bits))
@@ -144,7 +144,7 @@ fn sizes_of_0xb173_v48_are_without_the_crc() {
     assert_eq!(sizes, [7, 11, 11, 11, 11, 11, 11, 11, 549, 749]);
 }
 
-/// Six blocks on n78, of which one is a retransmission.
+/// Six blocks on n78, one of them a retransmission.
 #[test]
 fn blocks_of_0xb887_v2_5_have_sizes_of_the_standard() {
     let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
@@ -168,7 +168,7 @@ fn blocks_of_0xb887_v2_5_have_sizes_of_the_standard() {
         |g: &Grant| (g.tbs_bytes.unwrap(), g.mcs.unwrap(), g.n_prb.unwrap(), g.layers.unwrap());
     assert_eq!(
         grants.iter().map(of).collect::<Vec<_>>(),
-        // By their slots: the message that was written last tells of the first one.
+        // In order of their slots: the message written last describes the first one.
         [
             (111, 12, 1, 2),
             (12_297, 13, 273, 3),
@@ -184,7 +184,7 @@ fn blocks_of_0xb887_v2_5_have_sizes_of_the_standard() {
     assert_eq!(grants[3].crc_ok, Some(false));
 }
 
-/// A flipped bit of any block's size: the version is no longer believed.
+/// A flipped bit of any block's size: the version is no longer plausible.
 #[test]
 fn a_flipped_size_of_0xb887_fails_the_check() {
     let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
@@ -224,9 +224,10 @@ fn new_blocks(payload: &[u8]) -> Vec<(usize, NrPdschBlock)> {
     placed.filter(|(_, block)| block.new_data).collect()
 }
 
-/// A flipped bit of MCS, PRBs or layers: refused, but where the flipped fields give the very
-/// same size with some number of symbols, DMRS and overhead. No check of sizes can refuse
-/// those: 17 of 80, of which 5 need no other allocation in time than the true fields do.
+/// A flipped bit of MCS, PRBs or layers is refused, unless the flipped fields give
+/// exactly the same size with some number of symbols, DMRS and overhead. No check of
+/// sizes can refuse those: 17 of 80, of which 5 need no other allocation in time than the
+/// true fields do.
 #[test]
 fn a_flip_that_0xb887_passes_gives_the_same_size() {
     let Some(bytes) = sample("nr_b887_v2_5.qmdl") else { return };
@@ -290,7 +291,7 @@ fn a_console_trace_of_a_gnb_is_summed_up() {
     assert!(words.contains("data waited at the base station in 0 % of the rows"), "{words}");
 }
 
-/// Bytes and the values that another decoder prints of them.
+/// Bytes, and the values printed for them by another decoder.
 #[test]
 fn nr_measurements_and_cells_as_another_decoder_prints_them() {
     let Some(text) = sample("nr_vectors.json") else { return };

@@ -33,7 +33,7 @@ fn own(event: Event<'_>) -> Owned {
     }
 }
 
-/// All events of `bytes`, pushed in pieces of the sizes `cuts`, over and over.
+/// All events of `bytes`, pushed in pieces of the sizes `cuts`, repeatedly.
 fn run(bytes: &[u8], cuts: &[usize]) -> (Vec<Owned>, Deframer) {
     let mut deframer = Deframer::new();
     let mut out = Vec::new();
@@ -100,7 +100,7 @@ fn dlf_of(logs: &[Log]) -> Vec<u8> {
     out
 }
 
-/// Unencoded packets in between other bytes, those of one SIM wrapped.
+/// Unencoded packets between other bytes, those of one SIM wrapped.
 fn hdf_of(logs: &[Log], between: &[u8]) -> Vec<u8> {
     let mut out = b"HDF-like head\x10\0\x10".to_vec();
     for log in logs {
@@ -139,7 +139,7 @@ fn empty_input_holds_nothing() {
     assert_eq!(deframer.container(), None);
 }
 
-/// What is torn at the end of a log's last part is lost, and told as damage.
+/// Truncated data at the end of a log's last part is lost, and reported as damage.
 #[test]
 fn a_torn_end_of_the_last_part_is_damage() {
     let whole = hdlc_of(&some_logs(4));
@@ -150,13 +150,13 @@ fn a_torn_end_of_the_last_part_is_damage() {
         let mut deframer = Deframer::new();
         deframer.push(&whole[..whole.len() - 4]);
         finish(&mut deframer);
-        let mut told = Vec::new();
+        let mut severities = Vec::new();
         while let Some(event) = deframer.poll() {
             if let Event::Problem(problem) = event {
-                told.push(problem.severity);
+                severities.push(problem.severity);
             }
         }
-        assert_eq!(told, [severity]);
+        assert_eq!(severities, [severity]);
     }
 }
 
@@ -181,7 +181,7 @@ fn a_bad_frame_in_the_middle_is_damage() {
     assert_eq!(problems_of(&events), [(start as u64, Severity::Damage)]);
     assert_eq!(logs_of(&events).len(), 4);
     assert_eq!((deframer.counts().good_frames, deframer.counts().bad_frames), (4, 1));
-    // In order: the problem stands where the frame was.
+    // In order: the problem is where the frame was.
     assert!(matches!(events[2], Owned::Problem(_)));
 }
 
@@ -292,7 +292,7 @@ fn garbage_is_damage() {
     assert_eq!(problems_of(&events), [(0, Severity::Damage)]);
 }
 
-/// What happens to the bytes on their way.
+/// What happens to the bytes in transit.
 #[derive(Debug, Clone)]
 enum Damage {
     Flip(usize, u8),
@@ -360,7 +360,7 @@ proptest! {
         logs in prop::collection::vec(log(), 2..20),
         between in prop::collection::vec(any::<u8>(), 0..9),
     ) {
-        // Two bytes and a terminator behind a packet: a frame with a bad CRC.
+        // Two bytes and a terminator after a packet: a frame with a bad CRC.
         prop_assume!(between.get(2) != Some(&0x7e));
         let mut logs = logs;
         for log in &mut logs {
@@ -404,9 +404,9 @@ proptest! {
     fn a_flipped_bit_costs_two_frames_at_most(
         logs in prop::collection::vec(log(), 8..20), dlf: bool, at: usize, bit in 0u8..8,
     ) {
-        // The frame it is in, and the next one where it made or broke a mark.
+        // The frame that contains it, and the next one if it made or broke a mark.
         let whole = if dlf { dlf_of(&logs) } else { hdlc_of(&logs) };
-        // A DLF length may by chance lead to another head; nothing can tell.
+        // A DLF length may by chance lead to another head, undetectably.
         let starts = (0..logs.len()).map(|n| dlf_of(&logs[..n]).len());
         let in_length = |start| (start..start + 2).contains(&(at % whole.len()));
         prop_assume!(!dlf || !starts.into_iter().any(in_length));

@@ -1,4 +1,4 @@
-//! What a hostile file can do: limits, damage, overflow.
+//! The effects of hostile files: limits, damage, overflow.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,7 +7,7 @@ use airmile_decode::table::{
 };
 use airmile_model::Clock;
 
-/// Counts the bytes that were asked for.
+/// Counts the bytes requested.
 struct Asked<R>(R, u64);
 
 impl<R: Read> Read for Asked<R> {
@@ -42,7 +42,7 @@ fn tables_columns_are_limited() {
     assert!(error.to_string().contains("MAX_RECORD_BYTES"), "{error}");
 }
 
-/// Rows without end, made while they are read.
+/// Endless rows, generated while they are read.
 struct Lines {
     line: &'static [u8],
     at: usize,

@@ -1,5 +1,5 @@
-//! docs/versions.md is what the decoder's tables say.
-//! `AIRMILE_UPDATE=1 cargo test -p airmile-decode --test it versions` writes it anew.
+//! docs/versions.md matches the decoder's tables. `AIRMILE_UPDATE=1 cargo test -p
+//! airmile-decode --test it versions` writes it.
 
 use std::path::Path;
 

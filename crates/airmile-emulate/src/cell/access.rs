@@ -1,4 +1,4 @@
-//! How packets cross the air: by one cell, or by the two cells of a split bearer.
+//! The air interface: one cell, or the two cells of a split bearer.
 
 use airmile_model::{Direction, Record, TtiIndex};
 
@@ -9,11 +9,11 @@ use crate::rlc::Sdu;
 use crate::scenario::{LinkConfig, Scenario, ScenarioError};
 use crate::user::UserId;
 
-/// The air between base stations and phones. Its TTIs are the cell's, those of NR where
-/// the bearer is split.
+/// The air interface between base stations and phones. Its TTIs are the cell's, or NR's for
+/// a split bearer.
 #[derive(Debug, Clone)]
 pub(crate) struct RadioAccess {
-    /// The only cell, or that of LTE.
+    /// The only cell, or the LTE cell.
     first: Cell,
     split: Option<Box<SplitCells>>,
 }
@@ -38,7 +38,7 @@ impl RadioAccess {
         Ok(Self { first: SplitCells::lte(scenario), split })
     }
 
-    /// How the TTIs of a run are cut.
+    /// The TTI structure of a run.
     pub(crate) fn frame(scenario: &Scenario) -> Frame {
         scenario.split.as_ref().map_or_else(
             || Frame::new(scenario),
@@ -53,7 +53,7 @@ impl RadioAccess {
         &self.first
     }
 
-    /// The cell by whose TTIs time goes.
+    /// The cell whose TTIs are the clock.
     const fn clock(&self) -> &Cell {
         match &self.split {
             Some(split) => &split.nr,

@@ -1,4 +1,4 @@
-//! A user's data bearer: the queues at both ends, and what waits before them.
+//! A user's data bearer: the queues at both ends, and packets waiting before them.
 
 use std::collections::VecDeque;
 
@@ -22,9 +22,9 @@ pub(crate) struct Bearer {
     dl_limit_bytes: u64,
     firmware_bytes: u64,
     device_queue_packets: usize,
-    /// Packets for a phone in idle, which wait for it to be paged.
+    /// Packets for a phone in idle, waiting for its paging.
     paged: VecDeque<Sdu>,
-    /// Packets in the phone that wait for room in the firmware's buffer.
+    /// Packets in the phone waiting for room in the firmware's buffer.
     device_queue: VecDeque<Sdu>,
     dropped_bytes: [u64; 2],
 }
@@ -56,7 +56,7 @@ impl Bearer {
         }
     }
 
-    /// Takes a packet; whether there was room for it.
+    /// Queues a packet; returns whether there was room.
     pub(crate) fn push(&mut self, dir: Direction, sdu: Sdu, tti: i64) -> bool {
         self.rrc.wake(dir, tti);
         let fits = match dir {
@@ -83,7 +83,7 @@ impl Bearer {
         true
     }
 
-    /// Whether the firmware's buffer takes a packet now.
+    /// Whether the firmware's buffer has room for a packet.
     fn has_room(&self, sdu: Sdu) -> bool {
         let queued = self.phone.sender.queue_bytes();
         self.rrc.is_connected()
@@ -91,8 +91,8 @@ impl Bearer {
             && (queued == 0 || queued + u64::from(sdu.bytes) <= self.firmware_bytes)
     }
 
-    /// Whether a packet of so many bytes that is pushed up now goes to the
-    /// firmware's buffer, and does not wait before it but for RRC.
+    /// Whether an uplink packet of `bytes` bytes would now enter the firmware's buffer
+    /// directly or wait for RRC only.
     pub(crate) fn takes_up(&self, bytes: u32) -> bool {
         let queued = self.phone.sender.queue_bytes();
         self.device_queue.is_empty()
@@ -108,7 +108,7 @@ impl Bearer {
         }
     }
 
-    /// Begins a TTI: timers, RRC, and what has waited for either.
+    /// Starts a TTI: timers, RRC, and packets that waited for them.
     pub(crate) fn tick(&mut self, tti: i64) {
         for end in [&mut self.enb, &mut self.phone] {
             end.sender.tick(tti);
@@ -121,8 +121,8 @@ impl Bearer {
         }
     }
 
-    /// Bytes of a block that would hold all that waits for the phone, with a
-    /// number of MAC control elements.
+    /// Size of a block that would hold all data waiting for the phone, with a number of MAC
+    /// control elements.
     pub(crate) fn dl_wants(&self, tti: i64, control: usize) -> u64 {
         let status = match self.enb.receiver.status_bytes(tti) {
             0 => 0,
@@ -131,7 +131,7 @@ impl Bearer {
         self.enb.sender.wanted_bytes() + u64::from(status) + 2 * control as u64
     }
 
-    /// RLC mode of a direction.
+    /// RLC mode in a direction.
     pub(crate) const fn mode(&self, dir: Direction) -> RlcMode {
         self.modes[dir as usize]
     }
@@ -143,12 +143,12 @@ impl Bearer {
         }
     }
 
-    /// Bytes in the queue of a direction.
+    /// Bytes in the queue in a direction.
     pub(crate) fn queue_bytes(&self, dir: Direction) -> u64 {
         self.ends(dir).0.queue_bytes()
     }
 
-    /// Bytes that wait before the queue of a direction.
+    /// Bytes waiting before the queue in a direction.
     fn waiting_bytes(&self, dir: Direction) -> u64 {
         let waiting = match dir {
             Direction::Dl => &self.paged,
@@ -157,13 +157,13 @@ impl Bearer {
         waiting.iter().map(|sdu| u64::from(sdu.bytes)).sum()
     }
 
-    /// Bytes of a direction never sent, and bytes sent of SDUs not delivered.
+    /// Bytes never sent in a direction, and bytes sent of undelivered SDUs.
     pub(crate) fn undelivered_bytes(&self, dir: Direction) -> (u64, u64) {
         let (sender, receiver) = self.ends(dir);
         (sender.new_bytes() + self.waiting_bytes(dir), in_transit_bytes(sender, receiver))
     }
 
-    /// Bytes for which there was no room.
+    /// Bytes dropped for lack of room.
     pub(crate) const fn dropped_bytes(&self, dir: Direction) -> u64 {
         self.dropped_bytes[dir as usize]
     }

@@ -1,6 +1,6 @@
-//! The downlink shared channel of a carrier: users, who is served in a TTI, and
-//! how their blocks fare. ScheduledUser 0 is the measured phone; users with bearers come
-//! first, those whose traffic is bytes after them.
+//! The downlink shared channel of a carrier: its users, the scheduling of a TTI, and the
+//! outcome of blocks. ScheduledUser 0 is the measured phone; users with bearers come first,
+//! users with byte traffic after them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::user::UserId;
 /// TS 36.331, TimeAlignmentTimer).
 const TIMING_ADVANCE_PERIOD_TTIS: i64 = 640;
 
-/// Spread in dB of the other users' mean SNR about the phone's (chosen here).
+/// Spread of the other users' mean SNR around the phone's, in dB (chosen here).
 const OTHERS_SPREAD_DB: f64 = 8.0;
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ struct ScheduledUser {
     subbands: Option<Subbands>,
     trace: Option<Arc<LinkTrace>>,
     harq: Harq<MacPdu>,
-    /// Absent: the user's bearer has the bytes.
+    /// Absent: the bytes are in the user's bearer.
     backlog: Option<Backlog>,
     blocks: Random,
 }
@@ -45,13 +45,13 @@ pub(crate) struct DownlinkBlock {
     pub(crate) tbs_bytes: u32,
     pub(crate) modulation: Modulation,
     pub(crate) layers: u8,
-    /// RLC data that left the queue.
+    /// RLC data bytes that left the queue.
     pub(crate) departed_bytes: u32,
-    /// What the user got, if the block was received.
+    /// The PDU received by the user, if the block was received.
     pub(crate) received: Option<MacPdu>,
 }
 
-/// What a carrier is made of.
+/// Configuration of a carrier.
 #[derive(Debug)]
 pub(crate) struct CarrierSetup<'a> {
     pub(crate) seed: u64,
@@ -60,10 +60,10 @@ pub(crate) struct CarrierSetup<'a> {
     /// 0 is the primary carrier.
     pub(crate) carrier: u64,
     pub(crate) n_prb: u16,
-    /// Of NR's carriers.
+    /// For NR carriers.
     pub(crate) nr: Option<NrConfig>,
     pub(crate) scheduler: SchedulerKind,
-    /// Transmissions of a block at most.
+    /// Maximum transmissions of a block.
     pub(crate) harq_transmissions: u8,
     /// The users with bearers, with their links.
     pub(crate) links: &'a [(Owner, LinkConfig)],
@@ -79,10 +79,10 @@ pub(crate) struct Downlink {
     users: Vec<ScheduledUser>,
     bearers: usize,
     scheduler: Scheduler,
-    /// All resource block groups, where their quality is known.
+    /// All resource block groups, if their quality is modelled.
     groups: Vec<u16>,
     capacity_bytes: u32,
-    /// Of each user with a bearer.
+    /// For each user with a bearer.
     next_timing_advance: Vec<i64>,
 }
 
@@ -127,33 +127,33 @@ impl Downlink {
         self.n_prb
     }
 
-    /// A user's quality on a resource block group over that.
+    /// Quality of a resource block group for a user, relative to that.
     #[cfg(test)]
     pub(crate) fn offset_db(&self, user: usize, group: u16) -> f64 {
         self.users[user].offset_db(&[group])
     }
 
-    /// Bytes that the phone could have had in the last TTI with all PRB pairs.
+    /// Bytes that the phone could have received in the last TTI on all PRB pairs.
     pub(crate) const fn capacity_bytes(&self) -> u32 {
         self.capacity_bytes
     }
 
-    /// How many users it has.
+    /// Number of users.
     pub(crate) const fn users(&self) -> usize {
         self.users.len()
     }
 
-    /// How many of its users, the first ones, have bearers.
+    /// Number of users with bearers, which come first.
     pub(crate) const fn bearers(&self) -> usize {
         self.bearers
     }
 
-    /// Goes through a TTI; gives the blocks sent.
+    /// Simulates a TTI; returns the blocks sent.
     pub(crate) fn step(&mut self, tti: i64, bearers: &mut [Bearer]) -> Vec<DownlinkBlock> {
         let reports = is_cqi_occasion(tti);
         for (n, user) in self.users.iter_mut().enumerate() {
-            // By the clock, whoever is served: a channel does not hang on its use.
-            // Of those whose traffic is bytes it stays as it was last reported.
+            // Independent of scheduling: a channel does not depend on its use. For users
+            // with byte traffic it stays as last reported.
             if n < self.bearers || reports {
                 user.fading.advance(tti);
             }
@@ -171,7 +171,7 @@ impl Downlink {
         if !self.frame.is_downlink(tti) {
             return Vec::new();
         }
-        // Before the TTI's own outcome teaches link adaptation.
+        // Before link adaptation learns the outcome of this TTI.
         let phone_mcs =
             self.users[UserId::MEASURED.index()].mcs(&self.groups, self.frame, tti, self.n_prb);
         self.capacity_bytes = phone_mcs.tbs_bytes(self.n_prb);
@@ -192,7 +192,7 @@ impl Downlink {
             }
             out.push(sent);
         }
-        // What arrives counts, once: failed transmissions give nothing.
+        // Only the first successful reception counts: failed transmissions deliver nothing.
         let arrived = out.iter().filter(|sent| sent.transmission.crc_ok);
         let served: Vec<(usize, u32)> = arrived.map(|sent| (sent.user, sent.tbs_bytes)).collect();
         self.scheduler.account(&served);
@@ -205,7 +205,7 @@ impl Downlink {
             let wanted = match &user.backlog {
                 Some(backlog) => backlog.bytes(),
                 None => {
-                    let Some(bearer) = bearers.get(n).filter(|b| b.rrc.hears(tti)) else {
+                    let Some(bearer) = bearers.get(n).filter(|b| b.rrc.monitors_pdcch(tti)) else {
                         continue;
                     };
                     let control = usize::from(tti >= self.next_timing_advance[n]);
@@ -224,8 +224,7 @@ impl Downlink {
     }
 }
 
-/// The users whose traffic is bytes, told apart by kind and by number among
-/// their kind.
+/// The users with byte traffic, identified by kind and by number within the kind.
 fn owners_of(competing: &[Competing], carrier: u64) -> impl Iterator<Item = (Owner, &Competing)> {
     let before = move |at: usize, kind: &Competing| -> u16 {
         let same = competing[..at].iter().filter(|other| other.kind() == kind.kind());
@@ -273,7 +272,7 @@ impl ScheduledUser {
         }
     }
 
-    /// What it asks for in a TTI when `wanted` bytes wait for it.
+    /// The candidate for a TTI with `wanted` bytes waiting.
     fn candidate(
         &self,
         n: usize,
@@ -306,7 +305,7 @@ impl ScheduledUser {
         })
     }
 
-    /// What a block on some resource block groups (none: all) can be.
+    /// The MCS of a block on some resource block groups (empty: all).
     fn mcs(&self, groups: &[u16], frame: Frame, tti: i64, n_prb: u16) -> Mcs {
         if let Some(trace) = &self.trace {
             let bytes = trace.bytes_at(frame.run_ms(tti)) / frame.slots_per_ms() as u32;
@@ -315,13 +314,12 @@ impl ScheduledUser {
         self.adaptation.mcs(self.offset_db(groups))
     }
 
-    /// Quality of some resource block groups over the carrier's, in dB.
+    /// Quality of some resource block groups relative to the carrier, in dB.
     fn offset_db(&self, groups: &[u16]) -> f64 {
         self.subbands.as_ref().map_or(0.0, |subbands| subbands.offset_db(groups))
     }
 
-    /// Sends a block on the PRBs that were allocated; `None` if they cannot
-    /// hold a block worth sending.
+    /// Sends a block on the allocated PRBs; `None` if they cannot hold a useful block.
     fn send(
         &mut self,
         allocation: &PrbAllocation,

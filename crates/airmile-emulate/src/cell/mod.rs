@@ -1,5 +1,4 @@
-//! The cell as a state machine: packets in, time forward, packets and records
-//! out.
+//! The cell as a state machine: packets and time go in, packets and records come out.
 
 mod access;
 mod bearer;
@@ -29,23 +28,23 @@ pub(crate) use access::RadioAccess;
 pub(crate) use bearer::Bearer;
 pub use truth::{Allocated, Capacity, CellTruth, CellUse, LegTruth, throughput_time_ms};
 
-/// A packet that has crossed the air.
+/// A packet that has crossed the air interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// Whose.
+    /// The user.
     pub user: UserId,
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
     /// The packet.
     pub sdu: Sdu,
 }
 
-/// A cell with phones whose queues can be seen. [`UserId::MEASURED`] is the measured phone:
-/// records and truth are of its queues.
+/// A cell with phones whose queues are visible. [`UserId::MEASURED`] is the measured phone,
+/// whose queues records and truth describe.
 ///
-/// For each TTI: [`push`](Self::push) what arrives, [`step`](Self::step), then
-/// [`poll_delivery`](Self::poll_delivery) and [`poll_record`](Self::poll_record)
-/// until both give `None`. [`into_truth`](Self::into_truth) at the end.
+/// For each TTI: [`push`](Self::push) arriving packets, call [`step`](Self::step), then
+/// [`poll_delivery`](Self::poll_delivery) and [`poll_record`](Self::poll_record) until both
+/// return `None`. Call [`into_truth`](Self::into_truth) at the end.
 #[derive(Debug, Clone)]
 pub struct Cell {
     tti: i64,
@@ -53,40 +52,40 @@ pub struct Cell {
     /// Index of its primary carrier among the phone's.
     first_cell: u8,
     is_nr: bool,
-    /// By direction: data of the measured phone left its queue in the last TTI.
+    /// By direction: whether data of the measured phone left its queue in the last TTI.
     left: [bool; 2],
     n_tx_antennas: u8,
     carriers: Vec<Downlink>,
     bearers: Vec<Bearer>,
     meter: Meter,
-    /// User whose uplink grant comes first.
+    /// User who gets an uplink grant first.
     ul_turn: usize,
     dl_truth: QueueTruth,
     ul_truth: QueueTruth,
     /// By carrier.
     cell_use: Vec<Vec<CellUse>>,
     allocations: Allocations,
-    /// The uplink's, then those of the carriers.
+    /// The uplink's, then those of the downlink carriers.
     capacities: Vec<Capacities>,
     deliveries: VecDeque<Delivery>,
     records: VecDeque<Record>,
-    /// Modems of other phones whose logs are wanted, and what they write.
+    /// Modems of other phones whose logs are requested, and their records.
     modems: BTreeMap<UserId, Meter>,
     others_records: VecDeque<(UserId, Record)>,
 }
 
-/// Where a cell stands among those of the phone.
+/// Position of a cell among those of the phone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CellPlace {
     /// Index of its primary carrier in records.
     first_cell: u8,
-    /// Tells its random numbers from those of other cells.
+    /// Separates its random streams from those of other cells.
     streams: u64,
 }
 
 impl Cell {
-    /// A cell before its first TTI, with the phone alone and those whose
-    /// traffic is bytes.
+    /// A cell before its first TTI, with only the measured phone and users with byte
+    /// traffic.
     ///
     /// # Errors
     /// A scenario that cannot be run.
@@ -94,9 +93,8 @@ impl Cell {
         Self::with_users(scenario, &[])
     }
 
-    /// A cell before its first TTI, in which further users with bearers have
-    /// these names and links; they are users 1 and up. Random numbers of a user
-    /// hang on its name alone.
+    /// A cell before its first TTI with further users with bearers, users 1 and up, with
+    /// these names and links. A user's random numbers depend only on its name.
     ///
     /// # Errors
     /// A scenario that cannot be run.
@@ -108,13 +106,13 @@ impl Cell {
         if scenario.split.is_some() {
             return Err(ScenarioError::OutOfRange {
                 field: "split".to_owned(),
-                why: "absent of a single cell: Simulation has both".to_owned(),
+                why: "absent for a single cell: use Simulation for both".to_owned(),
             });
         }
         Ok(Self::build(scenario, others, Frame::new(scenario), CellPlace::default()))
     }
 
-    /// A cell of a scenario that is checked.
+    /// Builds the cell of a validated scenario.
     fn build(
         scenario: &Scenario,
         others: &[(String, LinkConfig)],
@@ -204,14 +202,14 @@ impl Cell {
         self.bearers.len()
     }
 
-    /// Puts a packet into the queue of a user and direction; it can leave in
-    /// the next TTI. `false` if there was no room: it is dropped.
+    /// Queues a packet of a user and direction; it can be sent from the next TTI on.
+    /// Returns `false` if there was no room and the packet was dropped.
     pub fn push(&mut self, user: UserId, dir: Direction, sdu: Sdu) -> bool {
         let tti = self.tti;
         self.bearers.get_mut(user.index()).is_some_and(|bearer| bearer.push(dir, sdu, tti))
     }
 
-    /// Whether the firmware of a user's phone takes a packet of so many bytes now.
+    /// Whether the firmware of a user's phone has room for a packet of `bytes` bytes.
     pub(crate) fn takes_up(&self, user: UserId, bytes: u32) -> bool {
         self.bearers.get(user.index()).is_some_and(|bearer| bearer.takes_up(bytes))
     }
@@ -222,20 +220,19 @@ impl Cell {
         self.bearers.get(user.index()).map_or(0, |bearer| bearer.queue_bytes(dir))
     }
 
-    /// Bytes of a user and direction never sent, and bytes sent of SDUs not
-    /// delivered.
+    /// Bytes of a user and direction never sent, and bytes sent of undelivered SDUs.
     #[must_use]
     pub fn undelivered_bytes(&self, user: UserId, dir: Direction) -> (u64, u64) {
         self.bearers.get(user.index()).map_or((0, 0), |bearer| bearer.undelivered_bytes(dir))
     }
 
-    /// Bytes of a user and direction for which there was no room.
+    /// Bytes of a user and direction dropped for lack of room.
     #[must_use]
     pub fn dropped_bytes(&self, user: UserId, dir: Direction) -> u64 {
         self.bearers.get(user.index()).map_or(0, |bearer| bearer.dropped_bytes(dir))
     }
 
-    /// Goes through a TTI.
+    /// Simulates a TTI.
     pub fn step(&mut self) {
         for (n, bearer) in self.bearers.iter_mut().enumerate() {
             let user = UserId(n);
@@ -262,7 +259,7 @@ impl Cell {
         &self.bearers[UserId::MEASURED.index()]
     }
 
-    /// A packet that has crossed the air.
+    /// A packet that has crossed the air interface.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
     }
@@ -272,9 +269,9 @@ impl Cell {
         self.records.pop_front()
     }
 
-    /// Lets the modem of another phone than the measured one write a log, too: what it
-    /// measures, and the downlink blocks that it gets. Its name and link are those that
-    /// it was made with.
+    /// Lets the modem of a phone other than the measured one write a log, too, of its
+    /// measurements and received downlink blocks. The phone's name and link are those given
+    /// at its creation.
     pub(crate) fn log_user(
         &mut self,
         scenario: &Scenario,
@@ -287,7 +284,7 @@ impl Cell {
         self.others_records.extend(described.map(|record| (user, record)));
     }
 
-    /// A record of a phone that [`log_user`](Self::log_user) named.
+    /// A record of a phone selected by [`log_user`](Self::log_user).
     pub(crate) fn poll_others_record(&mut self) -> Option<(UserId, Record)> {
         self.others_records.pop_front()
     }
@@ -311,7 +308,7 @@ impl Cell {
     fn step_downlink(&mut self) {
         let before = self.measured().enb.sender.queue_bytes();
         let mut leaves = false;
-        // A carrier counts its own users: those without a bearer come after.
+        // Each carrier numbers its own users: those without a bearer come last.
         let mut without_bearer = self.bearers.len();
         for n in 0..self.carriers.len() {
             let out = self.carriers[n].step(self.tti, &mut self.bearers);
@@ -353,7 +350,7 @@ impl Cell {
         let after = self.measured().enb.sender.queue_bytes();
         self.left[Direction::Dl as usize] = leaves;
         self.dl_truth.observe(self.tti, before, after, leaves);
-        // What NR's modem measures is no LTE measurement.
+        // Measurements of an NR modem are not LTE measurements.
         if !self.is_nr && self.meter.measures(self.tti) {
             self.measure();
             self.measure_others();
@@ -423,8 +420,8 @@ impl Cell {
         self.grant_uplinks();
     }
 
-    /// Grants the TTIs that this one can grant to those who need it, in turns, up
-    /// to the PRB pairs of each. Who sleeps (DRX) hears no grant.
+    /// Grants the uplink TTIs that belong to this one to users that need them, in turn, up
+    /// to the PRB pairs of each. A phone in DRX sleep receives no grant.
     fn grant_uplinks(&mut self) {
         let users = self.bearers.len();
         for at in self.frame.granted_from(self.tti) {
@@ -434,10 +431,10 @@ impl Cell {
                 let Bearer { uplink, rrc, .. } = &mut self.bearers[(self.ul_turn + n) % users];
                 let waits = uplink.taken_prb(at) > 0;
                 if waits {
-                    // A grant of a retransmission may come (TS 36.321, 5.7).
+                    // A grant for a retransmission is possible (TS 36.321, 5.7).
                     rrc.on_grant_awaited(self.tti);
                 }
-                if !rrc.hears(self.tti) {
+                if !rrc.monitors_pdcch(self.tti) {
                     continue;
                 }
                 let n_prb = uplink.grant(self.tti, at, free);
@@ -450,7 +447,7 @@ impl Cell {
         }
     }
 
-    /// Hands the PDUs of a received block to RLC.
+    /// Passes the PDUs of a received block to RLC.
     fn receive(&mut self, user: UserId, dir: Direction, block: &MacPdu) {
         let Bearer { enb, phone, .. } = &mut self.bearers[user.index()];
         let end = match dir {

@@ -1,4 +1,4 @@
-//! What a modem log of the measured phone would hold.
+//! The records of the measured phone's modem log.
 
 use airmile_model::{
     BsrReport, BufferStatus, CellInfo, Direction, Grant, GrantSources, MacBlock, Position, Record,
@@ -13,7 +13,7 @@ use crate::rlc::Pdu;
 use crate::scenario::Scenario;
 use crate::user::UserId;
 
-/// Logical channel group and priority of the data bearer (chosen here: a usual
+/// Logical channel group and priority of the data bearer (chosen here: a typical
 /// LogicalChannelConfig of a default bearer).
 const DATA_LCG: u8 = 3;
 const DATA_PRIORITY: u8 = 12;
@@ -32,7 +32,7 @@ impl Cell {
         Some(Stamp::modem(self.now_ns()))
     }
 
-    /// The carriers of the phone.
+    /// Describes the carriers of the phone.
     pub(super) fn describe(&self, scenario: &Scenario) -> Vec<Record> {
         let cell = &scenario.cell;
         let info = |index: u8, n_prb: u16, pci: u16, earfcn: u32, band: u32| {
@@ -65,7 +65,7 @@ impl Cell {
         }
     }
 
-    /// What another phone's modem writes of a block on the primary carrier.
+    /// Adds a record of another phone's modem about a block on the primary carrier.
     pub(super) fn record_for(&mut self, user: UserId, sent: &DownlinkBlock) {
         let grant = self.downlink_grant(0, sent);
         self.others_records.push_back((user, grant.into()));
@@ -91,7 +91,7 @@ impl Cell {
             rv: Some(how.rv),
             retx: Some(how.retx),
             crc_ok: Some(how.crc_ok),
-            // As in a log: the MAC layer sees a block once it is received.
+            // As in a log: the MAC layer gets a block only once it is received.
             padding_bytes: received.map(|block| block.padding_bytes),
             data_bytes: received.map(MacPdu::sdu_bytes),
             sources: GrantSources::EMULATOR,
@@ -149,7 +149,7 @@ impl Cell {
         }
         if let Some(index) = sent.bsr_index {
             let (at, position) = (self.at(), self.position());
-            // A long BSR tells of all groups: the others are empty.
+            // A long BSR covers all groups: the others are empty.
             let format = built.map(MacPdu::format).unwrap_or_default();
             let is_long = built.is_some_and(|block| block.has_long_bsr());
             for lcg in if is_long { 0..=DATA_LCG } else { DATA_LCG..=DATA_LCG } {
@@ -161,8 +161,8 @@ impl Cell {
         }
     }
 
-    /// The MAC block and its RLC PDUs: when received (downlink), when first
-    /// sent (uplink).
+    /// Records the MAC block and its RLC PDUs: on reception (downlink) or at the first
+    /// transmission (uplink).
     fn record_block(
         &mut self,
         carrier: u8,

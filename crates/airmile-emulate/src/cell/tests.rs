@@ -7,9 +7,9 @@ use crate::scenario::{
 };
 use crate::user::UserId;
 
-/// Whether phones without traffic, at TTI 300 of a run, hear anything, beside
-/// full buffers on a secondary carrier.
-fn heard(full_buffers: u16) -> Vec<bool> {
+/// Whether phones without traffic monitor the PDCCH at TTI 300 of a run with full buffers
+/// on a secondary carrier.
+fn listening(full_buffers: u16) -> Vec<bool> {
     let competing = vec![Competing::FullBuffer { users: full_buffers }];
     let secondary = Some(SecondaryConfig { competing, ..SecondaryConfig::default() });
     let drx = Some(DrxConfig { inactivity_ms: 10, ..DrxConfig::default() });
@@ -22,17 +22,17 @@ fn heard(full_buffers: u16) -> Vec<bool> {
     let links = ["a", "b"].map(|name| (name.to_owned(), scenario.link.clone()));
     let mut cell = Cell::with_users(&scenario, &links).unwrap();
     (0..300).for_each(|_| cell.step());
-    cell.bearers.iter().map(|bearer| bearer.rrc.hears(cell.tti)).collect()
+    cell.bearers.iter().map(|bearer| bearer.rrc.monitors_pdcch(cell.tti)).collect()
 }
 
 #[test]
 fn users_of_another_carrier_wake_no_phone() {
-    assert_eq!(heard(0), [false; 3]);
-    assert_eq!(heard(3), [false; 3]);
+    assert_eq!(listening(0), [false; 3]);
+    assert_eq!(listening(3), [false; 3]);
 }
 
-/// Channels of the measured phone now: downlink of each carrier, uplink, and the
-/// resource block groups of the primary one, in dB.
+/// Current channels of the measured phone: downlink of each carrier, uplink, and the
+/// resource block groups of the primary carrier, in dB.
 fn phone_channels(cell: &Cell) -> Vec<f64> {
     let mut all: Vec<f64> =
         cell.carriers.iter().map(|carrier| carrier.fade_db(UserId::MEASURED)).collect();
@@ -41,7 +41,7 @@ fn phone_channels(cell: &Cell) -> Vec<f64> {
     all
 }
 
-/// Goes through a TTI with packets in both directions for everybody.
+/// Simulates a TTI with packets in both directions for all users.
 fn step_with_packets(cell: &mut Cell, tti: i64, every: i64) {
     if tti % every == 0 {
         for user in 0..cell.users() {
@@ -77,8 +77,8 @@ fn crowd() -> impl Strategy<Value = Vec<Competing>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// All else equal: without its competitors a phone has the same channel in
-    /// each TTI, although it is served in others; and so has who stays.
+    /// Without its competitors a phone has the same channel in each TTI, although it is
+    /// served in different ones; the same holds for a remaining competitor.
     #[test]
     fn who_else_is_there_changes_no_channel(
         seed in any::<u64>(),
@@ -106,7 +106,7 @@ proptest! {
         }
         let users: Vec<(String, LinkConfig)> =
             names.into_iter().map(|name| (name, with.link.clone())).collect();
-        // The last of them stays, and is then the only one.
+        // Only the last of them remains.
         let stays: Vec<_> = users.last().cloned().into_iter().collect();
         let mut full = Cell::with_users(&with, &users).unwrap();
         let mut empty = Cell::with_users(&without, &stays).unwrap();
@@ -123,8 +123,8 @@ proptest! {
         }
     }
 
-    /// Nobody has what another has: of both directions and each carrier, all users
-    /// together have no more PRB pairs than it has; and the sums are the cell's use.
+    /// PRB pairs are exclusive: in both directions and on each carrier all users together
+    /// have no more than it offers, and the sums match the cell's use.
     #[test]
     fn shares_of_all_users_add_up(
         seed in any::<u64>(),
@@ -173,11 +173,11 @@ proptest! {
                 }
             }
         }
-        prop_assert!(sums.keys().any(|(_, dir, _)| *dir == ul), "somebody has sent");
+        prop_assert!(sums.keys().any(|(_, dir, _)| *dir == ul), "a user has sent");
     }
 
-    /// A block on all PRB pairs is what the truth says could have been carried;
-    /// where groups are not told apart, none is larger.
+    /// A block on all PRB pairs has the capacity that the truth reports; with wideband
+    /// scheduling no block is larger.
     #[test]
     fn a_block_on_the_whole_carrier_is_its_capacity(
         seed in any::<u64>(),

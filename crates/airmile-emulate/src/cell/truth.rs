@@ -1,30 +1,30 @@
-//! What only the base station knows, TTI by TTI: the queue's state, who has which
-//! share of the cell, and what it could have carried. Run-length coded.
+//! Ground truth known only to the base station, TTI by TTI: the queue's state, each user's
+//! share of the cell, and its capacity. Run-length coded.
 
 use airmile_model::{Direction, TruthRun, TtiIndex, TtiState};
 
 use crate::rrc::RrcRun;
 
-/// What [`Cell::into_truth`](super::Cell::into_truth) gives.
+/// Result of [`Cell::into_truth`](super::Cell::into_truth).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellTruth {
     /// The phone's queue at the base station.
     pub dl: Vec<TruthRun>,
     /// The phone's own queue.
     pub ul: Vec<TruthRun>,
-    /// What all users together had of the primary carrier's downlink.
+    /// The primary carrier's downlink use by all users.
     pub cell_use: Vec<CellUse>,
-    /// What they had of the secondary carrier's; empty where there is none.
+    /// The secondary carrier's use; empty if there is none.
     pub secondary_use: Vec<CellUse>,
-    /// What each user had, of all carriers and both directions.
+    /// The allocation of each user, on all carriers and in both directions.
     pub allocated: Vec<Allocated>,
-    /// What the cell could have carried for the phone.
+    /// The cell's capacity for the phone.
     pub capacity: Vec<Capacity>,
     /// The phone's RRC states.
     pub rrc: Vec<RrcRun>,
-    /// The queues of each leg of a split bearer by themselves; empty of one cell's. Then
-    /// `dl` and `ul` are of PDCP and both legs, in NR's slots; what is told by carrier is
-    /// in that carrier's own TTIs.
+    /// The queues of each leg of a split bearer; empty for a single cell. For a split
+    /// bearer `dl` and `ul` cover PDCP and both legs, in NR's slots; data by carrier is in
+    /// that carrier's own TTIs.
     pub legs: Vec<LegTruth>,
 }
 
@@ -46,11 +46,11 @@ pub struct LegTruth {
 pub struct CellUse {
     /// First TTI.
     pub tti: TtiIndex,
-    /// TTIs that it holds for.
+    /// Length in TTIs.
     pub n_tti: u32,
     /// PRB pairs in use.
     pub n_prb: u16,
-    /// Users that have them.
+    /// Number of users that share them.
     pub users: u16,
 }
 
@@ -59,54 +59,53 @@ pub struct CellUse {
 pub struct Allocated {
     /// First TTI.
     pub tti: TtiIndex,
-    /// TTIs that it holds for.
+    /// Length in TTIs.
     pub n_tti: u32,
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
     /// Carrier; 0 is the primary.
     pub carrier: u8,
-    /// The user: 0 is the measured phone, then come those with transports, then
-    /// those whose traffic is bytes, carrier by carrier.
+    /// The user: 0 is the measured phone, then users with transports, then users with byte
+    /// traffic, carrier by carrier.
     pub user: u16,
     /// PRB pairs.
     pub n_prb: u16,
 }
 
-/// What the cell could have carried for the measured phone, from a TTI on.
+/// The cell's capacity for the measured phone, from a TTI on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// First TTI.
     pub tti: TtiIndex,
-    /// TTIs that it holds for.
+    /// Length in TTIs.
     pub n_tti: u32,
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
     /// Carrier; 0 is the primary.
     pub carrier: u8,
-    /// Bytes of a transport block on all PRB pairs that it can be given, sent
-    /// for the first time with the MCS that link adaptation has for it; 0 in a
-    /// TTI that carries none in this direction. Whoever has those PRB pairs.
+    /// Size of a transport block on all PRB pairs that the phone can be given, at its first
+    /// transmission with the MCS of link adaptation, whichever user has those PRB pairs; 0 in a
+    /// TTI that carries none in this direction.
     pub bytes: u32,
 }
 
-/// Writes down who has which PRB pairs.
+/// Records the allocation of PRB pairs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allocations {
     runs: Vec<Allocated>,
-    /// Places in `runs` of those that reach up to this TTI, and of those that
-    /// have it.
+    /// Indices in `runs` of those that extend to the previous TTI, and to this one.
     before: Vec<usize>,
     now: Vec<usize>,
 }
 
 impl Allocations {
-    /// A TTI begins.
+    /// Starts a TTI.
     pub(crate) fn begin(&mut self) {
         std::mem::swap(&mut self.before, &mut self.now);
         self.now.clear();
     }
 
-    /// Takes a user's PRB pairs in this TTI.
+    /// Adds a user's PRB pairs in this TTI.
     pub(crate) fn observe(
         &mut self,
         tti: i64,
@@ -134,7 +133,7 @@ impl Allocations {
     }
 }
 
-/// Writes down what a direction of a carrier could have carried.
+/// Records the capacity of a carrier in one direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Capacities {
     dir: Direction,
@@ -147,7 +146,7 @@ impl Capacities {
         Self { dir, carrier, runs: Vec::new() }
     }
 
-    /// Takes a TTI.
+    /// Adds a TTI.
     pub(crate) fn observe(&mut self, tti: i64, bytes: u32) {
         match self.runs.last_mut() {
             Some(last) if last.bytes == bytes => last.n_tti += 1,
@@ -158,7 +157,7 @@ impl Capacities {
         }
     }
 
-    /// Of all directions and carriers, in order of time.
+    /// Joins all directions and carriers in time order.
     pub(crate) fn join(all: impl Iterator<Item = Self>) -> Vec<Capacity> {
         let mut runs: Vec<Capacity> = all.flat_map(|one| one.runs).collect();
         runs.sort_by_key(|run| run.tti);
@@ -166,16 +165,16 @@ impl Capacities {
     }
 }
 
-/// Writes down a queue's state, run-length coded; every TTI is covered.
+/// Records a queue's state, run-length coded; every TTI is covered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueueTruth {
     runs: Vec<TruthRun>,
-    /// Whether data of the present burst has left.
+    /// Whether data of the present burst has left the queue.
     departed: bool,
 }
 
 impl QueueTruth {
-    /// Takes a TTI: bytes at its start and end, and whether data left.
+    /// Adds a TTI: bytes at its start and end, and whether data left.
     pub(crate) fn observe(&mut self, tti: i64, before: u64, after: u64, leaves: bool) {
         let state = match (before, after, leaves) {
             (0, ..) => TtiState::Underflow,
@@ -204,8 +203,8 @@ impl QueueTruth {
         }
     }
 
-    /// The queue was emptied by an acknowledgement of what was to be sent again:
-    /// the burst has ended with its last departure.
+    /// The queue was emptied by an acknowledgement of data due for retransmission: the
+    /// burst ends with its last departure.
     fn end_burst(&mut self) {
         let last = self.runs.iter().rposition(|run| run.state == TtiState::Active);
         let Some(last) = last else { return };
@@ -228,8 +227,8 @@ impl QueueTruth {
     }
 }
 
-/// Throughput time in ms inside `[start, end)`: TTIs with data in the queue
-/// from the first departure on, but for the last (spec: BurstTracker, 2.1.1).
+/// Throughput time in ms inside `[start, end)`: TTIs with data in the queue from the first
+/// departure on, except for the last (BurstTracker, 2.1.1).
 #[must_use]
 pub fn throughput_time_ms(truth: &[TruthRun], start: TtiIndex, end: TtiIndex) -> f64 {
     let counts = |run: &&TruthRun| match run.state {

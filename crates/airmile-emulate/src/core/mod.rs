@@ -1,4 +1,4 @@
-//! The network behind the base station: paths, and the middlebox on them.
+//! The core network: paths, and the middlebox on them.
 
 pub(crate) mod path;
 pub mod proxy;

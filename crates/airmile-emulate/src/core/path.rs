@@ -7,14 +7,14 @@ use crate::scenario::{PathConfig, RateLimit};
 /// Nanoseconds of a millisecond.
 pub(crate) const MS_NS: i64 = 1_000_000;
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathOutcome {
-    /// It arrives at a time.
+    /// It arrives at this time.
     At(i64),
     /// The queue was full.
     Overflow,
-    /// It was lost on the way.
+    /// It was lost in transit.
     Lost,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct CorePath {
     delay_ns: i64,
     config: PathConfig,
     start_ns: i64,
-    /// When the bottleneck has sent all that it holds.
+    /// When the bottleneck will have sent its whole queue.
     busy_until_ns: i64,
     last_arrival_ns: i64,
     losses: Random,
@@ -49,7 +49,7 @@ impl CorePath {
         }
     }
 
-    /// The bottleneck, if there is one now.
+    /// The bottleneck at a time, if any.
     fn limit(&self, now_ns: i64) -> Option<&RateLimit> {
         let since = now_ns - self.start_ns;
         let holds = |limit: &&RateLimit| {
@@ -59,7 +59,7 @@ impl CorePath {
         self.config.limit.as_ref().filter(holds)
     }
 
-    /// Takes a packet.
+    /// Sends a packet.
     pub(crate) fn carry(&mut self, now_ns: i64, bytes: u32) -> PathOutcome {
         let mut leaves_ns = now_ns;
         if let Some(&RateLimit { rate_bps, queue_bytes, .. }) = self.limit(now_ns) {
@@ -101,11 +101,11 @@ mod tests {
             RateLimit { rate_bps: 12_000_000, queue_bytes: 3_000, from_ms: 0, to_ms: Some(100) };
         let config = PathConfig { limit: Some(limit), ..PathConfig::default() };
         let mut path = CorePath::new(10 * MS_NS, config, 0, streams());
-        // 1500 bytes are 1 ms; one in transmission and two wait.
+        // 1500 bytes take 1 ms; one is in transmission and two wait.
         let got: Vec<_> = (0..5).map(|_| path.carry(0, 1_500)).collect();
         let at = |ms: i64| PathOutcome::At(ms * MS_NS);
         assert_eq!(got, [at(11), at(12), at(13), PathOutcome::Overflow, PathOutcome::Overflow]);
-        // The limit has gone.
+        // The limit has ended.
         assert_eq!(path.carry(100 * MS_NS, 1_500), at(110));
     }
 

@@ -1,5 +1,5 @@
-//! A transparent split-TCP proxy: it answers in the server's name and speaks to
-//! the server in the client's (the middlebox of BurstTracker, 4.5).
+//! A transparent split-TCP proxy: it answers for the server and connects to the server for
+//! the client (the middlebox of BurstTracker, 4.5).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use crate::transport::tcp::{ConnectionEvent, ConnectionId, Endpoint, TcpConfig, 
 
 pub use crate::scenario::{ProxyConfig, ProxyPort};
 
-/// Which side of the proxy.
+/// A side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Towards the client.
@@ -18,15 +18,14 @@ pub enum Side {
     Server,
 }
 
-/// The proxy: one host on the way. What arrives from either side is given to
-/// [`handle_packet`](Host::handle_packet); what it sends goes where its
-/// destination is.
+/// The proxy, a host on the path. Pass packets from both sides to
+/// [`handle_packet`](Host::handle_packet); send its packets by their destination.
 #[derive(Debug)]
 pub struct Proxy {
     config: ProxyConfig,
     client_side: Endpoint,
     server_side: Endpoint,
-    /// The server's side of each client's connection.
+    /// The server-side connection for each client's connection.
     pairs: BTreeMap<ConnectionId, ConnectionId>,
     passing: VecDeque<IpPacket>,
 }
@@ -36,7 +35,7 @@ impl Proxy {
     #[must_use]
     pub fn new(config: ProxyConfig, seed: u64) -> Self {
         let tcp = TcpConfig { send_buffer_bytes: config.buffer_bytes, ..config.tcp.clone() };
-        // It has no address of its own.
+        // The proxy has no address of its own.
         let nobody = Ipv4Addr::UNSPECIFIED;
         let mut client_side = Endpoint::new(nobody, tcp.clone(), seed);
         client_side.listen_to_all();
@@ -53,7 +52,7 @@ impl Proxy {
         }
     }
 
-    /// What happened to its connections since this was last called.
+    /// Connection events since the last call.
     pub fn poll_connection_event(&mut self) -> Option<(Side, ConnectionEvent)> {
         let client = self.client_side.poll_event().map(|event| (Side::Client, event));
         client.or_else(|| self.server_side.poll_event().map(|event| (Side::Server, event)))
@@ -63,7 +62,7 @@ impl Proxy {
         self.config.ports.iter().copied().find(|p| p.port == port)
     }
 
-    /// Opens the server's side of what clients have opened, and moves bytes.
+    /// Opens the server side of new client connections, and relays data.
     fn advance(&mut self, now_ns: i64) {
         while let Some(id) = self.client_side.accept() {
             let Some(client) = self.client_side.connection(id) else { continue };
@@ -90,7 +89,7 @@ impl Proxy {
     }
 }
 
-/// Moves what there is and there is room for. False once a side is gone.
+/// Relays the available data as far as there is room. Returns false once a side is closed.
 fn relay(
     now_ns: i64,
     from: &mut Endpoint,
@@ -99,7 +98,7 @@ fn relay(
     to_id: ConnectionId,
 ) -> bool {
     let (Some(source), Some(sink)) = (from.connection(from_id), to.connection(to_id)) else {
-        // One side is gone: so must the other be.
+        // One side is closed: close the other.
         for (endpoint, id) in [(from, from_id), (to, to_id)] {
             if let Some(connection) = endpoint.connection_mut(id)
                 && !connection.is_read_to_end()

@@ -1,4 +1,4 @@
-//! What applications log, and the transfers that follow from it.
+//! The applications' log, and the transfers derived from it.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::scenario::AppConfig;
 
 const MS_NS: i64 = 1_000_000;
 
-/// Something that an application on the measured phone did or saw.
+/// An entry of the log of an application on the measured phone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct AppNote {
-    /// When, in ns since the Unix epoch.
+    /// Time in ns since the Unix epoch.
     pub at_ns: i64,
-    /// Which application.
+    /// The application.
     pub app: String,
-    /// What: `request`, `first_byte`, `end`, `failed`, `segment_chosen`,
-    /// `playback_started`, `stalled`, `resumed`, `playback_ended`,
-    /// `page_started`, `page_loaded`, `done`.
+    /// The event: `request`, `first_byte`, `end`, `failed`, `segment_chosen`,
+    /// `playback_started`, `stalled`, `resumed`, `playback_ended`, `page_started`,
+    /// `page_loaded`, `done`.
     pub event: &'static str,
-    /// The transfer that it is about.
+    /// The transfer concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Application bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// A number with it: bits per second of a segment that was chosen, ms of a
-    /// stall that has ended or of a page that has loaded.
+    /// A value of the event: bits per second of a chosen segment, or ms of a stall or page
+    /// load that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// More in words.
+    /// Further details as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
 }
@@ -43,7 +43,7 @@ impl AppNote {
     }
 }
 
-/// A transfer as its application timed it.
+/// A transfer as timed by its application.
 #[derive(Debug, Clone)]
 pub(crate) struct TimedTransfer {
     pub(crate) id: String,
@@ -54,7 +54,7 @@ pub(crate) struct TimedTransfer {
     pub(crate) unfinished: bool,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug)]
 struct StartedTransfer {
     app: usize,
@@ -63,18 +63,18 @@ struct StartedTransfer {
     upload_bytes: u64,
 }
 
-/// The name of an application's transfer.
+/// Identifier of an application's transfer.
 fn transfer_id(app: &str, transfer: u64) -> String {
     format!("{app}-{}", transfer + 1)
 }
 
-/// Turns the applications' events into notes and transfers.
+/// Converts the applications' events to log entries and transfers.
 #[derive(Debug, Default)]
 pub(crate) struct AppLog {
     begun: Vec<StartedTransfer>,
     pub(crate) notes: Vec<AppNote>,
     pub(crate) ended: Vec<TimedTransfer>,
-    /// Those that failed, or had not ended when the run was cut.
+    /// Transfers that failed, or were cut off by the end of the run.
     pub(crate) unfinished: Vec<TimedTransfer>,
     /// Bitrates of segments, by application.
     pub(crate) choices: BTreeMap<String, Vec<u64>>,
@@ -83,7 +83,7 @@ pub(crate) struct AppLog {
 }
 
 impl AppLog {
-    /// Takes an event of an application.
+    /// Processes an event of an application.
     pub(crate) fn ingest(&mut self, apps: &[AppConfig], app: usize, event: AppEvent) {
         let AppEvent { at_ns, kind } = event;
         let name = apps.get(app).map_or("app", |config| config.name.as_str());
@@ -91,7 +91,7 @@ impl AppLog {
         self.pages.ingest(app, at_ns, &kind);
         let mut note = AppNote::new(at_ns, name);
         match kind {
-            // A browser's own tools show these, a player's log does not.
+            // Shown by a browser's developer tools, but not by a player's log.
             AppEventKind::Wanted { .. } | AppEventKind::Connected { .. } => return,
             AppEventKind::RequestStarted { transfer, path, upload_bytes, .. } => {
                 self.begun.push(StartedTransfer { app, transfer, start_ns: at_ns, upload_bytes });
@@ -138,7 +138,7 @@ impl AppLog {
         self.notes.push(note);
     }
 
-    /// A segment's bitrate; one that is asked for again has its last.
+    /// Records a segment's bitrate; a repeated request replaces the earlier one.
     fn choose(&mut self, app: &str, segment: u32, bitrate_bps: u64) {
         let segments = self.choices.entry(app.to_owned()).or_default();
         segments.truncate(segment as usize);
@@ -164,8 +164,8 @@ impl AppLog {
         if failed { self.unfinished.push(timed) } else { self.ended.push(timed) }
     }
 
-    /// The run is over: what has begun stays unfinished. Of transfers that failed
-    /// those remain that were not asked for again.
+    /// Ends the run: open transfers stay unfinished. Failed transfers remain if they were
+    /// not retried.
     pub(crate) fn cut(&mut self, apps: &[AppConfig], under_way: &[(usize, UnderWay)], end_ns: i64) {
         let mut cut = Vec::new();
         for begun in &self.begun {

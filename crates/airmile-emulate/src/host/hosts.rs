@@ -1,4 +1,4 @@
-//! The phones and servers of a scenario: who runs which application.
+//! The phones and servers of a scenario with their applications.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,8 +15,7 @@ use crate::random::{Owner, Process};
 use crate::scenario::{AppConfig, CoreConfig, LinkConfig, Scenario, TransportKind};
 use crate::transport::quic::{QuicControl, QuicHost};
 
-/// The measured phone's address (RFC 1918); every user has it, on a network of
-/// its own.
+/// The measured phone's address (RFC 1918); all users have it, each on its own network.
 pub(crate) const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// The servers' network (TEST-NET-3, RFC 5737); each application has its own.
@@ -71,11 +70,11 @@ impl AppHost {
         (PhoneView { min_rtt_ns, busy: !self.under_way().is_empty() }, server)
     }
 
-    /// A client tells of its radio.
-    fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+    /// Processes a client's feedback about its radio.
+    fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
         match self {
-            Self::Tcp(host) => host.on_radio(now_ns, said),
-            Self::Quic(host) => host.on_radio(now_ns, said),
+            Self::Tcp(host) => host.on_radio(now_ns, feedback),
+            Self::Quic(host) => host.on_radio(now_ns, feedback),
         }
     }
 
@@ -100,15 +99,15 @@ pub(crate) enum ScenarioHost {
     Outside(OutsideHost),
 }
 
-/// A host outside of the run: what arrives waits to be taken to it, and what it
-/// sends comes by [`Simulation::send`](crate::Simulation::send).
+/// A host outside of the run: arriving packets wait to be collected, and its packets are
+/// passed to [`Simulation::send`](crate::Simulation::send).
 #[derive(Debug, Default)]
 pub(crate) struct OutsideHost {
     pub(crate) arrived: VecDeque<(i64, IpPacket)>,
 }
 
 impl ScenarioHost {
-    /// The member that a packet is for.
+    /// The application host that a packet is for.
     fn member(&mut self, packet: &IpPacket) -> Option<&mut AppHost> {
         let (members, server) = match self {
             Self::Phone(members) => (members, packet.src.ip()),
@@ -133,7 +132,7 @@ impl ScenarioHost {
         }
     }
 
-    /// Its hosts that speak TCP; the box's connections are its own.
+    /// Its TCP hosts; the box's connections are separate.
     pub(crate) fn tcp_hosts(&self) -> impl Iterator<Item = &EndHost> {
         self.members().iter().filter_map(|member| match member {
             AppHost::Tcp(host) => Some(host.as_ref()),
@@ -141,7 +140,7 @@ impl ScenarioHost {
         })
     }
 
-    /// The same, to take events from.
+    /// The same, mutable, to poll events.
     pub(crate) fn tcp_hosts_mut(&mut self) -> impl Iterator<Item = &mut EndHost> {
         self.members_mut().iter_mut().filter_map(|member| match member {
             AppHost::Tcp(host) => Some(host.as_mut()),
@@ -149,12 +148,12 @@ impl ScenarioHost {
         })
     }
 
-    /// Whether all applications have done what they wanted.
+    /// Whether all applications have finished.
     pub(crate) fn is_done(&self) -> bool {
         self.members().iter().all(AppHost::is_done)
     }
 
-    /// Exchanges that have begun and not ended, by application.
+    /// Exchanges in progress, by application.
     pub(crate) fn under_way(&self) -> Vec<(usize, UnderWay)> {
         let of = |(app, member): (usize, &AppHost)| {
             member.under_way().into_iter().map(move |exchange| (app, exchange))
@@ -162,7 +161,7 @@ impl ScenarioHost {
         self.members().iter().enumerate().flat_map(of).collect()
     }
 
-    /// What the applications noted down, by application.
+    /// Log events of the applications, by application.
     pub(crate) fn events(&mut self) -> Vec<(usize, AppEvent)> {
         let mut out = Vec::new();
         for (app, member) in self.members_mut().iter_mut().enumerate() {
@@ -179,8 +178,8 @@ impl Host for ScenarioHost {
         } else if let Self::Outside(outside) = self {
             outside.arrived.push_back((now_ns, packet));
         } else if let Some(member) = self.member(&packet) {
-            if let Some(said) = radio::parse(&packet) {
-                return member.on_radio(now_ns, &said);
+            if let Some(feedback) = radio::parse(&packet) {
+                return member.on_radio(now_ns, &feedback);
             }
             member.as_host_mut().handle_packet(now_ns, packet);
         }
@@ -231,20 +230,19 @@ impl Host for ScenarioHost {
 /// The hosts of a user.
 #[derive(Debug, Clone)]
 pub struct SimulatedUser<H> {
-    /// Its name, on which its random numbers hang, whoever else is there. Of the
-    /// first, the measured phone's, it does not matter.
+    /// Name of the user, which alone determines its random numbers. Unused for the first
+    /// user, the measured phone.
     pub name: String,
-    /// The phone's address: packets for it go to the phone, all others to the
-    /// server.
+    /// The phone's address: packets for it go to the phone, all others to the server.
     pub address: Ipv4Addr,
     /// The phone.
     pub phone: H,
     /// The server.
     pub server: H,
-    /// A box between core network and base station, to which packets of both
-    /// sides are handed.
+    /// A box between core network and base station that processes the packets of both
+    /// sides.
     pub proxy: Option<H>,
-    /// The network behind the base station.
+    /// The core network beyond the base station.
     pub core: CoreConfig,
     /// The radio link; the measured phone's is the scenario's.
     pub link: LinkConfig,
@@ -264,7 +262,8 @@ pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<SimulatedUser<Sce
         let runs: Vec<&str> = other.apps.iter().map(|app| app.name.as_str()).collect();
         let number = numbers.entry(runs.join(" ")).or_default();
         for _ in 0..other.count {
-            // Told apart by what they run, and by number among those who do.
+            // Named by the applications they run, and a number among users with the same
+            // ones.
             let name = format!("other {} {number}", runs.join(" "));
             *number += 1;
             let owner = Owner::named(&name);
@@ -280,8 +279,7 @@ pub(crate) fn users(scenario: &Scenario, start_ns: i64) -> Vec<SimulatedUser<Sce
     users
 }
 
-/// What the servers of each user want to be told of its phone's radio, in the order of
-/// [`users`].
+/// The radio feedback that each user's servers need, in the order of [`users`].
 pub(crate) fn radio_needs(scenario: &Scenario) -> Vec<Option<RadioNeed>> {
     let of = |apps: &[AppConfig], control: Option<ControllerKind>| {
         let tcp = control.unwrap_or(scenario.server_tcp.control);
@@ -298,13 +296,13 @@ pub(crate) fn radio_needs(scenario: &Scenario) -> Vec<Option<RadioNeed>> {
     std::iter::once(of(&scenario.apps, None)).chain(others).collect()
 }
 
-/// Who runs which applications, and from when on.
+/// The applications of a user, and their start time.
 struct Role<'a> {
     name: String,
     owner: Owner,
     apps: &'a [AppConfig],
     start_ns: i64,
-    /// Of the servers' TCP, in place of the scenario's.
+    /// Congestion control of the servers' TCP, in place of the scenario's.
     control: Option<ControllerKind>,
 }
 
@@ -318,7 +316,8 @@ fn user(
     let mut phone = Vec::new();
     let mut servers = Vec::new();
     for (app, config) in apps.iter().enumerate() {
-        // A seed for each, so that another application shifts none of them.
+        // A separate seed for each application, so that adding one does not change the
+        // others.
         let seed = Owner::named(&config.name).seed(owner.seed(scenario.seed));
         let address = server_address(app);
         let client = config.workload.client(start_ns + i64::from(config.start_ms) * MS_NS, seed);

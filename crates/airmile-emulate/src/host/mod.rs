@@ -1,5 +1,5 @@
-//! Hosts: the applications of phones and servers over their transports, what a phone's
-//! system does with packets and modem logs, and what applications log.
+//! Hosts: applications of phones and servers over their transports, packets and modem logs
+//! in a phone's operating system, and the applications' logs.
 
 mod app_log;
 pub(crate) mod device;

@@ -1,50 +1,50 @@
-//! Pages as a browser's own tools show them: each request with its phases.
+//! Page loads as shown by a browser's developer tools: each request with its phases.
 
 use std::net::SocketAddrV4;
 
 use super::workload::AppEventKind;
 
-/// A page that was loaded, or was loading when the run ended.
+/// A page that was loaded, or was loading at the end of the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedPage {
-    /// Which application's, by its place in the scenario.
+    /// Index of the application in the scenario.
     pub app: usize,
-    /// Counts from 0.
+    /// Page number, from 0.
     pub page: u32,
-    /// When it began, in ns since the Unix epoch.
+    /// Start time in ns since the Unix epoch.
     pub start_ns: i64,
-    /// When all of it was there; `None`: the run ended before.
+    /// When it was complete; `None`: not by the end of the run.
     pub loaded_ns: Option<i64>,
-    /// Its requests, in the order in which they were wanted.
+    /// Its requests, in the order in which they became necessary.
     pub requests: Vec<PageRequest>,
 }
 
 /// A request of a page; times in ns since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageRequest {
-    /// Its number in the application.
+    /// Number of the transfer in the application.
     pub transfer: u64,
-    /// The request that asks for it.
+    /// The request whose response refers to it.
     pub initiator: Option<u64>,
-    /// What is asked for.
+    /// The requested path.
     pub path: String,
-    /// When it could be asked for.
+    /// When it could be requested.
     pub wanted_ns: i64,
-    /// How long the name lookup took from then on.
+    /// Duration of the name lookup from then on.
     pub lookup_ns: i64,
-    /// When it had a connection, which may have had to be set up first.
+    /// When it got a connection, possibly after setup.
     pub begun_ns: Option<i64>,
-    /// When that was set up; `None`: it was there.
+    /// When the connection was established; `None`: it was reused.
     pub connected_ns: Option<i64>,
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub first_byte_ns: Option<i64>,
-    /// When its last byte came, or it failed.
+    /// When its last byte arrived, or it failed.
     pub end_ns: Option<i64>,
     /// Bytes of its body.
     pub bytes: u64,
     /// Whether it failed.
     pub failed: bool,
-    /// Own address and the server's.
+    /// Local and server address.
     pub addresses: Option<(SocketAddrV4, SocketAddrV4)>,
 }
 
@@ -55,7 +55,8 @@ pub(crate) struct PageLog {
 }
 
 impl PageLog {
-    /// Takes an event of an application; those that are no browser's have no page.
+    /// Processes an event of an application; those of other applications than browsers have
+    /// no page.
     pub(crate) fn ingest(&mut self, app: usize, at_ns: i64, kind: &AppEventKind) {
         match *kind {
             AppEventKind::PageStarted { page } => {
@@ -70,7 +71,7 @@ impl PageLog {
             }
             AppEventKind::Wanted { transfer, initiator, lookup_ns } => {
                 let Some(page) = self.page(app) else { return };
-                // What failed is asked for anew.
+                // A failed request is sent again.
                 page.requests.retain(|one| one.transfer != transfer);
                 page.requests.push(PageRequest {
                     transfer,

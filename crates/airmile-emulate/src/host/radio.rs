@@ -1,9 +1,8 @@
-//! A phone that tells its servers of its radio (MobiSys 2017, 5): the modem's records go
-//! to a reader, as a program on the phone would have them, and its reports go up as UDP
-//! packets, through the phone's own queue, the air and the core network.
+//! A phone that reports on its radio to its servers (MobiSys 2017, 5): a reader gets the
+//! modem's records, as a program on the phone would, and its reports are sent as UDP
+//! packets through the phone's own queue, the air interface and the core network.
 //!
-//! The reader is not of this crate ([`RadioReader`]): what it makes of the records is
-//! inference.
+//! The reader is implemented elsewhere ([`RadioReader`]): it does inference.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,24 +16,24 @@ use crate::random::Random;
 use crate::scenario::RadioReportConfig;
 use crate::user::UserId;
 
-/// The port that reports come from and go to (chosen here: a dynamic one, RFC 6335, 6).
+/// Source and destination port of reports (chosen here: a dynamic one, RFC 6335, 6).
 pub(crate) const REPORT_PORT: u16 = 61_017;
 
-/// Bytes of a report's payload: what it says, and room for an authenticator of 16 bytes
-/// and a token of 6 (chosen here).
+/// Bytes of a report's payload: its contents, and room for an authenticator of 16 bytes and
+/// a token of 6 (chosen here).
 const REPORT_BYTES: usize = 64;
 
-/// How often a reader is asked, in ns (chosen here: a tick of a phone's scheduler).
+/// Polling interval of a reader, in ns (chosen here: a tick of a phone's scheduler).
 const TICK_NS: i64 = 5_000_000;
 
 const MS_NS: i64 = 1_000_000;
 
-/// What a reader is to do.
+/// Setup of a reader.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReaderSetup {
-    /// Whose phone.
+    /// The phone's user.
     pub user: UserId,
-    /// What the user's server asks for.
+    /// The feedback that the user's server needs.
     pub need: RadioNeed,
     /// The scenario's settings.
     pub config: RadioReportConfig,
@@ -42,10 +41,10 @@ pub struct ReaderSetup {
 
 /// A program on the phone that reads the modem's log.
 pub trait RadioReader: std::fmt::Debug + Send {
-    /// A record that the modem has written, in time order.
+    /// A record written by the modem, in time order.
     fn record(&mut self, record: &Record);
 
-    /// A report that is to go out now.
+    /// A report to send now.
     fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback>;
 }
 
@@ -58,7 +57,7 @@ pub(crate) struct Reporter {
     reader: Box<dyn RadioReader>,
     config: RadioReportConfig,
     losses: Random,
-    /// Records, and when they can be read.
+    /// Records with the times at which they become readable.
     log: VecDeque<(i64, Record)>,
     next_ns: i64,
     reports: u16,
@@ -79,12 +78,12 @@ impl Reporter {
         self.log.push_back((now_ns + i64::from(self.config.log_delay_ms) * MS_NS, record));
     }
 
-    /// Whether the reader is to be asked now.
+    /// Whether the reader must be polled now.
     pub(crate) const fn is_due(&self, now_ns: i64) -> bool {
         now_ns >= self.next_ns
     }
 
-    /// Asks the reader; gives a report, unless it is to be lost.
+    /// Polls the reader; returns a report, unless it is lost.
     pub(crate) fn ask(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
         self.next_ns = now_ns + TICK_NS;
         while self.log.front().is_some_and(|(due_ns, _)| *due_ns <= now_ns) {
@@ -92,9 +91,9 @@ impl Reporter {
                 self.reader.record(&record);
             }
         }
-        let said = self.reader.poll(now_ns, phone)?;
+        let feedback = self.reader.poll(now_ns, phone)?;
         let lost = self.config.loss > 0.0 && self.losses.chance(self.config.loss);
-        (!lost).then_some(said)
+        (!lost).then_some(feedback)
     }
 
     /// A report as a packet to a server.
@@ -102,41 +101,41 @@ impl Reporter {
         &mut self,
         phone: Ipv4Addr,
         server: Ipv4Addr,
-        said: &Feedback,
+        feedback: &Feedback,
     ) -> IpPacket {
         self.reports = self.reports.wrapping_add(1);
         IpPacket {
             src: SocketAddrV4::new(phone, REPORT_PORT),
             dst: SocketAddrV4::new(server, REPORT_PORT),
             ip_id: self.reports,
-            transport: Transport::Udp(emit(said)),
+            transport: Transport::Udp(emit(feedback)),
         }
     }
 }
 
-/// A report's payload: whole numbers, the high byte first.
-fn emit(said: &Feedback) -> Vec<u8> {
-    let bottleneck = match said.bottleneck {
+/// A report's payload: integers in network byte order.
+fn emit(feedback: &Feedback) -> Vec<u8> {
+    let bottleneck = match feedback.bottleneck {
         Bottleneck::Cellular => 0,
         Bottleneck::Wireline => 1,
         Bottleneck::Unclear => 2,
     };
     let mut bytes = Vec::with_capacity(REPORT_BYTES);
     for number in [
-        said.sequence,
-        said.w_claw_bytes,
-        said.load.to_bits(),
-        said.radio_losses,
-        said.queue_losses,
+        feedback.sequence,
+        feedback.w_claw_bytes,
+        feedback.load.to_bits(),
+        feedback.radio_losses,
+        feedback.queue_losses,
     ] {
         bytes.extend(number.to_be_bytes());
     }
-    bytes.extend([bottleneck, u8::from(said.idle)]);
+    bytes.extend([bottleneck, u8::from(feedback.idle)]);
     bytes.resize(REPORT_BYTES, 0);
     bytes
 }
 
-/// What a packet reports, if it is a report.
+/// The feedback in a packet, if it is a report.
 pub(crate) fn parse(packet: &IpPacket) -> Option<Feedback> {
     let Transport::Udp(bytes) = &packet.transport else { return None };
     if packet.dst.port() != REPORT_PORT || bytes.len() != REPORT_BYTES {
@@ -177,11 +176,11 @@ mod tests {
         }
 
         fn poll(&mut self, _now_ns: i64, phone: PhoneView) -> Option<Feedback> {
-            phone.busy.then_some(said(self.0))
+            phone.busy.then_some(feedback(self.0))
         }
     }
 
-    fn said(sequence: u64) -> Feedback {
+    fn feedback(sequence: u64) -> Feedback {
         Feedback {
             sequence,
             w_claw_bytes: 123_456,
@@ -201,8 +200,8 @@ mod tests {
     fn a_report_comes_back_as_it_was() {
         let mut reporter = reporter(RadioReportConfig::default());
         let (phone, server) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(203, 0, 113, 1));
-        let packet = reporter.packet(phone, server, &said(7));
-        assert_eq!((parse(&packet), packet.ip_bytes()), (Some(said(7)), 92));
+        let packet = reporter.packet(phone, server, &feedback(7));
+        assert_eq!((parse(&packet), packet.ip_bytes()), (Some(feedback(7)), 92));
         for transport in [Transport::Udp(vec![0; 63]), Transport::Udp(vec![9; 64])] {
             assert_eq!(parse(&IpPacket { transport, ..packet.clone() }), None);
         }
@@ -227,7 +226,7 @@ mod tests {
         late.record(0, record);
         let busy = PhoneView { busy: true, min_rtt_ns: None };
         let seen = |reporter: &mut Reporter, ms: i64| {
-            reporter.ask(ms * MS_NS, busy).map(|said| said.sequence)
+            reporter.ask(ms * MS_NS, busy).map(|feedback| feedback.sequence)
         };
         assert_eq!([seen(&mut late, 19), seen(&mut late, 20)], [Some(0), Some(1)]);
         assert!(!late.is_due(24 * MS_NS) && late.is_due(25 * MS_NS));

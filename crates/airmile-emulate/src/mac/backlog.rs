@@ -1,4 +1,4 @@
-//! What waits for users whose traffic is bytes that come and go.
+//! Backlog of users with byte traffic.
 
 use crate::random::Random;
 use crate::scenario::Competing;
@@ -15,25 +15,25 @@ pub(crate) struct Backlog {
 enum ByteSource {
     /// Never empty.
     Full,
-    /// Whole objects, the next one some time after the last one's end.
+    /// Whole objects; the next one arrives some time after the end of the last.
     Objects { sizes: Sizes, next: Next },
-    /// An object each `period` ms.
+    /// An object every `period` ms.
     Periodic { bytes: u64, period: i64, next: i64 },
-    /// A rate, on until a millisecond, off until another.
+    /// A rate, on until one millisecond, off until another.
     OnOff { bytes_per_ms: f64, credit: f64, on: bool, until: i64, mean_on: f64, mean_off: f64 },
 }
 
 #[derive(Debug, Clone)]
 struct Sizes {
     mean_bytes: f64,
-    /// Objects of a page, and those of this page that are still to come.
+    /// Objects of a page, and the rest of this page's.
     per_page: u16,
     left: u16,
     between: i64,
     mean_pause: f64,
 }
 
-/// When the next object comes.
+/// When the next object arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(i64),
@@ -67,7 +67,7 @@ impl Backlog {
             } => {
                 let mut source =
                     objects(per_page, mean_object_bytes, round_trip_ms, mean_reading_ms);
-                // Readers do not begin together.
+                // Readers do not start together.
                 if let ByteSource::Objects { next, .. } = &mut source {
                     let wait = dice.uniform() * f64::from(mean_reading_ms);
                     *next = Next::At(first_ms + wait as i64);
@@ -98,17 +98,17 @@ impl Backlog {
         Self { bytes: 0, source, random }
     }
 
-    /// Bytes that wait.
+    /// Bytes waiting.
     pub(crate) const fn bytes(&self) -> u64 {
         if matches!(self.source, ByteSource::Full) { u64::MAX } else { self.bytes }
     }
 
-    /// Takes bytes out.
+    /// Removes bytes.
     pub(crate) const fn remove(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Lets arrive what comes in a millisecond.
+    /// Adds the bytes that arrive in a millisecond.
     pub(crate) fn arrive(&mut self, ms: i64) {
         let dice = &mut self.random;
         match &mut self.source {
@@ -167,7 +167,7 @@ fn exponential(dice: &mut Random, mean: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Bytes that arrive within a minute where 5,000 bytes can leave each ms.
+    /// Bytes that arrive within a minute if 5,000 bytes can leave each ms.
     fn arrived(competing: &Competing) -> f64 {
         let mut backlog = Backlog::new(competing, 0, Random::new(1, 1));
         let mut total = 0;

@@ -1,4 +1,4 @@
-//! What differs between the MAC PDUs of LTE (TS 36.321, 6) and NR (TS 38.321, 6).
+//! Differences between the MAC PDUs of LTE (TS 36.321, 6) and NR (TS 38.321, 6).
 
 use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::tables::bsr_upper_bound_bytes;
@@ -6,7 +6,7 @@ use airmile_model::tables::bsr_upper_bound_bytes;
 use super::uplink::transform_size;
 use crate::scenario::NrConfig;
 
-/// Whose MAC PDUs.
+/// Format of MAC PDUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum MacFormat {
     /// LTE's.
@@ -38,7 +38,7 @@ impl MacFormat {
         }
     }
 
-    /// LCID of a long BSR (tables 6.2.1-2). NR's padding BSR here is always the short one.
+    /// LCID of a long BSR (tables 6.2.1-2). NR's padding BSR is always the short one here.
     pub(crate) const fn long_bsr(self) -> Option<u8> {
         match self {
             Self::Lte => Some(30),
@@ -74,7 +74,7 @@ impl MacFormat {
         (0..last).find(holds).unwrap_or(last)
     }
 
-    /// The most bytes that an index stands for.
+    /// The maximum number of bytes for an index.
     pub(crate) fn bsr_bytes(self, index: u8) -> Option<u32> {
         match self {
             Self::Lte => bsr_upper_bound_bytes(index),
@@ -82,8 +82,8 @@ impl MacFormat {
         }
     }
 
-    /// PRBs of an uplink block that needs `n_prb`, up to `most`: LTE's transform has sizes
-    /// of its own, NR's waveform without one takes any.
+    /// PRBs of an uplink block that needs `n_prb`, up to `most`: LTE's transform has only
+    /// certain sizes; NR's waveform without transform precoding supports any.
     pub(crate) fn uplink_prb(self, n_prb: u16, most: u16) -> u16 {
         match self {
             Self::Lte => transform_size(n_prb, most),

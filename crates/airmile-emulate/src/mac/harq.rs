@@ -25,7 +25,7 @@ struct Process<B> {
     block: Option<Block<B>>,
 }
 
-/// What a transmission looked like on the air.
+/// A transmission as seen on the air interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) harq_id: u8,
@@ -46,20 +46,20 @@ pub(crate) struct Harq<B> {
 }
 
 impl<B> Harq<B> {
-    /// As many processes as the round trip has TTIs; a block is given up after so
-    /// many transmissions.
+    /// A HARQ entity with as many processes as the round trip has TTIs; a block is given up
+    /// after `max_transmissions`.
     pub(crate) fn new(round_trip_ttis: i64, max_transmissions: u8) -> Self {
         let idle = |_| Process { ndi: false, due: i64::MIN, block: None };
         let processes = (0..round_trip_ttis).map(idle).collect();
         Self { processes, round_trip_ttis, max_transmissions }
     }
 
-    /// The process of a TTI, where the TTI gives it (TS 36.213, 8).
+    /// The process of a TTI, if the TTI determines it (TS 36.213, 8).
     pub(crate) fn of_tti(&self, tti: i64) -> usize {
         tti.rem_euclid(self.round_trip_ttis) as usize
     }
 
-    /// PRB pairs of the retransmission that falls on a TTI.
+    /// PRB pairs of the retransmission due in a TTI.
     pub(crate) fn retx_prb_at(&self, tti: i64) -> u16 {
         let process = &self.processes[self.of_tti(tti)];
         process.block.as_ref().filter(|_| process.due <= tti).map_or(0, |block| block.n_prb)
@@ -79,7 +79,7 @@ impl<B> Harq<B> {
         self.processes[id].block.is_none() && self.processes[id].due <= tti
     }
 
-    /// A process on which new data can be sent.
+    /// A free process for new data.
     pub(crate) fn free(&self, tti: i64) -> Option<usize> {
         (0..self.processes.len()).find(|&id| self.is_free(id, tti))
     }
@@ -97,9 +97,9 @@ impl<B> Harq<B> {
         process.block = Some(Block { body, n_prb, mcs, tbs_bytes, transmissions: 0, snr_sum: 0.0 });
     }
 
-    /// Transmits the block of a process. `fails` decides given a BLER. Returns
-    /// how it went, and the block if it leaves the process: received, or
-    /// failed for the last time. `None` if the process holds nothing.
+    /// Transmits the block of a process. `fails` decides for a given BLER. Returns the
+    /// transmission, and the block if it leaves the process: received, or failed for the
+    /// last time. `None` if the process is empty.
     pub(crate) fn transmit(
         &mut self,
         id: usize,

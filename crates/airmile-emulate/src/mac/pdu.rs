@@ -10,29 +10,29 @@ pub(crate) const DATA_LCID: u8 = 3;
 pub(crate) const SHORT_BSR_BYTES: u32 = 2;
 const LONG_BSR_BYTES: u32 = 4;
 
-/// The smallest block that is worth a grant, in bytes (chosen here: a subheader,
-/// an RLC header with a length indicator and a few bytes of data).
+/// Minimum useful block size, in bytes (chosen here: a subheader, an RLC header with a
+/// length indicator and a few bytes of data).
 pub(crate) const LEAST_BLOCK_BYTES: u32 = 12;
 
-/// A MAC PDU: what a transport block carries.
+/// A MAC PDU: the contents of a transport block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MacPdu {
     format: MacFormat,
-    /// Control elements, by LCID. All used here have one byte, but for the long
-    /// BSR, which has three.
+    /// Control elements, by LCID. All used here have one byte, except the long BSR with
+    /// three.
     pub(crate) control: Vec<u8>,
     pub(crate) pdus: Vec<Pdu>,
-    /// Padding bytes, its subheader apart.
+    /// Padding bytes without the subheader.
     pub(crate) padding_bytes: u32,
     /// One-byte padding subheaders at the front, in place of 1 or 2 bytes.
     front_padding: u32,
-    /// Whether the last subheader is padding's.
+    /// Whether the last subheader is for padding.
     tail_padding: bool,
 }
 
 impl MacPdu {
-    /// Fills a block: control elements, a STATUS PDU, then data. What is left
-    /// takes a padding BSR if the phone sends it (`uplink`) and it has none.
+    /// Fills a block: control elements, a STATUS PDU, then data. The rest holds a padding
+    /// BSR if the phone sends the block (`uplink`) without another BSR.
     pub(crate) fn fill(
         format: MacFormat,
         tbs_bytes: u32,
@@ -54,7 +54,7 @@ impl MacPdu {
         let mut last_bytes = None;
         while let Some(room) = block.room_for_next(left, last_bytes) {
             let Some(pdu) = block.next_pdu(room, receiver, sender, tti) else { break };
-            // Those before the last have a length: their subheader grows.
+            // An SDU before the last has a length field: its subheader grows.
             let size_bytes = pdu.size_bytes();
             match format {
                 MacFormat::Lte => {
@@ -88,8 +88,8 @@ impl MacPdu {
         sender.build(room, tti).map(Pdu::Data)
     }
 
-    /// Fills the `left` bytes with padding (6.1.2: one or two bytes go to the
-    /// front, more to the end).
+    /// Fills the `left` bytes with padding (6.1.2: one or two bytes at the front, more at
+    /// the end).
     fn pad(&mut self, left: u32, last_bytes: Option<u32>) {
         if self.format == MacFormat::Nr {
             self.tail_padding = left > 0;
@@ -107,9 +107,9 @@ impl MacPdu {
         }
     }
 
-    /// Puts a BSR where `left` bytes would be padding: the long one where it
-    /// fits, else the short one; gives its bytes (5.4.5, Padding BSR; one logical
-    /// channel group has data).
+    /// Adds a BSR in place of `left` bytes of padding: the long one if it fits, otherwise
+    /// the short one; returns its bytes (5.4.5, Padding BSR; one logical channel group has
+    /// data).
     fn add_padding_bsr(&mut self, left: u32) -> u32 {
         let (lcid, bytes) = match (left, self.format.long_bsr()) {
             (LONG_BSR_BYTES.., Some(long)) => (long, LONG_BSR_BYTES),
@@ -120,7 +120,7 @@ impl MacPdu {
         bytes
     }
 
-    /// Whether a block of the phone's has a BSR.
+    /// Whether an uplink block has a BSR.
     pub(crate) fn has_bsr(&self) -> bool {
         let (short, long) = (self.format.short_bsr(), self.format.long_bsr());
         self.control.iter().any(|&lcid| lcid == short || Some(lcid) == long)
@@ -131,17 +131,17 @@ impl MacPdu {
         self.format.long_bsr().is_some_and(|long| self.control.contains(&long))
     }
 
-    /// Whose it is.
+    /// Format of the PDU.
     pub(crate) const fn format(&self) -> MacFormat {
         self.format
     }
 
-    /// Room for a further SDU in `left` bytes, after one of `last_bytes`.
+    /// Room for another SDU in `left` bytes, after one of `last_bytes`.
     fn room_for_next(&self, left: u32, last_bytes: Option<u32>) -> Option<u32> {
         let format = self.format;
         let subheaders = match format {
             MacFormat::Lte => 1 + last_bytes.map_or(0, |last| format.length_field_bytes(last)),
-            // A length of 16 bits where the SDU may need it.
+            // A 16-bit length if the SDU may need it.
             MacFormat::Nr => 1 + format.length_field_bytes(left),
         };
         left.checked_sub(subheaders).filter(|&room| room > 0)
@@ -152,7 +152,7 @@ impl MacPdu {
         self.pdus.iter().map(Pdu::size_bytes).sum()
     }
 
-    /// Bytes of RLC data that leave the queue with this block.
+    /// RLC data bytes that leave the queue with this block.
     pub(crate) fn departed_bytes(&self) -> u32 {
         let data = |pdu: &Pdu| match pdu {
             Pdu::Data(pdu) => pdu.part.1 - pdu.part.0,
@@ -161,8 +161,7 @@ impl MacPdu {
         self.pdus.iter().map(data).sum()
     }
 
-    /// The subheaders in order, as records write them: the LCID, and of an SDU
-    /// also its bytes.
+    /// The subheaders in order, as in records: the LCID, and for an SDU its length.
     pub(crate) fn subheaders(&self) -> Vec<String> {
         let padding = self.format.padding();
         let front = (0..self.front_padding).map(|_| padding.to_string());
@@ -183,7 +182,7 @@ mod tests {
         fill_way(sdu_bytes, tbs_bytes, control, false)
     }
 
-    /// Fills a block from a queue of one SDU; gives padding and subheaders.
+    /// Fills a block from a queue of one SDU; returns padding and subheaders.
     fn fill_way(sdu_bytes: u32, tbs_bytes: u32, control: &[u8], uplink: bool) -> (u32, String) {
         let mut receiver = AmReceiver::new(RlcConfig::default());
         let mut sender = AmSender::new(RlcConfig::default());
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(fill(107, &[]), (0, "30 3:102".into()));
         assert_eq!(fill(109, &[]), (0, "31 31 30 3:102".into()));
         assert_eq!(fill(110, &[]), (1, "30 3:102 31".into()));
-        // One that is there already is enough.
+        // An existing BSR is sufficient.
         assert_eq!(fill(110, &[MacFormat::Lte.short_bsr()]), (3, "29 3:102 31".into()));
     }
 

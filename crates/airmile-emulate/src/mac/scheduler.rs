@@ -1,4 +1,4 @@
-//! Who gets the PRBs of a TTI.
+//! Assigns the PRBs of a TTI to users.
 
 use crate::scenario::SchedulerKind;
 
@@ -6,26 +6,26 @@ use crate::scenario::SchedulerKind;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     pub(crate) user: usize,
-    /// PRB pairs of a HARQ retransmission that is due: it goes first, and has
-    /// the size of the first transmission.
+    /// PRB pairs of a HARQ retransmission that is due: it goes first, with the size of the
+    /// first transmission.
     pub(crate) retx_prb: Option<u16>,
     /// PRB pairs that new data needs, in whole groups: a grant is trimmed to
     /// the queue.
     pub(crate) need_prb: u16,
     /// Bytes that a whole TTI would carry.
     pub(crate) rate_bytes: f64,
-    /// The same of each resource block group's quality; empty where only the
-    /// carrier's is known.
+    /// The same for each resource block group's quality; empty if only the carrier's is
+    /// known.
     pub(crate) group_rates: &'a [f64],
 }
 
-/// PRB pairs for a user.
+/// PRB pairs of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrbAllocation {
     pub(crate) user: usize,
     pub(crate) n_prb: u16,
     pub(crate) retx: bool,
-    /// The resource block groups, where it matters which.
+    /// The resource block groups, if they matter.
     pub(crate) groups: Vec<u16>,
 }
 
@@ -39,8 +39,8 @@ impl PrbAllocation {
 /// (chosen here: a memory of 100 ms).
 const AVERAGE_WEIGHT: f64 = 0.01;
 
-/// PRB pairs of a resource block group: what an allocation of type 0 is made of
-/// (TS 36.213, table 7.1.6.1-1). The last group of a cell may be smaller.
+/// PRB pairs of a resource block group, the unit of an allocation of type 0 (TS 36.213,
+/// table 7.1.6.1-1). The last group of a cell may be smaller.
 pub(crate) const fn rbg_prb(n_prb_cell: u16) -> u16 {
     match n_prb_cell {
         0..=10 => 1,
@@ -58,7 +58,7 @@ pub(crate) struct Scheduler {
     rbg_prb: u16,
     /// Average bytes per TTI of each user.
     averages: Vec<f64>,
-    /// Weight of a TTI in them.
+    /// Weight of a TTI in the averages.
     weight: f64,
     /// User whose turn is first: in round robin, and among equals.
     turn: usize,
@@ -81,7 +81,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells the bytes that each user got in the TTI.
+    /// Accounts for the bytes of each user in the TTI.
     pub(crate) fn account(&mut self, served: &[(usize, u32)]) {
         for average in &mut self.averages {
             *average -= self.weight * *average;
@@ -91,7 +91,7 @@ impl Scheduler {
         }
     }
 
-    /// How good it is to serve a user whose TTI would carry `rate` bytes.
+    /// Metric of a user whose TTI would carry `rate` bytes.
     fn metric(&self, user: usize, rate: f64) -> f64 {
         let average = self.averages[user].max(1e-3);
         match self.kind {
@@ -101,8 +101,8 @@ impl Scheduler {
         }
     }
 
-    /// The candidate whose metric is highest; of equals, the one whose turn is
-    /// next after the last who was chosen, so that none is always behind.
+    /// The candidate with the highest metric; among equals, the first one after the last
+    /// winner, so that none is always last.
     fn best<'c, 'r>(
         &self,
         candidates: impl Iterator<Item = &'c Candidate<'r>>,
@@ -123,8 +123,8 @@ impl Scheduler {
         self.turn = (user + 1) % self.averages.len().max(1);
     }
 
-    /// The user whose metric is highest has the TTI; what it does not need
-    /// stays empty. Retransmissions go first.
+    /// The user with the highest metric gets the TTI; PRBs that it does not need stay
+    /// empty. Retransmissions go first.
     fn whole_tti(&mut self, candidates: &[Candidate]) -> Option<PrbAllocation> {
         let rate = |c: &Candidate| c.rate_bytes;
         let waiting = candidates.iter().filter(|c| c.retx_prb.is_some());
@@ -136,7 +136,7 @@ impl Scheduler {
         Some(PrbAllocation::new(chosen.user, chosen.need_prb, false))
     }
 
-    /// Retransmissions, and the groups that they leave.
+    /// Retransmissions, and the remaining groups.
     fn retransmissions(&self, candidates: &[Candidate]) -> (Vec<PrbAllocation>, Groups) {
         let mut free = self.n_prb;
         let mut allocations = Vec::new();
@@ -149,7 +149,7 @@ impl Scheduler {
         (allocations, Groups::from_free_prb(free, self.n_prb, self.rbg_prb))
     }
 
-    /// Equal shares; what one does not need passes to the next.
+    /// Equal shares; an unused part passes to the next user.
     fn round_robin(&mut self, candidates: &[Candidate]) -> Vec<PrbAllocation> {
         let (mut allocations, mut free) = self.retransmissions(candidates);
         let mut waiting: Vec<_> =
@@ -170,8 +170,8 @@ impl Scheduler {
         allocations
     }
 
-    /// Proportional fair in frequency: each resource block group goes to the
-    /// user whose rate on it is highest over its average, until it has enough.
+    /// Proportional fair in frequency: each resource block group goes to the user with the
+    /// highest ratio of rate to average, until it has enough.
     fn by_group(&mut self, candidates: &[Candidate]) -> Vec<PrbAllocation> {
         let (mut allocations, free) = self.retransmissions(candidates);
         let first_new = allocations.len();
@@ -208,22 +208,22 @@ impl Scheduler {
     }
 }
 
-/// Resource block groups that nobody has yet. Where retransmissions lie does not
-/// matter: they take whole groups from the end.
+/// Unassigned resource block groups. The position of retransmissions does not matter: they
+/// take whole groups from the end.
 #[derive(Debug, Clone, Copy)]
 struct Groups {
     /// Groups of full size, and PRB pairs of one.
     full: u16,
     prb: u16,
-    /// PRB pairs of the cell's last group, where it is smaller and free (TS
-    /// 36.213, 7.1.6.1); 0 otherwise.
+    /// PRB pairs of the cell's last group if it is smaller and free (TS 36.213, 7.1.6.1); 0
+    /// otherwise.
     last_prb: u16,
 }
 
 impl Groups {
     const fn from_free_prb(free: u16, n_prb_cell: u16, prb: u16) -> Self {
         let rest = n_prb_cell % prb;
-        // What retransmissions leave tells whether the last group is among it.
+        // The number of free PRB pairs shows whether the last group is among them.
         let last_prb = if free % prb == rest { rest } else { 0 };
         Self { full: free / prb, prb, last_prb }
     }
@@ -232,8 +232,7 @@ impl Groups {
         self.full + (self.last_prb > 0) as u16
     }
 
-    /// Takes up to `groups` groups, no more than hold `need` PRB pairs; gives
-    /// their PRB pairs.
+    /// Claims up to `groups` groups with at most `need` PRB pairs; returns their PRB pairs.
     fn claim(&mut self, groups: u16, need: u16) -> u16 {
         let full = groups.min(self.full).min(need.div_ceil(self.prb));
         self.full -= full;
@@ -244,7 +243,7 @@ impl Groups {
         n_prb.min(need)
     }
 
-    /// Index and PRB pairs of each, of a cell of `groups_cell` groups.
+    /// Index and PRB pairs of each group, in a cell of `groups_cell` groups.
     fn each(self, groups_cell: u16) -> impl Iterator<Item = (u16, u16)> {
         let last = (self.last_prb > 0).then(|| (groups_cell.saturating_sub(1), self.last_prb));
         (0..self.full).map(move |group| (group, self.prb)).chain(last)
@@ -288,7 +287,7 @@ mod tests {
         check(kind, &three, &[(0, 6, false), (1, 21, false), (2, 23, false)]);
         let retx = [candidate(0, Some(30), 50), candidate(1, None, 50)];
         check(kind, &retx, &[(0, 30, true), (1, 20, false)]);
-        // A retransmission that has the last group leaves whole ones only.
+        // A retransmission with the last group leaves only whole ones.
         let retx = [candidate(0, Some(20), 50), candidate(1, None, 50)];
         check(kind, &retx, &[(0, 20, true), (1, 30, false)]);
     }
@@ -328,7 +327,7 @@ mod tests {
         near(turns(SchedulerKind::MaxCi), [0, 1_000]);
     }
 
-    /// PRB pairs that a TTI gives to some users who want the whole cell.
+    /// PRB pairs that a TTI assigns to users who want the whole cell.
     fn used(kind: SchedulerKind, n_prb: u16, users: usize) -> u16 {
         let all: Vec<_> = (0..users).map(|user| candidate(user, None, n_prb)).collect();
         let given = Scheduler::new(kind, n_prb, users, 1).allocate(&all);
@@ -337,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_last_smaller_group_is_used() {
-        // TS 36.213, 7.1.6.1: the last group has what is left over.
+        // TS 36.213, 7.1.6.1: the last group has the remaining PRB pairs.
         for kind in [SchedulerKind::RoundRobin, SchedulerKind::PfFrequency] {
             for n_prb in [6, 15, 25, 50, 75, 100] {
                 for users in 1..=3 {
@@ -349,8 +348,7 @@ mod tests {
 
     #[test]
     fn equals_share_alike() {
-        // The metric of max C/I never tells equals apart; that of the others
-        // does after a TTI.
+        // The metric of max C/I cannot distinguish equals; the others can after a TTI.
         let four: Vec<_> = (0..4).map(|user| candidate(user, None, 50)).collect();
         for kind in [
             SchedulerKind::MaxCi,

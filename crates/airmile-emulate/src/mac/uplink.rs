@@ -14,21 +14,21 @@ use crate::rlc::RlcEnd;
 use crate::scenario::{LinkConfig, LinkTrace, MAX_TRANSMISSIONS, Scenario, UplinkConfig};
 use std::sync::Arc;
 
-/// TTIs from a transmission to when the base station can act on it (chosen here:
-/// as from a grant to its transmission, TS 36.213, 8).
+/// TTIs from a transmission to the base station's reaction (chosen here: as from a grant to
+/// its transmission, TS 36.213, 8).
 const NOTICE_TTIS: i64 = 4;
 
-/// Bytes granted on a scheduling request, whose sender's need is unknown
-/// (chosen here: holds a buffer status report and a TCP acknowledgement).
+/// Bytes granted on a scheduling request, whose need is unknown (chosen here: holds a
+/// buffer status report and a TCP acknowledgement).
 const SR_GRANT_BYTES: u64 = 80;
 
 /// periodicBSR-Timer (TS 36.331, MAC-MainConfig; chosen here: sf5).
 const BSR_PERIOD_TTIS: i64 = 5;
 
-/// retxBSR-Timer (TS 36.331, MAC-MainConfig: the least, sf320).
+/// retxBSR-Timer (TS 36.331, MAC-MainConfig: the minimum, sf320).
 const BSR_RETX_TTIS: i64 = 320;
 
-/// What the base station is to learn of the phone's buffer.
+/// Information on its way to the base station about the phone's buffer.
 #[derive(Debug, Clone, Copy)]
 enum Notice {
     /// A scheduling request, sent in a TTI.
@@ -44,16 +44,16 @@ pub(crate) struct UplinkBlock {
     pub(crate) n_prb: u16,
     pub(crate) tbs_bytes: u32,
     pub(crate) modulation: Modulation,
-    /// What it carries, when sent for the first time.
+    /// Its contents, at the first transmission.
     pub(crate) built: Option<MacPdu>,
-    /// Index of the BSR in it, when sent for the first time.
+    /// Index of its BSR, at the first transmission.
     pub(crate) bsr_index: Option<u8>,
     pub(crate) departed_bytes: u32,
-    /// What the base station got, if the block was received.
+    /// The PDU received by the base station, if any.
     pub(crate) received: Option<MacPdu>,
 }
 
-/// What a grant assigns.
+/// The assignment of a grant.
 #[derive(Debug, Clone, Copy)]
 struct Assigned {
     n_prb: u16,
@@ -74,20 +74,20 @@ pub(crate) struct Uplink {
     trace: Option<Arc<LinkTrace>>,
     fading: Fading,
     adaptation: LinkAdaptation,
-    /// The last TTI, and the last of which the channel is known: it goes on by the clock,
-    /// but is gone through only when somebody asks.
+    /// The last TTI, and the last whose channel was computed: the channel advances with the
+    /// clock, but is only computed on demand.
     now: i64,
     known: i64,
     harq: Harq<UplinkPayload>,
     format: MacFormat,
     blocks: Random,
-    /// Grants on their way, by TTI of transmission.
+    /// Grants in transit, by TTI of transmission.
     grants: VecDeque<(i64, Assigned)>,
     /// Bytes of recent grants by TTI of transmission.
     granted: VecDeque<(i64, u64)>,
     /// Last TTI that was granted.
     last_granted: i64,
-    /// What the base station believes to be waiting.
+    /// The base station's estimate of the phone's buffer.
     believed_bytes: u64,
     notices: VecDeque<(i64, Notice)>,
     bsr: BsrState,
@@ -100,9 +100,9 @@ struct BsrState {
     triggered: bool,
     /// A scheduling request is pending (5.4.4): a regular BSR had no grant.
     request: bool,
-    /// Data was there when a TTI ended.
+    /// Whether data was waiting when the last TTI ended.
     had_data: bool,
-    /// When periodicBSR-Timer and retxBSR-Timer run out.
+    /// Expiry of periodicBSR-Timer and retxBSR-Timer.
     periodic_due: Option<i64>,
     retx_due: Option<i64>,
 }
@@ -118,14 +118,14 @@ impl BsrState {
         }
     }
 
-    /// Begins a TTI with data waiting or not, and with a grant or not.
+    /// Starts a TTI, with data waiting or not, and with a grant or not.
     fn tick(&mut self, tti: i64, has_data: bool, granted: bool) {
         let due = |timer: Option<i64>| timer.is_some_and(|due| due <= tti);
         if due(self.periodic_due) {
             self.periodic_due = None;
             self.triggered = true;
         }
-        // Regular: data for an empty buffer, or no grant came for a long time.
+        // Regular BSR: data for an empty buffer, or no grant for a long time.
         if has_data && (!self.had_data || due(self.retx_due)) {
             self.triggered = true;
             self.request |= !granted;
@@ -135,7 +135,7 @@ impl BsrState {
         }
     }
 
-    /// A block for new data is built, with a BSR in it, or with all that waits.
+    /// A block for new data is built, with a BSR in it, or with all waiting data.
     const fn on_block(&mut self, tti: i64, reported: bool, emptied: bool) {
         if reported {
             self.periodic_due = Some(tti + BSR_PERIOD_TTIS);
@@ -148,7 +148,7 @@ impl BsrState {
 }
 
 impl Uplink {
-    /// The uplink of a user whose radio is `link`.
+    /// The uplink of a user with the radio link `link`.
     pub(crate) fn new(scenario: &Scenario, link: &LinkConfig, owner: Owner, frame: Frame) -> Self {
         let first_tti = frame.first_tti();
         let random = owner.random(scenario.seed, Process::UlFading);
@@ -179,12 +179,12 @@ impl Uplink {
         }
     }
 
-    /// The channel of a TTI, whether or not the phone is connected in it.
+    /// Marks the channel of a TTI as current, connected or not.
     pub(crate) const fn observe(&mut self, tti: i64) {
         self.now = tti;
     }
 
-    /// Goes through the channel up to now.
+    /// Computes the channel up to the present TTI.
     fn catch_up(&mut self) {
         while self.known < self.now {
             self.known += 1;
@@ -193,9 +193,8 @@ impl Uplink {
         }
     }
 
-    /// Goes through a TTI, which was [observed](Self::observe), up to what the
-    /// phone sends; `phone` is its end of the bearer. The base station's
-    /// [`grant`](Self::grant) follows.
+    /// Simulates the phone's part of a TTI, which must be [observed](Self::observe) first;
+    /// `phone` is its end of the bearer. The base station's [`grant`](Self::grant) follows.
     pub(crate) fn step(&mut self, tti: i64, phone: &mut RlcEnd) -> Option<UplinkBlock> {
         self.take_notices(tti);
         let granted = self.grants.front().is_some_and(|(at, _)| *at <= tti);
@@ -223,12 +222,12 @@ impl Uplink {
         self.bsr.request
     }
 
-    /// PRB pairs that a retransmission has in a TTI.
+    /// PRB pairs of a retransmission in a TTI.
     pub(crate) fn taken_prb(&self, at: i64) -> u16 {
         self.harq.retx_prb_at(at)
     }
 
-    /// What a block of the phone can be in a TTI.
+    /// The MCS of the phone in a TTI.
     fn mcs(&self, at: i64) -> Mcs {
         match &self.trace {
             Some(trace) => {
@@ -240,7 +239,7 @@ impl Uplink {
         }
     }
 
-    /// Bytes that the phone could have sent in a TTI with all that it may be given.
+    /// Bytes that the phone could have sent in a TTI on all PRB pairs that it may be given.
     pub(crate) fn capacity_bytes(&mut self, tti: i64) -> u32 {
         if !self.frame.is_uplink(tti) {
             return 0;
@@ -250,14 +249,14 @@ impl Uplink {
         self.mcs(tti).tbs_bytes(self.format.uplink_prb(most, most))
     }
 
-    /// The base station reads what has arrived.
+    /// The base station processes arrived information.
     fn take_notices(&mut self, tti: i64) {
         while let Some(&(due, notice)) = self.notices.front()
             && due <= tti
         {
             self.notices.pop_front();
             self.believed_bytes = match notice {
-                // Whoever is granted a TTI since has room for a BSR there.
+                // A phone that was granted a TTI since then can send a BSR there.
                 Notice::Request { sent } if self.granted.iter().any(|(at, _)| *at > sent) => {
                     self.believed_bytes
                 }
@@ -271,8 +270,8 @@ impl Uplink {
         self.granted.retain(|(at, _)| *at > tti - 2 * self.frame.harq_round_trip_ttis());
     }
 
-    /// The phone asks for a grant for as long as a request is pending (TS 36.321,
-    /// 5.4.4; sr-ProhibitTimer 0).
+    /// Sends scheduling requests while one is pending (TS 36.321, 5.4.4; sr-ProhibitTimer
+    /// 0).
     fn request(&mut self, tti: i64) {
         if self.bsr.request && self.is_sr_occasion(tti) {
             self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
@@ -286,9 +285,9 @@ impl Uplink {
         !(tti - since..tti).any(|earlier| self.frame.is_uplink(earlier))
     }
 
-    /// The base station grants the TTI `at`, `free_prb` PRB pairs at most; gives
-    /// the PRB pairs granted. Uplink HARQ is synchronous: the TTI gives the
-    /// process, and a retransmission has priority (TS 36.213, 8).
+    /// The base station grants the TTI `at`, with at most `free_prb` PRB pairs; returns the
+    /// PRB pairs granted. Uplink HARQ is synchronous: the TTI determines the process, and a
+    /// retransmission has priority (TS 36.213, 8).
     pub(crate) fn grant(&mut self, tti: i64, at: i64, free_prb: u16) -> u16 {
         let spaced = at - self.last_granted >= i64::from(self.config.grant_every_tti);
         let most = self.config.max_prb.min(free_prb);
@@ -308,8 +307,8 @@ impl Uplink {
         let n_prb = self.format.uplink_prb(mcs.prbs_for(wanted, most), most);
         let tbs_bytes = mcs.tbs_bytes(n_prb);
         if tbs_bytes < LEAST_BLOCK_BYTES {
-            // Others may leave more another time, a trace too; a whole grant
-            // that is too small never will.
+            // Other users, or a trace, may leave more at another time; a whole grant that
+            // is too small stays so.
             if most == self.config.max_prb && self.trace.is_none() {
                 self.believed_bytes = 0;
             }
@@ -318,7 +317,7 @@ impl Uplink {
         self.grants.push_back((at, Assigned { n_prb, mcs }));
         self.granted.push_back((at, tbs_bytes.into()));
         self.last_granted = at;
-        // Heard by the phone: it starts retxBSR-Timer (TS 36.321, 5.4.5).
+        // The phone receives the grant and starts retxBSR-Timer (TS 36.321, 5.4.5).
         self.bsr.retx_due = Some(tti + BSR_RETX_TTIS);
         self.believed_bytes = self.believed_bytes.saturating_sub(tbs_bytes.into());
         n_prb
@@ -346,13 +345,13 @@ impl Uplink {
         let received = gone.filter(|_| transmission.crc_ok).map(|block| block.body);
         match received.as_ref().map(|carried| carried.bsr) {
             Some(Some((sent, index))) => {
-                // More than 150000: taken as the table's last bound.
+                // More than 150000: counts as the table's last bound.
                 let bytes = self.format.bsr_bytes(index).unwrap_or(150_000).into();
                 self.notices.push_back((tti + NOTICE_TTIS, Notice::Report { bytes, sent }));
             }
-            // A full block without a report may have left data behind: without
-            // another small grant the phone would wait for retxBSR-Timer (what
-            // base stations do about it is theirs; chosen here).
+            // A full block without a report may have left data waiting: without another
+            // small grant the phone would wait for retxBSR-Timer (base station
+            // implementations differ; chosen here).
             Some(None) => {
                 self.notices.push_back((tti + NOTICE_TTIS, Notice::Request { sent: tti }));
             }
@@ -371,9 +370,8 @@ impl Uplink {
         })
     }
 
-    /// The phone fills a granted block: a BSR that is triggered, unless all data
-    /// fits and the BSR beside it does not; else a padding BSR if there is room
-    /// (TS 36.321, 5.4.5).
+    /// The phone fills a granted block: with a triggered BSR, unless all data fits only
+    /// without it; otherwise with a padding BSR if there is room (TS 36.321, 5.4.5).
     fn start(
         &mut self,
         id: usize,
@@ -405,8 +403,8 @@ fn buffer_bytes(phone: &RlcEnd, tti: i64) -> u64 {
     phone.sender.queue_bytes() + u64::from(phone.receiver.status_bytes(tti))
 }
 
-/// The next size at or above `n_prb` whose factors are 2, 3 and 5 (TS 36.211,
-/// 5.3.3); the last one up to `most` where there is none above.
+/// The next size at or above `n_prb` with only the factors 2, 3 and 5 (TS 36.211, 5.3.3);
+/// the last one up to `most` if there is none above.
 pub(super) fn transform_size(n_prb: u16, most: u16) -> u16 {
     let is_size = |n: &u16| {
         let mut n = *n;
@@ -430,21 +428,21 @@ mod tests {
         let state = |bsr: &BsrState| (bsr.triggered, bsr.request);
         bsr.tick(0, false, false);
         assert_eq!(state(&bsr), (false, false));
-        // Data for an empty buffer, without a grant: a request, until a BSR goes.
+        // Data for an empty buffer without a grant: a request, until a BSR is sent.
         bsr.tick(1, true, false);
         assert_eq!(state(&bsr), (true, true));
         bsr.had_data = true;
         bsr.on_block(9, true, false);
         bsr.retx_due = Some(9 + BSR_RETX_TTIS);
-        // More data for a buffer that is not empty triggers nothing.
+        // More data for a non-empty buffer triggers no BSR.
         bsr.tick(10, true, false);
         assert_eq!(state(&bsr), (false, false));
-        // The periodic one asks for no grant.
+        // A periodic BSR requests no grant.
         bsr.tick(14, true, false);
         assert_eq!(state(&bsr), (true, false));
         bsr.on_block(14, false, true);
         assert_eq!(state(&bsr), (false, false));
-        // The grants have ceased.
+        // No more grants arrive.
         bsr.tick(9 + BSR_RETX_TTIS, true, false);
         assert_eq!(state(&bsr), (true, true));
     }

@@ -1,29 +1,29 @@
-//! What a stream holds: most bytes are only counted; some, as the heads of
-//! requests and responses, are there literally.
+//! Contents of a stream: most bytes are only counted; some, such as the heads of requests
+//! and responses, are stored literally.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that are there literally, at their place in the stream.
+/// Bytes stored literally, with their position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Literal {
-    /// Offset in the stream of the first.
+    /// Stream offset of the first byte.
     pub offset: u64,
     /// The bytes.
     pub bytes: Arc<[u8]>,
 }
 
 impl Literal {
-    /// Their place in the stream.
+    /// Their range in the stream.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes.len() as u64
     }
 }
 
-/// The byte at an offset that is only counted: letters in rows of 64, so that
-/// a capture shows at a glance where in the stream one is.
+/// The filler byte at an offset: letters in rows of 64, so that a capture shows the
+/// position in the stream at a glance.
 #[must_use]
 pub fn filler_byte(offset: u64) -> u8 {
     match offset % 64 {
@@ -48,14 +48,14 @@ pub fn bytes_of(range: Range<u64>, literals: &[Literal]) -> Vec<u8> {
     bytes
 }
 
-/// The literals of one stream that are still of use, in order.
+/// The literals of one stream that are still needed, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
     literals: VecDeque<Literal>,
 }
 
 impl Contents {
-    /// Adds one; one that is known is left alone.
+    /// Adds a literal; a known one is ignored.
     pub(crate) fn add(&mut self, literal: &Literal) {
         let index = self.literals.partition_point(|l| l.offset < literal.offset);
         if self.literals.get(index).is_none_or(|l| l.offset != literal.offset) {
@@ -63,7 +63,7 @@ impl Contents {
         }
     }
 
-    /// Those that overlap a range.
+    /// Literals that overlap a range.
     pub(crate) fn overlapping(&self, range: &Range<u64>) -> Vec<Literal> {
         if self.literals.is_empty() {
             return Vec::new();
@@ -72,19 +72,19 @@ impl Contents {
         self.literals.iter().filter(overlaps).cloned().collect()
     }
 
-    /// The one that begins at an offset.
+    /// The literal that starts at an offset.
     pub(crate) fn at(&self, offset: u64) -> Option<&Literal> {
         let index = self.literals.partition_point(|l| l.offset < offset);
         self.literals.get(index).filter(|l| l.offset == offset)
     }
 
-    /// Where the next one after an offset begins.
+    /// Start of the next literal after an offset.
     pub(crate) fn next_after(&self, offset: u64) -> Option<u64> {
         let index = self.literals.partition_point(|l| l.offset <= offset);
         self.literals.get(index).map(|l| l.offset)
     }
 
-    /// Forgets what ends at or before an offset.
+    /// Removes literals that end at or before an offset.
     pub(crate) fn forget_below(&mut self, offset: u64) {
         while self.literals.front().is_some_and(|l| l.range().end <= offset) {
             self.literals.pop_front();

@@ -1,10 +1,9 @@
-//! What the parts of the emulated network hand to each other: IP packets, and
-//! the hosts that send and receive them.
+//! Interface between the parts of the emulated network: IP packets, and the hosts that send
+//! and receive them.
 //!
-//! A host does no I/O and has no clock. Whoever drives it calls
-//! [`Host::handle_packet`] and [`Host::handle_timeout`] with the time, then
-//! [`Host::poll_transmit`] until it gives `None`, and comes back at
-//! [`Host::poll_timeout`].
+//! A host does no I/O and has no clock. Its driver calls [`Host::handle_packet`] and
+//! [`Host::handle_timeout`] with the time, then [`Host::poll_transmit`] until it returns
+//! `None`, and calls again at [`Host::poll_timeout`].
 
 mod contents;
 mod segment;
@@ -30,22 +29,22 @@ pub struct IpPacket {
     pub src: SocketAddrV4,
     /// Receiver.
     pub dst: SocketAddrV4,
-    /// Identification (RFC 791, 3.1): counts per sender, so that a packet can
-    /// be known again at another capture point.
+    /// Identification (RFC 791, 3.1): counts per sender, so that a packet can be identified
+    /// at another capture point.
     pub ip_id: u16,
-    /// What it carries.
+    /// The payload.
     pub transport: Transport,
 }
 
-/// What a packet carries.
+/// Payload of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A TCP segment.
     Tcp(TcpSegment),
     /// A UDP datagram's payload.
     Udp(Vec<u8>),
-    /// A whole IP packet of any protocol, header included, as a host outside
-    /// sent it: carried and left unread.
+    /// A whole IP packet of any protocol with its header, as sent by an outside host:
+    /// carried without parsing.
     Raw(Vec<u8>),
 }
 
@@ -64,35 +63,35 @@ impl IpPacket {
     }
 }
 
-/// What a program on the phone knows of the phone's own transports.
+/// A phone program's view of the phone's own transports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhoneView {
-    /// The least round trip of its connections to servers.
+    /// Minimum RTT of its connections to servers.
     pub min_rtt_ns: Option<i64>,
-    /// It has asked for something that is not there yet.
+    /// Whether a response is outstanding.
     pub busy: bool,
 }
 
-/// An end of the network, or a box within it: everything that sends.
+/// An endpoint of the network or a box within it: everything that sends.
 pub trait Host {
     /// A packet has arrived.
     fn handle_packet(&mut self, now_ns: i64, packet: IpPacket);
 
-    /// The time asked for by [`poll_timeout`](Self::poll_timeout) has come.
+    /// The time from [`poll_timeout`](Self::poll_timeout) has come.
     fn handle_timeout(&mut self, now_ns: i64);
 
     /// A packet to send now.
     fn poll_transmit(&mut self, now_ns: i64) -> Option<IpPacket>;
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
+    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest.
     fn poll_timeout(&self) -> Option<i64>;
 
-    /// What a program on this host knows of its transports: of a phone.
+    /// For a phone: a program's view of its transports.
     fn phone_view(&self) -> PhoneView {
         PhoneView::default()
     }
 
-    /// Servers that a phone has to do with.
+    /// For a phone: the servers of its applications.
     fn servers(&self) -> Vec<Ipv4Addr> {
         Vec::new()
     }

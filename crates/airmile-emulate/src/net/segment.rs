@@ -1,4 +1,4 @@
-//! A TCP segment (RFC 9293, 3.1) with the options that today's hosts use.
+//! A TCP segment (RFC 9293, 3.1) with commonly used options.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub struct SackBlock {
 pub struct TcpSegment {
     /// Sequence number of the first byte.
     pub seq: u32,
-    /// Acknowledgement number; means something where `flags.ack` is set.
+    /// Acknowledgement number; valid if `flags.ack` is set.
     pub ack: u32,
     /// Control bits.
     pub flags: Flags,
@@ -55,24 +55,24 @@ pub struct TcpSegment {
     pub sack: Vec<SackBlock>,
     /// The payload as offsets into the sender's stream.
     pub payload: Range<u64>,
-    /// What of the payload is there literally, and not only counted.
+    /// The literal parts of the payload; the rest is only counted.
     pub literals: Vec<Literal>,
 }
 
 impl TcpSegment {
-    /// Bytes of payload.
+    /// Payload length in bytes.
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         u32::try_from(self.payload.end.saturating_sub(self.payload.start)).unwrap_or(u32::MAX)
     }
 
-    /// The payload's bytes, as a capture shows them.
+    /// The payload's bytes, as in a capture.
     #[must_use]
     pub fn payload_content(&self) -> Vec<u8> {
         bytes_of(self.payload.clone(), &self.literals)
     }
 
-    /// Bytes of header with options, padded to words as hosts do.
+    /// Header length in bytes with options, padded to words.
     #[must_use]
     pub fn header_bytes(&self) -> u32 {
         let mut options = 0;

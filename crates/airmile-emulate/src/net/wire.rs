@@ -1,5 +1,5 @@
-//! Packets as the bytes that a capture holds, and back: IPv4 (RFC 791), TCP
-//! (RFC 9293) and UDP (RFC 768), with their checksums.
+//! Converts packets to the bytes of a capture and back: IPv4 (RFC 791), TCP (RFC 9293) and
+//! UDP (RFC 768), with their checksums.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -15,27 +15,27 @@ const PROTOCOL_UDP: u8 = 17;
 /// Time to live of every packet sent (RFC 1700's default).
 const TTL: u8 = 64;
 
-/// Why bytes are no packet of ours.
+/// Why bytes cannot be parsed as a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The bytes end early.
-    #[error("byte {offset}: {field} wants {wanted} bytes and {present} are there")]
+    #[error("byte {offset}: {field} needs {wanted} bytes and {present} are present")]
     Short {
-        /// Where the field begins.
+        /// Offset of the field.
         offset: usize,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// How many bytes it has.
+        /// Bytes required.
         wanted: usize,
-        /// How many are left.
+        /// Bytes available.
         present: usize,
     },
-    /// A field has a value that is not taken.
+    /// A field has an unsupported value.
     #[error("byte {offset}: {field} is {value}")]
     Value {
-        /// Where the field begins.
+        /// Offset of the field.
         offset: usize,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// Its value.
         value: u32,
@@ -43,16 +43,16 @@ pub enum WireError {
     /// A checksum is wrong.
     #[error("byte {offset}: {field} is wrong")]
     Checksum {
-        /// Where the field begins.
+        /// Offset of the field.
         offset: usize,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
     },
 }
 
 impl IpPacket {
-    /// The packet as bytes, from the IPv4 header on. Bytes that are only
-    /// counted become [`filler`](crate::tcp::filler_byte).
+    /// The packet as bytes from the IPv4 header on. Bytes that are only counted are written
+    /// as [`filler`](crate::tcp::filler_byte).
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let protocol = match &self.transport {
@@ -65,7 +65,7 @@ impl IpPacket {
         bytes.extend([0x45, 0]);
         bytes.extend(u16_of(self.ip_bytes()).to_be_bytes());
         bytes.extend(self.ip_id.to_be_bytes());
-        // Don't fragment; checksum to come.
+        // Don't fragment; the checksum follows later.
         bytes.extend([0x40, 0, TTL, protocol, 0, 0]);
         bytes.extend(self.src.ip().octets());
         bytes.extend(self.dst.ip().octets());
@@ -96,14 +96,12 @@ impl IpPacket {
         bytes
     }
 
-    /// A packet from its bytes. A segment's payload is taken literally, at offset
-    /// 0 of its stream.
+    /// Parses a packet. A segment's payload becomes a literal at offset 0 of its stream.
     ///
     /// # Errors
     ///
-    /// [`WireError`] where bytes are missing, a checksum is wrong, or something
-    /// is there that [`emit`](Self::emit) never writes but for options, which
-    /// are skipped.
+    /// [`WireError`] if bytes are missing, a checksum is wrong, or there is something that
+    /// [`emit`](Self::emit) never writes, except options, which are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         let at = Reader { bytes };
         let version = at.u8(0, "IPv4 version and header length")?;
@@ -144,8 +142,8 @@ impl IpPacket {
     }
 }
 
-/// A length field. What is longer than it can say is told as its most: scenarios
-/// refuse the segment sizes that would come to it.
+/// A length field, limited to its maximum: scenarios reject the segment sizes that would
+/// exceed it.
 fn u16_of(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
@@ -174,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// RFC 1071, over what `start` has summed up already.
+/// RFC 1071, continuing from the sum `start`.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let mut sum = u64::from(start);
     let (pairs, rest) = bytes.as_chunks::<2>();
@@ -200,7 +198,7 @@ fn emit_tcp(segment: &TcpSegment, bytes: &mut Vec<u8>) {
     let bits = bits.iter().enumerate().map(|(i, &set)| u8::from(set) << i).sum();
     bytes.extend([((segment.header_bytes() / 4) as u8) << 4, bits]);
     bytes.extend(segment.window.to_be_bytes());
-    // Checksum to come, no urgent pointer.
+    // The checksum follows later; no urgent pointer.
     bytes.extend([0; 4]);
     let begin = bytes.len();
     if let Some(mss) = segment.mss_bytes {
@@ -225,7 +223,7 @@ fn emit_tcp(segment: &TcpSegment, bytes: &mut Vec<u8>) {
             bytes.extend(block.end_seq.to_be_bytes());
         }
     }
-    // No-operation to the word's end.
+    // No-operation padding to a whole word.
     bytes.resize(begin + (bytes.len() - begin).next_multiple_of(4), 1);
     bytes.extend(segment.payload_content());
 }

@@ -1,27 +1,25 @@
-//! How time is cut into TTIs, and which way each can carry data.
+//! Division of time into TTIs, and their directions.
 
 use crate::scenario::{LinkConfig, RlcConfig, Scenario};
 
-/// TTIs from a transmission to its retransmission, or to the process's next
-/// use, and processes: with FDD 4 TTIs to the feedback, 4 to act on it (TS
-/// 36.213, 7.3 and 8.3).
+/// TTIs from a transmission to its retransmission, or to the next use of the process, and
+/// number of processes: with FDD 4 TTIs to the feedback, 4 to the reaction (TS 36.213, 7.3
+/// and 8.3).
 pub(crate) const FDD_ROUND_TRIP_TTIS: i64 = 8;
 
-/// The same where a TDD pattern of 10 subframes decides (TS 36.213, table 7-1
-/// has up to 15 processes, table 8-1 has 10 TTIs where the pattern repeats so).
+/// The same for a TDD pattern of 10 subframes (TS 36.213, table 7-1 has up to 15 processes,
+/// table 8-1 has 10 TTIs for patterns with this period).
 pub(crate) const TDD_ROUND_TRIP_TTIS: i64 = 10;
 
 /// Subframes of a frame (TS 36.211, 4).
 const SUBFRAMES: i64 = 10;
 
-/// TTIs from a grant to its transmission with FDD, and the least there are with
-/// TDD (TS 36.213, 8).
+/// TTIs from a grant to its transmission with FDD, and the minimum with TDD (TS 36.213, 8).
 pub(crate) const GRANT_TTIS: i64 = 4;
 
-/// TDD patterns and, of each uplink subframe from 0 on, the TTIs from grant to
-/// transmission (TS 36.211, table 4.2-2; TS 36.213, table 8-2 turned about,
-/// with k = 7 for subframes 3 and 8 of configuration 0, whose grants set the UL
-/// index's last bit).
+/// TDD patterns and, for each uplink subframe from 0 on, the TTIs from grant to
+/// transmission (TS 36.211, table 4.2-2; TS 36.213, table 8-2 inverted, with k = 7 for
+/// subframes 3 and 8 of configuration 0, whose grants set the UL index's last bit).
 const UPLINK_LEADS: [(&[u8; 10], [i64; 10]); 7] = [
     (b"DSUUUDSUUU", [0, 0, 6, 7, 4, 0, 0, 6, 7, 4]),
     (b"DSUUDDSUUD", [0, 0, 6, 4, 0, 0, 0, 6, 4, 0]),
@@ -35,10 +33,10 @@ const UPLINK_LEADS: [(&[u8; 10], [i64; 10]); 7] = [
 /// A TDD pattern, by TTI of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pattern {
-    /// Which TTIs carry downlink, and uplink data.
+    /// Which TTIs carry downlink and uplink data.
     dl: [bool; 10],
     ul: [bool; 10],
-    /// TTIs from a grant to the uplink TTI that it is for.
+    /// TTIs from a grant to its uplink TTI.
     leads: [i64; 10],
 }
 
@@ -50,7 +48,7 @@ impl Pattern {
         let is = |letter: u8| letters.map(|other| other == letter);
         let known =
             UPLINK_LEADS.iter().find(|(pattern, _)| numerology == 0 && **pattern == letters);
-        // Any other pattern: the last D or S that leaves the time (chosen here).
+        // Any other pattern: the last D or S that is early enough (chosen here).
         let nearest = |at: usize| {
             let grants = |lead: &i64| {
                 let from = (at as i64 - lead).rem_euclid(SUBFRAMES);
@@ -67,7 +65,7 @@ impl Pattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     numerology: u8,
-    /// When TTI index 0 began.
+    /// Start of TTI index 0.
     epoch_ns: i64,
     pattern: Option<Pattern>,
     first_tti: i64,
@@ -81,8 +79,8 @@ impl Frame {
         Self { numerology, epoch_ns: scenario.epoch_ns, pattern, first_tti }
     }
 
-    /// Of a leg of a split bearer: its first TTI begins with the run, too, which is told
-    /// in TTIs of LTE.
+    /// The frame of a split bearer's leg: its first TTI also starts with the run, whose
+    /// start is given in TTIs of LTE.
     pub(crate) fn of_leg(scenario: &Scenario) -> Self {
         let frame = Self::new(scenario);
         Self { first_tti: i64::from(scenario.first_tti) << frame.numerology, ..frame }
@@ -108,7 +106,7 @@ impl Frame {
         self.epoch_ns + tti * self.slot_ns()
     }
 
-    /// The TTI that a time lies in, and the first that begins no earlier.
+    /// The TTI that contains a time, and the first that starts no earlier.
     pub(crate) const fn ttis_at(self, at_ns: i64) -> (i64, i64) {
         let since = at_ns - self.epoch_ns;
         let slot_ns = self.slot_ns();
@@ -119,12 +117,12 @@ impl Frame {
         self.epoch_ns
     }
 
-    /// The millisecond that a TTI lies in.
+    /// The millisecond that contains a TTI.
     pub(crate) const fn ms(self, tti: i64) -> i64 {
         tti.div_euclid(self.slots_per_ms())
     }
 
-    /// The millisecond of the run that a TTI lies in.
+    /// The millisecond of the run that contains a TTI.
     pub(crate) const fn run_ms(self, tti: i64) -> i64 {
         (tti - self.first_tti).div_euclid(self.slots_per_ms())
     }
@@ -141,7 +139,7 @@ impl Frame {
         self.pattern.is_none_or(|pattern| pattern.ul[tti.rem_euclid(SUBFRAMES) as usize])
     }
 
-    /// The uplink TTIs that a TTI grants, in order.
+    /// The uplink TTIs granted in a TTI, in order.
     pub(crate) fn granted_from(self, tti: i64) -> Vec<i64> {
         let Some(pattern) = self.pattern else { return vec![tti + GRANT_TTIS] };
         let lead = |at: i64| pattern.leads[at.rem_euclid(SUBFRAMES) as usize];
@@ -154,7 +152,7 @@ impl Frame {
         if self.pattern.is_some() { TDD_ROUND_TRIP_TTIS } else { FDD_ROUND_TRIP_TTIS }
     }
 
-    /// A link whose times are in TTIs.
+    /// A link configuration with times in TTIs.
     pub(crate) fn scaled_link(self, link: &LinkConfig) -> LinkConfig {
         let slots = self.slots_per_ms() as f64;
         LinkConfig {
@@ -164,7 +162,7 @@ impl Frame {
         }
     }
 
-    /// RLC whose timers are in TTIs.
+    /// An RLC configuration with timers in TTIs.
     pub(crate) fn scaled_rlc(self, rlc: &RlcConfig) -> RlcConfig {
         let slots = self.slots_per_ms() as u32;
         RlcConfig {
@@ -224,7 +222,7 @@ mod tests {
         check("DSUUDDDDDD", &[(8, &[12]), (9, &[13])]);
         check("DSUDDDDDDD", &[(8, &[12])]);
         check("DSUUUDSUUD", &[(0, &[7]), (1, &[8]), (5, &[12]), (6, &[13]), (9, &[14])]);
-        // No configuration of LTE: 4, 5 or 6 TTIs before.
+        // Not a configuration of LTE: 4, 5 or 6 TTIs before.
         check("DDDSU", &[(0, &[4]), (5, &[9])]);
         check("UUUUD", &[(4, &[8, 10, 11, 12]), (9, &[13, 15, 16, 17])]);
     }

@@ -1,5 +1,5 @@
-//! A radio link: fading, channel quality reports, the choice of MCS, and
-//! whether a block is received.
+//! A radio link: fading, channel quality reports, the choice of MCS, and the reception of
+//! blocks.
 
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ use crate::scenario::{LinkConfig, NrConfig};
 /// those of a PUSCH allocation, 12 symbols of 12 subcarriers.
 const DATA_RE_PER_PRB: f64 = 144.0;
 
-/// Spectral efficiency over `log2(1 + SNR)` at 10 % BLER. Chosen here: TR
-/// 36.942, A.1 has 0.6 of the whole carrier, control and reference signals
-/// included; 0.75 is the same of the data resource elements alone.
+/// Spectral efficiency over `log2(1 + SNR)` at 10 % BLER. Chosen here: TR 36.942, A.1 uses
+/// 0.6 for the whole carrier, including control and reference signals; 0.75 is equivalent
+/// for the data resource elements alone.
 const SHANNON_SHARE: f64 = 0.75;
 
 /// Slope of the BLER curve: a block's odds fall e-fold per this many dB over
@@ -30,7 +30,7 @@ const CQI_EFFICIENCY: [f64; 15] = [
     4.5234, 5.1152, 5.5547,
 ];
 
-/// The same of NR with 256QAM (TS 38.214, table 5.2.2.1-3).
+/// The same for NR with 256QAM (TS 38.214, table 5.2.2.1-3).
 const NR_CQI_EFFICIENCY: [f64; 15] = [
     0.1523, 0.3770, 0.8770, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023, 4.5234, 5.1152, 5.5547,
     6.2266, 6.9141, 7.4063,
@@ -41,7 +41,7 @@ const NR_CQI_EFFICIENCY: [f64; 15] = [
 const CQI_PERIOD_TTIS: i64 = 5;
 const CQI_DELAY_TTIS: i64 = 6;
 
-/// Step in dB down of the outer loop at a failed block (chosen here).
+/// Step in dB of the outer loop downwards after a failed block (chosen here).
 const OUTER_LOOP_STEP_DB: f64 = 0.4;
 const OUTER_LOOP_LIMIT_DB: f64 = 8.0;
 
@@ -75,8 +75,7 @@ impl Wander {
         Self { correlation, innovation, offset: random.normal() }
     }
 
-    /// Goes on by some TTIs at once: the process at their end has the same
-    /// distribution as step by step.
+    /// Advances by several TTIs at once, with the same distribution as step by step.
     fn advance(&mut self, ttis: i64, random: &mut Random) {
         let (correlation, innovation) = if ttis == 1 {
             (self.correlation, self.innovation)
@@ -88,8 +87,7 @@ impl Wander {
     }
 }
 
-/// SNR in dB that wanders about a mean: fading, and the shadowing of one who
-/// moves.
+/// SNR in dB that varies around a mean: fading, and shadowing if the phone moves.
 #[derive(Debug, Clone)]
 pub(crate) struct Fading {
     mean_db: f64,
@@ -97,7 +95,7 @@ pub(crate) struct Fading {
     fast: Wander,
     shadowing: Option<(f64, Wander)>,
     random: Random,
-    /// TTI that the state is of.
+    /// TTI of the state.
     tti: i64,
 }
 
@@ -118,7 +116,7 @@ impl Fading {
         }
     }
 
-    /// Goes on to a TTI.
+    /// Advances to a TTI.
     pub(crate) fn advance(&mut self, tti: i64) {
         let ttis = tti - self.tti;
         if ttis > 0 {
@@ -146,7 +144,7 @@ pub(crate) const fn is_cqi_occasion(tti: i64) -> bool {
     tti % CQI_PERIOD_TTIS == 0
 }
 
-/// Quality of resource block groups about the carrier's, as last reported.
+/// Quality of resource block groups relative to the carrier, as last reported.
 #[derive(Debug, Clone)]
 pub(crate) struct Subbands {
     sigma_db: f64,
@@ -163,7 +161,7 @@ impl Subbands {
         Self { sigma_db, rates: vec![0.0; groups.len()], groups, tti: None, random }
     }
 
-    /// Goes on to a TTI, with the rates that its quality gives a user: bytes of
+    /// Advances to a TTI, and updates the rates of a user from its quality: bytes on
     /// `n_prb` PRB pairs as good as the group.
     pub(crate) fn renew(&mut self, tti: i64, adaptation: &LinkAdaptation, n_prb: u16) {
         let ttis = tti - self.tti.replace(tti).unwrap_or(tti - 1);
@@ -178,7 +176,7 @@ impl Subbands {
         &self.rates
     }
 
-    /// Mean quality of some groups over the carrier's, in dB.
+    /// Mean quality of some groups relative to the carrier, in dB.
     pub(crate) fn offset_db(&self, groups: &[u16]) -> f64 {
         let offsets = groups.iter().filter_map(|&g| self.groups.get(usize::from(g)));
         let sum: f64 = offsets.map(|wander| self.sigma_db * wander.offset).sum();
@@ -186,7 +184,7 @@ impl Subbands {
     }
 }
 
-/// By which table blocks get their sizes.
+/// Table that determines block sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BlockSizes {
     /// TS 36.213, table 7.1.7.2.1-1.
@@ -195,12 +193,12 @@ enum BlockSizes {
     Nr { mcs: NrMcs, layers: u8, res_per_prb: u16 },
 }
 
-/// Which modulation and coding schemes a link has.
+/// Modulation and coding schemes of a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum McsLadder {
     /// A table of TS 36.213.
     Lte(McsTable),
-    /// A table of TS 38.214, on some layers, with so many data resource elements a PRB.
+    /// A table of TS 38.214, with a number of layers and of data resource elements per PRB.
     Nr { table: NrMcsTable, layers: u8, res_per_prb: u16 },
 }
 
@@ -222,7 +220,7 @@ impl McsLadder {
         })
     }
 
-    /// SNR that its layers cost: each has its share of the power.
+    /// SNR cost of its layers: each has its share of the power.
     fn layers_db(self) -> f64 {
         match self {
             Self::Lte(_) => 0.0,
@@ -261,17 +259,17 @@ fn data_res(nr: NrConfig) -> u16 {
     nr_data_res_per_prb(nr.symbols.into(), nr.dmrs_res.into(), 0)
 }
 
-/// A modulation and coding scheme that new data can be sent with.
+/// A modulation and coding scheme for new data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mcs {
     pub(crate) index: u8,
     sizes: BlockSizes,
     pub(crate) modulation: Modulation,
     required_snr_db: f64,
-    /// Index of a retransmission by QPSK.
+    /// Index of a retransmission with QPSK.
     retx_base: u8,
-    /// Bytes that the carrier's PRB pairs hold together, where a link trace
-    /// says so: then every block has its share and arrives.
+    /// With a link trace: the bytes of all the carrier's PRB pairs together; each block has
+    /// its share and is received.
     replayed: Option<(u32, u16)>,
 }
 
@@ -290,7 +288,7 @@ impl Mcs {
         bits.unwrap_or(0) / 8
     }
 
-    /// The fewest PRB pairs, up to `most`, whose block holds `bytes`.
+    /// The minimum number of PRB pairs, up to `most`, for a block of `bytes`.
     pub(crate) fn prbs_for(self, bytes: u64, most: u16) -> u16 {
         if bytes >= u64::from(self.tbs_bytes(most)) {
             return most;
@@ -299,8 +297,8 @@ impl Mcs {
         (1..most).find(|&n| u64::from(self.tbs_bytes(n)) >= bytes).unwrap_or(most)
     }
 
-    /// Probability that a block is not received, given the sum of the SNRs
-    /// (linear) of its transmissions: soft combining adds their energy.
+    /// Probability that a block is not received, from the sum of the SNRs (linear) of its
+    /// transmissions: soft combining adds their energy.
     pub(crate) fn bler(self, snr_sum: f64) -> f64 {
         if self.replayed.is_some() {
             return 0.0;
@@ -310,9 +308,8 @@ impl Mcs {
         1.0 / (1.0 + 9.0 * (margin_db / BLER_SLOPE_DB).exp())
     }
 
-    /// The index that a retransmission signals: 29 to 31 by modulation (TS
-    /// 36.213, table 7.1.7.1-1; TS 38.214, table 5.1.3.1-1), 28 to 31 where there is
-    /// 256QAM (table 5.1.3.1-2).
+    /// The index signalled for a retransmission: 29 to 31 by modulation (TS 36.213, table
+    /// 7.1.7.1-1; TS 38.214, table 5.1.3.1-1), 28 to 31 with 256QAM (table 5.1.3.1-2).
     pub(crate) const fn retx_index(self) -> u8 {
         let order = match self.modulation {
             Modulation::Qpsk => 0,
@@ -333,17 +330,17 @@ impl Mcs {
     }
 }
 
-/// Chooses the MCS of a link: from the reported CQI, corrected by an outer loop
-/// that holds the share of failed first transmissions at the target.
+/// Chooses the MCS of a link: from the reported CQI, corrected by an outer loop that keeps
+/// the share of failed first transmissions at the target.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkAdaptation {
     ladder: Vec<Mcs>,
     bler_target: f64,
     outer_loop_db: f64,
     reported_snr_db: f64,
-    /// Reports on their way, by TTI of use.
+    /// Reports in transit, by TTI of use.
     in_flight: VecDeque<(i64, f64)>,
-    /// SNRs in dB from which each CQI is reported.
+    /// SNRs in dB from which on each CQI is reported.
     cqi_floors_db: [f64; 15],
 }
 
@@ -364,8 +361,8 @@ impl LinkAdaptation {
         }
     }
 
-    /// Takes the channel of a TTI: every few, the phone reports it, and some
-    /// TTIs later the base station uses the report.
+    /// Processes the channel of a TTI: the phone reports it every few TTIs, and the base
+    /// station uses the report some TTIs later.
     pub(crate) fn observe(&mut self, tti: i64, snr_db: f64) {
         while let Some(&(due, reported)) = self.in_flight.front()
             && due <= tti
@@ -379,7 +376,7 @@ impl LinkAdaptation {
         }
     }
 
-    /// Takes the outcome of a first transmission.
+    /// Processes the outcome of a first transmission.
     pub(crate) fn learn(&mut self, crc_ok: bool) {
         let up = OUTER_LOOP_STEP_DB * self.bler_target / (1.0 - self.bler_target);
         let step = if crc_ok { up } else { -OUTER_LOOP_STEP_DB };
@@ -387,16 +384,16 @@ impl LinkAdaptation {
             (self.outer_loop_db + step).clamp(-OUTER_LOOP_LIMIT_DB, OUTER_LOOP_LIMIT_DB);
     }
 
-    /// The MCS for new data now: the highest that the corrected SNR carries on
-    /// PRBs that are `offset_db` better than the carrier.
+    /// The current MCS for new data: the highest that the corrected SNR supports on PRBs
+    /// that are `offset_db` better than the carrier.
     pub(crate) fn mcs(&self, offset_db: f64) -> Mcs {
         let snr_db = self.reported_snr_db + self.outer_loop_db + offset_db;
         let fits = self.ladder.iter().rev().find(|mcs| mcs.required_snr_db <= snr_db);
         *fits.unwrap_or(&self.ladder[0])
     }
 
-    /// The MCS of a TTI in which a link trace lets `bytes` pass on `n_prb` PRB
-    /// pairs: signalled as the one whose block comes nearest.
+    /// The MCS for a TTI in which a link trace lets `bytes` pass on `n_prb` PRB pairs:
+    /// signalled as the one with the nearest block size.
     pub(crate) fn replayed(&self, bytes: u32, n_prb: u16) -> Mcs {
         let far = |mcs: &&Mcs| mcs.tbs_bytes(n_prb).abs_diff(bytes);
         let nearest = *self.ladder.iter().min_by_key(far).unwrap_or(&self.ladder[0]);
@@ -420,8 +417,8 @@ fn mcs_of(table: McsTable, index: u8) -> Option<Mcs> {
     })
 }
 
-/// The SNR that the CQI of an SNR stands for: that of the highest efficiency it
-/// carries (TS 36.213, 7.2.3), -10 dB for index 0 (out of range).
+/// The SNR represented by the CQI of an SNR: that of the highest efficiency supported (TS
+/// 36.213, 7.2.3), -10 dB for index 0 (out of range).
 fn quantise_cqi(floors_db: &[f64; 15], snr_db: f64) -> f64 {
     floors_db.iter().rev().copied().find(|&floor| floor <= snr_db).unwrap_or(-10.0)
 }
@@ -458,7 +455,7 @@ mod tests {
     fn every_report_is_used_six_ttis_later() {
         let mut link = LinkAdaptation::new(McsLadder::downlink(None), 0.1, 1.0);
         let mut used = Vec::new();
-        // Each report tells another CQI: 1, 4, 7, ... dB.
+        // Each report has another CQI: 1, 4, 7, ... dB.
         for tti in 0..40 {
             let before = link.reported_snr_db;
             link.observe(tti, 1.0 + 3.0 * tti.div_euclid(5) as f64);
@@ -466,7 +463,7 @@ mod tests {
                 used.push(tti);
             }
         }
-        // The first one tells the CQI of the start again.
+        // The first one repeats the initial CQI.
         assert_eq!(used, [11, 16, 21, 26, 31, 36]);
     }
 

@@ -1,5 +1,5 @@
-//! What the phone measures of the cell (TS 36.214, 5.1.1 to 5.1.3), quantised
-//! as modem logs are.
+//! The phone's measurements of the cell (TS 36.214, 5.1.1 to 5.1.3), quantised as in modem
+//! logs.
 
 use airmile_model::{Measurement, Position};
 
@@ -7,11 +7,10 @@ use super::{Frame, db, linear};
 use crate::random::{Owner, Process, Random};
 use crate::scenario::{LinkConfig, MeasurementConfig, Scenario};
 
-/// Offset of each receive antenna in dB (chosen here: they are never alike).
+/// Offset of each receive antenna in dB (chosen here: antennas always differ).
 const ANTENNA_OFFSETS_DB: [f64; 2] = [0.5, -1.5];
 
-/// What combining the antennas gains over one without offset: their SNRs add up
-/// to the link's.
+/// Gain of combining the antennas over one without offset: their SNRs add up to the link's.
 fn combining_gain_db() -> f64 {
     db(ANTENNA_OFFSETS_DB.iter().map(|&offset_db| linear(offset_db)).sum())
 }
@@ -20,21 +19,21 @@ fn combining_gain_db() -> f64 {
 const POWER_STEP_DB: f64 = 0.0625;
 const SNR_STEP_DB: f64 = 0.1;
 
-/// What the logs' SNR field holds: 9 bits from -20 dB up (0xB193).
+/// Range of the logs' SNR field: 9 bits from -20 dB up (0xB193).
 const SNR_RANGE_DB: (f64, f64) = (-20.0, 31.1);
 
-/// What the logs' raw zeros read as (0xB193).
+/// Value of raw zeros in the logs (0xB193).
 const RAW_ZERO_RSRP_DBM: f32 = -180.0;
 const RAW_ZERO_RSRQ_DB: f32 = -30.0;
 
-/// The phone's measuring of the serving cell.
+/// The phone's measurement of the serving cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     n_prb: f64,
     n_tx: f64,
     data_to_reference_power: f64,
     rsrp_mean_dbm: f64,
-    /// Of an antenna without offset.
+    /// Mean SNR of an antenna without offset.
     antenna_snr_mean_db: f64,
     earfcn: u32,
     pci: u16,
@@ -54,12 +53,12 @@ struct AntennaReading {
 }
 
 impl Meter {
-    /// Of the measured phone.
+    /// Measurements of the measured phone.
     pub(crate) fn new(scenario: &Scenario, frame: Frame) -> Self {
         Self::for_phone(scenario, &scenario.link, Owner::PHONE, frame)
     }
 
-    /// Of any phone.
+    /// Measurements of any phone.
     pub(crate) fn for_phone(
         scenario: &Scenario,
         link: &LinkConfig,
@@ -87,7 +86,7 @@ impl Meter {
         tti % self.period_ttis == 0
     }
 
-    /// Noise and interference now, over their mean.
+    /// Current noise and interference relative to their mean.
     fn noise_factor(&mut self) -> f64 {
         let MeasurementConfig { interference_share: share, interference_load: load, .. } =
             self.config;

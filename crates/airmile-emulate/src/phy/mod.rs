@@ -1,5 +1,5 @@
-//! The physical layer: how time is cut into TTIs, the radio channel and link adaptation,
-//! and what a phone measures of the cell.
+//! The physical layer: division of time into TTIs, the radio channel and link adaptation,
+//! and a phone's measurements of the cell.
 
 mod frame;
 mod link;

@@ -1,8 +1,8 @@
-//! What differs between the PDUs of LTE's RLC (TS 36.322, 6) and NR's (TS 38.322, 6).
+//! Differences between the PDUs of LTE's RLC (TS 36.322, 6) and NR's (TS 38.322, 6).
 
 use crate::scenario::RlcConfig;
 
-/// Whose PDUs.
+/// Format of RLC PDUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RlcFormat {
     /// LTE's: SDUs are concatenated, each PDU has a sequence number of 10 bits.
@@ -28,7 +28,7 @@ impl RlcFormat {
         }
     }
 
-    /// The sequence number as the header has it.
+    /// The sequence number as in the header.
     pub(crate) const fn wire_sn(self, sn: u64) -> u32 {
         let numbers = match self {
             Self::Lte => 1 << 10,
@@ -37,11 +37,11 @@ impl RlcFormat {
         (sn % numbers) as u32
     }
 
-    /// Header of an AMD PDU with a number of elements, whose part of the data field
-    /// begins at `from`. LTE: 2 bytes, 4 with the segment offset, and a length indicator
-    /// of 12 bits for each element but the last (TS 36.322, 6.2.1.4 and 6.2.1.5). NR: 2
-    /// bytes, or 3 with 18 bits, and the segment offset in all but the first segment (TS
-    /// 38.322, 6.2.2.4).
+    /// Header length of an AMD PDU with a number of elements, whose part of the data field
+    /// starts at `from`. LTE: 2 bytes, 4 with the segment offset, and a length indicator of
+    /// 12 bits for each element but the last (TS 36.322, 6.2.1.4 and 6.2.1.5). NR: 2 bytes,
+    /// or 3 with 18 bits, and the segment offset in all but the first segment (TS 38.322,
+    /// 6.2.2.4).
     pub(crate) fn header_bytes(self, elements: usize, segment: bool, from: u32) -> u32 {
         match self {
             Self::Lte => {

@@ -1,8 +1,8 @@
-//! RLC, acknowledged mode (TS 36.322; of NR TS 38.322): sender, receiver and their PDUs. Unacknowledged
-//! mode is the same without repetitions, polls and STATUS PDUs.
+//! RLC acknowledged mode (TS 36.322; for NR TS 38.322): sender, receiver and their PDUs.
+//! Unacknowledged mode is the same without retransmissions, polls and STATUS PDUs.
 //!
-//! Sequence numbers are unwrapped inside; [`RlcFormat::wire_sn`] gives the
-//! bits that the air has. PDUs know the SDUs they carry by identity, not by content.
+//! Sequence numbers are unwrapped internally; [`RlcFormat::wire_sn`] returns the bits sent
+//! over the air. PDUs refer to the SDUs in them by identity, not by content.
 
 mod format;
 mod receiver;
@@ -17,7 +17,7 @@ pub(crate) use sender::AmSender;
 /// A service data unit: an IP packet with its PDCP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sdu {
-    /// The owner's name for it.
+    /// The owner's identifier for it.
     pub id: u64,
     /// Bytes.
     pub bytes: u32,
@@ -40,12 +40,12 @@ pub(crate) struct AmdPdu {
     pub(crate) elements: Arc<[Element]>,
     /// Bytes of the whole PDU's data field.
     pub(crate) field_bytes: u32,
-    /// The part of the data field that is here, from and to (exclusive).
+    /// The present part of the data field: start and end (exclusive).
     pub(crate) part: (u32, u32),
-    /// Bytes with header.
+    /// Size in bytes with the header.
     pub(crate) size_bytes: u32,
     pub(crate) poll: bool,
-    /// It was sent before.
+    /// It is a retransmission.
     pub(crate) retx: bool,
     pub(crate) format: RlcFormat,
 }
@@ -73,14 +73,14 @@ pub(crate) struct Nack {
 /// A STATUS PDU (TS 36.322, 6.2.1.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusPdu {
-    /// All below are received but for the NACKs.
+    /// All lower SNs are received except the NACKs.
     pub(crate) ack_sn: u64,
     pub(crate) nacks: Vec<Nack>,
     pub(crate) format: RlcFormat,
 }
 
 impl StatusPdu {
-    /// Bytes with header.
+    /// Size in bytes with the header.
     pub(crate) fn size_bytes(&self) -> u32 {
         let (fixed, nack, offsets) = self.format.status_bits();
         let nack_bits = |one: &Nack| if one.part.is_some() { nack + offsets } else { nack };
@@ -104,11 +104,10 @@ impl Pdu {
     }
 }
 
-/// Bytes sent at least once of SDUs not delivered.
+/// Bytes sent at least once of undelivered SDUs.
 ///
-/// A STATUS PDU acknowledges a PDU that waits behind a missing one: it has left
-/// the sender then, and only the receiver holds it. Until the STATUS PDU is
-/// there, both do.
+/// A STATUS PDU acknowledges a PDU that waits for a missing one: it has then left the
+/// sender, and only the receiver holds it. Until the STATUS PDU arrives, both do.
 pub(crate) fn in_transit_bytes(sender: &AmSender, receiver: &AmReceiver) -> u64 {
     let missing = sender.unacknowledged_from(receiver.vr_r()).filter(|&(sn, _)| !receiver.has(sn));
     receiver.held_bytes() + missing.map(|(_, bytes)| u64::from(bytes)).sum::<u64>()
@@ -149,7 +148,7 @@ mod tests {
         );
         sender.receive_status(&status);
         assert_eq!(in_transit_bytes(&sender, &receiver), 300);
-        // Half of it again: what is missing is still the sender's.
+        // Half of it again: the missing part is still the sender's.
         let head = sender.build(64, 20).unwrap();
         assert!(receiver.receive(&head, 20).is_empty());
         assert_eq!(in_transit_bytes(&sender, &receiver), 300);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::{AmdPdu, Element, Nack, RlcFormat, Sdu, StatusPdu};
 use crate::scenario::RlcConfig;
 
-/// A PDU of which something has arrived.
+/// A PDU that has arrived at least in part.
 #[derive(Debug, Clone)]
 struct Arrived {
     elements: Arc<[Element]>,
     field_bytes: u32,
-    /// Parts that are here, in order, apart from each other.
+    /// Received parts, ordered and disjoint.
     parts: Vec<(u32, u32)>,
 }
 
@@ -51,18 +51,18 @@ pub(crate) struct AmReceiver {
     vr_ms: u64,
     vr_h: u64,
     vr_x: u64,
-    /// TTI at which t-Reordering runs out.
+    /// TTI at which t-Reordering expires.
     reordering_due: Option<i64>,
     /// First TTI at which t-StatusProhibit allows a STATUS PDU.
     status_allowed: i64,
     status_owed: bool,
-    /// Bytes in sequence of an SDU that is not complete.
+    /// In-sequence bytes of an incomplete SDU.
     partial_bytes: u64,
-    /// Which SDU that is.
+    /// Identity of that SDU.
     partial_of: Option<u64>,
     /// SDUs that t-Reordering has released (UM).
     late: Vec<Sdu>,
-    /// SNs of polls that wait for VR(MS) to pass them (5.2.3).
+    /// SNs of polls waiting for VR(MS) to pass them (5.2.3).
     delayed_polls: BTreeSet<u64>,
 }
 
@@ -86,7 +86,7 @@ impl AmReceiver {
         }
     }
 
-    /// Takes a PDU; gives the SDUs that are complete and in sequence.
+    /// Processes a PDU; returns the SDUs that are complete and in sequence.
     pub(crate) fn receive(&mut self, pdu: &AmdPdu, tti: i64) -> Vec<Sdu> {
         let x = pdu.sn;
         let known = self.arrived.get(&x).is_some_and(Arrived::is_whole);
@@ -126,7 +126,7 @@ impl AmReceiver {
         self.vr_ms = self.vr_ms.max(self.vr_r);
     }
 
-    /// Of an SDU of which a part was given up, the rest is discarded.
+    /// The rest of an SDU is discarded if a part was given up.
     fn reassemble(&mut self, elements: &[Element], delivered: &mut Vec<Sdu>) {
         for element in elements {
             if self.partial_of != Some(element.sdu.id) {
@@ -142,13 +142,13 @@ impl AmReceiver {
         }
     }
 
-    /// VR(R): the first SN that is missing.
+    /// VR(R): the first missing SN.
     pub(crate) const fn vr_r(&self) -> u64 {
         self.vr_r
     }
 
-    /// Bytes that are here of SDUs not delivered: below VR(R) those of an SDU
-    /// that is not complete, above it the PDUs that wait whole for their turn.
+    /// Received bytes of undelivered SDUs: below VR(R) those of an incomplete SDU, above it
+    /// the PDUs waiting for earlier ones.
     pub(crate) fn held_bytes(&self) -> u64 {
         let whole = self.arrived.values().filter(|arrived| arrived.is_whole());
         self.partial_bytes + whole.map(|arrived| u64::from(arrived.field_bytes)).sum::<u64>()
@@ -183,7 +183,7 @@ impl AmReceiver {
         self.delayed_polls = waiting;
     }
 
-    /// Lets t-Reordering run out (5.1.3.2.4).
+    /// Checks whether t-Reordering has expired (5.1.3.2.4).
     pub(crate) fn tick(&mut self, tti: i64) {
         if self.reordering_due.is_none_or(|due| due > tti) {
             return;
@@ -200,8 +200,8 @@ impl AmReceiver {
         self.release_poll();
     }
 
-    /// Goes on without what is missing below VR(X) (TS 36.322, 5.1.2.2.4); SDUs of
-    /// which a part is missing are discarded.
+    /// Skips missing PDUs below VR(X) (TS 36.322, 5.1.2.2.4); SDUs with a missing part are
+    /// discarded.
     fn give_up(&mut self) {
         let until = self.first_missing(self.vr_x);
         let mut late = std::mem::take(&mut self.late);
@@ -219,13 +219,13 @@ impl AmReceiver {
         std::mem::take(&mut self.late)
     }
 
-    /// Bytes of the STATUS PDU that is due, 0 if none is.
+    /// Size of the STATUS PDU that is due, 0 if none is.
     pub(crate) fn status_bytes(&self, tti: i64) -> u32 {
         if self.status_owed && tti >= self.status_allowed { self.status().size_bytes() } else { 0 }
     }
 
-    /// The STATUS PDU that is due, cut to fit: ACK_SN is then the first SN that
-    /// is missing and not named (5.2.3). `None` where not even that fits.
+    /// The STATUS PDU that is due, truncated to fit: ACK_SN is then the first missing SN
+    /// without a NACK (5.2.3). `None` if not even that fits.
     pub(crate) fn take_status(&mut self, room: u32, tti: i64) -> Option<StatusPdu> {
         if self.status_bytes(tti) == 0 {
             return None;
@@ -241,7 +241,7 @@ impl AmReceiver {
         Some(status)
     }
 
-    /// 6.2.1.6: what is missing below VR(MS).
+    /// 6.2.1.6: the missing parts below VR(MS).
     fn status(&self) -> StatusPdu {
         let mut nacks = Vec::new();
         for sn in self.vr_r..self.vr_ms {
@@ -298,11 +298,11 @@ mod tests {
             }
         );
         assert_eq!(status.size_bytes(), 4);
-        // Two segments make it whole.
+        // Two segments complete it.
         assert_eq!(ids(&receiver.receive(&pdu(1, false, (60, 100)), 50)).len(), 0);
         assert_eq!(receiver.status().nacks, [Nack { sn: 1, part: Some((0, 60)) }]);
         assert_eq!(ids(&receiver.receive(&pdu(1, true, (0, 60)), 51)), [1, 2]);
-        // t-StatusProhibit holds the answer back.
+        // t-StatusProhibit delays the answer.
         assert_eq!(receiver.status_bytes(60), 0);
         assert_eq!(
             receiver.take_status(100, 61),
@@ -318,7 +318,7 @@ mod tests {
         }
         receiver.receive(&pdu(2, false, (0, 100)), 0);
         receiver.receive(&pdu(4, true, (0, 100)), 0);
-        // t-Reordering runs out for SN 0, begins again for the rest, runs out.
+        // t-Reordering expires for SN 0, restarts for the rest, expires.
         receiver.tick(100);
         receiver.tick(200);
         let part = |from, to| Nack { sn: 0, part: Some((from, to)) };
@@ -330,7 +330,7 @@ mod tests {
         // 15 bits, three NACKs of 42 and one of 12.
         let three = [&parts[..], &[whole(1)]].concat();
         assert_eq!(cut(20), Some(StatusPdu { ack_sn: 3, nacks: three, format: RlcFormat::Lte }));
-        // A PDU is named with all its parts, or not at all.
+        // A PDU is reported with all its missing parts, or not at all.
         assert_eq!(cut(17), Some(StatusPdu { ack_sn: 0, nacks: vec![], format: RlcFormat::Lte }));
         assert_eq!(cut(1), None);
     }

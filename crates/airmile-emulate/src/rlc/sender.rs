@@ -26,7 +26,7 @@ pub(crate) struct AmSender {
     config: RlcConfig,
     format: RlcFormat,
     transmission_buffer: VecDeque<Sdu>,
-    /// Bytes of the first SDU that are sent already.
+    /// Bytes of the first SDU that were already sent.
     first_sent_bytes: u32,
     new_bytes: u64,
     retransmission_buffer: VecDeque<Due>,
@@ -35,9 +35,9 @@ pub(crate) struct AmSender {
     pdu_without_poll: u32,
     byte_without_poll: u64,
     poll_sn: u64,
-    /// TTI at which t-PollRetransmit runs out.
+    /// TTI at which t-PollRetransmit expires.
     poll_retransmit_due: Option<i64>,
-    /// t-PollRetransmit has run out: the next PDU polls.
+    /// t-PollRetransmit has expired: the next PDU polls.
     poll_owed: bool,
 }
 
@@ -75,14 +75,13 @@ impl AmSender {
         self.retransmission_buffer.iter().map(|due| u64::from(due.part.1 - due.part.0)).sum()
     }
 
-    /// Bytes in the queue: what truth is about.
+    /// Bytes in the queue, as in the ground truth.
     pub(crate) fn queue_bytes(&self) -> u64 {
         self.new_bytes + self.retx_bytes()
     }
 
-    /// An upper bound of the bytes that a block must hold to empty the queue,
-    /// RLC headers and MAC subheaders of 3 bytes included; 0 if it is empty or
-    /// the window is stalled.
+    /// Upper bound of the block size that empties the queue, including RLC headers and MAC
+    /// subheaders of 3 bytes; 0 if it is empty or the window is stalled.
     pub(crate) fn wanted_bytes(&self) -> u64 {
         let retx = &self.retransmission_buffer;
         let mut wanted: u64 = self.retx_bytes();
@@ -104,7 +103,7 @@ impl AmSender {
         wanted
     }
 
-    /// VT(A): the first SN that is not acknowledged in sequence.
+    /// VT(A): the first SN not acknowledged in sequence.
     fn vt_a(&self) -> u64 {
         self.unacknowledged.keys().next().copied().unwrap_or(self.vt_s)
     }
@@ -130,7 +129,7 @@ impl AmSender {
     fn build_retx(&mut self, due: Due, room: u32) -> Option<AmdPdu> {
         let sent = self.unacknowledged.get(&due.sn)?.clone();
         let (from, to) = due.part;
-        // The longest part that fits; a PDU that fits whole is sent unchanged.
+        // The longest part that fits; a PDU that fits as a whole is sent unchanged.
         let cut = (from + 1..=to).rev().find(|&cut| self.part_bytes(&sent, (from, cut)) <= room)?;
         self.retransmission_buffer.pop_front();
         if cut < to {
@@ -216,8 +215,8 @@ impl AmSender {
         })
     }
 
-    /// What fits of the first SDU: its sequence number counts on with its last segment
-    /// (TS 38.322, 5.2.3.1.1).
+    /// A segment of the first SDU that fits: the sequence number advances with the last
+    /// segment (TS 38.322, 5.2.3.1.1).
     fn build_segment(&mut self, room: u32) -> Option<AmdPdu> {
         let (format, from, sn) = (self.format, self.first_sent_bytes, self.vt_s);
         let &sdu = self.transmission_buffer.front()?;
@@ -252,8 +251,7 @@ impl AmSender {
         })
     }
 
-    /// Bytes of a PDU that were sent at least once: of an SDU of NR that is under way,
-    /// its first segments.
+    /// Bytes of a PDU sent at least once: for an NR SDU in progress, its first segments.
     const fn sent_bytes(&self, sn: u64, field_bytes: u32) -> u32 {
         if sn == self.vt_s { self.first_sent_bytes } else { field_bytes }
     }
@@ -275,7 +273,7 @@ impl AmSender {
         self.poll_retransmit_due = Some(tti + i64::from(self.config.t_poll_retransmit_ms));
     }
 
-    /// Lets t-PollRetransmit run out (5.2.2.3).
+    /// Checks whether t-PollRetransmit has expired (5.2.2.3).
     pub(crate) fn tick(&mut self, tti: i64) {
         if self.poll_retransmit_due.is_none_or(|due| due > tti) {
             return;
@@ -299,20 +297,20 @@ impl AmSender {
         }
     }
 
-    /// SNs from `sn` on that are sent and not acknowledged, with their bytes.
+    /// SNs from `sn` on that are sent and unacknowledged, with their bytes.
     pub(crate) fn unacknowledged_from(&self, sn: u64) -> impl Iterator<Item = (u64, u32)> {
         self.unacknowledged
             .range(sn..)
             .map(|(&sn, sent)| (sn, self.sent_bytes(sn, sent.field_bytes)))
     }
 
-    /// Takes a STATUS PDU (5.2.1 and 5.2.2.2).
+    /// Processes a STATUS PDU (5.2.1 and 5.2.2.2).
     pub(crate) fn receive_status(&mut self, status: &StatusPdu) {
         let nacked = |sn: u64| status.nacks.iter().any(|nack| nack.sn == sn);
         self.unacknowledged.retain(|&sn, _| sn >= status.ack_sn || nacked(sn));
         let unacknowledged = &self.unacknowledged;
         self.retransmission_buffer.retain(|due| unacknowledged.contains_key(&due.sn));
-        // Several parts of a PDU may be missing; one that is due already stands.
+        // Several parts of a PDU may be missing; one already due is kept.
         let due_before: BTreeSet<u64> = self.retransmission_buffer.iter().map(|d| d.sn).collect();
         for &Nack { sn, part } in status.nacks.iter().filter(|n| !due_before.contains(&n.sn)) {
             let whole = self.unacknowledged.get(&sn).map(|sent| (0, sent.field_bytes));
@@ -349,7 +347,7 @@ mod tests {
         AmSender::new(RlcConfig { poll_pdu, poll_byte, ..RlcConfig::default() })
     }
 
-    /// Sends `sdus` of 1000 bytes in PDUs of `room` bytes; gives the SNs that poll.
+    /// Sends `sdus` of 1000 bytes in PDUs of `room` bytes; returns the SNs that poll.
     fn polls(mut sender: AmSender, sdus: u64, room: u32) -> Vec<u64> {
         (0..sdus).for_each(|id| sender.push(Sdu { id, bytes: 1_000 }));
         let pdus = std::iter::from_fn(|| sender.build(room, 0));

@@ -1,11 +1,11 @@
-//! RRC states of a phone and its discontinuous reception.
+//! RRC states of a phone, and its discontinuous reception.
 
 use airmile_model::{Direction, TtiIndex};
 
 use crate::phy::Frame;
 use crate::scenario::RrcConfig;
 
-/// RRC state, with the promotion between idle and connected apart.
+/// RRC state, with the promotion from idle to connected as a separate state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RrcState {
@@ -22,13 +22,13 @@ pub enum RrcState {
 pub struct RrcRun {
     /// First TTI.
     pub tti: TtiIndex,
-    /// TTIs that it holds for.
+    /// Length in TTIs.
     pub n_tti: u32,
     /// State.
     pub state: RrcState,
 }
 
-/// Times of an [`RrcConfig`] in TTIs.
+/// Times of an [`RrcConfig`], in TTIs.
 #[derive(Debug, Clone)]
 struct Times {
     promotion: i64,
@@ -37,7 +37,7 @@ struct Times {
     drx: Option<Drx>,
 }
 
-/// DRX in TTIs (TS 36.321, 5.7).
+/// DRX parameters in TTIs (TS 36.321, 5.7).
 #[derive(Debug, Clone, Copy)]
 struct Drx {
     /// drx-InactivityTimer, onDurationTimer, longDRX-Cycle.
@@ -63,8 +63,8 @@ pub(crate) struct Rrc {
     last_data: i64,
     /// Last TTI with an assignment or a grant of a new transmission.
     last_assignment: i64,
-    /// Processes whose block was not received: from when, to when (exclusive)
-    /// drx-RetransmissionTimer runs.
+    /// Processes whose block was not received: start and end (exclusive) of
+    /// drx-RetransmissionTimer.
     retransmissions: Vec<(Process, i64, i64)>,
     /// A scheduling request is pending.
     requests: bool,
@@ -107,8 +107,8 @@ impl Rrc {
         self.state == RrcState::Connected
     }
 
-    /// A packet has come: in idle, the phone is paged (downlink) or asks for a
-    /// connection at once (uplink).
+    /// A packet arrived: in idle, the phone is paged (downlink) or requests a connection at
+    /// once (uplink).
     pub(crate) fn wake(&mut self, dir: Direction, tti: i64) {
         let Some(times) = self.times.as_ref().filter(|_| self.state == RrcState::Idle) else {
             return;
@@ -121,19 +121,19 @@ impl Rrc {
         self.connected_at = tti + paged_in + times.promotion;
     }
 
-    /// A new transmission was assigned or granted: drx-InactivityTimer starts
-    /// again. Retransmissions do not start it.
+    /// A new transmission was assigned or granted: drx-InactivityTimer restarts.
+    /// Retransmissions do not restart it.
     pub(crate) const fn on_assignment(&mut self, tti: i64) {
         self.last_assignment = tti;
     }
 
-    /// Data has crossed the air, or waits in the phone.
+    /// Data was transferred, or waits in the phone.
     pub(crate) const fn on_data(&mut self, tti: i64) {
         self.last_data = tti;
     }
 
-    /// The phone was sent a block: HARQ RTT Timer starts, and after it, if the
-    /// block was not received, drx-RetransmissionTimer.
+    /// A block was sent to the phone: HARQ RTT Timer starts, followed by
+    /// drx-RetransmissionTimer if the block was not received.
     pub(crate) fn on_downlink(&mut self, tti: i64, process: Process, crc_ok: bool) {
         let Some(drx) = self.times.as_ref().and_then(|times| times.drx) else { return };
         self.retransmissions.retain(|&(of, _, to)| of != process && to > tti);
@@ -143,17 +143,17 @@ impl Rrc {
         }
     }
 
-    /// Whether a scheduling request is pending.
+    /// Sets whether a scheduling request is pending.
     pub(crate) const fn set_request(&mut self, pending: bool) {
         self.requests = pending;
     }
 
-    /// A grant of an uplink retransmission can occur.
+    /// A grant for an uplink retransmission can occur.
     pub(crate) const fn on_grant_awaited(&mut self, tti: i64) {
         self.grant_awaited = tti;
     }
 
-    /// Begins a TTI, with data waiting for the air or not.
+    /// Starts a TTI, with data waiting for transmission or not.
     pub(crate) fn tick(&mut self, tti: i64, waits: bool) {
         if let Some(times) = &self.times {
             match self.state {
@@ -174,10 +174,10 @@ impl Rrc {
         }
     }
 
-    /// Whether the phone listens for assignments in a TTI (Active Time of TS
-    /// 36.321, 5.7: on-duration, inactivity or retransmission timer running, a
-    /// scheduling request pending, or a grant of a retransmission possible).
-    pub(crate) fn hears(&self, tti: i64) -> bool {
+    /// Whether the phone monitors the PDCCH in a TTI (Active Time of TS 36.321, 5.7:
+    /// on-duration, inactivity or retransmission timer running, a scheduling request
+    /// pending, or a grant for a retransmission possible).
+    pub(crate) fn monitors_pdcch(&self, tti: i64) -> bool {
         let drx = self.times.as_ref().and_then(|times| times.drx);
         self.is_connected() && drx.is_none_or(|drx| self.is_active(drx, tti))
     }
@@ -211,35 +211,35 @@ mod tests {
         DrxConfig { inactivity_ms, on_ms: 10, cycle_ms: 160, ..DrxConfig::default() }
     }
 
-    /// TTIs from 400 to 480, between two on-durations, that a phone hears.
-    fn heard(blocks: &[(i64, Process, bool)]) -> Vec<i64> {
+    /// TTIs from 400 to 480, between two on-durations, in which a phone monitors the PDCCH.
+    fn monitored(blocks: &[(i64, Process, bool)]) -> Vec<i64> {
         let mut rrc = rrc(Some(drx(0)));
         rrc.wake(Direction::Ul, 0);
-        let mut heard = Vec::new();
+        let mut monitored = Vec::new();
         for tti in 0..480 {
             rrc.tick(tti, false);
-            if tti >= 400 && rrc.hears(tti) {
-                heard.push(tti);
+            if tti >= 400 && rrc.monitors_pdcch(tti) {
+                monitored.push(tti);
             }
             for &(_, process, crc_ok) in blocks.iter().filter(|block| block.0 == tti) {
                 rrc.on_downlink(tti, process, crc_ok);
             }
         }
-        heard
+        monitored
     }
 
     #[test]
     fn a_block_not_received_is_awaited_for_a_while() {
-        assert!(heard(&[]).is_empty());
-        assert!(heard(&[(400, (0, 1), true)]).is_empty());
+        assert!(monitored(&[]).is_empty());
+        assert!(monitored(&[(400, (0, 1), true)]).is_empty());
         // HARQ RTT Timer 8, drx-RetransmissionTimer 8.
         let from_408: Vec<i64> = (408..416).collect();
-        assert_eq!(heard(&[(400, (0, 1), false)]), from_408);
-        // The retransmission stops the timer of its process, and of no other.
-        assert_eq!(heard(&[(400, (0, 1), false), (408, (0, 1), true)]), [408]);
-        assert_eq!(heard(&[(400, (0, 1), false), (408, (1, 1), true)]), from_408);
+        assert_eq!(monitored(&[(400, (0, 1), false)]), from_408);
+        // The retransmission stops only the timer of its own process.
+        assert_eq!(monitored(&[(400, (0, 1), false), (408, (0, 1), true)]), [408]);
+        assert_eq!(monitored(&[(400, (0, 1), false), (408, (1, 1), true)]), from_408);
         let twice: Vec<i64> = std::iter::once(408).chain(416..424).collect();
-        assert_eq!(heard(&[(400, (0, 1), false), (408, (0, 1), false)]), twice);
+        assert_eq!(monitored(&[(400, (0, 1), false), (408, (0, 1), false)]), twice);
     }
 
     #[test]
@@ -262,11 +262,11 @@ mod tests {
     fn the_tail_ends_after_a_second_and_drx_wakes_each_cycle() {
         let mut rrc = rrc(Some(drx(100)));
         rrc.wake(Direction::Ul, 0);
-        let mut heard = Vec::new();
+        let mut monitored = Vec::new();
         for tti in 0..2_000 {
             rrc.tick(tti, false);
-            if rrc.hears(tti) {
-                heard.push(tti);
+            if rrc.monitors_pdcch(tti) {
+                monitored.push(tti);
             }
         }
         let runs: Vec<_> = rrc.into_runs().iter().map(|run| (run.state, run.n_tti)).collect();
@@ -274,7 +274,9 @@ mod tests {
             [(RrcState::Promotion, 100), (RrcState::Connected, 1_000), (RrcState::Idle, 900)];
         assert_eq!(runs, expected);
         // 100 to 200 by inactivity, then 320, 480, 640, 800, 960, each 10 TTIs.
-        assert_eq!(heard.len(), 101 + 5 * 10);
-        assert!(heard.contains(&320) && !heard.contains(&330) && !heard.contains(&1_120));
+        assert_eq!(monitored.len(), 101 + 5 * 10);
+        assert!(
+            monitored.contains(&320) && !monitored.contains(&330) && !monitored.contains(&1_120)
+        );
     }
 }

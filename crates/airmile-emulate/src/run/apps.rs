@@ -23,7 +23,7 @@ pub(super) fn run(
         let Some(readers) = readers else {
             return Err(ScenarioError::OutOfRange {
                 field: "server_tcp.control".to_owned(),
-                why: "one that asks for no reader of the modem's log: none is given".to_owned(),
+                why: "one that needs no reader of the modem's log: none is given".to_owned(),
             });
         };
         let setup = ReaderSetup { user, need, config: scenario.radio_reports.clone() };
@@ -35,7 +35,7 @@ pub(super) fn run(
     let (mut idle, mut done_users) = (0, 0);
     for tti in 0..i64::from(scenario.duration_ms) * slots_per_ms {
         simulation.step(sink);
-        // Once a ms is enough to see the end.
+        // Checking once a ms is enough.
         if tti % slots_per_ms != 0 {
             continue;
         }
@@ -48,7 +48,7 @@ pub(super) fn run(
         }
         let done = !scenario.apps.is_empty() && phone.is_done();
         idle = if done { idle + 1 } else { 0 };
-        // Who is done stays so.
+        // A finished application stays finished.
         while simulation.phone(UserId(done_users)).is_some_and(|phone| phone.is_done()) {
             done_users += 1;
         }
@@ -67,7 +67,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What the applications of the other phones noted down.
+/// Log entries of the other phones' applications.
 fn other_notes(
     scenario: &Scenario,
     simulation: &mut Simulation<ScenarioHost>,

@@ -9,16 +9,16 @@ use crate::scenario::{
 pub struct NamedScenario {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub about: &'static str,
     source: ScenarioSource,
 }
 
-/// Where a named scenario is from.
+/// Source of a named scenario.
 #[derive(Debug, Clone, Copy)]
 enum ScenarioSource {
     Code(fn() -> Scenario),
-    /// A scenario file; a test reads each.
+    /// A scenario file; a test parses each.
     Toml(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl NamedScenario {
         }
     }
 
-    /// Its file, where it is from one: an example to write others by.
+    /// Its file, if it has one: an example for new scenarios.
     #[must_use]
     pub const fn file(&self) -> Option<&'static str> {
         match self.source {
@@ -48,7 +48,7 @@ pub const fn library() -> &'static [NamedScenario] {
     LIBRARY
 }
 
-/// The scenario of a name.
+/// The scenario with a name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static NamedScenario> {
     LIBRARY.iter().find(|scenario| scenario.name == name)
@@ -77,32 +77,32 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "busy-file",
-        about: "a 10 MB file beside three downloads: the radio is the bottleneck",
+        about: "a 10 MB file with three competing downloads: the radio is the bottleneck",
         source: ScenarioSource::Toml(include_str!("../../scenarios/busy-file.toml")),
     },
     NamedScenario {
         name: "busy-video",
-        about: "adaptive video beside five downloads: the radio is the bottleneck",
+        about: "adaptive video with five competing downloads: the radio is the bottleneck",
         source: ScenarioSource::Toml(include_str!("../../scenarios/busy-video.toml")),
     },
     NamedScenario {
         name: "drx",
-        about: "small exchanges with pauses: packets wait for the phone to listen",
+        about: "small exchanges with pauses: packets wait for the phone's on-duration",
         source: ScenarioSource::Toml(include_str!("../../scenarios/drx.toml")),
     },
     NamedScenario {
         name: "driving",
-        about: "adaptive video on the move: shadowing comes and goes",
+        about: "adaptive video of a moving phone, with varying shadowing",
         source: ScenarioSource::Toml(include_str!("../../scenarios/driving.toml")),
     },
     NamedScenario {
         name: "far-server",
-        about: "800 kB from a server 200 ms away: the window grows until the file is there",
+        about: "800 kB from a server 200 ms away: the window grows until the file has arrived",
         source: ScenarioSource::Toml(include_str!("../../scenarios/far-server.toml")),
     },
     NamedScenario {
         name: "idle",
-        about: "three small exchanges, each from RRC idle: promotion and paging, hardly any data",
+        about: "three small exchanges, each from RRC idle: promotion and paging dominate",
         source: ScenarioSource::Toml(include_str!("../../scenarios/idle.toml")),
     },
     NamedScenario {
@@ -112,12 +112,13 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "lossy-radio",
-        about: "a 5 MB file over a bearer that does not repeat what HARQ gives up (RLC UM)",
+        about: "a 5 MB file over a bearer without retransmissions after HARQ (RLC UM)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/lossy-radio.toml")),
     },
     NamedScenario {
         name: "middlebox-ports",
-        about: "segments over ports 80, 443 and 7777 by turns: a split-TCP box restarts the first two",
+        about: "segments over ports 80, 443 and 7777 alternately: a split-TCP box restarts the \
+            first two",
         source: ScenarioSource::Toml(include_str!("../../scenarios/middlebox-ports.toml")),
     },
     NamedScenario {
@@ -132,7 +133,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "nsa-split-bearer",
-        about: "a 40 MB file over a bearer that is split over LTE and NR (EN-DC)",
+        about: "a 40 MB file over a split bearer on LTE and NR (EN-DC)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/nsa-split-bearer.toml")),
     },
     NamedScenario {
@@ -142,17 +143,17 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "page-slow-server",
-        about: "a page whose server thinks for 400 ms before each answer: not the radio",
+        about: "a page with a server think time of 400 ms before each response: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/page-slow-server.toml")),
     },
     NamedScenario {
         name: "quic-file",
-        about: "a 10 MB file over QUIC beside a download over TCP",
+        about: "a 10 MB file over QUIC with a competing download over TCP",
         source: ScenarioSource::Toml(include_str!("../../scenarios/quic-file.toml")),
     },
     NamedScenario {
         name: "rate-limited-server",
-        about: "4 MB from a server that keeps to 2 Mbit/s: not the radio",
+        about: "4 MB from a server limited to 2 Mbit/s: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/rate-limited-server.toml")),
     },
     NamedScenario {
@@ -167,7 +168,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "slow-start-restart-proxy",
-        about: "the same behind a split-TCP box, of which the radio's side restarts",
+        about: "the same with a split-TCP box that restarts on its radio side",
         source: ScenarioSource::Toml(include_str!("../../scenarios/slow-start-restart-proxy.toml")),
     },
     NamedScenario {
@@ -187,12 +188,13 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "undesired-slow-start",
-        about: "losses while the round trip grows: the timer runs out (Huang et al. 2013, 5)",
+        about: "losses while the round trip grows: the retransmission timer expires (Huang et al. \
+            2013, 5)",
         source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start.toml")),
     },
     NamedScenario {
         name: "undesired-slow-start-far",
-        about: "a far server whose timer runs out needlessly: a slow start while the queue is empty",
+        about: "a far server with a spurious timeout: a slow start while the queue is empty",
         source: ScenarioSource::Toml(include_str!("../../scenarios/undesired-slow-start-far.toml")),
     },
     NamedScenario {
@@ -212,7 +214,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
     NamedScenario {
         name: "wireline-behind-proxy",
-        about: "a 5 MB file through a 4 Mbit/s line behind a split-TCP box: not the radio",
+        about: "a 5 MB file through a 4 Mbit/s line beyond a split-TCP box: not the radio",
         source: ScenarioSource::Toml(include_str!("../../scenarios/wireline-behind-proxy.toml")),
     },
     NamedScenario {
@@ -222,7 +224,7 @@ const LIBRARY: &[NamedScenario] = &[
     },
 ];
 
-/// One phone alone in a 10 MHz cell, with nothing to transfer.
+/// One phone alone in a 10 MHz cell, without transfers.
 fn quiet_cell(seed: u64, duration_ms: u32) -> Scenario {
     Scenario { seed, duration_ms, ..Scenario::default() }
 }
@@ -259,8 +261,8 @@ fn sample_rate_limited() -> Scenario {
 
 fn sample_video() -> Scenario {
     Scenario {
-        // Two full buffers leave about a third of the cell, more than a
-        // restarted window asks for.
+        // Two full buffers leave about a third of the cell, more than a restarted window
+        // needs.
         competing: vec![Competing::FullBuffer { users: 2 }],
         core: CoreConfig { rtt_ms: 60, ..CoreConfig::default() },
         traffic: vec![Traffic::Video {

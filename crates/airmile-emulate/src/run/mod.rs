@@ -20,20 +20,20 @@ pub use outcome::{ByteTotals, EmulatedTransfer, RunOutcome};
 pub use senders::{SenderPlace, SenderState};
 pub use simulation::{CapturePoint, DropPoint, Node, RunSink, Simulation, SimulationEnd};
 
-/// What a run leaves.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTrace {
     /// First TTI.
     pub first_tti: TtiIndex,
     /// TTIs.
     pub n_tti: u32,
-    /// What a modem log would show, in time order.
+    /// Records of a modem log, in time order.
     pub records: Vec<Record>,
     /// The phone's downlink queue at the base station, every TTI.
     pub truth: Vec<TruthRun>,
     /// The phone's own uplink queue, every TTI.
     pub ul_truth: Vec<TruthRun>,
-    /// PRB pairs that all users together had, every TTI.
+    /// PRB pairs of all users together, every TTI.
     pub cell_use: Vec<CellUse>,
     /// Transfers that ended, by start.
     pub transfers: Vec<EmulatedTransfer>,
@@ -41,7 +41,7 @@ pub struct RunTrace {
     pub totals: [ByteTotals; 2],
 }
 
-/// Runs a scenario and keeps all of it.
+/// Runs a scenario and keeps all output.
 ///
 /// # Errors
 /// A scenario that cannot be run.
@@ -69,7 +69,7 @@ impl RunSink for Keep<'_> {
     }
 }
 
-/// Runs a scenario; what it leaves on the way goes to `sink`.
+/// Runs a scenario; intermediate output goes to `sink`.
 ///
 /// # Errors
 /// A scenario that cannot be run.
@@ -77,11 +77,11 @@ pub fn run_into(scenario: &Scenario, sink: &mut impl RunSink) -> Result<RunOutco
     run_with(scenario, sink, None)
 }
 
-/// The same with readers of the modems' logs, for congestion control that asks for them
+/// The same with readers of the modems' logs, for congestion control that needs them
 /// (`claw`, `cqic`).
 ///
 /// # Errors
-/// A scenario that cannot be run; congestion control that asks for a reader, and none.
+/// A scenario that cannot be run, or congestion control that needs a reader without one.
 pub fn run_with(
     scenario: &Scenario,
     sink: &mut impl RunSink,

@@ -1,4 +1,4 @@
-//! What a run leaves when it has ended.
+//! Results of a run that has ended.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::phy::Frame;
 /// A transfer with its truth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatedTransfer {
-    /// As an application would note it down.
+    /// The transfer as its application would log it.
     pub transfer: Transfer,
-    /// Which way its data goes.
+    /// Direction of its data.
     pub dir: Direction,
-    /// What the queue of that direction did.
+    /// State of the queue in that direction.
     pub truth: TransferTruth,
 }
 
@@ -28,26 +28,26 @@ impl EmulatedTransfer {
     }
 }
 
-/// Bytes of SDUs of a direction.
+/// Bytes of SDUs in a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteTotals {
-    /// Which way.
+    /// The direction.
     pub dir: Direction,
-    /// Came to the queue.
+    /// Bytes that arrived at the queue.
     pub arrived_bytes: u64,
-    /// Were delivered, whole SDUs in sequence.
+    /// Bytes delivered, as whole SDUs in sequence.
     pub delivered_bytes: u64,
-    /// Were never sent.
+    /// Bytes never sent.
     pub unsent_bytes: u64,
-    /// Were sent, their SDUs not delivered.
+    /// Bytes sent of undelivered SDUs.
     pub in_transit_bytes: u64,
-    /// Found no room in the queue.
+    /// Bytes dropped for lack of room.
     pub dropped_bytes: u64,
 }
 
 impl ByteTotals {
-    /// Of a direction of a user: bytes that came to the queue and left it, bytes unsent and
-    /// in transit, bytes dropped.
+    /// Totals of a user in a direction, from bytes that arrived at the queue and were
+    /// delivered, bytes unsent and in transit, and bytes dropped.
     pub(super) const fn new(
         dir: Direction,
         (arrived_bytes, delivered_bytes): (u64, u64),
@@ -58,7 +58,7 @@ impl ByteTotals {
     }
 }
 
-/// What a run leaves beside what went to its [`super::RunSink`].
+/// Result of a run, in addition to the output of its [`super::RunSink`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
     /// First TTI.
@@ -69,18 +69,18 @@ pub struct RunOutcome {
     pub epoch_ns: i64,
     /// Length of a TTI in ns.
     pub slot_ns: i64,
-    /// What only the base station knows.
+    /// Truth known only to the base station.
     pub truth: CellTruth,
     /// Transfers of the measured phone that ended, by start.
     pub transfers: Vec<EmulatedTransfer>,
-    /// Those that had begun and not ended, with the bytes so far, by start: of
-    /// an upload, what the application had handed over.
+    /// Transfers that started and did not end, with the bytes so far, by start: for an
+    /// upload, the bytes that the application had written.
     pub unfinished: Vec<EmulatedTransfer>,
     /// Bytes of each user, downlink and uplink, by where they are at the end.
     pub totals: Vec<[ByteTotals; 2]>,
-    /// What the applications noted down, in time order.
+    /// Log entries of the applications, in time order.
     pub notes: Vec<AppNote>,
-    /// The same of the other phones, in their order in the scenario.
+    /// The same for the other phones, in their order in the scenario.
     pub others: Vec<Vec<AppNote>>,
     /// Bitrates that the measured phone's video players chose, by the
     /// application's name and by segment.
@@ -90,7 +90,7 @@ pub struct RunOutcome {
 }
 
 impl RunOutcome {
-    /// Of a run that has ended, with what its applications noted down.
+    /// Outcome of a run that has ended, with its applications' log.
     pub(super) fn from_simulation<H>(
         ended: SimulationEnd<H>,
         frame: Frame,
@@ -128,7 +128,7 @@ pub(super) fn with_truth(
     all
 }
 
-/// A transfer with what the queue of its direction did meanwhile.
+/// A transfer with the state of its direction's queue in that time.
 fn transfer_with_truth(timed: TimedTransfer, truth: &CellTruth, frame: Frame) -> EmulatedTransfer {
     let TimedTransfer { id, dir, start_ns, end_ns, bytes, unfinished } = timed;
     let runs = if dir == Direction::Dl { &truth.dl } else { &truth.ul };

@@ -1,5 +1,4 @@
-//! What the TCP senders know of themselves, as ground truth: windows, limits,
-//! and what happened to them.
+//! State of the TCP senders as ground truth: windows, limits, and events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -9,7 +8,7 @@ use crate::run::{RunSink, Simulation};
 use crate::transport::tcp::{ConnectionEvent, Snapshot, TcpConnection};
 use crate::user::UserId;
 
-/// Which of the measured phone's senders.
+/// A sender of the measured phone's traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SenderPlace {
@@ -26,9 +25,9 @@ pub enum SenderPlace {
 /// A sender's state at the end of a millisecond in which it changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderState {
-    /// When, in ns since the Unix epoch.
+    /// Time in ns since the Unix epoch.
     pub at_ns: i64,
-    /// Which host.
+    /// The host.
     pub place: SenderPlace,
     /// Its address.
     pub local: SocketAddrV4,
@@ -38,14 +37,14 @@ pub struct SenderState {
     pub snapshot: Snapshot,
 }
 
-/// Looks at the senders once a millisecond.
+/// Checks the senders once a millisecond.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     last: BTreeMap<(SenderPlace, SocketAddrV4, SocketAddrV4), Snapshot>,
 }
 
 impl Senders {
-    /// Tells what changed since the last look.
+    /// Reports changes since the last check.
     pub(crate) fn look(
         &mut self,
         simulation: &mut Simulation<ScenarioHost>,
@@ -84,7 +83,7 @@ impl Senders {
 }
 
 impl ScenarioHost {
-    /// Shows each TCP connection of a host that is at `at`.
+    /// Passes each TCP connection of a host at `at` to `show`.
     fn senders(&self, at: SenderPlace, show: &mut dyn FnMut(SenderPlace, &TcpConnection)) {
         if let Self::Proxy(proxy) = self {
             use crate::core::proxy::Side::{Client, Server};

@@ -1,4 +1,4 @@
-//! Runs whose senders are windows, without transports.
+//! Runs with window senders instead of transports.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddrV4;
@@ -34,7 +34,7 @@ pub(super) fn run(
     Ok(run.finish())
 }
 
-/// A pipe of constant delay.
+/// A pipe with constant delay.
 #[derive(Debug, Default)]
 struct Pipe {
     delay: i64,
@@ -115,8 +115,8 @@ impl WindowRun {
         }
     }
 
-    /// Puts a packet into the queue before the air. One that finds no room is
-    /// told and gone: its sender has no loss recovery, its transfer no end.
+    /// Queues a packet for the air interface. One without room is reported and dropped: its
+    /// sender has no loss recovery, and its transfer does not end.
     fn transmit(&mut self, dir: Direction, packet: WindowPacket, sink: &mut impl RunSink) {
         let sdu = Sdu { id: self.next_id, bytes: packet.bytes };
         self.next_id += 1;
@@ -178,8 +178,8 @@ impl WindowRun {
     }
 }
 
-/// A packet without a transport, as the IP packet of its size that a sink is
-/// shown: flow `n` of the scenario has port `443 + n` at the server.
+/// An IP packet of the same size in place of a packet without a transport, for the sink:
+/// flow `n` of the scenario has port `443 + n` at the server.
 fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::IpPacket {
     let server_port = u16::try_from(packet.flow).unwrap_or(0).wrapping_add(443);
     let phone = SocketAddrV4::new(host::PHONE, 40_000);
@@ -187,7 +187,7 @@ fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::IpPacket
     let (src, dst) = if dir == Direction::Dl { (server, phone) } else { (phone, server) };
     let headers = PDCP_HEADER_BYTES + net::IPV4_HEADER_BYTES + net::UDP_HEADER_BYTES;
     let payload = vec![0; packet.bytes.saturating_sub(headers) as usize];
-    // Sixteen bits, as the field has.
+    // Truncated to the 16 bits of the field.
     let ip_id = (number % 0x1_0000) as u16;
     net::IpPacket { src, dst, ip_id, transport: net::Transport::Udp(payload) }
 }

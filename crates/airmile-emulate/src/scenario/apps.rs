@@ -19,14 +19,14 @@ pub struct AppConfig {
     /// The server's port.
     #[serde(default = "https")]
     pub port: u16,
-    /// What carries it.
+    /// The transport.
     #[serde(default)]
     pub transport: TransportKind,
-    /// What it does.
+    /// Its workload.
     pub workload: Workload,
 }
 
-/// Which transport carries an application.
+/// Transport of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransportKind {
@@ -45,13 +45,13 @@ const fn https() -> u16 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtherConfig {
-    /// How many.
+    /// Number of phones.
     #[serde(default = "one")]
     pub count: u16,
     /// Their radio; absent: the measured phone's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkConfig>,
-    /// The network behind the base station.
+    /// The core network beyond the base station.
     #[serde(default)]
     pub core: CoreConfig,
     /// Spread in ms of their start.
@@ -60,7 +60,7 @@ pub struct OtherConfig {
     /// Congestion control of their servers' TCP; absent: the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControllerKind>,
-    /// What each does.
+    /// The applications of each.
     pub apps: Vec<AppConfig>,
 }
 

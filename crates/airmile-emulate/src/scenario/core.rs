@@ -1,4 +1,4 @@
-//! The network behind the base station.
+//! The core network beyond the base station.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoreConfig {
-    /// Round trip between base station and server in ms; half each way.
+    /// Round trip between base station and server in ms; half in each direction.
     pub rtt_ms: u32,
-    /// Part of it between base station and middlebox, where there is one.
+    /// Part of it between base station and middlebox, if there is one.
     pub proxy_rtt_ms: u32,
     /// Server to phone.
     pub down: PathConfig,
@@ -17,12 +17,12 @@ pub struct CoreConfig {
     pub up: PathConfig,
 }
 
-/// One direction of the core network. What it does beyond delay happens
-/// between server and middlebox.
+/// One direction of the core network. All impairments except delay are applied between
+/// server and middlebox.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PathConfig {
-    /// Mean in ms of an exponential delay on top; packets stay in order.
+    /// Mean in ms of an additional exponential delay; packets stay in order.
     pub jitter_ms: f64,
     /// Share of packets lost.
     pub loss: f64,
@@ -31,19 +31,19 @@ pub struct PathConfig {
     pub limit: Option<RateLimit>,
 }
 
-/// A link of a rate, with a drop-tail queue.
+/// A link with a rate and a drop-tail queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
     /// Rate in bits per second, IP headers included.
     pub rate_bps: u64,
-    /// Bytes that wait at most.
+    /// Maximum bytes that wait.
     #[serde(default = "default_queue_bytes")]
     pub queue_bytes: u64,
-    /// First ms of the run in which it holds.
+    /// First ms of the run in which it applies.
     #[serde(default)]
     pub from_ms: u32,
-    /// First ms in which it does not hold any more; absent: to the end.
+    /// First ms in which it no longer applies; absent: until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<u32>,
 }

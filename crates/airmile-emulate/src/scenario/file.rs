@@ -1,5 +1,4 @@
-//! Scenarios as files: TOML with positions in errors, and causes that can be
-//! taken out again.
+//! Scenarios as files: TOML with positions in errors, and causes that can be removed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,34 +10,34 @@ use serde_json::{Map, Value};
 use super::Workload;
 use super::{Scenario, ScenarioError};
 
-/// Something that a scenario does to its transfers on purpose.
+/// An impairment that a scenario applies to its transfers on purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// A word for it, as `wireline`.
+    /// A short label, such as `wireline`.
     pub label: String,
-    /// What it is, in a line.
+    /// Description in one line.
     #[serde(default)]
     pub what: String,
-    /// First ms of the run that it acts in.
+    /// First ms of the run in which it acts.
     #[serde(default)]
     pub from_ms: u32,
-    /// First ms in which it does not act any more; absent: to the end.
+    /// First ms in which it no longer acts; absent: until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<u32>,
-    /// Fields to leave out for the run without it, as `core.down.limit`.
+    /// Fields to remove for the run without it, such as `core.down.limit`.
     #[serde(default)]
     pub remove: Vec<String>,
-    /// Fields to set for the run without it, in the scenario's own form.
+    /// Fields to set for the run without it, in the scenario's format.
     #[serde(default)]
     pub set: Map<String, Value>,
 }
 
 impl Scenario {
-    /// Reads a scenario file.
+    /// Parses a scenario file.
     ///
     /// # Errors
-    /// What is wrong, with its line and column.
+    /// The problem, with its line and column.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let mut scenario: Self = toml::from_str(text).map_err(|error| {
             let at = error.span().unwrap_or(0..0).start;
@@ -56,7 +55,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario as a file.
+    /// Writes the scenario as a file.
     ///
     /// # Errors
     /// A value that TOML cannot hold.
@@ -64,34 +63,35 @@ impl Scenario {
         toml::to_string(self).map_err(|error| ScenarioError::NotToml(error.to_string()))
     }
 
-    /// The scenario without its `n`-th cause: same seed, same everything else.
+    /// The scenario without its `n`-th cause, otherwise unchanged, with the same seed.
     ///
     /// # Errors
-    /// The cause names a field that there is not, or its values do not fit.
+    /// The cause names a missing field, or its values do not fit.
     pub fn without(&self, n: usize) -> Result<Self, ScenarioError> {
         let Some(cause) = self.causes.get(n) else { return Ok(self.clone()) };
         let fail = |what: String| ScenarioError::Cause { label: cause.label.clone(), what };
         let mut value = serde_json::to_value(self).map_err(|e| fail(e.to_string()))?;
         for path in &cause.remove {
-            remove(&mut value, path)
-                .ok_or_else(|| fail(format!("there is no field `{path}` to remove")))?;
+            remove(&mut value, path).ok_or_else(|| fail(format!("no field `{path}` to remove")))?;
         }
         merge(&mut value, &Value::Object(cause.set.clone()));
         let mut without: Self = serde_json::from_value(value).map_err(|e| fail(e.to_string()))?;
         without.causes.remove(n);
         if without.seed != self.seed {
-            return Err(fail("may not change the seed: only the cause is to differ".to_owned()));
+            return Err(fail("may not change the seed: only the cause may differ".to_owned()));
         }
         let mut same = self.clone();
         same.causes.remove(n);
         (same.link.dl_trace, same.link.ul_trace) = (None, None);
         if without == same {
-            return Err(fail("changes nothing: its `remove` and `set` leave all as is".to_owned()));
+            return Err(fail(
+                "changes nothing: its `remove` and `set` leave everything unchanged".to_owned(),
+            ));
         }
         if without.cell.n_prb != self.cell.n_prb {
             without.narrow_uplink();
         }
-        // What was read from files is no part of the text.
+        // Data read from other files is not part of the text.
         without.link.dl_trace.clone_from(&self.link.dl_trace);
         without.link.ul_trace.clone_from(&self.link.ul_trace);
         without.validate()?;
@@ -100,13 +100,13 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Lets the default of the uplink's share follow a narrow carrier.
+    /// Adapts the default of the uplink's share to a narrow carrier.
     fn narrow_uplink(&mut self) {
         self.uplink.max_prb = self.uplink.max_prb.min(self.cell.n_prb);
     }
 
-    /// Lets the measured phone's video players choose as they did in a run of
-    /// it, so that another run fetches the same bytes.
+    /// Fixes the choices of the measured phone's video players to those of another run, so
+    /// that this run fetches the same bytes.
     #[must_use]
     pub fn with_choices(mut self, choices: &BTreeMap<String, Vec<u64>>) -> Self {
         for app in &mut self.apps {
@@ -120,7 +120,7 @@ impl Scenario {
     }
 }
 
-/// Takes the field of a dotted path out; a number is an index of a list.
+/// Removes the field at a dotted path; a number is an index of a list.
 fn remove(value: &mut Value, path: &str) -> Option<Value> {
     let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
     let mut at = value;
@@ -141,7 +141,7 @@ fn remove(value: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// Lays `patch` over `value`: tables are merged, all else is replaced.
+/// Merges `patch` into `value`: tables are merged, everything else is replaced.
 fn merge(value: &mut Value, patch: &Value) {
     match (value, patch) {
         (Value::Object(into), Value::Object(from)) => {
@@ -161,7 +161,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// Adds the position of the field that an error names.
+/// Adds the position of the field named in an error.
 fn locate(text: &str, error: ScenarioError) -> ScenarioError {
     let ScenarioError::OutOfRange { field, .. } = &error else { return error };
     let span = span_of(text, field).map(|(span, _)| span);
@@ -169,13 +169,13 @@ fn locate(text: &str, error: ScenarioError) -> ScenarioError {
     ScenarioError::Syntax { line, column, what: error.to_string() }
 }
 
-/// Whether a file says the value of a dotted path.
+/// Whether a file sets the value at a dotted path.
 fn is_written(text: &str, path: &str) -> bool {
     span_of(text, path).is_some_and(|(_, whole)| whole)
 }
 
-/// Where the value of a dotted path stands, or of as much of it as there is; and
-/// whether that is the whole path. A number is an index of a list.
+/// Position of the value at a dotted path, or of its longest existing prefix, and whether
+/// it is the whole path. A number is an index of a list.
 fn span_of(text: &str, path: &str) -> Option<(Range<usize>, bool)> {
     use toml::de::DeValue;
     let root = toml::de::DeTable::parse(text).ok()?;
@@ -197,8 +197,8 @@ fn span_of(text: &str, path: &str) -> Option<(Range<usize>, bool)> {
     }
 }
 
-/// The dotted path of the value that stands at a byte; a number is an index of a
-/// list. `None`: a key or nothing stands there, or the text is no TOML.
+/// The dotted path of the value at a byte; a number is an index of a list. `None`: a key or
+/// nothing is there, or the text is not TOML.
 fn path_at(text: &str, at: usize) -> Option<String> {
     use toml::de::{DeTable, DeValue};
     fn find(value: &DeValue<'_>, at: usize) -> Option<String> {
@@ -213,7 +213,7 @@ fn path_at(text: &str, at: usize) -> Option<String> {
         };
         entries.into_iter().find_map(|(name, value)| match find(value.get_ref(), at) {
             Some(rest) => Some(format!("{name}.{rest}")),
-            // A table's own span may be its header's alone.
+            // The span of a table may be only that of its header.
             None => (value.span().start == at).then_some(name),
         })
     }
@@ -275,7 +275,7 @@ mod tests {
             ),
             (
                 &format!("{0}\n{0}", video("segment_ms = 1").replace("\"a\"", "\"b\"")),
-                "line 8, column 8: apps.1.name: must be another than `b`",
+                "line 8, column 8: apps.1.name: must be different from `b`",
             ),
             (
                 &video("").replace("\"a\"", "\"\""),
@@ -290,7 +290,7 @@ mod tests {
             (&cause(""), "cause `x`: changes nothing"),
             (
                 &cause("remove = [\"core.down.limit\"]"),
-                "cause `x`: there is no field `core.down.limit` to remove",
+                "cause `x`: no field `core.down.limit` to remove",
             ),
         ] {
             let error = Scenario::from_toml(text).unwrap_err().to_string();
@@ -336,10 +336,10 @@ mod tests {
             [proxy]
             ports = [{ port = 80, slow_start_after_idle = true }]
         ";
-        let told = Scenario::from_toml(text).unwrap().warnings();
-        assert!(told[0].contains("no app uses port 80"), "{told:?}");
-        assert!(told[1].contains("`late` would begin at 1000 ms"), "{told:?}");
+        let warnings = Scenario::from_toml(text).unwrap().warnings();
+        assert!(warnings[0].contains("no app uses port 80"), "{warnings:?}");
+        assert!(warnings[1].contains("`late` would start at 1000 ms"), "{warnings:?}");
         let nothing = Scenario::default().warnings();
-        assert!(nothing[0].contains("transfers nothing"), "{nothing:?}");
+        assert!(nothing[0].contains("no transfers"), "{nothing:?}");
     }
 }

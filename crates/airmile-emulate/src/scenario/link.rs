@@ -1,4 +1,4 @@
-//! Radio links and what is measured of them.
+//! Radio links and their measurement.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ pub struct LinkConfig {
     pub fading_sigma_db: f64,
     /// Time in ms over which the fading's correlation falls to 1/e.
     pub fading_coherence_ms: f64,
-    /// Standard deviation in dB of the shadowing that one who moves sees.
+    /// Standard deviation in dB of the shadowing of a moving phone.
     pub shadowing_sigma_db: f64,
     /// Time in ms over which the shadowing's correlation falls to 1/e.
     pub shadowing_coherence_ms: f64,
-    /// Standard deviation in dB of a resource block group's quality about the
-    /// carrier's; of use to schedulers in frequency.
+    /// Standard deviation in dB of a resource block group's quality relative to the
+    /// carrier; used by schedulers in frequency.
     pub subband_sigma_db: f64,
     /// Mean RSRP in dBm; noise and interference follow from it and the SNR.
     pub rsrp_mean_dbm: f64,
     /// Mean uplink SNR in dB.
     pub ul_snr_mean_db: f64,
-    /// Share of first transmissions that fail, which link adaptation aims at.
+    /// Target share of failed first transmissions for link adaptation.
     pub bler_target: f64,
     /// Link traces to replay in place of the channel, in Mahimahi's format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceFiles>,
-    /// The downlink's trace, once it is read.
+    /// The downlink's trace, once it is loaded.
     #[serde(skip)]
     pub dl_trace: Option<Arc<LinkTrace>>,
-    /// The uplink's trace, once it is read.
+    /// The uplink's trace, once it is loaded.
     #[serde(skip)]
     pub ul_trace: Option<Arc<LinkTrace>>,
 }
 
-/// Files of link traces; whoever does the file I/O reads them.
+/// Files of link traces, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceFiles {
@@ -54,29 +54,29 @@ pub struct TraceFiles {
 /// Bytes of a delivery opportunity of a link trace (Mahimahi).
 const OPPORTUNITY_BYTES: u32 = 1_500;
 
-/// A link trace: what could cross in each millisecond. It repeats when it ends.
+/// A link trace: capacity in each millisecond. It repeats when it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTrace {
     opportunities: Vec<u16>,
 }
 
-/// Why a link trace cannot be read.
+/// Why a link trace cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct LinkTraceError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub why: &'static str,
 }
 
 impl LinkTrace {
-    /// Reads a trace: each line is a millisecond, in order, at which one packet
-    /// of 1,500 bytes may cross.
+    /// Parses a trace: each line is a time in ms, in order, at which one packet of 1,500
+    /// bytes can be sent.
     ///
     /// # Errors
-    /// A line that is no number, that goes back in time or lies over a day
-    /// ahead; a trace without a line.
+    /// A line that is not a number, goes back in time or lies over a day ahead; an empty
+    /// trace.
     pub fn parse(text: &str) -> Result<Self, LinkTraceError> {
         let mut opportunities: Vec<u16> = Vec::new();
         let mut last = 0;
@@ -97,8 +97,8 @@ impl LinkTrace {
             opportunities.resize(opportunities.len().max(ms + 1), 0);
             opportunities[ms] = opportunities[ms].saturating_add(1);
         }
-        // The last line's time is the period: what falls on it is the first
-        // millisecond of the next round.
+        // The last line's time is the period: opportunities at that time belong to the
+        // first millisecond of the next round.
         let wrapped = opportunities.pop().filter(|_| last > 0);
         match wrapped {
             Some(count) => opportunities[0] = opportunities[0].saturating_add(count),
@@ -109,8 +109,8 @@ impl LinkTrace {
         Ok(Self { opportunities })
     }
 
-    /// The trace as a file. The first opportunity of a round stands at its end,
-    /// which gives the period.
+    /// The trace as a file. The first opportunity of a round is written at its end, which
+    /// gives the period.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -125,7 +125,7 @@ impl LinkTrace {
         out
     }
 
-    /// Bytes that can cross in a millisecond.
+    /// Bytes that can be sent in a millisecond.
     #[must_use]
     pub fn bytes_at(&self, ms: i64) -> u32 {
         let at = ms.rem_euclid(self.opportunities.len() as i64);
@@ -138,13 +138,13 @@ impl Default for LinkConfig {
         Self {
             snr_mean_db: 14.0,
             fading_sigma_db: 3.0,
-            // About a walking phone at 1.8 GHz (chosen here: 3 km/h gives a
-            // Doppler shift of 5 Hz, a coherence time of some 80 ms).
+            // Roughly a walking phone at 1.8 GHz (chosen here: 3 km/h gives a Doppler shift
+            // of 5 Hz, a coherence time of some 80 ms).
             fading_coherence_ms: 80.0,
             rsrp_mean_dbm: -95.0,
             ul_snr_mean_db: 12.0,
-            // One who stands still. For those who move: 50 m of decorrelation
-            // distance (TR 36.814, table B.1.2.2.1-4: 37 to 50 m) at 50 km/h.
+            // A stationary phone. For a moving one: 50 m of decorrelation distance (TR
+            // 36.814, table B.1.2.2.1-4: 37 to 50 m) at 50 km/h.
             shadowing_sigma_db: 0.0,
             shadowing_coherence_ms: 3_600.0,
             subband_sigma_db: 2.0, // chosen here
@@ -156,7 +156,7 @@ impl Default for LinkConfig {
     }
 }
 
-/// How the phone measures the cell.
+/// The phone's measurements of the cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasurementConfig {
@@ -166,12 +166,12 @@ pub struct MeasurementConfig {
     pub error_sigma_db: f64,
     /// Standard deviation in dB of an SNR reading's error.
     pub snr_error_sigma_db: f64,
-    /// Share of the mean noise that is a neighbour cell's data: it comes and
-    /// goes with that cell's load, redrawn for each measurement.
+    /// Share of the mean noise that is a neighbour cell's data: it varies with that cell's
+    /// load, redrawn for each measurement.
     pub interference_share: f64,
-    /// Load of that neighbour: the share of measurements that it disturbs.
+    /// Load of that neighbour: the share of measurements with its interference.
     pub interference_load: f64,
-    /// Whether receive antenna 1 reads raw zeros, as one that is off.
+    /// Whether receive antenna 1 reads raw zeros, as if switched off.
     pub rx1_stuck: bool,
 }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_trace_counts_by_millisecond_and_repeats() {
         let trace = LinkTrace::parse("0\n1\n1\n4\n").unwrap();
-        // Period 4 ms; the line at 4 ms is the next round's 0 ms.
+        // Period 4 ms; the line at 4 ms is 0 ms of the next round.
         let bytes: Vec<u32> = (0..6).map(|ms| trace.bytes_at(ms)).collect();
         assert_eq!(bytes, [3_000, 3_000, 0, 0, 3_000, 3_000]);
         assert_eq!(trace.to_text(), "0\n1\n1\n4\n");

@@ -1,5 +1,4 @@
-//! What is emulated: a scenario is data, and everything that a run does
-//! follows from it and its seed.
+//! Scenarios: pure data that determines a run completely, together with its seed.
 
 mod apps;
 mod cell;
@@ -38,25 +37,24 @@ pub use self::workload::{Abr, VideoConfig, WebConfig, Workload};
 pub(crate) use self::cell::MAX_TRANSMISSIONS;
 pub(crate) use self::traffic::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES};
 
-/// Time of TTI index 0 of a run whose scenario has no other:
-/// 2026-01-05T09:00:00Z (chosen here).
+/// Default time of TTI index 0: 2026-01-05T09:00:00Z (chosen here).
 pub const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
 
-/// A cell, a phone in it, and what the phone transfers.
+/// A cell, a phone in it, and the phone's transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// Its name, which a run's files bear; absent: that of its file.
+    /// Its name, used in a run's files; absent: that of its file.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub about: String,
     /// Seed of every random process; the same scenario gives the same trace.
     pub seed: u64,
-    /// Longest run in ms. It ends earlier, [`Scenario::tail_ms`] after the last
-    /// transfer, if all transfers have ended.
+    /// Maximum duration of the run in ms. It ends earlier, [`Scenario::tail_ms`] after the
+    /// last transfer, if all transfers have ended.
     pub duration_ms: u32,
-    /// Time in ms to go on after the last transfer.
+    /// Time in ms to continue after the last transfer.
     pub tail_ms: u32,
     /// Unwrapped index of the first TTI; below 10240, so that a log of the run,
     /// whose origin is its first record's own counter, has the same indexes.
@@ -67,7 +65,7 @@ pub struct Scenario {
     pub cell: CellConfig,
     /// The measured phone's radio link.
     pub link: LinkConfig,
-    /// What the phone measures.
+    /// The phone's measurements.
     pub measurement: MeasurementConfig,
     /// RLC AM of the data bearer, at the base station.
     pub dl_rlc: RlcConfig,
@@ -75,21 +73,21 @@ pub struct Scenario {
     pub ul_rlc: RlcConfig,
     /// Uplink grants.
     pub uplink: UplinkConfig,
-    /// What queues the measured phone's packets above its firmware's buffer;
-    /// absent: the plain device queue.
+    /// Queueing of the measured phone's packets above its firmware's buffer; absent: the
+    /// plain device queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uplink_queue: Option<UplinkQueueConfig>,
-    /// The network behind the base station.
+    /// The core network beyond the base station.
     pub core: CoreConfig,
-    /// The NR leg of the measured phone's bearer, where `cell` is LTE's (EN-DC); absent:
-    /// one cell.
+    /// The NR leg of the measured phone's bearer, if `cell` is LTE (EN-DC); absent: a
+    /// single cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitConfig>,
-    /// RRC states and DRX of the phone and the other users with bearers;
-    /// absent: connected and awake always.
+    /// RRC states and DRX of the phone and the other users with bearers; absent: always
+    /// connected and awake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrc: Option<RrcConfig>,
-    /// Other users of the cell whose traffic is bytes, not packets.
+    /// Other users of the cell with byte traffic instead of packets.
     pub competing: Vec<Competing>,
     /// The measured phone's applications.
     pub apps: Vec<AppConfig>,
@@ -99,22 +97,22 @@ pub struct Scenario {
     pub server_tcp: TcpConfig,
     /// QUIC of phones and servers.
     pub quic: QuicConfig,
-    /// How phones tell servers of their radio, where congestion control asks for it.
+    /// Feedback of phones to servers about their radio, if congestion control needs it.
     pub radio_reports: RadioReportConfig,
     /// A split-TCP middlebox on the measured phone's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyConfig>,
-    /// Other phones with transports of their own.
+    /// Other phones with their own transports.
     pub others: Vec<OtherConfig>,
-    /// In place of applications: what the phone transfers by senders that are
-    /// windows, without transports.
+    /// In place of applications: transfers of the phone by window senders, without
+    /// transports.
     pub traffic: Vec<Traffic>,
-    /// What the scenario does to its transfers on purpose.
+    /// Impairments that the scenario applies to its transfers on purpose.
     pub causes: Vec<Cause>,
 }
 
 impl Default for Scenario {
-    /// One phone alone in a 10 MHz cell, with nothing to transfer.
+    /// One phone alone in a 10 MHz cell, without transfers.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -159,30 +157,30 @@ const fn default_first_tti() -> u16 {
 /// Why a scenario cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
-    /// A value outside of what the standard or the emulator can do.
+    /// A value that the standard or the emulator does not support.
     #[error("{field}: must be {why}")]
     OutOfRange {
-        /// Which field.
+        /// The field.
         field: String,
-        /// What it may be.
+        /// The allowed values.
         why: String,
     },
-    /// A file that is no scenario.
+    /// A file that is not a scenario.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// A cause that cannot be taken out.
+    /// A cause that cannot be removed.
     #[error("cause `{label}`: {what}")]
     Cause {
         /// The cause.
         label: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A scenario that cannot be written as a file.

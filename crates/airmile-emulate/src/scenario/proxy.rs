@@ -15,17 +15,17 @@ pub struct ProxyPort {
     pub slow_start_after_idle: bool,
 }
 
-/// What the proxy is set to.
+/// Configuration of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyConfig {
-    /// Ports that it takes; all others pass untouched.
+    /// Ports that it intercepts; all others pass unchanged.
     pub ports: Vec<ProxyPort>,
-    /// Its TCP on both sides, but for the restart, which the port decides on the
+    /// Its TCP on both sides, except for the restart, which the port determines on the
     /// client's side.
     pub tcp: TcpConfig,
-    /// Bytes that it holds of each direction of a connection beyond what the
-    /// receiving side acknowledges no more than it has room for.
+    /// Bytes of each direction of a connection that it buffers beyond the receiving side's
+    /// window.
     pub buffer_bytes: u64,
 }
 

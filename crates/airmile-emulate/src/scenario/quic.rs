@@ -1,10 +1,10 @@
-//! What QUIC hosts are set to.
+//! Configuration of QUIC hosts.
 
 use airmile_control::ControllerKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which congestion control a QUIC host uses.
+/// Congestion control of a QUIC host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuicControl {
@@ -14,24 +14,24 @@ pub enum QuicControl {
     QuinnNewReno,
     /// quinn's BBR.
     Bbr,
-    /// One of ours.
+    /// One of airmile's controllers.
     #[serde(untagged)]
     Ours(ControllerKind),
 }
 
-/// What a QUIC host is set to.
+/// Configuration of a QUIC host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuicConfig {
     /// Congestion control.
     pub control: QuicControl,
-    /// What the peer may send on one stream beyond what is read, in bytes.
+    /// Flow control limit of a stream, in bytes.
     pub stream_receive_window_bytes: u32,
-    /// And on the connection.
+    /// Flow control limit of the connection, in bytes.
     pub receive_window_bytes: u32,
-    /// What the application may write beyond what is acknowledged.
+    /// Bytes that the application may write beyond the acknowledged ones.
     pub send_window_bytes: u64,
-    /// Streams that the peer may have open.
+    /// Maximum number of streams that the peer may open.
     pub max_streams: u32,
 }
 

@@ -1,9 +1,9 @@
-//! Phones that tell servers of their radio.
+//! Feedback of phones to servers about their radio.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How phones tell servers of their radio, where a server's congestion control asks for
+/// Feedback of phones to servers about their radio, if a server's congestion control needs
 /// it (`claw`, `cqic`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -12,11 +12,12 @@ pub struct RadioReportConfig {
     pub every_ms: u32,
     /// Share of reports that are lost on the phone; the path may lose more.
     pub loss: f64,
-    /// From what the modem's log tells of until a program can read it, in ms.
+    /// Delay in ms from an event to its log record being readable.
     pub log_delay_ms: u32,
-    /// Tell a bottleneck before the cell (4.4); else the cell is taken for it.
+    /// Detect a bottleneck before the cell (4.4); otherwise the cell is assumed to be the
+    /// bottleneck.
     pub detector: bool,
-    /// Tell of packets that the radio lost (4.3.2).
+    /// Report packets lost by the radio (4.3.2).
     pub losses: bool,
 }
 

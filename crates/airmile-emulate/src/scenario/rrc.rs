@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a phone comes to be connected, and for how long (TS 36.331; DRX: TS
-/// 36.321, 5.7).
+/// Connection setup and release of a phone (TS 36.331; DRX: TS 36.321, 5.7).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RrcConfig {
@@ -47,7 +46,7 @@ pub struct DrxConfig {
 
 impl Default for DrxConfig {
     fn default() -> Self {
-        // Values that networks signal (chosen here).
+        // Typical values (chosen here).
         Self { inactivity_ms: 100, on_ms: 10, cycle_ms: 160, retransmission_ttis: 8 }
     }
 }

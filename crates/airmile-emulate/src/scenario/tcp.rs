@@ -1,4 +1,4 @@
-//! What a host's TCP is set to.
+//! Configuration of a host's TCP.
 
 use airmile_control::ControllerKind;
 use schemars::JsonSchema;
@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 const MS: i64 = 1_000_000;
 
-/// What a host's TCP is set to. The default is a Linux host of today, of which
-/// the fields say what differs; [`TcpConfig::of_2013`] is one of the time of the
-/// LTE measurements.
+/// Configuration of a host's TCP. The default is a current Linux host, except as documented
+/// for a field; [`TcpConfig::of_2013`] is one of the time of the LTE measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TcpConfig {
@@ -28,37 +27,36 @@ pub struct TcpConfig {
     pub d_sack: bool,
     /// Retransmission timer.
     pub rto: RtoConfig,
-    /// Which round trips are measured.
+    /// How round trips are measured.
     pub rtt_source: RttSource,
-    /// Take round-trip times from SACK blocks too, and let them restart the
-    /// retransmission timer, as Linux does since 3.10 or so.
+    /// Also take RTT samples from SACK blocks, and let them restart the retransmission
+    /// timer, as Linux does since about 3.10.
     pub rtt_from_sack: bool,
-    /// How losses are found.
+    /// How losses are detected.
     pub loss_detection: LossDetection,
-    /// Spread the reduction over the recovery (RFC 6937); else the window is
+    /// Spread the reduction over the recovery (RFC 6937); otherwise the window is
     /// `ssthresh` at once (RFC 6675).
     pub proportional_reduction: bool,
     /// Send new data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Tail loss probe (RFC 8985, 7).
     pub tail_loss_probe: bool,
-    /// Undo a reduction that timestamps or D-SACK show to be for nothing
-    /// (RFC 4015).
+    /// Undo a reduction that timestamps or D-SACK show to be spurious (RFC 4015).
     pub undo_spurious: bool,
     /// Slow-start restart after idle time (RFC 2861;
     /// `net.ipv4.tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
-    /// Space segments by this many hundredths of `cwnd / srtt`, where the
-    /// controller asks for no rate itself; `None`: send in bursts.
+    /// Pace segments at this many hundredths of `cwnd / srtt`, if the controller does not
+    /// set a rate; `None`: send in bursts.
     pub pacing_percent: Option<u32>,
-    /// Wait with small segments while data is in flight (RFC 9293, 3.7.4).
+    /// Delay small segments while data is in flight (RFC 9293, 3.7.4).
     pub nagle: bool,
     /// When acknowledgements are sent.
     pub ack: AckConfig,
     /// Receive buffer.
     pub receive: ReceiveConfig,
-    /// Send buffer in bytes: what the application may write beyond what is
-    /// acknowledged.
+    /// Send buffer in bytes: data that the application may write beyond the acknowledged
+    /// one.
     pub send_buffer_bytes: u64,
     /// Probe a silent peer after this long (RFC 9293, 3.8.4).
     pub keep_alive_ns: Option<i64>,
@@ -97,9 +95,8 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
-    /// A Linux server of 2012, as Huang et al. (SIGCOMM 2013) measured them:
-    /// no RACK, tail loss probe or round trips from SACK, timestamps of 4 ms
-    /// (`HZ=250`).
+    /// A Linux server of 2012, as measured by Huang et al. (SIGCOMM 2013): no RACK, tail
+    /// loss probe or RTT samples from SACK, timestamps of 4 ms (`HZ=250`).
     #[must_use]
     pub fn of_2013() -> Self {
         Self {
@@ -119,16 +116,15 @@ impl TcpConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RtoConfig {
-    /// Before the first measurement ((2.1): 1 s).
+    /// Timeout before the first measurement ((2.1): 1 s).
     pub initial_ns: i64,
-    /// The least ((2.4): 1 s; Linux: 200 ms).
+    /// Minimum timeout ((2.4): 1 s; Linux: 200 ms).
     pub min_ns: i64,
-    /// The most ((2.5)).
+    /// Maximum timeout ((2.5)).
     pub max_ns: i64,
-    /// The minimum holds for the part above `srtt`, as in Linux, and not for
-    /// the whole.
+    /// Apply the minimum to the part above `srtt`, as in Linux, instead of to the whole.
     pub min_is_above_srtt: bool,
-    /// Timeouts in a row after which the connection is given up
+    /// Consecutive timeouts after which the connection is given up
     /// (`net.ipv4.tcp_retries2`).
     pub max_retries: u32,
 }
@@ -146,7 +142,7 @@ impl Default for RtoConfig {
 }
 
 impl RtoConfig {
-    /// As RFC 6298 has it: 1 s at least.
+    /// As in RFC 6298: a minimum of 1 s.
     #[must_use]
     pub fn of_rfc() -> Self {
         Self {
@@ -163,22 +159,21 @@ impl RtoConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RttSource {
-    /// By when the sender sent what is acknowledged, if only once (Karn's
-    /// rule); otherwise by timestamps, where there are any.
+    /// From the send time of the acknowledged data, if it was sent only once (Karn's rule);
+    /// otherwise from timestamps, if available.
     SentTimes,
-    /// By timestamps (RFC 7323, 4), in their ticks; where there are none, by
-    /// the times of sending.
+    /// From timestamps (RFC 7323, 4), in their ticks; without timestamps from send times.
     Timestamps,
 }
 
-/// How losses are found.
+/// How losses are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossDetection {
-    /// Three duplicate ACKs or what SACK says (RFC 6675, IsLost).
+    /// Three duplicate ACKs or SACK information (RFC 6675, IsLost).
     DupAck,
-    /// By time, from what was sent later and has arrived (RFC 8985); finds lost
-    /// retransmissions, too. Needs SACK; without it, as `DupAck`.
+    /// By time, from later segments that have arrived (RFC 8985); also detects lost
+    /// retransmissions. Needs SACK; without it, as `DupAck`.
     Rack,
 }
 
@@ -188,9 +183,9 @@ pub enum LossDetection {
 pub struct AckConfig {
     /// An ACK for this many full segments.
     pub every_segments: u32,
-    /// The longest that an ACK waits (Linux: 40 ms; the RFC: 500 ms).
+    /// Maximum delay of an ACK (Linux: 40 ms; the RFC: 500 ms).
     pub delay_ns: i64,
-    /// Segments at the start that are acknowledged each (Linux: 16).
+    /// Number of initial segments that are acknowledged individually (Linux: 16).
     pub quick_segments: u32,
 }
 
@@ -200,15 +195,13 @@ impl Default for AckConfig {
     }
 }
 
-/// Receive buffer: what the peer may have in flight and the application has not
-/// read.
+/// Receive buffer: data in flight from the peer and data that the application has not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReceiveConfig {
-    /// At the start, in bytes.
+    /// Initial size, in bytes.
     pub buffer_bytes: u64,
-    /// What auto-tuning may make of it; at or under `buffer_bytes` there is no
-    /// auto-tuning.
+    /// Maximum size for auto-tuning; no auto-tuning if at or below `buffer_bytes`.
     pub max_buffer_bytes: u64,
 }
 

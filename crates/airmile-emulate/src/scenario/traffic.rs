@@ -1,4 +1,4 @@
-//! Who transfers what.
+//! Traffic without transports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ pub(crate) const MSS_BYTES: u64 = 1_448;
 /// Initial window in segments (RFC 6928).
 pub(crate) const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 
-/// Other users whose traffic is bytes that come and go. They have a queue and
-/// HARQ, no RLC and no uplink, so that a thousand of them are cheap.
+/// Other users with byte traffic. They have a queue and HARQ, but no RLC and no uplink, so
+/// that a thousand of them are cheap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Competing {
-    /// Files that arrive whole, with pauses between them.
+    /// Whole files with pauses between them.
     Sporadic {
         /// Users.
         users: u16,
@@ -29,7 +29,7 @@ pub enum Competing {
         /// Users.
         users: u16,
     },
-    /// Web pages: a few objects, one after the other's end, then reading.
+    /// Web pages: a few objects, one after the other, then reading time.
     Web {
         /// Users.
         users: u16,
@@ -39,10 +39,10 @@ pub enum Competing {
         mean_object_bytes: u32,
         /// Time in ms from an object's end to the next.
         round_trip_ms: u32,
-        /// Mean time in ms that a page is read (exponential).
+        /// Mean reading time of a page in ms (exponential).
         mean_reading_ms: u32,
     },
-    /// A segment of video each time that one has been played.
+    /// A video segment each time that one has been played.
     Video {
         /// Users.
         users: u16,
@@ -77,7 +77,7 @@ impl Competing {
         }
     }
 
-    /// How many.
+    /// Number of users.
     #[must_use]
     pub const fn users(&self) -> u16 {
         match self {
@@ -90,17 +90,16 @@ impl Competing {
     }
 }
 
-/// A window-limited sender: slow start from 10 segments (RFC 6928), doubling
-/// each round trip, up to a window at which it stays. No loss, no congestion
-/// avoidance: it is no TCP.
+/// A window-limited sender: slow start from 10 segments (RFC 6928), doubling each round
+/// trip, up to a constant window. No loss and no congestion avoidance: it is not TCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
-    /// The window at which growth ends, in bytes: the path's bandwidth-delay
-    /// product and the queue that is to stand at the base station.
+    /// The window at which growth ends, in bytes: the path's bandwidth-delay product plus
+    /// the intended standing queue at the base station.
     pub max_bytes: u32,
-    /// Whether a pause longer than the retransmission time-out puts the window
-    /// back to 10 segments (RFC 5681, 4.1).
+    /// Whether a pause longer than the retransmission timeout resets the window to 10
+    /// segments (RFC 5681, 4.1).
     pub restart_after_idle: bool,
 }
 
@@ -110,11 +109,11 @@ impl Default for WindowConfig {
     }
 }
 
-/// Something that the phone transfers. Each starts with a request on the uplink.
+/// A transfer of the phone. Each starts with a request on the uplink.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {
-    /// A file from a server that sends as its window allows.
+    /// A file from a window-limited server.
     Download {
         /// Name of the transfer.
         id: String,
@@ -137,8 +136,8 @@ pub enum Traffic {
         /// Rate in bits per second, IP headers included.
         rate_bps: u64,
     },
-    /// Segments, fetched one after the other; with a full player buffer, each
-    /// waits for room. Every segment is a transfer, `ID-N` from 1 on.
+    /// Segments, fetched one after the other; when the player's buffer is full, each waits
+    /// for room. Every segment is a transfer, `ID-N` from 1 on.
     Video {
         /// Name of the session.
         id: String,
@@ -150,7 +149,7 @@ pub enum Traffic {
         segment_ms: u32,
         /// Bits of video per second of playing time.
         bitrate_bps: u64,
-        /// Playing time in ms that the player holds before it pauses.
+        /// Playing time in ms that the player buffers before it pauses.
         buffer_ms: u32,
         /// The sender, one connection for all segments.
         #[serde(default)]

@@ -1,20 +1,20 @@
-//! What queues the phone's packets above the firmware's buffer.
+//! Queueing of the phone's packets above the firmware's buffer.
 
 use airmile_control::qcut::Limit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A queueing discipline of the measured phone's system, above the firmware's
+/// A queueing discipline of the measured phone's operating system, above the firmware's
 /// buffer, in place of the plain device queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UplinkQueueConfig {
-    /// Which.
+    /// The discipline.
     pub discipline: Discipline,
-    /// Packets that it holds before it drops.
+    /// Capacity in packets.
     #[serde(default = "txqueuelen")]
     pub packets: u32,
-    /// What the phone's modem tells, and when.
+    /// Contents and timing of the phone's modem log.
     #[serde(default)]
     pub modem_log: ModemLogConfig,
 }
@@ -23,7 +23,7 @@ pub struct UplinkQueueConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
-    /// One queue; a packet goes down as soon as the firmware has room.
+    /// One queue; a packet passes as soon as the firmware has room.
     Fifo,
     /// The same with CoDel (RFC 8289).
     Codel {
@@ -35,50 +35,51 @@ pub enum Discipline {
         /// Its target in ms.
         target_ms: u32,
     },
-    /// One queue in which each flow has so many bytes at most, the rest waits in
-    /// its socket: what TCP Small Queues do where the modem's driver takes packets
-    /// off the socket's account.
+    /// One queue with a maximum number of bytes per flow; the rest waits in its socket: the
+    /// effect of TCP Small Queues if the modem's driver removes packets from the socket's
+    /// accounting.
     Tsq {
-        /// That many (Linux's tcp_limit_output_bytes, then 262,144).
+        /// This maximum (Linux's tcp_limit_output_bytes, then 262,144).
         flow_bytes: u64,
     },
-    /// QCut by the modem's log.
+    /// QCut with the modem's log.
     Qcut {
-        /// What the firmware may hold: `{ delay_ms = 20 }` or `{ bytes = 5000 }`.
+        /// Limit on the firmware's buffer: `{ delay_ms = 20 }` or `{ bytes = 5000 }`.
         limit: Limit,
     },
-    /// The same gate by round trips alone.
+    /// The same gate with round trips as the only evidence.
     RoundTrips {
-        /// What the firmware may hold.
+        /// Limit on the firmware's buffer.
         limit: Limit,
     },
-    /// A shaper whose rate probes set, by cake-autorate's defaults.
+    /// A shaper with a probe-controlled rate, with cake-autorate's defaults.
     Autorate {
-        /// The rate to begin with, in bit/s, which its user has to know.
+        /// The initial rate in bit/s, which its user has to know.
         start_bps: u64,
     },
 }
 
-/// The phone's own modem log as its system sees it: batches, late.
+/// The phone's own modem log as seen by its operating system: in delayed batches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModemLogConfig {
-    /// Transmissions that are written at once, at most (0xB139: 11).
+    /// Maximum number of transmissions written at once (0xB139: 11).
     pub transmissions: u32,
-    /// Without another transmission for so long, in ms, they are written (0xB139: 10).
+    /// They are also written after this time without another transmission, in ms (0xB139:
+    /// 10).
     pub quiet_ms: u32,
-    /// Buffer status reports and samples of the buffer are written each so many ms
+    /// Interval in ms at which buffer status reports and samples of the buffer are written
     /// (0xB066: 40 samples of a ms; 0xB064: tens of ms).
     pub buffer_ms: u32,
-    /// Whether the buffer is sampled (0xB066), beside the reports that are sent.
+    /// Whether the buffer is sampled (0xB066), in addition to the reports that are sent.
     pub samples: bool,
-    /// From writing to reading in ms (chosen here: a port that is polled).
+    /// Delay from writing to reading in ms (chosen here: a port that is polled).
     pub delay_ms: u32,
-    /// Share of the batches that are lost on the way, in percent.
+    /// Share of lost batches, in percent.
     pub lost_percent: u32,
-    /// By how much the times in the log are ahead of the host's clock, in ms.
+    /// Offset by which the log's times are ahead of the host's clock, in ms.
     pub ahead_ms: u32,
-    /// From the gate to the firmware's buffer in ms: the host's driver and the port.
+    /// Delay from the gate to the firmware's buffer in ms: the host's driver and the port.
     pub host_ms: u32,
     /// First and end ms of the run in which nothing is written.
     #[serde(skip_serializing_if = "Option::is_none")]

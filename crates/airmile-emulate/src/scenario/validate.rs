@@ -1,4 +1,4 @@
-//! What types do not check.
+//! Checks of scenarios that types do not express.
 
 use airmile_model::radio::LTE_BANDWIDTHS_PRB;
 
@@ -9,18 +9,17 @@ use super::{
     VideoConfig, WindowConfig, Workload,
 };
 
-/// The longest run in ms (chosen here: a day, as of link traces).
+/// Maximum duration of a run in ms (chosen here: a day, as for link traces).
 const DAY_MS: u32 = 86_400_000;
 
-/// The most jitter, in ms, that makes sense of a path (chosen here: a minute).
+/// Maximum plausible jitter of a path, in ms (chosen here: a minute).
 const MOST_JITTER_MS: f64 = 60_000.0;
 
-/// An IPv4 packet has 65,535 bytes at most (RFC 791), 20 of them its header and
-/// up to 60 TCP's.
+/// An IPv4 packet has at most 65,535 bytes (RFC 791), 20 of them its header and up to 60
+/// TCP's.
 const MOST_MSS_BYTES: u16 = 65_535 - 20 - 60;
 
-/// The smallest segment that carries data beside the longest options (Linux:
-/// TCP_MIN_MSS).
+/// Minimum segment that carries data with the longest options (Linux: TCP_MIN_MSS).
 const LEAST_MSS_BYTES: u16 = 88;
 
 const BANDWIDTHS: &str = "6, 15, 25, 50, 75 or 100";
@@ -32,7 +31,7 @@ struct Checks {
 }
 
 impl Checks {
-    /// Notes a field down that is not `fine`, with what it may be.
+    /// Records a field that is not `fine`, with its allowed values.
     fn that(&mut self, fine: bool, field: impl Into<String>, why: impl Into<String>) {
         if !fine && self.found.is_none() {
             self.found = Some(ScenarioError::OutOfRange { field: field.into(), why: why.into() });
@@ -59,20 +58,24 @@ impl Checks {
         self.that(value > 0, field, "at least 1");
     }
 
-    /// Names that tell things apart.
+    /// Checks that names are unique.
     fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>, list: &str, key: &str) {
         let mut seen: Vec<&str> = Vec::new();
         for (n, name) in names.enumerate() {
             let field = format!("{list}.{n}.{key}");
             self.that(!name.trim().is_empty(), &field, "not empty");
-            self.that(!seen.contains(&name), &field, format!("another than `{name}`, once more"));
+            self.that(
+                !seen.contains(&name),
+                &field,
+                format!("different from `{name}`, which is used before"),
+            );
             seen.push(name);
         }
     }
 }
 
 impl Scenario {
-    /// Checks what the types do not.
+    /// Checks everything that types do not express.
     ///
     /// # Errors
     /// The first field that is out of range.
@@ -89,7 +92,7 @@ impl Scenario {
         cell(c, &self.cell, "cell");
         if let Some(config) = &self.split {
             split(c, config);
-            self.beside_split(c);
+            self.check_with_split(c);
         }
         link(c, &self.link, "link");
         measurement(c, &self.measurement);
@@ -106,9 +109,9 @@ impl Scenario {
         c.that(
             self.apps.is_empty() || self.traffic.is_empty(),
             "traffic",
-            "not beside apps: either windows or transports",
+            "unset with apps: either windows or transports",
         );
-        self.beside_traffic(c);
+        self.check_with_traffic(c);
         apps(c, &self.apps, "apps");
         tcp(c, &self.phone_tcp, "phone_tcp");
         tcp(c, &self.server_tcp, "server_tcp");
@@ -140,44 +143,44 @@ impl Scenario {
         checks.found.map_or(Ok(()), Err)
     }
 
-    /// What window senders do without: beside them it is refused, not ignored.
-    fn beside_traffic(&self, c: &mut Checks) {
+    /// Rejects options that window senders do not support.
+    fn check_with_traffic(&self, c: &mut Checks) {
         if self.traffic.is_empty() {
             return;
         }
         let paths = [(&self.core.down, "core.down"), (&self.core.up, "core.up")];
         for (path, field) in paths {
             let plain = *path == PathConfig::default();
-            let why = "not beside traffic: window senders know no loss, jitter or rate limit";
+            let why = "unset with traffic: window senders support no loss, jitter or rate limit";
             c.that(plain, field, why);
         }
-        c.that(self.uplink_queue.is_none(), "uplink_queue", "not beside traffic: use apps");
-        c.that(self.proxy.is_none(), "proxy", "not beside traffic: use apps");
-        c.that(self.others.is_empty(), "others", "not beside traffic: use apps");
-        c.that(self.cell.numerology == 0, "cell.numerology", "0 beside traffic: use apps");
+        c.that(self.uplink_queue.is_none(), "uplink_queue", "unset with traffic: use apps");
+        c.that(self.proxy.is_none(), "proxy", "unset with traffic: use apps");
+        c.that(self.others.is_empty(), "others", "unset with traffic: use apps");
+        c.that(self.cell.numerology == 0, "cell.numerology", "0 with traffic: use apps");
         let default = TcpConfig::default();
         let plain = self.phone_tcp == default && self.server_tcp == default;
         c.that(
             plain && self.quic == QuicConfig::default(),
             "phone_tcp, server_tcp or quic",
-            "not beside traffic: window senders are no transport",
+            "unset with traffic: window senders are not a transport",
         );
     }
 
-    /// What a split bearer does without.
-    fn beside_split(&self, c: &mut Checks) {
+    /// Rejects options that a split bearer does not support.
+    fn check_with_split(&self, c: &mut Checks) {
         let lte = self.cell.nr.is_none() && self.cell.numerology == 0;
-        c.that(lte, "cell", "LTE's beside split: no nr, numerology 0");
-        c.that(self.cell.secondary.is_none(), "cell.secondary", "not beside split");
-        c.that(self.traffic.is_empty(), "traffic", "not beside split: use apps");
-        c.that(self.others.is_empty(), "others", "not beside split");
-        c.that(self.rrc.is_none(), "rrc", "not beside split: the phone is connected always");
-        c.that(self.uplink_queue.is_none(), "uplink_queue", "not beside split");
+        c.that(lte, "cell", "LTE with split: no nr, numerology 0");
+        c.that(self.cell.secondary.is_none(), "cell.secondary", "unset with split");
+        c.that(self.traffic.is_empty(), "traffic", "unset with split: use apps");
+        c.that(self.others.is_empty(), "others", "unset with split");
+        c.that(self.rrc.is_none(), "rrc", "unset with split: the phone is always connected");
+        c.that(self.uplink_queue.is_none(), "uplink_queue", "unset with split");
         let acknowledged = !self.dl_rlc.unacknowledged && !self.ul_rlc.unacknowledged;
-        c.that(acknowledged, "dl_rlc or ul_rlc", "acknowledged beside split");
+        c.that(acknowledged, "dl_rlc or ul_rlc", "acknowledged with split");
     }
 
-    /// What can be run but is hardly meant.
+    /// Valid settings that are probably unintended.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
@@ -189,11 +192,11 @@ impl Scenario {
         let starts = self.apps.iter().map(|app| (app.name.as_str(), app.start_ms));
         for (name, start_ms) in starts.chain(self.traffic.iter().map(|t| (t.id(), t.start_ms()))) {
             if start_ms >= self.duration_ms {
-                out.push(format!("`{name}` would begin at {start_ms} ms, after the run's end"));
+                out.push(format!("`{name}` would start at {start_ms} ms, after the run's end"));
             }
         }
         if self.apps.is_empty() && self.traffic.is_empty() {
-            out.push("the phone transfers nothing: there are no apps and no traffic".to_owned());
+            out.push("the phone has no transfers: there are no apps and no traffic".to_owned());
         }
         out
     }
@@ -203,7 +206,7 @@ impl Scenario {
         self.others.iter().map(|other| usize::from(other.count)).sum()
     }
 
-    /// Users with traffic of bytes.
+    /// Users with byte traffic.
     pub(crate) fn competing_users(&self) -> usize {
         self.competing.iter().map(|competing| usize::from(competing.users())).sum()
     }
@@ -257,7 +260,7 @@ fn cell(c: &mut Checks, cell: &CellConfig, at: &str) {
 
 fn split(c: &mut Checks, split: &SplitConfig) {
     cell(c, &split.cell, "split.cell");
-    c.that(split.cell.nr.is_some(), "split.cell.nr", "there: the second leg is NR's");
+    c.that(split.cell.nr.is_some(), "split.cell.nr", "set: the second leg is NR's");
     c.that(split.cell.secondary.is_none(), "split.cell.secondary", "absent");
     competing(c, &split.competing, "split.competing");
     c.finite(split.snr_offset_db, "split.snr_offset_db");
@@ -384,7 +387,7 @@ fn workload(c: &mut Checks, workload: &Workload, at: &str) {
         }
         Workload::Interactive { gap_ms, period_ms, .. } => {
             let one = period_ms.is_none() || gap_ms == 0;
-            c.that(one, field("period_ms"), "not beside gap_ms");
+            c.that(one, field("period_ms"), "unset with gap_ms");
         }
         Workload::File { .. }
         | Workload::Web(_)

@@ -1,9 +1,9 @@
-//! Which application a client runs.
+//! Workloads of clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which application a client runs; the server is always the same.
+/// Workload of a client; the server is always the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
@@ -11,7 +11,7 @@ pub enum Workload {
     File {
         /// Bytes of each.
         bytes: u64,
-        /// How many.
+        /// Number of downloads.
         #[serde(default = "one")]
         count: u32,
         /// Pause after each.
@@ -22,25 +22,25 @@ pub enum Workload {
     Video(VideoConfig),
     /// Web pages.
     Web(WebConfig),
-    /// A download from a server that keeps to a rate.
+    /// A download from a rate-limited server.
     Paced {
-        /// Bytes in all.
+        /// Total bytes.
         bytes: u64,
         /// The server's rate.
         rate_bps: u64,
-        /// It sends in blocks of this size; 10 ms worth if absent.
+        /// Block size of the server; absent: 10 ms worth.
         #[serde(default)]
         block_bytes: Option<u64>,
     },
-    /// A download from a server that sends and pauses by turns.
+    /// A download from a server that alternates between sending and pausing.
     OnOff {
-        /// Bytes in all.
+        /// Total bytes.
         bytes: u64,
-        /// How long it sends.
+        /// Duration of sending.
         on_ms: u64,
-        /// How long it pauses.
+        /// Duration of pauses.
         off_ms: u64,
-        /// Its rate while it sends; as fast as it can if absent.
+        /// Its rate while it sends; absent: unlimited.
         #[serde(default)]
         rate_bps: Option<u64>,
     },
@@ -48,46 +48,46 @@ pub enum Workload {
     Upload {
         /// Bytes of each.
         bytes: u64,
-        /// How many.
+        /// Number of uploads.
         #[serde(default = "one")]
         count: u32,
         /// Pause after each.
         #[serde(default)]
         gap_ms: u64,
     },
-    /// Small requests and answers.
+    /// Small requests and responses.
     Interactive {
         /// Bytes of a request's body.
         request_bytes: u64,
-        /// Bytes of an answer.
+        /// Bytes of a response.
         response_bytes: u64,
-        /// How many.
+        /// Number of requests.
         count: u32,
         /// Pause after each.
         #[serde(default)]
         gap_ms: u64,
-        /// From begin to begin, in place of the pause; later where the one
-        /// before is not done.
+        /// Interval between starts, in place of the pause; longer if the previous one is
+        /// not finished.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         period_ms: Option<u64>,
-        /// How long the server thinks.
+        /// Server think time.
         #[serde(default)]
         think_ms: u64,
     },
     /// A download that the client reads slowly.
     SlowReader {
-        /// Bytes in all.
+        /// Total bytes.
         bytes: u64,
-        /// How fast it reads.
+        /// Rate at which the client reads.
         read_rate_bps: u64,
     },
-    /// Downloads that begin at equal distances.
+    /// Downloads that start at equal intervals.
     Periodic {
         /// Bytes of each.
         bytes: u64,
-        /// How many.
+        /// Number of downloads.
         count: u32,
-        /// From begin to begin; later where the one before is not done.
+        /// Interval between starts; longer if the previous one is not finished.
         period_ms: u64,
     },
 }
@@ -100,15 +100,14 @@ fn one() -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Abr {
-    /// The highest under a share of the harmonic mean of the last five segments'
-    /// throughput (Jiang et al., FESTIVE, CoNEXT 2012, 4.2: 0.85).
+    /// The highest below a share of the harmonic mean of the last five segments' throughput
+    /// (Jiang et al., FESTIVE, CoNEXT 2012, 4.2: 0.85).
     Rate {
         /// That share.
         safety: f64,
     },
-    /// By what is in store: the lowest under the reservoir, the highest over
-    /// reservoir and cushion, in between in proportion (Huang et al., BBA-0,
-    /// SIGCOMM 2014, 4).
+    /// By the buffered time: the lowest below the reservoir, the highest above reservoir
+    /// plus cushion, proportional in between (Huang et al., BBA-0, SIGCOMM 2014, 4).
     Buffer {
         /// Reservoir.
         reservoir_ms: u64,
@@ -121,22 +120,22 @@ pub enum Abr {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VideoConfig {
-    /// Bitrates on offer, ascending (BurstTracker, 5.1: ten of 0.2 to 12 Mbit/s).
+    /// Available bitrates, ascending (BurstTracker, 5.1: ten of 0.2 to 12 Mbit/s).
     pub bitrates_bps: Vec<u64>,
     /// Length of a segment.
     pub segment_ms: u64,
     /// Length of the video.
     pub duration_ms: u64,
-    /// The player asks for no more while it has this much in store.
+    /// The player requests nothing while it has this much buffered.
     pub buffer_ms: u64,
-    /// Playback begins with this much in store, and goes on after a stall.
+    /// Playback starts with this much buffered, and resumes with it after a stall.
     pub start_ms: u64,
     /// How bitrates are chosen.
     pub abr: Abr,
     /// Sizes of segments vary by up to this share around bitrate times length.
     pub variation: f64,
-    /// Bitrates of the first segments, in order, in place of the player's own
-    /// choice: what it chose in another run.
+    /// Bitrates of the first segments, in order, in place of the player's choice: its
+    /// choices in another run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chosen_bps: Vec<u64>,
 }
@@ -151,7 +150,7 @@ impl Default for VideoConfig {
             ],
             segment_ms: 4000,
             duration_ms: 120_000,
-            // Chosen here: what web players keep.
+            // Chosen here: typical of web players.
             buffer_ms: 30_000,
             start_ms: 4000,
             abr: Abr::Rate { safety: 0.85 },
@@ -167,31 +166,31 @@ impl Default for VideoConfig {
 pub struct WebConfig {
     /// Pages, one after another.
     pub pages: u32,
-    /// Time to read each.
+    /// Reading time of each.
     pub gap_ms: u64,
-    /// Objects of a page, the document itself included.
+    /// Objects of a page, including the document itself.
     pub objects: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Longest chain of objects that ask for each other, the document included.
+    /// Longest chain of objects that refer to each other, including the document.
     pub depth: u32,
-    /// Connections at a time (browsers: six a host with HTTP/1.1).
+    /// Parallel connections (browsers: six a host with HTTP/1.1).
     pub lanes: u32,
-    /// Ask for all at once on one connection, as HTTP/2 does: responses come back to
-    /// back in the order of the requests, and `lanes` does not count.
+    /// Request everything at once on one connection, as with HTTP/2: responses arrive back
+    /// to back in the order of the requests, and `lanes` has no effect.
     pub multiplexed: bool,
-    /// Time to read an object before what it asks for is asked for.
+    /// Parsing time of an object before its references are requested.
     pub parse_ms: u64,
-    /// How long the server thinks.
+    /// Server think time.
     pub think_ms: u64,
-    /// How long the first name lookup takes; the later ones are cached.
+    /// Duration of the first name lookup; later ones are cached.
     pub dns_ms: u64,
 }
 
 impl Default for WebConfig {
     fn default() -> Self {
-        // Of the order of the HTTP Archive's median mobile page: 70 objects,
-        // 2 MB; depth and times chosen here.
+        // Similar to the HTTP Archive's median mobile page: 70 objects, 2 MB; depth and
+        // times chosen here.
         Self {
             pages: 1,
             gap_ms: 5000,

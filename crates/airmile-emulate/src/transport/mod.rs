@@ -1,5 +1,5 @@
-//! Transports without I/O: TCP, QUIC, and senders that are windows alone; and the sockets
-//! by which applications use them.
+//! Transports without I/O: TCP, QUIC, and window senders; and the sockets through which
+//! applications use them.
 
 pub mod quic;
 pub mod socket;

@@ -1,5 +1,4 @@
-//! What a transport gives an application, and what an application is to the host that
-//! runs it.
+//! The interfaces between transports, applications and the hosts that run them.
 
 use std::net::SocketAddrV4;
 
@@ -7,168 +6,168 @@ use std::net::SocketAddrV4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// What an application sees of the transport.
+/// An application's view of the transport.
 pub trait Sockets {
-    /// A stream to the server for one exchange. With TCP the exchanges of a lane
-    /// share a connection, one after another; with QUIC each has a stream of its
-    /// own in the one connection.
+    /// Opens a stream to the server for one exchange. With TCP the exchanges of a lane
+    /// share a connection, one after another; with QUIC each has its own stream in the only
+    /// connection.
     fn open(&mut self, now_ns: i64, lane: u32) -> StreamId;
 
-    /// A stream that the peer has opened.
+    /// A stream opened by the peer.
     fn accept(&mut self) -> Option<StreamId>;
 
-    /// Whether its connection is set up.
+    /// Whether its connection is established.
     fn is_connected(&self, stream: StreamId) -> bool;
 
-    /// Own address and the peer's.
+    /// Local and peer address.
     fn addresses(&self, stream: StreamId) -> Option<(SocketAddrV4, SocketAddrV4)>;
 
     /// Writes a head, all or nothing.
     fn write_head(&mut self, now_ns: i64, stream: StreamId, head: &[u8]) -> bool;
 
-    /// Writes bytes that are only counted; gives how many there was room for.
+    /// Writes bytes that are only counted; returns how many there was room for.
     fn write(&mut self, now_ns: i64, stream: StreamId, bytes: u64) -> u64;
 
-    /// Reads a head, through its empty line, once it is all there.
+    /// Reads a head including its empty line, once it is complete.
     fn read_head(&mut self, now_ns: i64, stream: StreamId) -> Option<Vec<u8>>;
 
-    /// Reads so many bytes at most; gives how many.
+    /// Reads up to `max_bytes` bytes; returns the number.
     fn read(&mut self, now_ns: i64, stream: StreamId, max_bytes: u64) -> u64;
 
-    /// The exchange's request, or its response, is written: QUIC then ends this
-    /// side of the stream, TCP keeps the connection.
+    /// The exchange's request or response is written: QUIC ends this side of the stream,
+    /// TCP keeps the connection.
     fn end_exchange(&mut self, stream: StreamId);
 
-    /// Nothing more will be written on it.
+    /// Finishes the stream: nothing more will be written.
     fn finish(&mut self, stream: StreamId);
 
-    /// The peer sends no more on it and all is read, or it is gone.
+    /// Whether the peer has finished and everything is read, or the stream is closed.
     fn is_ended(&self, stream: StreamId) -> bool;
 
-    /// Closes all: nothing more will be asked.
+    /// Closes all connections: no more requests follow.
     fn close(&mut self, now_ns: i64);
 }
 
 /// A client's or a server's application.
 pub trait SocketApplication: std::fmt::Debug {
-    /// Does what can be done now.
+    /// Does all work that is possible now.
     fn advance(&mut self, now_ns: i64, sockets: &mut dyn Sockets);
 
-    /// When to call [`advance`](Self::advance), at the latest.
+    /// When to call [`advance`](Self::advance) at the latest.
     fn poll_timeout(&self) -> Option<i64>;
 
     /// An entry of its log.
     fn poll_event(&mut self) -> Option<AppEvent>;
 
-    /// All is done.
+    /// Whether the application has finished.
     fn is_done(&self) -> bool;
 
-    /// Exchanges that have begun and not ended.
+    /// Exchanges in progress.
     fn under_way(&self) -> Vec<UnderWay> {
         Vec::new()
     }
 }
 
-/// An exchange that has begun and not ended.
+/// An exchange in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
     /// As in [`AppEventKind::RequestStarted`].
     pub transfer: u64,
     /// Whether its request is larger than its response.
     pub uploads: bool,
-    /// Bytes so far: read, or, of an upload, handed to the transport.
+    /// Bytes so far: read, or, for an upload, written to the transport.
     pub bytes: u64,
 }
 
 /// An entry of an application's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AppEvent {
-    /// When.
+    /// Time of the entry.
     pub at_ns: i64,
-    /// What.
+    /// The event.
     pub kind: AppEventKind,
 }
 
-/// What an application did or saw.
+/// Events of an application.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AppEventKind {
-    /// Something can be asked for from now on.
+    /// A request becomes possible.
     Wanted {
-        /// Counts from 0.
+        /// Number of the transfer, from 0.
         transfer: u64,
-        /// What asks for it; the first of a page is asked for by nothing.
+        /// The transfer that refers to it; `None` for the first of a page.
         initiator: Option<u64>,
-        /// How long its name lookup takes, before anything else.
+        /// Duration of its name lookup, before anything else.
         lookup_ns: i64,
     },
-    /// The connection that a request goes over has been set up for it.
+    /// The connection for a request has been established.
     Connected {
-        /// Which.
+        /// The transfer.
         transfer: u64,
     },
-    /// A request goes out.
+    /// A request is sent.
     RequestStarted {
-        /// Counts from 0.
+        /// Number of the transfer, from 0.
         transfer: u64,
-        /// What is asked for.
+        /// The requested path.
         path: String,
         /// Bytes of its body.
         upload_bytes: u64,
-        /// Own address and the server's.
+        /// Local and server address.
         addresses: Option<(SocketAddrV4, SocketAddrV4)>,
     },
     /// The response's head has arrived.
     FirstByte {
-        /// Which.
+        /// The transfer.
         transfer: u64,
     },
     /// The response is complete.
     Ended {
-        /// Which.
+        /// The transfer.
         transfer: u64,
         /// Bytes of its body.
         bytes: u64,
-        /// The connection went away before.
+        /// Whether the connection closed early.
         failed: bool,
     },
-    /// A video segment is asked for.
+    /// A video segment is requested.
     SegmentChosen {
-        /// Counts from 0.
+        /// Number of the segment, from 0.
         segment: u32,
         /// Its bitrate.
         bitrate_bps: u64,
-        /// Whether that is another than the last one's.
+        /// Whether it differs from the previous one's.
         switched: bool,
-        /// What the player has in store.
+        /// The player's buffer.
         buffer_ns: i64,
-        /// What the player thinks the network gives.
+        /// The player's estimate of the network's rate.
         estimate_bps: Option<u64>,
     },
-    /// Playback begins.
+    /// Playback starts.
     PlaybackStarted,
-    /// Playback stands still for want of data.
+    /// Playback stalls for lack of data.
     Stalled,
-    /// It goes on.
+    /// Playback resumes.
     Resumed {
-        /// How long it stood still.
+        /// Duration of the stall.
         stalled_ns: i64,
     },
-    /// Playback has come to the end.
+    /// Playback has reached the end.
     PlaybackEnded,
-    /// A page begins to load.
+    /// A page starts to load.
     PageStarted {
-        /// Counts from 0.
+        /// Number of the page, from 0.
         page: u32,
     },
     /// A page has loaded.
     PageLoaded {
-        /// Which.
+        /// The page.
         page: u32,
         /// Bytes of its objects.
         bytes: u64,
-        /// How long it took.
+        /// Duration of the load.
         duration_ns: i64,
     },
-    /// All is done.
+    /// The application has finished.
     Done,
 }

@@ -1,8 +1,7 @@
-//! Transfers: a phone that asks, a server that sends, and the other way round
-//! for an upload. Simple and deterministic: the core network loses nothing, so
-//! there is no loss recovery and no congestion avoidance. It is no TCP: what a
-//! full queue drops is missing for good, and a transfer that misses a byte does
-//! not end.
+//! Window transfers: a phone that sends requests and a server that sends data, or the
+//! reverse for an upload. Simple and deterministic: the core network loses nothing, so
+//! there is no loss recovery and no congestion avoidance. It is not TCP: packets dropped by
+//! a full queue are missing for good, and a transfer with a missing byte does not end.
 
 use std::collections::VecDeque;
 
@@ -11,17 +10,18 @@ use airmile_model::{Direction, TtiIndex};
 use crate::random::{Owner, Process, Random};
 use crate::scenario::{INITIAL_WINDOW_SEGMENTS, MSS_BYTES, Traffic, WindowConfig};
 
-/// Header bytes of every packet on the bearer: IPv4, TCP with time stamps (RFC 7323), PDCP with a 12-bit SN.
+/// Header bytes of every packet on the bearer: IPv4, TCP with timestamps (RFC 7323), PDCP
+/// with a 12-bit SN.
 const HEADER_BYTES: u32 = 20 + 32 + 2;
 /// A request's application bytes (chosen here: a short HTTP GET).
 const REQUEST_BYTES: u32 = 300;
-/// Least variance term of the retransmission time-out in ms (as in Linux; RFC
-/// 6298 has 1 s for the whole).
+/// Minimum variance term of the retransmission timeout in ms (as in Linux; RFC 6298 has 1 s
+/// for the whole).
 const RTO_VARIANCE_MS: f64 = 200.0;
 /// Segments of a video differ in size by up to this share (chosen here).
 const SEGMENT_SIZE_SPREAD: f64 = 0.2;
 
-/// A packet on its way between phone and server.
+/// A packet in transit between phone and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WindowPacket {
     pub(crate) flow: usize,
@@ -32,11 +32,11 @@ pub(crate) struct WindowPacket {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowPacketKind {
-    /// The phone asks for some bytes.
+    /// A request of the phone for a number of bytes.
     Request { bytes: u64 },
     /// Application data; `last` of its transfer.
     Data { payload: u64, sent: i64, last: bool },
-    /// Acknowledges data of which the last packet was sent in a TTI.
+    /// Acknowledges data whose last packet was sent in TTI `sent`.
     Ack { payload: u64, sent: i64 },
 }
 
@@ -44,7 +44,7 @@ enum WindowPacketKind {
 #[derive(Debug, Clone)]
 enum Pace {
     Window(SendWindow),
-    /// Bits per TTI, and bits saved up.
+    /// Bits per TTI, and accumulated bits.
     Rate {
         bits_per_tti: f64,
         credit_bits: f64,
@@ -160,8 +160,8 @@ pub(crate) struct WindowFlow {
     unacknowledged: (u64, u32),
     /// Bytes of the current transfer that have arrived.
     arrived: u64,
-    /// Application bytes of the current transfer that its receiver has, as far
-    /// as the phone knows.
+    /// Application bytes of the current transfer at its receiver, as far as the phone
+    /// knows.
     received: u64,
     ended: Vec<WindowTransfer>,
     from_phone: VecDeque<WindowPacket>,
@@ -224,7 +224,7 @@ impl WindowFlow {
         }
     }
 
-    /// Whether all has been transferred.
+    /// Whether everything has been transferred.
     pub(crate) fn is_done(&self) -> bool {
         self.planned.is_empty() && self.current.is_none()
     }
@@ -233,15 +233,14 @@ impl WindowFlow {
         self.ended
     }
 
-    /// The transfer that has begun and not ended before a TTI, with the bytes
-    /// that have arrived.
+    /// The unfinished transfer at a TTI, with the bytes that have arrived.
     pub(crate) fn under_way(&self, end: TtiIndex) -> Option<WindowTransfer> {
         let (id, _, start) = self.current.clone()?;
         Some(WindowTransfer { id, dir: self.dir, start: TtiIndex(start), end, bytes: self.arrived })
     }
 
-    /// Goes through a TTI: the application starts what it has planned, and the
-    /// data's sender sends what it may.
+    /// Simulates a TTI: the application starts planned transfers, and the data's sender
+    /// sends what it may.
     pub(crate) fn step(&mut self, now: i64) {
         if let Some(player) = &mut self.player {
             player.held_ms = (player.held_ms - 1).max(0);
@@ -256,7 +255,7 @@ impl WindowFlow {
         self.sender.step(self.index, now, out);
     }
 
-    /// Whether the player can hold a further segment.
+    /// Whether the player can buffer another segment.
     fn has_room(&self) -> bool {
         self.player.as_ref().is_none_or(|p| p.held_ms + p.segment_ms <= p.capacity_ms)
     }
@@ -303,8 +302,8 @@ impl WindowFlow {
         }
     }
 
-    /// The phone gets data, or learns that the server has: with the last byte
-    /// the transfer ends.
+    /// Counts data at the phone, or as acknowledged by the server: the transfer ends with
+    /// the last byte.
     fn count(&mut self, dir: Direction, payload: u64, now: i64) {
         if dir != Direction::Dl {
             return;
@@ -353,7 +352,7 @@ fn plan_segments(id: &str, segments: u32, mean: u64, mut dice: Random) -> VecDeq
 mod tests {
     use super::*;
 
-    /// Bytes that a window sends in each round trip of 50 ms, all acknowledged.
+    /// Bytes sent by a window in each round trip of 50 ms, all acknowledged.
     fn rounds(config: WindowConfig, pause_after: usize, rounds: usize) -> Vec<u64> {
         let pace = Pace::Window(SendWindow::new(config));
         let mut sender = DataSender { pace, unsent: u64::MAX };

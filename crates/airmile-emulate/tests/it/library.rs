@@ -1,4 +1,4 @@
-//! What the named scenarios show, as a table that a reader can check.
+//! Link demand of the named scenarios, in a table for comparison by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ fn trace(name: &str) -> RunTrace {
     run(&named(name).unwrap().scenario()).unwrap()
 }
 
-/// Link demand over all transfers of a run: pauses between them left out.
+/// Link demand over all transfers of a run, without the pauses between them.
 fn link_demand(trace: &RunTrace) -> f64 {
     let throughput_ms: f64 = trace.transfers.iter().map(|t| t.truth.throughput_time_ms).sum();
     let duration_ms: f64 = trace.transfers.iter().filter_map(|t| t.truth.duration_ms).sum();
@@ -74,7 +74,7 @@ fn a_log_has_what_real_logs_have() {
 
 #[test]
 fn a_link_trace_begins_with_the_run() {
-    // Nothing crosses in the second half of each 2 s.
+    // No capacity in the second half of each 2 s.
     let text: String = (0..1_000).map(|ms| format!("{ms}\n{ms}\n")).collect::<String>() + "2000\n";
     let trace = Some(Arc::new(LinkTrace::parse(&text).unwrap()));
     let scenario = Scenario {
@@ -108,8 +108,8 @@ fn with_drx_answers_wait_for_half_a_cycle() {
     let mean = |ms: &[f64]| ms.iter().sum::<f64>() / ms.len() as f64;
     let (with, without) = (durations(&scenario), durations(&scenario.without(0).unwrap()));
     assert_eq!((with.len(), without.len()), (20, 20));
-    // A cycle of 320 ms with 10 ms to listen: 310 / 320 of the answers wait 155 ms
-    // on average, 150 ms over all.
+    // A cycle of 320 ms with 10 ms of listening: 310 / 320 of the responses wait 155 ms on
+    // average, 150 ms overall.
     let wait_ms = mean(&with) - mean(&without);
     println!("{:.1} ms with DRX, {:.1} without", mean(&with), mean(&without));
     assert!((110.0..190.0).contains(&wait_ms), "{wait_ms}");
@@ -163,7 +163,7 @@ fn what_had_not_ended_is_told_with_its_bytes() {
     assert!(cut.notes.iter().all(|note| note.event == "request"));
 }
 
-/// A program on the phone that always says the same.
+/// A program on the phone with constant feedback.
 #[derive(Debug)]
 struct Says {
     records: Arc<AtomicU64>,
@@ -217,8 +217,8 @@ const CLAW: &str = r#"
     apps = [{ name = "file", workload = { kind = "file", bytes = 1_000_000 } }]
 "#;
 
-/// Windows with so many reports lost, and the records that each phone's program read.
-fn told(loss: f64) -> (Vec<u64>, [u64; 2]) {
+/// Windows at a loss rate of reports, and the records read by each phone's program.
+fn windows_and_records(loss: f64) -> (Vec<u64>, [u64; 2]) {
     let mut scenario = Scenario::from_toml(CLAW).unwrap();
     scenario.radio_reports.loss = loss;
     let records = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
@@ -232,11 +232,11 @@ fn told(loss: f64) -> (Vec<u64>, [u64; 2]) {
 
 #[test]
 fn reports_set_the_servers_window() {
-    let (windows, records) = told(0.0);
+    let (windows, records) = windows_and_records(0.0);
     assert!(windows.contains(&200_000), "{windows:?}");
-    // Grants of 1 MB, and measurements; of the other phone, too.
+    // Grants of 1 MB, and measurements; also of the other phone.
     assert!(records.iter().all(|count| *count > 300), "{records:?}");
-    let (windows, _) = told(1.0);
+    let (windows, _) = windows_and_records(1.0);
     assert!(!windows.contains(&200_000), "{windows:?}");
 }
 

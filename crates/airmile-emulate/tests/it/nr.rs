@@ -1,4 +1,4 @@
-//! NR cells, two carriers, and a bearer split over LTE and NR.
+//! NR cells, two carriers, and a split bearer over LTE and NR.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +186,7 @@ fn a_split_bearer_goes_by_both_legs() {
     }
     println!("data bytes by leg: {bytes:?}");
     assert!(bytes.iter().all(|&leg| leg > 4_000_000), "{bytes:?}");
-    // RLC of each leg counts for itself: NR's numbers have 18 bits, LTE's 10.
+    // RLC of each leg counts separately: NR's numbers have 18 bits, LTE's 10.
     let last_sn = |cell: u8| {
         let sns = records.iter().filter_map(|record| match record {
             Record::Rlc(pdu) if pdu.position.cell == cell => pdu.sn,
@@ -206,7 +206,7 @@ fn a_split_bearer_goes_by_both_legs() {
         let (lte, nr) = (holds(&legs[0].dl, slot >> 1), holds(&legs[1].dl, slot));
         lte_alone += u32::from(lte && !nr);
         nr_alone += u32::from(nr && !lte);
-        // What arrives for a leg within a slot counts from the slot on.
+        // Data that arrives for a leg within a slot counts from the slot on.
         if slot % 2 == 0 && nr {
             assert!(holds(&outcome.truth.dl, slot), "{slot}");
         }

@@ -1,4 +1,4 @@
-//! What holds in every run.
+//! Invariants of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ fn rlc() -> impl Strategy<Value = RlcConfig> {
     )
 }
 
-/// What a phone does over TCP.
+/// A phone's TCP applications.
 fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
     let workload = prop_oneof![
         (1u64..1_500_000).prop_map(|bytes| Workload::File { bytes, count: 2, gap_ms: 100 }),
@@ -101,7 +101,7 @@ fn apps() -> impl Strategy<Value = Vec<AppConfig>> {
     })
 }
 
-/// Their ids told apart.
+/// Makes ids unique.
 fn numbered(mut traffic: Vec<Traffic>) -> Vec<Traffic> {
     for (n, entry) in traffic.iter_mut().enumerate() {
         let (Traffic::Download { id, .. }
@@ -201,7 +201,7 @@ proptest! {
         for t in &trace.totals {
             prop_assert_eq!(t.arrived_bytes, t.delivered_bytes + t.unsent_bytes + t.in_transit_bytes + t.dropped_bytes);
         }
-        // All that was to be transferred and had the time for it has arrived.
+        // All data that was due and had enough time has arrived.
         let delivered = trace.totals[0].delivered_bytes + trace.totals[1].delivered_bytes;
         let ended: u64 = trace.transfers.iter().filter_map(|t| t.transfer.bytes).sum();
         prop_assert!(delivered >= ended);
@@ -267,28 +267,32 @@ proptest! {
         scenario.dl_rlc.poll_pdu = None;
         scenario.dl_rlc.poll_byte = None;
         scenario.dl_rlc.t_poll_retransmit_ms = 100_000;
+        // A block that HARQ gives up holds the window's start back, so that polls do not
+        // keep it from stalling.
+        scenario.cell.dl_harq_transmissions = 8;
         let trace = run(&scenario).unwrap();
         let truth = by_tti(&trace.truth);
-        // 512 PDUs without an answer stall the window, which polls too.
+        // 512 PDUs without an acknowledgement stall the window, which polls too.
         let mut sns_without_poll = 0;
         for (first_tti, _, pdus) in blocks(&trace) {
             sns_without_poll += pdus.len();
             let polls = pdus.iter().any(|pdu| pdu.poll == Some(true));
             let emptied = truth[&first_tti].state == TtiState::LastActive;
             let stalled = polls && sns_without_poll >= 400;
-            prop_assert!(polls == emptied || stalled, "TTI {}", first_tti);
+            let sns: Vec<_> = pdus.iter().map(|pdu| (pdu.sn, pdu.poll, pdu.resegment)).collect();
+            prop_assert!(polls == emptied || stalled, "TTI {}: {:?}, {:?}", first_tti, truth[&first_tti].state, sns);
             sns_without_poll = if polls { 0 } else { sns_without_poll };
         }
     }
 
     #[test]
     fn padding_only_when_the_queue_was_emptied(mut scenario in scenario()) {
-        // A stalled window would pad too: polls keep it open.
+        // A stalled window would also pad: polls keep it open.
         scenario.dl_rlc.poll_pdu = Some(32);
         let trace = run(&scenario).unwrap();
         let truth = by_tti(&trace.truth);
-        // What is too little for a subheader, a header with segment offset and
-        // length indicators, and a byte.
+        // Too little for a subheader, a header with segment offset and length indicators,
+        // and a byte.
         const TOO_LITTLE_BYTES: u32 = 16;
         for (first_tti, block, _) in blocks(&trace) {
             if block.padding_bytes > TOO_LITTLE_BYTES {
@@ -330,7 +334,7 @@ proptest! {
 
 #[test]
 fn the_queue_recovers_what_harq_gives_up() {
-    // Far below what the lowest MCS needs at times: RLC has to retransmit.
+    // Below the requirement of the lowest MCS at times: RLC has to retransmit.
     let scenario = Scenario {
         seed: 5,
         duration_ms: 60_000,
@@ -360,8 +364,8 @@ fn the_queue_recovers_what_harq_gives_up() {
     assert!(resegmented > 0 && statuses > 0, "{resegmented} segments, {statuses} STATUS PDUs");
 }
 
-/// A case that `bytes_are_conserved` found: the run ends while the phone holds
-/// PDUs that it has acknowledged above one that is missing.
+/// A case found by `bytes_are_conserved`: at the end of the run the phone holds PDUs that
+/// it has acknowledged above a missing one.
 #[test]
 fn what_waits_for_a_missing_pdu_is_in_transit() {
     let scenario = Scenario {

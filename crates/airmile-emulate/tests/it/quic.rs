@@ -15,7 +15,7 @@ const SECOND: i64 = 1_000_000_000;
 const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// Time, sender's place, to the right, packet.
+/// Time, index of the sender, whether to the right, packet.
 type Trace = Vec<(i64, usize, bool, IpPacket)>;
 
 fn run(
@@ -36,7 +36,7 @@ fn run(
         chain.trace
     };
     assert!(client.is_done(), "{workload:?} {control:?}");
-    // The client's last word closes the connection on both sides.
+    // The client's CONNECTION_CLOSE closes the connection on both sides.
     assert!(client.snapshots().chain(host.snapshots()).all(|s| s.closed));
     (std::iter::from_fn(|| client.poll_event()).collect(), trace)
 }

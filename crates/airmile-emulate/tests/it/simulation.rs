@@ -1,5 +1,4 @@
-//! Hosts that send datagrams through cells of all kinds: what holds in every
-//! run.
+//! Hosts that send datagrams through cells of all kinds: invariants of every run.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -16,7 +15,7 @@ use proptest::sample::select;
 const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
-/// Sends a datagram each `period_ns`, a number of them; counts what it gets.
+/// Sends a number of datagrams, one every `period_ns`; counts received ones.
 #[derive(Debug, Clone)]
 struct Pulse {
     from: Ipv4Addr,
@@ -27,7 +26,7 @@ struct Pulse {
     next_ns: i64,
     sent: u16,
     got: u32,
-    /// A box: hands on what it gets.
+    /// A box: forwards packets.
     relay: Vec<IpPacket>,
     relays: bool,
 }
@@ -90,15 +89,15 @@ impl Host for Pulse {
     }
 }
 
-/// All that a sink is told, in words.
+/// Everything that a sink receives, as text.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct SinkLog {
     packets: Vec<(i64, CapturePoint, u16)>,
     records: Vec<Record>,
     drops: usize,
 }
 
-impl RunSink for Told {
+impl RunSink for SinkLog {
     fn record(&mut self, record: Record) {
         self.records.push(record);
     }
@@ -136,13 +135,13 @@ fn run(
     scenario: &Scenario,
     users: Vec<SimulatedUser<Pulse>>,
     ttis: u32,
-) -> (SimulationEnd<Pulse>, Told) {
-    let mut told = Told::default();
+) -> (SimulationEnd<Pulse>, SinkLog) {
+    let mut log = SinkLog::default();
     let mut simulation = Simulation::new(scenario, users).unwrap();
     for _ in 0..ttis {
-        simulation.step(&mut told);
+        simulation.step(&mut log);
     }
-    (simulation.finish(), told)
+    (simulation.finish(), log)
 }
 
 prop_compose! {
@@ -203,7 +202,7 @@ proptest! {
     fn every_byte_is_somewhere_and_every_tti_has_a_state(
         scenario in scenario(), n in 1usize..5, period_us in 300i64..3_000, proxy in any::<bool>(),
     ) {
-        let (ended, told) = run(&scenario, users(&scenario, n, period_us, proxy), 1_500);
+        let (ended, log) = run(&scenario, users(&scenario, n, period_us, proxy), 1_500);
         for totals in &ended.totals {
             for t in totals {
                 prop_assert_eq!(
@@ -224,7 +223,7 @@ proptest! {
         prop_assert_eq!(rrc, ended.n_tti);
         prop_assert!(ended.truth.cell_use.iter().all(|used| used.n_prb <= scenario.cell.n_prb));
         let tdd = scenario.cell.tdd.as_deref().unwrap_or("").as_bytes();
-        for record in &told.records {
+        for record in &log.records {
             if let Record::Grant(grant) = record {
                 prop_assert!(grant.n_prb <= grant.n_prb_cell);
                 prop_assert_eq!(grant.position.numerology, scenario.cell.numerology);
@@ -233,7 +232,7 @@ proptest! {
                 prop_assert!(tdd.is_empty() || tdd[at % tdd.len()] == letter);
             }
         }
-        prop_assert!(told.packets.iter().map(|p| p.0).is_sorted());
+        prop_assert!(log.packets.iter().map(|p| p.0).is_sorted());
     }
 
     #[test]
@@ -248,13 +247,13 @@ proptest! {
 fn all_arrives_where_nothing_is_lost() {
     let scenario = Scenario::default();
     for proxy in [false, true] {
-        let (ended, told) = run(&scenario, users(&scenario, 3, 1_000, proxy), 3_000);
-        assert_eq!(told.drops, 0);
+        let (ended, log) = run(&scenario, users(&scenario, 3, 1_000, proxy), 3_000);
+        assert_eq!(log.drops, 0);
         for (phone, server, _) in &ended.hosts {
             assert_eq!((phone.got, server.got), (600, 150));
         }
         // A third of the way out is between base station and box.
-        let at = |point: CapturePoint| told.packets.iter().filter(|p| p.1 == point).count();
+        let at = |point: CapturePoint| log.packets.iter().filter(|p| p.1 == point).count();
         let boxed = if proxy { 750 } else { 0 };
         assert_eq!(at(CapturePoint::Phone), 750);
         assert_eq!(at(CapturePoint::Server), 750);
@@ -264,7 +263,7 @@ fn all_arrives_where_nothing_is_lost() {
 
 #[test]
 fn the_uplink_is_shared_and_no_tti_of_it_is_overbooked() {
-    // Six phones that together send more than the cell's uplink carries.
+    // Six phones that together send more than the capacity of the uplink.
     let scenario = Scenario::default();
     let users: Vec<SimulatedUser<Pulse>> = users(&scenario, 6, 1_000, false)
         .into_iter()
@@ -281,7 +280,7 @@ fn the_uplink_is_shared_and_no_tti_of_it_is_overbooked() {
 #[test]
 fn a_thousand_users_share_a_cell() {
     let scenario = Scenario {
-        // A trickle must not cost a whole TTI.
+        // A small flow must not use a whole TTI.
         cell: CellConfig { scheduler: SchedulerKind::RoundRobin, ..CellConfig::default() },
         competing: vec![
             Competing::Web {

@@ -1,4 +1,4 @@
-//! What standards say of a run, seen from outside.
+//! Requirements of standards on a run, tested from outside.
 
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{
@@ -6,7 +6,7 @@ use airmile_emulate::{
     WindowConfig, run_into,
 };
 
-/// One phone that is sent a file by a window.
+/// One phone that receives a file from a window sender.
 fn windowed(bytes: u64, queue_bytes: u64) -> Scenario {
     let window = WindowConfig { max_bytes: 400_000, restart_after_idle: true };
     Scenario {
@@ -32,12 +32,12 @@ fn a_window_sender_whose_packets_are_dropped_does_not_end() {
     // A window of 400 kB into a queue of 50 kB.
     let mut drops = Drops::default();
     let outcome = run_into(&windowed(2_000_000, 50_000), &mut drops).unwrap();
-    let told: u64 = drops.0.iter().map(|&(_, bytes)| u64::from(bytes) + 2).sum();
-    assert!(told > 0);
+    let dropped_bytes: u64 = drops.0.iter().map(|&(_, bytes)| u64::from(bytes) + 2).sum();
+    assert!(dropped_bytes > 0);
     assert!(drops.0.iter().all(|&(point, _)| point == DropPoint::BaseStation));
-    assert_eq!(told, outcome.totals[0][0].dropped_bytes);
+    assert_eq!(dropped_bytes, outcome.totals[0][0].dropped_bytes);
     assert!(outcome.transfers.is_empty(), "{:?}", outcome.transfers);
-    // The same with room for all of it ends, and tells nothing.
+    // With enough room for everything the transfer ends, without drops.
     let mut drops = Drops::default();
     let outcome = run_into(&windowed(2_000_000, 3_000_000), &mut drops).unwrap();
     assert_eq!((drops.0.len(), outcome.transfers.len()), (0, 1));

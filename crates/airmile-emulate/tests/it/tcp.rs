@@ -17,7 +17,7 @@ pub fn config(control: ControllerKind) -> TcpConfig {
     TcpConfig { control, ..TcpConfig::default() }
 }
 
-/// The way back: as long, without a limit.
+/// The return path: the same delay, without a limit.
 fn back(down: LinkConfig) -> LinkConfig {
     LinkConfig { rate_bps: None, queue_packets: 100_000, loss: 0.0, ..down }
 }
@@ -30,8 +30,8 @@ fn events(pair: &mut Pair) -> Vec<TcpEvent> {
     pair.server.as_mut().map(|s| s.take_events()).unwrap_or_default()
 }
 
-/// Ten seconds of sending: Mbit/s of data read, segments sent again, packets
-/// lost by the link.
+/// Ten seconds of sending: Mbit/s of data read, segments retransmitted, packets lost by the
+/// link.
 fn ten_seconds(config: &TcpConfig, down: LinkConfig) -> (f64, u64, u64) {
     let mut pair = pair(config, down, 1);
     pair.to_write = u64::MAX / 2;
@@ -42,8 +42,8 @@ fn ten_seconds(config: &TcpConfig, down: LinkConfig) -> (f64, u64, u64) {
 
 #[test]
 fn throughput_table() {
-    // A 1,500 byte packet carries 1,448 bytes: of 10 Mbit/s 9.65 are data; less
-    // the handshake and slow start, and with a shallow queue what the halved
+    // A 1,500 byte packet carries 1,448 bytes: of 10 Mbit/s 9.65 are data; less the
+    // handshake and slow start, and with a shallow queue the capacity that the halved
     // window leaves idle.
     let link = LinkConfig::new;
     let lossy = LinkConfig { loss: 0.01, ..link(10_000_000, 20, 1000) };
@@ -68,8 +68,8 @@ fn throughput_table() {
             let (mbps, again, lost) = ten_seconds(&config, down);
             let row = format!("{control:?} {loss_detection:?} {down:?}: {mbps:.2} Mbit/s");
             assert!((low..=high).contains(&mbps), "{row}");
-            // Nothing reorders, so nothing is sent again but what was lost; what
-            // was lost last may still be on its way.
+            // Without reordering only lost segments are retransmitted; the last of them may
+            // still be in transit.
             assert!(again <= lost + 1 && again + 60 >= lost, "{row}: {again} for {lost}");
         }
     }
@@ -77,13 +77,13 @@ fn throughput_table() {
 
 #[test]
 fn reordering_is_learnt() {
-    // One packet in a hundred comes 8 ms late: behind seven others, so three
-    // duplicate ACKs take each for lost. RACK waits a quarter of a round trip
-    // once it has seen it.
+    // One packet in a hundred arrives 8 ms late, after seven others, so three duplicate
+    // ACKs mark each as lost. RACK waits a quarter of a round trip once it has seen the
+    // reordering.
     let late =
         LinkConfig { reorder: 0.01, reorder_ns: 8 * MS, ..LinkConfig::new(10_000_000, 20, 200) };
     let run = |loss_detection| {
-        // A window that the queue holds: nothing is lost.
+        // A window that the queue can hold: nothing is lost.
         let receive = ReceiveConfig { buffer_bytes: 200_000, max_buffer_bytes: 0 };
         let config = TcpConfig { loss_detection, receive, ..config(HYSTART) };
         let mut pair = pair(&config, late, 1);
@@ -97,13 +97,13 @@ fn reordering_is_learnt() {
     assert!(rack_mbps > 9.0, "{rack_mbps}");
     assert!(rack.retransmissions() < 10, "{rack:?}");
     assert!(dup_ack.retransmissions() > 30, "{dup_ack:?}");
-    // The receiver reports every copy, and the reductions are undone.
+    // The receiver reports every duplicate, and the reductions are undone.
     assert!(dup_ack.spurious_retransmissions > 30 && dup_ack.undone > 20, "{dup_ack:?}");
 }
 
 #[test]
 fn round_trips_are_measured_by_any_source() {
-    // 20 ms each way and a window that leaves no queue: 40 ms to a tick.
+    // 20 ms each way and a window that builds no queue: 40 ms to a tick.
     for (rtt_source, tick_ms) in
         [(RttSource::SentTimes, 1), (RttSource::Timestamps, 1), (RttSource::Timestamps, 10)]
     {
@@ -117,7 +117,7 @@ fn round_trips_are_measured_by_any_source() {
         pair.to_write = u64::MAX / 2;
         pair.run(5 * SECOND);
         let srtt_ms = pair.server().snapshot().srtt_ns.unwrap_or(0) as f64 / 1e6;
-        // Delayed ACKs and a segment's own time add a few.
+        // Delayed ACKs and a segment's transmission time add a few.
         assert!((40.0 - tick_ms as f64..56.0 + tick_ms as f64).contains(&srtt_ms), "{srtt_ms}");
     }
 }
@@ -128,9 +128,9 @@ fn lost_segments_come_back_fast() {
     let lost = |config: &TcpConfig, nth: &[usize]| {
         let mut pair = pair(config, LinkConfig::new(100_000_000, 50, 10_000), 1);
         pair.to_write = 400_000;
-        // The second flight, of twenty, leaves at 250 ms.
+        // The second flight, of twenty, is sent at 250 ms.
         pair.run(260 * MS);
-        // Drop what is given of the next flight.
+        // Drop the given packets of the next flight.
         let mut flight = Vec::new();
         while let Some(segment) = pair.down.receive(i64::MAX) {
             flight.push(segment);
@@ -175,21 +175,20 @@ fn a_lost_tail_needs_a_probe_or_a_timeout() {
     let (rtos, probes, rto_ms) =
         tail(&TcpConfig { tail_loss_probe: false, ..TcpConfig::default() });
     assert_eq!((rtos, probes), (1, 0));
-    // The probe goes out after 200 ms (2 * srtt) and its ACK shows at 300 ms that
-    // the two before it are lost; they go one a round trip (RFC 6937), and the
-    // second arrives at 450 ms. The timeout expires after 300 ms (srtt + 200 ms);
-    // one segment, and a round trip and a delayed ACK (40 ms) later two.
+    // The probe is sent after 200 ms (2 * srtt), and its ACK shows at 300 ms that the two
+    // before it are lost; they are retransmitted one a round trip (RFC 6937), and the
+    // second arrives at 450 ms. The timeout expires after 300 ms (srtt + 200 ms); one
+    // segment, and a round trip and a delayed ACK (40 ms) later two.
     assert!((450..=465).contains(&probe_ms), "{probe_ms}");
     assert!((490..=505).contains(&rto_ms), "{rto_ms}");
 }
 
-/// Huang et al. 2013, 5.2: one loss and a deep queue behind it. The copy waits
-/// behind the queue, and the timer, restarted by nothing, expires before the ACK
-/// for it comes.
+/// Huang et al. 2013, 5.2: one loss followed by a deep queue. The retransmission waits in
+/// the queue, and the timer, which nothing restarts, expires before its ACK arrives.
 #[test]
 fn undesired_slow_start() {
     let run = |config: TcpConfig| {
-        // 2 Mbit/s, 30 ms, a queue of two seconds that is being filled.
+        // 2 Mbit/s, 30 ms, a queue of two seconds that is filling.
         let down = LinkConfig::new(2_000_000, 30, 330);
         let mut pair = pair(&config, down, 1);
         pair.to_write = u64::MAX / 2;
@@ -198,7 +197,7 @@ fn undesired_slow_start() {
         let lost = pair.down.receive(i64::MAX).expect("a packet is on its way");
         drop(lost);
         events(&mut pair);
-        // Meanwhile the link slows down to a quarter.
+        // Then the link slows down to a quarter.
         pair.down.config.rate_bps = Some(500_000);
         pair.run(12 * SECOND);
         let events = events(&mut pair);
@@ -267,12 +266,12 @@ fn a_shut_window_is_probed() {
     pair.read_rate_bps = Some(0);
     pair.run(5 * SECOND);
     assert_eq!(pair.read_bytes, 0);
-    // The last 1,176 bytes of the window after 240 ms (RFC 9293, 3.8.6.2.1), then
-    // probes after 480, 960 and 1920 ms (3.8.6.1).
+    // The last 1,176 bytes of the window after 240 ms (RFC 9293, 3.8.6.2.1), then probes
+    // after 480, 960 and 1920 ms (3.8.6.1).
     assert_eq!(pair.server().snapshot().acked_bytes, 20_000);
     assert_eq!(pair.server().stats().window_probes, 3);
     pair.read_rate_bps = None;
-    // The update that tells of the open window is lost: the probe finds it.
+    // The window update is lost: the probe finds the open window.
     pair.up.config.loss = 1.0;
     pair.run(5 * SECOND + 10 * MS);
     pair.up.config.loss = 0.0;
@@ -299,8 +298,8 @@ fn the_receive_buffer_grows_with_what_is_read() {
 
 #[test]
 fn pacing_spreads_a_window() {
-    // Windows of ten, twenty and more at once overflow a queue of four packets;
-    // paced they do not (the first round trip is the handshake's).
+    // Windows of ten, twenty and more at once overflow a queue of four packets; paced ones
+    // do not (the first round trip is the handshake's).
     let lost = |pacing_percent| {
         let receive = ReceiveConfig { buffer_bytes: 60_000, max_buffer_bytes: 0 };
         let config = TcpConfig { pacing_percent, receive, ..config(RENO) };
@@ -315,7 +314,7 @@ fn pacing_spreads_a_window() {
 
 #[test]
 fn nagle_waits_for_a_full_segment() {
-    // 100 bytes each 10 ms over a round trip of 100 ms.
+    // 100 bytes every 10 ms over a round trip of 100 ms.
     let segments = |nagle| {
         let mut pair =
             pair(&TcpConfig { nagle, ..config(RENO) }, LinkConfig::new(10_000_000, 50, 50), 1);
@@ -334,8 +333,8 @@ fn nagle_waits_for_a_full_segment() {
 
 #[test]
 fn limited_transmit_keeps_the_ack_clock_of_small_windows() {
-    // Three segments in flight, the first lost: two duplicate ACKs only, unless
-    // they let two more segments out (RFC 3042).
+    // Three segments in flight, the first lost: only two duplicate ACKs, unless they
+    // release two more segments (RFC 3042).
     let rtos = |limited_transmit| {
         let config = TcpConfig {
             limited_transmit,
@@ -376,7 +375,7 @@ fn closes_on_both_sides() {
     pair.finish = true;
     pair.run(500 * MS);
     assert_eq!(pair.read_bytes, 10_000);
-    // The server finished first and waits; the client is gone.
+    // The server finished first and waits; the client is closed.
     assert_eq!(pair.server().state(), TcpState::TimeWait);
     assert_eq!(pair.client.state(), TcpState::Closed);
     pair.run(3 * SECOND);
@@ -398,7 +397,7 @@ fn gives_up_on_a_dead_peer() {
 
 #[test]
 fn a_delay_spike_is_undone() {
-    // All packets are held for 1.5 s: the timer expires, yet nothing was lost.
+    // All packets are delayed by 1.5 s: the timer expires, although nothing was lost.
     let mut pair = pair(&config(HYSTART), LinkConfig::new(20_000_000, 20, 1000), 1);
     pair.to_write = u64::MAX / 2;
     pair.run(2 * SECOND);
@@ -455,8 +454,7 @@ fn the_same_seed_gives_the_same_segments() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever the network does, all bytes arrive once and in order; literals
-    /// with them.
+    /// Whatever the network does, all bytes arrive once and in order, including literals.
     #[test]
     fn all_bytes_arrive_once(
         seed in any::<u64>(),

@@ -5,8 +5,8 @@ use airmile_emulate::tcp::{LossDetection, TcpConfig, TcpConnection, TcpSegment, 
 use crate::support::MS;
 use crate::tcp::{CUBIC, RENO, SECOND, config};
 
-/// Two connections after their handshake at 0 ns, without anything between.
-/// Segments sent at the start are lost so many times.
+/// Two connections after their handshake at 0 ns, connected directly. The given number of
+/// initial segments is lost.
 fn opened(
     config: &TcpConfig,
     syns_lost: u32,
@@ -79,8 +79,8 @@ fn small_segments_are_lost_by_the_number_of_duplicate_acks() {
 
 #[test]
 fn after_a_lost_syn_sending_begins_with_one_segment_and_3_s() {
-    // SYNs lost, their answers lost; segments that the client and the server
-    // send at first, and their timeouts at least.
+    // Lost SYNs, lost SYN-ACKs; initial segments of client and server, and their minimum
+    // timeouts.
     let check = |syns: u32, answers: u32, client: (usize, i64), server: (usize, i64)| {
         for timestamps in [true, false] {
             let config = TcpConfig { timestamps, ..config(CUBIC) };
@@ -98,7 +98,7 @@ fn after_a_lost_syn_sending_begins_with_one_segment_and_3_s() {
     // Measured at once: 200 ms above nothing.
     check(0, 0, (10, 200 * MS), (10, 200 * MS));
     check(1, 0, (1, 3 * SECOND), (10, 200 * MS));
-    // The client's timer expires, too, when the answer is lost.
+    // The client's timer also expires if the answer is lost.
     check(0, 1, (1, 3 * SECOND), (1, 3 * SECOND));
 }
 
@@ -107,22 +107,23 @@ fn only_the_next_number_resets_and_only_the_window_tells_the_time() {
     let (mut client, mut server, now_ns) = opened(&config(RENO), 0, 0);
     server.write(100);
     let data = server.poll_transmit(now_ns).unwrap();
-    // Beyond the window, with a timestamp of a day ahead: answered, not believed.
+    // Beyond the window, with a timestamp a day ahead: answered, but its timestamp is
+    // ignored.
     let (val, ecr) = data.timestamps.unwrap();
     let stray = TcpSegment {
         seq: data.seq.wrapping_add(1 << 26),
         timestamps: Some((val.wrapping_add(86_400_000), ecr)),
         ..data.clone()
     };
-    // Before the window: an old copy with such a timestamp.
+    // Before the window: an old duplicate with such a timestamp.
     let old = TcpSegment { seq: data.seq.wrapping_sub(50), payload: 0..10, ..stray.clone() };
     for segment in [stray, old] {
         client.handle_segment(now_ns, &segment);
         assert!(client.poll_transmit(now_ns).is_some());
     }
     client.handle_segment(now_ns, &data);
-    assert_eq!(client.readable_bytes(), 100, "it is not older than the stray one");
-    // A reset within the window, but not at its begin: a challenge ACK.
+    assert_eq!(client.readable_bytes(), 100, "the stray timestamp was ignored");
+    // A reset within the window, but not at its start: a challenge ACK.
     let reset = |ahead: u32| TcpSegment {
         seq: data.seq.wrapping_add(100 + ahead),
         flags: airmile_emulate::tcp::Flags { rst: true, ..Default::default() },

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::{CapturePoint, RunOutcome, RunSink, Scenario, ScenarioError, run_into};
 
-/// What passes the gate, and what the firmware holds.
+/// Packets that pass the gate, and the firmware's occupancy.
 #[derive(Default)]
 struct Watch {
     held: Vec<u64>,
-    /// Segments' ends by number, of each port: when they went to the firmware.
+    /// Segments in transit by port and end number: when they went to the firmware.
     under_way: BTreeMap<(u16, u32), i64>,
     rtt_ms: Vec<f64>,
 }
@@ -77,12 +77,12 @@ fn run(snr_db: f64, discipline: &str, rest: &str) -> Result<(Watch, RunOutcome),
     Ok((watch, outcome))
 }
 
-/// Mbit/s that the upload's server has got.
+/// Mbit/s received by the upload's server.
 fn mbps(outcome: &RunOutcome) -> f64 {
     outcome.totals[0][1].delivered_bytes as f64 * 8.0 / 19.5e6
 }
 
-/// Mbit/s, median RTT_F in ms, and what the firmware held in 95 % of TTIs.
+/// Mbit/s, median RTT_F in ms, and the firmware's occupancy in 95 % of TTIs.
 fn measure(snr_db: f64, discipline: &str, rest: &str) -> Result<(f64, f64, f64), ScenarioError> {
     let (watch, outcome) = run(snr_db, discipline, rest)?;
     let settled = &watch.rtt_ms[watch.rtt_ms.len() / 4..];
@@ -91,10 +91,10 @@ fn measure(snr_db: f64, discipline: &str, rest: &str) -> Result<(f64, f64, f64),
     Ok((mbps, median, watch.held_at(0.95)))
 }
 
-/// Share of the plain queue's throughput that a discipline has at least, and what
-/// its firmware holds at most in 95 % of TTIs, in bytes.
+/// Minimum share of the plain queue's throughput, and maximum firmware occupancy in 95 % of
+/// TTIs, in bytes.
 const DISCIPLINES: [(&str, f64, f64); 8] = [
-    // What is above the firmware alone leaves it full.
+    // Disciplines only above the firmware leave it full.
     ("{ kind = \"codel\", target_ms = 5 }", 0.95, 450_000.0),
     ("{ kind = \"fq-codel\", target_ms = 5 }", 0.95, 450_000.0),
     ("{ kind = \"tsq\", flow_bytes = 262144 }", 0.95, 450_000.0),
@@ -116,7 +116,7 @@ fn gates_keep_the_firmware_short_and_the_rate_up() {
             assert!(held <= most_held, "{discipline}: {held}");
             assert!(held > 100_000.0 || rtt_ms < fifo_ms / 4.0, "{discipline}: {rtt_ms}");
         }
-        // Vegas keeps it short by itself, and leaves some of the rate.
+        // Vegas keeps it short by itself, and leaves some of the rate unused.
         let vegas = "[phone_tcp]\ncontrol = { name = \"vegas\" }";
         let (mbps, _, held) = measure(snr_db, "{ kind = \"fifo\" }", vegas).unwrap();
         assert!(mbps > 0.4 * most && held < 60_000.0, "{mbps} {held}");

@@ -78,7 +78,7 @@ proptest! {
         let _ = IpPacket::parse(&bytes);
     }
 
-    /// Behind a right checksum: any header length and any options.
+    /// With a valid checksum: any header length and any options.
     #[test]
     fn any_options_are_taken_or_refused(
         words in 0u8..16,
@@ -114,8 +114,8 @@ proptest! {
         let tcp = sum(&bytes[20..], pseudo);
         bytes[36..38].copy_from_slice(&tcp);
         match IpPacket::parse(&bytes) {
-            // What was taken can be written, and reads the same again: options
-            // of ours take no more room than those that they were read from.
+            // Accepted packets can be written, and parse to the same: our options take no
+            // more room than the original ones.
             Ok(packet) => {
                 let written = packet.emit();
                 prop_assert_eq!(packet.ip_bytes() as usize, written.len());

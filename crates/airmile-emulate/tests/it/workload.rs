@@ -1,4 +1,4 @@
-//! Applications over TCP, with and without a proxy on the way.
+//! Applications over TCP, with and without a proxy on the path.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -30,10 +30,10 @@ fn log(host: &mut EndHost) -> Vec<AppEvent> {
     std::iter::from_fn(|| host.poll_event()).collect()
 }
 
-/// Time, sender's place, to the right, packet.
+/// Time, index of the sender, whether to the right, packet.
 type Trace = Vec<(i64, usize, bool, IpPacket)>;
 
-/// Runs a workload over a link; the client's log and all packets.
+/// Runs a workload over a link; returns the client's log and all packets.
 fn run(workload: &Workload, link: LinkConfig, seconds: i64) -> (Vec<AppEvent>, Trace) {
     let (mut client, mut server) = hosts(workload);
     let trace = {
@@ -48,7 +48,7 @@ fn run(workload: &Workload, link: LinkConfig, seconds: i64) -> (Vec<AppEvent>, T
     (log(&mut client), trace)
 }
 
-/// (transfer, begin, first byte, end, bytes) of each transfer.
+/// (transfer, start, first byte, end, bytes) of each transfer.
 fn transfers(log: &[AppEvent]) -> Vec<(u64, i64, i64, i64, u64)> {
     let mut rows = Vec::new();
     for event in log {
@@ -104,7 +104,7 @@ fn series_by_hand() {
         Workload::OnOff { bytes: 1_500_000, on_ms: 1000, off_ms: 1000, rate_bps: Some(4_000_000) };
     check(on_off, 1, 1_500_000, 4.9, 5.2);
     check(Workload::Upload { bytes: 2_000_000, count: 1, gap_ms: 0 }, 1, 0, 1.65, 2.0);
-    // Ten of 40 ms and 100 ms of thought, nine pauses, and the handshake: 9.18 s.
+    // Ten of 40 ms and 100 ms of think time, nine pauses, and the handshake: 9.18 s.
     let (request_bytes, response_bytes) = (200, 300);
     let interactive = Workload::Interactive {
         period_ms: None,
@@ -134,7 +134,7 @@ fn heads_are_literal_in_captures() {
             if let Transport::Tcp(segment) = &packet.transport {
                 bytes.extend(bytes_of(segment.payload.clone(), &segment.literals));
             }
-            // What a capture holds is a packet.
+            // Everything in a capture is a packet.
             assert!(IpPacket::parse(&packet.emit()).is_ok());
         }
         bytes
@@ -168,7 +168,7 @@ fn video_plays_what_the_link_carries() {
     let played_ns = at(AppEventKind::PlaybackEnded) - at(AppEventKind::PlaybackStarted);
     assert_eq!(played_ns, 120 * SECOND, "without a stall");
 
-    // A buffer that wants too much of 1 Mbit/s stalls, and says how long.
+    // A buffer-based choice that exceeds 1 Mbit/s stalls, and reports how long.
     let abr = Abr::Buffer { reservoir_ms: 0, cushion_ms: 1000 };
     let greedy = VideoConfig { abr, duration_ms: 40_000, ..config };
     let link = LinkConfig { rate_bps: Some(1_000_000), ..LINK };
@@ -210,13 +210,13 @@ fn pages_load_over_six_connections() {
     assert_eq!(syns.count(), 6);
 }
 
-/// Video through a proxy; the log, and the proxy's restarts towards the client.
+/// Video through a proxy; returns the log, and the proxy's restarts towards the client.
 fn through_proxy(port: Option<ProxyPort>) -> (Vec<AppEvent>, u64, usize) {
     let video = VideoConfig { duration_ms: 60_000, buffer_ms: 12_000, ..VideoConfig::default() };
     let (mut client, mut server) = hosts(&Workload::Video(video));
     let config = ProxyConfig { ports: port.into_iter().collect(), ..ProxyConfig::default() };
     let mut proxy = Proxy::new(config, 3);
-    // A deep queue, as of a cell: a window sent at once is not lost.
+    // A deep queue, as in a cell: a window sent at once is not lost.
     let near = LinkConfig { rate_bps: Some(50_000_000), queue_packets: 5000, ..LINK };
     let wired = LinkConfig { rate_bps: Some(1_000_000_000), delay_ns: MS, ..LINK };
     {
@@ -276,7 +276,7 @@ fn a_refused_connection_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever the network does, a proxy hands on every byte.
+    /// Whatever the network does, a proxy relays every byte.
     #[test]
     fn transfers_come_through_a_proxy(
         seed in any::<u32>(),

@@ -1,4 +1,4 @@
-//! Who may enter: who has the token, where there is one.
+//! Access control: by token, if one is set.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::response::Response;
 use super::listener::ConnectionPlace;
 use super::refuse;
 
-/// What a request has to bring.
+/// The credentials that a request needs.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     token: Option<Arc<str>>,
@@ -22,8 +22,7 @@ impl Access {
     }
 }
 
-/// Lets in who may: with the token where there is one, else who names the
-/// machine itself.
+/// Admits a request: with the token if one is set, otherwise if it names the machine itself.
 pub(super) async fn admit(State(access): State<Access>, request: Request, next: Next) -> Response {
     if let Err(why) = may_enter(&access, &request) {
         let mut refusal = refuse(StatusCode::UNAUTHORIZED, why);
@@ -52,7 +51,7 @@ fn may_enter(access: &Access, request: &Request) -> Result<(), &'static str> {
             .or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
         return match named {
             Some(host) if is_loopback_name(host) => Ok(()),
-            _ => Err("name this machine itself: localhost, 127.0.0.1 or [::1]"),
+            _ => Err("the request must name this machine: localhost, 127.0.0.1 or [::1]"),
         };
     };
     let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| {
@@ -79,7 +78,7 @@ fn is_loopback_name(host: &str) -> bool {
         || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// In a time that does not depend on where they differ.
+/// Compares in constant time.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }

@@ -1,9 +1,9 @@
-//! A listener whose connections cannot use up the machine, nor keep others out.
+//! A listener whose connections cannot exhaust the machine, nor block others.
 //!
-//! A connection waits until a request of it was let in. Connections that wait have
-//! places of their own; where all are taken, the one that waits longest of the address
-//! that has most of them is closed. So who has the token gets a place however many
-//! connections of others wait.
+//! A connection waits until one of its requests is admitted. Waiting connections have
+//! their own places; when all are taken, the longest-waiting connection of the address
+//! with the most of them is closed. So a client with the token gets a place however many
+//! other connections wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -24,23 +24,23 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::net::host_prefix;
 use crate::thread::lock;
 
-/// What connections may use.
+/// Limits on connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
-    /// Connections at a time of which no request was let in yet.
+    /// Maximum concurrent connections without an admitted request.
     pub(super) waiting: usize,
-    /// Connections at a time of which one was.
+    /// Maximum concurrent connections with one.
     pub(super) admitted: usize,
-    /// A request's head is whole after so long, or the connection is closed.
+    /// Maximum time to receive a request's head; then the connection is closed.
     pub(super) header: Duration,
-    /// A connection that was given nothing for so long is closed. What comes does not
-    /// count: who asks a byte at a time would hold a place for good.
+    /// A connection to which nothing was sent for this time is closed. Received data does
+    /// not count: otherwise a client that sends a byte at a time would hold a place indefinitely.
     pub(super) idle: Duration,
 }
 
 impl Default for ConnectionLimits {
-    /// Chosen here: a head is one or two packets; three times the comments on an idle
-    /// stream of events.
+    /// Chosen here: a head is one or two packets; three times the interval of comments on
+    /// an idle event stream.
     fn default() -> Self {
         let (header, idle) = (Duration::from_secs(5), Duration::from_secs(30));
         Self { waiting: 128, admitted: 128, header, idle }
@@ -83,7 +83,7 @@ struct ConnectionSlots {
     limits: ConnectionLimits,
     next: u64,
     admitted: usize,
-    /// In the order in which they came; dropping the sender closes the connection.
+    /// In order of arrival; dropping the sender closes the connection.
     waiting: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
 }
 
@@ -93,7 +93,7 @@ impl ConnectionSlots {
         Arc::new(Mutex::new(Self { limits, next: 0, admitted: 0, waiting }))
     }
 
-    /// Closes the connection that waits longest of the address with most of them.
+    /// Closes the longest-waiting connection of the address with the most of them.
     fn make_room(&mut self) {
         if self.waiting.len() < self.limits.waiting {
             return;
@@ -110,12 +110,12 @@ impl ConnectionSlots {
     }
 }
 
-/// The place of a connection, given back when dropped.
+/// The place of a connection, freed when dropped.
 #[derive(Debug)]
 struct ConnectionSlot {
     id: u64,
     places: Arc<Mutex<ConnectionSlots>>,
-    /// Keeps the connection open once it was admitted.
+    /// Keeps the connection open once it is admitted.
     admitted: Mutex<Option<oneshot::Sender<()>>>,
 }
 
@@ -134,7 +134,7 @@ impl ConnectionSlot {
         (Arc::new(Self { id, places, admitted: Mutex::new(None) }), closed)
     }
 
-    /// A request was let in: the connection waits no more. Whether there is a place.
+    /// Admits the connection; returns whether there is a place.
     fn admit(&self) -> bool {
         let mut admitted = lock(&self.admitted);
         if admitted.is_some() {
@@ -144,7 +144,7 @@ impl ConnectionSlot {
         if all.admitted >= all.limits.admitted {
             return false;
         }
-        // Its place may have been given to another just now.
+        // Its place may have been reassigned just now.
         let Some((_, keep)) = all.waiting.remove(&self.id) else { return false };
         all.admitted += 1;
         *admitted = Some(keep);
@@ -161,12 +161,12 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The place of the connection on which a request came.
+/// The place of the connection of a request.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionPlace(Arc<ConnectionSlot>);
 
 impl ConnectionPlace {
-    /// A request was let in. Whether there is a place for its connection.
+    /// Admits a request; returns whether there is a place for its connection.
     pub(super) fn admit(&self) -> bool {
         self.0.admit()
     }
@@ -182,7 +182,7 @@ impl Connected<IncomingStream<'_, LimitedListener>> for ConnectionPlace {
 pub(super) struct LimitedConnection {
     stream: TcpStream,
     deadline: Pin<Box<Sleep>>,
-    /// Resolves when its place is given to another.
+    /// Resolves when its place is reassigned.
     closed: oneshot::Receiver<()>,
     is_answering: bool,
     limits: ConnectionLimits,
@@ -190,7 +190,7 @@ pub(super) struct LimitedConnection {
 }
 
 impl LimitedConnection {
-    /// What was tried, or an error where it took too long or the place is another's.
+    /// The result, or an error if it took too long or the place was reassigned.
     fn unless_over<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -264,7 +264,7 @@ mod tests {
         let mut flood: Vec<_> =
             (0..1_000).map(|_| ConnectionSlot::take(&places, address(1))).collect();
         assert!(lock(&places).waiting.len() <= limits.waiting);
-        // The oldest of the flood were closed, and nobody else.
+        // The oldest of the flood were closed, and no others.
         assert_eq!(flood[0].1.try_recv(), Err(Closed));
         assert_eq!(flood[999].1.try_recv(), Err(Empty));
         assert_eq!(other_closed.try_recv(), Err(Empty));

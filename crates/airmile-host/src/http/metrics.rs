@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Metrics as they are put together.
+/// Metrics under construction.
 #[derive(Debug, Default)]
 pub struct Metrics(String);
 
@@ -19,7 +19,7 @@ impl Metrics {
         self.line(format_args!("{name} {value}"));
     }
 
-    /// A metric with a value for each of a label's.
+    /// A metric with a value for each value of a label.
     pub fn many(
         &mut self,
         name: &str,
@@ -34,7 +34,7 @@ impl Metrics {
         }
     }
 
-    /// A metric with a value for each set of labels, which are written as they are.
+    /// A metric with a value for each set of labels, which are written verbatim.
     pub fn labelled(
         &mut self,
         name: &str,

@@ -1,8 +1,8 @@
 //! An HTTP server for the state of a program: metrics, JSON, a page.
 //!
-//! Bound to loopback it asks for no token, but takes only requests that name
-//! the machine itself (a page of elsewhere could else read it through the
-//! browser); bound to anything else it asks for one on every path.
+//! Bound to loopback it requires no token, but accepts only requests that name the
+//! machine itself (otherwise a foreign page could read it through the browser); bound to
+//! any other address it requires one on every path.
 
 mod access;
 mod listener;
@@ -25,16 +25,16 @@ use access::{Access, admit};
 use listener::{ConnectionLimits, ConnectionPlace, LimitedListener};
 pub use metrics::Metrics;
 
-/// The shortest token (chosen here: 64 bits in hexadecimal).
+/// Minimum length of a token (chosen here: 64 bits in hexadecimal).
 const MIN_TOKEN_BYTES: usize = 16;
 
 /// Why the server does not start.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The address is not this machine's own, and there is no token.
-    #[error("{0} is not loopback: everybody who reaches it would see where you are; set a token")]
+    /// The address is not loopback, and there is no token.
+    #[error("{0} is not loopback: everyone who can reach it would see where you are; set a token")]
     NoToken(SocketAddr),
-    /// The token can be guessed.
+    /// The token is too easy to guess.
     #[error(
         "the token is too short: {MIN_TOKEN_BYTES} characters and more are needed \
          (openssl rand -hex 16)"
@@ -45,7 +45,7 @@ pub enum HttpError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
     /// The server's thread cannot be started.
@@ -61,7 +61,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and serves these routes to who may enter, on a thread of its own.
+    /// Binds the address and serves these routes to admitted clients, on its own thread.
     ///
     /// # Errors
     /// The address needs a token, the token is short, or the address cannot be bound.
@@ -93,7 +93,7 @@ impl HttpServer {
         let runtime = AsyncWorker::runtime().map_err(HttpError::Start)?;
         let routes = routes
             .method_not_allowed_fallback(async || {
-                refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is of use here")
+                refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported")
             })
             .layer(middleware::from_fn_with_state(Access::new(token), admit));
         let routes = routes.into_make_service_with_connect_info::<ConnectionPlace>();
@@ -108,7 +108,7 @@ impl HttpServer {
         Ok(Self { address, _worker: worker.map_err(HttpError::Start)? })
     }
 
-    /// Where it listens.
+    /// Its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -118,7 +118,7 @@ impl HttpServer {
 /// The body of a refused request.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     error: String,
 }
 

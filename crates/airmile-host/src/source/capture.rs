@@ -1,5 +1,5 @@
-//! The thread that hands over what passes an interface; one that goes down or away is
-//! waited for.
+//! The thread that forwards an interface's packets, and waits while the interface is down
+//! or missing.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -9,21 +9,21 @@ use std::time::Duration;
 use super::feed::{Feed, RETRY, ReaderGone, SourceItem, SourceState};
 use crate::interface::{InterfaceCapture, InterfaceError};
 
-/// Bytes that are handed over at a time (chosen here: 40 full packets).
+/// Bytes forwarded at a time (chosen here: 40 full packets).
 const BATCH_BYTES: usize = 64 * 1024;
-/// And after so long in any case: far below the second in which things are told.
+/// Maximum delay of a batch: far below the second within which events are reported.
 const BATCH_FOR: Duration = Duration::from_millis(50);
 
-/// Starts to capture.
+/// Starts a capture.
 ///
 /// # Errors
-/// There is no such interface now, or the kernel does not let us.
+/// There is no such interface now, or the kernel denies it.
 pub fn start_capture(name: &str, feed: Feed) -> Result<(), InterfaceError> {
     let first = InterfaceCapture::open_until(name, None, feed.stop())?;
     let thread = thread::Builder::new().name("interface".into());
     let (of, what) = (name.to_owned(), "starting a thread");
     let spawned = thread.spawn(move || {
-        // It ends when nobody listens.
+        // It ends when the reader is gone.
         let _stopped = run(&of, first, &feed);
     });
     spawned.map(drop).map_err(|source| InterfaceError::System {
@@ -35,28 +35,28 @@ pub fn start_capture(name: &str, feed: Feed) -> Result<(), InterfaceError> {
 
 fn run(name: &str, first: InterfaceCapture, feed: &Feed) -> Result<(), ReaderGone> {
     let mut capture = Some(first);
-    // The kernel counts anew for each capture.
+    // The kernel restarts its count for each capture.
     let mut dropped = 0;
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let opened = match capture.take() {
             Some(capture) => Ok(capture),
             None => InterfaceCapture::open_until(name, None, feed.stop()),
         };
         let why = match opened {
-            Ok(capture) => pass_on(capture, feed, &mut told, &mut dropped)?.to_string(),
+            Ok(capture) => pass_on(capture, feed, &mut reported, &mut dropped)?.to_string(),
             Err(error) => error.to_string(),
         };
-        // Once each: it may stay away for hours.
-        if why != told {
+        // Each reason once: it may stay away for hours.
+        if why != reported {
             feed.give(SourceItem::Interface(SourceState::Waiting(why.clone())))?;
-            told = why;
+            reported = why;
         }
         feed.pause(RETRY)?;
     }
 }
 
-/// Hands over until it fails, which it does at once where the interface is down.
+/// Forwards packets until an error, which occurs at once if the interface is down.
 fn pass_on(
     mut capture: InterfaceCapture,
     feed: &Feed,
@@ -64,7 +64,7 @@ fn pass_on(
     dropped: &mut u64,
 ) -> Result<io::Error, ReaderGone> {
     let dropped_here = capture.dropped();
-    let mut told = 0;
+    let mut reported = 0;
     let mut is_up = false;
     loop {
         let mut bytes = Vec::with_capacity(BATCH_BYTES + BATCH_BYTES / 16);
@@ -80,10 +80,10 @@ fn pass_on(
             return Err(ReaderGone);
         }
         let now = dropped_here.load(Ordering::Relaxed);
-        if now != told {
-            *dropped += now.saturating_sub(told);
+        if now != reported {
+            *dropped += now.saturating_sub(reported);
             feed.give(SourceItem::Dropped(*dropped))?;
-            told = now;
+            reported = now;
         }
         if let Err(error) = read {
             return Ok(error);

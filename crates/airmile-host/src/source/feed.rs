@@ -11,55 +11,55 @@ use crate::thread::StopFlag;
 
 /// Bytes read at a time.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks that may wait for the engine; a source that is faster waits, too.
+/// Maximum number of waiting chunks; a faster source waits, too.
 const WAITING_CHUNKS: usize = 64;
-/// Pause before a source that had nothing is asked again (chosen here: far
-/// below the second in which a verdict is due).
+/// Pause before an empty source is polled again (chosen here: far below the second in
+/// which a verdict is due).
 const IDLE: Duration = Duration::from_millis(50);
-/// Pause before a source that is away is tried again.
+/// Pause before a missing source is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
-/// How a source is.
+/// The state of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", content = "why", rename_all = "snake_case")]
 pub enum SourceState {
-    /// Not there (yet, or any more): waited for.
+    /// Missing (not yet there, or gone): waited for.
     Waiting(String),
-    /// There.
+    /// Present.
     Connected(String),
     /// At its end.
     Ended,
 }
 
-/// What a source hands over.
+/// An item from a source.
 #[derive(Debug)]
 pub enum SourceItem {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// What came until the next bytes is lost.
+    /// Data until the next bytes is lost.
     Gap,
-    /// It came or went.
+    /// Its state changed.
     State(SourceState),
-    /// Of an interface's capture.
+    /// Packets of an interface's capture.
     Packets(Vec<u8>),
-    /// How the interface is, which has no end.
+    /// The state of the interface, which has no end.
     Interface(SourceState),
-    /// Packets that the kernel dropped so far, as we were too slow.
+    /// Packets that the kernel has dropped so far because the reader was too slow.
     Dropped(u64),
 }
 
-/// The end that a source sends to; stops when the other end is gone.
+/// The sending end for a source; stops when the other end is gone.
 #[derive(Debug, Clone)]
 pub struct Feed {
     sender: SyncSender<SourceItem>,
     stop: StopFlag,
-    /// Pause at the end of a file that grows.
+    /// Pause at the end of a growing file.
     pub(super) idle: Duration,
-    /// A file that is there is read from its end on.
+    /// An existing file is read from its end on.
     pub(super) from_end: bool,
 }
 
-/// Nobody reads any more.
+/// The reader is gone.
 #[derive(Debug)]
 pub struct ReaderGone;
 
@@ -71,7 +71,7 @@ impl Feed {
         self.sender.send(item).map_err(|_| ReaderGone)
     }
 
-    /// Reads what comes from now on, and looks at what grows after each pause of `idle`.
+    /// Reads new data only, and polls growing sources after each pause of `idle`.
     pub(super) fn read_new_only(self, idle: Duration) -> Self {
         Self { idle, from_end: true, ..self }
     }
@@ -80,7 +80,7 @@ impl Feed {
         self.give(SourceItem::State(state))
     }
 
-    /// Sleeps, unless it is to stop.
+    /// Sleeps, unless it must stop.
     pub(super) fn pause(&self, pause: Duration) -> Result<(), ReaderGone> {
         if self.stop.is_set() {
             return Err(ReaderGone);

@@ -1,4 +1,4 @@
-//! A file that another program writes, and standard input.
+//! A file written by another program, and standard input.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -24,8 +24,8 @@ pub(super) fn read_stdin(feed: &Feed) -> Result<(), ReaderGone> {
     }
 }
 
-/// Reads a file to its end, and on as it grows. One that was cut short or
-/// replaced is a new part of the log; one that cannot be read is tried again.
+/// Reads a file to its end, and continues as it grows. A truncated or replaced file is a
+/// new part of the log; an unreadable one is tried again.
 pub(super) fn follow(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut was_read = false;
@@ -34,10 +34,10 @@ pub(super) fn follow(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
         let opened = File::open(path).and_then(|mut file| {
             let mut read_bytes = 0;
             if feed.from_end && !was_read {
-                // What cannot seek (a pipe) has nothing old in it.
+                // An input that cannot seek (a pipe) has no old data.
                 read_bytes = file.seek(SeekFrom::End(0)).unwrap_or(0);
             }
-            // That it opens does not mean that it can be read.
+            // Opening it does not prove that it can be read.
             let bytes = read(&mut file, &mut buffer)?;
             Ok((file, read_bytes, bytes))
         });
@@ -57,7 +57,7 @@ pub(super) fn follow(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
             }
             Err(error) => error,
         };
-        // Once each: it may stay away for hours.
+        // Each reason once: it may stay away for hours.
         let why = error.to_string();
         if why != reason {
             feed.state(SourceState::Waiting(why.clone()))?;
@@ -67,8 +67,8 @@ pub(super) fn follow(path: &Path, feed: &Feed) -> Result<(), ReaderGone> {
     }
 }
 
-/// Hands over what comes until another file is there, or an error, which it gives.
-/// The first bytes are in the buffer.
+/// Forwards data until another file is there, or until an error, which is returned. The
+/// first bytes are in the buffer.
 fn read_on(
     path: &Path,
     mut file: File,
@@ -101,13 +101,13 @@ fn read(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Whether the file at the path is another one, or shorter than what was read.
+/// Whether the file at the path is another one, or shorter than the part already read.
 fn is_replaced(path: &Path, file: &File, read_bytes: u64) -> bool {
     let Ok(open) = file.metadata() else { return true };
     if open.len() < read_bytes {
         return true;
     }
-    // One that is gone may come back: it is read until another is there.
+    // A removed file may come back: it is read until another is there.
     path.metadata().is_ok_and(|there| (there.dev(), there.ino()) != (open.dev(), open.ino()))
 }
 
@@ -125,7 +125,7 @@ mod tests {
         let stop = StopFlag::new();
         let (feed, items) = queue(&stop);
         LogSource::Follow(dir.path().to_owned()).start(feed).unwrap();
-        // A directory: the reason is given once, and nothing else happens meanwhile.
+        // A directory: the reason is reported once, and nothing else happens.
         let first = items.recv().unwrap();
         assert!(matches!(first, SourceItem::State(SourceState::Waiting(_))), "{first:?}");
         let second = items.recv_timeout(RETRY * 5 / 2);

@@ -1,5 +1,5 @@
-//! Where bytes come from: a growing file, standard input, a modem's port or socket. Each
-//! source is a thread that hands over bytes and waits for what is away.
+//! Sources of bytes: a growing file, standard input, a modem's port or socket. Each
+//! source is a thread that forwards bytes and waits while the source is missing.
 
 #[cfg(target_os = "linux")]
 mod capture;
@@ -19,10 +19,10 @@ use crate::thread::StopFlag;
 pub use capture::start_capture;
 pub use feed::{Feed, ReaderGone, SourceItem, SourceState, queue};
 
-/// Where bytes come from.
+/// A source of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogSource {
-    /// A log that another program writes.
+    /// A log written by another program.
     Follow(PathBuf),
     /// Standard input.
     Stdin,
@@ -32,7 +32,7 @@ pub enum LogSource {
     Nothing,
 }
 
-/// How a modem is reached.
+/// How to reach a modem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModemLink {
     /// A serial DIAG port, another character device, or a unix socket on which a DIAG
@@ -43,7 +43,7 @@ pub enum ModemLink {
 }
 
 impl ModemLink {
-    /// What a user calls it: `qrtr`, or a path.
+    /// Its name for the user: `qrtr`, or a path.
     #[must_use]
     pub fn from_name(path: PathBuf) -> Self {
         if path.as_os_str() == "qrtr" { Self::Qrtr } else { Self::Path(path) }
@@ -58,13 +58,13 @@ impl ModemLink {
 }
 
 impl LogSource {
-    /// A modem by the name that a user gives it; see [`ModemLink::from_name`].
+    /// A modem by its name as given by the user; see [`ModemLink::from_name`].
     #[must_use]
     pub fn modem(path: PathBuf) -> Self {
         Self::Modem(ModemLink::from_name(path))
     }
 
-    /// Its name, as the user gave it.
+    /// Its name, as given by the user.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -82,13 +82,13 @@ impl LogSource {
     pub fn start(&self, feed: Feed) -> std::io::Result<()> {
         let source = self.clone();
         thread::Builder::new().name("source".into()).spawn(move || {
-            // It ends when nobody listens.
+            // It ends when the reader is gone.
             let _stopped = match &source {
                 Self::Follow(path) => follow::follow(path, &feed),
                 Self::Stdin => follow::read_stdin(&feed),
                 Self::Modem(link) => port::run(link, &feed),
                 Self::Nothing => {
-                    feed.state(SourceState::Waiting("no modem stream was asked for".into()))
+                    feed.state(SourceState::Waiting("no modem stream was requested".into()))
                 }
             };
         })?;
@@ -96,19 +96,19 @@ impl LogSource {
     }
 }
 
-/// What is read of a source.
+/// An item read from a source.
 #[derive(Debug)]
 pub enum LogPiece {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// What came until the next bytes is lost.
+    /// Data until the next bytes is lost.
     Gap,
-    /// It came or went.
+    /// Its state changed.
     State(SourceState),
 }
 
 impl LogPiece {
-    /// `None`: of an interface's capture, which is no source.
+    /// `None` for items of an interface's capture.
     fn of(input: SourceItem) -> Option<Self> {
         match input {
             SourceItem::Bytes(bytes) => Some(Self::Bytes(bytes)),
@@ -119,8 +119,8 @@ impl LogPiece {
     }
 }
 
-/// Reads a source from now on, on threads of its own, until `stop` is set: what
-/// grows is looked at after each pause of `idle`.
+/// Reads new data of a source, on its own threads, until `stop` is set: growing sources
+/// are polled after each pause of `idle`.
 ///
 /// # Errors
 /// A thread cannot be started.
@@ -138,7 +138,7 @@ pub fn read_from_now(
     Ok(())
 }
 
-/// A source's pieces; it ends when this goes.
+/// The items of a source; it ends when this is dropped.
 #[derive(Debug)]
 pub struct LogReader {
     inputs: Receiver<SourceItem>,
@@ -157,10 +157,10 @@ impl LogReader {
         Ok(Self { inputs, stop })
     }
 
-    /// The next piece, if one comes in time.
+    /// The next item, if one arrives in time.
     ///
     /// # Errors
-    /// It did not, or the source has ended.
+    /// None arrived, or the source has ended.
     pub fn next_within(&self, wait: Duration) -> Result<LogPiece, RecvTimeoutError> {
         loop {
             if let Some(piece) = LogPiece::of(self.inputs.recv_timeout(wait)?) {

@@ -1,11 +1,11 @@
-//! A modem that speaks DIAG over a port or a socket: logs are turned on by commands whose
-//! answers are checked, then bytes go to the engine as they come. A modem that goes away
-//! is waited for, and asked again when it is back.
+//! A modem that speaks DIAG over a port or a socket: logs are enabled by commands whose
+//! answers are checked, then bytes are forwarded as they arrive. If the modem
+//! disconnects, it is waited for, and set up again.
 //!
 //! A serial port and a character device that is no terminal (`/dev/wwan0qcdm0`,
-//! `/dev/mhi_DIAG`) have HDLC frames, a QRTR socket has frames between marks. A socket of
-//! a DIAG router may have either: they are tried in turn. The engine gets HDLC in any case,
-//! so that what is recorded is a log like any other.
+//! `/dev/mhi_DIAG`) use HDLC frames, a QRTR socket uses frames between marks. A socket of
+//! a DIAG router may use either: they are tried in turn. The output is HDLC in any case,
+//! so a recording is an ordinary log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,14 +27,13 @@ use thiserror::Error;
 use super::ModemLink;
 use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
 
-/// A modem answers at once; after this long it is asked again (chosen here).
+/// Timeout of an answer, after which the command is repeated (chosen here).
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// So often, until the port is closed and opened anew (chosen here).
+/// Maximum number of attempts until the port is closed and reopened (chosen here).
 const ATTEMPTS: u32 = 3;
-/// How long to wait for bytes before the rest is looked at.
+/// Timeout of waiting for bytes.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// A frame longer than this is no answer (chosen here: a mask of 4,096 bits,
-/// escaped, with room).
+/// Maximum frame length of an answer (chosen here: a mask of 4,096 bits, escaped, with margin).
 const MAX_ANSWER: usize = 4_096;
 
 /// Why a port is not used.
@@ -53,14 +52,14 @@ enum PortError {
     NoAnswer,
 }
 
-/// How packets are marked off.
+/// The framing of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Hdlc,
     Nhdlc,
 }
 
-/// What was opened.
+/// The kind of opened file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenedKind {
     Device,
@@ -69,7 +68,7 @@ enum OpenedKind {
 }
 
 impl OpenedKind {
-    /// The framing of an attempt: where it is not known, they take turns.
+    /// The framing of an attempt: if unknown, both are tried in turn.
     const fn framing(self, attempt: u32) -> Framing {
         match self {
             Self::Device => Framing::Hdlc,
@@ -97,10 +96,10 @@ impl ModemLink {
     }
 }
 
-/// Reads the modem until nobody listens.
+/// Reads the modem until the reader is gone.
 pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
     let mut was_there = false;
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let mut session = PortConnection {
             feed,
@@ -125,10 +124,10 @@ pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
             Err(PortEnd::Stopped) => return Err(ReaderGone),
             Err(PortEnd::Port(error)) => {
                 let why = error.to_string();
-                // Once each: it may stay away for hours.
-                if why != told || session.setup.is_none() {
+                // Each reason once: it may stay away for hours.
+                if why != reported || session.setup.is_none() {
                     feed.state(SourceState::Waiting(why.clone()))?;
-                    told = why;
+                    reported = why;
                 }
             }
         }
@@ -141,7 +140,7 @@ fn is_socket(path: &Path) -> bool {
 }
 
 /// Opens a port; a terminal in raw mode: no echo, no line ends, all eight bits. USB ports
-/// ignore the speed. A character device that is no terminal passes all bytes as it is.
+/// ignore the speed. A character device that is no terminal passes all bytes unchanged.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let port = OpenOptions::new()
@@ -181,7 +180,7 @@ impl<E: Into<PortError>> From<E> for PortEnd {
 struct PortConnection<'a> {
     feed: &'a Feed,
     kind: OpenedKind,
-    /// While the logs are not on.
+    /// While the logs are not enabled.
     setup: Option<LogSetup>,
     /// Bytes after the last terminator.
     piece: Vec<u8>,
@@ -232,7 +231,7 @@ impl PortConnection<'_> {
         }
     }
 
-    /// What came, in the frames of a log.
+    /// The received bytes, in the frames of a log.
     fn as_hdlc(&mut self, bytes: &[u8]) -> Vec<u8> {
         match self.framing {
             Framing::Hdlc => bytes.to_vec(),
@@ -245,8 +244,8 @@ impl PortConnection<'_> {
         }
     }
 
-    /// Looks for answers in what comes, until the logs are on; then gives words
-    /// on which.
+    /// Searches the received data for answers, until the logs are enabled; then returns a
+    /// description of them.
     fn look_for_answers(
         &mut self,
         port: &mut File,
@@ -286,7 +285,7 @@ fn words(on: usize, off: &std::collections::BTreeSet<u16>) -> String {
     }
 }
 
-/// Sends a packet; a port that takes nothing for long is as good as closed.
+/// Sends a packet; a port that accepts nothing for long counts as closed.
 fn send(port: &mut File, packet: &[u8], framing: Framing) -> Result<(), PortError> {
     let mut frame = Vec::new();
     match framing {

@@ -1,7 +1,8 @@
 //! The DIAG service of a modem by QRTR: sockets of the family AF_QIPCRTR (linux/qrtr.h).
 //!
-//! A lookup at the name service gives the node and port of service 4097. No machine with
-//! such a modem was at hand: the layout is the kernel's, the rest by public documentation.
+//! A lookup at the name service returns the node and port of service 4097. No machine
+//! with such a modem was available: the layout is the kernel's, the rest follows public
+//! documentation.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +21,7 @@ const DIAG_INSTANCE: u32 = 1;
 /// Kinds of control packets.
 const NEW_SERVER: u32 = 4;
 const NEW_LOOKUP: u32 = 10;
-/// The name service answers at once (chosen here).
+/// Timeout of the name service's answer (chosen here).
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// `struct sockaddr_qrtr`.
@@ -32,7 +33,7 @@ struct SockaddrQrtr {
     port: u32,
 }
 
-/// An address of the family, which no library has.
+/// An address of the family, which no library supports.
 #[allow(unsafe_code, reason = "the kernel's address as a C struct, which no library has")]
 fn address(node: u32, port: u32) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
@@ -65,7 +66,7 @@ fn server(packet: &[u8]) -> Option<[u32; 4]> {
     Some([fields.next()?, fields.next()?, fields.next()?, fields.next()?])
 }
 
-/// A socket that is connected to the modem's DIAG service.
+/// Connects a socket to the modem's DIAG service.
 ///
 /// # Errors
 /// The kernel has no QRTR, or no modem offers the service.
@@ -114,9 +115,9 @@ mod tests {
         assert_eq!(server(&answer[..16]), None);
     }
 
-    /// Against a service of our own, where the kernel has the family.
+    /// Against our own service, if the kernel has the family.
     #[test]
-    fn a_service_of_our_own_is_found_and_heard() {
+    fn a_service_of_our_own_is_found_and_received_from() {
         let server = match Socket::new(Domain::from(i32::from(AF_QIPCRTR)), Type::DGRAM, None) {
             Ok(server) => server,
             Err(error) => {

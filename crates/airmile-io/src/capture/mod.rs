@@ -1,4 +1,4 @@
-//! Packet captures, read in order: files one after the other as one, or a stream.
+//! Reads packet captures in order: several files as one sequence, or a stream.
 
 mod source;
 mod views;
@@ -21,13 +21,13 @@ use crate::recognise::Kind;
 pub use source::{CaptureReading, CaptureStream, Captures};
 pub use views::Views;
 
-/// Bytes read at a time: what a core's second cache holds with the flows.
+/// Bytes read at a time: fits into a core's second-level cache together with the flows.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Under which a report counts that a capture was made without root.
+/// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
 
-/// What is counted while captures are read.
+/// Counts from reading captures.
 pub struct ReadCounts {
     /// Of IP fragments.
     pub fragments: FragmentCounts,
@@ -35,8 +35,7 @@ pub struct ReadCounts {
     pub repeated_connections: u64,
 }
 
-/// Reads the packets of captures one after the other as one: a datagram's
-/// fragments may be in two files.
+/// Reads the packets of captures as one sequence: a datagram's fragments may be in two files.
 ///
 /// # Errors
 /// A file cannot be opened or is no capture, or two hold the same traffic.
@@ -80,7 +79,7 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// Reads a capture's packets in order, datagrams put together from fragments.
+/// Reads a capture's packets in order, with datagrams reassembled from fragments.
 ///
 /// # Errors
 /// The file cannot be opened, or is no capture. Damage is in the report.
@@ -96,10 +95,10 @@ pub fn read_capture(
     Ok(report)
 }
 
-/// As [`read_capture`]; what waits for its fragments stays in the dissector.
+/// As [`read_capture`]; datagrams that wait for fragments stay in the dissector.
 ///
 /// # Errors
-/// As of [`read_capture`].
+/// As [`read_capture`].
 pub fn read(
     mut input: Input,
     limits: &mut LimitFilter,
@@ -164,7 +163,7 @@ fn take(
             file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
             let first = !file.records.contains_key(name);
             *file.records.entry(name.into()).or_default() += 1;
-            if first && let Some(what) = told(unread) {
+            if first && let Some(what) = describe(unread) {
                 let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
                 file.problem(problem);
             }
@@ -172,11 +171,11 @@ fn take(
     });
 }
 
-/// Frames that are looked at for signs of a capture without root (chosen here: the first
+/// Number of frames examined for signs of a capture without root (chosen here: the first
 /// may be of another kind).
 const VPN_FRAMES: u64 = 64;
 
-/// Says once that the phone's own VPN made the capture, and what it cannot show.
+/// Adds a note, once, that the phone's own VPN made the capture, and its limitations.
 fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
     if file.items > VPN_FRAMES || file.records.contains_key(WITHOUT_ROOT) {
         return;
@@ -195,8 +194,8 @@ fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
     file.problem(Problem { offset: frame.offset, severity: Severity::Warning, what });
 }
 
-/// In words, for the first frame of its kind.
-fn told(unread: Unread) -> Option<String> {
+/// A description, for the first frame of its kind.
+fn describe(unread: Unread) -> Option<String> {
     match unread {
         Unread::NotIp(_) => None,
         Unread::Link(link) => Some(format!("frames of link type {link} are not read")),

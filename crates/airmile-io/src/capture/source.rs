@@ -1,4 +1,4 @@
-//! Where captures come from, and which of their packets are read.
+//! The sources of captures, and the limits on their time.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use airmile_model::printable_path;
 
 use crate::limits::Limits;
 
-/// Captures, read one after the other as one.
+/// Captures, read in sequence as one.
 pub enum Captures<'a> {
     /// Files, in order of time; `-` is standard input.
     Files(&'a [PathBuf]),
-    /// A capture as it is made.
+    /// A capture in progress.
     Stream(CaptureStream),
 }
 
-/// A capture that is no file: an interface, a socket.
+/// A capture that is not a file: an interface, a socket.
 pub struct CaptureStream {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     /// Its bytes, pcap or pcapng.
     pub read: Box<dyn Read + Send>,
@@ -42,7 +42,7 @@ impl<'a, const N: usize> From<&'a [PathBuf; N]> for Captures<'a> {
 }
 
 impl Captures<'_> {
-    /// The files; none of a stream.
+    /// The files; empty for a stream.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
@@ -51,7 +51,7 @@ impl Captures<'_> {
         }
     }
 
-    /// What they are called.
+    /// Their names.
     #[must_use]
     pub fn names(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Captures<'_> {
         }
     }
 
-    /// The first that gives its packets only once.
+    /// The first that can be read only once.
     #[must_use]
     pub fn read_once(&self) -> Option<String> {
         match self {
@@ -85,6 +85,6 @@ fn can_be_read_again(path: &Path) -> bool {
 pub struct CaptureReading<'a> {
     /// The captures.
     pub captures: Captures<'a>,
-    /// Which times are wanted.
+    /// Limits on the time of packets.
     pub limits: Limits,
 }

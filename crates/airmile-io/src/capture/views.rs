@@ -1,36 +1,36 @@
-//! Two captures of the same traffic, at the phone and at the server, say: as one
-//! they would hold each packet twice, a round trip apart.
+//! Detects two captures of the same traffic, for example at the phone and at the server:
+//! read as one they would contain each packet twice, a round trip apart.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use airmile_model::packet::{Packet, TcpFlags};
 
-/// SYNs that are remembered (chosen here: 8 MB at most; captures of the same
-/// traffic begin alike).
+/// Maximum number of SYNs kept (chosen here: 8 MB at most; captures of the same traffic
+/// begin alike).
 const MOST_SYNS: usize = 1 << 18;
 
-/// Which connections begin in which file.
+/// The connections that begin in each file.
 #[derive(Debug, Default)]
 pub struct Views {
-    /// The file of each SYN. One that is sent again has another identification, and
-    /// mostly another time stamp.
+    /// The file of each SYN. A retransmitted SYN has another identification, and usually
+    /// another time stamp.
     seen: HashMap<u64, usize>,
     file: usize,
     syns: u64,
     again: u64,
-    /// Of all files.
+    /// Over all files.
     pub repeated: u64,
 }
 
 impl Views {
-    /// The packets of the next file follow.
+    /// Starts the next file.
     pub fn next_file(&mut self) {
         self.file += 1;
         (self.syns, self.again) = (0, 0);
     }
 
-    /// What tells a connection that begins from others; `None`: none begins.
+    /// A hash that identifies a new connection; `None` if no connection begins.
     #[must_use]
     pub fn mark(packet: &Packet<'_>) -> Option<u64> {
         let tcp = packet.tcp()?;
@@ -51,7 +51,7 @@ impl Views {
         }
     }
 
-    /// A connection begins.
+    /// Records that a connection begins.
     pub fn push_mark(&mut self, mark: u64) {
         self.syns += 1;
         let room = self.seen.len() < MOST_SYNS;
@@ -67,13 +67,13 @@ impl Views {
         }
     }
 
-    /// Where most connections of this file begin in an earlier one: in words. Files
-    /// that follow each other may share some at their seam.
+    /// A description, if most connections of this file also begin in an earlier one.
+    /// Consecutive files may share some at their boundary.
     #[must_use]
     pub fn same_traffic(&self) -> Option<String> {
         (2 * self.again > self.syns).then(|| {
             format!(
-                "holds {} of its {} connections as an earlier file does: two views of the same \
+                "{} of its {} connections are also in an earlier file: two views of the same \
                  traffic; give one of them",
                 self.again, self.syns
             )

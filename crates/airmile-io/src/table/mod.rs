@@ -1,5 +1,5 @@
-//! Answers as Arrow tables: records by their columns, the rows of a document
-//! by its JSON schema. So each is defined once, and a new field is a new column.
+//! Results as Arrow tables: records by their columns, rows of a document by its JSON
+//! schema. Each is defined once, and a new field becomes a new column.
 
 pub mod csv;
 pub mod parquet;
@@ -25,14 +25,14 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 
-/// Rows of records that are gathered into a batch.
+/// Number of rows in a batch.
 pub const BATCH_ROWS: usize = 64 * 1024;
 
 /// A table: its columns, with their documentation as field metadata `doc`,
 /// and its rows in batches.
 #[derive(Debug, Clone)]
 pub struct ArrowTable {
-    /// What a row is, in a word: a record type, or an array of a document.
+    /// The row type: a record type, or an array of a document.
     pub name: &'static str,
     /// The columns.
     pub schema: SchemaRef,
@@ -41,11 +41,11 @@ pub struct ArrowTable {
 }
 
 impl ArrowTable {
-    /// A document's array as a table. Objects within become structs, arrays
-    /// lists, maps lists of `key` and `value`.
+    /// A document's array as a table. Nested objects become structs, arrays lists, maps
+    /// lists of `key` and `value`.
     ///
     /// # Errors
-    /// A row is not as its own schema says.
+    /// A row does not match its own schema.
     pub fn of_rows<T: Serialize + JsonSchema>(name: &'static str, rows: &[T]) -> Result<Self> {
         let root = schemars::schema_for!(T).to_value();
         let schema = Arc::new(Schema::new(fields_of(&root, &root)));
@@ -57,7 +57,7 @@ impl ArrowTable {
         Ok(Self { name, schema, batches: vec![batch] })
     }
 
-    /// How many rows.
+    /// Number of rows.
     #[must_use]
     pub fn n_rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
@@ -92,7 +92,7 @@ fn documented(field: Field, doc: Option<&str>) -> Field {
     }
 }
 
-/// A row that knows which table it is of.
+/// A row with its table.
 pub trait TableRow {
     /// The table.
     fn table(&self) -> &'static str;
@@ -126,7 +126,7 @@ pub struct RecordColumns {
 }
 
 impl RecordColumns {
-    /// Of no rows yet.
+    /// Without rows.
     #[must_use]
     pub fn new(schema: SchemaRef) -> Self {
         let builders = schema.fields().iter().map(|f| Builder::of(f.data_type())).collect();
@@ -156,10 +156,10 @@ impl RecordColumns {
         self.pending += 1;
     }
 
-    /// What was pushed since the last batch.
+    /// Takes the rows pushed since the last batch.
     ///
     /// # Errors
-    /// Arrow refuses the columns.
+    /// Arrow rejects the columns.
     pub fn batch(&mut self) -> std::result::Result<RecordBatch, ArrowError> {
         self.pending = 0;
         let arrays = self.builders.iter_mut().map(Builder::finish).collect();
@@ -228,8 +228,8 @@ fn fields_of(schema: &Json, root: &Json) -> Fields {
         .collect()
 }
 
-/// One field by its JSON schema. What is no number, boolean, array or object
-/// is text. A number may be null, as JSON has no NaN.
+/// One field by its JSON schema. Anything but a number, boolean, array or object is text.
+/// A number may be null, as JSON has no NaN.
 fn field_of(name: &str, property: &Json, root: &Json) -> Field {
     let (schema, null) = resolve(property, root);
     let (kind, null) = match type_of(schema) {
@@ -337,7 +337,7 @@ fn array_of(kind: &DataType, values: &[&Json]) -> std::result::Result<ArrayRef, 
     })
 }
 
-/// As records have them: what is over an `i64` is its largest value.
+/// As in records: a value over `i64` becomes its maximum.
 fn integer(value: &Json) -> Option<i64> {
     value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX))
 }
@@ -358,7 +358,7 @@ mod tests {
 
     #[derive(Serialize, JsonSchema)]
     struct Row {
-        /// What it is called.
+        /// Its name.
         id: String,
         dir: Option<airmile_model::Direction>,
         bytes: Option<u64>,
@@ -404,7 +404,7 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds[..4], ["id: Utf8", "dir: Utf8?", "bytes: Int64?", "share: Float64?"]);
-        assert_eq!(table.schema.field(0).metadata()["doc"], "What it is called.");
+        assert_eq!(table.schema.field(0).metadata()["doc"], "Its name.");
         let batch = &table.batches[0];
         let bytes = batch["bytes"].as_primitive::<Int64Type>();
         assert_eq!(bytes.iter().collect::<Vec<_>>(), [None, Some(i64::MAX), Some(3)]);

@@ -1,4 +1,4 @@
-//! Records as Parquet, one file per record type, zstd inside.
+//! Records as Parquet, one file per record type, compressed with zstd.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::table::{ArrowTable, BATCH_ROWS, RecordColumns, TableRow, arrow_schema
 /// Name, documentation and columns of a table.
 type TableOf = (&'static str, &'static str, Vec<Column>);
 
-/// A directory that gets a `<record type>.parquet` for each type that occurs.
+/// A directory with a `<record type>.parquet` for each type that occurs.
 pub struct ParquetDir {
     dir: PathBuf,
     schemas: HashMap<&'static str, SchemaRef>,
@@ -27,18 +27,18 @@ pub struct ParquetDir {
 }
 
 impl ParquetDir {
-    /// Makes the directory.
+    /// Creates the directory.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn create(dir: &Path) -> Result<Self> {
         Self::with_tables(dir, Record::tables())
     }
 
-    /// Makes the directory for these tables.
+    /// Creates the directory for these tables.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn with_tables(dir: &Path, tables: Vec<TableOf>) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
         let schemas =
@@ -46,10 +46,10 @@ impl ParquetDir {
         Ok(Self { dir: dir.to_owned(), schemas, tables: BTreeMap::new() })
     }
 
-    /// Makes the files of the tables without rows, too.
+    /// Also creates the files of tables without rows.
     ///
     /// # Errors
-    /// A file cannot be made.
+    /// A file cannot be created.
     pub fn open_rest(&mut self) -> Result<()> {
         for (name, schema) in &self.schemas {
             if !self.tables.contains_key(name) {
@@ -85,7 +85,7 @@ impl ParquetDir {
         table.push(row)
     }
 
-    /// Writes what is left and the files' ends; gives the files and their rows.
+    /// Writes the remaining rows and the files' ends; returns the files and their rows.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -101,7 +101,7 @@ fn empty_schema() -> SchemaRef {
 /// A table as the bytes of a Parquet file; errors name `path`.
 ///
 /// # Errors
-/// Parquet refuses the table.
+/// Parquet rejects the table.
 pub fn parquet_bytes(path: &Path, table: &ArrowTable) -> Result<Vec<u8>> {
     let refused = |e| refused(path, &e);
     let mut writer = ArrowWriter::try_new(Vec::new(), table.schema.clone(), Some(properties()))
@@ -126,10 +126,10 @@ pub struct ParquetTable {
 }
 
 impl ParquetTable {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn create(path: PathBuf, schema: SchemaRef) -> Result<Self> {
         let (out, file) = Replacement::begin(&path)?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
@@ -155,7 +155,7 @@ impl ParquetTable {
         self.writer.write(&batch).map_err(|e| refused(&self.path, &e))
     }
 
-    /// Writes the end; gives the file and its rows.
+    /// Writes the end; returns the file and its rows.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,5 +1,4 @@
-//! The same scenario in virtual time, with our TCP, and in real time, with the
-//! kernel's.
+//! The same scenario in virtual time, with our TCP, and in real time, with the kernel's.
 
 use airmile_control::ControllerKind;
 use airmile_emulate::{Scenario, workload::Workload};
@@ -18,16 +17,16 @@ use airmile::Result;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "virtual-vs-real",
-    source: "spec of the lab: our TCP and cell against the kernel's in real time",
-    what: "one download by both clocks: throughput, round trips, segments sent again",
+    source: "no paper: our TCP and cell against the kernel's in real time",
+    what: "one download with both clocks: throughput, round trips, retransmissions",
     run: run_all,
 };
 
 const SCENARIO: &str = include_str!("../../experiments/clocks.toml");
 
-/// Queues at the base station, deep as in the papers and shallow, and controllers.
-/// Reno leaves nothing open; CUBIC's way out of slow start is the kernel's own (the
-/// arms were chosen anew after a first, short run that had CUBIC alone).
+/// Queues at the base station, deep as in the papers and shallow, and controllers. Reno is
+/// fully specified; CUBIC's exit from slow start is the kernel's own (the arms were chosen
+/// again after a first, short run with only CUBIC).
 const ARMS: [Arm; 3] = [
     Arm {
         name: "Reno, deep queue",
@@ -60,8 +59,8 @@ struct Arm {
     note: &'static str,
 }
 
-/// Throughput in Mbit/s of a download, from its first data at the phone to its last:
-/// what is before them (a connection, a program that starts) is not alike.
+/// Throughput in Mbit/s of a download, from its first data at the phone to its last: the
+/// time before (connection setup, program start) is not comparable.
 fn mbps(seen: &Observation) -> f64 {
     let (Some((first_ns, _)), Some((last_ns, _))) = (seen.arrivals.first(), seen.arrivals.last())
     else {
@@ -82,7 +81,7 @@ fn rtts_ms(runs: &[Observation]) -> Vec<f64> {
     samples.collect()
 }
 
-/// Segments sent again, in percent.
+/// Segments retransmitted, in percent.
 fn again(seen: &Observation) -> f64 {
     let flows = seen.rows.iter().filter_map(|row| match row {
         PacketRow::Flow(flow) => Some((flow.dl_retx, flow.dl_segments)),
@@ -132,7 +131,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(found)
 }
 
-/// A measure by both clocks, and the kernel's over ours.
+/// A measure with both clocks, and the kernel's value over ours.
 fn compare(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Vec<Row> {
     let Arm { name, note, .. } = arm;
     let both = |what: &str, unit, by_clock: [Estimate; 2]| {
@@ -167,8 +166,8 @@ fn compare(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Vec<Row> {
 
 const BOTH: &str = "no paper: one scenario in virtual time with our TCP, and in real time with the \
     kernel's";
-const HYSTART: &str = "as the arms before; the kernel leaves slow start by the train of ACKs or by delay (Ha and Rhee, \
-    2011), ours by delay alone (RFC 9406)";
+const HYSTART: &str = "as for the arms before; the kernel leaves slow start by the ACK train or \
+    by delay (Ha and Rhee, 2011), ours only by delay (RFC 9406)";
 
 fn round_trips(arm: &Arm, ours: &[Observation], real: &[Observation]) -> Figure {
     let n = ours.len();

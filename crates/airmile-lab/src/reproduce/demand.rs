@@ -12,13 +12,13 @@ use airmile::Result;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bursttracker-fig6",
     source: "BurstTracker, MobiCom 2019, figure 6",
-    what: "link demand of files and of video behind a middlebox that restarts",
+    what: "link demand of files and of video through a middlebox that restarts",
     run: run_all,
 };
 
 const SCENARIO: &str = include_str!("../../experiments/fig6-demand.toml");
 
-/// Users with full queues beside the phone: what spreads the link throughput.
+/// Users with full queues in addition to the phone, which spread the link throughput.
 const OTHERS: u64 = 8;
 
 /// A run: estimated link demand in percent, link throughput in Mbit/s.
@@ -40,7 +40,7 @@ fn point(scenario: &Scenario) -> Result<DemandPoint> {
 /// An application of the scenario.
 struct DemandApp {
     app: &'static str,
-    /// Whether the middlebox restarts, as the paper's.
+    /// Whether the middlebox restarts, as in the paper.
     restarts: bool,
     paper: Option<f64>,
     note: Option<&'static str>,
@@ -61,10 +61,7 @@ const FULL: &str = "video, segments of 1 s, buffer full";
 const ARMS: [DemandApp; 6] = [
     DemandApp {
         paper: Some(95.0),
-        ..DemandApp::new(
-            "file",
-            "a transfer begins with its request: a round trip and the slow start",
-        )
+        ..DemandApp::new("file", "a transfer starts with its request: a round trip and slow start")
     },
     DemandApp::new("video", VIDEO),
     DemandApp::new("video, segments of 1 s", ADDED),
@@ -123,13 +120,15 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         }
     }
     let n = work.size.of(2, 16, 64);
-    figure = figure.caption(format!("n = {n} runs of each, beside 0 to 7 users with full queues."));
+    figure =
+        figure.caption(format!("n = {n} runs of each, with 0 to 7 other users with full queues."));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-const VIDEO: &str = "the paper has 65 to 70 %, and gives neither segment length nor round trip. Segments of 4 s spend \
-    little of their time on the request's round trip; arms below have shorter ones, and pauses";
-const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its own were seen. What \
-    costs is the round trip before each segment. With a full buffer the middlebox does restart at \
-    nearly each of them, and that changes next to nothing (last arm): 10 segments all but fill a path \
-    of 20 ms from it to the phone";
+const VIDEO: &str = "the paper has 65 to 70 %, without segment length or round trip. The \
+    request's round trip is a small part of segments of 4 s; the arms below have shorter \
+    segments, and pauses";
+const ADDED: &str = "an arm added after the first results, set from figures 7 and 8 before its \
+    own were seen. The cost is the round trip before each segment. With a full buffer the \
+    middlebox restarts at nearly every segment, which changes almost nothing (last arm): 10 \
+    segments almost fill a path of 20 ms from it to the phone";

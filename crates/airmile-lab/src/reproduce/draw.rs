@@ -1,5 +1,5 @@
-//! A figure as SVG: axes with units, points, the paper's values, and beside
-//! them, never over them, what is what.
+//! A figure as SVG: axes with units, points, the paper's values, and a legend next to them,
+//! never over them.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::AsRangedCoord;
@@ -22,7 +22,7 @@ const CAPTION_CHARS: usize = 130;
 /// Height of a line of text in the legend.
 const LINE: i32 = 17;
 
-/// Colours that the colour-blind tell apart (Okabe and Ito 2008).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito 2008).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -34,8 +34,8 @@ const COLOURS: [RGBColor; 7] = [
 ];
 const INK: RGBColor = RGBColor(34, 34, 34);
 const GREY: RGBColor = RGBColor(222, 222, 222);
-/// Half the size of a point of the paper: the first of its series are crosses,
-/// others rings.
+/// Half the size of a marker for the paper's points: crosses for its first series, rings
+/// for the others.
 const CROSS: i32 = 5;
 /// The paper's values.
 const PAPER: RGBColor = RGBColor(0, 0, 0);
@@ -46,7 +46,7 @@ fn failed(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The figure as an SVG document; what cannot be drawn is told.
+/// The figure as an SVG document, or the drawing error.
 pub(super) fn svg(figure: &Figure) -> Drawn<String> {
     let mut text = String::new();
     {
@@ -65,7 +65,7 @@ pub(super) fn svg(figure: &Figure) -> Drawn<String> {
         chart.margin(6).margin_right(18).x_label_area_size(48).y_label_area_size(64);
         let ends = (x, y);
         let (x, y) = (x.0..x.1, y.0..y.1);
-        // Linear and logarithmic axes are types of their own.
+        // Linear and logarithmic axes have different types.
         match (figure.x.log, figure.y.log) {
             (false, false) => fill(&mut chart, figure, x, y, ends)?,
             (true, false) => fill(&mut chart, figure, x.log_scale(), y, ends)?,
@@ -78,7 +78,7 @@ pub(super) fn svg(figure: &Figure) -> Drawn<String> {
     Ok(text)
 }
 
-/// From where to where an axis goes: what it asks for, else what lies on it.
+/// Range of an axis: as specified, otherwise from its points.
 fn range(
     figure: &Figure,
     axis: &Axis,
@@ -106,7 +106,7 @@ fn range(
 
 type Ends = ((f64, f64), (f64, f64));
 
-/// The axes, and what lies between them.
+/// Draws the axes and their contents.
 fn fill<'a, X, Y>(
     chart: &mut ChartBuilder<'_, '_, SVGBackend<'a>>,
     figure: &Figure,
@@ -173,8 +173,8 @@ where
     Ok(())
 }
 
-/// The points of a line; a distribution goes up in steps. A logarithmic axis has
-/// no place for zero.
+/// The points of a line; a distribution is drawn as steps. A logarithmic axis cannot show
+/// zero.
 fn path(series: &Series, logs: (bool, bool)) -> Vec<(f64, f64)> {
     if series.kind != Kind::Cdf {
         let drawn = series.points.iter().copied();
@@ -228,7 +228,7 @@ fn legend(area: &Area<'_>, figure: &Figure) -> Drawn<()> {
     Ok(())
 }
 
-/// A legend's words beside their mark; gives where the next stand.
+/// A legend text next to its mark; returns the position of the next one.
 fn words(area: &Area<'_>, text: &str, mut y: i32) -> Drawn<i32> {
     for line in wrapped(text, LEGEND_CHARS) {
         write(area, &line, (30, y), 12, HPos::Left)?;
@@ -243,7 +243,7 @@ fn write(area: &Area<'_>, text: &str, at: (i32, i32), size: u32, align: HPos) ->
     area.draw(&Text::new(text.to_owned(), at, style)).map_err(failed)
 }
 
-/// Text in lines of at most so many characters, where words allow it.
+/// Text in lines of at most `chars` characters, broken at words.
 fn wrapped(text: &str, chars: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -258,7 +258,7 @@ fn wrapped(text: &str, chars: usize) -> Vec<String> {
     lines
 }
 
-/// A tick's number: no more digits than it needs.
+/// A tick's number, with no more digits than necessary.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
         10.0.. => 1,

@@ -1,22 +1,22 @@
-//! Values with their number and interval.
+//! Estimates with their sample size and interval.
 
 /// Two-sided 95 % of a normal distribution.
 const Z: f64 = 1.959_964;
 
-/// Two-sided 95 % of Student's distribution with 1, 2, ... degrees of freedom;
-/// above, the normal one's.
+/// Two-sided 95 % of Student's distribution with 1, 2, ... degrees of freedom; above that,
+/// the normal distribution's.
 const T: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// A value of a sample.
+/// An estimate from a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: f64,
     pub(super) n: u64,
-    /// 95 %, where it can be told.
+    /// 95 % interval, if it can be determined.
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -27,10 +27,9 @@ pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The value below which a share `p` of the values lies, interpolated. Its
-/// interval is free of a distribution: the order statistics that enclose it by
-/// the binomial's normal approximation; with few values, the least and the most,
-/// and none where not even these enclose it in 95 % of cases.
+/// The interpolated quantile `p` of the values. Its interval is distribution-free: the
+/// order statistics that enclose it by the binomial's normal approximation; with few
+/// values, the minimum and maximum, and none if not even these enclose it in 95 % of cases.
 pub(super) fn quantile(values: &[f64], p: f64) -> Estimate {
     let sorted = sorted(values);
     let n = sorted.len() as u64;
@@ -48,8 +47,8 @@ pub(super) fn quantile(values: &[f64], p: f64) -> Estimate {
     Estimate { value, n, interval: (outside <= 0.05).then(|| (sorted[from], sorted[to])) }
 }
 
-/// The mean, with Student's interval of its standard error; not below 0 where no
-/// value is.
+/// The mean, with Student's interval of its standard error; the interval is cut at 0 if no
+/// value is negative.
 pub(super) fn mean(values: &[f64]) -> Estimate {
     let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     let n = values.len() as f64;
@@ -62,14 +61,15 @@ pub(super) fn mean(values: &[f64]) -> Estimate {
     Estimate { value, n: values.len() as u64, interval }
 }
 
-/// Student's 95 % for the mean of so many values; none of one.
+/// Student's 95 % quantile for the mean of `n` values; none for a single one.
 fn student(n: usize) -> f64 {
     n.checked_sub(2).map_or(f64::NAN, |at| T.get(at).copied().unwrap_or(Z))
 }
 
-/// The mean of the first over the mean of the second of each pair, with Fieller's interval
-/// (Fieller 1954, JRSS B 16): the ratios whose residuals' mean is not told from 0. No value
-/// where the second's mean is not told from 0, as then every ratio is possible.
+/// The mean of the pairs' first values over the mean of the second, with Fieller's interval
+/// (Fieller 1954, JRSS B 16): the ratios whose residuals' mean is not significantly
+/// different from 0. No value if the second's mean is not significantly different from 0,
+/// as then every ratio is possible.
 pub(super) fn ratio_of_means(pairs: &[(f64, f64)]) -> Estimate {
     let finite = |pair: &&(f64, f64)| pair.0.is_finite() && pair.1.is_finite();
     let pairs: Vec<(f64, f64)> = pairs.iter().filter(finite).copied().collect();
@@ -84,7 +84,7 @@ pub(super) fn ratio_of_means(pairs: &[(f64, f64)]) -> Estimate {
     let a = x * x - spread(&|_, x| x * x);
     let b = x * y - spread(&|y, x| x * y);
     let c = y * y - spread(&|y, _| y * y);
-    // Also where one pair has no variance.
+    // Also if one pair has no variance.
     if a.is_nan() || a <= 0.0 {
         return none;
     }
@@ -106,13 +106,13 @@ pub(super) fn share(hits: u64, n: u64) -> Estimate {
     Estimate { value: 100.0 * p, n, interval }
 }
 
-/// A share in percent of units that are no sample, as TTIs that follow each
-/// other: no interval.
+/// A share in percent of units that are not a sample, such as consecutive TTIs: no
+/// interval.
 pub(super) fn part(hits: u64, n: u64) -> Estimate {
     Estimate { interval: None, ..share(hits, n) }
 }
 
-/// A count of so many.
+/// A count among `n`.
 pub(super) fn count(hits: u64, n: usize) -> Estimate {
     Estimate { value: hits as f64, n: n as u64, interval: None }
 }

@@ -1,11 +1,11 @@
-//! Figures as data: what is drawn, and written as a table of points.
+//! Figures as data: drawn, and written as a table of points.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::estimate::sorted;
 
-/// Most points of a series: more than a picture of 800 pixels shows.
+/// Maximum points of a series: more than a picture of 800 pixels shows.
 pub const MAX_POINTS: usize = 400;
 
 /// A figure of a paper, from our runs.
@@ -15,26 +15,26 @@ pub struct Figure {
     pub name: &'static str,
     /// What it shows.
     pub title: String,
-    /// Of how many what, and what else has to be known.
+    /// Sample sizes and further remarks.
     pub caption: String,
-    /// The axis along the bottom.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The axis along the side.
+    /// The vertical axis.
     pub y: Axis,
-    /// Ours.
+    /// Our results.
     pub series: Vec<Series>,
-    /// What the paper's text has for it.
+    /// Values in the paper's text.
     pub paper: Vec<Reference>,
 }
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What is on it, with its unit.
+    /// Its quantity, with the unit.
     pub label: &'static str,
     /// Whether it is logarithmic.
     pub log: bool,
-    /// From where to where; absent: as the points have it.
+    /// Its range; absent: determined by the points.
     pub range: Option<(f64, f64)>,
 }
 
@@ -46,29 +46,29 @@ pub enum Kind {
     Curve,
     /// A cumulative distribution: the share in percent of values up to x.
     Cdf,
-    /// Each by itself.
+    /// Separate points.
     Scatter,
 }
 
 /// Points of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What they are.
+    /// Name of the series.
     pub name: String,
-    /// How they are drawn.
+    /// How it is drawn.
     pub kind: Kind,
     /// x and y, at most [`MAX_POINTS`].
     pub points: Vec<(f64, f64)>,
 }
 
-/// A value of the paper: a point where both are given, else a line.
+/// A value of the paper: a point if both coordinates are given, otherwise a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// Where on the bottom axis.
+    /// Position on the horizontal axis.
     pub x: Option<f64>,
-    /// Where on the side axis.
+    /// Position on the vertical axis.
     pub y: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ impl Axis {
         self
     }
 
-    /// The side axis of a distribution.
+    /// The vertical axis of a distribution.
     pub(super) const fn cdf(label: &'static str) -> Self {
         Self::new(label).from(0.0, 100.0)
     }
@@ -114,13 +114,13 @@ impl Figure {
         self
     }
 
-    /// A value of the paper on the bottom axis.
+    /// A value of the paper on the horizontal axis.
     pub(super) fn paper_x(mut self, name: &'static str, x: f64) -> Self {
         self.paper.push(Reference { name, x: Some(x), y: None });
         self
     }
 
-    /// A value of the paper on the side axis.
+    /// A value of the paper on the vertical axis.
     pub(super) fn paper_y(mut self, name: &'static str, y: f64) -> Self {
         self.paper.push(Reference { name, x: None, y: Some(y) });
         self
@@ -128,17 +128,17 @@ impl Figure {
 }
 
 impl Series {
-    /// Points in the order of x, joined; every k-th of many.
+    /// Points in the order of x, connected; thinned if many.
     pub(super) fn curve(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), kind: Kind::Curve, points: thinned(points) }
     }
 
-    /// Points by themselves; every k-th of many.
+    /// Separate points; thinned if many.
     pub(super) fn scatter(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), kind: Kind::Scatter, points: thinned(points) }
     }
 
-    /// The distribution of values: all of few, evenly spaced ranks of many.
+    /// The distribution of values: all of a few, evenly spaced ranks of many.
     pub(super) fn cdf(name: impl Into<String>, values: &[f64]) -> Self {
         let sorted = sorted(values);
         let n = sorted.len() as f64;

@@ -1,4 +1,4 @@
-//! Who follows a reproduction, and how far it is.
+//! Progress of a reproduction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Experiment, Reproduction};
 use airmile::Result;
 
-/// Runs of the present experiment. Clones count the same; any thread may look.
+/// Runs of the current experiment. Clones share the count; any thread may read it.
 #[derive(Debug, Clone, Default)]
 pub struct RunCount(Arc<[AtomicUsize; 2]>);
 
@@ -17,8 +17,8 @@ impl RunCount {
         self.0[0].load(Ordering::Relaxed)
     }
 
-    /// Runs that are known to be wanted; experiments of several parts come to
-    /// know them one part at a time.
+    /// Runs known to be required; experiments with several parts add them one part at a
+    /// time.
     #[must_use]
     pub fn of(&self) -> usize {
         self.0[1].load(Ordering::Relaxed)
@@ -37,17 +37,17 @@ impl RunCount {
     }
 }
 
-/// Is told where a reproduction is. `()` does not care.
+/// Follows the progress of a reproduction. `()` ignores it.
 pub trait Follower {
-    /// An experiment begins, the `at`-th (from 1) of `of`.
+    /// An experiment starts, the `at`-th (from 1) of `of`.
     fn begins(&mut self, experiment: &Experiment, at: usize, of: usize) {
         let _ = (experiment, at, of);
     }
 
-    /// An experiment has ended; `so_far` has it and those before.
+    /// An experiment has ended; `so_far` contains it and the earlier ones.
     ///
     /// # Errors
-    /// What was found cannot be kept, so that going on has no use.
+    /// The result cannot be kept, so that continuing is pointless.
     fn ended(&mut self, so_far: &Reproduction) -> Result<()> {
         let _ = so_far;
         Ok(())

@@ -1,5 +1,5 @@
-//! Experiments between real hosts: what they ask of one who can run them. This
-//! crate cannot, and says SKIPPED where nobody is given.
+//! Interface for experiments between real hosts. This crate cannot run them, and reports
+//! SKIPPED without an implementation.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::runs::Work;
 use crate::manifest::Lateness;
 use airmile::Result;
 
-/// What a job needs beside the kernel.
+/// A program that a job needs in addition to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// `curl` as the phone.
@@ -31,32 +31,31 @@ pub struct Video {
     pub bitrates_bps: &'static [u64],
 }
 
-/// What the phone does in a run between real hosts. The server has files over
-/// HTTP, at port 80 and at each port that the scenario's middlebox takes, and at
-/// those given here.
+/// The phone's part in a run between real hosts. The server offers files over HTTP, on port
+/// 80, each port that the scenario's middlebox intercepts, and the ports given here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// For `sh -c`. `$AIRMILE_SERVER` is the server's address, `$AIRMILE_APP_LOG`
-    /// a file for notes, `$AIRMILE_PLAYER` the player's program.
+    /// Script for `sh -c`. `$AIRMILE_SERVER` is the server's address, `$AIRMILE_APP_LOG` a
+    /// file for log entries, `$AIRMILE_PLAYER` the player's program.
     pub script: String,
-    /// The server's file `file` has so many bytes.
+    /// Size of the server's file `file`.
     pub file_bytes: u64,
-    /// What the server's `video/manifest.mpd` is; absent: no video.
+    /// The video of the server's `video/manifest.mpd`; absent: no video.
     pub video: Option<Video>,
     /// Further ports of the server.
     pub ports: Vec<u16>,
 }
 
-/// One who can run scenarios between real hosts.
+/// Runs scenarios between real hosts.
 pub trait Hosts: Sync {
-    /// Why jobs that need these cannot be run here; `None`: they can.
+    /// Why jobs with these programs cannot run here; `None`: they can.
     fn missing(&self, programs: &[Program]) -> Option<String>;
 
-    /// Runs a job as the scenario's phone, in real time. `read` gets the
-    /// directory that the run left, and the directory goes after it.
+    /// Runs a job as the scenario's phone, in real time. `read` gets the directory with the
+    /// run's files, which is removed afterwards.
     ///
     /// # Errors
-    /// The run could not be made, the script failed, or what `read` says.
+    /// The run failed, the script failed, or `read` returned an error.
     fn run(
         &self,
         scenario: &Scenario,
@@ -65,24 +64,24 @@ pub trait Hosts: Sync {
     ) -> Result<Lateness>;
 }
 
-/// Results of runs between real hosts, how late their TTIs were, and which failed.
+/// Results of runs between real hosts, their lateness, and failures.
 pub(super) struct RealRuns<T> {
     /// One for each case; `None`: that run failed.
     pub(super) results: Vec<Option<T>>,
     pub(super) lateness: Vec<Lateness>,
-    /// Why, for each run that failed.
+    /// The reason for each failed run.
     pub(super) failed: Vec<String>,
 }
 
 impl<T> RealRuns<T> {
-    /// The results that there are.
+    /// The available results.
     pub(super) fn there(&self) -> Vec<&T> {
         self.results.iter().flatten().collect()
     }
 }
 
 impl Work<'_> {
-    /// Who runs jobs that need these; else why they are skipped.
+    /// The implementation for jobs with these programs, or why they are skipped.
     pub(super) fn hosts(&self, programs: &[Program]) -> std::result::Result<&dyn Hosts, String> {
         let Some(hosts) = self.hosts else {
             return Err("needs real hosts: `airmile lab reproduce` on Linux has them".to_owned());
@@ -90,8 +89,8 @@ impl Work<'_> {
         hosts.missing(programs).map_or(Ok(hosts), Err)
     }
 
-    /// Runs jobs one after the other, as each has the machine's clock. One that
-    /// fails takes nothing from the others.
+    /// Runs jobs one after the other, as each uses the machine's clock. A failure does not
+    /// affect the others.
     pub(super) fn in_real_time<C, T>(
         &self,
         hosts: &dyn Hosts,
@@ -122,8 +121,8 @@ impl Work<'_> {
     }
 }
 
-/// The lateness of an experiment's runs as a row; and where some were too late,
-/// that they are invalid.
+/// The lateness of an experiment's runs as a row; and that they are invalid if some were
+/// too late.
 pub(super) fn lateness_row(lateness: &[Lateness]) -> (Option<Row>, Option<String>) {
     let Some(worst) = lateness.iter().max_by_key(|late| late.p99_us) else { return (None, None) };
     let (worst_ms, limit_ms) = (worst.p99_us as f64 / 1e3, worst.limit_us as f64 / 1e3);
@@ -160,8 +159,11 @@ mod tests {
         };
         let check = |p99_us: &[u64], worst_ms: Option<f64>, invalid: bool| {
             let late: Vec<Lateness> = p99_us.iter().copied().map(of).collect();
-            let (row, told) = lateness_row(&late);
-            assert_eq!((row.and_then(|row| row.ours), told.is_some()), (worst_ms, invalid));
+            let (row, invalid_reason) = lateness_row(&late);
+            assert_eq!(
+                (row.and_then(|row| row.ours), invalid_reason.is_some()),
+                (worst_ms, invalid)
+            );
         };
         check(&[], None, false);
         check(&[200, 1_000], Some(1.0), false);

@@ -8,7 +8,7 @@ use airmile_wire::tcp::StudyOptions;
 use super::estimate::{mean, part, quantile};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Hosts;
-use super::kernel::{self, beside, fetch};
+use super::kernel::{self, fetch, with_kernel};
 use super::monitor::{Observation, watch};
 use super::runs::{Work, read};
 use super::{Experiment, ExperimentResult, Row};
@@ -44,14 +44,14 @@ fn downlink(seen: &Observation) -> Vec<&RttSample> {
         .collect()
 }
 
-const ENDS: &str = "in flight is what is left when the ACK passes: at a flow's end that is little, and the round \
-                    trip still one behind a full queue";
+const ENDS: &str = "in flight is the rest when the ACK passes: at a flow's end that is little, \
+    while the round trip is still that of a full queue";
 
-/// The first receive window of over 99 % of the paper's flows (7.2), in an arm
-/// added after the first results, in which it does not grow.
+/// The initial receive window of over 99 % of the paper's flows (7.2), in an arm added
+/// after the first results, in which it does not grow.
 const SMALL_WINDOW_BYTES: u64 = 131_712;
 
-/// Bytes in flight behind each segment.
+/// Bytes in flight after each segment.
 fn flights(runs: &[Observation]) -> Vec<u64> {
     let rows = runs.iter().flat_map(|seen| &seen.rows).filter_map(|row| match row {
         PacketRow::Inflight(sample) if sample.dir == Direction::Dl => Some(sample.flight_bytes),
@@ -63,16 +63,16 @@ fn flights(runs: &[Observation]) -> Vec<u64> {
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let found = virtual_time(work, &base)?;
-    beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
+    with_kernel(found, work, |hosts| kernel_tcp(work, hosts, &base))
 }
 
-/// The arm in which the receive window does not grow.
+/// The arm with a receive window that does not grow.
 fn with_small_window(scenario: &mut Scenario) {
     scenario.phone_tcp.receive.buffer_bytes = SMALL_WINDOW_BYTES;
     scenario.phone_tcp.receive.max_buffer_bytes = SMALL_WINDOW_BYTES;
 }
 
-/// The scenario's file over the kernel's TCP: a server of today.
+/// The scenario's file over the kernel's TCP: a current server.
 fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<ExperimentResult> {
     let mut cases = Vec::new();
     for small in [false, true] {
@@ -144,13 +144,13 @@ fn virtual_time(work: &Work<'_>, base: &Scenario) -> Result<ExperimentResult> {
     })
 }
 
-/// Rows of runs with files alone, and of runs whose receive window stays small.
+/// Rows of runs with only files, and of runs with a small receive window.
 fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
     let samples: Vec<&RttSample> = runs.iter().flat_map(downlink).collect();
     let per_run: Vec<f64> = runs.iter().map(|seen| correlation(&downlink(seen))).collect();
     let mut rows = vec![
         Row::new("correlation of bytes in flight and RTT, mean of flows", "", mean(&per_run))
-            .note("the paper calls the trend obvious, and gives no number"),
+            .note("the paper calls the trend obvious, without a number"),
     ];
     for (words, from, to) in [
         ("under 100 kB", 0, 100_000),
@@ -176,15 +176,15 @@ fn tabulate(runs: &[Observation], limited: &[Observation]) -> Vec<Row> {
         )
         .paper(10.0)
         .note(
-            "the paper's flows over 1 MB are a carrier's traffic, where most are held by \
-                 server, receive window or pauses; ours are files alone, which fill the queue",
+            "the paper's flows over 1 MB are a carrier's traffic, mostly limited by server, \
+                receive window or pauses; ours are only files, which fill the queue",
         ),
     );
     let share = part(over(&limited), limited.len() as u64);
-    rows.push(
-        Row::new("the same, a receive window that stays at 131.7 kB", "%", share)
-            .note("the other end: between the two lies any mix of flows, the paper's 10 % too"),
-    );
+    rows.push(Row::new("the same, a receive window that stays at 131.7 kB", "%", share).note(
+        "the other extreme: any mix of flows lies between the two, including the \
+                paper's 10 %",
+    ));
     let most = flights.iter().max().map_or(f64::NAN, |bytes| *bytes as f64 / 1e3);
     let most = super::estimate::Estimate { value: most, n: flights.len() as u64, interval: None };
     rows.push(

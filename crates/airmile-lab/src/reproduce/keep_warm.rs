@@ -1,5 +1,5 @@
-//! `BurstTracker`, 5.3, with real ends: a player that fetches a byte now and then
-//! while it pauses, beside the same player through the middlebox and past it.
+//! `BurstTracker`, 5.3, with real endpoints: a player that fetches a byte now and then
+//! while it pauses, compared with the same player through the middlebox and past it.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -21,34 +21,34 @@ use airmile::read_capture;
 pub(super) const KEEP_WARM: Experiment = Experiment {
     name: "bursttracker-fig9-warm",
     source: "BurstTracker, MobiCom 2019, figure 9 with the fetches of section 5.3",
-    what: "a player that keeps the window warm, beside the middlebox and past it; real ends",
+    what: "a player that keeps the window warm, against the middlebox and past it; real endpoints",
     run,
 };
 
-/// How a player chooses, with a ladder fine enough that what it chooses follows what
-/// it sees.
+/// A player's bitrate choice, with a ladder fine enough that its choice follows its
+/// measurements.
 struct Player {
     name: &'static str,
     options: &'static str,
     bitrates_bps: &'static [u64],
-    /// By size: runs each way, and the video's seconds.
+    /// By size: runs per way, and the video's seconds.
     runs: [u64; 3],
     seconds: [u64; 3],
 }
 
 /// Set before any run, for figure 9's network (80 ms, about 12 Mbit/s), segments of 4 s:
 ///
-/// - Of the throughput it sees the player takes so much that segments have about 400 kB
-///   and pauses 3 s, where 5.9 Mbit/s were measured on Linux with the restart, and 8.9
-///   without (`middlebox-ports.toml`): 0.15. By these figures it goes from about 1.0 to
-///   1.5 Mbit/s. Steps of 8 % around.
-/// - 0.7 is what ExoPlayer, which the paper's first figure was made with, and hls.js take
+/// - The player uses a share of the measured throughput such that segments have about 400
+///   kB and pauses 3 s, for which 5.9 Mbit/s were measured on Linux with the restart, and
+///   8.9 without (`middlebox-ports.toml`): 0.15. By these figures it chooses from about 1.0
+///   to 1.5 Mbit/s. Steps of 8 % around.
+/// - 0.7 is the share that ExoPlayer, used for the paper's first figure, and hls.js require
 ///   for a higher bitrate. It pauses for little over a second, and its segments are ten
 ///   times as large, so that a restart costs little: by these figures from 7.5 to 8.1
 ///   Mbit/s. Steps of 4 %.
 ///
-/// As they come the first has four runs each way, of which a share of a gain can be told,
-/// and the second one, for the picture: some 25 minutes in all.
+/// By default the first has four runs per way, enough to estimate a share of a gain, and
+/// the second one run, for the picture: some 25 minutes in total.
 const PLAYERS: [Player; 2] = [
     Player {
         name: "segments of 400 kB",
@@ -75,7 +75,7 @@ const PLAYERS: [Player; 2] = [
 
 const SEGMENT_S: u64 = 4;
 
-/// What is compared, in this order, run by run.
+/// The ways that are compared, in this order, run by run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Proxy,
@@ -104,9 +104,9 @@ impl Way {
 /// Bytes of IP packets at the phone.
 #[derive(Clone, Copy, Default)]
 struct PhoneBytes {
-    /// While no segment was under way, towards the phone and from it.
+    /// While no segment was in transit, towards the phone and from it.
     between: [u64; 2],
-    /// In all.
+    /// In total.
     all: [u64; 2],
 }
 
@@ -172,7 +172,7 @@ fn run(work: &Work<'_>) -> Result<ExperimentResult> {
 /// Sessions of one seed, in the order of `WAYS`.
 type Triple<'a> = [&'a PlayedSession; 3];
 
-/// Of seeds of which all ways have ended: else the ways would be of different ones.
+/// Seeds for which all ways have ended; otherwise the ways would cover different seeds.
 fn triples(sessions: &[Option<PlayedSession>]) -> Vec<Triple<'_>> {
     sessions.chunks(WAYS.len()).filter_map(whole).collect()
 }
@@ -192,7 +192,7 @@ fn of<'a>(triples: &'a [Triple<'a>], way: Way) -> impl Iterator<Item = &'a Playe
     })
 }
 
-/// Throughput in Mbit/s of a segment behind a pause, the session's median.
+/// Throughput in Mbit/s of a segment after a pause, the session's median.
 fn behind_pauses(session: &PlayedSession) -> f64 {
     quantile(&session.log.throughputs_after(PAUSE_S), 0.5).value
 }
@@ -209,7 +209,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
         row(&format!("{}: bitrate", way.name()), "Mbit/s", mean_of(way, &bitrate));
         let behind: Vec<f64> =
             of(triples, way).flat_map(|session| session.log.throughputs_after(PAUSE_S)).collect();
-        let what = format!("{}: throughput of a segment behind a pause, median", way.name());
+        let what = format!("{}: throughput of a segment after a pause, median", way.name());
         row(&what, "Mbit/s", quantile(&behind, 0.5));
         let stalled = mean_of(way, &|session| session.log.stalled_ms());
         row(&format!("{}: time stalled", way.name()), "ms", stalled);
@@ -225,7 +225,7 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     }
     row("kept warm: share of that gain in bitrate", "%", gain_share(triples, &bitrate));
     let share = gain_share(triples, &behind_pauses);
-    row("kept warm: share of the gain in throughput behind a pause", "%", share);
+    row("kept warm: share of the gain in throughput after a pause", "%", share);
     let warm = |f: &dyn Fn(&PlayedSession) -> f64| mean_of(Way::Warm, f);
     let between = |session: &PlayedSession, ways: &[usize]| -> f64 {
         let sum = |passed: [u64; 2]| ways.iter().filter_map(|way| passed.get(*way)).sum::<u64>();
@@ -238,30 +238,30 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     };
     row("kept warm: extra bytes, both ways", "% of all", extra(&[0, 1]));
     row("kept warm: extra bytes, towards the phone", "% of all", extra(&[0]));
-    let told =
+    let mean_kept =
         |f: &dyn Fn(&KeptWarm) -> f64| warm(&|s| s.log.kept_warm.as_ref().map_or(f64::NAN, f));
-    row("kept warm: fetches", "a session", told(&|kept| kept.fetches));
+    row("kept warm: fetches", "a session", mean_kept(&|kept| kept.fetches));
     row(
         "kept warm: extra bytes by the module's own count",
         "% of the segments",
-        told(&|kept| 100.0 * kept.bytes / kept.media_bytes),
+        mean_kept(&|kept| 100.0 * kept.bytes / kept.media_bytes),
     );
-    row("kept warm: pauses kept", "a session", told(&|kept| kept.kept));
-    row("kept warm: pauses left alone for comparison", "a session", told(&|kept| kept.alone));
+    row("kept warm: pauses kept", "a session", mean_kept(&|kept| kept.kept));
+    row("kept warm: pauses left alone for comparison", "a session", mean_kept(&|kept| kept.alone));
     row(
         "kept warm: pauses left alone for comparison",
         "% of pauses",
-        told(&|kept| 100.0 * kept.alone / (kept.kept + kept.alone)),
+        mean_kept(&|kept| 100.0 * kept.alone / (kept.kept + kept.alone)),
     );
     row(
-        "kept warm: early rate over that behind pauses left alone",
+        "kept warm: early rate over that after pauses left alone",
         "times",
-        told(&|kept| kept.gain),
+        mean_kept(&|kept| kept.gain),
     );
     row(
         "kept warm: more radio energy by its model",
         "%",
-        told(&|kept| 100.0 * (kept.radio_mj / kept.radio_without_mj - 1.0)),
+        mean_kept(&|kept| 100.0 * (kept.radio_mj / kept.radio_without_mj - 1.0)),
     );
     let with = |row: Row| -> Row {
         match row.what.rsplit(": ").next() {
@@ -276,15 +276,16 @@ fn rows(player: &Player, triples: &[Triple<'_>]) -> Vec<Row> {
     rows.into_iter().map(with).collect()
 }
 
-const CEILING: &str = "the paper's is port 7777 against 80, over 20 runs of a congested cell: what \
-                       the fetches could give at most, of which it gives no figure";
-const SUMS: &str = "none where nothing of it was through the middlebox";
-const BAR: &str = "ours is to be 80 or more; none where the gain past it is not told from 0. What is \
-                   left alone for comparison is part of the loss";
+const CEILING: &str = "the paper's is port 7777 against 80, over 20 runs of a congested cell: the \
+    maximum gain of the fetches, for which it has no figure";
+const SUMS: &str = "none if there was none through the middlebox";
+const BAR: &str = "our target is 80 or more; none if the gain past it is not distinguishable from \
+    0. Pauses left alone for comparison are part of the loss";
 const EXTRA: &str = "IP bytes while no segment is under way, less those of sessions without \
-                     fetches; ours is to be under 2";
+    fetches; our target is under 2";
 
-/// How much more of something there was than through the middlebox, of all triples together.
+/// Increase of a quantity compared to the way through the middlebox, over all triples
+/// together.
 fn change(triples: &[Triple<'_>], way: Way, f: &dyn Fn(&PlayedSession) -> f64) -> Estimate {
     let pairs: Vec<(f64, f64)> =
         of(triples, way).zip(of(triples, Way::Proxy)).map(|(a, b)| (f(a), f(b))).collect();
@@ -296,8 +297,8 @@ fn change(triples: &[Triple<'_>], way: Way, f: &dyn Fn(&PlayedSession) -> f64) -
     Estimate { value, n: pairs.len() as u64, interval }
 }
 
-/// Which share in percent of what is gained past the middlebox is gained through it, kept
-/// warm, seed by seed; none where the gain is not told from 0, or is a loss.
+/// The share in percent of the gain past the middlebox that keeping the window warm
+/// achieves through it, seed by seed; none if the gain is not significant, or is a loss.
 fn gain_share(triples: &[Triple<'_>], f: &dyn Fn(&PlayedSession) -> f64) -> Estimate {
     let gains = |[proxy, warm, bypass]: &Triple<'_>| (f(warm) - f(proxy), f(bypass) - f(proxy));
     let gains: Vec<(f64, f64)> = triples.iter().map(gains).collect();
@@ -336,11 +337,11 @@ mod tests {
 
     #[test]
     fn the_share_of_a_gain() {
-        let told = share_of(&[(0.4, 0.5), (0.4, 0.5)]);
-        assert!((told.value - 80.0).abs() < 1e-9 && told.n == 2, "{told:?}");
+        let gained = share_of(&[(0.4, 0.5), (0.4, 0.5)]);
+        assert!((gained.value - 80.0).abs() < 1e-9 && gained.n == 2, "{gained:?}");
         let (low, high) = share_of(&[(0.40, 0.50), (0.45, 0.52), (0.38, 0.48)]).interval.unwrap();
         assert!(70.0 < low && low < 82.0 && 82.0 < high && high < 95.0, "{low} {high}");
-        // One seed, a gain that may be none, a loss.
+        // One seed, an insignificant gain, a loss.
         for gains in [&[(0.4, 0.5)][..], &[(0.1, 0.5), (0.1, -0.3)], &[(0.1, -0.5), (0.1, -0.5)]] {
             let none = share_of(gains);
             assert!(none.value.is_nan() && none.interval.is_none(), "{none:?}");

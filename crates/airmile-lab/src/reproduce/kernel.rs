@@ -1,5 +1,5 @@
-//! Experiments of virtual time again with the kernel's TCP between real hosts, as
-//! further rows of the same experiment.
+//! Repeats experiments of virtual time with the kernel's TCP between real hosts, as further
+//! rows of the same experiment.
 
 use airmile_emulate::Scenario;
 use airmile_wire::tcp::StudyOptions;
@@ -10,7 +10,7 @@ use super::monitor::{Observation, read_run};
 use super::runs::Work;
 use airmile::Result;
 
-/// A job that `curl` does alone, with further words for it.
+/// A job that only runs `curl`, with further arguments for it.
 pub(super) fn fetch(file_bytes: u64, words: &str, query: &str) -> Job {
     Job {
         script: format!(
@@ -22,7 +22,7 @@ pub(super) fn fetch(file_bytes: u64, words: &str, query: &str) -> Job {
     }
 }
 
-/// What a monitor between core and radio network sees of each job.
+/// Observations of a monitor between core and radio network for each job.
 pub(super) fn watch(
     work: &Work<'_>,
     hosts: &dyn Hosts,
@@ -37,7 +37,7 @@ pub(super) fn watch(
 }
 
 /// Adds the rows of runs with the kernel's TCP to those of virtual time.
-pub(super) fn beside(
+pub(super) fn with_kernel(
     mut found: ExperimentResult,
     work: &Work<'_>,
     with: impl FnOnce(&dyn Hosts) -> Result<ExperimentResult>,

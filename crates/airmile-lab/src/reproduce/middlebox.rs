@@ -1,5 +1,5 @@
-//! BurstTracker, figures 1 and 8, with real ends: the kernel's TCP, a middlebox
-//! that splits connections, and a DASH player in a browser.
+//! BurstTracker, figures 1 and 8, with real endpoints: the kernel's TCP, a middlebox that
+//! splits connections, and a DASH player in a browser.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -22,7 +22,7 @@ use airmile::read_capture;
 pub(super) const FIGURE_1: Experiment = Experiment {
     name: "bursttracker-fig1",
     source: "BurstTracker, MobiCom 2019, figure 1",
-    what: "a video's throughput against speed tests before and after it; real ends",
+    what: "a video's throughput against speed tests before and after it; real endpoints",
     run: figure_1,
 };
 
@@ -36,16 +36,16 @@ pub(super) const FIGURE_8: Experiment = Experiment {
 const BUSY: &str = include_str!("../../experiments/middlebox-busy.toml");
 const IDLE: &str = include_str!("../../experiments/middlebox-idle.toml");
 
-/// The port that the middlebox lets pass.
+/// The port that bypasses the middlebox.
 pub(super) const PASSING: u16 = 7777;
 
-/// The video: the paper's seconds, and less where runs are fewer.
+/// The video: the paper's duration, and less with fewer runs.
 pub(super) fn video(size: Size, segment_s: u64) -> Video {
     Video { seconds: size.of(12, 60, 120), segment_s, bitrates_bps: &[] }
 }
 
-/// What the player is told: the buffer is that of dash.js when the paper was
-/// written (12 s), which the paper does not give.
+/// The player's options: the buffer is that of dash.js at the time of the paper (12 s),
+/// which the paper does not give.
 pub(super) fn play(port: u16) -> String {
     format!("\"$AIRMILE_PLAYER\" http://$AIRMILE_SERVER:{port}/video/manifest.mpd --buffer 12")
 }
@@ -61,7 +61,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     };
     let base = read(BUSY)?;
     let (test_s, pause_s) = (work.size.of(2, 10, 10), work.size.of(1, 5, 15));
-    // Larger than what a test can fetch: it ends by its time, with status 28.
+    // Larger than a test can fetch: it ends by timeout, with status 28.
     let test = format!(
         "curl -q --noproxy '*' -fsS -m {test_s} -o /dev/null -w '{{\"event\":\"speed_test\",\"value\":%{{speed_download}}}}\\n' \
          http://$AIRMILE_SERVER/file 2>/dev/null >> \"$AIRMILE_APP_LOG\"; [ $? -eq 28 ]"
@@ -85,8 +85,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
     let test = |n: usize| {
         of(&|log: &PlayerLog| log.speed_tests.get(n).map_or(f64::NAN, |bytes| bytes * 8.0 / 1e6))
     };
-    const CELL: &str =
-        "the cell's load was chosen so that tests of speed give what the paper's gave";
+    const CELL: &str = "the cell's load was chosen so that speed tests match the paper's";
     let rows = vec![
         Row::new("speed test before the video", "Mbit/s", test(0)).paper(5.4).note(CELL),
         Row::new(
@@ -95,7 +94,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
             of(&PlayerLog::throughput_mbps),
         )
         .paper(3.8)
-        .note("as the player tells it: the request's round trip is part of a segment's time"),
+        .note("as computed by the player: the request's round trip is part of a segment's time"),
         Row::new("speed test after the video", "Mbit/s", test(1)).paper(5.2),
     ];
     let figure = logs.first().map(|log| {
@@ -105,7 +104,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
             .map(|s| (log.seconds(s.to_ns), s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64));
         let mut figure = Figure::new(
             "throughput",
-            "Throughput of a video's segments, and tests of speed around it",
+            "Throughput of a video's segments, and speed tests around it",
             Axis::new("time since the first request (s)"),
             Axis::new("throughput (Mbit/s)"),
         )
@@ -134,7 +133,7 @@ fn figure_1(work: &Work<'_>) -> Result<ExperimentResult> {
 struct PassTimes {
     server: Vec<(i64, u32)>,
     phone: Vec<(i64, u32)>,
-    /// But the first, whose windows are new on both sides.
+    /// All except the first, whose windows are new on both sides.
     spans: Vec<(i64, i64)>,
 }
 
@@ -201,7 +200,7 @@ fn figure_8(work: &Work<'_>) -> Result<ExperimentResult> {
             .note(DELIVERY),
         Row::new("port 7777: release by the server", "ms", widths(PASSING, |p| &p.server)),
         Row::new("port 7777: delivery to the phone", "ms", widths(PASSING, |p| &p.phone))
-            .note("figure 8b: the throughput does not begin again"),
+            .note("figure 8b: the throughput does not restart"),
     ];
     let mut figure = Figure::new(
         "segment",

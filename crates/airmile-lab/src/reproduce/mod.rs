@@ -1,9 +1,9 @@
-//! Tables and figures of papers again, beside the papers' own values: in virtual
-//! time, and those that need real ends between real hosts ([`Hosts`]).
+//! Reproduces tables and figures of papers, next to the papers' own values: in virtual
+//! time, and between real hosts for those that need real endpoints ([`Hosts`]).
 //!
-//! An experiment is a module: scenario files (`experiments/*.toml`), whose
-//! parameters were set from the papers' words before any result was seen, and a
-//! function that runs them and gives rows.
+//! An experiment is a module: scenario files (`experiments/*.toml`), whose parameters were
+//! derived from the papers' text before any result was seen, and a function that runs them
+//! and returns rows.
 
 mod claw;
 mod clocks;
@@ -45,15 +45,15 @@ pub use follow::{Follower, RunCount};
 pub use hosts::{Hosts, Job, Program, Video};
 pub use write::{prepare, write_files};
 
-/// How much is run.
+/// Amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
-    /// As little as runs everything: tells that it works, nothing more.
+    /// The minimum that exercises everything: shows only that it works.
     Quick,
     /// Fewer runs than the papers.
     Default,
-    /// The papers' counts, where they give them.
+    /// The papers' counts, if given.
     Full,
 }
 
@@ -68,7 +68,7 @@ impl Size {
     }
 }
 
-/// A table or figure of a paper that can be run.
+/// A table or figure of a paper that can be reproduced.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 pub struct Experiment {
     /// Its name.
@@ -82,8 +82,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether it is meant by a name: its own, or that of its paper's experiments,
-    /// which is the part before the first hyphen.
+    /// Whether a name selects it: its own, or that of its paper's experiments, the part
+    /// before the first hyphen.
     fn is_named(&self, name: &str) -> bool {
         self.name == name || self.group() == name
     }
@@ -94,16 +94,16 @@ impl Experiment {
     }
 }
 
-/// What an experiment gives.
+/// Result of an experiment.
 #[derive(Default)]
 struct ExperimentResult {
     rows: Vec<Row>,
     figures: Vec<Figure>,
     /// Why a part, or all, was not run.
     skipped: Option<String>,
-    /// Of its runs between real hosts.
+    /// Lateness of its runs between real hosts.
     lateness: Vec<Lateness>,
-    /// Why, for each of those that failed.
+    /// The reason for each failed run.
     failed: Vec<String>,
 }
 
@@ -113,20 +113,20 @@ impl ExperimentResult {
     }
 }
 
-/// What a value was to reach.
+/// Threshold of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Bar {
-    /// No less than this.
+    /// Lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// No more than this.
+    /// Upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Whether it did; what could not be measured did not.
+    /// Whether it was met; a value that could not be measured does not meet it.
     pub held: bool,
 }
 
-/// What an experiment gave for one value of a paper.
+/// Result of an experiment for one value of a paper.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// What was measured.
@@ -139,16 +139,16 @@ pub struct Row {
     pub ours: Option<f64>,
     /// Ours over the paper's.
     pub ratio: Option<f64>,
-    /// What was set before as enough; absent: nothing was.
+    /// The threshold set in advance; absent: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bar: Option<Bar>,
-    /// Of how many.
+    /// Sample size.
     pub n: u64,
-    /// 95 % interval, where there are enough for one.
+    /// 95 % interval, if the sample is large enough.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// Why it differs, or what to know.
+    /// Explanation of a difference, or remark.
     pub note: Option<&'static str>,
 }
 
@@ -196,27 +196,27 @@ pub struct Reproduced {
     pub what: &'static str,
     /// Its rows.
     pub rows: Vec<Row>,
-    /// Why its runs between real hosts were skipped, which may be all of it;
-    /// absent: they were not.
+    /// Why its runs between real hosts, possibly all of it, were skipped; absent: they were
+    /// not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// That runs in real time were late, so that its rows count for nothing.
+    /// Set if runs in real time were late, so that its rows are invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
-    /// That runs failed, which its rows are without; or all of it did.
+    /// Set if runs failed, which its rows exclude, or if all of it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// Its figures: drawn and written as points, no part of the document.
+    /// Its figures: drawn and written as points, not part of the document.
     #[serde(skip)]
     pub figures: Vec<Figure>,
 }
 
-/// What was run, and what it gave.
+/// The experiments that were run, and their results.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Reproduction {
-    /// How much was run.
+    /// Amount of work.
     pub size: Size,
-    /// By experiment.
+    /// Results by experiment.
     pub experiments: Vec<Reproduced>,
 }
 
@@ -264,13 +264,12 @@ const EXPERIMENTS: &[Experiment] = &[
     claw::HOSTILE,
 ];
 
-/// Runs experiments by their names, a paper's by what their names begin with (`qcut`),
-/// or all, counting their runs in `runs`. What
-/// needs `hosts` is skipped, and says so, where there are none; what fails says so
-/// and takes nothing from the others.
+/// Runs experiments by name, by a paper's prefix (`qcut`), or all, counting their runs in
+/// `runs`. Experiments that need `hosts` are skipped with a reason if there are none; a
+/// failure is reported and does not affect the others.
 ///
 /// # Errors
-/// No such experiment, or what the follower says.
+/// No such experiment, or an error of the follower.
 pub fn reproduce(
     names: &[String],
     size: Size,

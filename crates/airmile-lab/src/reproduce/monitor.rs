@@ -1,5 +1,5 @@
-//! A packet study at a point of a run: in virtual time without a capture file
-//! between them, of a run in real time from what it left.
+//! A packet study at a point of a run: in virtual time without an intermediate capture
+//! file, in real time from the run's files.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -19,23 +19,23 @@ use airmile::{Error, Result};
 /// LINKTYPE_RAW.
 const RAW: u32 = 101;
 
-/// What was seen.
+/// Observations of a run.
 pub(super) struct Observation {
     /// Duration of the first download; absent: none ended.
     pub(super) download_ms: Option<f64>,
     pub(super) rows: Vec<PacketRow>,
     pub(super) summary: StudySummary,
-    /// When how much payload reached the phone.
+    /// Time and amount of payload that reached the phone.
     pub(super) arrivals: Vec<(i64, u32)>,
     /// The same with IP and TCP headers.
     pub(super) arrived_ip_bytes: Vec<(i64, u32)>,
-    /// Time stamps from the phone at the monitor: when, and TSval.
+    /// Timestamps from the phone at the monitor: time, and TSval.
     pub(super) stamps: Vec<(i64, u32)>,
-    /// The same where they leave the phone: no uplink is between.
+    /// The same where they leave the phone, without the uplink.
     pub(super) phone_stamps: Vec<(i64, u32)>,
-    /// Data for the phone at the monitor: when, sequence number, bytes.
+    /// Data for the phone at the monitor: time, sequence number, bytes.
     pub(super) data: Vec<(i64, u32, u32)>,
-    /// What the phone acknowledges at the monitor: when, up to which number.
+    /// The phone's acknowledgements at the monitor: time, acknowledgement number.
     pub(super) acks: Vec<(i64, u32)>,
 }
 
@@ -71,7 +71,7 @@ impl RunSink for Monitor {
         let Transport::Tcp(segment) = &packet.transport else { return };
         let to_phone = packet.dst.ip().is_private();
         match point {
-            // The gateway, where the paper's monitor stood.
+            // The gateway, the place of the paper's monitor.
             CapturePoint::ProxyRan => {
                 if let (false, Some((ts_val, _))) = (to_phone, segment.timestamps) {
                     self.stamps.push((at_ns, ts_val));
@@ -129,7 +129,7 @@ impl Monitor {
         }
     }
 
-    /// A packet of a capture at the gateway's side of the radio network.
+    /// A packet of a capture on the radio side of the gateway.
     fn at_gateway(&mut self, packet: &packet::Packet<'_>) {
         if let packet::Transport::Tcp(tcp) = &packet.transport {
             let at_ns = packet.at_ns;
@@ -163,8 +163,8 @@ impl Monitor {
     }
 }
 
-/// Runs a scenario with a monitor between core and radio network: at the box
-/// that the scenario has there.
+/// Runs a scenario with a monitor between core and radio network: at the scenario's box
+/// there.
 pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Observation> {
     let mut monitor = Monitor::new(options);
     let outcome = run_into(scenario, &mut monitor).map_err(cannot)?;
@@ -172,12 +172,12 @@ pub(super) fn watch(scenario: &Scenario, options: &StudyOptions) -> Result<Obser
     Ok(monitor.finish(ended.and_then(|t| t.truth.duration_ms)))
 }
 
-/// The same of what a run left in a directory. Its scenario has a box.
+/// The same from a run's directory. Its scenario has a box.
 pub(super) fn read_run(dir: &Path, options: &StudyOptions) -> Result<Observation> {
     let mut monitor = Monitor::new(options);
     let progress = Progress::default();
     read_capture(&dir.join("proxy.pcapng"), &progress, &mut |packet| {
-        // The first interface is the radio network's.
+        // The first interface is on the radio side.
         if packet.interface == 0 {
             monitor.at_gateway(packet);
         }
@@ -187,7 +187,7 @@ pub(super) fn read_run(dir: &Path, options: &StudyOptions) -> Result<Observation
     Ok(monitor.finish(download.map(|(from_ns, to_ns)| (to_ns - from_ns) as f64 / 1e6)))
 }
 
-/// Begin and end in ns of the downloads that a run left.
+/// Start and end in ns of the downloads of a run.
 pub(super) fn spans(dir: &Path) -> Result<Vec<(i64, i64)>> {
     #[derive(serde::Deserialize)]
     struct Row {

@@ -1,4 +1,4 @@
-//! What a player noted down, as the quality that one saw.
+//! Quality of experience from a player's log.
 
 use std::path::Path;
 
@@ -18,19 +18,19 @@ struct CommandRecord {
     what: Option<String>,
 }
 
-/// What the module says that kept the window warm (web/keep-warm).
+/// Statistics of the module that kept the window warm (web/keep-warm).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeptWarm {
     pub(super) fetches: f64,
-    /// Of the fetches, as it counts them.
+    /// Bytes of its fetches, by its own count.
     pub(super) bytes: f64,
-    /// What the player fetched.
+    /// Bytes fetched by the player.
     pub(super) media_bytes: f64,
     /// Long pauses kept warm, and left alone.
     pub(super) kept: f64,
     pub(super) alone: f64,
-    /// Early rate behind the former over that behind the latter.
+    /// Early rate after the former over that after the latter.
     #[serde(default = "unknown")]
     pub(super) gain: f64,
     pub(super) radio_mj: f64,
@@ -41,12 +41,12 @@ const fn unknown() -> f64 {
     f64::NAN
 }
 
-/// A segment that a player has fetched.
+/// A segment fetched by a player.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Segment {
-    /// When it was asked for, in ns since the Unix epoch.
+    /// Request time, in ns since the Unix epoch.
     pub(super) from_ns: i64,
-    /// When its last byte was there.
+    /// When its last byte arrived.
     pub(super) to_ns: i64,
     /// Bytes.
     pub(super) bytes: u64,
@@ -54,31 +54,31 @@ pub(super) struct Segment {
     pub(super) bps: f64,
 }
 
-/// A session of a player, and tests of speed around it.
+/// A session of a player, and speed tests around it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct PlayerLog {
     /// Segments in the order of their ends.
     pub(super) segments: Vec<Segment>,
     /// Stalls in ms.
     pub(super) stalls_ms: Vec<f64>,
-    /// What lay in the buffer: when, and how many seconds.
+    /// Buffer level: time, and seconds.
     pub(super) buffer_s: Vec<(i64, f64)>,
-    /// Results of tests of speed in bytes per second, in order.
+    /// Results of speed tests in bytes per second, in order.
     pub(super) speed_tests: Vec<f64>,
-    /// Where the window was kept warm.
+    /// Present if the window was kept warm.
     pub(super) kept_warm: Option<KeptWarm>,
 }
 
 impl PlayerLog {
-    /// Reads a run's log.
+    /// Parses a run's log.
     ///
     /// # Errors
-    /// It cannot be read, or a line is no event.
+    /// It cannot be read, or a line is not an event.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join("command.jsonl");
         let text = std::fs::read_to_string(&path).map_err(|e| Error::read(&path, e))?;
         Self::parse(&text)
-            .map_err(|e| Error::Unusable { path, what: format!("is no player's log: {e}") })
+            .map_err(|e| Error::Unusable { path, what: format!("is not a player's log: {e}") })
     }
 
     fn parse(text: &str) -> serde_json::Result<Self> {
@@ -100,7 +100,7 @@ impl PlayerLog {
                 ("resumed", _, Some(ms)) => log.stalls_ms.push(ms),
                 ("buffer", _, Some(ms)) => log.buffer_s.push((at_ns, ms / 1e3)),
                 ("keep_warm", ..) => {
-                    log.kept_warm = what.map(|told| serde_json::from_str(&told)).transpose()?;
+                    log.kept_warm = what.map(|text| serde_json::from_str(&text)).transpose()?;
                 }
                 ("speed_test", _, Some(bytes_per_s)) => log.speed_tests.push(bytes_per_s),
                 _ => {}
@@ -115,25 +115,25 @@ impl PlayerLog {
         sum / 1e6 / self.segments.len() as f64
     }
 
-    /// How often the bitrate changed.
+    /// Number of bitrate changes.
     pub(super) fn switches(&self) -> f64 {
         self.segments.windows(2).filter(|pair| pair[0].bps != pair[1].bps).count() as f64
     }
 
-    /// Time that the picture stood still.
+    /// Total stall time.
     pub(super) fn stalled_ms(&self) -> f64 {
-        // A sum of no floats is -0.
+        // The sum of no floats is -0.
         self.stalls_ms.iter().sum::<f64>() + 0.0
     }
 
-    /// Mean throughput of the segments in Mbit/s, as a player tells it.
+    /// Mean throughput of the segments in Mbit/s, as computed by players.
     pub(super) fn throughput_mbps(&self) -> f64 {
         let mbps = |s: &Segment| s.bytes as f64 * 8e3 / (s.to_ns - s.from_ns) as f64;
         self.segments.iter().map(mbps).sum::<f64>() / self.segments.len() as f64
     }
 
-    /// Throughput in Mbit/s of each segment that was asked for at least so many
-    /// seconds after the one before had come.
+    /// Throughput in Mbit/s of each segment that was requested at least `pause_s` seconds
+    /// after the previous one had arrived.
     pub(super) fn throughputs_after(&self, pause_s: f64) -> Vec<f64> {
         let mut last_ns = i64::MAX;
         let mut found = Vec::new();
@@ -177,11 +177,12 @@ mod tests {
             (log.speed_tests.as_slice(), log.seconds(5_000_000_000)),
             (&[500_000.0][..], 4.0)
         );
-        // The second was asked for 1 s after the first had come.
+        // The second was requested 1 s after the first had arrived.
         assert_eq!((log.throughputs_after(1.0), log.throughputs_after(1.1)), (vec![4.0], vec![]));
         assert!(PlayerLog::parse("{\"event\": 3}").is_err());
-        let told = r#"{"fetches":14,"bytes":12000,"mediaBytes":700000,"kept":3,"alone":2,"radioMj":5,"radioWithoutMj":4}"#;
-        let line = serde_json::json!({"at_ns": 1, "event": "keep_warm", "what": told}).to_string();
+        let statistics = r#"{"fetches":14,"bytes":12000,"mediaBytes":700000,"kept":3,"alone":2,"radioMj":5,"radioWithoutMj":4}"#;
+        let line =
+            serde_json::json!({"at_ns": 1, "event": "keep_warm", "what": statistics}).to_string();
         let kept = PlayerLog::parse(&line).unwrap().kept_warm.unwrap();
         assert_eq!((kept.fetches, kept.kept, kept.gain.is_nan()), (14.0, 3.0, true));
         assert!(PlayerLog::parse(r#"{"event":"keep_warm","what":"{}"}"#).is_err());

@@ -6,7 +6,7 @@ use airmile_wire::tcp::StudyOptions;
 
 use super::estimate::{Estimate, quantile};
 use super::figure::{Axis, Figure, Series};
-use super::kernel::{self, beside, fetch};
+use super::kernel::{self, fetch, with_kernel};
 use super::monitor::{Observation, watch};
 use super::runs::{Work, only, read};
 use super::{Experiment, ExperimentResult, Row, Size};
@@ -22,7 +22,7 @@ pub(super) const FIGURE_23: Experiment = Experiment {
 pub(super) const FIGURE_24: Experiment = Experiment {
     name: "huang-fig24",
     source: "Huang et al., SIGCOMM 2013, figure 24",
-    what: "a player that asks every 10 s: the radio never rests",
+    what: "a player with a request every 10 s: the radio is never idle",
     run: figure_24,
 };
 
@@ -61,7 +61,7 @@ fn received_kb(seen: &Observation) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// Mbit/s at the phone in steps of so many ms, by seconds since its first.
+/// Mbit/s at the phone in steps of `step_ms`, by seconds since its first data.
 pub(super) fn received_mbps(seen: &Observation, step_ms: i64) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (seen.arrivals.first(), seen.arrivals.last()) else {
         return Vec::new();
@@ -82,8 +82,8 @@ pub(super) fn received_mbps(seen: &Observation, step_ms: i64) -> Vec<(f64, f64)>
 fn figure_23(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SLOW_READER)?;
     let found = slow_readers(work, &base)?;
-    beside(found, work, |hosts| {
-        // curl reads no faster than it is told, in bytes per second.
+    with_kernel(found, work, |hosts| {
+        // curl limits its reading to this rate, in bytes per second.
         let bytes = work.size.of(300_000, 1_000_000, 1_000_000);
         let mut arms = Vec::new();
         let (mut lateness, mut failed) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn figure_23(work: &Work<'_>) -> Result<ExperimentResult> {
             _ => Vec::new(),
         };
         for row in &mut rows {
-            // The others' notes are of the emulated reader.
+            // The other notes are about the emulated reader.
             row.note = row.what.starts_with("download").then_some(BUFFERED);
         }
         Ok(ExperimentResult { rows, lateness, failed, ..ExperimentResult::default() })
@@ -148,8 +148,8 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
             .paper(131_800.0)
             .note("an input, too"),
         Row::new("smallest receive window", "bytes", median_of(slow, window)).paper(816.0).note(
-            "ours reads at a steady rate: while a full window is told and data comes for it, a \
-             round trip, it reads 100 kB/s times 70 ms, 7 kB; the paper's player all but stopped",
+            "ours reads at a steady rate: in the round trip from a full window to the next data \
+                it reads 100 kB/s times 70 ms, 7 kB; the paper's player almost stopped",
         ),
         Row::new("the same, read at 300 kbit/s", "bytes", median_of(slower, window))
             .paper(816.0)
@@ -161,14 +161,14 @@ fn rows_23(slow: &[Observation], slower: &[Observation], ideal: &[Observation]) 
         Row::new("download, slow reader", "s", median_of(slow, download_s)).paper(9.0).note(INPUT),
         Row::new("download, a reader that keeps up", "s", median_of(ideal, download_s))
             .paper(2.5)
-            .note("the paper's is its bandwidth estimate's; ours is the run again"),
+            .note("the paper's is from its bandwidth estimate; ours from a second run"),
     ]
 }
 
 fn figure_24(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(PERIODIC)?;
     let found = periodic(work, base.clone())?;
-    beside(found, work, |hosts| {
+    with_kernel(found, work, |hosts| {
         let bytes = work.size.of(100_000, 2_500_000, 2_500_000);
         // Every 10 s over the same connection.
         let query = format!("?[1-{}]", work.size.of(4, 6, 12));
@@ -197,7 +197,7 @@ fn periodic(work: &Work<'_>, mut base: Scenario) -> Result<ExperimentResult> {
     let seen = work.for_each(&scenarios, |scenario| watch(scenario, &StudyOptions::default()))?;
     let figure = Figure::new(
         "throughput",
-        "A player that asks every 10 s",
+        "A player with a request every 10 s",
         Axis::new("time since the first data (s)"),
         Axis::new("throughput, 0.5 s (Mbit/s)"),
     )
@@ -218,7 +218,7 @@ fn rows_24(seen: &[Observation]) -> Vec<Row> {
     let idle = |seen: &Observation| {
         seen.summary.periodic.first().map_or(f64::NAN, |p| 100.0 * p.idle_share)
     };
-    // The tail of the paper's network is 10 s, and the study's model has it.
+    // The tail of the paper's network and of the study's model is 10 s.
     let radio = |seen: &Observation| {
         let users = seen.rows.iter().filter_map(|row| match row {
             PacketRow::User(user) => Some(user),
@@ -240,7 +240,7 @@ fn rows_24(seen: &[Observation]) -> Vec<Row> {
             .note("the paper: idle for most of the time"),
         Row::new("radio connected, tail of 10 s", "% of the session", median_of(seen, radio))
             .paper(100.0)
-            .note("the tail behind the last download is beyond the session: a little over 100 %"),
+            .note("the tail after the last download is beyond the session: a little over 100 %"),
         Row::new("peak throughput, 100 ms", "Mbit/s", median_of(seen, peak)).paper(30.0),
     ]
 }

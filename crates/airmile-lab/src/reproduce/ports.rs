@@ -1,5 +1,5 @@
-//! BurstTracker, figure 9, with real ends: a video through a middlebox that
-//! restarts, and past it.
+//! BurstTracker, figure 9, with real endpoints: a video through a middlebox that restarts,
+//! and past it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,24 +20,24 @@ use airmile::{Error, Result};
 pub(super) const FIGURE_9: Experiment = Experiment {
     name: "bursttracker-fig9",
     source: "BurstTracker, MobiCom 2019, figure 9",
-    what: "video over ports 80, 443 and 7777: link demand and quality; real ends",
+    what: "video over ports 80, 443 and 7777: link demand and quality; real endpoints",
     run: figure_9,
 };
 
 pub(super) const SCENARIO: &str = include_str!("../../experiments/middlebox-ports.toml");
 
-/// A video of the experiment, and how it is played.
+/// A video of the experiment, and its playback options.
 struct Arm {
     name: &'static str,
     segment_s: u64,
-    /// For the player.
+    /// Options of the player.
     options: &'static str,
 }
 
 /// Both choose by throughput, as the paper's. Set with the scenario, before any run:
-/// - two seconds are the shortest segments of a whole number of seconds behind which
-///   the player's pause (up to four tenths of them, as bitrates are a factor of 1.57
-///   apart) is longer than the sender's RTO of 0.3 s, so that there is a restart;
+/// - two seconds are the shortest segments of a whole number of seconds after which the
+///   player's pause (up to four tenths of them, as bitrates are a factor of 1.57 apart)
+///   exceeds the sender's RTO of 0.3 s, so that there is a restart;
 /// - of the ten bitrates the fourth has 390 KB in 4 s, the paper's segment (figure 7:
 ///   700 kbit/s of 4 s) and the 400 KB with pauses of 3 s of the scenario's file.
 const ARMS: [Arm; 2] = [
@@ -49,16 +49,16 @@ const ARMS: [Arm; 2] = [
     },
 ];
 
-/// A segment behind so long without a request follows a pause: longer than the
-/// sender's RTO (chosen here).
+/// Minimum time without a request before a segment that counts as after a pause: longer
+/// than the sender's RTO (chosen here).
 pub(super) const PAUSE_S: f64 = 1.0;
 
-/// A transfer of at least so many bytes is a segment: more than the manifest,
-/// less than any segment (chosen here).
+/// Minimum bytes of a transfer that counts as a segment: more than the manifest, less than
+/// any segment (chosen here).
 const LEAST_SEGMENT_BYTES: u64 = 20_000;
 
-/// A session over a port: what the player saw, and link demand in percent, as
-/// estimated from the modem log and in truth.
+/// A session over a port: the player's log, and link demand in percent, as estimated from
+/// the modem log and in truth.
 struct PortSession {
     log: PlayerLog,
     demand: f64,
@@ -97,7 +97,7 @@ fn true_times(dir: &Path) -> Result<HashMap<String, f64>> {
     Ok(rows.into_iter().map(|row| (row.id, row.throughput_time_ms)).collect())
 }
 
-/// Sessions over these ports in turn, run by run, as in the paper's 5.1.
+/// Sessions over these ports alternate, run by run, as in the paper's 5.1.
 const PORTS: [u16; 3] = [80, 443, PASSING];
 
 fn sessions(work: &Work<'_>, hosts: &dyn Hosts, arm: &Arm) -> Result<RealRuns<PortSession>> {
@@ -130,7 +130,7 @@ fn figure_9(work: &Work<'_>) -> Result<ExperimentResult> {
         let runs = sessions(work, hosts, arm)?;
         found.rows.extend(demand(arm, &runs.results));
         let of = |port: usize| runs.results.iter().skip(port).step_by(PORTS.len());
-        // Pairs of which both sessions are there.
+        // Pairs for which both sessions exist.
         let pairs = of(0).zip(of(PORTS.len() - 1));
         let pairs: Vec<(&PortSession, &PortSession)> =
             pairs.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())).collect();
@@ -146,10 +146,10 @@ fn figure_9(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(found)
 }
 
-/// Figure 9a: link demand by port, and what goes with it.
+/// Figure 9a: link demand by port, and related values.
 fn demand(arm: &Arm, sessions: &[Option<PortSession>]) -> Vec<Row> {
-    const THROUGH: &str = "the paper has 50 to 70 %, over carriers whose middleboxes differ, and gives \
-                           neither segment length nor round trip; 443 is plain HTTP here";
+    const THROUGH: &str = "the paper has 50 to 70 %, over carriers with different middleboxes, \
+        without segment length or round trip; 443 is plain HTTP here";
     const PAPER: [(f64, &str); 3] =
         [(60.0, THROUGH), (60.0, THROUGH), (80.0, "the paper has over 80 %")];
     let mut rows = Vec::new();
@@ -166,20 +166,20 @@ fn demand(arm: &Arm, sessions: &[Option<PortSession>]) -> Vec<Row> {
         rows.push(row("bitrate", "Mbit/s", mean_of(&|session| session.log.bitrate_mbps())));
         let behind: Vec<f64> = own().flat_map(|s| s.log.throughputs_after(PAUSE_S)).collect();
         let behind = quantile(&behind, 0.5);
-        rows.push(row("throughput of a segment behind a pause, median", "Mbit/s", behind));
+        rows.push(row("throughput of a segment after a pause, median", "Mbit/s", behind));
     }
     rows
 }
 
-/// Figure 9c: how much better the video past the middlebox was.
+/// Figure 9c: improvement of the video past the middlebox.
 fn quality(pairs: &[(&PortSession, &PortSession)]) -> Vec<Row> {
     let bitrate = |session: &PortSession| session.log.bitrate_mbps();
     let more = |(through, past): &(&PortSession, &PortSession)| {
         100.0 * (bitrate(past) / bitrate(through) - 1.0)
     };
     let bitrates: Vec<f64> = pairs.iter().map(more).collect();
-    // Of all pairs together: to take those alone whose video through the middlebox
-    // stalled would choose by the outcome.
+    // Over all pairs together: selecting those whose video through the middlebox stalled
+    // would select by the outcome.
     let sum_change = |f: &dyn Fn(&PlayerLog) -> f64| -> Estimate {
         let (through, past) = pairs
             .iter()
@@ -190,7 +190,7 @@ fn quality(pairs: &[(&PortSession, &PortSession)]) -> Vec<Row> {
     let mean_of = |f: &dyn Fn(&(&PortSession, &PortSession)) -> f64| {
         mean(&pairs.iter().map(f).collect::<Vec<_>>())
     };
-    const SUMS: &str = "of all pairs together; none where nothing of it was over port 80";
+    const SUMS: &str = "over all pairs together; none if there was none over port 80";
     vec![
         Row::new("bitrate, port 7777 against 80", "% more", quantile(&bitrates, 0.5)).paper(35.0),
         Row::new("time stalled, port 80", "ms", mean_of(&|pair| pair.0.log.stalled_ms())),

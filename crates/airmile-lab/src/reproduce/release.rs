@@ -1,5 +1,5 @@
-//! BurstTracker, figures 7 and 8: what the server lets go at once arrives
-//! slowly, where a middlebox restarts.
+//! BurstTracker, figures 7 and 8: data that the server releases at once arrives slowly if a
+//! middlebox restarts.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../experiments/fig7-release.toml");
 
-/// When how much data for the phone passes the server and the phone.
+/// Times and amounts of data for the phone at the server and at the phone.
 #[derive(Default)]
 struct Passing {
     server: Vec<(i64, u32)>,
@@ -43,7 +43,7 @@ impl RunSink for Passing {
     }
 }
 
-/// Begin and end of each transfer as the application noted them.
+/// Start and end of each transfer in the application's log.
 fn spans(notes: &[AppNote]) -> Vec<(i64, i64)> {
     let mut begun = BTreeMap::new();
     let mut spans = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn width_ms(passed: &[(i64, u32)], (from, to): (i64, i64)) -> f64 {
     }
 }
 
-/// kB that have passed within a span, by ms since the server's first.
+/// kB passed within a span, by ms since the server's first.
 pub(super) fn passed_kb(
     passed: &[(i64, u32)],
     (from, to): (i64, i64),
@@ -83,11 +83,11 @@ pub(super) fn passed_kb(
     points.collect()
 }
 
-/// A run's segments but the first, whose windows are new on both sides.
+/// A run's segments except the first, whose windows are new on both sides.
 struct Segments {
     /// Release and delivery in ms.
     widths: Vec<(f64, f64)>,
-    /// The middle one of them over time: at the server, at the phone.
+    /// The middle segment over time: at the server, at the phone.
     drawn: [Vec<(f64, f64)>; 2],
 }
 
@@ -107,15 +107,14 @@ fn segments(scenario: &Scenario) -> Result<Segments> {
     Ok(Segments { widths, drawn })
 }
 
-/// With a restart, without, with it and a longer way.
+/// With a restart, without, and with it over a longer path.
 const ARMS: usize = 3;
-/// So much longer.
+/// Additional round-trip time.
 const LONGER_MS: u32 = 80;
 
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let restarting = read(SCENARIO)?;
-    // The scenario's own cause, taken out; and the round trip that the paper's
-    // 700 ms ask for.
+    // The scenario's own cause removed; and the round trip required for the paper's 700 ms.
     let mut scenarios = Vec::new();
     for seed in 0..work.size.of(1, 6, 20) {
         let mut with = restarting.clone();
@@ -131,20 +130,22 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         let segments = found.iter().skip(which).step_by(ARMS).flat_map(|s| &s.widths);
         quantile(&segments.map(side).collect::<Vec<_>>(), 0.5)
     };
-    const SEGMENT: &str = "the paper shows one segment; its size is chosen for 25 ms at 100 Mbit/s, and is not its own";
-    const DELIVERY: &str = "the paper shows one segment, and no round trip. 350 kB out of a window of 10 segments take 4 to 5 \
-    round trips of slow start; the next row has 80 ms more in each, and 700 ms ask for some 105";
-    const WITHOUT: &str = "figure 8b: on another port the throughput does not begin again";
+    const SEGMENT: &str = "the paper shows one segment; our size is chosen for 25 ms at 100 \
+        Mbit/s, as the paper does not give it";
+    const DELIVERY: &str = "the paper shows one segment, without a round trip. 350 kB from a \
+        window of 10 segments take 4 to 5 round trips of slow start; the next row has 80 ms more \
+        in each, and 700 ms would need some 105";
+    const WITHOUT: &str = "figure 8b: on another port the throughput does not restart";
     let mut figure = Figure::new(
         "segment",
-        "One segment: what the server has let go, and what the phone has",
+        "One segment: released by the server, and received by the phone",
         Axis::new("time since the first packet at the server (ms)"),
         Axis::new("passed (kB)"),
     )
     .paper_x("released within 25 ms", 25.0)
     .paper_x("delivered over 700 ms", 700.0)
     .caption(format!(
-        "The middle segment of one of n = {} runs each way. A split-TCP middlebox stands between.",
+        "The middle segment of one of n = {} runs each way. A split-TCP middlebox is in between.",
         found.len() / ARMS
     ));
     for (run, from, to) in [
@@ -167,7 +168,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             .note(DELIVERY),
         Row::new("the same, 80 ms more between middlebox and cell", "ms", of(2, |w| w.1))
             .paper(700.0)
-            .note("an arm added after the first results, to see what the note before says"),
+            .note("an arm added after the first results, to check the previous note"),
         Row::new("delivery to the phone, no restart", "ms", of(1, |w| w.1)).note(WITHOUT),
     ];
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })

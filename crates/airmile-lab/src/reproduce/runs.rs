@@ -1,4 +1,4 @@
-//! Scenarios of experiments: read, varied, run on all cores.
+//! Scenarios of experiments: parsed, varied, run on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,33 +22,33 @@ pub(super) const SCHEDULERS: [(&str, SchedulerKind); 5] = [
     ("blind equal", SchedulerKind::BlindEqual),
 ];
 
-/// An experiment's scenario.
+/// Parses an experiment's scenario.
 pub(super) fn read(text: &str) -> Result<Scenario> {
     Scenario::from_toml(text).map_err(|e| Error::Option(format!("an experiment's scenario: {e}")))
 }
 
-/// The scenario with one of its applications alone.
+/// The scenario with only one of its applications.
 pub(super) fn only(scenario: &Scenario, app: &str) -> Scenario {
     let mut one = scenario.clone();
     one.apps.retain(|config| config.name == app);
     one
 }
 
-/// An emulator's refusal, as an error of ours.
+/// Converts an emulator error.
 pub(super) fn cannot(error: impl std::fmt::Display) -> Error {
     Error::Option(format!("an experiment cannot be run: {error}"))
 }
 
-/// How much an experiment runs, and where it tells how far it is.
+/// Amount of work of an experiment, and its progress counter.
 pub(super) struct Work<'a> {
     pub(super) size: Size,
-    /// Who runs between real hosts.
+    /// Runs jobs between real hosts.
     pub(super) hosts: Option<&'a dyn Hosts>,
     pub(super) runs: &'a RunCount,
 }
 
 impl Work<'_> {
-    /// Does a piece of work for each item on all cores; results in the items' order.
+    /// Processes items on all cores; results are in the items' order.
     pub(super) fn for_each<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -80,15 +80,15 @@ impl Work<'_> {
     }
 }
 
-/// Throughput time and Active time in ms of a run's downlink transfers, summed,
-/// as estimated; `None`: no such evidence.
+/// Estimated throughput time and Active time in ms, summed over a run's downlink transfers;
+/// `None`: no such evidence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Estimated {
     pub(super) throughput_ms: Option<f64>,
     pub(super) active_ms: Option<f64>,
 }
 
-/// What the phone's log tells of a run.
+/// Estimates from the phone's log of a run.
 pub(super) fn estimate(
     records: &[Record],
     transfers: &[EmulatedTransfer],

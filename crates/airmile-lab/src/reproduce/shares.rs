@@ -37,7 +37,7 @@ const PEAK_HOUR: &str = include_str!("../../experiments/fig4-peak-hour.toml");
 const SLOW_IDLE: &str = include_str!("../../experiments/fig5-slow-idle.toml");
 const SLOW_BUSY: &str = include_str!("../../experiments/fig5-slow-busy.toml");
 
-/// Busy TTIs, and those that one user has alone.
+/// Busy TTIs, and those used by one user alone.
 fn alone(trace: &RunTrace) -> (u64, u64) {
     let busy = trace.cell_use.iter().filter(|run| run.users > 0);
     busy.fold((0, 0), |(n, one), run| {
@@ -54,11 +54,11 @@ fn with_length(text: &str, seed: u64, kind: SchedulerKind, ms: u64) -> Result<Sc
     Ok(scenario)
 }
 
-/// TTIs that figure 3 shows, from where both downloads are in full swing.
+/// TTIs shown in figure 3, with both downloads at full rate.
 const SHOWN: std::ops::Range<i64> = 1_000..1_100;
 
-/// What each of two users has of the resource blocks, TTI by TTI, in percent:
-/// the phone's by its grants, the other's what else is in use.
+/// Shares of two users in the resource blocks, TTI by TTI, in percent: the phone's from its
+/// grants, the other's as the remaining use.
 fn schedule(trace: &RunTrace, n_prb: u16) -> [Vec<(f64, f64)>; 2] {
     let own = own_prbs(trace);
     let mut points = [Vec::new(), Vec::new()];
@@ -89,7 +89,7 @@ fn figure_3(work: &Work<'_>) -> Result<ExperimentResult> {
     })?;
     let mut shares = Figure::new(
         "shares",
-        "Share of the phone in the TTIs that it is scheduled in, beside another's download",
+        "Share of the phone in the TTIs in which it is scheduled, with another user's download",
         Axis::new("share of the resource blocks (%)").from(0.0, 102.0),
         Axis::cdf("TTIs up to this share (%)"),
     )
@@ -120,12 +120,11 @@ fn figure_3(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows: rows.collect(), figures, ..ExperimentResult::default() })
 }
 
-/// By how much less an object has in the arm of small ones.
+/// Divisor of the object size in the arm with small objects.
 const SMALLER: u32 = 10;
 
-/// Scheduled TTIs, those of them with over 90 % and under 40 % of the cell, and
-/// each one's share in percent. Where TTIs are given whole, what is in use is
-/// one user's.
+/// Scheduled TTIs, those with over 90 % and under 40 % of the cell, and each one's share in
+/// percent. With whole TTIs, the PRBs in use belong to one user.
 fn fractions(trace: Option<&RunTrace>, n_prb: u16) -> (u64, u64, u64, Vec<f64>) {
     let (mut n, mut most, mut few) = (0, 0, 0);
     let mut shares = Vec::new();
@@ -154,12 +153,13 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     let traces = work.for_each(&[scenario.clone(), small], |s| run(s).map_err(cannot))?;
     let [(n, most, few, shares), (small_n, small_most, small_few, small_shares)] =
         [0, 1].map(|at| fractions(traces.get(at), scenario.cell.n_prb));
-    const SMALL: &str = "an arm added after the first results, to see what the note before says";
-    const MIX: &str = "the traffic of the paper's cell is not known. Here each object fills TTIs but for its last: small \
-    shares come from small objects, of which its cell had more (rows of objects a tenth as large)";
+    const SMALL: &str = "an arm added after the first results, to check the previous note";
+    const MIX: &str = "the traffic of the paper's cell is unknown. Here each object fills all \
+        TTIs except its last: small shares come from small objects, of which the paper's cell had \
+        more (rows of objects a tenth as large)";
     let figure = Figure::new(
         "shares",
-        "Shares of the resource blocks that users have, a busy cell",
+        "Shares of the resource blocks by user, in a busy cell",
         Axis::new("share of the resource blocks (%)").from(0.0, 102.0),
         Axis::cdf("TTIs up to this share (%)"),
     )
@@ -167,7 +167,7 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     .with(Series::cdf("all users, objects a tenth as large", &small_shares))
     .paper_point("40 % of them under 40 %", 40.0, 40.0)
     .paper_point("35 % of them over 90 %", 90.0, 65.0)
-    .caption(format!("n = {n} TTIs of {} s in which somebody is scheduled.", ms / 1_000));
+    .caption(format!("n = {n} TTIs of {} s in which any user is scheduled.", ms / 1_000));
     let rows = vec![
         Row::new("TTIs in which a user has over 90 %", "%", part(most, n)).paper(35.0).note(MIX),
         Row::new("TTIs in which a user has under 40 %", "%", part(few, n)).paper(40.0).note(MIX),
@@ -182,13 +182,13 @@ fn figure_4(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-/// Shares of the cell in percent that the phone had in each TTI in which it had any.
+/// The phone's shares of the cell in percent, in TTIs in which it was scheduled.
 fn own_shares(trace: &RunTrace, n_prb: u16) -> Vec<f64> {
     let own = own_prbs(trace);
     own.into_values().map(|prb| 100.0 * f64::from(prb) / f64::from(n_prb)).collect()
 }
 
-/// PRB pairs that the phone had, by TTI.
+/// The phone's PRB pairs, by TTI.
 fn own_prbs(trace: &RunTrace) -> HashMap<i64, u16> {
     let mut own: HashMap<i64, u16> = HashMap::new();
     for record in &trace.records {
@@ -217,12 +217,11 @@ fn figure_5(work: &Work<'_>) -> Result<ExperimentResult> {
         let trace = run(&scenario).map_err(cannot)?;
         Ok((*cell, *app, own_shares(&trace, scenario.cell.n_prb)))
     })?;
-    const WRITTEN: &str = "the paper: more than 50 %, so no more than a least value. iperf hands TCP 128 kB at a time: what is \
-    written at once is sent at once";
-    const DATAGRAMS: &str = "packets that come one by one leave one by one, in small blocks: our \
-                             base station serves a queue at once and trims the block to it; those \
-                             that the paper measured seem to wait until there is more, which it \
-                             explains by control overhead and battery";
+    const WRITTEN: &str = "the paper: more than 50 %, which is only a lower bound. iperf passes \
+        TCP 128 kB at a time: data written at once is sent at once";
+    const DATAGRAMS: &str = "packets that arrive one by one are sent one by one, in small blocks: \
+        our base station serves a queue at once and trims the block to it; those in the paper \
+        seem to wait for more data, which it explains by control overhead and battery";
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "shares",

@@ -1,5 +1,5 @@
-//! Huang et al., figures 15 and 16: duplicate ACKs, and timers that run out
-//! although everything is on its way.
+//! Huang et al., figures 15 and 16: duplicate ACKs, and timeouts although all data is in
+//! transit.
 
 use airmile_emulate::Scenario;
 use airmile_model::flow::{PacketRow, TcpEvent};
@@ -9,7 +9,7 @@ use airmile_wire::tcp::StudyOptions;
 use super::estimate::{Estimate, part, quantile, share};
 use super::figure::{Axis, Figure, Series};
 use super::hosts::Hosts;
-use super::kernel::{self, beside, fetch};
+use super::kernel::{self, fetch, with_kernel};
 use super::monitor::{Observation, watch};
 use super::runs::{Work, cannot, read};
 use super::{Experiment, ExperimentResult, Row};
@@ -24,26 +24,26 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../experiments/huang-slow-start.toml");
 
-/// A timer that runs out so soon behind the last duplicate ACK belongs to the
-/// burst (the 200 ms that the paper's R_ss looks at).
+/// A timeout within this time after the last duplicate ACK belongs to the burst (the 200 ms
+/// considered by the paper's R_ss).
 const NEAR_NS: i64 = 200_000_000;
 
-/// The arm of small flights (chosen after the first results, which hung on it):
-/// the paper's example has 500 kB.
+/// The arm of small flights (chosen after the first results, which depended on it): the
+/// paper's example has 500 kB.
 const SMALL_FLIGHT_BYTES: u64 = 1_000_000;
 
 /// A burst of duplicate ACKs.
 struct DupAckBurst<'a> {
     event: &'a TcpEvent,
-    /// Whether the timer ran out between its begin and [`NEAR_NS`] behind its end.
+    /// Whether there was a timeout between its start and [`NEAR_NS`] after its end.
     timeout: bool,
-    /// Bytes that are on their way to the phone when its last passes the gateway,
-    /// less what the next ACK acknowledges.
+    /// Bytes in transit to the phone when its last ACK passes the gateway, less those
+    /// acknowledged by the next ACK.
     behind_bytes: u32,
 }
 
-/// Bursts but those that are for data sent again alone, as a timeout that was
-/// not needed brings about: they are no sign of a loss, and give no RTT (Karn).
+/// Bursts, except those caused only by retransmitted data after a spurious timeout: they
+/// indicate no loss, and give no RTT (Karn).
 fn bursts(seen: &Observation) -> Vec<DupAckBurst<'_>> {
     let events: Vec<&TcpEvent> = seen
         .rows
@@ -71,8 +71,8 @@ fn bursts(seen: &Observation) -> Vec<DupAckBurst<'_>> {
     found.collect()
 }
 
-/// Bytes between what the first ACK behind `at_ns` acknowledges and the furthest
-/// that had been sent by then. A flow of 20 MB does not wrap.
+/// Bytes between the number acknowledged by the first ACK after `at_ns` and the highest
+/// number sent by then. A flow of 20 MB does not wrap.
 fn behind(seen: &Observation, at_ns: i64) -> u32 {
     let first = seen.data.first().map_or(0, |(_, seq, _)| *seq);
     let sent = seen.data.iter().take_while(|(at, ..)| *at <= at_ns);
@@ -82,21 +82,21 @@ fn behind(seen: &Observation, at_ns: i64) -> u32 {
     sent.unwrap_or(0).saturating_sub(acked)
 }
 
-/// Of bursts whose retransmission's round trip was over the timer, those in which
-/// samples of duplicate ACKs would have held it.
+/// Among bursts whose retransmission's round trip exceeded the timer, those in which
+/// samples of duplicate ACKs would have prevented the timeout.
 fn avoided<'a>(bursts: impl Iterator<Item = &'a DupAckBurst<'a>>) -> Estimate {
-    let told: Vec<bool> = bursts.filter_map(|b| b.event.avoided).collect();
-    share(told.iter().filter(|avoided| **avoided).count() as u64, told.len() as u64)
+    let judged: Vec<bool> = bursts.filter_map(|b| b.event.avoided).collect();
+    share(judged.iter().filter(|avoided| **avoided).count() as u64, judged.len() as u64)
 }
 
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let base = read(SCENARIO)?;
     let found = virtual_time(work, &base)?;
-    beside(found, work, |hosts| kernel_tcp(work, hosts, &base))
+    with_kernel(found, work, |hosts| kernel_tcp(work, hosts, &base))
 }
 
-/// The same losses with the kernel's TCP: the sender of 2012 as far as it can be
-/// told so, but its timer takes RTTs from SACK.
+/// The same losses with the kernel's TCP: configured like the sender of 2012 as far as
+/// possible, but its timer uses RTT samples from SACK.
 fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<ExperimentResult> {
     let bytes = work.size.of(2_000_000, 20_000_000, 20_000_000);
     let cases: Vec<_> = (0..work.size.of(1, 4, 20))
@@ -110,8 +110,10 @@ fn kernel_tcp(work: &Work<'_>, hosts: &dyn Hosts, base: &Scenario) -> Result<Exp
             .paper(1.0)
             .note(EXAMPLE),
         Row::new("R_ss, the timer runs out", "", quantile(&r_ss(&bursts, true), 0.5)).paper(3.7),
-        Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64))
-            .note("a kernel of today takes RTTs from SACK, which is the remedy, and cannot be told not to"),
+        Row::new("bursts with a timeout", "%", share(timeouts, bursts.len() as u64)).note(
+            "a current kernel takes RTT samples from SACK, which is the remedy and cannot be \
+                disabled",
+        ),
     ];
     Ok(ExperimentResult {
         rows,
@@ -149,7 +151,7 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
     let timed_out = old.iter().filter(|b| b.timeout);
     let behind_kb: Vec<f64> = timed_out.map(|b| f64::from(b.behind_bytes) / 1e3).collect();
     let small = |b: &&DupAckBurst<'_>| b.event.flight_bytes <= SMALL_FLIGHT_BYTES;
-    const REMEDY: &str = "remedy by the capture: timers that samples of duplicate ACKs hold";
+    const REMEDY: &str = "remedy by the capture: timeouts avoided by samples of duplicate ACKs";
     vec![
         Row::new("R_ss, the timer does not run out", "", quantile(&r_ss(old, false), 0.5))
             .paper(1.0)
@@ -157,15 +159,15 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
         Row::new("R_ss, the timer runs out", "", quantile(&r_ss(old, true), 0.5))
             .paper(3.7)
             .note(EXAMPLE_SLOW),
-        Row::new("in flight behind such a burst", "kB", quantile(&behind_kb, 0.5))
-            .note("what the row above says, measured"),
+        Row::new("in flight after such a burst", "kB", quantile(&behind_kb, 0.5))
+            .note("measures the explanation of the row above"),
         Row::new("large flows with an undesired slow start", "%", slow)
             .paper(20.1)
-            .note("of flows that lose a packet, under a fading that is chosen: not varied here"),
+            .note("of flows with a loss, with a chosen fading that is not varied here"),
         Row::new(REMEDY, "%", avoided(old.iter())).paper(95.0).note(CAPTURE),
         Row::new(format!("{REMEDY}, none runs out"), "%", avoided(new.iter()))
             .paper(95.0)
-            .note("the same reckoning in the runs below, whose sender has the remedy"),
+            .note("the same calculation for the runs below, whose sender has the remedy"),
         Row::new(
             format!("{REMEDY}, none runs out, up to 1 MB in flight"),
             "%",
@@ -179,21 +181,20 @@ fn tabulate(old: &[DupAckBurst<'_>], new: &[DupAckBurst<'_>], slow: Estimate) ->
             part(before.saturating_sub(after), before),
         )
         .paper(95.0)
-        .note("the kernels of today do so; the runs again with that one change"),
+        .note("as current kernels do; the same runs with only this change"),
         Row::new("bursts with a timeout, sender of 2012", "%", share(before, old.len() as u64)),
         Row::new("bursts with a timeout, RTT from SACK", "%", share(after, new.len() as u64)),
     ]
 }
 
-const EXAMPLE: &str = "the paper gives one example of each; ours is a median, by whether a timeout is in \
-                       the burst or within 200 ms of its end";
-const EXAMPLE_SLOW: &str = "not as in the paper: our sender goes on with new data in fast recovery (RFC \
-                            6675), and the ACKs of what is in flight behind the burst (next row) carry the \
-                            rate on; the timeout shows in what is sent again, see the figure. \
-                            A slow start of one segment an ACK instead of by bytes gave the same";
-const CAPTURE: &str = "of bursts where the retransmission's round trip, from its first copy to the \
-                       ACK that ended the burst, was over the timer, as reckoned from packets at the \
-                       gateway";
+const EXAMPLE: &str = "the paper has one example of each; ours is a median, depending on a \
+    timeout in the burst or within 200 ms of its end";
+const EXAMPLE_SLOW: &str = "not as in the paper: our sender continues with new data in fast \
+    recovery (RFC 6675), and the ACKs of data in flight after the burst (next row) keep the rate \
+    up; the timeout shows in the retransmissions, see the figure. A slow start of one segment per \
+    ACK instead of by bytes gave the same";
+const CAPTURE: &str = "of bursts whose retransmission's round trip, from its first copy to the \
+    ACK that ended the burst, exceeded the timer, as calculated from packets at the gateway";
 const FLIGHT: &str = "the bound was chosen after the first results: the paper's example has 500 kB";
 
 fn distribution(without: &[f64], with: &[f64]) -> Figure {
@@ -215,11 +216,11 @@ fn distribution(without: &[f64], with: &[f64]) -> Figure {
     ))
 }
 
-/// Figure 16 has about so much in flight before the first duplicate ACK: of our
-/// bursts the nearest to it are drawn.
+/// Figure 16 has about this many bytes in flight before the first duplicate ACK: the bursts
+/// nearest to it are drawn.
 const FLIGHT_BYTES: u64 = 500_000;
 
-/// A burst of each kind over time, as figures 15 and 16 have them.
+/// A burst of each kind over time, as in figures 15 and 16.
 fn examples(runs: &[(usize, &Observation)]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, title, timeout) in [
@@ -262,7 +263,7 @@ fn example(name: &'static str, title: &str, seen: &Observation, event: &TcpEvent
         "One burst of {} duplicate ACKs, {} kB in flight before it; R_ss {}.",
         event.dup_acks.unwrap_or(0),
         event.flight_bytes / 1_000,
-        event.r_ss.map_or("not known, nothing came in the first 100 ms".to_owned(), |r| format!(
+        event.r_ss.map_or("unknown, nothing arrived in the first 100 ms".to_owned(), |r| format!(
             "{r:.2}"
         ))
     ))

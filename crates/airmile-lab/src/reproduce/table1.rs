@@ -1,5 +1,5 @@
-//! BurstTracker, table 1: how long the queue is not empty, and how well that is
-//! told.
+//! BurstTracker, table 1: the time with a non-empty queue, and the accuracy of its
+//! estimates.
 
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{Scenario, run, run_into};
@@ -24,13 +24,13 @@ pub(super) const CONDITIONS: [(&str, &str); 2] = [
     ("adverse", include_str!("../../experiments/table1-adverse.toml")),
 ];
 
-/// First seed; no other experiment and no accuracy test has these.
+/// First seed; not used by any other experiment or accuracy test.
 const SEED: u64 = 41_000;
 
 /// Percentiles of the table.
 const PERCENTILES: [(&str, f64); 3] = [("25th", 0.25), ("50th", 0.5), ("75th", 0.75)];
 
-/// A workload with what the paper has for it, by percentile.
+/// A workload with the paper's values, by percentile.
 struct Application {
     name: &'static str,
     share: [f64; 3],
@@ -53,7 +53,7 @@ const APPLICATIONS: [Application; 2] = [
     },
 ];
 
-/// What is estimated with.
+/// Kinds of evidence used by the estimates.
 const EVIDENCE: [(&str, EvidenceChoice); 5] = [
     ("ours", EvidenceChoice::Auto),
     ("poll bits alone", EvidenceChoice::Poll),
@@ -88,7 +88,7 @@ pub(super) fn cases(application: &str, seeds: u64, size: Size) -> Result<Vec<Wor
     Ok(cases)
 }
 
-/// As short as still has all that happens: a megabyte, three segments.
+/// The shortest version with all features: a megabyte, three segments.
 pub(super) fn shorten(scenario: &mut Scenario) {
     for app in &mut scenario.apps {
         match &mut app.workload {
@@ -99,7 +99,7 @@ pub(super) fn shorten(scenario: &mut Scenario) {
     }
 }
 
-/// What one run gave.
+/// Result of one run.
 struct Scored {
     share: f64,
     errors: [f64; EVIDENCE.len()],
@@ -156,7 +156,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
-/// Errors' distribution by what they were estimated with.
+/// Distribution of errors by kind of evidence.
 fn errors(application: &Application, scored: &[(&str, Scored)]) -> Figure {
     let (name, title) = match application.name {
         "file" => ("file-error", "Error of throughput time, 20 MB files"),
@@ -179,14 +179,14 @@ fn errors(application: &Application, scored: &[(&str, Scored)]) -> Figure {
         figure = figure.paper_point("Active time", application.active[at], 100.0 * p);
     }
     figure.caption(format!(
-        "n = {} runs: {} schedulers, typical and adverse conditions. The paper's are those of one \
-         base station that gives whole TTIs.",
+        "n = {} runs: {} schedulers, typical and adverse conditions. The paper's are from one \
+            base station that assigns whole TTIs.",
         scored.len(),
         SCHEDULERS.len()
     ))
 }
 
-/// How long the link was what a transfer waited for.
+/// Time in which a transfer waited for the link.
 fn throughput_time(shares: &[(&Application, Vec<f64>)]) -> Figure {
     let mut figure = Figure::new(
         "share",
@@ -205,17 +205,18 @@ fn throughput_time(shares: &[(&Application, Vec<f64>)]) -> Figure {
     figure.caption(format!("n = {}, by the emulator's truth.", n.join(" and ")))
 }
 
-const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with segments of 4 s spends \
-    most of each in bursts; segments of 1 s have less (rows below, and figure 6 by arms). The paper's \
-    round trips, segment lengths and mix of conditions are not known";
-/// An arm: the player's buffer is full, so that it pauses before each segment.
+const SHARE: &str = "the shares are higher than the paper's: a player that fills the link with \
+    segments of 4 s spends most of each in bursts; with segments of 1 s they are lower (rows \
+    below, and figure 6 by arms). The paper's round trips, segment lengths and mix of conditions \
+    are unknown";
+/// An arm in which the player's buffer is full, so that it pauses before each segment.
 const PAUSING: &str = "video, segments of 1 s, buffer full";
 const PAUSES: &str =
     "an arm added after the first results, set from figures 7 and 8 before its own were seen";
-const RULE: &str = "the rule was made for cells that give a user whole TTIs: of our five \
-                    schedulers two split TTIs among users, and there it fails (rows by scheduler)";
-const ACTIVE: &str = "Active time misses contention: much under whole TTIs and full load, \
-                      little where a TTI is shared or the cell is empty";
+const RULE: &str = "the rule was made for cells that assign whole TTIs to a user: two of our five \
+    schedulers split TTIs among users, and there it fails (rows by scheduler)";
+const ACTIVE: &str = "Active time misses contention: much with whole TTIs and full load, little \
+    with shared TTIs or an empty cell";
 
 fn tabulate(application: &Application, scored: &[(&str, Scored)]) -> Vec<Row> {
     let name = application.name;

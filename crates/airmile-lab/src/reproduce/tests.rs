@@ -4,12 +4,12 @@ use airmile_emulate::Scenario;
 
 use super::*;
 
-/// Rows of an experiment, as little as it can run.
+/// Rows of an experiment at the minimum size.
 fn rows(name: &'static str) -> Vec<Row> {
     let names = [name.to_owned()];
-    let (runs, mut told) = (RunCount::default(), FigureSummary::default());
-    let done = reproduce(&names, Size::Quick, None, &runs, &mut told).unwrap();
-    assert_eq!(told, FigureSummary { begun: vec![(name, 1, 1)], ended: 1 });
+    let (runs, mut summary) = (RunCount::default(), FigureSummary::default());
+    let done = reproduce(&names, Size::Quick, None, &runs, &mut summary).unwrap();
+    assert_eq!(summary, FigureSummary { begun: vec![(name, 1, 1)], ended: 1 });
     assert!(runs.done() > 0 && runs.done() == runs.of(), "{} of {}", runs.done(), runs.of());
     assert_eq!(done.experiments.len(), 1);
     let Reproduced { rows, figures, .. } = done.experiments.into_iter().next().unwrap();
@@ -41,7 +41,7 @@ impl Follower for FigureSummary {
     }
 }
 
-/// Figures have names of their own, units, points within bounds, and are drawn.
+/// Figures have unique names, units, points within bounds, and can be drawn.
 fn check_figures(experiment: &str, figures: &[Figure]) {
     assert!(!figures.is_empty(), "{experiment}");
     let names: std::collections::HashSet<&str> = figures.iter().map(|f| f.name).collect();
@@ -78,7 +78,7 @@ fn names_are_checked_and_scenarios_read() {
     assert!(error.to_string().contains("(did you mean `bursttracker-table1`?)"), "{error}");
 }
 
-/// Every share of something is one.
+/// Every share is within bounds.
 fn check_shares(rows: &[Row]) {
     for row in rows.iter().filter(|row| row.unit == "%") {
         let ours = row.ours.unwrap_or(0.0);
@@ -95,14 +95,14 @@ fn table_1() {
             of(&format!("{app}: error of {kind}, {of_runs} percentile"))
         };
         assert!(error("ours", "50th") <= 0.5 && error("ours", "75th") <= 2.0, "{app}");
-        // What each kind of evidence is worth, and that the rule and Active time
-        // fall behind as the paper has it.
+        // Accuracy of each kind of evidence; the rule and Active time are worse, as in the
+        // paper.
         let medians = ["ours", "allocations alone", "the paper's rule", "Active time"]
             .map(|kind| error(kind, "50th"));
         assert!(medians.is_sorted(), "{app}: {medians:?}");
         assert!(medians[2] < 15.0 && (20.0..90.0).contains(&medians[3]), "{app}: {medians:?}");
-        // Of whole TTIs Active time misses contention; where a TTI is shared it does
-        // not, and the rule fails.
+        // With whole TTIs Active time misses contention; with shared TTIs it does not, and
+        // the rule fails.
         let by = |scheduler: &str, kind: &str| {
             of(&format!("{app}, {scheduler}: error of {kind}, median"))
         };
@@ -128,7 +128,7 @@ fn thresholds() {
     let rows = rows("bursttracker-thresholds");
     assert_eq!(rows.len(), 18);
     for row in &rows {
-        // Where TTIs are given whole the rule works, whatever its thresholds.
+        // With whole TTIs the rule works, whatever its thresholds.
         let error = row.ours.unwrap();
         assert!(row.n == 2 && (0.0..20.0).contains(&error), "{row:?}");
     }
@@ -163,8 +163,8 @@ fn demand_of_files_and_video() {
     assert_eq!(rows.len(), 24);
     check_shares(&rows);
     let of = |arm: &str| ours(&rows, &format!("{arm}: mean link demand"));
-    // Shortened: a megabyte, three segments. Each request costs its round trip, so
-    // that short segments, and pauses, leave less.
+    // Shortened: a megabyte, three segments. Each request costs its round trip, so that
+    // short segments, and pauses, leave less.
     assert!(of("file") > 50.0 && of("file") < 98.0);
     assert!(of("video, segments of 1 s") < of("video"));
     assert!(of("video, segments of 1 s, buffer full") < of("video, buffer full"));
@@ -181,8 +181,8 @@ fn release_and_delivery() {
     let delivery = of("delivery to the phone, the middlebox restarts");
     let far = of("the same, 80 ms more between middlebox and cell");
     let steady = of("delivery to the phone, no restart");
-    // 700 kbit/s times 4 s at once are 28 ms at 100 Mbit/s; behind a restart it
-    // takes round trips of slow start, and longer ones longer.
+    // 700 kbit/s times 4 s at once are 28 ms at 100 Mbit/s; after a restart it takes round
+    // trips of slow start, and longer ones take longer.
     assert!((10.0..60.0).contains(&release), "{release}");
     assert!(release < steady && 1.5 * steady < delivery, "{steady} {delivery}");
     assert!(1.3 * delivery < far && far < 1_500.0, "{delivery} {far}");
@@ -201,7 +201,7 @@ fn flight_and_round_trip() {
     let over = "segments with over 200 kB in flight";
     assert!(of(over) > 50.0);
     assert_eq!(of("the same, a receive window that stays at 131.7 kB"), 0.0);
-    // No more than the base station's queue and the path hold.
+    // No more than the capacity of the base station's queue and the path.
     assert!((500.0..8_000.0).contains(&of("most in flight")));
 }
 
@@ -213,11 +213,11 @@ fn slow_starts() {
     let of = |what: &str| ours(&rows, what);
     let r_ss = of("R_ss, the timer does not run out");
     assert!((0.5..2.0).contains(&r_ss), "{r_ss}");
-    // Samples from SACK end timeouts that the sender of 2012 has.
+    // Samples from SACK prevent timeouts of the sender of 2012.
     let old = of("bursts with a timeout, sender of 2012");
     assert!(old > 0.0 && of("bursts with a timeout, RTT from SACK") < old / 2.0, "{old}");
     assert!(of("remedy in the sender (RTT from SACK): bursts with a timeout, fewer by") > 50.0);
-    assert!(of("in flight behind such a burst") > 500.0);
+    assert!(of("in flight after such a burst") > 500.0);
 }
 
 #[test]
@@ -227,13 +227,13 @@ fn clocks_and_bandwidth() {
     for tick in ["1 ms", "10 ms"] {
         let error = |delta: &str| of(&format!("mean error of G = {tick}, delta_G {delta}"));
         assert!(error("3 s") < 1.0 && 5.0 * error("3 s") < error("0.1 s"), "{tick}");
-        // The clock alone: no uplink between.
+        // Only the clock: no uplink in between.
         let alone = of(&format!("mean error of G = {tick}, delta_G 3 s, no uplink between"));
         assert!(alone <= 0.1, "{tick}: {alone}");
         let bandwidth = of(&format!("mean error of the bandwidth, 1 s, G = {tick}, ours"));
         assert!((1.0..40.0).contains(&bandwidth), "{tick}: {bandwidth}");
     }
-    // Most of it is that a sample is of 250 ms.
+    // Most of it because a sample covers 250 ms.
     let whole = of("the same, 1 s, mean of the samples within");
     assert!(whole < of("the same, 1 s, a sample without error"), "{whole}");
 }
@@ -245,7 +245,7 @@ fn utilisation_by_round_trip() {
     let of =
         |rtt: u32, what: &str| ours(&rows, &format!("utilisation, RTT {rtt} ms, bandwidth {what}"));
     for row in &rows {
-        // Nothing passes that the link does not offer, but for the rounding of 3 s.
+        // No more than the link's capacity, except for the rounding of 3 s.
         assert!(row.ours.unwrap() <= 101.0 && row.ours.unwrap() > 0.0, "{row:?}");
     }
     for variation in ["+-30 %", "+-90 %"] {
@@ -260,7 +260,7 @@ fn utilisation_by_round_trip() {
 fn players() {
     let slow = rows("huang-fig23");
     let of = |what: &str| ours(&slow, what);
-    // A megabyte at 100 kB/s, and at what the link gives.
+    // A megabyte at 100 kB/s, and at the link's rate.
     assert!((9.0..12.0).contains(&of("download, slow reader")));
     assert!((1.5..5.0).contains(&of("download, a reader that keeps up")));
     let slower = of("the same, read at 300 kbit/s");
@@ -278,7 +278,7 @@ fn players() {
 fn uploads_and_what_waits_beside_them() {
     let fig20 = rows("qcut-fig20");
     for signal in ["good signal", "fair signal"] {
-        // CoDel at the Qdisc leaves the firmware's buffer as it is.
+        // CoDel at the Qdisc does not change the firmware's buffer.
         let none = ours(&fig20, &format!("{signal}, no CoDel: RTT_F, median"));
         let codel = ours(&fig20, &format!("{signal}, CoDel, target 5 ms: RTT_F, median"));
         assert!(none > 200.0 && codel > 0.4 * none, "{signal}: {none} {codel}");
@@ -298,7 +298,7 @@ fn steps_under_the_gate() {
     let rows = rows("qcut-steps");
     for step in ["handover", "rate drops tenfold", "modem silent for 2 s"] {
         assert_eq!(ours(&rows, &format!("{step}: packets lost otherwise")), 0.0, "{step}");
-        let held = ours(&rows, &format!("{step}: most that the firmware held"));
+        let held = ours(&rows, &format!("{step}: maximum firmware occupancy"));
         assert!((3.0..120.0).contains(&held), "{step}: {held}");
     }
 }
@@ -327,7 +327,7 @@ fn rows_become_files() {
     prepare(dir.path(), false).unwrap();
     let files = write_files(&done, dir.path()).unwrap();
     let refused = prepare(dir.path(), false).unwrap_err().to_string();
-    assert!(refused.contains("holds a former reproduction"), "{refused}");
+    assert!(refused.contains("contains an earlier reproduction"), "{refused}");
     prepare(dir.path(), true).unwrap();
     let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
     let expected = [
@@ -338,14 +338,18 @@ fn rows_become_files() {
         "x-f.svg",
     ];
     assert_eq!(names, expected);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), files.len(), "no part is left");
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        files.len(),
+        "no partial file is left"
+    );
     check_parquet(&files[2], 1, 16, "ratio", "`ours` / `paper`.");
     check_parquet(
         &files[3],
         3,
         9,
         "x",
-        "Place along the bottom axis; null: a value of the paper for any x.",
+        "Position on the horizontal axis; null: a value of the paper for any x.",
     );
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let expected = "experiment,source,what,unit,paper,ours,ratio,at_least,at_most,held,n,low,high,\

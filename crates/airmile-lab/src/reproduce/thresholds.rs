@@ -1,4 +1,4 @@
-//! BurstTracker, section 3.2.2: how much hangs on the two thresholds.
+//! BurstTracker, section 3.2.2: sensitivity to the two thresholds.
 
 use airmile_emulate::run;
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
@@ -12,11 +12,11 @@ use airmile::Result;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bursttracker-thresholds",
     source: "BurstTracker, MobiCom 2019, section 3.2.2",
-    what: "the paper's rule under other thresholds, in cells that give whole TTIs",
+    what: "the paper's rule with other thresholds, in cells that assign whole TTIs",
     run: run_all,
 };
 
-/// Start and end thresholds: the paper's, and each of them alone moved.
+/// Start and end thresholds: the paper's, and each of them varied separately.
 const THRESHOLDS: [(f64, f64); 9] = [
     (0.9, 0.4),
     (0.6, 0.4),
@@ -29,19 +29,19 @@ const THRESHOLDS: [(f64, f64); 9] = [
     (0.9, 0.6),
 ];
 
-const NOTE: &str = "the paper says that its rule is not sensitive, and gives no numbers";
+const NOTE: &str = "the paper states that its rule is not sensitive, without numbers";
 
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "error",
-        "The paper's rule under other thresholds",
+        "The paper's rule with other thresholds",
         Axis::new("threshold (% of the resource blocks)").from(0.0, 100.0),
         Axis::new("median error of throughput time (%)"),
     );
     let mut runs = 0;
     for application in ["file", "video"] {
-        // Other seeds than table 1 has.
+        // Other seeds than in table 1.
         let mut cases = table1::cases(application, work.size.of(1, 10, 20), work.size)?;
         cases.retain(|case| case.scheduler == "whole TTIs");
         for case in &mut cases {
@@ -88,6 +88,6 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     figure = figure
         .paper_x("its end threshold", 40.0)
         .paper_x("its start threshold", 90.0)
-        .caption(format!("n = {runs} runs of each application, in cells that give whole TTIs."));
+        .caption(format!("n = {runs} runs of each application, in cells that assign whole TTIs."));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

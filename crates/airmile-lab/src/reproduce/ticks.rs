@@ -1,5 +1,5 @@
-//! Huang et al., figures 18 to 20: the phone's time stamp clock, and the
-//! available bandwidth that it tells.
+//! Huang et al., figures 18 to 20: the phone's timestamp clock, and the available bandwidth
+//! estimated from it.
 
 use airmile_emulate::Scenario;
 use airmile_model::Direction;
@@ -28,8 +28,8 @@ const TICKS_MS: [i64; 2] = [1, 10];
 const DELTAS_MS: [i64; 6] = [100, 300, 1_000, 2_000, 3_000, 5_000];
 const MS: i64 = 1_000_000;
 
-/// Errors of G in percent (equation 3), of pairs that are `delta_ns` apart or
-/// a little more, one behind the other.
+/// Errors of G in percent (equation 3), from consecutive pairs that are `delta_ns` apart or
+/// a little more.
 fn tick_errors(stamps: &[(i64, u32)], delta_ns: i64, true_ns: i64) -> Vec<f64> {
     let mut errors = Vec::new();
     let Some((mut at_ns, mut ts_val)) = stamps.first().copied() else { return errors };
@@ -44,19 +44,18 @@ fn tick_errors(stamps: &[(i64, u32)], delta_ns: i64, true_ns: i64) -> Vec<f64> {
     errors
 }
 
-/// A second, or another window, of one run: what was estimated for it, and what
-/// the phone received.
+/// A window of one run: the estimate, and the data that the phone received.
 struct Compared {
     /// Middle of the window in seconds since the first data.
     middle_s: f64,
-    /// The sample nearest to its middle, in bit/s: what the paper compares.
+    /// The sample nearest to its middle, in bit/s, as compared in the paper.
     nearest_bps: f64,
     /// Mean of the samples within it.
     mean_bps: f64,
-    /// Received in it.
+    /// Received in the window.
     received_bps: f64,
-    /// Received in 250 ms at its middle: what a sample without any error would
-    /// say, since samples are of windows that long.
+    /// Received in 250 ms at its middle: the value of an error-free sample, since samples
+    /// cover windows of this length.
     middle_bps: f64,
 }
 
@@ -88,7 +87,7 @@ fn compare(seen: &Observation, window_ns: i64) -> Vec<Compared> {
         let middle = from + window_ns / 2;
         let near = samples.iter().min_by_key(|s| (s.time_ns - middle).abs());
         let received = received_bps(from, window_ns);
-        // A window without a sample near it tells nothing of the estimate.
+        // A window without a sample near it carries no information.
         let reach = window_ns.max(SAMPLE_NS) / 2;
         if let Some(sample) = near.filter(|s| (s.time_ns - middle).abs() <= reach)
             && received > 0.0
@@ -108,8 +107,8 @@ fn compare(seen: &Observation, window_ns: i64) -> Vec<Compared> {
     compared
 }
 
-/// Mean of absolute errors in percent, over runs; n counts windows, which
-/// overlap, so that the runs are the sample.
+/// Mean of absolute errors in percent, over runs; n counts windows, which overlap, so that
+/// the runs are the sample.
 fn error_of(runs: &[Vec<Compared>], of: fn(&Compared) -> f64) -> Estimate {
     let error = |c: &Compared| 100.0 * (of(c) / c.received_bps - 1.0).abs();
     let per_run: Vec<f64> = runs
@@ -121,20 +120,20 @@ fn error_of(runs: &[Vec<Compared>], of: fn(&Compared) -> f64) -> Estimate {
     Estimate { n: windows as u64, ..mean(&per_run) }
 }
 
-/// A sender's rate that a window needs, and its name.
+/// Minimum sender rate of a window, and its name.
 const BARS: [(&str, SendRateThreshold); 2] =
     [("C = 30 Mbit/s", SendRateThreshold::Fixed(30e6)), ("ours", SendRateThreshold::Auto)];
 
-/// Whether the link changes while a second goes by.
+/// Whether the link varies within a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// Fading, and users who come and go, as in the scenario.
+    /// Fading, and users that come and go, as in the scenario.
     Fades,
     /// Neither.
     Steady,
 }
 
-/// A run, and what of the scenario it has.
+/// A run, and its link condition.
 struct RecordedRun {
     tick_ms: i64,
     bar: usize,
@@ -179,7 +178,7 @@ fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
     let mut rows = Vec::new();
     let mut figure = Figure::new(
         "ticks",
-        "Error of the phone's time stamp clock by what it is inferred from",
+        "Error of the phone's timestamp clock by its evidence",
         Axis::log("delta_G (s)"),
         Axis::log("mean error of G (%)"),
     )
@@ -221,19 +220,21 @@ fn ticks(runs: &[RecordedRun]) -> (Vec<Row>, Figure) {
         }
     }
     let caption = format!(
-        "n = {n} runs for each G. Pairs of stamps follow each other. What is 0 is not drawn."
+        "n = {n} runs for each G. Pairs of stamps follow each other. Zero values are not drawn."
     );
     (rows, figure.caption(caption))
 }
 
-const UPLINK: &str = "the paper: less than that. The error is the uplink's delay of the later stamp less that of the \
-    earlier, over delta_G: waits for grants differ by some 6.6 ms, of 3 s 0.22 %. The tick's part is at \
-    most G over delta_G and is the row without an uplink; the study itself takes the whole flow";
-const GRANULARITY: &str = "an arm added after the first results: stamps where they leave the phone, so that the clock's \
-    own tick is all that is left";
-const NEAREST: &str = "n counts windows, the interval is of runs. A sample is of 250 ms, and our link fades and \
-    others come within the second: the row of a sample without error shows how much of it that is. The \
-    mean of all samples within the second is what to use, and is not what the figure has";
+const UPLINK: &str = "the paper: less than that. The error is the uplink's delay of the later \
+    stamp less that of the earlier, over delta_G: waits for grants differ by some 6.6 ms, 0.22 % \
+    of 3 s. The tick's part is at most G over delta_G, shown in the row without an uplink; the \
+    study itself uses the whole flow";
+const GRANULARITY: &str = "an arm added after the first results: stamps where they leave the \
+    phone, so that only the clock's own tick remains";
+const NEAREST: &str = "n counts windows, the interval is over runs. A sample covers 250 ms, and \
+    within the second our link fades and other users arrive: the row of an error-free sample \
+    shows this part. The mean of all samples within the second is the value to use, but not the \
+    figure's";
 
 /// Figures 19 and 20.
 fn bandwidth(runs: &[RecordedRun]) -> (Vec<Row>, Vec<Figure>) {

@@ -1,4 +1,4 @@
-//! Huang et al., section 6.3: how much of a bandwidth that varies TCP uses.
+//! Huang et al., section 6.3: TCP's utilisation of a varying bandwidth.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ const STEP_MS: u64 = 500;
 /// Mean in packets of 1,500 bytes a ms: 9.6 Mbit/s (the paper's median for LTE
 /// is of that order).
 const MEAN_PER_MS: f64 = 0.8;
-/// Left out at the start: slow start is not the question.
+/// Initial time that is ignored, as slow start is not the subject.
 const SETTLE_MS: u64 = 5_000;
 
-/// A link whose rate is drawn anew every 500 ms, as Mahimahi's lines.
+/// A link whose rate is drawn anew every 500 ms, in Mahimahi's format.
 fn link(seed: u64, variation: f64, duration_ms: u64) -> Result<LinkTrace> {
     let mut lines = String::new();
     let (mut state, mut due) = (seed, 0.0);
@@ -59,7 +59,7 @@ fn link(seed: u64, variation: f64, duration_ms: u64) -> Result<LinkTrace> {
 /// A TTI of LTE, which the scenario is.
 const LTE_TTI_NS: i64 = 1_000_000;
 
-/// Bytes that reached the phone over what could have, in percent.
+/// Bytes that reached the phone over the possible ones, in percent.
 fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
     let seen = watch(scenario, &StudyOptions::default())?;
     let start_ns = seen.arrived_ip_bytes.first().map_or(0, |(at, _)| *at);
@@ -71,15 +71,15 @@ fn utilisation(scenario: &Scenario, trace: &LinkTrace) -> Result<f64> {
         .filter(|(at, _)| *at >= settled_ns)
         .map(|(_, bytes)| u64::from(*bytes))
         .sum();
-    // The trace runs from the run's start, not from TTI 0.
+    // The trace starts with the run, not with TTI 0.
     let run_ns = scenario.epoch_ns + i64::from(scenario.first_tti) * LTE_TTI_NS;
     let [first_ms, last_ms] = [settled_ns, end_ns].map(|at_ns| (at_ns - run_ns) / 1_000_000);
     let offered: u64 = (first_ms..last_ms).map(|ms| u64::from(trace.bytes_at(ms))).sum();
     Ok(100.0 * bytes as f64 / offered as f64)
 }
 
-/// Queues in bytes: the scenario's, and one of an arm added after the first
-/// results, 50 packets, about the bandwidth times 60 ms.
+/// Queues in bytes: the scenario's, and one of an arm added after the first results, 50
+/// packets, about the bandwidth times 60 ms.
 const QUEUES: [(&str, Option<u64>); 2] = [("", None), (", queue of 50 packets", Some(75_000))];
 
 /// A point of the figure.
@@ -149,6 +149,6 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-const DEEP: &str = "the paper: below 50 % beyond 400 ms. What is left hangs on the queue, which it does not \
-                    give: a deep one carries over the time that TCP needs (rows of 50 packets)";
-const SHALLOW: &str = "an arm added after the first results, to see what the queue does";
+const DEEP: &str = "the paper: below 50 % beyond 400 ms. The rest depends on the queue, which it \
+    does not give: a deep one bridges the time that TCP needs (rows of 50 packets)";
+const SHALLOW: &str = "an arm added after the first results, to see the effect of the queue";

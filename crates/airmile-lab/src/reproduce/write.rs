@@ -28,23 +28,23 @@ struct FlatRow<'a> {
     ours: Option<f64>,
     /// `ours` / `paper`.
     ratio: Option<f64>,
-    /// The bar, where it is a least value.
+    /// The threshold, if it is a lower bound.
     at_least: Option<f64>,
-    /// The bar, where it is a most value.
+    /// The threshold, if it is an upper bound.
     at_most: Option<f64>,
-    /// Whether the bar was held; null: there is none.
+    /// Whether the threshold was met; null: there is none.
     held: Option<bool>,
-    /// Of how many.
+    /// Sample size.
     n: u64,
-    /// Lower end of the 95 % interval; null: too few, or no sample.
+    /// Lower end of the 95 % interval; null: too few, or not a sample.
     low: Option<f64>,
     /// Upper end of the 95 % interval.
     high: Option<f64>,
-    /// Why it differs, or what to know.
+    /// Explanation of a difference, or remark.
     note: Option<&'a str>,
-    /// How much was run: `quick`, `default` or `full`.
+    /// Amount of work: `quick`, `default` or `full`.
     size: Size,
-    /// Whether it counts: false where the experiment's runs in real time were late.
+    /// Whether it is valid: false if the experiment's runs in real time were late.
     valid: bool,
 }
 
@@ -57,42 +57,41 @@ struct FlatPoint<'a> {
     figure: &'a str,
     /// Name of the series within the figure.
     series: &'a str,
-    /// Whose point it is: `ours` or `paper`.
+    /// Source of the point: `ours` or `paper`.
     of: &'a str,
     /// How the series is drawn: `curve`, `cdf` or `scatter`.
     kind: Kind,
-    /// Place along the bottom axis; null: a value of the paper for any x.
+    /// Position on the horizontal axis; null: a value of the paper for any x.
     x: Option<f64>,
-    /// Place along the side axis; null: a value of the paper for any y.
+    /// Position on the vertical axis; null: a value of the paper for any y.
     y: Option<f64>,
-    /// What the bottom axis has, with its unit.
+    /// Quantity of the horizontal axis, with its unit.
     x_label: &'a str,
-    /// What the side axis has, with its unit.
+    /// Quantity of the vertical axis, with its unit.
     y_label: &'a str,
 }
 
-/// Names of the files that every reproduction leaves.
+/// Names of the files of every reproduction.
 const TABLES: [&str; 4] =
     ["reproduce.csv", "reproduce.json", "reproduce.parquet", "reproduce_series.parquet"];
 
-/// Makes a directory ready for the files of a reproduction; only with `force` for
-/// one that holds a former one's, which are replaced.
+/// Prepares a directory for the files of a reproduction; with `force` also one with an
+/// earlier reproduction, whose files are replaced.
 ///
 /// # Errors
-/// It holds a former reproduction and `force` is not set, or cannot be made.
+/// It contains an earlier reproduction and `force` is not set, or it cannot be created.
 pub fn prepare(dir: &Path, force: bool) -> Result<()> {
     let there = TABLES.iter().any(|name| dir.join(name).exists());
     if there && !force {
-        let what = "holds a former reproduction: give another, or --force to replace it";
+        let what = "contains an earlier reproduction: use another, or --force to replace it";
         return Err(Error::Unusable { path: dir.to_owned(), what: what.to_owned() });
     }
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
 }
 
-/// Writes into a directory: all rows as `reproduce.parquet` and `reproduce.csv`,
-/// the document as `reproduce.json`, the figures' points as
-/// `reproduce_series.parquet`, and each figure as `<experiment>-<figure>.svg`.
-/// A file that is there is replaced at once, never left in part.
+/// Writes to a directory: all rows as `reproduce.parquet` and `reproduce.csv`, the document
+/// as `reproduce.json`, the figures' points as `reproduce_series.parquet`, and each figure
+/// as `<experiment>-<figure>.svg`. Existing files are replaced atomically.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -140,7 +139,7 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
     Ok(files)
 }
 
-/// The whole file or the one before: a run may be interrupted at any time.
+/// Replaces a file atomically: a run may be interrupted at any time.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     airmile::write_whole(path, contents)
 }

@@ -1,5 +1,5 @@
-//! The schemas of the lab's documents follow from the code.
-//! `AIRMILE_UPDATE=1 cargo test -p airmile-lab --test it documents` writes them anew.
+//! Checks that the schemas of the lab's documents match the code. `AIRMILE_UPDATE=1 cargo
+//! test -p airmile-lab --test it documents` updates them.
 
 use std::path::PathBuf;
 

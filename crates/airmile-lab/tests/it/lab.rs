@@ -1,4 +1,4 @@
-//! What a run of the lab leaves, and that it can be diagnosed.
+//! The files of a lab run, and their diagnosis.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ fn judge(dir: &Path) -> Verdict {
     diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap().session.verdict
 }
 
-/// Packets of a capture: how many, and whether their times are in order.
+/// Number of packets in a capture, and whether their times are in order.
 fn packets(path: &Path) -> (usize, bool) {
     let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
     let mut times = Vec::new();
@@ -45,7 +45,7 @@ fn a_directory_is_diagnosed_as_it_was_made() {
             // 10 MB in segments of 1448 bytes, and an ACK for every second one.
             assert!(n > 9_000 && sorted, "{name} {capture}: {n}");
         }
-        // The scenario file runs again to the same log.
+        // Running the scenario file again gives the same log.
         let again = dir.path().join(format!("{name}-again"));
         let file = out.join("scenario.toml");
         run_scenario(file.to_str().unwrap(), None, &again).unwrap();
@@ -72,7 +72,7 @@ fn a_link_trace_is_read_beside_its_scenario() {
     let ms: f64 = table.lines().nth(1).unwrap().rsplit(',').next().unwrap().parse().unwrap();
     // 4 s at 12 Mbit/s, with headers and slow start a little more.
     assert!((4_100.0..4_800.0).contains(&ms), "{ms}");
-    // The run has the trace, wherever it is run again.
+    // The run's directory contains the trace, wherever it is run again.
     let moved = dir.path().join("moved");
     fs::rename(&out, &moved).unwrap();
     fs::remove_file(dir.path().join("flat.down")).unwrap();
@@ -100,10 +100,10 @@ fn errors_name_file_line_and_field() {
     assert!(error.contains("no-such: no scenario has this name"), "{error}");
     assert!(error.contains("no such file") && error.contains("busy-video"), "{error}");
     let error = run_scenario(dir.path().to_str().unwrap(), None, dir.path()).unwrap_err();
-    assert!(error.to_string().ends_with("is a directory: give a scenario file"), "{error}");
+    assert!(error.to_string().ends_with("is a directory: use a scenario file"), "{error}");
 }
 
-/// A scenario file with a text.
+/// A scenario file with the given text.
 fn scenario_file(dir: &Path, name: &str, text: &str) -> String {
     let file = dir.join(name);
     fs::write(&file, text).unwrap();
@@ -126,18 +126,18 @@ fn a_former_run_is_replaced_only_when_told() {
     run(&traced, false, &out).unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     let error = run(&plain, false, &out).unwrap_err().to_string();
-    assert!(error.contains("holds a former run") && error.contains("--force"), "{error}");
+    assert!(error.contains("contains an earlier run") && error.contains("--force"), "{error}");
     assert!(out.join("link-down.trace").is_file());
     let again = run(&plain, true, &out).unwrap();
     assert!(!out.join("link-down.trace").exists() && out.join("notes.txt").is_file());
     assert!(again.files.iter().all(|file| file.name != "link-down.trace"));
-    // What is no run's is refused, forced or not.
+    // A directory of other contents is rejected, with or without force.
     let other = dir.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("truth.csv"), "mine").unwrap();
     for force in [false, true] {
         let error = run(&plain, force, &other).unwrap_err().to_string();
-        assert!(error.contains("is not empty and no former run's"), "{error}");
+        assert!(error.contains("is not empty and does not contain an earlier run"), "{error}");
     }
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
 }
@@ -156,8 +156,8 @@ fn what_had_not_ended_is_told_and_judged_so_far() {
     let inputs = Inputs { files: vec![out], ..Inputs::default() };
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
     assert_eq!(found.session.verdict, Verdict::RadioSignal);
-    let told = serde_json::to_string(&found).unwrap();
-    assert!(told.contains("it had not ended"), "{told}");
+    let text = serde_json::to_string(&found).unwrap();
+    assert!(text.contains("still in progress"), "{text}");
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn a_run_of_nr_says_that_it_has_no_modem_log() {
     assert!(manifest.contains("no modem log"), "{manifest}");
     let inputs = Inputs { files: vec![out], ..Inputs::default() };
     let found = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
-    let told = serde_json::to_string(&found).unwrap();
-    // Only the way of the first request is before the first grant.
-    assert!(!told.contains("modem's clock?") && told.contains("the log begins"), "{told}");
+    let text = serde_json::to_string(&found).unwrap();
+    // Only the first request is sent before the first grant.
+    assert!(!text.contains("modem's clock?") && text.contains("the log begins"), "{text}");
 }
 
 #[test]
@@ -276,10 +276,10 @@ fn truth_has_every_user_of_every_carrier() {
         all.iter().map(|[_, user, _, _, cell, _]| (user.as_str(), cell.as_str())).collect();
     let expected = [("0", "0"), ("0", "1"), ("1", "0"), ("2", "0"), ("3", "0"), ("4", "1")];
     assert_eq!(users.into_iter().collect::<Vec<_>>(), expected);
-    // All users' are the cell's.
+    // The users' sum is the cell's use.
     let cell = columns(&out.join("cell_use.csv"), ["tti", "n_tti", "cell", "n_prb"]);
     assert_eq!(prbs(&of(&|dir, _| dir == "dl")), prbs(&cell));
-    // The phone's are its grants.
+    // The phone's allocation matches its grants.
     for way in ["dl", "ul"] {
         let grants = columns(&out.join("grants.csv"), ["dir", "tti", "cell", "n_prb"]);
         let grants = grants.into_iter().filter(|[dir, ..]| dir == way);
@@ -287,7 +287,7 @@ fn truth_has_every_user_of_every_carrier() {
             grants.map(|[_, tti, cell, n_prb]| [tti, "1".to_owned(), cell, n_prb]).collect();
         assert_eq!(prbs(&of(&|dir, user| dir == way && user == "0")), prbs(&grants), "{way}");
     }
-    // Both carriers could have carried something in every TTI, and the uplink.
+    // Both carriers and the uplink had capacity in every TTI.
     let capacity = columns(&out.join("capacity.csv"), ["dir", "cell", "n_tti", "capacity_bytes"]);
     for (way, cell) in [("dl", "0"), ("dl", "1"), ("ul", "0")] {
         let of = capacity.iter().filter(|[dir, at, ..]| (dir.as_str(), at.as_str()) == (way, cell));

@@ -1,5 +1,5 @@
-//! The verdict over NR, two carriers and a split bearer, by each kind of evidence that the
-//! logs and tables of a run have, against the truth.
+//! The verdict for NR, two carriers and a split bearer, with each kind of evidence in a
+//! run's logs and tables, against the truth.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,12 @@ use airmile_emulate::Scenario;
 use airmile_lab::run_scenario;
 use airmile_model::VerdictThresholds;
 
-/// A file of evidence, and what of it is used.
+/// A file of evidence, and the part of it that is used.
 struct Evidence {
     name: &'static str,
     files: &'static [&'static str],
     choice: EvidenceChoice,
-    /// Largest error of throughput time at the median, and least percentage of verdicts that
-    /// are right.
+    /// Maximum median error of throughput time, and minimum percentage of correct verdicts.
     bars: (f64, usize),
 }
 
@@ -29,13 +28,14 @@ const fn of(
     Evidence { name, files, choice, bars: (0.02, 95) }
 }
 
-/// Poll bits alone miss both bars: a poll comes with the last PDU that RLC had, and what the
-/// queue got since then has none of its own yet. What they reach is held.
+/// Poll bits alone miss both thresholds: a poll comes with RLC's last PDU, and data that
+/// arrives afterwards has no poll of its own yet. Their present accuracy is kept as the
+/// threshold.
 const fn by_poll_bits(files: &'static [&'static str]) -> Evidence {
     Evidence { bars: (0.03, 90), ..of("tables, poll bits", files, EvidenceChoice::Poll) }
 }
 
-/// Relative errors of throughput time, and verdicts that are right.
+/// Relative errors of throughput time, and correct verdicts.
 #[derive(Default)]
 struct Score {
     errors: Vec<f64>,
@@ -51,7 +51,7 @@ impl Score {
     }
 }
 
-/// Of each transfer the true throughput time and duration, in ms.
+/// True throughput time and duration of each transfer, in ms.
 fn truth(dir: &Path) -> Vec<(f64, f64)> {
     let text = std::fs::read_to_string(dir.join("transfer_truth.csv")).unwrap();
     let number = |field: &str| field.parse::<f64>().unwrap();
@@ -86,7 +86,7 @@ fn score(dir: &Path, run: &str, evidence: &Evidence, score: &mut Score) {
     }
 }
 
-/// A scenario of the library, changed, with some seeds.
+/// A modified scenario of the library, with some seeds.
 struct Runs {
     name: &'static str,
     what: &'static str,
@@ -149,8 +149,9 @@ fn scores(runs: &Runs) -> Vec<Score> {
     scores
 }
 
-/// Over all runs the verdict is right in 95 % of the transfers, by each kind of evidence but
-/// poll bits alone, and in each kind of run throughput time is within 2 % at the median.
+/// Over all runs the verdict is correct for 95 % of the transfers, with each kind of
+/// evidence except poll bits alone, and in each kind of run the median error of throughput
+/// time is within 2 %.
 #[test]
 fn verdicts_over_nr_and_split_bearers() {
     let runs = runs();

@@ -1,8 +1,8 @@
-//! A day of live in some minutes: a log goes by again and again, each time later by
-//! its length, through the live engine as fast as it takes it; then a day of packets.
-//! Prints the resident memory by the hour of their time; status 1 where it grew.
+//! Simulates a day of live operation in some minutes: a log is repeated, each time
+//! shifted by its length, through the live engine at full speed; then a day of packets.
+//! Prints the resident memory per simulated hour; status 1 if it grew.
 //!
-//! `soak [--hours 24] [LOG]`; without a log, one of our own generator.
+//! `soak [--hours 24] [LOG]`; without a log, a generated one.
 
 #![allow(clippy::print_stdout, reason = "the figures are what this is for")]
 
@@ -22,11 +22,10 @@ use airmile_live::engine::Engine;
 /// A log packet: command, flags, two lengths, code, then 64 bits of time.
 const LOG_COMMAND: u8 = 0x10;
 const TIME_AT: usize = 8;
-/// The SFN comes round in 10.24 s: 8192 ticks of 1.25 ms, which are above 16 bits
-/// of chips.
+/// The SFN wraps after 10.24 s: 8192 ticks of 1.25 ms, stored above 16 bits of chips.
 const PERIOD: u64 = 8_192 << 16;
 const PERIOD_S: f64 = 10.24;
-/// Growth from the second tenth of the run to its end that fails (chosen here: an
+/// Maximum growth from the second tenth of the run to its end (chosen here: the
 /// allocator's own).
 const MOST_GROWTH: f64 = 1.1;
 
@@ -71,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives the memory at the end over that after the second hour.
+/// Returns the memory at the end over that after the second hour.
 fn pass_packets(hours: f64) -> Result<f64, Box<dyn Error>> {
     println!("packets of an interface");
     let mut kib = Vec::new();
@@ -85,7 +84,7 @@ fn pass_packets(hours: f64) -> Result<f64, Box<dyn Error>> {
     Ok(kib.last().copied().unwrap_or_default() as f64 / *early_kib as f64)
 }
 
-/// Gives the memory at the end over that after a tenth.
+/// Returns the memory at the end over that after a tenth.
 fn replay(
     frames: &Frames,
     times: u64,
@@ -118,7 +117,7 @@ fn replay(
     Ok(last_kib as f64 / early_kib as f64)
 }
 
-/// Until the engine has taken in so many bytes.
+/// Waits until the engine has consumed this many bytes.
 fn wait(engine: &Engine, written: u64) -> Result<(), Box<dyn Error>> {
     while engine.published().now().view.intake.bytes < written {
         if engine.has_ended() {
@@ -160,7 +159,7 @@ impl Frames {
         if last <= first {
             return Err(format!("{}: no log packets with times", log.display()).into());
         }
-        // Whole rounds of the SFN, so that it goes on.
+        // Whole periods of the SFN, so that it continues.
         Ok(Self { packets, periods: (last - first) / PERIOD + 1 })
     }
 
@@ -168,7 +167,7 @@ impl Frames {
         self.periods as f64 * PERIOD_S
     }
 
-    /// The log as if it came later by so many of its lengths.
+    /// The log, shifted by this many of its lengths.
     fn shifted(&self, times: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let mut packet = Vec::new();

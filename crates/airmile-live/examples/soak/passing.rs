@@ -1,13 +1,13 @@
-//! A day of an interface: connections that begin and end, and ones that never do.
+//! A day of an interface: connections that begin and end, and ones that never end.
 
 use airmile::live::packets::{KEPT_FLOWS, LivePackets, MAX_FLOWS};
 
-/// Connections a second that are answered and closed (chosen here: a home's).
+/// Answered and closed connections per second (chosen here: a home's).
 const CONNECTIONS_PER_S: u64 = 20;
-/// SYNs a second to which nobody answers (chosen here: a scan).
+/// Unanswered SYNs per second (chosen here: a scan).
 const SCANNED_PER_S: u64 = 20;
-/// How often it is looked at, in seconds of the packets' time: a live engine does it
-/// four times a second.
+/// Interval of the engine's evaluation, in seconds of the packets' time: a live engine
+/// does it four times a second.
 const LOOK_EVERY_S: u64 = 10;
 const START_S: u64 = 1_700_000_000;
 const SYN: u8 = 2;
@@ -16,7 +16,7 @@ const FIN: u8 = 1;
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [192, 0, 2, 1];
 
-/// The packets of some hours. Gives what was open at most, and how many were over.
+/// The packets of some hours. Returns the maximum number of open connections, and how many ended.
 pub fn pass(hours: f64, each_hour: &mut dyn FnMut(u64)) -> (u64, u64) {
     let mut live = LivePackets::new();
     let mut pcap = Pcap::default();
@@ -46,7 +46,7 @@ pub fn pass(hours: f64, each_hour: &mut dyn FnMut(u64)) -> (u64, u64) {
     (most_open, over)
 }
 
-/// A pcap in the making: IPv4 without link headers (LINKTYPE_RAW).
+/// A pcap under construction: IPv4 without link headers (LINKTYPE_RAW).
 #[derive(Default)]
 struct Pcap {
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ impl Pcap {
         self.bytes.extend(segment.payload);
     }
 
-    /// A request with a name and a content type of its own, answered and closed.
+    /// A request with its own name and content type, answered and closed.
     fn connection(&mut self, at_s: u64, number: u64) {
         let port = 1_024 + (number % 64_000) as u16;
         let ask = format!("GET / HTTP/1.1\r\nHost: n{number}.example\r\n\r\n");
@@ -112,7 +112,7 @@ impl Pcap {
         }
     }
 
-    /// A SYN of one who is never seen again.
+    /// A SYN of a host that is never seen again.
     fn syn(&mut self, at_s: u64, number: u64) {
         let client = [100, (number >> 16) as u8, (number >> 8) as u8, number as u8];
         let us = 999_000 + (number % SCANNED_PER_S) as u32;

@@ -36,7 +36,7 @@ pub(super) fn text(now: &Snapshot) -> String {
     let bursts = [("dl", of(t.dl_bursts)), ("ul", of(t.ul_bursts))];
     out.many("airmile_bursts_total", "counter", "Bursts that ended.", "dir", &bursts);
     let corrected = [("dl", of(t.dl_bursts_corrected)), ("ul", of(t.ul_bursts_corrected))];
-    let help = "Of the bursts that ended, those that later records took back.";
+    let help = "Ended bursts that later records revoked.";
     out.many("airmile_bursts_corrected_total", "counter", help, "dir", &corrected);
     let seconds = |ttis: u64| ttis as f64 / 1e3;
     let burst_seconds = [("dl", seconds(t.dl_burst_ttis)), ("ul", seconds(t.ul_burst_ttis))];
@@ -44,21 +44,21 @@ pub(super) fn text(now: &Snapshot) -> String {
     out.many("airmile_burst_seconds_total", "counter", help, "dir", &burst_seconds);
     let corrected =
         [("dl", seconds(t.dl_burst_ttis_corrected)), ("ul", seconds(t.ul_burst_ttis_corrected))];
-    let help = "Of that time, what later records took back.";
+    let help = "Part of that time that later records revoked.";
     out.many("airmile_burst_seconds_corrected_total", "counter", help, "dir", &corrected);
     let session = &view.session;
     let dir = session.dir.map_or("none", |dir| dir.as_str());
     let verdicts = Verdict::ALL.iter().map(|verdict| {
         (format!("dir=\"{dir}\",verdict=\"{verdict}\""), f64::from(*verdict == session.verdict))
     });
-    let help = "The verdict on the last transfers together: 1 of the one that it is.";
+    let help = "The verdict on the last transfers together: 1 for the current one.";
     out.labelled("airmile_verdict", "gauge", help, verdicts);
     let of_verdict = |v: &Verdict| (v.as_str(), of(t.transfers.get(v).copied().unwrap_or(0)));
     let transfers: Vec<_> = Verdict::ALL.iter().map(of_verdict).collect();
     let help = "Transfers decided, by verdict.";
     out.many("airmile_transfers_total", "counter", help, "verdict", &transfers);
     let open = view.transfers.iter().filter(|t| t.state == State::Open).count();
-    out.one("airmile_transfers_open", "gauge", "Transfers that go on.", open as f64);
+    out.one("airmile_transfers_open", "gauge", "Transfers in progress.", open as f64);
     if let Some(demand) = view.session.link_demand {
         let help = "Link demand of the last transfers, 0 to 1.";
         out.one("airmile_link_demand_ratio", "gauge", help, demand);
@@ -68,7 +68,7 @@ pub(super) fn text(now: &Snapshot) -> String {
         out.one("airmile_cell_load_ratio", "gauge", help, load.load);
     }
     let late = view.intake.late_records;
-    out.one("airmile_late_records_total", "counter", "Records that came too late.", of(late));
+    out.one("airmile_late_records_total", "counter", "Records that arrived too late.", of(late));
     if let Some(passing) = &now.packets {
         packets(&mut out, passing);
     }
@@ -85,11 +85,11 @@ fn packets(out: &mut Metrics, passing: &Passing) {
     out.one("airmile_packets_total", "counter", "IP packets.", of(view.packets));
     let help = "Bytes of IP packets.";
     out.one("airmile_packet_bytes_total", "counter", help, of(view.ip_bytes));
-    let help = "Packets that the kernel dropped, as this was too slow.";
+    let help = "Packets that the kernel dropped because the reader was too slow.";
     out.one("airmile_packets_dropped_total", "counter", help, of(passing.dropped));
-    let help = "Packets that could not be read.";
+    let help = "Unreadable packets.";
     out.one("airmile_packets_unread_total", "counter", help, of(view.unread));
-    let help = "TCP segments sent again, both ways.";
+    let help = "Retransmitted TCP segments, both directions.";
     out.one("airmile_retransmissions_total", "counter", help, of(view.retransmissions));
     out.one("airmile_flows_open", "gauge", "Flows that are open.", of(view.flows_open));
     let help = "Flows that are over.";

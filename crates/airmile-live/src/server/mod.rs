@@ -26,20 +26,20 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::engine::Published;
 use crate::snapshot::{LiveEvent, LiveTotals, Passing, SourceStatus};
 
-/// Streams of events at a time (chosen here: a person's tabs, and some scripts).
+/// Maximum number of concurrent event streams (chosen here: a user's tabs, and some scripts).
 const MAX_STREAMS: usize = 32;
-/// Bursts in an answer where no number is asked for.
+/// Default number of bursts in an answer.
 const USUAL_BURSTS: usize = 100;
-/// So often a comment goes over an idle stream, so that one who is gone is noticed.
+/// Interval of comments on an idle stream, to notice closed connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 const PAGE: &str = include_str!("page.html");
-/// The page loads nothing from elsewhere.
+/// The page loads nothing from other hosts.
 const PAGE_POLICY: &str = "default-src 'none'; img-src data:; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
-/// Serves what is published to who may enter, until it is dropped.
+/// Serves the published state to admitted clients, until it is dropped.
 ///
 /// # Errors
 /// The address needs a token, or cannot be bound.
@@ -82,20 +82,20 @@ async fn metrics(State(shared): State<ServerState>) -> Response {
     prometheus(metrics::text(&shared.published.now()))
 }
 
-/// What is coming in.
+/// The state of the input.
 #[derive(Debug, Serialize, JsonSchema)]
 struct StatusAnswer {
     /// The program and version.
     made_by: &'static str,
-    /// Where bytes come from.
+    /// The source of bytes.
     source: SourceStatus,
-    /// What came in so far.
+    /// Input so far.
     intake: airmile::live::Intake,
     /// Counts since the start.
     totals: LiveTotals,
-    /// Which subscription it is about.
+    /// The subscription.
     subscription: u8,
-    /// What the records hold.
+    /// The evidence in the records.
     evidence_counts: EvidenceCounts,
     /// What is missing for a better answer, and how to capture it.
     missing: Vec<Missing>,
@@ -114,16 +114,16 @@ async fn status(State(shared): State<ServerState>) -> Json<StatusAnswer> {
     })
 }
 
-/// The answer for the last transfers together, and the cell.
+/// The verdict for the last transfers together, and the cell.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionAnswer {
-    /// The answer.
+    /// The verdict.
     session: SessionVerdict,
     /// Serving cells.
     cells: Vec<airmile::ServingCell>,
     /// Downlink bandwidth in PRBs.
     n_prb_cell: Option<u16>,
-    /// Load of the primary cell in the last window in which it can be told.
+    /// Load of the primary cell in the last window that allows an estimate.
     cell_load: Option<airmile::CellLoad>,
 }
 
@@ -137,7 +137,7 @@ async fn session(State(shared): State<ServerState>) -> Json<SessionAnswer> {
     })
 }
 
-/// The last transfers, by their start.
+/// The last transfers, in order of their start.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TransfersAnswer {
     /// The transfers.
@@ -172,12 +172,12 @@ async fn bursts(
     Json(BurstsAnswer { bursts: last.into_iter().cloned().collect() }).into_response()
 }
 
-/// What passes the interface.
+/// The traffic of the interface.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PacketsAnswer {
-    /// Null: no interface was asked for.
+    /// Null: no interface was requested.
     packets: Option<Passing>,
-    /// The last flows that are over, oldest first.
+    /// The last ended flows, oldest first.
     ended: Vec<LiveFlow>,
 }
 
@@ -191,7 +191,7 @@ async fn describe() -> Json<serde_json::Value> {
     Json(openapi::document())
 }
 
-/// Events as they come. A reader that is too slow is told how many it missed.
+/// Events as they occur. A reader that is too slow gets the number of missed events.
 async fn events(State(shared): State<ServerState>) -> Response {
     let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open");
@@ -219,6 +219,6 @@ where
 
 fn to_sse(event: &LiveEvent) -> Result<sse::Event, Infallible> {
     let named = sse::Event::default().event(event.name());
-    // An event is plain data: it always has a form in JSON.
+    // An event is plain data: it can always be serialised as JSON.
     Ok(named.data(serde_json::to_string(event).unwrap_or_default()))
 }

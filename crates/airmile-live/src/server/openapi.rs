@@ -1,5 +1,4 @@
-//! The interface's own description (OpenAPI 3.1), its schemas from the types
-//! that are sent.
+//! The interface's own description (OpenAPI 3.1), with schemas from the response types.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -40,7 +39,7 @@ pub(super) fn document() -> Value {
         path("/v1/bursts", "The last bursts", JSON, Some(name::<BurstsAnswer>(&mut schemas))),
         path(
             "/v1/packets",
-            "What passes the interface",
+            "The traffic of the interface",
             JSON,
             Some(name::<PacketsAnswer>(&mut schemas)),
         ),
@@ -60,7 +59,7 @@ pub(super) fn document() -> Value {
         .description(Some("Is it the air, and if not, who? As it happens."))
         .build();
     let document = OpenApiBuilder::new().info(info).paths(paths.build()).build();
-    // Plain data always has a form in JSON.
+    // Plain data can always be serialised as JSON.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     let definitions = schemas.take_definitions(true);
     if let Some(document) = document.as_object_mut() {
@@ -98,7 +97,8 @@ fn path(at: &str, what: &str, kind: &str, schema: Option<String>) -> (String, Pa
                     .maximum(Some(u32::MAX)),
             ))
             .build();
-        operation = operation.parameter(limit).response("400", refused("The limit is no number"));
+        operation =
+            operation.parameter(limit).response("400", refused("The limit is not a number"));
     }
     if at == "/v1/events" {
         operation = operation.response("503", refused("Too many streams are open"));

@@ -1,4 +1,4 @@
-//! A log that another program writes.
+//! A log written by another program.
 
 use std::sync::mpsc::sync_channel;
 

@@ -1,5 +1,5 @@
-//! The HTTP interface: each path answers as its document says, nobody enters
-//! who may not, and nobody who is slow holds the engine up.
+//! The HTTP interface: each path answers as documented, access control works, and slow
+//! clients do not block the engine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -88,7 +88,7 @@ fn every_documented_path_answers_by_its_schema() {
     assert_eq!(get(at, "/v1/status").json()["intake"]["bytes"], n);
     assert!(!get(at, "/v1/transfers").json()["transfers"].as_array().unwrap().is_empty());
     assert_eq!(get(at, "/v1/bursts?limit=2").json()["bursts"].as_array().unwrap().len(), 2);
-    // As many as there are, up to what the document says.
+    // All that there are, up to the documented maximum.
     assert_eq!(get(at, "/v1/bursts?limit=4294967295").status, 200);
     assert_eq!(get(at, "/v1/bursts?limit=4294967296").status, 400);
     let refused = get(at, "/v1/bursts?limit=x");
@@ -130,7 +130,7 @@ fn only_those_who_may_enter() {
     };
     check(&open, "/v1/status", "Host: 127.0.0.1:80\r\n", 200);
     check(&open, "/v1/status", "Host: [::1]:80\r\n", 200);
-    // A name of elsewhere that points here (DNS rebinding).
+    // A foreign name that resolves to this host (DNS rebinding).
     check(&open, "/v1/status", "Host: evil.example\r\n", 401);
     check(&open, "/v1/status", "Host: 127.0.0.1.evil.example\r\n", 401);
     let locked = serve(loopback(), Some("s3cret-s3cret-s3cret"), engine.published()).unwrap();
@@ -140,7 +140,7 @@ fn only_those_who_may_enter() {
     check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer wr0ng-wr0ng-wr0ng-\r\n", 401);
     check(&locked, "/v1/status", "Host: a\r\nAuthorization: Bearer s3cret-s3cret-s3cret\r\n", 200);
     check(&locked, "/v1/status?token=s3cret-s3cret-s3cret", "Host: a\r\n", 200);
-    // Nothing is served to others without a token.
+    // Nothing is served to other hosts without a token.
     let elsewhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let error = serve(elsewhere, None, engine.published()).unwrap_err();
     assert!(error.to_string().contains("set a token"), "{error}");
@@ -187,7 +187,7 @@ fn clients_that_are_stuck_do_not_hold_up_the_engine() {
         stream.write_all(request.as_bytes()).unwrap();
         stream
     };
-    // They never read, or never finish what they ask.
+    // They never read, or never finish their request.
     let mut clients: Vec<TcpStream> =
         (0..32).map(|_| stuck("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")).collect();
     clients.extend((0..40).map(|_| stuck("GET /v1/status HTTP/1.1\r\nHost: loc")));

@@ -1,4 +1,4 @@
-//! A modem behind a pseudo-terminal: it speaks LOG_CONFIG, then replays a log.
+//! A modem on a pseudo-terminal: it speaks LOG_CONFIG, then replays a log.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ struct Modem {
 }
 
 impl Modem {
-    /// Plugs a modem in: the port appears at `path`.
+    /// Connects a modem: the port appears at `path`.
     fn plug(path: &Path) -> Self {
         let end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&end).unwrap();
@@ -36,12 +36,12 @@ impl Modem {
         Self { end: end.into() }
     }
 
-    /// The next packet that the other end sends.
+    /// The next packet from the other end.
     fn packet(&mut self) -> Vec<u8> {
         let mut piece = Vec::new();
         loop {
             let mut byte = [0];
-            // The other end may not have been opened yet.
+            // The other end may not be open yet.
             match self.end.read(&mut byte) {
                 Ok(1) if byte[0] == hdlc::TERMINATOR => break,
                 Ok(1) => piece.push(byte[0]),
@@ -59,7 +59,7 @@ impl Modem {
         self.end.write_all(&frame).unwrap();
     }
 
-    /// Answers until logs are on: gives the codes that were asked for.
+    /// Answers until logs are enabled: returns the requested codes.
     fn turn_logs_on(&mut self) -> Vec<u16> {
         loop {
             let request = self.packet();
@@ -94,7 +94,7 @@ fn start(
     (Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap(), lines)
 }
 
-/// A real log where it is, else one of our own.
+/// A real log if it is available, else a generated one.
 fn log() -> Vec<u8> {
     let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
@@ -117,7 +117,7 @@ fn a_modem_gives_the_bursts_of_the_log_that_it_replays() {
     let bytes = log();
     modem.end.write_all(&bytes).unwrap();
     let published = engine.published();
-    // Its answers are part of what comes.
+    // Its answers are part of the data.
     wait_until("all is read", || published.now().view.intake.bytes > bytes.len() as u64);
     wait_until("it says so", || {
         let now = published.now();
@@ -147,7 +147,7 @@ fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
 
     let mut modem = Modem::plug(&path);
     modem.turn_logs_on();
-    // It goes away in the middle of a frame.
+    // It disconnects in the middle of a frame.
     modem.end.write_all(&before[..before.len() - 3]).unwrap();
     let last = last_us(&before[..before.len() - 3]);
     wait_until("the first half is read", || published.now().view.intake.last_us == last);
@@ -164,14 +164,14 @@ fn a_modem_that_comes_back_is_asked_again_and_loses_nothing_else() {
 
     let found = decided(lines.try_iter());
     let whole = bursts_of_file(&bytes);
-    // Bursts are judged by what the log teaches: a lost frame changes hardly any.
+    // Parameters of the judgement are learnt from the log: a lost frame changes hardly any burst.
     let same = whole.iter().filter(|burst| found.contains(burst)).count();
     println!("{same} of {} bursts are the same", whole.len());
     assert!(whole.len() - same <= 3 + whole.len() / 50, "{same} of {}", whole.len());
 }
 
 #[test]
-fn a_modem_that_refuses_is_told_of() {
+fn the_refusal_of_a_modem_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ttyUSB0");
     let (mut engine, _lines) = start(&path);
@@ -183,14 +183,14 @@ fn a_modem_that_refuses_is_told_of() {
     let mut modem = Modem::plug(&path);
     let request = modem.packet();
     modem.send(&[&[0x18], &request[..]].concat());
-    wait_until("the refusal is told", || {
+    wait_until("the refusal is reported", || {
         let now = published.now();
         matches!(&now.source.state, SourceState::Waiting(why) if why.contains("locked"))
     });
     engine.stop();
 }
 
-/// A modem behind the socket of a DIAG router: it speaks LOG_CONFIG in frames of one kind,
+/// A modem on the socket of a DIAG router: it speaks LOG_CONFIG in frames of one kind,
 /// then replays a log in them.
 struct Router {
     listener: UnixListener,
@@ -208,7 +208,7 @@ impl Router {
         out
     }
 
-    /// The packets in what came; frames of the other kind are none.
+    /// The packets in the received data; frames of the other kind yield none.
     fn packets(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
         if self.marks {
@@ -230,7 +230,7 @@ impl Router {
         packets
     }
 
-    /// Turns logs on, gives all packets of a log, and keeps the connection until told.
+    /// Enables logs, sends all packets of a log, and keeps the connection until `done`.
     fn serve(self, log: Vec<u8>, done: Receiver<()>) {
         let (mut end, _) = self.listener.accept().unwrap();
         let mut buffer = vec![0; 1 << 16];
@@ -262,7 +262,7 @@ impl Router {
     }
 }
 
-/// The frames of QRTR, and HDLC, over a unix socket: the same as of the file.
+/// QRTR frames and HDLC over a unix socket: the same result as for the file.
 #[test]
 fn a_routers_socket_gives_the_bursts_of_the_log_that_it_replays() {
     for marks in [true, false] {
@@ -285,7 +285,7 @@ fn a_routers_socket_gives_the_bursts_of_the_log_that_it_replays() {
     }
 }
 
-/// What a recording holds is the log that came.
+/// The contents of a recording equal the log sent.
 #[test]
 fn a_recording_gives_the_bursts_of_the_log_that_came() {
     let dir = tempfile::tempdir().unwrap();
@@ -315,7 +315,7 @@ fn a_recording_gives_the_bursts_of_the_log_that_came() {
         names.sort();
         let mut log = Vec::new();
         for name in &names {
-            // The last one is still written.
+            // The last one is still being written.
             let mut decoder = zstd::Decoder::new(File::open(name).unwrap()).unwrap();
             let _ = decoder.read_to_end(&mut log);
         }
@@ -323,16 +323,16 @@ fn a_recording_gives_the_bursts_of_the_log_that_came() {
     };
     wait_until("all is there", || last_us(&recorded().1) == last_us(&bytes));
     stop.set();
-    let told = recording.join().unwrap().unwrap();
+    let report = recording.join().unwrap().unwrap();
     done.send(()).unwrap();
     server.join().unwrap();
     let (files, log) = recorded();
-    assert!(files >= 3 && told.logs.len() == files, "{told:?}");
-    assert_eq!(told.log_bytes, log.len() as u64);
+    assert!(files >= 3 && report.logs.len() == files, "{report:?}");
+    assert_eq!(report.log_bytes, log.len() as u64);
     assert_eq!(bursts_of_file(&log), bursts_of_file(&bytes));
 }
 
-/// A character device that is no terminal is opened, and asked.
+/// A character device that is no terminal is opened and set up.
 #[test]
 fn a_device_that_is_no_terminal_is_asked() {
     let (mut engine, _lines) = start(Path::new("/dev/null"));

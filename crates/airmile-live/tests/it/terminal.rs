@@ -32,7 +32,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     }
     let verdict = text.find("was the bottleneck").unwrap();
     assert!(verdict < text.find("Transfers").unwrap() && verdict < text.find("Bursts").unwrap());
-    // With an interface its flows are between transfers and bursts.
+    // With an interface, its flows are shown between transfers and bursts.
     let mut now = (*now).clone();
     let mut packets = LivePackets::new();
     airmile_lab::run_scenario("busy-file", None, &dir.path().join("packets")).unwrap();
@@ -46,7 +46,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}:\n{text}"));
     assert!(place("Transfers") < place("wlan0: ") && place("3 packets dropped") < place("Bursts"));
     assert!(place("server.airmile.test") > place("down now"));
-    // The smallest window is not a reason to fail.
+    // The smallest window must not fail.
     let mut terminal = Terminal::new(TestBackend::new(20, 5)).unwrap();
     terminal.draw(|frame| draw(frame, &now, None)).unwrap();
 }

@@ -1,16 +1,16 @@
-//! Blocks that were granted, and which messages reported them.
+//! Granted blocks, and the messages that reported them.
 
 use crate::radio::{Direction, Modulation, RntiType};
 use crate::record;
 use crate::stamp::Stamp;
 use crate::tti::Position;
 
-/// Which inputs a grant was put together from.
+/// The inputs from which a grant was assembled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GrantSources(u16);
 
 impl GrantSources {
-    /// A grant table (CSV) of the user's own.
+    /// A grant table (CSV) given by the user.
     pub const TABLE: Self = Self(1);
     /// 0xB173, LTE_PHY_PDSCH_Stat_Indication.
     pub const PDSCH_STAT: Self = Self(2);
@@ -89,9 +89,9 @@ pub struct Grant {
     pub position: Position,
     /// `dl` or `ul`.
     pub dir: Direction,
-    /// PRB pairs of the whole assignment; unknown where only the MAC layer saw the block.
+    /// PRB pairs of the whole assignment; unknown if only the MAC layer logged the block.
     pub n_prb: Option<u16>,
-    /// PRB pairs that the cell has.
+    /// PRB pairs of the cell.
     pub n_prb_cell: Option<u16>,
     /// Spatial layers of the assignment.
     pub layers: Option<u8>,
@@ -119,12 +119,12 @@ pub struct Grant {
     pub padding_bytes: Option<u32>,
     /// Bytes of MAC SDUs on data bearers (LCID 3 to 10); 0: control only.
     pub data_bytes: Option<u32>,
-    /// Bit set of the messages it was put together from (see `docs/records.md`).
+    /// Bit set of the messages from which it was assembled (see `docs/records.md`).
     pub sources: GrantSources,
 }}
 
 impl Grant {
-    /// A grant of which only the required fields are known.
+    /// A grant with only the required fields known.
     #[must_use]
     pub const fn new(position: Position, dir: Direction, n_prb: u16) -> Self {
         Self {

@@ -1,11 +1,11 @@
-//! What the phone measured of its cells, and the state of the radio link.
+//! The phone's measurements of its cells, and the state of the radio link.
 
 use crate::record;
 use crate::stamp::Stamp;
 use crate::tti::Position;
 
 record! { "measurement"
-/// A measurement of a serving cell (0xB193), raw zeros as unknown.
+/// A measurement of a serving cell (0xB193); raw zeros are unknown.
 pub struct Measurement {
     /// Time in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -72,7 +72,7 @@ pub struct Neighbour {
     pub rsrq_db: Option<f32>,
     /// RSSI in dBm; 0xB195 only.
     pub rssi_dbm: Option<f32>,
-    /// Where it is from: a message code.
+    /// Its source: a message code.
     pub source: &'static str,
 }}
 
@@ -83,9 +83,9 @@ pub struct RadioLink {
     pub at: Option<Stamp>,
     /// TTI of the result.
     pub position: Position,
-    /// Block error rate by which the link is out of sync, 0 to 1.
+    /// Block error rate for the out-of-sync decision, 0 to 1.
     pub out_of_sync_bler: f32,
-    /// Block error rate by which the link is in sync, 0 to 1.
+    /// Block error rate for the in-sync decision, 0 to 1.
     pub in_sync_bler: f32,
     /// Out-of-sync indications in a row (N310 counts them).
     pub out_of_sync_count: u8,

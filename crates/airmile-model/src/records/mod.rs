@@ -25,7 +25,7 @@ pub struct RlcPdu {
     pub dir: Direction,
     /// Bearer: the modem's RB configuration index, or the table's number.
     pub bearer: u8,
-    /// Whether the bearer is a signalling bearer, where known.
+    /// Whether the bearer is a signalling bearer, if known.
     pub signalling: Option<bool>,
     /// RLC mode.
     pub mode: RlcMode,
@@ -48,13 +48,13 @@ pub struct BufferStatus {
     pub at: Option<Stamp>,
     /// TTI of the sample.
     pub position: Position,
-    /// Logical channel; null in a row that says that no channel was active.
+    /// Logical channel; null in a row without an active channel.
     pub lcid: Option<u8>,
     /// Priority of the channel, 1 highest.
     pub priority: Option<u8>,
     /// New data in bytes.
     pub new_bytes: u32,
-    /// Data to be sent again, in bytes.
+    /// Data to be retransmitted, in bytes.
     pub retx_bytes: u32,
     /// RLC control in bytes.
     pub control_bytes: u32,
@@ -71,7 +71,7 @@ pub struct BsrReport {
     pub lcg: u8,
     /// Buffer size index, 0 to 63; of NR to 31 (short) or 254 (long).
     pub index: u8,
-    /// Largest buffer in bytes that the index stands for; null for the last index (more than that).
+    /// Maximum buffer in bytes for the index; null for the last index (more than that).
     pub upper_bound_bytes: Option<u32>,
 }}
 
@@ -94,7 +94,7 @@ pub struct MacBlock {
     pub rlc_pdus: u8,
     /// Padding in bytes.
     pub padding_bytes: u32,
-    /// Bytes of SDUs on data bearers; null where the header was not logged whole.
+    /// Bytes of SDUs on data bearers; null if the header was not logged completely.
     pub data_bytes: Option<u32>,
     /// Logical channels and control elements in the header, in order, space separated.
     pub lcids: String,
@@ -117,7 +117,7 @@ pub struct Dci {
     pub ue_search_space: bool,
     /// Prune status (1, 3, 4, 6: decoded).
     pub prune_status: u16,
-    /// PRB pairs that the cell has.
+    /// PRB pairs of the cell.
     pub n_prb_cell: Option<u16>,
     /// The DCI's bits as stored.
     pub payload: Vec<u8>,
@@ -155,7 +155,7 @@ pub struct PdschDecode {
 }}
 
 record! { "ul_tx_stats"
-/// Uplink grant bookkeeping over an interval (0xB067).
+/// Statistics of uplink grants over an interval (0xB067).
 pub struct UlTxStats {
     /// Time in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -171,12 +171,12 @@ pub struct UlTxStats {
     pub cancelled_bsr: u8,
     /// Granted bytes.
     pub granted_bytes: u32,
-    /// Bytes of them that were used.
+    /// Used bytes of the grants.
     pub used_bytes: u32,
 }}
 
 record! { "rrc"
-/// That an RRC message went over the air (0xB0C0, of NR 0xB821); not what it says.
+/// An RRC message over the air (0xB0C0, of NR 0xB821), without its contents.
 pub struct RrcMessage {
     /// Time of writing in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -200,11 +200,11 @@ pub struct RrcMessage {
 }}
 
 record! { "pdcp"
-/// A PDCP data PDU (0xB0A3, 0xB0B3), without what it holds.
+/// A PDCP data PDU (0xB0A3, 0xB0B3), without its contents.
 pub struct PdcpPdu {
     /// Time in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
-    /// TTI that the message states.
+    /// TTI stated by the message.
     pub position: Position,
     /// `dl` or `ul`.
     pub dir: Direction,
@@ -214,9 +214,9 @@ pub struct PdcpPdu {
     pub signalling: bool,
     /// RLC mode of the bearer.
     pub mode: RlcMode,
-    /// Bits of the sequence number, where its code is known.
+    /// Bits of the sequence number, if its code is known.
     pub sn_bits: Option<u8>,
-    /// Sequence number; its low 12 bits where it is longer.
+    /// Sequence number; its low 12 bits if it is longer.
     pub sn: u16,
     /// Size of the PDU in bytes.
     pub size_bytes: u32,
@@ -254,7 +254,7 @@ pub struct RlcStats {
 }}
 
 record! { "cell_use"
-/// PRBs of a cell that a passive sniffer saw given out in a TTI, to all users.
+/// PRBs of a cell that a passive sniffer observed as assigned in a TTI, to all users.
 pub struct CellUse {
     /// Time of the TTI in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -262,18 +262,18 @@ pub struct CellUse {
     pub position: Position,
     /// `dl` or `ul`.
     pub dir: Direction,
-    /// PRB pairs given out, to all RNTIs.
+    /// PRB pairs assigned, to all RNTIs.
     pub n_prb: u32,
-    /// Of them, to the RNTI that was chosen.
+    /// Of them, to the selected RNTI.
     pub n_prb_own: u32,
-    /// PRB pairs that the cell has.
+    /// PRB pairs of the cell.
     pub n_prb_cell: Option<u16>,
-    /// RNTIs that got some.
+    /// RNTIs with an assignment.
     pub n_rnti: u16,
 }}
 
 record! { "cell_info"
-/// What a message says of a cell (0xB0C1, 0xB0C2, 0xB130), or what was inferred.
+/// A cell's parameters from a message (0xB0C1, 0xB0C2, 0xB130), or inferred.
 pub struct CellInfo {
     /// Time in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,
@@ -293,7 +293,7 @@ pub struct CellInfo {
     pub n_tx_antennas: Option<u8>,
     /// Band indicator.
     pub band: Option<u32>,
-    /// Where it is from: a message code, or `inferred`.
+    /// Its source: a message code, or `inferred`.
     pub source: &'static str,
 }}
 
@@ -306,7 +306,7 @@ pub struct Hole {
     pub position: Position,
     /// TTIs that it lasts.
     pub n_tti: i64,
-    /// Why it is believed to be one.
+    /// The reason for assuming a hole.
     pub why: &'static str,
 }}
 
@@ -339,7 +339,7 @@ macro_rules! any_record {
         })+
 
         impl Record {
-            /// Names of all record types, as `--only` takes them.
+            /// Names of all record types, as taken by `--only`.
             pub const NAMES: &'static [&'static str] = &[$(<$type as Row>::NAME),+];
 
             /// The record type's name.
@@ -365,7 +365,7 @@ macro_rules! any_record {
                 vec![$((<$type as Row>::NAME, <$type as Row>::DOC, <$type as Row>::columns())),+]
             }
 
-            /// Its time, where it has one.
+            /// Its time, if it has one.
             #[must_use]
             pub const fn at(&self) -> Option<Stamp> {
                 match self { $(Self::$variant(record) => record.at),+ }

@@ -1,4 +1,4 @@
-//! Records that only NR has.
+//! Records specific to NR.
 
 use crate::record;
 use crate::stamp::Stamp;
@@ -37,7 +37,7 @@ pub struct NrUlStats {
     pub carrier: u32,
     /// Blocks sent for the first time.
     pub new_blocks: u32,
-    /// Blocks sent again.
+    /// Retransmitted blocks.
     pub retx_blocks: u32,
     /// Bytes of the former.
     pub new_bytes: u64,
@@ -75,7 +75,7 @@ pub struct NrMeasurement {
 }}
 
 record! { "nr_cell"
-/// The serving cell of NR as RRC knows it (0xB823).
+/// The serving cell of NR as stored by RRC (0xB823).
 pub struct NrCell {
     /// Time of writing in nanoseconds since the Unix epoch.
     pub at: Option<Stamp>,

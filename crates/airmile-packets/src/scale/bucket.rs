@@ -18,33 +18,33 @@ use crate::rounds::Lone;
 use crate::study::Overview;
 use airmile_io::error::{Error, Result};
 
-/// Records of a bucket out of one part of the capture.
+/// Records of a bucket from one part of the capture.
 pub struct BucketPart {
     /// Its records, in order.
     pub batches: RecordBatches,
-    /// Packets of the capture in front of the part.
+    /// Number of packets of the capture before the part.
     pub first_packet: u64,
-    /// The capture's clock when the part begins; `None`: it begins the capture.
+    /// The capture's clock at the start of the part; `None`: the part starts the capture.
     pub clock_ns: Option<i64>,
 }
 
-/// What came out of a bucket.
+/// The result of a bucket.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BucketReport {
-    /// Packets that were analysed.
+    /// Number of packets analysed.
     pub packets: u64,
     /// Sums over its flows and users.
     pub(super) summary: StudySummary,
     pub(super) overview: Overview,
-    /// The largest flows, as rows of their table, and how many others there are.
+    /// The largest flows, as rows of their table, and the number of others.
     pub(super) largest: (Vec<serde_json::Map<String, serde_json::Value>>, u64),
     /// The files of the tables, relative to the directory, and their rows.
     pub files: Vec<(String, u64)>,
 }
 
-/// Studies a bucket: the parts in the order of the capture, and `settled`, the records
-/// of flows between `strays` ends that belong here. `end_ns` is the capture's clock at
-/// its end. Tables go to `dir`, in the folders `<table>/day=YYYY-MM-DD/bucket=N`.
+/// Studies a bucket: the parts in the order of the capture, and `settled`, the records of
+/// flows between `strays` ends that belong here. `end_ns` is the capture's clock at its
+/// end. Tables are written to `dir`, in the folders `<table>/day=YYYY-MM-DD/bucket=N`.
 ///
 /// # Errors
 /// Records cannot be read, or a table cannot be written.
@@ -97,7 +97,7 @@ pub fn study_bucket(
     Ok(BucketReport { packets, summary, overview, largest: (largest, left_out), files })
 }
 
-/// Where rows go.
+/// The sink of rows.
 struct RowSink {
     tables: DayTables,
     largest: Largest,
@@ -122,8 +122,8 @@ impl RowSink {
     }
 }
 
-/// Records that came another way, merged in by their numbers, which are those of the
-/// capture, as is their clock.
+/// Records settled by the second pass, merged in by their numbers; numbers and clock are
+/// the capture's.
 struct Settled {
     batches: Option<Peekable<RecordBatches>>,
     batch: Option<RecordBatch>,
@@ -143,7 +143,7 @@ impl Settled {
         Ok(())
     }
 
-    /// Analyses those before `number`; gives how many.
+    /// Analyses those before `number`; returns how many.
     fn give(&mut self, number: u64, lone: &mut Lone, sink: &mut RowSink) -> Result<u64> {
         let mut given = 0;
         while let Some(batch) = &self.batch {

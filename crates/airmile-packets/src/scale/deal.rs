@@ -1,4 +1,4 @@
-//! The first pass: a part of a capture becomes records, dealt out by user and hour.
+//! The first pass: turns a part of a capture into records, partitioned by user and hour.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,16 +26,16 @@ use airmile_io::{Replacement, write_whole};
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Of a pcap file.
 const HEADER_BYTES: u64 = 24;
-/// Rows that wait in all buckets together (chosen here: some 40 MB), and rows of a row
-/// group at most.
+/// Maximum number of rows waiting in all buckets together (chosen here: some 40 MB), and
+/// of rows in a row group.
 const WAITING_ROWS: usize = 1 << 19;
 const GROUP_ROWS: usize = 1 << 17;
-/// A row group has at least so many, but for the last of an hour.
+/// Minimum number of rows of a row group, except the last of an hour.
 const LEAST_ROWS: usize = 1 << 12;
 
 /// Where a part of a capture comes from.
 pub enum DealSource {
-    /// A file, or these bytes of it behind the header of 24 bytes.
+    /// A file, or these bytes of it after the header of 24 bytes.
     File(PathBuf, Option<Range<u64>>),
     /// A stream with a name: the whole capture, or a header and some records.
     Stream(String, Box<dyn Read + Send>),
@@ -52,12 +52,12 @@ pub struct Group {
     pub rows: u64,
 }
 
-/// What was dealt out.
+/// The result of the first pass over a part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DealReport {
-    /// What was read.
+    /// The file as read.
     pub file: FileReport,
-    /// What has to be known of it, as far as packets alone tell.
+    /// Its quality, as far as packets alone show it.
     pub quality: Quality,
     /// Time of the first packet, and whether it is a fragment or of fragments.
     pub first: Option<(i64, bool)>,
@@ -70,12 +70,12 @@ pub struct DealReport {
     pub fragments: [u64; 6],
     /// The row groups of the file of records, in order.
     pub groups: Vec<Group>,
-    /// Two ends whose packets disagree on who is the client.
+    /// Number of pairs of ends whose packets disagree on which is the client.
     pub strays: u64,
 }
 
-/// Deals out a part of a capture: records to `out`, and beside it `.strays` (ends) and
-/// `.syns` (marks of connections that begin), where there are any.
+/// Partitions a part of a capture: records to `out`, and next to it `.strays` (ends) and
+/// `.syns` (marks of connections that begin), if there are any.
 ///
 /// # Errors
 /// The capture cannot be opened or is none, or a file cannot be written.
@@ -98,8 +98,8 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
     dealer.finish(file, fragments)
 }
 
-/// What was read in front of a later range was the header again: bytes and offsets as of
-/// the whole file.
+/// The bytes read before a later range were the header again: adjusts bytes and offsets
+/// to the whole file.
 fn placed(mut file: FileReport, from: u64) -> FileReport {
     if from > HEADER_BYTES {
         file.bytes = file.bytes.saturating_sub(HEADER_BYTES);
@@ -154,8 +154,8 @@ struct Dealer<'a> {
 impl<'a> Dealer<'a> {
     fn create(options: &'a ScaleOptions, out: &'a Path) -> Result<Self> {
         let (replacement, file) = Replacement::begin(out)?;
-        // Read once and then removed: time counts more than room (zstd's lowest level
-        // takes as long as all else here).
+        // Read once and then removed: time counts more than size (zstd's lowest level
+        // takes as long as everything else here).
         let properties = WriterProperties::builder()
             .set_compression(Compression::UNCOMPRESSED)
             .set_dictionary_enabled(false)

@@ -1,4 +1,4 @@
-//! The parts' answers become the study's.
+//! Joins the parts' results into the study's.
 
 use std::cmp::Reverse;
 
@@ -17,10 +17,10 @@ use airmile_io::FileReport;
 use airmile_io::capture::{ReadCounts, Views};
 use airmile_io::error::{Error, Result};
 
-/// Where a part of the capture begins: packets in front of it, and the clock.
+/// The start of a part of the capture: number of packets before it, and the clock.
 pub type Clocks = Vec<(u64, Option<i64>)>;
 
-/// Of each part, in the order of the capture, where it begins; and the clock at the end.
+/// For each part, in the order of the capture, where it begins; and the clock at the end.
 #[must_use]
 pub fn clocks(parts: &[DealReport]) -> (Clocks, Option<i64>) {
     let (mut packets, mut clock_ns) = (0, None);
@@ -33,8 +33,8 @@ pub fn clocks(parts: &[DealReport]) -> (Clocks, Option<i64>) {
     (begins.collect(), clock_ns)
 }
 
-/// The document of a study: `files` have the parts of each capture, with the marks of
-/// the connections that begin there (`.syns`).
+/// The document of a study: `files` has the parts of each capture, with the marks of the
+/// connections that begin there (`.syns`).
 ///
 /// # Errors
 /// There is nothing to analyse, or two captures are views of the same traffic.
@@ -51,7 +51,7 @@ pub fn join(
     for parts in files {
         let mut report: Option<FileReport> = None;
         for (part, _) in parts {
-            // Between two parts, what each part counts within.
+            // Between two parts; each part counts its own interior.
             if let (Some((first_ns, false)), Some(last_ns)) = (part.first, last)
                 && first_ns < last_ns
             {
@@ -92,7 +92,7 @@ pub fn join(
     Ok(report)
 }
 
-/// Of the largest flows of the buckets, those of all.
+/// The largest flows of all, from those of the buckets.
 fn largest_of(
     mut rows: Vec<serde_json::Map<String, serde_json::Value>>,
     left_out: u64,
@@ -113,7 +113,7 @@ fn largest_of(
     Ok((entries, left_out + more))
 }
 
-/// How many connections begin in an earlier capture, too.
+/// Number of connections that also begin in an earlier capture.
 fn repeated(files: &[Vec<(DealReport, Vec<u8>)>]) -> Result<u64> {
     let mut views = Views::default();
     if files.len() < 2 {

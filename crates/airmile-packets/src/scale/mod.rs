@@ -1,14 +1,13 @@
 //! A study in parts that may run on many machines, with the rows of one process.
 //!
-//! 1. [`deal`] reads a part of a capture and deals its packets out by user and hour:
-//!    a Parquet file of records, a row group for each bucket and hour.
-//! 2. [`settle`], seldom: flows whose client their ends alone do not tell.
-//! 3. [`study_bucket`] gives a bucket's records, in the order of the capture, to the
-//!    same analysis that one process runs (`rounds::Lone`), and writes
-//!    tables by day.
+//! 1. [`deal`] reads a part of a capture and partitions its packets by user and hour: a
+//!    Parquet file of records, a row group for each bucket and hour.
+//! 2. [`settle`], if needed: flows whose ends alone do not show the client.
+//! 3. [`study_bucket`] passes a bucket's records, in the order of the capture, to the same
+//!    analysis that one process runs (`rounds::Lone`), and writes tables by day.
 //! 4. [`join`] sums up.
 //!
-//! Whoever calls them decides where they run, and keeps their answers (JSON):
+//! The caller decides where they run, and keeps their results (JSON):
 //! docs/decisions/0024-past-one-machine.md.
 
 mod bucket;
@@ -28,11 +27,11 @@ pub use settle::settle;
 
 use airmile_wire::tcp::StudyOptions;
 
-/// What all parts of a study have to be told alike.
+/// Options that all parts of a study must have in common.
 #[derive(Debug, Clone)]
 pub struct ScaleOptions {
     /// How the captures are studied.
     pub study: StudyOptions,
-    /// Parts that the users are dealt to.
+    /// Number of partitions of the users.
     pub buckets: u32,
 }

@@ -1,4 +1,4 @@
-//! Where a capture can be cut: at records.
+//! Finds record boundaries at which a capture can be split.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,14 +8,14 @@ use airmile_capture::packet::pcap_boundary;
 
 use airmile_io::error::{Error, Result};
 
-/// Bytes that are looked at for a record's beginning (chosen here: of the largest
-/// record that is believed, and those that vouch for it).
+/// Bytes searched for the start of a record (chosen here: the largest plausible record,
+/// and those that confirm it).
 const WINDOW_BYTES: u64 = 4 << 20;
 
-/// Where to cut a file into parts of about `part_bytes`: offsets at which records
-/// begin, by the look of those that follow. Only pcap that is not compressed can be
-/// cut; all else gives none. Who reads a part that does not end at a record knows
-/// that a cut was wrong.
+/// Where to split a file into parts of about `part_bytes`: offsets at which records
+/// appear to begin, judging by those that follow. Only uncompressed pcap can be split;
+/// other files have no offsets. A reader whose part does not end at a record detects a
+/// wrong offset.
 ///
 /// # Errors
 /// The file cannot be read.

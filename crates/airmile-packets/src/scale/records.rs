@@ -1,9 +1,8 @@
-//! Packets as rows, from where one part of a study leaves them to where the next
-//! takes them up.
+//! Packets as rows, written by one part of a study and read by the next.
 //!
-//! What has to be seen without reading a packet has a column: its number, its time, the
-//! capture's clock. All else is one value of bytes, `headers`: 75 bytes for a usual TCP
-//! segment, where a column for each field took 112:
+//! Fields that are needed without reading a packet have a column: its number, its time,
+//! the capture's clock. Everything else is one value of bytes, `headers`: 75 bytes for a
+//! usual TCP segment, where a column for each field took 112:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -14,7 +13,7 @@
 //! | 2, 1, 8, 8 each | where there: MSS, window scale, timestamps, SACK blocks |
 //! | the rest | payload, as far as it was captured |
 //!
-//! Little endian. Who writes them and who reads them are of one version (0025).
+//! Little endian. Writer and reader must have the same version (0025).
 
 use std::fs::File;
 use std::path::Path;
@@ -30,13 +29,13 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use airmile_io::error::{Error, Result};
 
-/// Rows that are read at a time (chosen here: half a MB of them).
+/// Rows read at a time (chosen here: half a MB of them).
 const BATCH_ROWS: usize = 8 * 1024;
-/// Bytes of headers and payload of a row group at most, but for its last packet
+/// Maximum bytes of headers and payload of a row group, apart from its last packet
 /// (chosen here).
 const GROUP_BYTES: usize = 16 << 20;
 
-/// Bits of a record: what is set or there.
+/// Bits of a record: flags, and which fields are present.
 mod bit {
     pub const TCP: u32 = 1;
     pub const IP_ID: u32 = 1 << 1;
@@ -47,16 +46,16 @@ mod bit {
     pub const SACK_PERMITTED: u32 = 1 << 6;
     pub const TIMESTAMPS: u32 = 1 << 7;
     pub const OPTIONS_CUT: u32 = 1 << 8;
-    /// Both addresses are of IPv4.
+    /// Both addresses are IPv4.
     pub const V4: u32 = 1 << 9;
     /// The number of SACK blocks, 0 to 4.
     pub const SACK_AT: u32 = 10;
     pub const SACK_MASK: u32 = 7;
-    /// The control bits are from here on.
+    /// Position of the control bits.
     pub const FLAGS_AT: u32 = 16;
 }
 
-/// The columns of a record: a packet's headers as they were read.
+/// The columns of a record: a packet's headers as read.
 #[must_use]
 pub fn record_schema() -> SchemaRef {
     use DataType::{Binary, Int64, UInt64};
@@ -72,9 +71,9 @@ pub(super) struct BucketRows {
     packet: Vec<u64>,
     time_ns: Vec<i64>,
     clock_ns: Vec<i64>,
-    /// One behind the other.
+    /// Concatenated.
     headers: Vec<u8>,
-    /// Where each ends there.
+    /// The end of each in `headers`.
     ends: Vec<i32>,
 }
 
@@ -83,7 +82,7 @@ impl BucketRows {
         self.packet.len()
     }
 
-    /// Whether they are a row group of `most_rows`.
+    /// Whether they fill a row group of `most_rows`.
     pub(super) const fn is_full(&self, most_rows: usize) -> bool {
         self.packet.len() >= most_rows || self.headers.len() >= GROUP_BYTES
     }
@@ -98,7 +97,7 @@ impl BucketRows {
         self.ends.push(self.headers.len() as i32);
     }
 
-    /// What was pushed since the last call.
+    /// Takes the rows pushed since the last call.
     pub(super) fn take(&mut self) -> std::result::Result<RecordBatch, ArrowError> {
         fn all<T>(values: &mut Vec<T>) -> Vec<T> {
             let room = Vec::with_capacity(values.len());
@@ -119,7 +118,7 @@ impl BucketRows {
     }
 }
 
-/// Two numbers as one, that fewer pieces are written: the first in front.
+/// Two numbers as one, the first in front: fewer writes.
 const fn pair(first: u32, second: u32) -> [u8; 8] {
     (first as u64 | (second as u64) << 32).to_le_bytes()
 }
@@ -173,7 +172,7 @@ fn write_headers(packet: &Packet<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(packet.payload);
 }
 
-/// What is left of a record's bytes.
+/// The rest of a record's bytes.
 struct Left<'a>(&'a [u8]);
 
 impl Left<'_> {
@@ -225,7 +224,7 @@ impl Left<'_> {
     }
 }
 
-/// `None`: the bytes end in the middle.
+/// `None`: the bytes are truncated.
 fn read_headers(at_ns: i64, bytes: &[u8]) -> Option<Packet<'_>> {
     let mut left = Left(bytes);
     let (bits, ip_bytes) = left.pair()?;
@@ -257,7 +256,7 @@ fn read_headers(at_ns: i64, bytes: &[u8]) -> Option<Packet<'_>> {
     })
 }
 
-/// A packet out of a record.
+/// A packet read from a record.
 pub(super) struct Recorded<'a> {
     pub(super) number: u64,
     pub(super) clock_ns: i64,
@@ -290,10 +289,11 @@ impl<'a> Columns<'a> {
         columns().ok_or_else(|| Error::Arrow { table: "records", what: what.into() })
     }
 
-    /// The packet of a row that the batch has.
+    /// The packet of a row of the batch.
     ///
     /// # Errors
-    /// Its bytes end in the middle.
+    ///
+    /// Its bytes are truncated.
     pub(super) fn packet(&self, row: usize) -> Result<Recorded<'a>> {
         let number = self.packet.value(row);
         let (time_ns, clock_ns) = (self.time_ns.value(row), self.clock_ns.value(row));
@@ -310,8 +310,8 @@ impl<'a> Columns<'a> {
 /// Batches of records, in the order of the capture.
 pub type RecordBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-/// Row groups of a file of records. It is opened when they are asked for, and closed behind
-/// the last: a bucket has some in every file of a capture.
+/// Row groups of a file of records. The file is opened on the first request, and closed
+/// after the last: a bucket has some in every file of a capture.
 #[must_use]
 pub fn records_of(path: &Path, groups: Vec<usize>) -> RecordBatches {
     let mut unread = Some((path.to_owned(), groups));

@@ -1,5 +1,5 @@
-//! Flows whose client only their first packet tells: a SYN from the port of a server,
-//! or two peers.
+//! Settles flows whose client only their first packet shows: a SYN from the port of a
+//! server, or two peers.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,13 +16,12 @@ use super::records::{BucketRows, Columns, record_schema};
 use airmile_io::Replacement;
 use airmile_io::error::Result;
 
-/// Rows of a row group at most (chosen here).
+/// Maximum rows of a row group (chosen here).
 const GROUP_ROWS: usize = 1 << 14;
 
-/// Deals the records between `strays` ends out again, by the client that the whole
-/// capture tells of each flow. `parts` are those of all buckets that strays were dealt
-/// to, each a part of the capture with its buckets; the records go to `out`. Gives its
-/// row groups.
+/// Partitions the records between `strays` ends again, by each flow's client in the whole
+/// capture. `parts` are those of all buckets that received strays, each a part of the
+/// capture with its buckets; the records go to `out`. Returns its row groups.
 ///
 /// # Errors
 /// Records cannot be read, or the file cannot be written.
@@ -75,7 +74,7 @@ struct Stray {
     batch: arrow_array::RecordBatch,
 }
 
-/// The strays of one part of the capture, in its order: buckets hold them apart.
+/// The strays of one part of the capture, in its order: buckets hold them separately.
 fn sorted(part: Vec<BucketPart>, strays: &HashSet<FlowEnds>) -> Result<Vec<Stray>> {
     let mut found = Vec::new();
     for BucketPart { batches, first_packet, clock_ns } in part {

@@ -12,8 +12,8 @@ use airmile_io::table::arrow_schema;
 use airmile_io::table::parquet::ParquetTable;
 
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Days of a table whose files are open: rows of a flow come until an hour behind
-/// its last packet (chosen here; a day that comes again gets another file).
+/// Open files per table, in days: a flow's rows come until an hour after its last packet
+/// (chosen here; a day that recurs gets another file).
 const OPEN_DAYS: usize = 2;
 
 /// Files in `<table>/day=YYYY-MM-DD/bucket=N/part-K.parquet`.
@@ -21,7 +21,7 @@ pub(super) struct DayTables {
     dir: PathBuf,
     bucket: u32,
     schemas: BTreeMap<&'static str, SchemaRef>,
-    /// Some days of each table.
+    /// The open days of each table.
     open: Vec<Day>,
     parts: BTreeMap<(&'static str, i64), u32>,
     files: Vec<(String, u64)>,
@@ -100,7 +100,7 @@ impl DayTables {
     }
 }
 
-/// Which day a row is of.
+/// The time that decides a row's day.
 const fn time_ns(row: &PacketRow) -> i64 {
     match row {
         PacketRow::Flow(row) => row.start_ns,

@@ -10,7 +10,7 @@ use super::flow_plot::label;
 
 /// The paper's windows (6.3).
 const WINDOW_NS: i64 = 250_000_000;
-/// Points of a line at most; a longer flow has wider windows (chosen here).
+/// Maximum points of a line; a longer flow has wider windows (chosen here).
 const MOST_POINTS: i64 = 1_200;
 
 /// Bandwidth of one flow, in windows from its first packet.
@@ -26,11 +26,11 @@ pub struct BandwidthTimeline {
     pub available_bps: Vec<Option<f64>>,
     /// Payload that passed for the first time, in bit/s.
     pub used_bps: Vec<f64>,
-    /// Estimates in all.
+    /// Number of estimates.
     pub n: u64,
 }
 
-/// Gathers one flow's.
+/// Gathers the bandwidth of one flow.
 #[derive(Debug)]
 pub(super) struct TimelineBuilder {
     flow: u64,

@@ -1,4 +1,4 @@
-//! Which flows are drawn: those asked for, or the most telling ones.
+//! Chooses the flows to draw: those requested, or the most instructive ones.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use airmile_io::error::{Error, Result};
 /// Flows drawn of each kind (chosen here: a dozen can be looked through).
 const LARGEST: usize = 4;
 const OF_A_KIND: usize = 3;
-/// Flows that were asked for are all drawn, up to this many (chosen here: the
-/// page grows by at most a megabyte a flow).
+/// Maximum number of requested flows to draw (chosen here: the page grows by at most a
+/// megabyte per flow).
 const MOST_ASKED: usize = 50;
-/// A window holds a flow back when it takes this share of its time (chosen here).
+/// A window limits a flow if it takes this share of its time (chosen here).
 const WINDOW_SHARE: f64 = 0.05;
-/// Bandwidth windows that figure 22 needs of a flow: 2 s of them (chosen here).
+/// Minimum bandwidth windows for figure 22: 2 s of them (chosen here).
 const MIN_AVAILABLE_NS: i64 = 2_000_000_000;
 
 /// A flow by its number in the table `flows`, or by its two ends.
@@ -75,7 +75,7 @@ impl FlowName {
     }
 }
 
-/// Flows with data, and what happened in them.
+/// Counts of flows with data, and of their events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlowCounts {
     /// TCP flows with payload.
@@ -84,7 +84,7 @@ pub struct FlowCounts {
     pub with_retransmissions: u64,
     /// Of them, with an undesired slow start.
     pub with_slow_starts: u64,
-    /// Of them, held back by the receive window for over 5 % of their time.
+    /// Of them, limited by the receive window for over 5 % of their time.
     pub window_limited: u64,
 }
 
@@ -108,17 +108,17 @@ impl FlowCounts {
     }
 }
 
-/// Retransmissions in the direction that is drawn of a flow.
+/// Retransmissions in the drawn direction of a flow.
 const fn retx(row: &FlowRow) -> u64 {
     if draws_downlink(row) { row.dl_retx } else { row.ul_retx }
 }
 
-/// The direction of most bytes is drawn.
+/// Draws the direction with the most bytes.
 pub(super) const fn draws_downlink(row: &FlowRow) -> bool {
     row.dl_bytes >= row.ul_bytes
 }
 
-/// Share of a flow's time that the client's window held it back.
+/// Share of a flow's time in which the client's window limited it.
 pub(super) fn window_share(row: &FlowRow) -> f64 {
     row.window_full_ns as f64 / row.duration_ns.max(1) as f64
 }
@@ -135,7 +135,7 @@ impl Top {
         Self { most, rows: Vec::new() }
     }
 
-    /// Takes a flow if it scores; of equals the first stays.
+    /// Offers a flow with a score; of equals the first stays.
     fn offer(&mut self, score: f64, row: &FlowRow) {
         let worst = self.rows.last().map_or(f64::NEG_INFINITY, |last| last.0);
         if score <= 0.0 || self.rows.len() >= self.most && score <= worst {
@@ -158,7 +158,7 @@ pub(super) struct DupAckBurst {
     pub(super) row: Option<FlowRow>,
 }
 
-/// Watches the rows of the first pass for what is worth a second look.
+/// Selects flows for the second pass from the rows of the first.
 #[derive(Debug)]
 pub(super) struct Candidates {
     asked: Vec<FlowName>,
@@ -169,7 +169,7 @@ pub(super) struct Candidates {
     window: Top,
     available: Top,
     counts: FlowCounts,
-    /// Best burst that a slow start followed, and best that none did.
+    /// Best burst followed by a slow start, and best without one.
     pub(super) bursts: [Option<DupAckBurst>; 2],
 }
 
@@ -238,7 +238,7 @@ impl Candidates {
             TcpEventKind::Recovered => 1,
             _ => return,
         };
-        // Best is what went on in both windows of R_ss.
+        // The best burst has traffic in both windows of R_ss.
         let score = |e: &TcpEvent| (e.r_ss.is_some_and(|r| r > 0.0), e.dup_acks.unwrap_or(0));
         let [slow, recovered] = &mut self.bursts;
         let best = if place == 0 { slow } else { recovered };
@@ -250,7 +250,8 @@ impl Candidates {
     }
 
     /// # Errors
-    /// A flow that was asked for is not there, or is no TCP flow.
+    ///
+    /// A requested flow is missing, or is no TCP flow.
     pub(super) fn choose(&mut self) -> Result<Chosen> {
         for name in &self.asked {
             let Some(row) = self.found.iter().find(|row| name.is(row)) else {

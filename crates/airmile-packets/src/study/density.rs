@@ -9,8 +9,8 @@ use airmile_wire::distribution::Distribution;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Cells an octave (chosen here: a cell is 9 % of its value wide, about what a
-/// screen shows).
+/// Cells per octave (chosen here: a cell is 9 % of its value wide, about the resolution
+/// of a screen).
 const PER_OCTAVE: f64 = 8.0;
 /// Columns with fewer samples have no median drawn (chosen here).
 const MIN_SAMPLES: u64 = 5;
@@ -23,7 +23,7 @@ pub struct Density {
     pub n: u64,
     /// Of them, with nothing else in flight: not in a cell.
     pub alone: u64,
-    /// Most bytes in flight of a sample.
+    /// Maximum bytes in flight of a sample.
     pub most_bytes: u64,
     /// `[column by bytes in flight, row by RTT in microseconds, samples]`.
     pub cells: Vec<[u32; 3]>,

@@ -1,5 +1,5 @@
-//! The paper's figures from a capture: what each shows, and the paper's number
-//! beside ours.
+//! The paper's figures from a capture: what each shows, and our number next to the
+//! paper's.
 
 use airmile_wire::distribution::Distribution;
 use airmile_wire::tcp::{RATE_SIZES_BYTES, StudySummary};
@@ -22,13 +22,13 @@ pub struct Figure {
     pub section: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// What it says of this capture, in words.
+    /// Its result for this capture, in words.
     pub says: String,
-    /// Its numbers beside the paper's.
+    /// Its numbers and the paper's.
     pub key: Vec<Compared>,
-    /// Why the capture cannot give it; null where it is drawn.
+    /// Why the capture does not allow it; null if it is drawn.
     pub missing: Option<String>,
-    /// What is drawn; null where the capture cannot give it.
+    /// What is drawn; null if the capture does not allow it.
     pub plot: Option<Plot>,
 }
 
@@ -48,7 +48,7 @@ pub enum Plot {
     },
     /// Available and used bandwidth over time.
     Bandwidth {
-        /// A flow each.
+        /// One flow each.
         flows: Vec<BandwidthTimeline>,
     },
     /// A part of a flow's time-sequence graph.
@@ -60,7 +60,7 @@ pub enum Plot {
     Flow {
         /// Number of the flow.
         flow: u64,
-        /// Bandwidth that was available in bit/s, for the ideal case.
+        /// Available bandwidth in bit/s, for the ideal case.
         ideal_bps: Option<f64>,
     },
     /// Periodic requests of a client, and what it received.
@@ -81,7 +81,7 @@ pub struct Cumulative {
     pub log: bool,
     /// The curves, by name of the document's `curves`.
     pub curves: Vec<Curve>,
-    /// Points that the paper tells.
+    /// Points stated in the paper.
     pub paper: Vec<PaperPoint>,
 }
 
@@ -92,16 +92,16 @@ pub struct Curve {
     pub curve: &'static str,
     /// What it is.
     pub label: &'static str,
-    /// Values behind it.
+    /// Number of values.
     pub n: u64,
     /// Their 5th, 50th and 95th percentile.
     pub percentiles: [f64; 3],
 }
 
-/// A point of a curve that the paper tells.
+/// A point of a curve that the paper states.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PaperPoint {
-    /// The curve of this document that it is of.
+    /// The curve of this document that it belongs to.
     pub curve: &'static str,
     /// Value.
     pub x: f64,
@@ -110,7 +110,7 @@ pub struct PaperPoint {
 }
 
 impl Figure {
-    /// A figure that the capture cannot give.
+    /// A figure that the capture does not allow.
     pub(super) fn missing(
         number: u8,
         section: &'static str,
@@ -132,7 +132,7 @@ impl Figure {
         Self { number, section, title, says, key, missing: None, plot: Some(plot) }
     }
 
-    /// Puts the numbers of these names beside the figure.
+    /// Adds the numbers of these names to the figure.
     pub(super) fn with(mut self, all: &[Compared], names: &[&str]) -> Self {
         let named = |name: &&str| all.iter().find(|compared| compared.what == *name).cloned();
         self.key = names.iter().filter_map(named).collect();
@@ -151,7 +151,7 @@ struct Cdf<'a> {
     curves: &'a [(&'static str, &'static str, &'a Distribution)],
     paper: &'a [(&'static str, f64, f64)],
     key: &'a [&'static str],
-    /// Why a capture may have none.
+    /// Why a capture may lack it.
     missing: &'static str,
 }
 
@@ -258,7 +258,7 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
             key: &[
                 "flows shorter than 5 s",
                 "flows over 3 min",
-                "FIN or RST over 10 s behind the payload",
+                "FIN or RST over 10 s after the payload",
             ],
             missing: no_tcp,
         },
@@ -329,7 +329,7 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
             curves: &[("rtt_ratio", "handshakes without the proxy", &s.rtt_ratio)],
             paper: &[("rtt_ratio", 1.0, 0.45)],
             key: &["flows whose upstream RTT is the larger"],
-            missing: "The capture has no whole TCP handshake beside the proxy's ports \
+            missing: "The capture has no whole TCP handshake outside the proxy's ports \
                       (--proxy-ports says which those are).",
         },
         Cdf {
@@ -388,7 +388,7 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
                 "large flows that use under half of it",
             ],
             missing: "The available bandwidth of no large flow is known: that takes over 1 MB \
-                      down in more than 5 s, time stamps, no other flow of the user beside it, and \
+                      down in more than 5 s, time stamps, no concurrent flow of the user, and \
                       sending faster than --send-rate (`--send-rate auto` takes it from the queue).",
         },
     ]
@@ -398,7 +398,7 @@ pub(super) fn distributions(s: &StudySummary, all: &[Compared]) -> Vec<Figure> {
     .collect()
 }
 
-/// Says so where figure 21 shows more than was available.
+/// Adds a note if figure 21 shows more than was available.
 fn overused(s: &StudySummary, mut figure: Figure) -> Figure {
     let over = s.utilisation.share_above(1.0).unwrap_or_default();
     if figure.number == 21 && over > 0.0 && figure.plot.is_some() {

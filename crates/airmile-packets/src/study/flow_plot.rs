@@ -12,26 +12,26 @@ use super::choice::{draws_downlink, window_share};
 use super::line::{PointSeries, SeriesPoint};
 use super::words;
 
-/// One direction of a flow over time. Times are in milliseconds from its first
-/// packet, offsets in bytes from the first sequence number seen. A line with
-/// too many points is merged into bins; each tells how long those are.
+/// One direction of a flow over time. Times are in milliseconds from its first packet,
+/// offsets in bytes from the first sequence number in the capture. A line with too many
+/// points is merged into bins; each gives their length.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FlowPlot {
     /// Number of the flow.
     pub flow: u64,
     /// Its ends, the client first.
     pub label: String,
-    /// Name of the server, where it was told.
+    /// Name of the server, if it is known.
     pub server_name: Option<String>,
     /// Why it is drawn.
     pub why: Vec<String>,
-    /// What it is, in words.
+    /// The flow in words.
     pub says: String,
     /// Direction of the data that is drawn: `dl` or `ul`.
     pub dir: Direction,
     /// Its first packet, in microseconds since the Unix epoch.
     pub start_us: i64,
-    /// What is drawn of it, from and to, in milliseconds.
+    /// The drawn part, from and to, in milliseconds.
     pub span_ms: [f64; 2],
     /// Numbers of the flow.
     pub facts: FlowFacts,
@@ -45,7 +45,7 @@ pub struct FlowPlot {
     pub rtt: RangeLine,
     /// RTTs from the SACKs of duplicate ACKs in milliseconds.
     pub rtt_dup_ack: RangeLine,
-    /// What was out of the ordinary.
+    /// Events out of the ordinary.
     pub events: Vec<EventLine>,
 }
 
@@ -66,15 +66,15 @@ pub struct FlowFacts {
     pub slow_starts: u64,
     /// Share of the time that the receive window was full.
     pub window_full_share: f64,
-    /// Least, mean and most RTT between monitor and client in milliseconds.
+    /// Minimum, mean and maximum RTT between monitor and client in milliseconds.
     pub rtt_ms: Option<[f64; 3]>,
     /// Available bandwidth in bit/s, mean.
     pub available_bps: Option<f64>,
-    /// The server's congestion control, guessed.
+    /// The server's congestion control, inferred.
     pub congestion_control: CongestionControl,
-    /// How sure that guess is, 0 to 1.
+    /// Confidence in it, 0 to 1.
     pub congestion_control_confidence: f64,
-    /// How it ended.
+    /// Its termination.
     pub termination: Termination,
 }
 
@@ -89,7 +89,7 @@ pub struct DataRuns {
     pub to_ms: Vec<f64>,
     /// First byte.
     pub from_bytes: Vec<i64>,
-    /// Behind the last byte.
+    /// Offset after the last byte.
     pub to_bytes: Vec<i64>,
     /// Segments in all.
     pub segments: u64,
@@ -100,11 +100,11 @@ pub struct DataRuns {
 pub struct AckLine {
     /// Length of a bin, whose last acknowledgement stands for it; 0: each by itself.
     pub bin_ms: f64,
-    /// When it passed.
+    /// When it passed the monitor.
     pub at_ms: Vec<f64>,
-    /// Behind the last byte acknowledged.
+    /// Offset after the last byte acknowledged.
     pub acked_bytes: Vec<i64>,
-    /// The least receive window of the bin, in bytes.
+    /// The minimum receive window of the bin, in bytes.
     pub window_bytes: Vec<Option<u64>>,
     /// Acknowledgements in all.
     pub acks: u64,
@@ -115,11 +115,11 @@ pub struct AckLine {
 pub struct RangeLine {
     /// Length of a bin; 0: each sample by itself.
     pub bin_ms: f64,
-    /// When the (first) sample was.
+    /// Time of the (first) sample.
     pub at_ms: Vec<f64>,
-    /// Least of the bin.
+    /// Minimum of the bin.
     pub least: Vec<f64>,
-    /// Most of the bin.
+    /// Maximum of the bin.
     pub most: Vec<f64>,
     /// Samples in all.
     pub n: u64,
@@ -128,15 +128,15 @@ pub struct RangeLine {
 /// Events of one kind.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EventLine {
-    /// Kind: as in `tcp_events`, or `sack`: a block that was told for the first time.
+    /// Kind: as in `tcp_events`, or `sack`: a block reported for the first time.
     pub event: TcpEventKind,
     /// Length of a bin, whose events are one mark; 0: a mark each.
     pub bin_ms: f64,
     /// When.
     pub at_ms: Vec<f64>,
-    /// First byte it is about.
+    /// First byte concerned.
     pub from_bytes: Vec<i64>,
-    /// Behind the last.
+    /// Offset after the last one.
     pub to_bytes: Vec<i64>,
     /// Events of the mark.
     pub n: Vec<u64>,
@@ -207,7 +207,7 @@ pub(super) struct FlowPlotBuilder {
     row: FlowRow,
     why: Vec<String>,
     dir: Direction,
-    /// What is drawn of it.
+    /// The drawn part.
     span: (i64, i64),
     data: PointSeries<Run>,
     acks: PointSeries<Ack>,
@@ -225,7 +225,7 @@ impl FlowPlotBuilder {
         Self::new(row, why, dir, (row.start_ns, row.start_ns + row.duration_ns))
     }
 
-    /// Of what passed from one time to another.
+    /// For the packets of a time range.
     pub(super) fn excerpt(row: &FlowRow, why: String, span: (i64, i64)) -> Self {
         let end = row.start_ns + row.duration_ns;
         Self::new(row, vec![why], Direction::Dl, (span.0.max(row.start_ns), span.1.min(end)))
@@ -314,7 +314,7 @@ impl FlowPlotBuilder {
         line.push(Range { at_ns: sample.time_ns, least: ms, most: ms, n: 1 });
     }
 
-    /// Takes a row of `tcp_events` of what no packet by itself tells.
+    /// Takes a row of `tcp_events` that no single packet shows.
     pub(super) fn finding(&mut self, row: &TcpEvent) {
         if row.dir != self.dir || !self.has(row.time_ns) {
             return;
@@ -323,7 +323,7 @@ impl FlowPlotBuilder {
             TcpEventKind::WindowFull | TcpEventKind::SlowStart | TcpEventKind::Recovered => {
                 row.offset_bytes
             }
-            // Of what was acknowledged with it.
+            // At the last acknowledged offset.
             TcpEventKind::ZeroWindow => self.acks.points().last().map_or(0, |ack| ack.acked),
             _ => return,
         };
@@ -444,7 +444,7 @@ fn says(facts: &FlowFacts, dir: Direction) -> String {
     if seconds > 0.0 {
         let used = facts.bytes as f64 * 8.0 / seconds;
         let rate = words::rate(used);
-        // Less than what was used is no estimate to show.
+        // An estimate below the used bandwidth is not shown.
         parts.push(match facts.available_bps.filter(|available| *available > used) {
             Some(available) => format!("{rate} of {} available", words::rate(available)),
             None => rate,

@@ -1,4 +1,4 @@
-//! What is notable in a capture, and what to do about it.
+//! Notable results of a capture, and next steps.
 
 use airmile_model::flow::FlowRow;
 use airmile_model::{Leg, Protocol};
@@ -11,49 +11,49 @@ use super::choice::window_share;
 use super::words::{bytes, count, ms, percent, rate};
 use crate::PacketReport;
 
-/// The study in a sentence, and what stands behind it.
+/// The study in a sentence, and its evidence.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Headline {
     /// In one sentence.
     pub says: String,
-    /// What is notable, the weightiest first.
+    /// Notable results, in descending order of weight.
     pub findings: Vec<Finding>,
-    /// What limits the trust in the rest.
+    /// Limits of the trust in the rest.
     pub cautions: Vec<String>,
 }
 
-/// Something notable.
+/// A notable result.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// What it is, in a few words.
+    /// The result in a few words.
     pub what: String,
-    /// What it is seen by.
+    /// Its evidence.
     pub evidence: String,
-    /// What to do.
+    /// The next step.
     pub next_step: &'static str,
     /// The paper's figure that shows it.
     pub figure: Option<u8>,
     /// The flow that shows it best.
     pub flow: Option<u64>,
-    /// Rank: the share of the capture that it touches, 0 to 1.
+    /// Rank: the affected share of the capture, 0 to 1.
     pub weight: f64,
 }
 
-/// Bars above which something is worth a reader's time (chosen here: well off
-/// what the paper found to be usual).
+/// Thresholds above which a result is shown (chosen here: well off the values usual in
+/// the paper).
 const WINDOW_SHARE: f64 = 0.10;
 const RETX_SHARE: f64 = 0.01;
 const INFLATION: f64 = 3.0;
 const INFLATED_MS: f64 = 100.0;
 const LOW_USE: f64 = 0.5;
 const LATE_CLOSE: f64 = 0.2;
-/// A queue is told by flows that can fill one, whose RTTs are many and sure.
+/// A queue shows in flows that can fill one, with this many RTT samples.
 const QUEUE_SAMPLES: u64 = 50;
 const QUEUE_BYTES: u64 = 100_000;
-/// More than this of what was available, and the estimate is wrong.
+/// If a flow used more than this share of the estimate, the estimate is wrong.
 const OVERUSE: f64 = 1.1;
 
-/// Downlink bytes of flows with a trait, and the flow with most of them.
+/// Downlink bytes of flows with a trait, and the flow with the most of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TraitShare {
     flows: u64,
@@ -82,7 +82,7 @@ impl TraitShare {
     }
 }
 
-/// Sums over the flows that the headline needs beside the summary.
+/// Sums over the flows that the headline needs in addition to the summary.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Overview {
     bytes: u64,
@@ -91,20 +91,20 @@ pub(crate) struct Overview {
     timeouts: u64,
     resent: TraitShare,
     window: TraitShare,
-    /// Not held back for long, but the client's window closed.
+    /// Not limited for long, but the client's window closed.
     closed: TraitShare,
     closed_times: u64,
     queued: TraitShare,
-    /// Mean and least RTT, weighted by bytes, of queued flows.
+    /// Mean and minimum RTT, weighted by bytes, of queued flows.
     rtt_ms: (f64, f64),
     slow_starts: TraitShare,
     unused: TraitShare,
-    /// Large flows that used more than the estimate of what they had.
+    /// Large flows that used more than their estimated bandwidth.
     overused: u64,
 }
 
 impl Overview {
-    /// Adds what is known of other flows.
+    /// Adds the state of other flows.
     pub(crate) fn merge(&mut self, other: Self) {
         let Self {
             bytes,
@@ -159,7 +159,7 @@ impl Overview {
         if row.slow_starts > 0 {
             self.slow_starts.add(row);
         }
-        // What the window holds back builds no queue, and has its cause.
+        // A flow limited by its window builds no queue, and has its own cause.
         if held_back {
             return;
         }
@@ -294,11 +294,11 @@ fn queue(o: &Overview) -> Option<Finding> {
             count(o.queued.flows, "flow"),
             percent(share)
         ),
-        next_step: "Short flows beside these wait in the same queue: bound it at the bottleneck \
+        next_step: "Short concurrent flows wait in the same queue: bound it at the bottleneck \
                     (AQM), or at the sender (BBR, pacing, a lower cwnd limit).",
         figure: Some(10),
         flow: o.queued.flow(),
-        // Delay costs less than what is not sent at all.
+        // Delay costs less than data that is not sent at all.
         weight: share * 0.8,
     })
 }
@@ -422,7 +422,7 @@ fn far_server(s: &StudySummary) -> Option<Finding> {
             ms(down)
         ),
         evidence: format!("Medians of {}.", count(s.upstream_ms.n(), "handshake")),
-        next_step: "Latency is to be won beyond the monitor: servers nearer to the users, fewer \
+        next_step: "The latency is beyond the monitor: servers nearer to the users, fewer \
                     round trips.",
         figure: Some(8),
         flow: None,
@@ -449,9 +449,9 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     add(q.copies, "packet", "captured twice, counted once.");
     add(q.super_segments, "segment", "merged by offload: fewer and larger than on the wire.");
     add(q.steps_back, "packet", "with a time before that of the one before.");
-    add(q.wild_sequences, "sequence number", "far from all that may be sent.");
+    add(q.wild_sequences, "sequence number", "outside of any window.");
     add(q.later_fragments, "IP fragment", "behind the first, left out.");
-    add(q.client_guessed, "flow", "whose client was guessed (--client tells it).");
+    add(q.client_guessed, "flow", "whose client was guessed (--client sets it).");
     add(
         overview.overused,
         "large flow",

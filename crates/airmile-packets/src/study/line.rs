@@ -1,17 +1,17 @@
-//! Points over time in bounded room: each as it is while they are few, merged
-//! in ever longer bins when they are many.
+//! Points over time in bounded memory: individual while they are few, merged into ever
+//! longer bins when they are many.
 
-/// Points of a line at most (chosen here: more than a screen has columns, so
-/// that some zooming shows more).
+/// Maximum points of a line (chosen here: more than a screen's columns, to allow some
+/// zooming).
 pub(super) const MOST_POINTS: usize = 5_000;
-/// Bins that a line is first merged into; most of a line in bursts stay empty
-/// (chosen here).
+/// Number of bins in the first merge; most of them stay empty for bursty lines (chosen
+/// here).
 const FIRST_BINS: i64 = 16_000;
 
-/// Something at a time that can take in what follows it.
+/// A point that can absorb later ones.
 pub(super) trait SeriesPoint {
     fn at_ns(&self) -> i64;
-    /// Takes in a later point of the same bin.
+    /// Absorbs a later point of the same bin.
     fn absorb(&mut self, later: Self);
 }
 
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Times outside of what was promised stay bounded, too.
+    /// Times outside of the announced span stay bounded, too.
     #[test]
     fn a_span_that_was_too_short() {
         let mut line = PointSeries::new(0, 1);

@@ -1,10 +1,10 @@
-//! The study as a document: the answer of `airmile packets` with the paper's
-//! figures and single flows as graphs. It stays small whatever the capture's
-//! size: distributions, cells and merged lines, never single packets of all flows.
+//! The study as a document: the result of `airmile packets` with the paper's figures and
+//! single flows as graphs. It stays small for captures of any size: distributions, cells
+//! and merged lines, never single packets of all flows.
 //!
-//! The captures are read twice. The first pass sums up and finds the flows worth
-//! a graph, the second follows those. What can be read once alone (standard
-//! input) gives all but the graphs, and says so.
+//! The captures are read twice. The first pass sums up and chooses the flows for graphs,
+//! the second traces those. For input that can be read only once (standard input) the
+//! graphs are left out, with a note.
 
 mod bandwidth;
 mod choice;
@@ -47,17 +47,17 @@ use singles::Singles;
 
 pub(super) use figures::more_curves;
 
-/// Around a burst of duplicate ACKs: what figures 15 and 16 show of it. The
-/// paper's span 1.5 s and more (chosen here).
+/// The part around a burst of duplicate ACKs for figures 15 and 16. The paper's span 1.5
+/// s and more (chosen here).
 const BEFORE_NS: i64 = 1_000_000_000;
 const BEHIND_NS: i64 = 700_000_000;
 
 /// A study with figures and flows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Study {
-    /// What is notable, and what to do.
+    /// Notable results, and next steps.
     pub headline: Headline,
-    /// The answer of `airmile packets`.
+    /// The result of `airmile packets`.
     pub packets: PacketReport,
     /// The paper's figures 2, 3, 5 to 8, 10, 13 to 16 and 21 to 24.
     pub figures: Vec<Figure>,
@@ -65,15 +65,16 @@ pub struct Study {
     pub flows: Vec<FlowPlot>,
     /// Flows with data that are not among them.
     pub left_out: FlowCounts,
-    /// Why there are no flows; null where there are.
+    /// Why there are no flows; null if there are.
     pub flows_missing: Option<String>,
 }
 
-/// Studies captures as [`packets`](super::packets), for a page: with figures
-/// and graphs of flows, `asked` or, where that is empty, the most telling ones.
+/// Studies captures as [`packets`](super::packets), for a page: with figures and graphs
+/// of flows, `asked` or, if that is empty, the most instructive ones.
 ///
 /// # Errors
-/// As [`packets`](super::packets); or a flow that was asked for is not there.
+///
+/// As [`packets`](super::packets); or a requested flow is missing.
 pub fn study<'a>(
     captures: impl Into<Captures<'a>>,
     options: &PacketOptions,
@@ -123,7 +124,7 @@ pub fn study<'a>(
     };
     figures.extend(singles.figures());
     figures.sort_by_key(|figure| figure.number);
-    // The page has it by itself.
+    // The page has it elsewhere.
     report.headline = None;
     let study = Study {
         headline: headline(&summary, &first.overview, &report),
@@ -136,7 +137,7 @@ pub fn study<'a>(
     Ok((study, written))
 }
 
-/// What is gathered while the captures are summed up.
+/// State of the first pass over the captures.
 struct FirstPass {
     wanted: Tables,
     candidates: Candidates,
@@ -171,7 +172,7 @@ impl FirstPass {
     }
 }
 
-/// What is gathered of chosen flows.
+/// State of the chosen flows.
 #[derive(Default)]
 struct SecondPass {
     flows: Vec<FlowPlotBuilder>,

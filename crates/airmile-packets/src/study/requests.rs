@@ -1,5 +1,5 @@
-//! Figure 24: periodic requests of a client to a server, by the client's ports,
-//! and what the client receives.
+//! Figure 24: periodic requests of a client to a server, by the client's ports, and the
+//! data that the client receives.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,9 +14,10 @@ use super::words;
 
 /// A pause of this length ends a transfer, as in the search for periods.
 const PAUSE_NS: i64 = 1_000_000_000;
-/// Ports drawn, in the order of their first use (chosen here: rows of a figure).
+/// Maximum number of ports drawn, in the order of their first use (chosen here: rows of a
+/// figure).
 const MOST_PORTS: usize = 60;
-/// Transfers drawn of a port (chosen here).
+/// Maximum number of transfers drawn per port (chosen here).
 const MOST_TRANSFERS: usize = 200;
 /// Length of the first bins of what is received (chosen here).
 const BIN_NS: i64 = 100_000_000;
@@ -34,7 +35,8 @@ pub struct Requests {
     pub idle_share: f64,
     /// Transfers from the server, by the client's ports.
     pub transfers: Vec<Transfer>,
-    /// Packets with payload that no transfer here holds: of too many ports or transfers.
+    /// Packets with payload in no transfer here: beyond the maximum of ports or
+    /// transfers.
     pub packets_left_out: u64,
     /// Length of a bin of `received_bps` in seconds.
     pub bin_s: f64,
@@ -86,7 +88,7 @@ pub(super) struct RequestsBuilder {
 }
 
 impl RequestsBuilder {
-    /// For the rhythm of most bytes.
+    /// For the rhythm with the most bytes.
     pub(super) fn of(periodic: &[PeriodicRequests]) -> Option<Self> {
         let of = periodic.iter().max_by_key(|p| p.bytes)?;
         let address = |text: &str| text.parse::<IpAddr>().ok().map(Address::from);

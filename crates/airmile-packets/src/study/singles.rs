@@ -11,7 +11,7 @@ use super::requests::Requests;
 use super::words::{bytes, count, ms, percent};
 use crate::compare::Compared;
 
-/// What they are made of.
+/// Data for these figures.
 pub(super) struct Singles<'a> {
     pub(super) all: &'a [Compared],
     pub(super) density: Density,
@@ -20,13 +20,13 @@ pub(super) struct Singles<'a> {
     /// Their graphs.
     pub(super) excerpts: [Option<FlowPlot>; 2],
     pub(super) timelines: Vec<BandwidthTimeline>,
-    /// The flow that its window held back longest, and whether it is drawn.
+    /// The flow that its window limited longest, and whether it is drawn.
     pub(super) window: Option<(&'a FlowRow, bool)>,
     pub(super) requests: Option<Requests>,
     pub(super) flows_missing: Option<&'a str>,
 }
 
-/// A number of a single example beside the paper's example.
+/// A number of a single example, and that of the paper's example.
 const fn example(
     section: &'static str,
     what: &'static str,
@@ -82,12 +82,12 @@ fn scatter(density: Density) -> Figure {
                    be in the capture.";
         return Figure::missing(10, "4.3", TITLE, why);
     }
-    let said = |[column, rtt]: &[f64; 2]| {
+    let sentence = |[column, rtt]: &[f64; 2]| {
         format!("{} with {} in flight", ms(*rtt), bytes(middle(*column)))
     };
     let says = match (density.medians_ms.first(), density.medians_ms.last()) {
         (Some(first), Some(last)) if first[0] < last[0] => {
-            format!("The median RTT is {}, and {}.", said(first), said(last))
+            format!("The median RTT is {}, and {}.", sentence(first), sentence(last))
         }
         _ => String::new(),
     };
@@ -136,12 +136,14 @@ fn burst_says(graph: &FlowPlot, burst: &DupAckBurst) -> String {
         bytes(event.flight_bytes as f64),
     );
     if event.r_ss.is_none() {
-        text.push_str(" Nothing was sent in the 100 ms behind the last, so R_ss has no value.");
+        text.push_str(" Nothing was sent in the 100 ms after the last, so R_ss has no value.");
     }
     match event.avoided {
-        Some(true) => text.push_str(" RTTs from the duplicate ACKs would have kept the timer off."),
+        Some(true) => {
+            text.push_str(" RTTs from the duplicate ACKs would have prevented the timeout.")
+        }
         Some(false) => {
-            text.push_str(" RTTs from the duplicate ACKs would not have kept the timer off.")
+            text.push_str(" RTTs from the duplicate ACKs would not have prevented the timeout.")
         }
         None => {}
     }
@@ -176,7 +178,7 @@ fn window_limited(
         (Some(why), _) => why.to_owned(),
         (None, Some((row, false))) => format!("Flow {0} shows it: --flow {0}.", row.flow),
         (None, _) => "No downlink flow had a full receive window for over 5 % of its time (flows \
-                      without their SYNs do not tell their window's scale)."
+                      without their SYNs do not show their window's scale)."
             .to_owned(),
     };
     let (Some((row, true)), None) = (flow, missing) else {

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 /// Milliseconds to the microsecond.
 pub(super) fn rounded_ms(ns: i64) -> f64 {

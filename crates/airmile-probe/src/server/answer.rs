@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::{ServeLimits, ServerShared};
 use crate::content::Content;
 
-/// The longest request head (chosen here: browsers send 1 kB).
+/// Maximum length of a request head (chosen here: browsers send 1 kB).
 const MAX_HEAD_BYTES: usize = 8_192;
-/// Content is written in such pieces (chosen here: a TLS record).
+/// Content is written in pieces of this size (chosen here: a TLS record).
 const PIECE_BYTES: usize = 16_384;
 
-/// Answers a connection's requests, one after the other.
+/// Answers a connection's requests in sequence.
 pub(super) fn answer_all(
     mut stream: impl Read + Write,
     shared: &ServerShared,
@@ -32,14 +32,14 @@ pub(super) fn answer_all(
     Ok(())
 }
 
-/// What was asked for.
+/// The requested content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Segment { bytes: u64, number: u64 },
     Other(u16),
 }
 
-/// Reads a request's head; `None` where the client is done, or takes longer than `most`
+/// Reads a request's head; `None` if the client has ended, or takes longer than `most`
 /// from its first byte on.
 fn read_request(
     stream: &mut impl Read,
@@ -65,7 +65,7 @@ fn read_request(
     }
 }
 
-/// A request's meaning and its length; `None` where there is more to come.
+/// A request's meaning and its length; `None` if it is incomplete.
 fn parse(head: &[u8]) -> Option<(Asked, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
@@ -94,7 +94,7 @@ fn segment(path: &str) -> Asked {
     }
 }
 
-/// Answers; whether the connection goes on.
+/// Answers a request; returns whether the connection continues.
 fn answer(
     stream: &mut impl Write,
     asked: Asked,
@@ -105,7 +105,7 @@ fn answer(
     let status = match asked {
         Asked::Segment { bytes, .. } if bytes > limits.segment_bytes => 413,
         Asked::Segment { bytes, .. } => {
-            // What is not taken is given back below.
+            // The unused part is returned below.
             let served = shared.served_bytes.fetch_add(bytes, Ordering::Relaxed);
             let room = served.saturating_add(bytes) <= limits.total_bytes;
             if !room {
@@ -146,7 +146,7 @@ fn answer(
     written.map(|()| !last)
 }
 
-/// Writes a segment; `left` is what of it was not.
+/// Writes a segment; `left` is the unwritten part.
 fn write_content(
     out: &mut impl Write,
     number: u64,
@@ -184,7 +184,7 @@ mod tests {
         };
         let get = "GET /segment?bytes=400000&n=7 HTTP/1.1\r\nHost: a\r\n\r\n";
         check(get, Some((Asked::Segment { bytes: 400_000, number: 7 }, get.len())));
-        // Of two, the first.
+        // With two requests, the first.
         check(&get.repeat(2), Some((Asked::Segment { bytes: 400_000, number: 7 }, get.len())));
         check(&get[..20], None);
         let check = |head: &str, status: u16| {
@@ -219,11 +219,11 @@ mod tests {
         let tight = shared(1_500);
         assert_eq!(ask(1_000, &tight), ("200".to_owned(), true));
         assert_eq!(ask(1_000, &tight), ("503".to_owned(), false));
-        // What was refused does not count.
+        // Refused bytes do not count.
         assert_eq!(ask(500, &tight), ("200".to_owned(), true));
     }
 
-    /// A client that gives a byte at a time, and takes none.
+    /// A client that sends a byte at a time, and reads none.
     struct Drip;
 
     impl Read for Drip {

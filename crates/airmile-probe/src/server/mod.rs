@@ -1,4 +1,4 @@
-//! A server of segments: HTTP/1.1 on several ports, on some of them in TLS.
+//! A server of segments: HTTP/1.1 on several ports, some of them with TLS.
 
 mod answer;
 mod places;
@@ -17,28 +17,28 @@ use crate::{Error, Result};
 use answer::answer_all;
 use places::{ClientPlace, ClientPlaces};
 
-/// What a public server must not be made to do. TCP's handshake keeps it from
-/// answering somebody else's address.
+/// Limits that protect a public server. TCP's handshake keeps it from answering a spoofed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeLimits {
-    /// Bytes of a segment at most.
+    /// Maximum bytes of a segment.
     pub segment_bytes: u64,
-    /// Bytes of all segments together; then it answers 503.
+    /// Maximum bytes of all segments together; beyond it the answer is 503.
     pub total_bytes: u64,
-    /// Connections at once; more are closed.
+    /// Maximum concurrent connections; more are closed.
     pub connections: usize,
-    /// Connections at once of one host (IPv6: of its /64); more are closed. A port has
-    /// its share of all connections.
+    /// Maximum concurrent connections of one host (IPv6: of its /64); more are closed.
+    /// Each port has a share of all connections.
     pub per_address: usize,
-    /// Requests of a connection; then it is closed.
+    /// Maximum requests of a connection; then it is closed.
     pub requests: u32,
-    /// A connection without a request, or that takes nothing, is closed after so long.
+    /// A connection without a request, or that reads nothing, is closed after this time.
     pub idle: Duration,
-    /// A TLS handshake is over after so long, or its connection is closed.
+    /// Maximum duration of a TLS handshake; then the connection is closed.
     pub handshake: Duration,
-    /// A request that has begun is whole after so long, or closed.
+    /// Maximum duration of a request's transmission; then the connection is closed.
     pub request: Duration,
-    /// Bytes a second that a segment is taken at, or the connection is closed.
+    /// Minimum rate in bytes per second at which a segment is read; below it the
+    /// connection is closed.
     pub least_rate: u64,
 }
 
@@ -48,7 +48,7 @@ impl Default for ServeLimits {
             segment_bytes: 8_000_000,
             total_bytes: 20_000_000_000,
             connections: 64,
-            // A port each, twice, for some testers behind one translator.
+            // One per port, twice, for some testers behind one NAT.
             per_address: 24,
             requests: 1_000,
             idle: Duration::from_secs(60),
@@ -61,14 +61,14 @@ impl Default for ServeLimits {
     }
 }
 
-/// How to serve.
+/// Options of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeOptions {
     /// The address to listen at.
     pub bind: IpAddr,
     /// Ports; 0 takes a free one.
     pub ports: Vec<u16>,
-    /// Which of the ports speak TLS.
+    /// The ports with TLS.
     pub tls: Vec<u16>,
     /// Limits.
     pub limits: ServeLimits,
@@ -88,7 +88,7 @@ struct ServerShared {
     stop: AtomicBool,
     places: Arc<ClientPlaces>,
     served_bytes: AtomicU64,
-    /// What the kernel does behind pauses: told to clients.
+    /// The kernel's behaviour after pauses, reported to clients.
     restarts: Option<bool>,
 }
 
@@ -126,14 +126,14 @@ impl ProbeServer {
         Ok(Self { addresses, shared, threads })
     }
 
-    /// Where it listens, in the order of the ports.
+    /// Its addresses, in the order of the ports.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Whether the kernel restarts slow start behind pauses, which hides what a
-    /// middlebox does; `None` where it does not tell.
+    /// Whether the kernel restarts slow start after pauses, which hides a middlebox that
+    /// does; `None` if unknown.
     #[must_use]
     pub fn restarts_after_idle(&self) -> Option<bool> {
         self.shared.restarts
@@ -142,7 +142,7 @@ impl ProbeServer {
     /// Serves until the process ends.
     pub fn wait(mut self) {
         for thread in std::mem::take(&mut self.threads) {
-            // A thread that ended ill has said so.
+            // A thread that failed has reported it.
             let _ = thread.join();
         }
     }
@@ -152,7 +152,7 @@ impl Drop for ProbeServer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for address in &self.addresses {
-            // Wakes the thread that accepts; an address of all interfaces is here, too.
+            // Wakes the accepting thread; the wildcard address includes this one.
             let ip = match address.ip() {
                 ip if ip.is_unspecified() && ip.is_ipv4() => IpAddr::from([127, 0, 0, 1]),
                 ip if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -173,19 +173,19 @@ fn restarts_after_idle() -> Option<bool> {
     Some(text.trim() != "0")
 }
 
-/// TLS with a certificate of its own, new at each start.
+/// TLS with a self-signed certificate, new at each start.
 fn tls_config() -> Result<Arc<ServerConfig>> {
-    let told = |e: &dyn std::fmt::Display| Error::Tls(e.to_string());
+    let tls_error = |e: &dyn std::fmt::Display| Error::Tls(e.to_string());
     let names = vec!["airmile-probe".to_owned(), "localhost".to_owned()];
-    let own = rcgen::generate_simple_self_signed(names).map_err(|e| told(&e))?;
+    let own = rcgen::generate_simple_self_signed(names).map_err(|e| tls_error(&e))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|e| told(&e))?
+        .map_err(|e| tls_error(&e))?
         .with_no_client_auth()
         .with_single_cert(vec![own.cert.der().clone()], key)
-        .map_err(|e| told(&e))?;
-    // Tickets would come down before any request has gone up.
+        .map_err(|e| tls_error(&e))?;
+    // Tickets would arrive before any request was sent.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -196,7 +196,7 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
             return;
         }
         let Ok(stream) = stream else {
-            // Out of descriptors, for one: others may end meanwhile.
+            // Out of descriptors, for example: other connections may end in the meantime.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -204,9 +204,9 @@ fn accept(listener: &TcpListener, config: Option<&Arc<ServerConfig>>, shared: &A
         let Ok(port) = stream.local_addr().map(|own| own.port()) else { continue };
         let Some(place) = ClientPlace::take(&shared.places, peer.ip(), port) else { continue };
         let (config, shared) = (config.cloned(), shared.clone());
-        // Where no thread can be had the connection is closed, and its place given back.
+        // If no thread is available, the connection is closed, and its place freed.
         let _ = std::thread::Builder::new().spawn(move || {
-            // A client that goes away or speaks no HTTP is its own affair.
+            // A client that disconnects or speaks no HTTP is not an error of the server.
             let _ = serve(stream, config, &shared);
             drop(place);
         });
@@ -232,7 +232,7 @@ fn serve(
     }
 }
 
-/// Makes the handshake, all of it in time, however its bytes come.
+/// Completes the handshake within the time limit, for any rate of bytes.
 fn handshake(
     connection: &mut ServerConnection,
     stream: &mut TcpStream,
@@ -251,7 +251,7 @@ fn handshake(
         } else if connection.read_tls(stream)? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         } else if let Err(error) = connection.process_new_packets() {
-            // The client is given the reason, if it takes it.
+            // The reason is sent to the client, if it reads it.
             let _ = connection.write_tls(stream);
             return Err(std::io::Error::other(error));
         }
@@ -276,7 +276,7 @@ mod tests {
         let server = ProbeServer::start(&options).unwrap();
         let mut stream = TcpStream::connect(server.addresses()[0]).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        // A hello of 512 bytes, a byte at a time.
+        // A hello of 512 bytes, sent a byte at a time.
         let mut record = vec![22, 3, 1, 2, 0, 1, 0, 1, 252];
         record.resize(517, 0);
         let begun = Instant::now();

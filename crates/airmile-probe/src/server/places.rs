@@ -1,4 +1,4 @@
-//! How many connections there are at once.
+//! Limits on concurrent connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use airmile_host::thread::lock;
 
 use super::ServeLimits;
 
-/// Places for connections: of all, of a host, of a port.
+/// Places for connections: in total, per host, per port.
 #[derive(Debug)]
 pub(super) struct ClientPlaces {
     all: usize,
     per_host: usize,
-    /// A port's share: who fills one leaves the others.
+    /// A port's share: filling one port leaves the others free.
     per_port: usize,
     taken: Mutex<TakenPlaces>,
 }
@@ -34,7 +34,7 @@ impl ClientPlaces {
     }
 }
 
-/// A connection's place; it is given back when dropped.
+/// A connection's place; freed when dropped.
 #[derive(Debug)]
 pub(super) struct ClientPlace {
     places: Arc<ClientPlaces>,

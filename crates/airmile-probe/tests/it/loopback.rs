@@ -36,14 +36,14 @@ fn ports(server: &ProbeServer) -> Vec<u16> {
 fn segments_come_over_all_ports_by_turns() {
     let server = serve(ServeLimits::default());
     let asked = probe(ports(&server), Vec::new());
-    let mut told = 0;
-    let log = run(&asked, &mut |_, _| told += 1).unwrap();
-    assert_eq!((log.connections.len(), log.transfers.len(), told), (4, 12, 12));
+    let mut reported = 0;
+    let log = run(&asked, &mut |_, _| reported += 1).unwrap();
+    assert_eq!((log.connections.len(), log.transfers.len(), reported), (4, 12, 12));
     assert_eq!(log.server_restarts_after_idle, server.restarts_after_idle());
     for transfer in &log.transfers {
         assert_eq!((transfer.bytes, &transfer.failed), (100_000, &None), "{transfer:?}");
         let arrived: u64 = transfer.arrivals.iter().map(|(_, bytes)| bytes).sum();
-        // With the answer's head.
+        // Including the answer's head.
         assert!((100_001..101_000).contains(&arrived), "{arrived}");
         assert!(transfer.start_us <= transfer.first_byte_us.unwrap());
         assert!(transfer.first_byte_us.unwrap() <= transfer.end_us);
@@ -83,7 +83,7 @@ fn what_is_written_is_read() {
 
 #[test]
 fn tls_is_spoken_where_it_is_asked_for() {
-    // Which port is free is known once it is taken.
+    // A free port is known only once it is in use.
     let free = serve(ServeLimits::default());
     let port = ports(&free)[0];
     drop(free);
@@ -102,7 +102,7 @@ fn tls_is_spoken_where_it_is_asked_for() {
     assert!(matches!(error, Error::Nothing(_)), "{error}");
 }
 
-/// A connection that the server answers and then keeps, once it has let go of earlier ones.
+/// A connection that the server answers and then keeps, once earlier ones are freed.
 fn answered(address: SocketAddr) -> TcpStream {
     for _ in 0..1_000 {
         let mut stream = TcpStream::connect(address).unwrap();

@@ -1,6 +1,5 @@
-//! Messages to the kernel (netlink(7)), built and read here: what is needed of
-//! rtnetlink and nfnetlink is a few messages each, some of them fifty times a
-//! second (docs/decisions/0016).
+//! Builds and parses kernel messages (netlink(7)): only a few messages of rtnetlink and
+//! nfnetlink are needed, some of them fifty times a second (docs/decisions/0016).
 
 pub(crate) mod queue;
 pub(crate) mod route;
@@ -25,10 +24,10 @@ const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
 const HEADER_BYTES: usize = 16;
 
-/// Bytes that an answer may have (chosen here: the kernel fills a page at a time).
+/// Maximum length of an answer (chosen here: the kernel fills a page at a time).
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// A message as it is built.
+/// A message under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct NetlinkMessage(Vec<u8>);
 
@@ -40,14 +39,15 @@ impl NetlinkMessage {
         Self(bytes)
     }
 
-    /// A header of the message's own.
+    /// Appends the message's own header.
     pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self.pad()
     }
 
     pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
-        // Longer ones do not occur: values are numbers, names and what was read.
+        // Longer ones do not occur: values are numbers, names and data read from the
+        // kernel.
         let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
         self.0.extend_from_slice(&length.to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());
@@ -85,7 +85,7 @@ impl NetlinkMessage {
     }
 }
 
-/// A number in a message, where it is there.
+/// A number in a message, if it is long enough.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
@@ -94,7 +94,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
 }
 
-/// Attributes one after the other; what is cut short ends them.
+/// Consecutive attributes; a truncated one ends them.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
@@ -105,7 +105,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// Messages in what was received: kind, sequence number and body.
+/// Messages in received data: kind, sequence number and body.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
@@ -116,7 +116,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8
     })
 }
 
-/// What an acknowledgement says.
+/// The error in an acknowledgement.
 pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
     match u32_at(body, 0).map(u32::cast_signed) {
         Some(0) => Ok(()),
@@ -125,7 +125,7 @@ pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A socket for requests that are answered.
+/// A socket for requests that are acknowledged.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Socket,
@@ -134,7 +134,7 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// To the kernel's routing: links, routes, rules, queueing.
+    /// Opens a socket to the kernel's routing: links, routes, rules, queueing.
     pub(crate) fn route() -> io::Result<Self> {
         let mut socket = Socket::new(protocols::NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -142,12 +142,12 @@ impl Netlink {
         Ok(Self { socket, sequence: 0, buffer: vec![0; ANSWER_BYTES] })
     }
 
-    /// Asks for something to be done.
+    /// Sends a request and waits for its acknowledgement.
     pub(crate) fn request(&mut self, message: NetlinkMessage) -> io::Result<()> {
         self.request_all(vec![message])
     }
 
-    /// The same for several at once; all are tried, the first error is given.
+    /// Sends several requests; all are tried, and the first error is returned.
     pub(crate) fn request_all(&mut self, all: Vec<NetlinkMessage>) -> io::Result<()> {
         let first = self.sequence.wrapping_add(1);
         let mut out = Vec::new();
@@ -173,7 +173,7 @@ impl Netlink {
         outcome
     }
 
-    /// Asks for all of a kind: the bodies of the answers.
+    /// Requests all objects of a kind; returns the bodies of the answers.
     pub(crate) fn dump(&mut self, message: NetlinkMessage) -> io::Result<Vec<Vec<u8>>> {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(found[0], (1, &b"htb\0"[..]));
         let inside: Vec<_> = attributes(found[1].1).collect();
         assert_eq!(inside, [(5, &7_u32.to_ne_bytes()[..]), (6, &[9][..])]);
-        // Cut anywhere it is read as far as it goes, and no further.
+        // Truncated data is parsed as far as it goes, and no further.
         for end in 0..bytes.len() {
             for (_, _, body) in messages(&bytes[..end]) {
                 assert!(attributes(body).count() < 9);
@@ -231,14 +231,14 @@ mod tests {
 
     #[test]
     fn the_kernel_answers() {
-        // RTM_GETLINK of all links: loopback is there, whoever asks.
+        // RTM_GETLINK of all links: every process can see loopback.
         let mut netlink = Netlink::route().unwrap();
         let links = netlink.dump(NetlinkMessage::new(18, 0).raw(&[0; 16])).unwrap();
         let is_loopback = |body: &Vec<u8>| {
             attributes(&body[16..]).any(|(kind, value)| kind == 3 && value == b"lo\0")
         };
         assert!(links.iter().any(is_loopback));
-        // A qdisc of an interface that is not there.
+        // A qdisc of an interface that does not exist.
         let refused = netlink.request(NetlinkMessage::new(37, 0).raw(&[0xff; 20])).unwrap_err();
         assert!(refused.raw_os_error().is_some(), "{refused}");
     }

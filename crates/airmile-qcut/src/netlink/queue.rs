@@ -1,5 +1,5 @@
-//! Packets that the kernel holds for us (linux/netfilter/nfnetlink_queue.h): their
-//! heads come here, verdicts go back, several in a message.
+//! Packets that the kernel queues for user space (linux/netfilter/nfnetlink_queue.h): their
+//! headers are read here and verdicts are sent back, several in a message.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -37,46 +37,46 @@ const FAIL_OPEN: u32 = 1;
 const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
 
-/// Bytes of a packet that come here: headers with all their options.
+/// Bytes read of a packet: headers with all their options.
 const HEAD_BYTES: u32 = 160;
 
-/// Heads that may wait here (chosen here: some thousand of what the kernel counts
-/// for each).
+/// Receive buffer of the socket (chosen here: some thousand headers, as the kernel counts
+/// them).
 const SOCKET_BYTES: usize = 8 << 20;
 
-/// Packets that are taken at a time before others have their turn (chosen here).
+/// Packets processed before other work gets a turn (chosen here).
 const AT_A_TIME: usize = 256;
 
 /// Bytes of a verdict's message (headers of netlink and nfnetlink, an attribute of two
-/// numbers), and verdicts in one call: a quarter of the least that a socket may send
-/// at once by default (net.core.wmem_default: 212,992 bytes).
+/// numbers), and verdicts in one call: a quarter of the minimum that a socket may send at
+/// once by default (net.core.wmem_default: 212,992 bytes).
 const VERDICT_BYTES: usize = 32;
 const AT_ONCE: usize = 1_024;
 
-/// Numbers that are tried.
+/// Queue numbers that are tried.
 const FIRST_NUMBER: u16 = 6_700;
 const NUMBERS: u16 = 64;
 
-/// A queue of the kernel's.
+/// A kernel queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     socket: Socket,
     number: u16,
     buffer: Vec<u8>,
     verdicts: Vec<u8>,
-    /// Verdicts that the kernel did not want.
+    /// Verdicts that the kernel rejected.
     refused: u64,
 }
 
 impl Queue {
-    /// The first queue that nobody has.
+    /// Opens the first unused queue.
     pub(crate) fn open(most_packets: u32) -> io::Result<Self> {
         let mut last = io::ErrorKind::AddrInUse.into();
         for number in FIRST_NUMBER..FIRST_NUMBER + NUMBERS {
             match Self::open_number(number, most_packets) {
                 Ok(queue) => return Ok(queue),
-                // EBUSY: of another process. EPERM with the rights: the same, on
-                // older kernels.
+                // EBUSY: used by another process. EPERM despite sufficient rights: the
+                // same, on older kernels.
                 Err(e) if e.raw_os_error() == Some(Errno::EBUSY as i32) => last = e,
                 Err(e) => return Err(e),
             }
@@ -99,7 +99,7 @@ impl Queue {
                 .attribute(FLAGS, &FAIL_OPEN.to_be_bytes())
                 .attribute(MASK, &FAIL_OPEN.to_be_bytes())
         })?;
-        // A head that has no room is let pass, as the queue fails open: no error.
+        // Without room for a header the packet passes, as the queue fails open: no error.
         queue.socket.set_no_enobufs(true)?;
         let fd = queue.socket.as_fd();
         let _ = setsockopt(&fd, sockopt::RcvBufForce, &SOCKET_BYTES)
@@ -128,22 +128,22 @@ impl Queue {
         }
     }
 
-    /// Its number.
+    /// Number of the queue.
     pub(crate) const fn number(&self) -> u16 {
         self.number
     }
 
-    /// Becomes readable when packets are there.
+    /// Becomes readable when packets arrive.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Verdicts that the kernel did not want: it has dropped the packet by itself.
+    /// Verdicts that the kernel rejected: it has dropped the packet by itself.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Packets that came: number, length and head of each.
+    /// Packets that arrived: number, length and header of each.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(u32, u32, &[u8])) -> io::Result<()> {
         for _ in 0..AT_A_TIME {
             let length =
@@ -168,7 +168,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Says what becomes of a packet, with the next [`flush`](Self::flush).
+    /// Sets the verdict on a packet, sent with the next [`flush`](Self::flush).
     pub(crate) fn decide(&mut self, id: u32, accept: bool) {
         let verdict = if accept { NF_ACCEPT } else { NF_DROP };
         let mut value = verdict.to_be_bytes().to_vec();
@@ -177,8 +177,8 @@ impl Queue {
         self.verdicts.extend(message.attribute(VERDICT_HEADER, &value).finish(0, 0));
     }
 
-    /// Sends the verdicts, so many at a time as the kernel takes in a message. What
-    /// could not be sent stays.
+    /// Sends the verdicts in messages of the size that the kernel accepts. Verdicts that
+    /// could not be sent are kept.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let mut gone = 0;
         let mut outcome = Ok(());
@@ -196,7 +196,7 @@ impl Queue {
     }
 }
 
-/// Number, length and head of a packet; `None`: no such message.
+/// Number, length and header of a packet; `None`: another message.
 fn packet(body: &[u8]) -> Option<(u32, u32, &[u8])> {
     let (mut id, mut head, mut whole) = (None, None, None);
     let number = |value: &[u8]| value.get(..4)?.try_into().ok().map(u32::from_be_bytes);
@@ -209,7 +209,7 @@ fn packet(body: &[u8]) -> Option<(u32, u32, &[u8])> {
         }
     }
     let head = head.unwrap_or_default();
-    // Absent where nothing was cut off.
+    // Absent if the packet is complete.
     let bytes = whole.or_else(|| u32::try_from(head.len()).ok())?;
     Some((id?, bytes, head))
 }

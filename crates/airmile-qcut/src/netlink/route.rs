@@ -1,5 +1,4 @@
-//! Links, routes and rules (rtnetlink(7)): what leads traffic into a TUN device and
-//! back out.
+//! Links, routes and rules (rtnetlink(7)) that direct traffic to a TUN device and back out.
 
 use std::io;
 use std::net::IpAddr;
@@ -39,29 +38,29 @@ const INVERT: u32 = 2;
 const MAIN: u32 = 254;
 const SCOPE_LINK: u8 = 253;
 const UNICAST: u8 = 1;
-/// Blackhole, unreachable, prohibit; and what leads on to the next rule, which is the
-/// main table's.
+/// Blackhole, unreachable and prohibit; and the type that continues with the next rule,
+/// which is the main table's.
 const REFUSING: [u8; 3] = [6, 7, 8];
 const THROW: u8 = 9;
-/// Our routes' protocol (chosen here: none of iproute2's).
+/// Protocol of our routes (chosen here: not used by iproute2).
 const PROTOCOL: u8 = 0xa1;
 
-/// Families of addresses (linux/socket.h).
+/// Address families (linux/socket.h).
 pub(crate) const FAMILIES: [u8; 2] = [2, 10];
 
-/// Sets a link up, with an MTU and a queue.
+/// Sets a link up, with an MTU and a queue length.
 pub(crate) fn set_up(netlink: &mut Netlink, index: u32, mtu: u32, packets: u32) -> io::Result<()> {
     let mut head = [0; 16];
     head[4..8].copy_from_slice(&index.to_ne_bytes());
-    // IFF_UP, which alone is changed.
+    // IFF_UP is the only changed flag.
     head[8] = 1;
     head[12] = 1;
     let message = NetlinkMessage::new(SET_LINK, 0).raw(&head);
     netlink.request(message.number(MTU, mtu).number(QUEUE_LENGTH, packets))
 }
 
-/// Copies the main table to another, with one device in place of another. Routes
-/// that share several ways are left out; gives how many those are.
+/// Copies the main table to another one, with one device replaced by another. Multipath
+/// routes are left out; returns their number.
 pub(crate) fn copy_routes(
     netlink: &mut Netlink,
     family: u8,
@@ -81,7 +80,7 @@ pub(crate) fn copy_routes(
             Copied::NotOfTable => {}
         }
     }
-    // Gateways are reached by routes of a narrower scope, which come first.
+    // Gateways are reached by routes of a narrower scope, which must come first.
     copies.sort_by_key(|(scope, _)| std::cmp::Reverse(*scope));
     for (_, message) in copies {
         match netlink.request(message) {
@@ -98,14 +97,14 @@ enum Copied {
     NotOfTable,
 }
 
-/// A route of the main table as it is in the other one.
+/// A route of the main table, rewritten for the other one.
 fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr>) -> Copied {
     let Some((head, rest)) = body.split_at_checked(12) else { return Copied::NotOfTable };
     let number = |kind: u16| {
         attributes(rest).find(|(of, _)| *of == kind).and_then(|(_, value)| u32_at(value, 0))
     };
-    // Those that refuse lead back to the main table's own: without them what they stop
-    // would pass, and once the device has gone nothing is refused that was not before.
+    // Refusing routes become lookups in the main table: without them the refused traffic
+    // would pass, and once the device is gone nothing is refused that was not before.
     let refuses = REFUSING.contains(&head[7]);
     if number(TABLE).unwrap_or(u32::from(head[4])) != MAIN || !(head[7] == UNICAST || refuses) {
         return Copied::NotOfTable;
@@ -113,7 +112,7 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     if attributes(rest).any(|(kind, _)| kind == MULTIPATH) {
         return Copied::LeftOut;
     }
-    // Neighbours by link-local addresses stay where they are (RFC 4291, 2.5.6).
+    // Neighbours with link-local addresses stay on their interface (RFC 4291, 2.5.6).
     let is_link_local = attributes(rest).any(|(kind, value)| {
         kind == DESTINATION
             && value.len() == 16
@@ -140,8 +139,8 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
             GATEWAY if moves => {}
             OUTPUT if moves => message = message.number(OUTPUT, to),
             METRICS => message = message.attribute(METRICS | super::NESTED, value),
-            // Those that a message may have; what the kernel adds is left out.
-            // The kernel names loopback for some of those that refuse.
+            // Attributes that a request may have; those that the kernel adds are left out.
+            // The kernel reports loopback for some refusing routes.
             OUTPUT if refuses => {}
             DESTINATION | OUTPUT | GATEWAY | PREFERRED_SOURCE | PRIORITY => {
                 has_source |= kind == PREFERRED_SOURCE;
@@ -150,7 +149,7 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
             _ => {}
         }
     }
-    // The device has no address: that of the other one is meant.
+    // The device has no address: the address of the other one applies.
     if let Some(address) = source.filter(|_| moves && !has_source) {
         message = match address {
             IpAddr::V4(address) => message.attribute(PREFERRED_SOURCE, &address.octets()),
@@ -160,7 +159,7 @@ fn copied(body: &[u8], (from, to): (u32, u32), table: u32, source: Option<IpAddr
     Copied::Route(own[6], message)
 }
 
-/// Takes away the routes of a table.
+/// Removes the routes of a table.
 pub(crate) fn empty(netlink: &mut Netlink, family: u8, table: u32) -> io::Result<()> {
     let mut head = [0; 12];
     head[0] = family;
@@ -175,7 +174,7 @@ pub(crate) fn empty(netlink: &mut Netlink, family: u8, table: u32) -> io::Result
         for (kind, value) in attributes(rest).filter(|(kind, _)| *kind != CACHE) {
             message = message.attribute(kind, value);
         }
-        // One that has gone meanwhile, with its device, is gone.
+        // A route may have disappeared with its device.
         let _ = netlink.request(message);
     }
     Ok(())
@@ -193,7 +192,7 @@ fn rule(kind: u16, flags: u16, family: u8, priority: u32, mark: u32, table: u32)
         .number(RULE_TABLE, table)
 }
 
-/// What does not have the mark goes by the table.
+/// Directs traffic without the mark to the table.
 pub(crate) fn add_rule(
     netlink: &mut Netlink,
     (family, priority): (u8, u32),
@@ -203,7 +202,7 @@ pub(crate) fn add_rule(
     netlink.request(rule(NEW_RULE, CREATE | EXCLUSIVE, family, priority, mark, table))
 }
 
-/// Takes that rule away; one that is gone already is no error. Whether it was there.
+/// Removes that rule; a missing one is no error. Returns whether it existed.
 pub(crate) fn delete_rule(
     netlink: &mut Netlink,
     (family, priority): (u8, u32),

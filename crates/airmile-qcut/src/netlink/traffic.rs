@@ -1,5 +1,5 @@
 //! Queueing disciplines and classes (linux/pkt_sched.h): an HTB or a CAKE whose rate
-//! follows the gate's estimate, and the former one put back.
+//! follows the gate's estimate, and the restoration of the former one.
 
 use std::io;
 
@@ -18,32 +18,32 @@ const STATISTICS: u16 = 7;
 const BASIC: u16 = 1;
 const QUEUE: u16 = 3;
 
-/// HTB's.
+/// Attributes of HTB.
 const PARAMETERS: u16 = 1;
 const INITIAL: u16 = 2;
 const RATE_64: u16 = 6;
 const CEILING_64: u16 = 7;
 
-/// fq_codel's.
+/// Attributes of fq_codel.
 const TARGET_US: u16 = 1;
 const QUANTUM: u16 = 6;
 
-/// TBF's.
+/// Attributes of TBF.
 const BUCKET: u16 = 1;
 const BUCKET_RATE_64: u16 = 4;
 const BUCKET_BYTES: u16 = 6;
 
-/// CAKE's, and its tins by four groups of DSCP (diffserv4).
+/// Attributes of CAKE, and its tins by four groups of DSCP (diffserv4).
 const BASE_RATE_64: u16 = 2;
 const DIFFSERV_MODE: u16 = 3;
 const DIFFSERV_4: u32 = 1;
 
-/// A rate that holds nothing back, in bytes per second.
+/// A rate that limits nothing, in bytes per second.
 const NO_LIMIT_BYTES_PER_S: u64 = 125_000_000_000;
 
 const ROOT: u32 = 0xffff_ffff;
 
-/// The major number of our HTB (chosen here: nobody numbers so by hand).
+/// The major number of our HTB (chosen here: unlikely to be used by hand).
 pub(crate) const MAJOR: u32 = 0xa11e;
 
 /// The class below the root, which has the rate.
@@ -52,22 +52,22 @@ const WHOLE: u32 = 1;
 /// Classes by tier, as minor numbers.
 pub(crate) const CLASSES: [u32; 3] = [0x10, 0x20, 0x30];
 
-/// What a class may send at once, in ns of its rate (chosen here: a change's
-/// period; no less than two large packets).
+/// Burst of a class, in ns at its rate (chosen here: the period of rate changes; at least
+/// two large packets).
 const BURST_NS: u64 = 2_000_000;
 const LEAST_BURST_BYTES: u64 = 3_100;
 
-/// Of the rate that a class may have even when all others want it: the share that
-/// the queueing of the core leaves to lower tiers (chosen here as it is there, 5 %).
+/// Guaranteed share of a class when all others are busy: the share that the core's queueing
+/// leaves to lower tiers (5 %, as chosen there).
 const LEAST_SHARE: u64 = 20;
 
 /// A queueing discipline at an interface's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) kind: String,
-    /// 0: the kernel's own choice, which comes back by itself.
+    /// 0: the kernel's default, which it restores by itself.
     pub(crate) handle: u32,
-    /// Its options, as the kernel tells and takes them.
+    /// Its options in the kernel's format.
     pub(crate) options: Vec<u8>,
 }
 
@@ -76,18 +76,17 @@ pub(crate) struct Root {
 pub(crate) enum Leaf {
     /// A queue for each flow, with CoDel.
     FqCodel,
-    /// One short queue, where the kernel has no better: below a TBF that holds nothing
-    /// back, and takes apart what comes in one piece (GSO).
+    /// One short queue, if the kernel has no fq_codel: below a TBF without a limit, which
+    /// segments GSO packets.
     Bucket {
-        /// Two large packets of the interface: what is larger is taken apart.
+        /// Two large packets of the interface: larger ones are segmented.
         bytes: u32,
     },
-    /// One queue that has room for what comes in one piece, where there is no TBF
-    /// either.
+    /// One queue with room for GSO packets, if there is no TBF either.
     Fifo,
 }
 
-/// What a class has done.
+/// Counters of a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClassCounts {
     pub(crate) sent_bytes: u64,
@@ -110,7 +109,7 @@ const fn class(minor: u32) -> u32 {
     MAJOR << 16 | minor
 }
 
-/// What stands at an interface's root.
+/// The discipline at an interface's root.
 pub(crate) fn root_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<Root>> {
     let all = netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
     let is_root =
@@ -128,12 +127,37 @@ pub(crate) fn root_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<Ro
     }))
 }
 
+/// Whether the kernel has a discipline, or loads it: loopback is asked for one with options that
+/// it refuses, so that none is made.
+pub(crate) fn is_known(netlink: &mut Netlink, kind: &str) -> io::Result<bool> {
+    /// The first interface of each network namespace.
+    const LOOPBACK: u32 = 1;
+    // Each has a number of 32 bits or more as its first attributes: one byte is refused by the
+    // policy of its options (ERANGE), and none at all by HTB (EINVAL).
+    let message = NetlinkMessage::new(NEW_QDISC, CREATE | REPLACE | EXCLUSIVE)
+        .raw(&head(LOOPBACK, 0, ROOT))
+        .name(KIND, kind);
+    let message = match kind {
+        "htb" => message,
+        _ => message.nested(OPTIONS, |of| of.attribute(1, &[0]).attribute(2, &[0])),
+    };
+    match netlink.request(message) {
+        Ok(()) => {
+            let ours = NetlinkMessage::new(DELETE_QDISC, 0).raw(&head(LOOPBACK, 0, ROOT));
+            netlink.request(ours).map(|()| true)
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(e),
+        Err(_) => Ok(true),
+    }
+}
+
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }
 
-/// Takes ours away and puts back what was there; gives whether anything was to do. A
-/// former one that could not be put back at a first try is tried again.
+/// Removes our discipline and restores the former one; returns whether this was necessary.
+/// Repeated if the former discipline could not be restored at the first try.
 pub(crate) fn put_back(
     netlink: &mut Netlink,
     index: u32,
@@ -148,8 +172,8 @@ pub(crate) fn put_back(
             ROOT,
         )))?;
     }
-    // Of the kernel's own choice nothing is known that could be put back. Another that
-    // stands there now is somebody's since.
+    // The kernel's default cannot be read and restores itself. Another discipline at the
+    // root was installed since then by someone else.
     let is_free = is_ours || stands.is_none_or(|root| root.handle == 0);
     let Some(root) = former.filter(|root| root.handle != 0 && is_free) else {
         return Ok(is_ours);
@@ -164,15 +188,15 @@ pub(crate) fn put_back(
     Ok(true)
 }
 
-/// A queueing discipline of somebody's below an interface's root, by its kind: it would
-/// go with the root, and not come back.
+/// Kind of a discipline below an interface's root that is not ours: it would be removed
+/// with the root and not come back.
 pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
-    /// The parents of `ingress` and `clsact`, which stand beside the root.
+    /// The parents of `ingress` and `clsact`, which are independent of the root.
     const INGRESS: u32 = 0xffff_fff1;
     let all = netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))?;
     let child = all.iter().find(|body| {
         let number = |at| u32_at(body, at).unwrap_or_default();
-        // Handles of those that the kernel made by itself are 0.
+        // Disciplines that the kernel created by itself have handle 0.
         number(4) == index && number(8) != 0 && ![0, ROOT, INGRESS].contains(&number(12))
     });
     Ok(child.map(|body| {
@@ -181,23 +205,23 @@ pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<S
     }))
 }
 
-/// As good as no limit, in bytes per second: 1 Gbit/s.
+/// Practically no limit, in bytes per second: 1 Gbit/s.
 pub(crate) const OPEN_BYTES_PER_S: u64 = 125_000_000;
 
-/// Opens the rate of our HTB or CAKE; gives whether one is there.
+/// Opens the rate of our HTB or CAKE; returns whether one exists.
 pub(crate) fn open_rate(netlink: &mut Netlink, index: u32) -> io::Result<bool> {
     let Some(root) = root_of(netlink, index)?.filter(|root| root.handle == MAJOR << 16) else {
         return Ok(false);
     };
     match root.kind.as_str() {
         "cake" => set_cake(netlink, index, OPEN_BYTES_PER_S)?,
-        // The short queues stay as they are: they are empty at this rate.
+        // The short queues keep their length: they are empty at this rate.
         _ => netlink.request_all(rates(index, OPEN_BYTES_PER_S, 0))?,
     }
     Ok(true)
 }
 
-/// Puts a CAKE at the root.
+/// Installs a CAKE at the root.
 pub(crate) fn install_cake(netlink: &mut Netlink, index: u32, bytes_per_s: u64) -> io::Result<()> {
     netlink.request(cake(index, bytes_per_s, CREATE | REPLACE))
 }
@@ -216,15 +240,15 @@ fn cake(index: u32, bytes_per_s: u64, flags: u16) -> NetlinkMessage {
         })
 }
 
-/// Puts an HTB at the root, with a class for each tier; gives what stands below. The
-/// interface's largest packet, with its link header, has `packet_bytes`.
+/// Installs an HTB at the root, with a class for each tier; returns the leaves' kind.
+/// `packet_bytes`: the interface's maximum packet with its link header.
 pub(crate) fn install(
     netlink: &mut Netlink,
     index: u32,
     bytes_per_s: u64,
     packet_bytes: u32,
 ) -> io::Result<Leaf> {
-    // struct tc_htb_glob: version 3, rate to quantum, the class of what has none.
+    // struct tc_htb_glob: version 3, rate to quantum, the default class.
     let initial: Vec<u8> =
         [3, 10, CLASSES[1], 0, 0].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
     netlink.request(
@@ -242,7 +266,7 @@ pub(crate) fn install(
         let message = below(index, first, leaf, bytes_per_s, CREATE | EXCLUSIVE);
         match netlink.request(message) {
             Ok(()) => break,
-            // ENOENT: the kernel has none.
+            // ENOENT: the kernel does not have it.
             Err(e) if e.kind() == io::ErrorKind::NotFound && leaf != Leaf::Fifo => {}
             Err(e) => return Err(e),
         }
@@ -252,7 +276,7 @@ pub(crate) fn install(
     Ok(leaf)
 }
 
-/// Changes the rate, and the length of short queues with it.
+/// Changes the rate, and with it the length of short queues.
 pub(crate) fn set_rate(
     netlink: &mut Netlink,
     index: u32,
@@ -266,10 +290,9 @@ pub(crate) fn set_rate(
     netlink.request_all(all)
 }
 
-/// A short queue has 50 ms, which a page's requests wait for beside an upload; no less
-/// than two initial windows (RFC 6928) where a burst is taken apart, and else no less than
-/// two of the largest that may come in one piece, which is dropped whole where it has no
-/// room (chosen here).
+/// A short queue holds 50 ms, the delay of a page's requests during an upload. Its minimum
+/// is two initial windows (RFC 6928) if bursts are segmented, and otherwise two GSO packets
+/// of the maximum size, which are dropped whole without room (chosen here).
 fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> NetlinkMessage {
     let message = NetlinkMessage::new(NEW_QDISC, flags).raw(&head(
         index,
@@ -290,12 +313,12 @@ fn below(index: u32, minor: u32, leaf: Leaf, bytes_per_s: u64, flags: u16) -> Ne
     }
 }
 
-/// struct tc_tbf_qopt: a rate that is told by 64 bits beside it, no peak rate, the
-/// limit; bucket and packet by bytes beside it.
+/// struct tc_tbf_qopt: the rate is in a separate 64-bit attribute; no peak rate; the limit;
+/// bucket and packet size are separate attributes in bytes.
 fn bucket(limit_bytes: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for rate in [u32::MAX, 0] {
-        // Ethernet's link layer, so that the kernel makes no table of times.
+        // Ethernet's link layer, so that the kernel builds no rate table.
         out.extend([0, u8::from(rate > 0), 0, 0, 0, 0, 0, 0]);
         out.extend(rate.to_ne_bytes());
     }
@@ -313,7 +336,7 @@ fn rates(index: u32, bytes_per_s: u64, flags: u16) -> Vec<NetlinkMessage> {
             .name(KIND, "htb")
             .nested(OPTIONS, |of| {
                 let of = of.attribute(PARAMETERS, &parameters(rate, bytes_per_s, priority));
-                // Where 32 bits are not enough.
+                // For rates above 32 bits.
                 match u32::try_from(bytes_per_s) {
                     Ok(_) => of,
                     Err(_) => of
@@ -334,8 +357,8 @@ fn rates(index: u32, bytes_per_s: u64, flags: u16) -> Vec<NetlinkMessage> {
 fn parameters(rate: u64, ceiling: u64, priority: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for bytes_per_s in [rate, ceiling] {
-        // struct tc_ratespec: Ethernet's link layer, so that the kernel makes no
-        // table of times; neither overhead nor least size.
+        // struct tc_ratespec: Ethernet's link layer, so that the kernel builds no rate
+        // table; neither overhead nor minimum size.
         out.extend([0, 1, 0, 0, 0, 0, 0, 0]);
         out.extend(u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
     }
@@ -345,15 +368,15 @@ fn parameters(rate: u64, ceiling: u64, priority: u32) -> Vec<u8> {
         let ticks = least_ns.max(BURST_NS) / 64;
         out.extend(u32::try_from(ticks).unwrap_or(u32::MAX).to_ne_bytes());
     }
-    // A large packet in turn, no level, and the priority.
+    // Quantum of one large packet, no level, and the priority.
     for value in [1_514, 0, priority] {
         out.extend(value.to_ne_bytes());
     }
     out
 }
 
-/// What our classes have done, by tier; a CAKE, which has no such classes, all as the
-/// second.
+/// Counters of our classes by tier; all in the second for a CAKE, which has no such
+/// classes.
 pub(crate) fn counts(netlink: &mut Netlink, index: u32) -> io::Result<[ClassCounts; 3]> {
     let mut found = [ClassCounts::default(); 3];
     let tier = |handle: u32| CLASSES.iter().position(|minor| class(*minor) == handle);
@@ -363,7 +386,7 @@ pub(crate) fn counts(netlink: &mut Netlink, index: u32) -> io::Result<[ClassCoun
             read_counts(body.get(20..).unwrap_or_default(), counts);
         }
     }
-    // What the queue below a class drops later than on arrival the class does not know.
+    // A class does not count the packets that its queue drops after enqueueing.
     for body in &netlink.dump(NetlinkMessage::new(GET_QDISC, 0).raw(&head(index, 0, 0)))? {
         if u32_at(body, 4) != Some(index) {
             continue;
@@ -435,12 +458,12 @@ mod tests {
             }
             (kind, options)
         };
-        // 50 ms of 1 MB/s; room for what comes in one piece.
+        // 50 ms of 1 MB/s; room for GSO packets.
         assert_eq!(options(Leaf::Fifo), ("bfifo".to_owned(), 131_072_u32.to_ne_bytes().to_vec()));
         let (kind, inside) = options(Leaf::Bucket { bytes: 3_028 });
         let inside: Vec<(u16, &[u8])> = attributes(&inside).collect();
         assert_eq!(kind, "tbf");
-        // struct tc_tbf_qopt has 36 bytes, the limit behind two rates of 12.
+        // struct tc_tbf_qopt has 36 bytes, with the limit after two rates of 12.
         assert_eq!((inside[0].1.len(), u32_at(inside[0].1, 24)), (36, Some(50_000)));
         assert_eq!(inside[2], (BUCKET_BYTES, &3_028_u32.to_ne_bytes()[..]));
     }

@@ -1,17 +1,16 @@
-//! Allocations alone: how many PRBs, and when.
+//! Evidence from allocations alone: number of PRBs, and times.
 //!
-//! What an allocation says of the queue depends on the cell, so the log is
-//! asked first which kind it is:
+//! What an allocation shows about the queue depends on the cell, so the cell's habit is
+//! inferred first:
 //!
-//! - The cell *trims*: a block takes the whole carrier or no more than the
-//!   queue needs. Then any allocation below the full one emptied the queue,
-//!   as in BurstTracker's figure 4, where RB fractions are bimodal. A cell is
-//!   taken as trimming where blocks below the full one are rare or are not
-//!   followed at once by others, or where block sizes sit on whole packets
-//!   whatever the MCS: a queue emptied each time, the rate-limited arrival.
-//! - The cell *shares* TTIs (or never trims): sizes vary with the other users.
-//!   Then the pause after a block and its size against its predecessors are
-//!   judged together, by a mixture of two classes that EM fits to the log.
+//! - The cell *trims*: a block takes the whole carrier, or no more than the queue needs.
+//!   Then any allocation below the full one emptied the queue, as in BurstTracker's figure
+//!   4, where RB fractions are bimodal. A cell counts as trimming if blocks below the full
+//!   one are rare or are not followed at once by others, or if block sizes match whole
+//!   packets whatever the MCS: a queue emptied each time by rate-limited arrivals.
+//! - The cell *shares* TTIs (or never trims): sizes vary with the other users. Then the
+//!   pause after a block and its size relative to its predecessors are judged together, by
+//!   a mixture of two classes that EM fits to the log.
 
 use std::collections::BTreeMap;
 
@@ -19,67 +18,67 @@ use airmile_model::TtiSpan;
 
 use super::gap::{self, EM_ITERATIONS, N_BINS};
 
-/// A block of user data, as far as this evidence goes.
+/// A block of user data, with the fields that this evidence needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AllocatedBlock {
     pub tti: i64,
     pub prb: u32,
     pub tbs_bytes: u32,
-    /// TTIs to the next one; `None`: nothing more in this stretch.
+    /// TTIs to the next one; `None`: no further block in this stretch.
     pub gap: Option<i64>,
     /// Whether the pause is too long for contention.
     pub paused_long: bool,
 }
 
-/// TTIs after which a pause is no contention.
+/// TTIs from which on a pause cannot be contention.
 pub(super) const fn long_gap(numerology: u8) -> i64 {
     TtiSpan::from_ms(LONG_GAP_MS, numerology).0
 }
 
-/// What an allocation says: the posterior that it emptied the queue, and
-/// whether its size or the pause after it told.
+/// The result for an allocation: the posterior that it emptied the queue, and whether its
+/// size or the pause after it decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AllocationJudgement {
     pub p_empty: f64,
     pub by_size: bool,
 }
 
-/// How the cell gives out its PRBs, as the log shows it.
+/// How the cell assigns its PRBs, as inferred from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CellHabit {
-    /// Whole TTIs to one user, cut to the queue: sizes tell.
+    /// Whole TTIs to one user, trimmed to the queue: sizes decide.
     #[default]
     Trims,
-    /// TTIs shared, or grants never cut: pauses tell, sizes help.
+    /// TTIs shared, or grants never trimmed: pauses decide, with sizes as support.
     Shares,
 }
 
-/// At or above this part of the largest allocation seen a block is full: PRBs
-/// come in groups of up to 4 (TS 36.213, 7.1.6.1), and a cell may leave some out.
+/// A block is full at this share of the largest allocation in the log or above: PRBs come
+/// in groups of up to 4 (TS 36.213, 7.1.6.1), and a cell may leave some out.
 const FULL_SHARE: f64 = 0.95;
-/// A user who waits so many ms has an empty queue (chosen here: the longest
-/// contention in the simulated logs is 101 ms).
+/// A user who waits this many ms has an empty queue (chosen here: the longest contention
+/// in the simulated logs is 101 ms).
 const LONG_GAP_MS: i64 = 150;
-/// Part of the blocks below full that others follow at once; below it they are
+/// Share of the blocks below full that others follow at once; below it they are burst
 /// ends, not shares (chosen here, between 0.0-0.3 and 0.6-1.0 in simulated logs).
 const FOLLOWED_SHARE: f64 = 0.3;
 /// Part of all back-to-back blocks that are below full; below it the cell does
 /// not share (chosen here: sharing shows in tens of percent).
 const BELOW_FULL_SHARE: f64 = 0.05;
-/// Part of the blocks below full that must sit on whole packets beyond chance.
+/// Share of the blocks below full that must match whole packets beyond chance.
 const PACKET_SIZED_SHARE: f64 = 0.5;
 /// Blocks needed to find a packet size (chosen here).
 const MIN_PACKET_BLOCKS: usize = 50;
-/// Different PRB counts must hold the same packets, each in so many blocks and
-/// in a twentieth of them (chosen here).
+/// Minimum number of blocks, and a twentieth of a PRB count's blocks, in which different
+/// PRB counts must hold the same packets (chosen here).
 const MIN_SHAPE_BLOCKS: usize = 3;
-/// Packet sizes looked for, in bytes: an Ethernet MTU and headers at most.
+/// Range of packet sizes searched, in bytes: an Ethernet MTU and headers at most.
 const PACKET_BYTES: (f64, f64) = (300.0, 1600.0);
-/// How many queued packets a block may hold and still be told by its size.
+/// Maximum number of queued packets in a block that its size can reveal.
 const PACKETS_PER_BLOCK: u32 = 3;
-/// Weight of "any size" in the backlogged class: the habit changes (chosen here).
+/// Weight of "any size" in the backlogged class, as the habit changes (chosen here).
 const SIZE_MISFIT: f64 = 0.02;
-/// Blocks before this one that tell the share it would get, and how far back.
+/// Number of preceding blocks that give the expected share, and how far back.
 const REFERENCE_BLOCKS: usize = 3;
 const REFERENCE_LOOKBACK: usize = 8;
 const REFERENCE_GAP_TTIS: i64 = 8;
@@ -108,7 +107,7 @@ pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudg
 }
 
 fn habit(blocks: &[AllocatedBlock], is_full: &dyn Fn(&AllocatedBlock) -> bool) -> CellHabit {
-    // If blocks before the longest pauses are full, nothing is trimmed.
+    // If blocks before the longest pauses are full, the cell does not trim.
     let (mut long, mut long_full) = (0_usize, 0_usize);
     for block in blocks.iter().filter(|b| b.paused_long && b.gap.is_some()) {
         long += 1;
@@ -169,7 +168,7 @@ fn packet_sized_share(
         chance += ((high - low) / packet).min(1.0);
     }
     let hits: usize = hits_by_prb.values().sum();
-    // One shape over and over is a constant share as well as a constant packet.
+    // One shape repeated is a constant share as much as a constant packet.
     let shapes = hits_by_prb.values().filter(|&&n| n >= MIN_SHAPE_BLOCKS.max(hits / 20));
     if shapes.count() < 2 {
         return 0.0;
@@ -180,7 +179,7 @@ fn packet_sized_share(
     if chance < 0.5 { (hit_share - chance) / (1.0 - chance) } else { 0.0 }
 }
 
-/// The size that most spans hold.
+/// The size covered by the most spans.
 fn most_covered(spans: &[(f64, f64)]) -> f64 {
     let mut edges: Vec<(f64, i32)> = Vec::with_capacity(2 * spans.len());
     for &(low, high) in spans.iter().filter(|s| s.1 <= 1.3 * PACKET_BYTES.1) {
@@ -198,14 +197,14 @@ fn most_covered(spans: &[(f64, f64)]) -> f64 {
     best.1
 }
 
-/// Prior counts of the contention pauses: this many of the starting shape, and
-/// a floor in each bin (chosen here, about as many as a second of log has).
+/// Prior counts of the contention pauses: this many in the initial shape, and a floor in
+/// each bin (chosen here, about the number in a second of log).
 const PRIOR_PAUSES: f64 = 20.0;
 const FLOOR: f64 = 0.1;
 const SIZE_CLASSES: usize = 7;
 
-/// Size against the reference share, in classes (chosen here: finer below it,
-/// where a trimmed block lies).
+/// Class of a size relative to the reference share (chosen here: finer below it, where a
+/// trimmed block lies).
 fn size_class(ratio: f64) -> usize {
     const UPPER: [f64; SIZE_CLASSES - 1] = [0.15, 0.3, 0.5, 0.7, 0.9, 1.1];
     UPPER.iter().position(|&upper| ratio < upper).unwrap_or(SIZE_CLASSES - 1)
@@ -218,7 +217,7 @@ fn judge_shared(blocks: &[AllocatedBlock], largest: u32) -> Vec<AllocationJudgem
             size_class(f64::from(blocks[i].prb) / f64::from(reference))
         })
         .collect();
-    // Sizes while backlogged: of blocks that others follow at once.
+    // Sizes while backlogged: of blocks followed at once by others.
     let mut backlogged = [1.0; SIZE_CLASSES];
     for (block, &class) in blocks.iter().zip(&classes) {
         backlogged[class] += f64::from(u8::from(block.gap == Some(1)));
@@ -227,8 +226,8 @@ fn judge_shared(blocks: &[AllocatedBlock], largest: u32) -> Vec<AllocationJudgem
     let backlogged =
         backlogged.map(|n| (1.0 - SIZE_MISFIT) * n / sum + SIZE_MISFIT / SIZE_CLASSES as f64);
 
-    // What is decided: blocks with a pause. Starting points chosen here: ends
-    // are small and their pauses can have any length, contention is short.
+    // The blocks to classify: those with a pause. Initial values chosen here: ends are
+    // small and their pauses can have any length, contention is short.
     let open: Vec<(usize, usize, usize)> = blocks
         .iter()
         .enumerate()
@@ -242,7 +241,7 @@ fn judge_shared(blocks: &[AllocatedBlock], largest: u32) -> Vec<AllocationJudgem
     let mut prior = 0.1;
     let mut judgements = vec![AllocationJudgement { p_empty: 0.02, by_size: false }; blocks.len()];
     for _ in 0..EM_ITERATIONS {
-        // Prior counts: they keep a thin log near the starting points.
+        // Prior counts keep a short log near the initial values.
         let mut contention_n = short_pauses.map(|p| PRIOR_PAUSES * p + FLOOR);
         let mut underflow_n = [FLOOR; N_BINS];
         let mut emptied_n = [1.0; SIZE_CLASSES];

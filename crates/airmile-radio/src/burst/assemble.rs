@@ -1,4 +1,4 @@
-//! From decisions per TTI to bursts and runs of activity.
+//! Assembles decisions per TTI into bursts and runs of activity.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use super::tti_row::TtiRow;
 use super::{Activity, BurstOptions};
 use crate::decided::Decided;
 
-/// How sure an end is that was not seen: the log or the cell's timing ended.
+/// Confidence of an end that was not observed: the log or the cell's timing ended.
 const UNSEEN_END: f64 = 0.5;
-/// How sure the literal rule is (chosen here: its median error where TTIs are
-/// shared is over a half).
+/// Confidence of the literal rule (chosen here: its median error with shared TTIs is over
+/// a half).
 const PAPER_RULE: f64 = 0.5;
 
-/// A pause over which PDUs went missing is a hole in the log from this length on (chosen
-/// here: one that HARQ gave up leaves the others within a few round trips of 8 TTIs).
+/// A pause with missing PDUs is a hole in the log from this length on (chosen here: a PDU
+/// that HARQ gave up leaves the others within a few round trips of 8 TTIs).
 const MIN_HOLE_TTIS: i64 = 30;
 
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ struct OpenBurst {
     opened_by: Bound,
 }
 
-/// Strings decided rows together.
+/// Assembles the rows' decisions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Assembler {
     segment: u32,
@@ -39,8 +39,8 @@ pub(super) struct Assembler {
     run: Option<Activity>,
     /// Holes ahead: segment, first TTI, length.
     holes: VecDeque<(u32, i64, i64)>,
-    /// End of the holes passed. A hole is timed by when the log was written, and
-    /// what is written behind it reaches back into it.
+    /// End of the holes passed. A hole is timed by when the log was written, and records
+    /// written after it reach back into it.
     hole_end: Option<i64>,
     paper: PaperRule,
 }
@@ -50,8 +50,8 @@ impl Assembler {
         self.holes.push_back((segment, tti, n_tti));
     }
 
-    /// Before a row at which sequence numbers of RLC jump: where the pause before it is long,
-    /// records of it are missing, and what the queue did meanwhile is unknown.
+    /// Handles a row at which RLC sequence numbers jump: after a long pause, records are
+    /// missing, and the state of the queue in between is unknown.
     fn take_missing(&mut self, row: &TtiRow) {
         let Some(last) = self.last_tti.filter(|_| row.segment == self.segment) else { return };
         let pause = row.tti.saturating_sub(last);
@@ -63,7 +63,8 @@ impl Assembler {
         }
     }
 
-    /// How far what was given is complete, where rows are still to come from `next` on.
+    /// How far the findings are complete, given that rows are still to come from `next`
+    /// on.
     pub(super) fn decided(&self, next: i64) -> Decided {
         let hole = self.holes.front().map(|(_, tti, _)| *tti);
         let run = self.run.map(|run| run.start_tti.0);
@@ -129,7 +130,7 @@ impl Assembler {
         }
     }
 
-    /// The segment or the log ends: what is open ends unseen.
+    /// The segment or the log ends: an open burst ends without an observed end.
     pub(super) fn end(
         &mut self,
         by: Bound,
@@ -220,7 +221,7 @@ impl Assembler {
 
     fn close(&mut self, end: i64, by: Bound, confidence: f64, bursts: &mut VecDeque<Burst>) {
         let Some(open) = self.open.take() else { return };
-        // A queue that one TTI empties has no throughput time: no burst.
+        // A queue emptied by one TTI has no throughput time: no burst.
         if end <= open.start {
             return;
         }

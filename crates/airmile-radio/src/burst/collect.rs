@@ -1,8 +1,8 @@
-//! From single records to one row per scheduled TTI.
+//! Collects records into one row per scheduled TTI.
 //!
-//! Blocks are keyed by their TTI; RLC PDUs are stamped at delivery, after
-//! HARQ, so they are traced through the HARQ process back to the TTI of the
-//! block's first transmission, which is when the data left the queue.
+//! Blocks are keyed by their TTI. RLC PDUs are stamped at delivery, after HARQ, so they
+//! are traced through the HARQ process back to the TTI of the block's first transmission,
+//! when the data left the queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,16 +17,16 @@ use super::tti_row::TtiRow;
 use crate::reorder::{END, ReorderBuffer};
 use crate::small_map::SmallMap;
 
-/// How far back a HARQ process is traced, in ms (chosen here: a round trip of 8 ms,
+/// Maximum time to trace a HARQ process back, in ms (chosen here: a round trip of 8 ms,
 /// TS 36.213, 7, times far more retransmissions than operators allow).
 const HARQ_SPAN_MS: i64 = 200;
-/// A carrier counts as active for so many ms after its last grant (chosen here).
+/// A carrier counts as active for this many ms after its last grant (chosen here).
 const CARRIER_ACTIVE_MS: i64 = 1_000;
-/// Data bearers that there is room for at once (TS 36.331, 6.4: maxDRB is 11;
-/// a phone has one to three).
+/// Initial capacity of data bearers (TS 36.331, 6.4: maxDRB is 11; a phone has one to
+/// three).
 const USUAL_BEARERS: usize = 4;
 
-/// What leaves the collector, in order.
+/// The collector's output, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
     Row(TtiRow),
@@ -52,11 +52,11 @@ struct GrantLite {
     mac_control_only: bool,
     retx: bool,
     failed: bool,
-    /// Whether counters gave its padding, alone or with that of others.
+    /// Whether its padding comes from counters, alone or summed with other rows'.
     counted: bool,
 }
 
-/// What was pushed of a TTI.
+/// The records of a TTI.
 #[derive(Debug, Clone, Default)]
 struct DownlinkTti {
     grants: SmallVec<[GrantLite; 1]>,
@@ -67,7 +67,7 @@ struct DownlinkTti {
 
 impl Slot for DownlinkTti {
     fn clear(&mut self) {
-        // Usual TTIs fit inside; what others took is given back.
+        // Usual TTIs fit inline; larger allocations are freed.
         self.grants = SmallVec::new();
         self.pdus = SmallVec::new();
         self.has_status = false;
@@ -89,7 +89,7 @@ struct OpenRow {
     pdus: SmallVec<[PduLite; 4]>,
 }
 
-/// Puts rows together; holds records back until late ones have come.
+/// Assembles rows; holds records back until late ones have arrived.
 #[derive(Debug, Clone)]
 pub(super) struct Collector {
     reorder: ReorderBuffer<DownlinkTti>,
@@ -97,7 +97,7 @@ pub(super) struct Collector {
     counters: PaddingCounters,
 }
 
-/// Rows that are not complete yet, and what is known to complete them.
+/// Rows that are not complete yet, and the state to complete them.
 #[derive(Debug, Clone, Default)]
 struct RowAssembly {
     /// First transmission of each HARQ process of a cell, per transport block.
@@ -124,12 +124,12 @@ impl Collector {
         }
     }
 
-    /// Records that came after the watermark had passed them.
+    /// Records that arrived after the watermark had passed them.
     pub(super) const fn late_records(&self) -> u64 {
         self.reorder.late_records
     }
 
-    /// Whatever is still to come is at or after this TTI; `None`: nothing was given yet.
+    /// All rows still to come are at or after this TTI; `None`: no row was passed on yet.
     pub(super) fn given_before(&self) -> Option<i64> {
         let closed = self.reorder.closed().map(|(_, tti)| tti.0);
         let open = self.rows.open.front().map(|open| open.row.tti);
@@ -171,7 +171,7 @@ impl Collector {
         self.counters.push_reading(stats);
     }
 
-    /// Notes what counters say of blocks, whose TTIs are still open.
+    /// Records the counters' padding of blocks whose TTIs are still open.
     fn take_counted(&mut self, counted: &CountedBlocks) {
         let known = match (counted.padding_bytes, counted.blocks.len()) {
             (0, _) => Some(0),
@@ -224,14 +224,14 @@ impl Collector {
         }
     }
 
-    /// Gives what no record within the allowed lateness can still change.
+    /// Passes on the rows that no record within the allowed lateness can change.
     pub(super) fn drain(&mut self, give: &mut impl FnMut(Item)) {
         if let Some(mark) = self.reorder.mark() {
             self.close_before(mark, give);
         }
     }
 
-    /// The log has ended: gives all that is left.
+    /// Ends the log: passes on the remaining rows.
     pub(super) fn finish(&mut self, give: &mut impl FnMut(Item)) {
         for counted in self.counters.finish() {
             self.take_counted(&counted);
@@ -252,12 +252,12 @@ impl Collector {
 }
 
 impl RowAssembly {
-    /// The next TTI is of this timing segment.
+    /// Enters the timing segment of the next TTI.
     fn enter(&mut self, segment: u32, give: &mut impl FnMut(Item)) {
         if segment != self.segment {
             self.emit(i64::MAX, give);
             self.segment = segment;
-            // A new cell or timing: HARQ and RLC start anew (TS 36.331, 5.3.5.4).
+            // A new cell or timing: HARQ and RLC restart (TS 36.331, 5.3.5.4).
             self.harq.clear();
             self.bearers.clear(USUAL_BEARERS);
             self.highest_sn.clear(USUAL_BEARERS);
@@ -265,7 +265,7 @@ impl RowAssembly {
     }
 
     fn place(&mut self, tti: i64, pending: &mut DownlinkTti) {
-        // Order of arrival within a TTI says nothing.
+        // Order of arrival within a TTI has no meaning.
         pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
         if pending.hole_ttis > 0 {
             self.holes.insert(tti, pending.hole_ttis);
@@ -286,8 +286,8 @@ impl RowAssembly {
         }
     }
 
-    /// Fills the row of `tti`; gives the TTIs of the first transmissions of
-    /// the blocks that came in, sorted.
+    /// Fills the row of `tti`; returns the TTIs of the first transmissions of the blocks
+    /// received, sorted.
     fn place_grants(&mut self, tti: i64, grants: &[GrantLite]) -> SmallVec<[i64; 4]> {
         let mut origins = SmallVec::new();
         if grants.is_empty() {
@@ -313,7 +313,7 @@ impl RowAssembly {
         origins
     }
 
-    /// When a block was sent first; notes the first transmissions.
+    /// When a block was first sent; records first transmissions.
     fn first_transmission(&mut self, tti: i64, grant: &GrantLite) -> Option<i64> {
         let Some(harq_id) = grant.harq_id else { return (!grant.retx).then_some(tti) };
         let (cell, process) = (usize::from(grant.cell), usize::from(harq_id));
@@ -334,12 +334,12 @@ impl RowAssembly {
         }
     }
 
-    /// The open row of a TTI; mostly one of the last.
+    /// The open row of a TTI; usually one of the last.
     fn open_row(&mut self, tti: i64) -> Option<&mut OpenRow> {
         self.open.iter_mut().rev().take_while(|open| open.row.tti >= tti).find(|o| o.row.tti == tti)
     }
 
-    /// The row of the TTI that is placed now: the last one, made where it is not there.
+    /// The row of the current TTI: the last one, created if needed.
     fn row_of_now(&mut self, tti: i64) -> &mut OpenRow {
         if self.open.back().is_none_or(|open| open.row.tti != tti) {
             let row = TtiRow::new(self.segment, tti);
@@ -349,8 +349,8 @@ impl RowAssembly {
         &mut self.open[last]
     }
 
-    /// The first transmission that delivered a PDU. Where several blocks came
-    /// in at once, new sequence numbers belong to the youngest.
+    /// The first transmission that delivered a PDU. If several blocks were received at
+    /// once, new sequence numbers belong to the most recent.
     fn origin_of(&mut self, pdu: &PduLite, origins: &[i64]) -> Option<i64> {
         let (Some(&oldest), Some(&youngest)) = (origins.first(), origins.last()) else {
             return None;
@@ -406,7 +406,7 @@ impl RowAssembly {
         }
     }
 
-    /// Holes that begin at or before `tti`: they go ahead of the row there.
+    /// Passes on holes that begin at or before `tti`, before the row there.
     fn emit_holes(&mut self, tti: i64, give: &mut impl FnMut(Item)) {
         while let Some(entry) = self.holes.first_entry() {
             if *entry.key() > tti {
@@ -418,7 +418,7 @@ impl RowAssembly {
     }
 }
 
-/// Fills in what grants say; they are in order of cell.
+/// Fills in the grants' fields; grants are in order of cell.
 fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
     row.has_grant = true;
     row.prb_cell = prb_cell;
@@ -447,9 +447,9 @@ fn fill_row(row: &mut TtiRow, grants: &[GrantLite], prb_cell: u32) {
     row.prb = prb.map(|(_, most, before)| before + u32::from(most));
 }
 
-/// Whether a block carries no new data. Where the source does not say: MCS 29
-/// to 31 only order retransmissions (TS 36.213, 7.1.7.1), and a first
-/// transmission has redundancy version 0 (TS 36.321, 5.4.2.2).
+/// Whether a block carries no new data. If the source does not show it: MCS 29 to 31 are
+/// for retransmissions only (TS 36.213, 7.1.7.1), and a first transmission has redundancy
+/// version 0 (TS 36.321, 5.4.2.2).
 fn is_retransmission(grant: &Grant) -> bool {
     grant.retx.unwrap_or_else(|| {
         grant.mcs.is_some_and(|mcs| mcs >= 29) || grant.rv.is_some_and(|rv| rv != 0)

@@ -1,22 +1,23 @@
-//! Padding from counters: 0xB888 gives the bytes of good blocks and of their padding, added
-//! up, some 25 times a second.
+//! Padding from counters: 0xB888 holds cumulative bytes of good blocks and of their
+//! padding, about 25 times a second.
 //!
-//! Which blocks lie between two readings follows from their bytes: the sum of the good
-//! blocks' sizes between them equals the difference of the counter. Where no padding was
-//! added, none of them emptied the queue. Where it was, and there is one block, it did;
-//! of several, one did at least.
+//! The blocks between two readings follow from their bytes: the sizes of the good blocks
+//! add up to the difference of the counter. If the padding counter did not change, none
+//! of them emptied the queue. If it did, a single block emptied the queue; of several, at
+//! least one did.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
 
-/// A reading is written within so many ns of its last block (chosen here: messages wait for
-/// less in the logs at hand).
+/// A reading is written within this many ns of its last block (chosen here: messages wait
+/// less in the available logs).
 const WRITTEN_WITHIN_NS: i64 = 100_000_000;
-/// Blocks kept for readings that are still to come (chosen here: over a second of 120 kHz).
+/// Maximum number of blocks kept for later readings (chosen here: over a second at 120
+/// kHz).
 const MAX_BLOCKS: usize = 16_384;
-/// Readings kept for blocks that are still to come.
+/// Maximum number of readings kept for later blocks.
 const MAX_READINGS: usize = 1_024;
 
 /// A block whose CRC passed.
@@ -26,7 +27,7 @@ pub(super) struct GoodBlock {
     pub cell: u8,
     pub tb: u8,
     ns: i64,
-    /// Bytes of the carrier's good blocks up to it, and with it.
+    /// Bytes of the carrier's good blocks up to and including this one.
     sum: u64,
 }
 
@@ -37,11 +38,11 @@ struct CounterReading {
     padding_bytes: u64,
 }
 
-/// What a pair of readings says of the blocks between them.
+/// The blocks between a pair of readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CountedBlocks {
     pub blocks: Vec<GoodBlock>,
-    /// Padding of all of them.
+    /// Their total padding.
     pub padding_bytes: u64,
 }
 
@@ -50,7 +51,7 @@ struct CountedCarrier {
     blocks: VecDeque<GoodBlock>,
     sum: u64,
     readings: VecDeque<CounterReading>,
-    /// The last reading that was matched, and the sum of the blocks up to it.
+    /// The last matched reading, and the sum of the blocks up to it.
     matched: Option<(CounterReading, u64)>,
 }
 
@@ -75,7 +76,7 @@ impl PaddingCounters {
         });
     }
 
-    /// Takes a block of NR; what it completes is given.
+    /// Takes an NR block; returns the pairs of readings that it completes.
     pub(super) fn push_block(&mut self, grant: &Grant) -> Vec<CountedBlocks> {
         let (Some(at), Some(bytes)) = (grant.at, grant.tbs_bytes) else { return Vec::new() };
         let position = grant.position;
@@ -97,14 +98,14 @@ impl PaddingCounters {
         self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
     }
 
-    /// The log has ended.
+    /// Ends the log.
     pub(super) fn finish(&mut self) -> Vec<CountedBlocks> {
         self.carriers.values_mut().flat_map(|carrier| carrier.complete(i64::MAX)).collect()
     }
 }
 
 impl CountedCarrier {
-    /// Of the readings up to a time, all blocks before which have come.
+    /// Matches the readings up to a time, when all earlier blocks have arrived.
     fn complete(&mut self, until_ns: i64) -> Vec<CountedBlocks> {
         let mut out = Vec::new();
         while self.readings.front().is_some_and(|reading| reading.ns <= until_ns) {
@@ -115,7 +116,7 @@ impl CountedCarrier {
                         out.extend(self.take(before, &reading, sum));
                         self.matched = Some((reading, sum));
                     }
-                    // Blocks are missing, or the counters began anew.
+                    // Blocks are missing, or the counters were reset.
                     None => self.matched = None,
                 },
                 None => self.matched = self.first_match(&reading),
@@ -132,7 +133,7 @@ impl CountedCarrier {
         (wanted == sum || ends_there).then_some(wanted)
     }
 
-    /// The only place of a first reading from which the next one can be reached.
+    /// The only position of a first reading from which the next one can be reached.
     fn first_match(&self, reading: &CounterReading) -> Option<(CounterReading, u64)> {
         let next = self.readings.front().filter(|n| n.good_bytes > reading.good_bytes)?;
         let near = |ns: i64, of: i64| ns.saturating_sub(of).saturating_abs() <= WRITTEN_WITHIN_NS;
@@ -150,7 +151,7 @@ impl CountedCarrier {
         }
     }
 
-    /// The blocks up to a sum, with the padding that was added since.
+    /// Takes the blocks up to a sum, with the padding added in between.
     fn take(
         &mut self,
         before: CounterReading,

@@ -1,8 +1,8 @@
-//! Which slots of a TDD cell can carry downlink data, learnt from the blocks.
+//! Learns from the blocks which slots of a TDD cell can carry downlink data.
 //!
-//! In an uplink slot no user is served, so it is no contention. Pauses are therefore
-//! counted in downlink slots. The pattern is not read from signalling: slots of a
-//! pattern's period in which no block ever arrived are taken not to be downlink.
+//! An uplink slot serves no user, so it is no contention, and pauses are counted in
+//! downlink slots. The pattern is not read from signalling: slots of a pattern's period
+//! without any block are assumed not to be downlink.
 
 use airmile_model::TtiSpan;
 
@@ -11,31 +11,31 @@ use super::tti_row::TtiRow;
 /// Periods of TDD patterns in units of 1/8 ms: TS 38.331, dl-UL-TransmissionPeriodicity,
 /// with 20 ms for two patterns in turn and LTE's 5 and 10 ms (TS 36.211, table 4.2-2).
 const PERIODS_EIGHTHS_MS: [i64; 11] = [4, 5, 8, 10, 16, 20, 24, 32, 40, 80, 160];
-/// Blocks for each slot of a period before a slot without any is taken not to be
-/// downlink (chosen here: by chance it would have none once in 10^13).
+/// Minimum number of blocks per slot of a period before an empty slot is assumed not to
+/// be downlink (chosen here: by chance a slot is empty once in 10^13).
 const MIN_BLOCKS_PER_SLOT: i64 = 30;
-/// A pattern leaves a fifth of the slots to the downlink at least (chosen here). Fewer are
-/// packets at a fixed interval, and not a pattern of the cell.
+/// Minimum share of downlink slots in a pattern (chosen here). Fewer are packets at a
+/// fixed interval, not a pattern of the cell.
 const MIN_DL_SHARE: f64 = 0.2;
 
-/// Part of the blocks that the next downlink slot follows up at least (chosen here: bursts
-/// use many slots in a row, packets at a fixed interval none).
+/// Minimum share of blocks followed in the next downlink slot (chosen here: bursts use
+/// many slots in a row, packets at a fixed interval none).
 const MIN_FOLLOWED_SHARE: f64 = 0.1;
 
 /// The downlink slots of a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DlSlots {
-    /// Downlink slots of a period before each of its slots, and of the whole period.
+    /// Number of downlink slots before each slot of a period, and in the whole period.
     before: Vec<i64>,
 }
 
 impl DlSlots {
-    /// All slots are.
+    /// All slots are downlink.
     fn all() -> Self {
         Self { before: vec![0, 1] }
     }
 
-    /// Of the rows of a stretch of log.
+    /// From the rows of a stretch of log.
     pub(super) fn learn(rows: &[TtiRow]) -> Self {
         let Some(numerology) = rows.iter().find(|row| row.has_grant).map(|row| row.numerology)
         else {
@@ -54,7 +54,7 @@ impl DlSlots {
                 used[row.tti.rem_euclid(period) as usize] = true;
             }
             let share = used.iter().filter(|used| **used).count() as f64 / period as f64;
-            // A longer period must leave out more slots than its part does.
+            // A longer period must leave out more slots than its divisor does.
             let better = best.as_ref().is_none_or(|(least, _)| share < *least - 1e-9);
             if (MIN_DL_SHARE..1.0).contains(&share) && better {
                 best = Some((share, used));
@@ -74,12 +74,12 @@ impl DlSlots {
         if enough { slots } else { Self::all() }
     }
 
-    /// Downlink slots in `(from, to]`: 1 where `to` is the next one.
+    /// Number of downlink slots in `(from, to]`: 1 if `to` is the next one.
     pub(super) fn between(&self, from: i64, to: i64) -> i64 {
         self.until(to).saturating_sub(self.until(from))
     }
 
-    /// Downlink slots up to a slot and with it, counted from slot 0.
+    /// Number of downlink slots up to and including a slot, counted from slot 0.
     fn until(&self, slot: i64) -> i64 {
         let period = (self.before.len() - 1) as i64;
         let per_period = self.before[self.before.len() - 1];

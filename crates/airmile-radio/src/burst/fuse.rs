@@ -1,8 +1,8 @@
 //! One decision per data TTI: was the queue empty after it?
 //!
-//! Everything that a burst is follows from these decisions: from a data TTI
-//! that left data behind to the next one the queue is not empty (ACTIVE or
-//! CONTENTION), after one that emptied it (LAST_ACTIVE) it is (UNDERFLOW).
+//! The state of the queue follows from these decisions: from a data TTI that left data
+//! behind to the next one the queue is not empty (ACTIVE or CONTENTION), after one that
+//! emptied it (LAST_ACTIVE) it is (UNDERFLOW).
 
 use airmile_model::{Bound, Evidence, TtiSpan};
 
@@ -14,16 +14,16 @@ use super::poll_model::{PollLimits, PollMark, PollRun};
 use super::tti_row::TtiRow;
 use crate::small_map::SmallMap;
 
-/// What was decided of a row.
+/// The decision for a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Decision {
     /// Whether user data left the queue in this TTI.
     pub data: bool,
     /// Whether the queue was empty afterwards.
     pub empty: bool,
-    /// What told so.
+    /// The evidence that decided.
     pub by: Bound,
-    /// How sure, 0.5 to 1.
+    /// Confidence, 0.5 to 1.
     pub confidence: f64,
 }
 
@@ -40,36 +40,40 @@ impl Decision {
     }
 }
 
-/// What the log taught about the base station.
+/// Parameters of the base station learnt from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Learnt {
     /// Poll limits, where poll bits were used.
     pub poll_limits: PollLimits,
-    /// Padding in bytes up to which it says nothing, where padding was used.
+    /// Padding in bytes up to which it is no evidence, if padding was used.
     pub padding_threshold_bytes: Option<u32>,
-    /// How PRBs are given out, where allocations were used.
+    /// How PRBs are assigned, if allocations were used.
     pub cell_habit: Option<CellHabit>,
 }
 
-// How sure each sign is: an order chosen here, not measured. A standard's note
-// discourages needless polls while PDCP still holds data, so an unexplained
-// poll is no proof.
+// Confidence of each kind of evidence: an order chosen here, not measured. A note of the
+// standard discourages needless polls while PDCP still holds data, so an unexplained poll
+// is no proof.
 const POLL_AND_PADDING: f64 = 0.99;
 const POLL_UNEXPLAINED: f64 = 0.95;
 const PADDING_ALONE: f64 = 0.9;
 const NO_POLL: f64 = 0.99;
 
-/// A bearer that has sent nothing for so long does not hold the user's queue
-/// open (chosen here: well past the longest contention in the simulated logs,
-/// 101 ms).
+/// A bearer that has sent nothing for this long does not keep the user's queue open
+/// (chosen here: well past the longest contention in the simulated logs, 101 ms).
 const BEARER_IDLE_MS: i64 = 250;
-/// Data after so short a pause follows at once (chosen here: two users who share a cell).
+/// Data after a pause this short follows at once (chosen here: two users who share a
+/// cell).
 const FOLLOWED_TTIS: i64 = 2;
-/// Blocks in a row without any RLC record: there the RLC log is missing, and
-/// not the blocks lost (chosen here).
+/// Padding of this part of a block, before a pause that is too long for contention, is no
+/// alignment whatever other blocks have: a lone acknowledgement pads its small block by
+/// less than a cell that does not segment pads its large ones (chosen here).
+const MUCH_PADDING: u32 = 8;
+/// This many blocks in a row without any RLC record: the RLC log is missing, and not the
+/// blocks lost (chosen here).
 const RLC_MISSING_ROWS: usize = 8;
 
-/// Decides by what the stretch of log has: RLC AM, else padding, else allocations.
+/// Decides by the evidence of the stretch of log: RLC AM, else padding, else allocations.
 pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Vec<Decision>) {
     if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return (Evidence::Fused, decide_poll(rows, true, learnt));
@@ -95,13 +99,19 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
     let threshold = fit_padding(rows, &is_data, None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
+    let gaps = dl_gaps(rows, &is_data);
     rows.iter()
         .zip(is_data)
-        .map(|(row, data)| {
+        .zip(gaps)
+        .map(|((row, data), gap)| {
             if !data {
                 return Decision::NO_DATA;
             }
-            let padded = row.padding_bytes.is_some_and(|padding| padding > threshold);
+            let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology));
+            let padded = row.padding_bytes.is_some_and(|padding| {
+                let much = padding.saturating_mul(MUCH_PADDING) >= row.tbs_bytes;
+                padding > threshold || padding > 0 && much && paused
+            });
             Decision::sure(padded, Bound::Padding, PADDING_ALONE)
         })
         .collect()
@@ -109,7 +119,7 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
 
 /// Allocations alone.
 pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
-    // Contents are not looked at: a block of STATUS counts as any other.
+    // Contents are ignored: a block of STATUS counts like any other.
     let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
     let gaps = dl_gaps(rows, &is_data);
     let blocks: Vec<AllocatedBlock> = rows
@@ -140,8 +150,9 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
         .collect()
 }
 
-/// Padding by counters: known of a row, or shared by several of which any may have emptied
-/// the queue. Those, and rows of which nothing is known, are judged by their allocations.
+/// Decides by padding from counters: known for a row, or summed over several of which any
+/// may have emptied the queue. The latter, and rows without data, are judged by their
+/// allocations.
 fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let mut decisions = decide_grants(rows, learnt);
     let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
@@ -155,13 +166,13 @@ fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     decisions
 }
 
-/// What a bearer's last PDU in a TTI says, before pauses are looked at.
+/// The evidence of a bearer's last PDU in a TTI, before pauses are considered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Sign {
     Settled(Decision),
-    /// Only the pause can tell: a counter may have forced the poll.
+    /// Only the pause decides: a counter may have forced the poll.
     Forced,
-    /// Only the pause can tell: PDUs are missing right after.
+    /// Only the pause decides: PDUs are missing right after.
     Hole,
 }
 
@@ -192,8 +203,8 @@ pub(super) fn decide_poll(
     signs.settle(rows, &is_data)
 }
 
-/// What the bearers' last PDUs say, row by row, and the pauses after those of
-/// which only the pause can tell.
+/// The evidence of the bearers' last PDUs, row by row, and the pauses after those that
+/// only the pause decides.
 struct Signs {
     /// Of each data row in order, [`n_signs`] of them.
     signs: Vec<Sign>,
@@ -204,13 +215,13 @@ struct Signs {
     hole_bins: Vec<usize>,
 }
 
-/// One a bearer, or one of the row itself.
+/// One per bearer, or one for the row itself.
 fn n_signs(row: &TtiRow) -> usize {
     row.marks.len().max(1)
 }
 
 impl Signs {
-    /// First pass: what speaks for itself, and the pauses it is followed by.
+    /// First pass: evidence that decides by itself, and the pauses after it.
     fn read(
         rows: &[TtiRow],
         is_data: &[bool],
@@ -262,8 +273,8 @@ impl Signs {
             }
             // With one bearer in the TTI its sign is the user's.
             if let ([Sign::Settled(decision)], false) = (&out.signs[first..], before_hole) {
-                let told = if decision.empty { &mut out.underflow } else { &mut out.contention };
-                told.add(bin);
+                let pauses = if decision.empty { &mut out.underflow } else { &mut out.contention };
+                pauses.add(bin);
             }
         }
         out
@@ -277,7 +288,7 @@ impl Signs {
             Decision::judged(posterior[gap_bin], Bound::Gap)
         };
         let forced = posteriors(0, &self.forced_bins);
-        // Where PDUs are missing before the next row, the pause has two TTIs or more.
+        // If PDUs are missing before the next row, the pause has two TTIs or more.
         let hole = posteriors(1, &self.hole_bins);
         let mut forced_bins = self.forced_bins.iter().copied();
         let mut hole_bins = self.hole_bins.iter().copied();
@@ -296,7 +307,7 @@ impl Signs {
                     Sign::Hole => by_pause(&hole, hole_bins.next().unwrap_or(0)),
                 };
                 let mark = row.marks.get(m);
-                // A polled retransmission after an empty queue: that one alone was due.
+                // A polled retransmission after an empty queue: nothing else was due.
                 let alone = mark.is_some_and(|m| m.last_run.is_some_and(|run| !run.is_new));
                 if alone && was_empty && row.marks.len() == 1 {
                     own = Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED);
@@ -304,7 +315,7 @@ impl Signs {
                 if let Some(mark) = mark {
                     bearers.0.insert(mark.bearer, (row.tti, own.empty));
                 }
-                // Data left on one bearer outweighs; else the least sure counts.
+                // Data left on one bearer decides; else the lowest confidence counts.
                 if !own.empty || (decision.empty && own.confidence <= decision.confidence) {
                     decision = own;
                 }
@@ -319,12 +330,12 @@ impl Signs {
     }
 }
 
-/// Which bearers had data left, and when that was seen.
+/// Which bearers had data left, and when that was observed.
 #[derive(Default)]
 struct BearersLeft(SmallMap<u8, (i64, bool)>);
 
 impl BearersLeft {
-    /// Whether another bearer than those of this TTI holds the queue open.
+    /// Whether a bearer outside of this TTI keeps the queue open.
     fn hold_open(&self, row: &TtiRow) -> bool {
         let (now, idle) = (row.tti, TtiSpan::from_ms(BEARER_IDLE_MS, row.numerology).0);
         self.0.values().any(|&(tti, empty)| !empty && now.saturating_sub(tti) < idle && tti != now)
@@ -344,9 +355,8 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
     };
     match (is_weak(&run, limits), padded) {
         (_, Some(true)) => Sign::Settled(Decision::sure(true, Bound::Padding, POLL_AND_PADDING)),
-        // By chance a block can hold just what is left where a counter stands
-        // at its limit. Judging it by its pause costs more than it gains, as
-        // contention looks the same.
+        // By chance a block can hold just what is left when a counter is at its limit.
+        // Judging it by its pause costs more than it gains, as contention looks the same.
         (Some(true), Some(false)) => Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL)),
         (Some(true), None) if run.pdus == run.window => {
             Sign::Settled(Decision::sure(false, Bound::Poll, POLL_UNEXPLAINED))
@@ -356,8 +366,8 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
     }
 }
 
-/// PDUs are missing after it, and with them the last poll: the padding of the
-/// block that was seen is what is left, until the pause is too long for it.
+/// The sign of a PDU after which PDUs, and with them the last poll, are missing: the
+/// padding of its block counts, unless the pause is too long for it.
 fn sign_before_hole(padded: Option<bool>, gap: Option<i64>, long_gap: i64) -> Sign {
     match (padded, gap) {
         (Some(true), _) => Sign::Settled(Decision::sure(true, Bound::Padding, PADDING_ALONE)),
@@ -368,14 +378,14 @@ fn sign_before_hole(padded: Option<bool>, gap: Option<i64>, long_gap: i64) -> Si
     }
 }
 
-/// Whether something else than an empty buffer explains a poll; `None` where
-/// that cannot be told, as PDUs of its run are missing.
+/// Whether a poll has another explanation than an empty buffer; `None` if unknown, as
+/// PDUs of its run are missing.
 fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
     if !run.is_new {
         // A retransmission: t-PollRetransmit or a NACK (TS 36.322, 5.2.2.3).
         Some(true)
     } else if run.pdus >= run.window {
-        // The window was stalled, or could have been.
+        // The window was stalled, or may have been.
         Some(true)
     } else if run.is_complete {
         Some(limits.explains(run))
@@ -398,8 +408,8 @@ fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
     holes
 }
 
-/// Rows with user data where RLC is logged. A block without PDUs was lost or
-/// held control only; many of them in a row mean that RLC is not logged there.
+/// Rows with user data where RLC is logged. A block without PDUs was lost or held control
+/// only; many in a row mean that RLC is not logged there.
 fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
     let mut is_data: Vec<bool> = rows.iter().map(|r| !r.marks.is_empty()).collect();
     let mut silent: Vec<usize> = Vec::new();
@@ -420,8 +430,7 @@ fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
     is_data
 }
 
-/// Learns from pauses up to where padding says nothing; with limits, from polls
-/// too.
+/// Learns from pauses how much padding is no evidence; with limits, from polls too.
 fn fit_padding(rows: &[TtiRow], is_data: &[bool], limits: Option<&PollLimits>) -> Option<u32> {
     let gaps = gaps(rows, is_data);
     let blocks: Vec<PaddedBlock> = (0..rows.len())
@@ -437,8 +446,8 @@ fn fit_padding(rows: &[TtiRow], is_data: &[bool], limits: Option<&PollLimits>) -
     (!blocks.is_empty()).then(|| padding::fit_threshold(&blocks))
 }
 
-/// What the poll bit of a row with one bearer says by itself: no poll, data is
-/// left; one that nothing explains, none is.
+/// The evidence of the poll bit of a row with one bearer: no poll, data is left; an
+/// unexplained poll, none is.
 fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
     let [mark] = &row.marks[..] else { return None };
     match (mark.poll?, &mark.last_run) {
@@ -453,8 +462,8 @@ fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
     gaps_by(rows, is_data, |from, to| to.saturating_sub(from))
 }
 
-/// The same in TTIs that can carry downlink data, for allocations: what is served then is
-/// the scheduler's choice. After an emptied queue, data comes in uplink slots, too.
+/// The same in TTIs that can carry downlink data, for allocations: service in these is
+/// the scheduler's choice. After an emptied queue, data also arrives in uplink slots.
 fn dl_gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
     let slots = DlSlots::learn(rows);
     gaps_by(rows, is_data, |from, to| slots.between(from, to))
@@ -472,13 +481,13 @@ fn gaps_by(rows: &[TtiRow], is_data: &[bool], ttis: impl Fn(i64, i64) -> i64) ->
     gaps
 }
 
-/// No scheduler is thought to starve a user for so long where pauses alone tell:
-/// records are missing, or the queue was emptied in another way (chosen here:
-/// ten times the longest contention in the simulated logs).
+/// No scheduler starves a user for this long if pauses alone are the evidence: records
+/// are missing, or the queue was emptied in another way (chosen here: ten times the
+/// longest contention in the simulated logs).
 const STARVED_MS: i64 = 1_000;
-/// The same where a poll bit or padding said that data was left: a scheduler
-/// that serves the best channel only keeps the phone waiting for seconds. As
-/// long as a log may be silent before records are taken to be missing.
+/// The same if a poll bit or padding showed that data was left: a scheduler that serves
+/// only the best channel keeps the phone waiting for seconds. Equals the silence after
+/// which records of a log count as missing.
 const STARVED_BY_SIGN_MS: i64 = 4_000;
 
 /// Ends bursts before pauses that cannot be contention, whatever the sign.
@@ -500,7 +509,7 @@ pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
     }
 }
 
-/// The paper's rule needs no decision per row, only which rows it can see.
+/// The paper's rule needs no decision per row, only which rows are visible to it.
 pub(super) fn by_paper(rows: &[TtiRow]) -> Vec<Decision> {
     rows.iter()
         .map(|row| match row.prb_fraction() {

@@ -1,16 +1,15 @@
-//! Pauses between a user's data blocks, and what their length says.
+//! Pauses between a user's data blocks as evidence.
 //!
-//! After a block that certainly left data behind, the pause to the next block
-//! is contention; after one that certainly emptied the queue, it is the wait
-//! for new data. Both distributions are taken from the log itself, and a block
-//! of which the other evidence says nothing is judged by its pause: the
-//! ratio of the two likelihoods times odds that an EM iteration fits.
+//! After a block that certainly left data behind, the pause to the next block is
+//! contention; after one that certainly emptied the queue, it is the wait for new data.
+//! Both distributions come from the log itself. A block without other evidence is judged
+//! by its pause: the ratio of the two likelihoods times odds that an EM iteration fits.
 
 /// Pauses of 1 to 8 TTIs have a bin each, longer ones four bins an octave
 /// (chosen here: contention pauses are a few TTIs, underflow spans decades).
 const LINEAR_BINS: usize = 8;
 const BINS_PER_OCTAVE: f64 = 4.0;
-/// The last bin also takes "nothing more in the log".
+/// The last bin also holds "nothing more in the log".
 pub(super) const N_BINS: usize = LINEAR_BINS + 64;
 /// Iterations of EM, a fixed number (chosen here) so that equal logs give
 /// equal results.
@@ -27,7 +26,7 @@ pub(super) fn bin(gap: Option<i64>) -> usize {
     (LINEAR_BINS + (octaves * BINS_PER_OCTAVE) as usize).min(N_BINS - 1)
 }
 
-/// Pauses of 1, 2, 3 TTIs and so on, each bin 0.6 of the one before (chosen
+/// Weights of pauses of 1, 2, 3 TTIs and so on, each bin 0.6 of the one before (chosen
 /// here, near what shared cells show).
 pub(super) fn short_pauses() -> [f64; N_BINS] {
     std::array::from_fn(|bin| 0.4 * 0.6_f64.powi(bin as i32))
@@ -39,17 +38,17 @@ pub(super) struct GapHistogram {
     counts: [f64; N_BINS],
 }
 
-/// Pauses that each histogram begins with (chosen here: a thin log leans on
-/// them, a log of some seconds drowns them).
+/// Initial number of pauses of each histogram (chosen here: they dominate a short log,
+/// and vanish in a log of some seconds).
 const PRIOR_PAUSES: f64 = 2.0;
 
 impl GapHistogram {
-    /// Contention, of which nothing is known: each further TTI less likely.
+    /// Prior for contention: each further TTI is less likely.
     pub(super) fn contention() -> Self {
         Self { counts: short_pauses().map(|p| PRIOR_PAUSES * p + 0.01) }
     }
 
-    /// Waits for new data, of which nothing is known: any length.
+    /// Prior for waits for new data: any length.
     pub(super) const fn underflow() -> Self {
         Self { counts: [PRIOR_PAUSES / N_BINS as f64; N_BINS] }
     }
@@ -69,9 +68,8 @@ impl GapHistogram {
     }
 }
 
-/// The posterior that the queue was empty, by bin, from the pauses of the
-/// blocks that only these speak for. `first` is the shortest bin that these
-/// pauses can have.
+/// The posterior that the queue was empty, by bin, from the pauses of blocks without
+/// other evidence. `first` is the shortest bin that these pauses can have.
 pub(super) fn posteriors(
     contention: &GapHistogram,
     underflow: &GapHistogram,
@@ -84,7 +82,7 @@ pub(super) fn posteriors(
     for &bin in bins {
         count[bin] += 1.0;
     }
-    // One in ten to begin with; EM moves it (chosen here).
+    // Initially one in ten; EM adjusts it (chosen here).
     let mut prior = 0.1;
     let mut posterior = [0.0; N_BINS];
     for _ in 0..EM_ITERATIONS {

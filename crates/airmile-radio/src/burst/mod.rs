@@ -1,13 +1,12 @@
-//! Bursts of a user's downlink: when was the queue at the base station not
-//! empty? (BurstTracker, MobiCom 2019, sections 2.1 and 3, and past it.)
+//! Bursts of a user's downlink: spans in which the queue at the base station was not
+//! empty (BurstTracker, MobiCom 2019, sections 2.1 and 3, with extensions).
 //!
-//! [`BurstTracker`] takes records in, rows of one TTI each are put together
-//! behind a watermark ([`BurstOptions::lateness_ms`]), and each TTI with user
-//! data gets one decision: did it empty the queue? The decision rests on RLC
-//! poll bits, MAC padding, allocations and pauses, whichever the log has
-//! ([`EvidenceChoice`]); limits and thresholds are learnt from the log, an
-//! epoch ([`BurstOptions::epoch_rows`]) at a time, so memory is bounded and the
-//! result does not depend on how the input is cut into pieces.
+//! [`BurstTracker`] takes records and assembles rows of one TTI each after a watermark
+//! ([`BurstOptions::lateness_ms`]). Each TTI with user data gets one decision: whether it
+//! emptied the queue. The decision uses RLC poll bits, MAC padding, allocations and
+//! pauses, whichever the log has ([`EvidenceChoice`]). Limits and thresholds are learnt
+//! from the log, an epoch ([`BurstOptions::epoch_rows`]) at a time, so memory is bounded
+//! and the result does not depend on how the input is split.
 //!
 //! ```
 //! use airmile_radio::burst::{BurstOptions, BurstTracker};
@@ -55,7 +54,7 @@ use crate::decided::Decided;
 /// Which evidence to use (`--evidence`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EvidenceChoice {
-    /// All that the log has.
+    /// All evidence in the log.
     #[default]
     Auto,
     /// Poll bits of RLC PDUs and pauses.
@@ -69,7 +68,7 @@ pub enum EvidenceChoice {
 }
 
 impl EvidenceChoice {
-    /// The value of a name as the command line takes it.
+    /// Parses a name as given on the command line.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -92,9 +91,9 @@ pub struct BurstOptions {
     pub start_threshold: f64,
     /// `paper`: a burst may end below this share of the cell's PRBs.
     pub end_threshold: f64,
-    /// How late a record may come, in ms.
+    /// Maximum lateness of a record, in ms.
     pub lateness_ms: i64,
-    /// Scheduled TTIs that are judged together.
+    /// Number of scheduled TTIs judged together.
     pub epoch_rows: usize,
 }
 
@@ -122,9 +121,9 @@ pub struct Activity {
     pub numerology: u8,
     /// First TTI.
     pub start_tti: TtiIndex,
-    /// TTIs that it lasts.
+    /// Number of TTIs.
     pub n_tti: i64,
-    /// Time of the first TTI by the log's clock, in nanoseconds.
+    /// Time of the first TTI on the log's clock, in nanoseconds.
     pub at_ns: Option<i64>,
     /// Data bytes sent in it.
     pub bytes: u64,
@@ -132,16 +131,16 @@ pub struct Activity {
     pub unknown: bool,
 }
 
-/// What a tracker has seen so far, beside bursts.
+/// A tracker's state apart from bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BurstSummary {
-    /// What the bursts rest on; `None` while nothing could be judged.
+    /// The evidence of the bursts; `None` before any decision.
     pub evidence: Option<Evidence>,
     /// TTIs with user data that were judged.
     pub data_ttis: u64,
-    /// What the last epoch taught.
+    /// Parameters learnt from the last epoch.
     pub learnt: Learnt,
-    /// Records that came later than the lateness allows, and were left out.
+    /// Records that arrived later than the lateness allows, and were left out.
     pub late_records: u64,
 }
 
@@ -157,7 +156,7 @@ pub struct BurstTracker {
 }
 
 impl BurstTracker {
-    /// A tracker that has seen nothing.
+    /// A tracker without records.
     #[must_use]
     pub fn new(options: BurstOptions) -> Self {
         Self {
@@ -173,14 +172,14 @@ impl BurstTracker {
         }
     }
 
-    /// A record in; of several records of one TTI in any order.
+    /// Takes a record; records of one TTI may come in any order.
     pub fn push(&mut self, record: &Record) {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Dl => self.collector.push_grant(grant),
             Record::Rlc(pdu) if pdu.dir == Direction::Dl => self.collector.push_rlc(pdu),
             Record::Hole(hole) => self.collector.push_hole(hole),
             Record::CellInfo(info) => self.collector.push_cell_info(info),
-            // A log of allocations alone is asked for.
+            // Only allocations are to be used.
             Record::NrStats(stats) if self.judge.options.evidence != EvidenceChoice::Grants => {
                 self.collector.push_counters(stats);
             }
@@ -190,18 +189,18 @@ impl BurstTracker {
         collector.drain(&mut |item| judge.ingest(item));
     }
 
-    /// A burst out: decided, never to change.
+    /// Returns the next burst, which is final.
     pub fn poll(&mut self) -> Option<Burst> {
         self.judge.bursts.pop_front()
     }
 
-    /// A run of scheduled or missing TTIs out.
+    /// Returns the next run of scheduled or missing TTIs.
     pub fn poll_activity(&mut self) -> Option<Activity> {
         self.judge.activities.pop_front()
     }
 
-    /// How far what [`poll`](Self::poll) and [`poll_activity`](Self::poll_activity)
-    /// gave is complete.
+    /// How far the output of [`poll`](Self::poll) and
+    /// [`poll_activity`](Self::poll_activity) is complete.
     #[must_use]
     pub fn decided(&self) -> Decided {
         let row = self.judge.rows.first().map(|row| row.tti);
@@ -209,7 +208,7 @@ impl BurstTracker {
         self.judge.assembler.decided(row.map_or(next, |row| row.min(next)))
     }
 
-    /// The end of the log: the bursts not yet taken.
+    /// Ends the log: returns the remaining bursts.
     pub fn finish(&mut self) -> Vec<Burst> {
         let Self { collector, judge } = self;
         collector.finish(&mut |item| judge.ingest(item));
@@ -217,14 +216,14 @@ impl BurstTracker {
         judge.bursts.drain(..).collect()
     }
 
-    /// What is known beside bursts.
+    /// The state apart from bursts.
     #[must_use]
     pub fn summary(&self) -> BurstSummary {
         BurstSummary { late_records: self.collector.late_records(), ..self.judge.summary }
     }
 }
 
-/// Judges rows, an epoch at a time, and strings the decisions together.
+/// Judges rows, an epoch at a time, and assembles the decisions.
 #[derive(Debug, Clone)]
 struct Judge {
     options: BurstOptions,
@@ -253,8 +252,8 @@ impl Judge {
         }
     }
 
-    /// Judges the rows so far, but for the last data TTI and what follows: its
-    /// pause is not known yet.
+    /// Judges the rows so far, except the last data TTI and what follows: its pause is
+    /// not known yet.
     fn judge_epoch(&mut self) {
         let decisions = self.decide();
         let cut = decisions.iter().rposition(|d| d.data).filter(|&cut| cut > 0);

@@ -1,33 +1,33 @@
-//! MAC padding: a transport block larger than what was queued.
+//! MAC padding: a transport block larger than the queued data.
 //!
-//! Small padding is alignment or an over-sized grant and says nothing; where
-//! "small" ends is learnt from the log: padded blocks that end a burst are
-//! followed by other pauses than full blocks are.
+//! Small padding is alignment or an over-sized grant, and no evidence; the limit of
+//! "small" is learnt from the log: the pauses after padded blocks that end a burst differ
+//! from those after full blocks.
 
 use super::gap::N_BINS;
 
 /// Candidates in bytes: none, header alignment (TS 36.321, 6.1.2: one or two
 /// bytes of padding are subheaders), and a few multiples beyond (chosen here).
 const CANDIDATES: [u32; 9] = [0, 1, 2, 3, 5, 8, 12, 24, 48];
-/// Blocks needed on each side of a threshold before it is believed (chosen here).
+/// Minimum number of blocks on each side of a threshold (chosen here).
 const MIN_BLOCKS: f64 = 20.0;
 
-/// A block of user data, as far as this evidence goes.
+/// A block of user data, with the fields that this evidence needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PaddedBlock {
     pub padding_bytes: u32,
     /// Bin of the pause after it.
     pub pause: usize,
-    /// Whether a poll that no counter explains ended it; `None`: not known.
+    /// Whether an unexplained poll ended it; `None`: unknown.
     pub polls_empty: Option<bool>,
 }
 
-/// The largest padding that still says nothing, from the log's data blocks: the
-/// split that best explains the pauses, provided that the blocks with less
-/// padding behave as full blocks do. Where poll bits are known those blocks
-/// must mostly lack them too: alignment leaves data behind.
+/// The largest padding that is no evidence, from the log's data blocks: the split that
+/// best explains the pauses, provided that the blocks with less padding behave as full
+/// blocks do. If poll bits are known, those blocks must also mostly lack them: alignment
+/// leaves data behind.
 pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
-    // One pass: a candidate only adds and takes away whole classes.
+    // One pass: a candidate only adds and removes whole classes.
     let mut classes = [Side::EMPTY; CANDIDATES.len() + 1];
     for block in blocks {
         let class = CANDIDATES.partition_point(|&candidate| candidate < block.padding_bytes);
@@ -61,7 +61,7 @@ pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
 struct Side {
     n: f64,
     pauses: [f64; N_BINS],
-    /// Blocks whose polls say that the queue ran empty, and that it did not.
+    /// Blocks whose polls show that the queue ran empty, and that it did not.
     ends: usize,
     goes_on: usize,
 }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn padding_that_comes_with_polls_is_no_alignment() {
-        // Lone packets, one every third TTI: their blocks are padded a little
-        // and followed as soon as full ones are.
+        // Single packets, one every third TTI: their blocks are padded a little, and
+        // followed as soon as full ones are.
         let check = |polls_empty, expected| {
             let blocks: Vec<PaddedBlock> = (0..200)
                 .flat_map(|i| {

@@ -10,7 +10,7 @@ pub(super) struct PaperRule {
     open_since: Option<i64>,
 }
 
-/// What a row does to the burst.
+/// The effect of a row on the burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PaperStep {
     None,
@@ -23,8 +23,8 @@ pub(super) enum PaperStep {
 }
 
 impl PaperRule {
-    /// Takes a scheduled TTI and the pause after it; every grant counts, as in
-    /// the paper, retransmissions and control too.
+    /// Takes a scheduled TTI and the pause after it; every grant counts, as in the paper,
+    /// including retransmissions and control.
     pub(super) fn step(
         &mut self,
         row: &TtiRow,

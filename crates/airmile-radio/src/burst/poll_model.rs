@@ -1,20 +1,20 @@
 //! Poll bits, and which of them the sender's counters explain.
 //!
-//! An RLC AM sender sets the poll bit when its buffers run empty, and also
-//! when pollPDU PDUs or pollByte bytes have gone since the last poll
-//! (TS 36.322, 5.2.2.1). The downlink's pollPDU and pollByte are the base
-//! station's own, so they are inferred: between two polls no counter can
-//! exceed its limit, and a forced poll stands exactly at it.
+//! An RLC AM sender sets the poll bit when its buffers run empty, and also when pollPDU
+//! PDUs or pollByte bytes have been sent since the last poll (TS 36.322, 5.2.2.1). The
+//! downlink's pollPDU and pollByte are internal to the base station, so they are
+//! inferred: between two polls no counter can exceed its limit, and a forced poll stands
+//! exactly at it.
 //!
-//! The third cause, a stalled window, is the standard's own number: without a
-//! poll no STATUS comes, so a sender whose limits are infinite stops after
-//! AM_Window_Size PDUs, asks, and waits with data in its buffer.
+//! The third cause, a stalled window, is given by the standard: without a poll no STATUS
+//! is sent, so a sender whose limits are infinite stops after AM_Window_Size PDUs, polls,
+//! and waits with data in its buffer.
 
 use smallvec::SmallVec;
 
 use crate::small_map::SmallMap;
 
-/// An RLC data PDU, as far as the poll model needs it.
+/// An RLC data PDU, with the fields of the poll model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PduLite {
     pub bearer: u8,
@@ -28,8 +28,8 @@ pub(super) struct PduLite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PollRun {
     pub pdus: u32,
-    /// Without the polled PDU. 32 bits keep rows small; no base station sends
-    /// 4 GB without a poll.
+    /// Without the polled PDU. 32 bits keep rows small; no base station sends 4 GB
+    /// without a poll.
     pub bytes_before: u32,
     pub bytes: u32,
     /// The polled PDU is not a retransmission.
@@ -40,7 +40,7 @@ pub(super) struct PollRun {
     pub window: u32,
 }
 
-/// What a bearer's PDUs in one TTI say.
+/// The evidence of a bearer's PDUs in one TTI.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PollMark {
     pub bearer: u8,
@@ -54,8 +54,8 @@ pub(super) struct PollMark {
     pub hole_before: bool,
 }
 
-/// PDUs that come in order but behind the highest number seen: after so many
-/// the bearer was re-established (chosen here; TS 36.322, 5.4).
+/// In-order PDUs below the highest number: after this many the bearer was re-established
+/// (chosen here; TS 36.322, 5.4).
 const RESTART_PDUS: u32 = 16;
 
 /// The sender's counters of one bearer, as seen from the stream.
@@ -71,7 +71,7 @@ pub(super) struct BearerCounters {
 }
 
 impl BearerCounters {
-    /// Takes the PDUs of one TTI, all bearers mixed; a mark per bearer.
+    /// Takes the PDUs of one TTI, all bearers mixed; returns a mark per bearer.
     pub(super) fn advance(
         bearers: &mut SmallMap<u8, Self>,
         pdus: &mut [PduLite],
@@ -145,9 +145,9 @@ impl BearerCounters {
         }
     }
 
-    /// Sequence numbers wrap at 2^10 (LTE), 2^12, 2^16 or 2^18 (TS 36.322,
-    /// 6.2.3.3; TS 38.322, 6.2.3.3); the log shows which. Without a number the
-    /// PDU is taken as the next one.
+    /// Sequence numbers wrap at 2^10 (LTE), 2^12, 2^16 or 2^18 (TS 36.322, 6.2.3.3; TS
+    /// 38.322, 6.2.3.3); the modulus is inferred. A PDU without a number counts as the
+    /// next one.
     fn unwrap_sn(&mut self, sn: Option<u32>) -> i64 {
         let Some(sn) = sn else { return self.highest.map_or(0, |highest| highest + 1) };
         let sn = i64::from(sn);
@@ -159,7 +159,7 @@ impl BearerCounters {
     }
 }
 
-/// The base station's poll limits as inferred; `None` where none shows.
+/// The base station's poll limits as inferred; `None` if there is no sign of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollLimits {
     /// pollPDU.
@@ -168,20 +168,21 @@ pub struct PollLimits {
     pub poll_byte: Option<u64>,
 }
 
-/// A limit shows when so many runs end at it (chosen here: natural runs reach
-/// the longest run once or twice).
+/// Minimum number of runs that end at a limit (chosen here: natural runs reach the
+/// longest run once or twice).
 const LIMIT_RUNS: usize = 4;
-/// Runs of those at a limit that may be longer: a log that lost a PDU, or joined two
-/// bearers (chosen here).
+/// Share of runs that may exceed a limit: a log that lost a PDU, or joined two bearers
+/// (chosen here).
 const OUTLIERS: f64 = 0.05;
-/// Runs below which nothing is inferred (chosen here).
+/// Minimum number of runs for an inference (chosen here).
 const MIN_RUNS: usize = 8;
-/// The least pollPDU that the standard knows (TS 36.331, 6.3.2, PollPDU: p4);
-/// shorter runs that recur are lone packets, but where more data follows them at once.
+/// The minimum pollPDU of the standard (TS 36.331, 6.3.2, PollPDU: p4); shorter recurring
+/// runs are single packets, unless more data follows them at once.
 const MIN_POLL_PDU: u32 = 4;
-/// Likewise for pollByte, of which LTE's least is 25 kB (TS 36.331, 6.3.2, PollByte: kB25)
-/// and NR's 1 kB (TS 38.331, 6.3.2, PollByte: kB1); under 10 kB (chosen here) a recurring run
-/// may be a packet or two of one size, each emptying the queue: then no data follows.
+/// Likewise for pollByte, whose minimum is 25 kB in LTE (TS 36.331, 6.3.2, PollByte:
+/// kB25) and 1 kB in NR (TS 38.331, 6.3.2, PollByte: kB1); under 10 kB (chosen here) a
+/// recurring run may be a packet or two of one size, each emptying the queue: then no
+/// data follows.
 const MIN_POLL_BYTE: u32 = 10_000;
 /// pollByte counts data fields, logs count whole PDUs: headers are about 1 %.
 const HEADER_SHARE: u64 = 100;
@@ -194,8 +195,8 @@ impl PollLimits {
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
-        // A limit that exists is what the longest runs stand at, but for a few. The limit
-        // that explains more runs is looked for first, the other in the rest.
+        // An existing limit is where the longest runs end, with few exceptions. The limit
+        // that explains more runs is searched first, the other in the rest.
         let (pdus, bytes) = (pdu_limit(&runs), byte_limit(&runs));
         let at_bytes = |r: &PollRun| bytes.is_some_and(|limit| reaches(r.bytes.into(), limit));
         let at_pdus = |r: &PollRun| pdus.is_some_and(|limit| r.pdus >= limit);
@@ -223,14 +224,14 @@ impl PollLimits {
     }
 }
 
-/// Whether more data followed so many of these runs at once that their polls did not stand
-/// at the queue's end.
+/// Whether more data followed enough of these runs at once to show that their polls did
+/// not mark the end of the queue.
 fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (&'a PollRun, bool)>) -> bool {
     let (n, followed) = runs.fold((0, 0), |(n, f), run| (n + 1, f + usize::from(run.1)));
     2 * followed > n
 }
 
-/// The number of PDUs that the longest runs have, but for [`OUTLIERS`].
+/// The number of PDUs of the longest runs, apart from [`OUTLIERS`].
 fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
     let mut lengths: Vec<u32> = runs.iter().map(|(run, _)| run.pdus).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
@@ -248,7 +249,7 @@ fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
     None
 }
 
-/// The bytes that the longest runs reach with their last PDU, but for [`OUTLIERS`].
+/// The bytes that the longest runs reach with their last PDU, apart from [`OUTLIERS`].
 fn byte_limit(runs: &[(&PollRun, bool)]) -> Option<u64> {
     let mut before: Vec<u32> = runs.iter().map(|(run, _)| run.bytes_before).collect();
     before.sort_unstable_by(|a, b| b.cmp(a));
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!(limits(false).poll_byte, None);
     }
 
-    /// One run that a lost PDU or another bearer made longer does not set the limits.
+    /// A single run lengthened by a lost PDU or another bearer does not set the limits.
     #[test]
     fn one_run_past_a_limit_is_an_outlier() {
         let mut stream: Vec<PduLite> =

@@ -1,12 +1,12 @@
-//! One scheduled TTI of the user, with all that is known of it.
+//! One scheduled TTI of the user, with everything known of it.
 
 use smallvec::SmallVec;
 
 use super::poll_model::PollMark;
 
-/// A block of which all but so many bytes is padding holds RLC STATUS or MAC
-/// control only (a STATUS PDU is 2 bytes and more, TS 36.322, 6.2.1.6; a user's
-/// smallest IP packet is 20 bytes).
+/// A block with at most this many bytes besides padding holds RLC STATUS or MAC control
+/// only (a STATUS PDU is 2 bytes and more, TS 36.322, 6.2.1.6; a user's smallest IP
+/// packet is 20 bytes).
 const CONTROL_BYTES: u32 = 12;
 
 /// One scheduled TTI of the user.
@@ -16,15 +16,15 @@ pub(super) struct TtiRow {
     pub tti: i64,
     pub at_ns: Option<i64>,
     pub numerology: u8,
-    /// PRB pairs over all carriers; `None` where only higher layers saw the block.
+    /// PRB pairs over all carriers; `None` if only higher layers logged the block.
     pub prb: Option<u32>,
-    /// PRB pairs of all carriers active then.
+    /// PRB pairs of all carriers active at the time.
     pub prb_cell: u32,
     /// Bytes of the blocks sent for the first time.
     pub tbs_bytes: u32,
     /// Padding of those blocks; `None` unless known for each.
     pub padding_bytes: Option<u32>,
-    /// Whether a grant was seen (RLC may be logged alone).
+    /// Whether a grant was logged (RLC may be logged alone).
     pub has_grant: bool,
     /// Whether a block was sent for the first time.
     pub new_data: bool,
@@ -36,13 +36,13 @@ pub(super) struct TtiRow {
     pub marks: SmallVec<[PollMark; 1]>,
     /// Blocks sent for the first time.
     pub(super) new_blocks: u8,
-    /// Padding of those blocks that it is known of.
+    /// Known padding of those blocks.
     known_padding: u32,
     /// Of them, those whose padding is known.
     padded_blocks: u8,
-    /// Of them, those in which MAC says that no data bearer was.
+    /// Of them, those without a data bearer according to MAC.
     control_blocks: u8,
-    /// Whether counters gave its padding, alone or with that of others.
+    /// Whether its padding comes from counters, alone or summed with other rows'.
     pub(super) counted: bool,
 }
 
@@ -70,8 +70,8 @@ impl TtiRow {
         }
     }
 
-    /// Learns what was in one of its new blocks. A modem logs that only once
-    /// the block has passed, so for some of them with a HARQ retransmission.
+    /// Records the contents of one of its new blocks. A modem logs them only once the
+    /// block has been received, for some of them with a HARQ retransmission.
     pub(super) fn learn_content(&mut self, padding_bytes: Option<u32>, mac_control_only: bool) {
         if let Some(padding) = padding_bytes
             && self.padded_blocks < self.new_blocks
@@ -86,14 +86,14 @@ impl TtiRow {
         self.padding_bytes = all.then_some(self.known_padding);
     }
 
-    /// Whether it may hold user data, by what MAC and sizes say.
+    /// Whether it may hold user data, according to MAC and sizes.
     pub(super) fn may_hold_data(&self) -> bool {
         let filled = self.padding_bytes.map(|padding| self.tbs_bytes.saturating_sub(padding));
         let control_only = self.control_blocks == self.new_blocks;
         self.new_data && !control_only && filled.is_none_or(|bytes| bytes > CONTROL_BYTES)
     }
 
-    /// Data bytes: by RLC where it was logged, else what is not padding.
+    /// Data bytes: from RLC if it was logged, else all but padding.
     pub(super) fn data_bytes(&self) -> u64 {
         if self.rlc_bytes > 0 {
             self.rlc_bytes.into()

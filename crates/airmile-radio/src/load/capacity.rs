@@ -1,4 +1,4 @@
-//! PRBs that are free, and what they would carry (CLAW, equations 9 to 12).
+//! Free PRBs, and what they would carry (CLAW, equations 9 to 12).
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Grant, Modulation};
@@ -26,9 +26,9 @@ impl McsMean {
         self.count == [0, 0]
     }
 
-    /// Equation 12 for one subframe: bits on `n_prb` PRB pairs at the mean MCS,
-    /// code words summed, each by how often it was there. Between two sizes of
-    /// the table, and two indexes, by straight line.
+    /// Equation 12 for one subframe: bits on `n_prb` PRB pairs at the mean MCS, summed
+    /// over code words, each weighted by its frequency. Linear interpolation between two
+    /// sizes of the table and between two indexes.
     pub(super) fn bits(&self, n_prb: f64) -> Option<f64> {
         let table = if self.qam256 { McsTable::Pdsch256Qam } else { McsTable::Pdsch64Qam };
         let assignments = self.count[0].max(self.count[1]).max(1) as f64;
@@ -61,7 +61,7 @@ pub(super) struct PrbBudget {
     pub(super) idle: f64,
     /// `N_own`, equation 10.
     pub(super) own: f64,
-    /// `N_free = N_own + N_idle`, equation 11; no more than there are.
+    /// `N_free = N_own + N_idle`, equation 11; at most `N_t`.
     pub(super) free: f64,
 }
 

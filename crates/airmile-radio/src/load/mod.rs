@@ -1,21 +1,20 @@
 //! Cell load and capacity from what the phone measures (CLAW, section 4.2).
 //!
-//! [`LoadEstimator`] cuts the time into windows and gives for each the share
-//! of the cell's PRBs in use by anybody, the phone's own share, what is free,
-//! and what the free PRBs would carry.
+//! [`LoadEstimator`] divides time into windows and estimates for each the share of the
+//! cell's PRBs in use by all users, the phone's own share, the free PRBs, and what these
+//! would carry.
 //!
-//! **Plain** is the paper's equation 7. **Calibrated** mends what real logs
-//! show to be wrong with it: noise and interference are taken off (by the SNR,
-//! or by the log's lower envelope where none was logged), and the power of data
-//! over reference signals, the *slope*, is learnt per cell (PCI, EARFCN) from
-//! subframes in which the phone itself held most PRBs. The prior is the paper's
-//! slope, 1.
+//! **Plain** is the paper's equation 7. **Calibrated** corrects it where real logs
+//! contradict it: noise and interference are subtracted (by the SNR, or by the log's
+//! lower envelope if no SNR was logged), and the power of data over reference signals,
+//! the *slope*, is learnt per cell (PCI, EARFCN) from subframes in which the phone itself
+//! held most PRBs. The prior is the paper's slope, 1.
 //!
-//! **A subframe's own share is never used to estimate its own load.** Anchors
-//! are dealt into [`FOLDS`] by their window, and a window's slope is fitted on
-//! the other folds ([`Fit::Others`]), or on earlier windows ([`Fit::Past`]).
+//! **A subframe's own share is never used to estimate its own load.** Anchors are
+//! assigned to [`FOLDS`] by their window, and a window's slope is fitted on the other
+//! folds ([`Fit::Others`]), or on earlier windows ([`Fit::Past`]).
 //!
-//! Left out: uplink subframes of TDD are counted as downlink ones.
+//! Not handled: uplink subframes of TDD count as downlink ones.
 
 mod capacity;
 mod model;
@@ -41,48 +40,49 @@ pub const FOLDS: usize = 8;
 /// Window where no round-trip time is known (chosen here).
 pub const WINDOW_MS: i64 = 200;
 
-/// TTIs for which a window waits for late records unless it is told otherwise (chosen
-/// here: records come in TTI order but for those of the same few TTIs).
+/// Default number of TTIs for which a window waits for late records (chosen here: records
+/// come in TTI order, apart from those of the same few TTIs).
 const SLACK_TTIS: i64 = 50;
 
-/// Anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of download).
+/// Maximum number of anchors that [`Fit::Past`] keeps per cell (chosen here: seconds of
+/// download).
 const PAST_ANCHORS: usize = 512;
 
-/// Windows that [`Fit::Others`] judges together (chosen here: a quarter of an hour of
-/// the default ones, a few megabytes), so that memory is bounded.
+/// Number of windows that [`Fit::Others`] judges together (chosen here: a quarter of an
+/// hour of the default ones, a few megabytes), so that memory is bounded.
 pub const EPOCH_WINDOWS: usize = 4_096;
 
-/// Anchors that [`Fit::Others`] takes along into the next epoch, per cell
+/// Maximum number of anchors that [`Fit::Others`] carries into the next epoch, per cell
 /// (chosen here: far more than a slope needs).
 const KEPT_ANCHORS: usize = 4_096;
 
-/// TTIs after which an MCS is too old to tell the capacity (chosen here: link adaptation
+/// TTIs after which an MCS is too old for the capacity (chosen here: link adaptation
 /// follows the channel within that).
 const MCS_TTIS: i64 = 1_000;
 
-/// Antenna ports where no message told them: two are usual.
+/// Assumed number of antenna ports without a message: two are usual.
 const USUAL_ANTENNAS: u8 = 2;
 
-/// What windows are calibrated on.
+/// The windows used for calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fit {
-    /// All other folds of the log so far: windows come out together,
+    /// All other folds of the log so far: windows are returned together,
     /// [`EPOCH_WINDOWS`] at a time and at the end.
     #[default]
     Others,
-    /// Earlier windows alone: windows come out as they end.
+    /// Earlier windows alone: windows are returned as they end.
     Past,
-    /// Nothing: plain equation 7, without noise.
+    /// None: plain equation 7, without noise.
     Plain,
 }
 
-/// How to estimate.
+/// Options of the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Window T in ms: the connection's *minimum* round-trip time where one is
     /// known (a mean would grow with the queue).
     pub window_ms: i64,
-    /// What to calibrate on.
+    /// The windows used for calibration.
     pub fit: Fit,
     /// TTIs for which a window waits for late records.
     pub slack_ttis: i64,
@@ -107,9 +107,9 @@ pub struct LoadEstimate {
     pub tti: TtiIndex,
     /// TTIs of the window (subframes of 1 ms).
     pub n_tti: i64,
-    /// Measurements in it, those under the least SNR included.
+    /// Number of measurements in it, including those below the minimum SNR.
     pub measurements: usize,
-    /// `L`, equation 8; `None` where it cannot be told.
+    /// `L`, equation 8; `None` if it is unknown.
     pub load: Option<f64>,
     /// `N_own / N_t`.
     pub own_share: f64,
@@ -121,11 +121,11 @@ pub struct LoadEstimate {
     pub n_idle_prb: Option<f64>,
     /// `N_free`, equation 11.
     pub n_free_prb: Option<f64>,
-    /// `B` as a rate in bits per second, equation 12; `None` also where no MCS is known.
+    /// `B` as a rate in bits per second, equation 12; `None` also if no MCS is known.
     pub capacity_bps: Option<f64>,
     /// The slope it was calibrated with; 1 is the paper's.
     pub slope: f64,
-    /// How sure it is, 0 to 1; 0 where there is no load.
+    /// Confidence, 0 to 1; 0 without a load.
     pub confidence: f64,
 }
 
@@ -136,15 +136,15 @@ impl LoadEstimate {
         self.n_free_prb.map(|free| free / self.n_tti as f64)
     }
 
-    /// `B` of equation 12 in bytes: the window that fills what is free.
+    /// `B` of equation 12 in bytes: the window that fills the free PRBs.
     #[must_use]
     pub fn capacity_bytes(&self) -> Option<f64> {
         self.capacity_bps.map(|bps| bps * self.n_tti as f64 / 8_000.0)
     }
 }
 
-/// Estimates cell load, window by window. Takes downlink grants, measurements
-/// and cell descriptions; all else is passed over.
+/// Estimates cell load, window by window. Takes downlink grants, measurements and cell
+/// descriptions; other records are ignored.
 #[derive(Debug, Clone, Default)]
 pub struct LoadEstimator {
     options: LoadOptions,
@@ -152,7 +152,7 @@ pub struct LoadEstimator {
     carriers: BTreeMap<(u32, u8), CarrierWindows>,
     /// By PCI and EARFCN.
     cells: BTreeMap<(u16, u32), CellFit>,
-    /// Bandwidth and antenna ports by cell index, as last told.
+    /// Bandwidth and antenna ports by cell index, from the latest message.
     known: BTreeMap<u8, (Option<u16>, Option<u8>)>,
     ready: VecDeque<LoadEstimate>,
     /// Windows that wait for their slope.
@@ -178,7 +178,7 @@ struct CellFit {
     noise: NoiseReadings,
     /// With the fold that each is of, oldest first.
     anchors: VecDeque<(usize, Anchor)>,
-    /// What all of them give, until there are others.
+    /// The slope from all of them, until there are others.
     slope: Option<Slope>,
 }
 
@@ -204,13 +204,13 @@ impl LoadEstimator {
         }
     }
 
-    /// A window's estimate: as it ends with [`Fit::Past`] and [`Fit::Plain`],
-    /// with [`Fit::Others`] an epoch at a time.
+    /// Returns a window's estimate: at its end with [`Fit::Past`] and [`Fit::Plain`], an
+    /// epoch at a time with [`Fit::Others`].
     pub fn poll(&mut self) -> Option<LoadEstimate> {
         self.ready.pop_front()
     }
 
-    /// Ends the log: what is left, in order.
+    /// Ends the log: returns the remaining windows, in order.
     pub fn finish(&mut self) -> Vec<LoadEstimate> {
         let keys: Vec<_> = self.carriers.keys().copied().collect();
         for key in keys {
@@ -220,7 +220,7 @@ impl LoadEstimator {
         self.ready.drain(..).collect()
     }
 
-    /// Judges the windows that wait.
+    /// Judges the waiting windows.
     fn judge_epoch(&mut self) {
         if self.waiting == 0 {
             return;
@@ -238,21 +238,20 @@ impl LoadEstimator {
             let old = fit.anchors.len().saturating_sub(KEPT_ANCHORS);
             fit.anchors.drain(..old);
         }
-        // Of cells and timings that were left nothing comes any more.
+        // Cells and timings that the phone has left get no more records.
         let newest = self.carriers.keys().map(|(segment, _)| *segment).max();
         self.carriers
             .retain(|(segment, _), carrier| Some(*segment) == newest || !carrier.open.is_empty());
     }
 
-    /// The slope of a cell from all that was pushed and is in an ended window,
-    /// to be used on other data.
+    /// The slope of a cell from all ended windows, for use on other data.
     #[must_use]
     pub fn slope(&self, pci: u16, earfcn: u32) -> Slope {
         let fit = self.cells.get(&(pci, earfcn));
         Slope::fit(fit.into_iter().flat_map(|fit| fit.anchors.iter().map(|(_, anchor)| *anchor)))
     }
 
-    /// Antenna ports of a cell index: as told, or two.
+    /// Antenna ports of a cell index: as signalled, or two.
     #[must_use]
     pub fn n_antennas(&self, cell: u8) -> u8 {
         self.known.get(&cell).and_then(|known| known.1).unwrap_or(USUAL_ANTENNAS)
@@ -297,7 +296,7 @@ impl LoadEstimator {
         self.close(key, m.position.tti.0);
     }
 
-    /// The open window of a TTI; `None` where it is over.
+    /// The open window of a TTI; `None` if it is closed.
     fn window(&mut self, key: (u32, u8), tti: TtiIndex) -> Option<&mut OpenWindow> {
         let carrier = self.carriers.entry(key).or_insert_with(|| CarrierWindows {
             origin: tti.0,
@@ -326,7 +325,7 @@ impl LoadEstimator {
                 carrier.last_mcs = Some((number, window.mcs));
             }
             let mcs = carrier.last_mcs.filter(|(at, _)| (number - at).saturating_mul(t) < MCS_TTIS);
-            // Without the bandwidth neither shares nor PRBs can be told.
+            // Without the bandwidth neither shares nor PRBs are known.
             let (Some(n_prb_cell), Some(first)) = (n_prb_cell, window.measurements.first()) else {
                 continue;
             };

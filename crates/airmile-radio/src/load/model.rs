@@ -1,4 +1,4 @@
-//! The share of a subframe's PRBs in use, from what the phone measures in it.
+//! The share of a subframe's PRBs in use, from the phone's measurements in it.
 //!
 //! For receive antenna `a`, with `g` the power of a data resource element of a
 //! port over a reference one's and `n_a` noise and interference in the same
@@ -15,23 +15,23 @@ use airmile_model::Measurement;
 /// Subcarriers of a PRB (TS 36.211, table 6.2.3-1).
 const SUBCARRIERS: f64 = 12.0;
 
-/// Share of the PRBs from which on a subframe tells the slope ("most PRBs").
+/// Minimum share of the PRBs for a subframe to show the slope ("most PRBs").
 pub const ANCHOR_SHARE: f64 = 0.75;
 
-/// Readings at or below it are an antenna's that is off or stuck: the raw zero
-/// of the log's field (0xB193: RSRQ = raw / 16 - 30 dB).
+/// Readings at or below this come from an antenna that is off or stuck: the raw zero of
+/// the log's field (0xB193: RSRQ = raw / 16 - 30 dB).
 const STUCK_RSRQ_DB: f64 = -29.9;
 
-/// SNR below which the load cannot be told: noise is then more than a third of
-/// the power of even a full, unboosted symbol.
+/// Minimum SNR for a load estimate: below it, noise is more than a third of the power of
+/// even a full, unboosted symbol.
 pub const MIN_SNR_DB: f64 = 0.0;
 
-/// Relative error of 1/Q: 0.3 dB (chosen here: logs repeat within that while
-/// nothing is scheduled and RSRP stands still).
+/// Relative error of 1/Q: 0.3 dB (chosen here: logs repeat within that while nothing is
+/// scheduled and RSRP is constant).
 const RSRQ_ERROR: f64 = 0.07;
 
-/// Relative error of noise over signal: 1 dB (chosen here: consecutive SNR
-/// readings of a standing phone differ by that).
+/// Relative error of noise over signal: 1 dB (chosen here: the difference of consecutive
+/// SNR readings of a stationary phone).
 const SNR_ERROR: f64 = 0.25;
 
 /// Limits of the slope: P_A from -6 to 3 dB (TS 36.331, PDSCH-ConfigDedicated)
@@ -49,10 +49,10 @@ pub const fn reference_res(n_ant: u8) -> u8 {
     if n_ant <= 1 { 2 } else { 4 }
 }
 
-/// Ports that share those symbols: at most two.
+/// Number of ports that share those symbols: at most two.
 fn geometry(n_ant: u8) -> (f64, f64) {
     let n_ref = f64::from(reference_res(n_ant));
-    // Data power is all ports' together, whichever symbol it is in.
+    // The data power of all ports together, whichever symbol it is in.
     (n_ref, (SUBCARRIERS - n_ref) * f64::from(n_ant.max(1)))
 }
 
@@ -70,8 +70,8 @@ pub fn plain_rsrq_db(share: f64, n_ant: u8) -> f64 {
     -10.0 * share.mul_add(full, n_ref).log10()
 }
 
-/// The plain `r_k` of a measurement, the mean of its antennas'; `None` where
-/// none gave an RSRQ.
+/// The plain `r_k` of a measurement, the mean of its antennas'; `None` if none has an
+/// RSRQ.
 #[must_use]
 pub fn plain_share_of(m: &Measurement, n_ant: u8) -> Option<f64> {
     let read = antennas(m).filter_map(|a| a.rsrq_db).filter(|db| *db > STUCK_RSRQ_DB);
@@ -100,7 +100,7 @@ fn antennas(m: &Measurement) -> impl Iterator<Item = Antenna> {
     [
         antenna(m.rsrq_rx0_db, m.rsrp_rx0_dbm, m.snr_rx0_db),
         antenna(m.rsrq_rx1_db, m.rsrp_rx1_dbm, m.snr_rx1_db),
-        // Where only the combined reading was logged, it is the only antenna.
+        // If only the combined reading was logged, it is the only antenna.
         match (m.rsrq_rx0_db, m.rsrq_rx1_db) {
             (None, None) => antenna(m.rsrq_db, m.rsrp_dbm, m.snr_rx0_db.or(m.snr_rx1_db)),
             _ => antenna(None, None, None),
@@ -109,8 +109,8 @@ fn antennas(m: &Measurement) -> impl Iterator<Item = Antenna> {
     .into_iter()
 }
 
-/// Received data power of a subframe in eq. 7's unit: `g r`, with its standard
-/// deviation. The slope is not in it yet.
+/// Received data power of a subframe in eq. 7's unit: `g r`, with its standard deviation.
+/// The slope is not applied yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPower {
     /// `g r`, not clipped.
@@ -119,22 +119,23 @@ pub struct DataPower {
     pub sigma: f64,
 }
 
-/// Noise and interference of a cell where the SNR was not logged: the lower
-/// envelope of what is left of RSSI once reference signals are taken off.
+/// Noise and interference of a cell whose SNR was not logged: the lower envelope of RSSI
+/// minus reference signals.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NoiseFloor {
     /// Per antenna (0, 1, combined), in mW per PRB and symbol.
     mw: [Option<f64>; 3],
 }
 
-/// Quantile of the lower envelope (chosen here: the least reading would be its error).
+/// Quantile of the lower envelope (chosen here: the minimum would be dominated by its
+/// error).
 const ENVELOPE_QUANTILE: f64 = 0.05;
 
-/// Most readings kept for an envelope (chosen here: minutes of a log; of longer
-/// ones every second, fourth, ... is kept).
+/// Maximum number of readings kept for an envelope (chosen here: minutes of a log; of
+/// longer ones every second, fourth, ... is kept).
 const ENVELOPE_READINGS: usize = 4_096;
 
-/// Readings of which [`NoiseFloor`] is the envelope.
+/// The readings for a [`NoiseFloor`].
 #[derive(Debug, Clone, Default)]
 pub struct NoiseReadings {
     mw: [Vec<f64>; 3],
@@ -184,9 +185,9 @@ impl NoiseReadings {
     }
 }
 
-/// Data power of a measurement, its antennas weighted by how sure each is.
-/// `None` where no antenna has both an RSRQ and an SNR (or floor) above
-/// [`MIN_SNR_DB`]: noise then drowns the load.
+/// Data power of a measurement, its antennas weighted by their certainty. `None` if no
+/// antenna has both an RSRQ and an SNR (or floor) above [`MIN_SNR_DB`]: noise then hides
+/// the load.
 #[must_use]
 pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<DataPower> {
     let (n_ref, full) = geometry(n_ant);
@@ -209,50 +210,49 @@ pub fn data_power(m: &Measurement, n_ant: u8, floor: &NoiseFloor) -> Option<Data
     (weights > 0.0).then(|| DataPower { value: sum / weights, sigma: weights.sqrt().recip() })
 }
 
-/// A subframe of which something is known beside its power.
+/// A subframe whose load is known independently of its power.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Anchor {
     /// The phone itself held most PRBs.
     Own {
-        /// Data power seen.
+        /// Measured data power.
         power: f64,
         /// The phone's own share of the PRBs.
         own_share: f64,
     },
-    /// The phone's data waited: it was served in [`WAITING_TTIS`] subframes on
-    /// both sides, too, and nothing of the blocks was padding, so that more was
-    /// queued than they held. A scheduler that leaves no PRB unused while data
-    /// waits then gave out the whole cell.
+    /// The phone's data waited: it was also served in [`WAITING_TTIS`] subframes on both
+    /// sides, and no block had padding, so more was queued than they held. A scheduler
+    /// that leaves no PRB unused while data waits has then assigned the whole cell.
     Waited {
-        /// Data power seen.
+        /// Measured data power.
         power: f64,
     },
 }
 
-/// Subframes on either side of one in which data waited that must have served
-/// the phone too (chosen here: a packet that fits its block by chance is not
+/// Number of subframes on either side that must also have served the phone for its data
+/// to count as waiting (chosen here: a packet that fits its block by chance is not
 /// followed by four more).
 pub const WAITING_TTIS: i64 = 2;
 
-/// Padding in bytes up to which a block was full (TS 36.321, 6.1.2: one or two
-/// bytes are subheaders that align it).
+/// Maximum padding in bytes of a full block (TS 36.321, 6.1.2: one or two bytes are
+/// subheaders that align it).
 pub const FULL_PADDING_BYTES: u32 = 2;
 
-/// Spread of anchors (half the interquartile range over the median) beyond
-/// which the readings are no readings of those very subframes, but means over
-/// longer: twice what the readings' errors make of a full symbol.
+/// Spread of anchors (half the interquartile range over the median) beyond which the
+/// readings do not belong to those very subframes, but are means over longer times: twice
+/// the effect of the readings' errors on a full symbol.
 const MAX_SPREAD: f64 = 0.25;
 
-/// Quantile of the anchors that stands for a full cell then: a mean over idle
-/// time is below it (chosen here: some above it are the readings' errors).
+/// Quantile of the anchors that then stands for a full cell: a mean that includes idle
+/// time is below it (chosen here: the ones above it are errors).
 const SPREAD_QUANTILE: f64 = 0.9;
 
-/// Subframes in which data waited that are needed to agree (chosen here: by
-/// chance a few always do).
+/// Minimum number of subframes with waiting data that must agree (chosen here: by chance
+/// a few always do).
 const MIN_WAITED: usize = 20;
 
-/// Subframes of the phone's own that outweigh any number in which its data
-/// waited (chosen here: one or two may have a bad reading).
+/// Number of the phone's own subframes that outweigh any number with waiting data (chosen
+/// here: one or two may have a bad reading).
 const FEW_OWN: usize = 3;
 
 /// The power of a full cell by its anchors, and whether they agree.
@@ -265,12 +265,12 @@ fn full_power(ratios: &mut [f64]) -> Option<(f64, bool)> {
     Some((at(if agree { 0.5 } else { SPREAD_QUANTILE }), agree))
 }
 
-/// What a cell's slope was learnt to be.
+/// The slope learnt for a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
     /// `g`: 1 is the paper's model.
     pub value: f64,
-    /// Anchors that it rests on.
+    /// Number of anchors used.
     pub anchors: usize,
     /// Whether they agree, and are the phone's own.
     pub agree: bool,
@@ -280,16 +280,15 @@ impl Slope {
     /// Plain equation 7.
     pub const PRIOR: Self = Self { value: 1.0, anchors: 0, agree: true };
 
-    /// Fits anchors: the median of power over own share (half of them may be
-    /// off, as where others had the rest or a reading failed), in decibels
-    /// drawn to the prior by `PRIOR_ANCHORS`. Where they spread too far, an
-    /// upper quantile, half as trusted. A phone that never holds most PRBs,
-    /// because others always want their part, is left with subframes in which
-    /// its data waited; they count only where they agree, as a cell that is
-    /// always full then does.
+    /// Fits anchors: the median of power over own share (half of them may be off, if
+    /// other users had the rest or a reading failed), in decibels shrunk to the prior by
+    /// `PRIOR_ANCHORS`. If they spread too far, an upper quantile is used, with half the
+    /// trust. For a phone that never holds most PRBs, because other users always take
+    /// their part, only subframes with waiting data remain; they count only if they
+    /// agree, as in a cell that is always full then.
     ///
-    /// The phone's share is a lower bound of the load, so the slope is an upper
-    /// bound: loads from it err downwards where others held the rest.
+    /// The phone's share is a lower bound of the load, so the slope is an upper bound:
+    /// loads from it are too low if others held the rest.
     #[must_use]
     pub fn fit(anchors: impl IntoIterator<Item = Anchor>) -> Self {
         let (mut own, mut waited) = (Vec::new(), Vec::new());
@@ -312,8 +311,8 @@ impl Slope {
         Self { value, anchors: n, agree: agree && is_own }
     }
 
-    /// How much the slope is to be trusted: 0.3 for the prior (its usual error
-    /// of 3 dB leaves order, not size), towards 1 with anchors; half way at 3.
+    /// Confidence in the slope: 0.3 for the prior (its usual error of 3 dB leaves order,
+    /// not size), towards 1 with anchors; half way at 3.
     #[must_use]
     pub fn confidence(&self) -> f64 {
         let n = self.anchors as f64;

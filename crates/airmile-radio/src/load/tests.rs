@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A cell as the standard has it: slope, noise over reference power, load.
+/// A cell that follows the standard: slope, noise over reference power, load.
 #[derive(Debug, Clone, Copy)]
 struct Synthetic {
     slope: f64,
@@ -11,14 +11,14 @@ struct Synthetic {
 }
 
 impl Synthetic {
-    /// What a phone on it reads.
+    /// A phone's measurement on it.
     fn measure(self, tti: i64, load: f64) -> Measurement {
         let noise = 12.0 * 10f64.powf(-self.snr_db / 10.0);
         let rsrq_db = -10.0 * (4.0 + noise + self.slope * 16.0 * load).log10();
         reading(tti, rsrq_db as f32, Some(self.snr_db as f32))
     }
 
-    /// Load by window: own share first, then others' for as long.
+    /// Load by window: own share first, then that of other users for the same time.
     fn records(self, loads: &[(f64, bool)]) -> Vec<Record> {
         let mut records = vec![describe()];
         for (n, (load, own)) in loads.iter().enumerate() {
@@ -95,7 +95,7 @@ fn plain_equation_7_by_hand() {
         assert!((plain_share(rsrq_db, n_ant) - share).abs() < 1e-9, "1/Q {inverse_q}, {n_ant}");
         assert!((plain_rsrq_db(share, n_ant) - rsrq_db).abs() < 1e-9);
     }
-    // Outside of what the model can give it is clipped.
+    // Values outside of the model are clipped.
     assert_eq!((plain_share(-1.0, 2), plain_share(-20.0, 2)), (0.0, 1.0));
 }
 
@@ -110,8 +110,8 @@ fn slope_and_floor_are_recovered() {
         assert!((window.load.unwrap() - load).abs() < 0.02, "{window:?}");
         assert!(window.confidence > 0.7, "{window:?}");
     }
-    // 60 % of 200 x 50 pairs in use, none its own: 20 pairs a TTI are free, and
-    // MCS 10 (16QAM, I_TBS 9) is from the window before.
+    // 60 % of 200 x 50 pairs in use, none by the phone: 20 pairs a TTI are free, and MCS
+    // 10 (16QAM, I_TBS 9) is from the window before.
     let others = &found[4];
     assert_eq!(others.own_share, 0.0);
     assert!((others.free_prb().unwrap() - 20.0).abs() < 1.0);
@@ -126,8 +126,8 @@ fn slope_and_floor_are_recovered() {
 
 #[test]
 fn readings_that_are_means_do_not_lower_the_slope() {
-    // A rate-limited phone fills single subframes; readings of 40 ms average
-    // them with idle time, but for some in which the cell was full throughout.
+    // A rate-limited phone fills single subframes; readings of 40 ms average them with
+    // idle time, except some in which the cell was full throughout.
     let anchor = |power| Anchor::Own { power, own_share: 1.0 };
     let means = [0.1, 0.15, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5];
     let slope = Slope::fit(means.map(anchor));
@@ -148,10 +148,10 @@ fn waiting_data_means_a_full_cell() {
     };
     let full = |n: usize| (0..n).map(|i| waited(0.4 + 0.01 * (i % 3) as f64)).collect::<Vec<_>>();
     check(full(30), Some(0.41));
-    // Too few; or powers that no cell has that is always full.
+    // Too few; or powers that do not occur in a cell that is always full.
     check(full(19), None);
     check((0..30).map(|i| waited(0.02 * f64::from(i))).collect(), None);
-    // One subframe of the phone's own changes nothing, three outweigh all.
+    // One of the phone's own subframes changes nothing, three outweigh all.
     let with_own = |n| {
         let mut anchors = full(30);
         anchors.extend(std::iter::repeat_n(Anchor::Own { power: 0.8, own_share: 1.0 }, n));
@@ -205,7 +205,7 @@ fn past_alone_begins_with_the_prior() {
 
 #[test]
 fn a_window_is_not_calibrated_on_itself() {
-    // The only window with anchors: its own share must not tell its load.
+    // The only window with anchors: its own share must not determine its load.
     let cell = Synthetic { slope: 0.5, snr_db: 10.0 };
     let found = estimate(&cell.records(&[(0.0, false), (1.0, true)]), Fit::Others);
     assert_eq!(found[1].slope, 1.0);

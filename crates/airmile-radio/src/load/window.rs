@@ -1,4 +1,4 @@
-//! Windows of a carrier: what is collected in one, and the estimate that it gives.
+//! Windows of a carrier: records collected, and the estimate.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::model::{
 };
 use super::{CellFit, Fit, LoadEstimate, LoadOptions};
 
-/// A window while records of it come.
+/// A window that is still collecting records.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenWindow {
-    /// What the phone had, by TTI.
+    /// The phone's blocks, by TTI.
     pub(super) own: BTreeMap<i64, OwnBlocks>,
     pub(super) mcs: McsMean,
     pub(super) measurements: Vec<Measurement>,
@@ -38,13 +38,13 @@ pub(super) struct ClosedWindow {
     pub(super) own_prb: u64,
     pub(super) mcs: Option<McsMean>,
     pub(super) measurements: usize,
-    /// Data powers of the measurements in which they could be told.
+    /// Data powers of the measurements that show one.
     pub(super) powers: Vec<DataPower>,
 }
 
 impl OpenWindow {
-    /// Whether the phone had full blocks in all subframes around one, those of
-    /// other windows left out.
+    /// Whether the phone had full blocks in all subframes around one; those of other
+    /// windows are not checked.
     fn waited_around(&self, tti: i64) -> bool {
         let around = tti.saturating_sub(WAITING_TTIS)..=tti.saturating_add(WAITING_TTIS);
         let served = self.own.range(around).filter(|(_, own)| own.are_full);
@@ -117,8 +117,8 @@ impl ClosedWindow {
         }
     }
 
-    /// Equation 8. Calibrated, the mean is clipped, not each subframe: errors
-    /// at an idle or full cell would else all count one way.
+    /// Equation 8. With calibration, the mean is clipped, not each subframe: errors at an
+    /// idle or full cell would otherwise all have one sign.
     fn load(&self, slope: Slope, fit: Fit) -> Option<f64> {
         let n = self.powers.len() as f64;
         let mean = self.powers.iter().map(|power| power.value).sum::<f64>() / n;
@@ -126,10 +126,10 @@ impl ClosedWindow {
         (n > 0.0).then(|| (mean / slope).clamp(0.0, 1.0))
     }
 
-    /// Product of: the slope's; that of the readings (one half where the
-    /// mean's standard deviation is 15 points); that of the number of them (one
-    /// subframe stands for a window badly); the share above the least SNR.
-    /// (Chosen here: a scale for display, not a probability.)
+    /// Product of: the slope's confidence; that of the readings (one half if the mean's
+    /// standard deviation is 15 points); that of their number (one subframe represents a
+    /// window badly); the share above the minimum SNR. (Chosen here: a scale for display,
+    /// not a probability.)
     fn confidence(&self, slope: Slope) -> f64 {
         const HALF_SIGMA: f64 = 0.15;
         let n = self.powers.len() as f64;

@@ -1,24 +1,23 @@
-//! What the radio lost, and what it only delayed.
+//! Residual losses of the radio, and retransmissions, which only delay.
 //!
-//! A hole in the sequence numbers that a phone received is a loss if it is
-//! never filled. What that takes differs:
+//! A hole in the received sequence numbers is a loss if it is never filled. The criterion
+//! depends on the layer:
 //!
 //! - RLC UM and PDCP: the hole stays open for longer than reordering can last
 //!   ([`LossOptions`]).
-//! - RLC AM (TS 36.322, 5.1.3): the sender goes on until the PDU is
-//!   acknowledged, and its window holds 512 numbers. A hole that the numbers
-//!   have left behind by more than that was acknowledged, so it was received:
-//!   the log lacks it. A hole is a loss where it is still open, longer than
-//!   retransmissions take, when the bearer is set up anew or the records end.
+//! - RLC AM (TS 36.322, 5.1.3): the sender repeats a PDU until it is acknowledged, and
+//!   its window holds 512 numbers. A hole that is further than that below the current
+//!   number was acknowledged, so it was received, and only the log lacks it. A hole is a
+//!   loss if it is still open, for longer than retransmissions take, when the bearer is
+//!   re-established or the records end.
 //! - Next to a hole in the log nothing is concluded.
 //!
-//! HARQ failures and RLC retransmissions are counted apart: they delay, they
-//! do not lose. In the uplink only retransmissions are counted, as the phone
-//! logs what it sent, not what arrived.
+//! HARQ failures and RLC retransmissions are counted apart: they cause delay, not loss.
+//! In the uplink only retransmissions are counted, as the phone logs what it sent, not
+//! what arrived.
 //!
-//! PDCP numbers are given by the sender, which may discard what it has
-//! numbered: a PDCP loss without one in RLC can be of that kind, and is
-//! counted by layer for that reason.
+//! The sender assigns PDCP numbers and may discard numbered SDUs: a PDCP loss without an
+//! RLC loss may be such a discard, so losses are counted by layer.
 
 mod numbering;
 #[cfg(test)]
@@ -37,12 +36,12 @@ use numbering::{LTE_MODULUS, NR_MODULUS, NumberedStream};
 /// Settings of a [`LossTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossOptions {
-    /// After so many ms a hole in RLC UM is a loss. Chosen here: past the
-    /// longest t-Reordering of 200 ms (TS 36.331, 6.3.2) with room.
+    /// A hole in RLC UM is a loss after this many ms. Chosen here: past the maximum
+    /// t-Reordering of 200 ms (TS 36.331, 6.3.2), with margin.
     pub um_ms: i64,
-    /// The same for PDCP and RLC AM, where retransmissions may fill it: past
-    /// the longest t-PollRetransmit, t-StatusProhibit and t-Reordering in a
-    /// row (500, 500 and 200 ms), with room.
+    /// The same for PDCP and RLC AM, where retransmissions may fill it: past the maximum
+    /// t-PollRetransmit, t-StatusProhibit and t-Reordering in a row (500, 500 and 200
+    /// ms), with margin.
     pub am_ms: i64,
 }
 
@@ -68,7 +67,7 @@ impl Waits {
     }
 }
 
-/// A layer that numbers what it carries.
+/// A layer with sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossLayer {
@@ -78,10 +77,10 @@ pub enum LossLayer {
     Pdcp,
 }
 
-/// A unit that was lost.
+/// A lost PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Loss {
-    /// Which layer's number it is.
+    /// The layer of the number.
     pub layer: LossLayer,
     /// Bearer: the modem's RB configuration index.
     pub bearer: u8,
@@ -104,24 +103,24 @@ pub struct BearerLoss {
     pub mode: RlcMode,
     /// PDUs seen.
     pub pdus: u64,
-    /// Numbers that were lost.
+    /// Lost sequence numbers.
     pub lost: u64,
     /// Holes that a later PDU filled: reordered or retransmitted.
     pub filled: u64,
-    /// PDUs sent again: a number seen before, or a segment of one.
+    /// Retransmitted PDUs: a number seen before, or a segment of one.
     pub retransmitted: u64,
-    /// Numbers that are missing in the log only.
+    /// Numbers missing only in the log.
     pub not_logged: u64,
-    /// Holes of which too little was seen to tell.
+    /// Holes with too little evidence.
     pub unresolved: u64,
-    /// Times that numbering began anew.
+    /// Restarts of the numbering.
     pub restarts: u64,
 }
 
-/// What the radio lost, and what it delayed.
+/// Residual losses and retransmissions of the radio.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RadioLoss {
-    /// Whether the records hold downlink sequence numbers at all.
+    /// Whether the records hold downlink sequence numbers.
     pub known: bool,
     /// Downlink RLC PDUs lost.
     pub lost_rlc_pdus: u64,
@@ -131,7 +130,7 @@ pub struct RadioLoss {
     pub harq_failures: u64,
     /// Downlink blocks that were HARQ retransmissions.
     pub harq_retx: u64,
-    /// Downlink RLC PDUs that were sent again.
+    /// Retransmitted downlink RLC PDUs.
     pub rlc_retx: u64,
     /// Per layer, direction and bearer.
     pub bearers: Vec<BearerLoss>,
@@ -139,7 +138,7 @@ pub struct RadioLoss {
 
 type Key = (LossLayer, Direction, u8);
 
-/// Follows sequence numbers per bearer.
+/// Tracks sequence numbers per bearer.
 #[derive(Debug, Clone, Default)]
 pub struct LossTracker {
     options: LossOptions,
@@ -180,14 +179,14 @@ impl LossTracker {
         self.found.pop_front()
     }
 
-    /// The next downlink block that HARQ gave up: its process had new data after a
-    /// transmission that failed (TS 36.321, 5.3.2.2).
+    /// The next downlink block that HARQ gave up: its process had new data after a failed
+    /// transmission (TS 36.321, 5.3.2.2).
     pub fn poll_given_up(&mut self) -> Option<TtiIndex> {
         self.given_up.pop_front()
     }
 
-    /// The end of the records: what is still open is settled. Losses are then
-    /// polled; the summary is complete.
+    /// Ends the records: decides the open holes. Losses are then polled; the summary is
+    /// complete.
     pub fn finish(&mut self) -> RadioLoss {
         let now = self.now.map_or(TtiIndex(i64::MAX), |(_, tti)| tti);
         for stream in self.streams.values_mut() {
@@ -247,8 +246,8 @@ impl LossTracker {
         self.number(key, pdu.mode, modulus, pdu.position.tti, i64::from(pdu.sn), false);
     }
 
-    /// A new timing segment is another cell or a reset: RLC is set up anew
-    /// there, and PDCP hands over what RLC did not deliver.
+    /// Handles a new timing segment, which is another cell or a reset: RLC is
+    /// re-established there, and PDCP delivers what RLC did not.
     fn advance(&mut self, position: Position) {
         let at = (position.timing_segment, position.tti);
         let segment = self.now.map_or(at.0, |(segment, _)| segment);

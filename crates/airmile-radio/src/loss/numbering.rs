@@ -1,4 +1,4 @@
-//! Sequence numbers of one bearer: which are missing, and for how long.
+//! Sequence numbers of one bearer: the missing ones, and for how long.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,22 +11,21 @@ use super::{BearerLoss, Loss, LossLayer, Waits};
 pub(super) struct NumberedStream {
     pub(super) counts: BearerLoss,
     modulus: i64,
-    /// The number that comes next, unwrapped.
+    /// The expected next number, unwrapped.
     next: i64,
-    /// Numbers not seen, with when that showed.
+    /// Missing numbers, with when that showed.
     pub(super) open: BTreeMap<i64, TtiIndex>,
-    /// Numbers that only go up while all of them are behind: a restart.
+    /// Consecutive numbers below the expected one: a restart if there are many.
     behind: Vec<i64>,
     /// The log has a hole just before the next PDU.
     pub(super) log_hole: bool,
 }
 
-/// Numbers behind the expected one, each following the last, after which
-/// numbering has begun anew (chosen here: retransmissions come in runs, but
-/// not in one this long that the bearer's window had already passed).
+/// Consecutive numbers below the expected one that indicate a restart (chosen here: runs
+/// of retransmissions are shorter once the bearer's window has passed them).
 const RESTART_RUN: usize = 8;
 
-/// Numbers of RLC before a larger one is seen: of 10 bits in LTE (TS 36.322, 6.2.2.3), of 12
+/// RLC's modulus until a larger number is seen: 10 bits in LTE (TS 36.322, 6.2.2.3), 12
 /// in NR (TS 38.322, 6.2.2.4).
 pub(super) const LTE_MODULUS: i64 = 1_024;
 pub(super) const NR_MODULUS: i64 = 4_096;
@@ -35,7 +34,7 @@ pub(super) const NR_MODULUS: i64 = 4_096;
 const AM_WINDOW: i64 = 512;
 
 impl NumberedStream {
-    /// Before the PDU with the number `sn`, the first.
+    /// The state before the first PDU, with number `sn`.
     pub(super) const fn new(
         layer: LossLayer,
         dir: Direction,
@@ -67,8 +66,7 @@ impl NumberedStream {
         }
     }
 
-    /// Takes the number of a PDU, and whether the PDU is a segment of one that was sent
-    /// before.
+    /// Takes the number of a PDU, and whether the PDU is a segment of a PDU sent before.
     pub(super) fn number(
         &mut self,
         tti: TtiIndex,
@@ -147,14 +145,14 @@ impl NumberedStream {
         }
     }
 
-    /// Holes that have been open for too long; those of RLC AM wait for the
+    /// Decides holes that have been open for too long; those of RLC AM wait for the
     /// window, or for the bearer's end.
     pub(super) fn settle(&mut self, now: TtiIndex, waits: &Waits, found: &mut VecDeque<Loss>) {
         if self.counts.layer == LossLayer::Rlc && self.counts.mode == RlcMode::Am {
             return;
         }
         let wait = self.wait(waits);
-        // Numbers and the times at which they were missed go up together.
+        // Numbers and the times at which they were missed increase together.
         while let Some(entry) = self.open.first_entry() {
             if self.log_hole || now.since(*entry.get()) <= wait {
                 break;
@@ -164,7 +162,7 @@ impl NumberedStream {
         }
     }
 
-    /// All holes, as the numbering ends here.
+    /// Decides all holes, as the numbering ends here.
     pub(super) fn close(&mut self, now: TtiIndex, waits: &Waits, found: &mut VecDeque<Loss>) {
         let wait = self.wait(waits);
         for (index, tti) in std::mem::take(&mut self.open) {

@@ -107,7 +107,7 @@ proptest! {
     ) {
         let mut numbers: Vec<usize> = (0..400).filter(|i| !dropped.contains(i)).collect();
         for at in swaps {
-            // The first one stays: it is where counting begins.
+            // The first one stays, as counting begins there.
             let at = at.min(numbers.len() - 2);
             numbers.swap(at, at + 1);
         }

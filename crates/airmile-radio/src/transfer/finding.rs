@@ -1,4 +1,4 @@
-//! What is found of one transfer: its measures, its verdict and what limits it.
+//! The finding of one transfer: its measures, its verdict and what limits it.
 
 use airmile_model::{
     Direction, Evidence, Transfer, TransferFinding, TtiIndex, Verdict, VerdictThresholds,
@@ -7,11 +7,13 @@ use airmile_model::{
 use super::Timeline;
 use crate::meter::TransferMeter;
 
-/// A smaller share of a transfer's bytes may be what the application counts another way
-/// (chosen here: headers make the log's more, by 3 to 5 %).
+/// Minimum missing share of a transfer's bytes: a smaller one may come from a different
+/// way of counting in the application (chosen here: headers make the log's larger, by 3
+/// to 5 %).
 const MIN_MISSING_SHARE: f64 = 0.03;
 
-/// Of less, what clocks move in and out at the ends is as much as what a hole takes (chosen here).
+/// Minimum bytes for this check: below it, clock errors at the ends weigh as much as a
+/// hole (chosen here).
 const MIN_CLAIMED_BYTES: u64 = 200_000;
 
 impl Timeline {
@@ -37,7 +39,7 @@ impl Timeline {
             n_tti.max(0) - (end.min(last).saturating_sub(start.max(first))).max(0)
         });
         let claimed = transfer.bytes.filter(|_| !transfer.unfinished);
-        // Bytes that the log does not have passed in time that it does not have.
+        // Bytes that the log lacks passed in time that it lacks.
         let missing = self.missing_share(claimed, meter);
         let unknown_ms = ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
         let active_time_ms = placed.then(|| ms(meter.scheduled));
@@ -50,7 +52,7 @@ impl Timeline {
             (verdict, confidence) = (Verdict::Unknown, 0.0);
         }
         if transfer.unfinished {
-            notes.insert(0, "it had not ended: this is of its time and bytes so far".into());
+            notes.insert(0, "still in progress: figures so far".into());
         }
         if let Some(note) = self.uncovered(start, end) {
             notes.push(note);
@@ -86,8 +88,8 @@ impl Timeline {
             duration_ms,
             bytes,
             throughput_time_ms,
-            // Data that waits at the base station before its first departure
-            // leaves no trace at the phone.
+            // Data that waits at the base station before its first departure leaves no
+            // trace at the phone.
             sched_wait_ms: (self.dir == Direction::Ul && judged).then(|| ms(meter.waits)),
             active_time_ms,
             unknown_ms,
@@ -105,9 +107,9 @@ impl Timeline {
         }
     }
 
-    /// What the log does not cover of a span. Where that is much of it, the
-    /// clocks may differ; a log of grants alone begins with the first one, and
-    /// so a little after a transfer's request.
+    /// The part of a span that the log does not cover. If it is large, the clocks may
+    /// differ; a log of grants alone begins with the first grant, a little after a
+    /// transfer's request.
     fn uncovered(&self, start: i64, end: i64) -> Option<String> {
         let (first, last) = self.covered?;
         let ms = |ttis: i64| ttis as f64 * self.tti_ms();
@@ -131,7 +133,7 @@ impl Timeline {
         Some(format!("the log {of}: they are unknown"))
     }
 
-    /// Share of a transfer's bytes that the log does not have; 0 where it is small.
+    /// Share of a transfer's bytes that the log lacks; 0 if it is small.
     fn missing_share(&self, claimed: Option<u64>, meter: &TransferMeter) -> f64 {
         let Some(claimed) = claimed.filter(|claimed| *claimed > 0) else { return 0.0 };
         let seen = meter.sent_bytes;
@@ -139,8 +141,9 @@ impl Timeline {
         if seen > 0 && share > MIN_MISSING_SHARE { share } else { 0.0 }
     }
 
-    /// By allocations alone pauses are what shows an empty queue, and where blocks are missing each
-    /// may be a hole: that the radio was not the bottleneck, or not alone, is not known then.
+    /// With allocations alone, pauses show an empty queue. If blocks are missing, each
+    /// pause may be a hole: then it is unknown whether the radio was not the bottleneck,
+    /// or not the only one.
     fn pauses_may_be_holes(
         &self,
         verdict: Verdict,
@@ -149,18 +152,19 @@ impl Timeline {
     ) -> Option<String> {
         let by_pauses = self.evidence == Some(Evidence::Grants)
             && matches!(verdict, Verdict::NotRadio | Verdict::Mixed);
-        // Blocks hold headers, too: of a whole log they sum to more than the application's bytes.
+        // Blocks also hold headers: in a complete log they sum to more than the
+        // application's bytes.
         let claimed = claimed.filter(|claimed| by_pauses && *claimed >= MIN_CLAIMED_BYTES)?;
         let percent = 100.0 * (1.0 - meter.sent_bytes as f64 / claimed as f64);
         (meter.sent_bytes < claimed).then(|| {
             format!(
-                "at least {percent:.0} % of its bytes are not in the log, and by allocations alone \
-                 a pause may be a hole"
+                "at least {percent:.0} % of its bytes are not in the log, and allocations alone do \
+                 not separate a pause from missing records"
             )
         })
     }
 
-    /// Bytes seen, where they are far fewer than a transfer claims.
+    /// The bytes logged, if they are far fewer than a transfer claims.
     fn misses_bytes(&self, claimed: Option<u64>, meter: &TransferMeter) -> Option<u64> {
         let seen = meter.sent_bytes;
         let sizes_known = self.sizes_known || seen > 0;
@@ -184,19 +188,26 @@ impl Timeline {
     ) -> (Verdict, f64) {
         let Some(demand) = link_demand else { return (Verdict::Unknown, 0.0) };
         let verdict = thresholds.judge(demand);
-        // What is missing could have been all throughput time.
-        if unknown_share > 0.0 && thresholds.judge((demand + unknown_share).min(1.0)) != verdict {
-            notes.push(format!(
-                "link demand is between {demand:.2} and {:.2}, as records are missing",
-                (demand + unknown_share).min(1.0)
-            ));
-            return (Verdict::Unknown, 0.0);
-        }
+        // The missing part may have been all throughput time.
+        let highest = (demand + unknown_share).min(1.0);
+        let (demand, verdict) = match thresholds.judge(highest) == verdict {
+            true => (demand, verdict),
+            false => {
+                notes.push(format!(
+                    "link demand is between {demand:.2} and {highest:.2}, as records are missing"
+                ));
+                if unknown_share > SMALL_UNKNOWN_SHARE {
+                    return (Verdict::Unknown, 0.0);
+                }
+                let middle = f64::midpoint(demand, highest);
+                (middle, thresholds.judge(middle))
+            }
+        };
         if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
             // BurstTracker, section 2.1.2: queues are per user.
             notes.push(format!(
                 "another transfer overlaps it: the user's link demand is {demand:.2}, \
-                 but whose data waited cannot be told"
+                 and whose data waited is unknown"
             ));
             return (Verdict::Unknown, 0.0);
         }
@@ -204,8 +215,8 @@ impl Timeline {
     }
 }
 
-/// A segmented transfer (video): sums over its segments' downloads, pauses
-/// left out (BurstTracker, section 4.2). `None` without segments.
+/// A segmented transfer (video): sums over its segments' downloads, without pauses
+/// (BurstTracker, section 4.2). `None` without segments.
 #[must_use]
 pub fn combine_segments(
     id: &str,
@@ -251,8 +262,13 @@ fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
     0.5 + 0.5 * (distance / 0.05).min(1.0)
 }
 
-/// Agreement of verdicts with the truth on simulated logs (`make accuracy`),
-/// rounded down; of the uplink, which needs no inference, chosen here.
+/// A verdict whose limit lies within what is missing is given, with the confidence of one
+/// at a limit, where less than this part is missing (chosen here: a few TTIs before the
+/// first record); else it is unknown.
+const SMALL_UNKNOWN_SHARE: f64 = 0.02;
+
+/// Agreement of verdicts with the truth on simulated logs (`make accuracy`), rounded
+/// down; for the uplink, which needs no inference, chosen here.
 const fn reliability(evidence: Option<Evidence>) -> f64 {
     match evidence {
         Some(Evidence::Fused | Evidence::Padding | Evidence::BufferStatus) => 0.99,

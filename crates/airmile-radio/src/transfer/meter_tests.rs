@@ -58,8 +58,8 @@ fn placed(spans: &[(i64, i64, u64)], pause: i64) -> Vec<(i64, i64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However far things are decided each time, and whatever is forgotten in
-    /// between, the finding is that of the whole timeline.
+    /// Whatever the steps in which findings are decided and removed, the result equals
+    /// that of the whole timeline.
     #[test]
     fn pieces_give_what_the_whole_gives(
         bursts in spans(),

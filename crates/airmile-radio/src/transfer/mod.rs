@@ -1,9 +1,9 @@
 //! Per-transfer results: throughput time, link demand, verdict.
 //!
-//! Throughput time is the bursts' overlap with the transfer; link demand is
-//! that over the duration (BurstTracker, sections 2.1 and 4.2). A [`Timeline`]
-//! takes the findings of a tracker and answers for any transfer, given
-//! beforehand or afterwards.
+//! Throughput time is the bursts' overlap with the transfer; link demand is throughput
+//! time over duration (BurstTracker, sections 2.1 and 4.2). A [`Timeline`] takes the
+//! findings of a tracker and computes the results of any transfer, given beforehand or
+//! afterwards.
 
 mod finding;
 #[cfg(test)]
@@ -23,8 +23,7 @@ use crate::decided::Decided;
 use crate::meter::TransferMeter;
 use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 
-/// Clock anchors are kept this far apart, in nanoseconds: drift within is
-/// far below a TTI.
+/// Spacing of clock anchors, in nanoseconds: drift within it is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
 
 /// Bursts, activity and holes of one direction, on one axis of TTIs.
@@ -41,9 +40,9 @@ pub struct Timeline {
     sent: ByteRuns,
     /// `(time in ns, TTI)`, ascending.
     anchors: Vec<(i64, i64)>,
-    /// Whether any burst carried bytes that are known.
+    /// Whether any burst has known bytes.
     sizes_known: bool,
-    /// First TTI that the log speaks of, and the end of the last.
+    /// First TTI in the log, and the end of the last.
     covered: Option<(i64, i64)>,
 }
 
@@ -67,9 +66,9 @@ impl Timeline {
         }
     }
 
-    /// The downlink's timeline by one kind of evidence, from a whole log. For
-    /// allocations alone blocks are stripped of what MAC and RLC say of them,
-    /// which a log of this kind would not have.
+    /// The downlink's timeline by one kind of evidence, from a whole log. For allocations
+    /// alone, the MAC and RLC fields of blocks are removed, which a log of this kind
+    /// would not have.
     #[must_use]
     pub fn from_downlink_records<'a>(
         records: impl IntoIterator<Item = &'a Record>,
@@ -94,13 +93,13 @@ impl Timeline {
         timeline
     }
 
-    /// Which way its data went.
+    /// The direction of its data.
     #[must_use]
     pub const fn dir(&self) -> Direction {
         self.dir
     }
 
-    /// Takes what a tracker has decided so far.
+    /// Takes the tracker's decided findings.
     pub fn absorb(&mut self, tracker: &mut BurstTracker) {
         while let Some(burst) = tracker.poll() {
             self.add_burst(burst);
@@ -118,8 +117,8 @@ impl Timeline {
         self.bursts.push(burst);
     }
 
-    /// Adds a wait of data before its first departure (uplink only; a phone
-    /// cannot see the base station's).
+    /// Adds a wait of data before its first departure (uplink only; the base station's
+    /// queue is not visible to a phone).
     pub fn add_wait(&mut self, start_tti: TtiIndex, end_tti: TtiIndex) {
         self.waits.add(start_tti.0, end_tti.0);
     }
@@ -144,8 +143,8 @@ impl Timeline {
         }
     }
 
-    /// Notes that the log speaks of a TTI, of whatever: it covers the time from
-    /// the first such TTI to the last.
+    /// Marks a TTI as covered by the log, which covers the time from the first such TTI
+    /// to the last.
     pub fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
         let (first, end) = self.covered.unwrap_or((tti.0, tti.0));
         self.covered = Some((first.min(tti.0), end.max(tti.0.saturating_add(1))));
@@ -158,12 +157,12 @@ impl Timeline {
         }
     }
 
-    /// Tells the TTIs' length ahead of the runs (NR numerology; 0: LTE).
+    /// Sets the TTIs' length before the first run (NR numerology; 0: LTE).
     pub const fn set_numerology(&mut self, numerology: u8) {
         self.numerology = numerology;
     }
 
-    /// Adds to a meter what is decided of its span and not in it yet.
+    /// Adds the newly decided findings of a meter's span to it.
     pub fn gather(&self, meter: &mut TransferMeter, decided: Decided) {
         if meter.whole {
             return;
@@ -172,7 +171,7 @@ impl Timeline {
         let bursts_known = meter.ended && decided.bursts.0 >= meter.end;
         let mut runs = decided.runs.0.min(meter.end);
         if !runs_known {
-            // A run counts by its part in a span: it is not to be cut in two.
+            // A run counts by its part in a span: it must not be split.
             runs = self.sent.cut_at(runs);
         }
         if meter.runs_to < runs {
@@ -197,7 +196,7 @@ impl Timeline {
         }
     }
 
-    /// Forgets what ends at or before these TTIs: no meter may need it.
+    /// Removes findings that end at or before these TTIs: no meter may need them.
     pub fn forget_before(&mut self, before: Decided) {
         self.scheduled.forget_before(before.runs.0);
         self.holes.forget_before(before.runs.0);
@@ -208,7 +207,7 @@ impl Timeline {
         if worth_forgetting(n, self.bursts.len()) {
             self.bursts.drain(..n);
         }
-        // The first anchor holds for what is before it.
+        // The first anchor also applies to earlier times.
         let oldest = before.runs.min(before.bursts).0;
         let n = self.anchors.partition_point(|anchor| anchor.1 <= oldest).saturating_sub(1);
         if worth_forgetting(n, self.anchors.len()) {
@@ -222,7 +221,7 @@ impl Timeline {
         self.anchors.last().map(|&(ns, tti)| (Stamp::modem(ns), TtiIndex(tti)))
     }
 
-    /// What the bursts rest on.
+    /// Sets the evidence of the bursts.
     pub fn set_summary(&mut self, summary: &BurstSummary) {
         self.evidence = summary.evidence;
     }
@@ -250,7 +249,7 @@ impl Timeline {
         TtiSpan(1).ms(self.numerology)
     }
 
-    /// The TTI at a time of the log's clock; `None` while no anchor is known.
+    /// The TTI at a time of the log's clock; `None` before the first anchor.
     #[must_use]
     pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
         let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
@@ -259,8 +258,8 @@ impl Timeline {
         Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
     }
 
-    /// The time of a TTI by the log's clock, in microseconds since the Unix
-    /// epoch; `None` while no anchor is known.
+    /// The time of a TTI on the log's clock, in microseconds since the Unix epoch; `None`
+    /// before the first anchor.
     #[must_use]
     pub fn time_us(&self, tti: TtiIndex) -> Option<i64> {
         self.us_of(tti.0)
@@ -273,7 +272,7 @@ impl Timeline {
         Some(ns.saturating_add(since_anchor_ns).div_euclid(1_000))
     }
 
-    /// Where a transfer lies on the axis.
+    /// The position of a transfer on the axis.
     #[must_use]
     pub fn place(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
         transfer.tti.or_else(|| {
@@ -282,7 +281,7 @@ impl Timeline {
         })
     }
 
-    /// The findings of all transfers of the user, which tells overlaps too.
+    /// The findings of all transfers of the user, including overlaps.
     #[must_use]
     pub fn findings(
         &self,
@@ -302,8 +301,8 @@ impl Timeline {
         self.conclude(&metered, thresholds)
     }
 
-    /// The findings of all transfers of the user, from meters that are whole;
-    /// those without one could not be placed.
+    /// The findings of all transfers of the user, from complete meters; those without one
+    /// could not be placed.
     #[must_use]
     pub fn conclude(
         &self,

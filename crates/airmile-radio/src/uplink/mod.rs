@@ -1,10 +1,10 @@
-//! The uplink's bursts, without inference: the phone knows its own buffer.
+//! Bursts of the uplink, without inference: the phone logs its own buffer.
 //!
-//! The same words as for the downlink (spec: [`crate::burst`]), with the
-//! phone's buffer for the queue: it is not empty while the sum of its logical
-//! channels' buffers is above zero. A burst begins with the first block sent
-//! from it and ends with the last one before it is seen empty; the time that
-//! data waits for its first grant is known here and reported apart.
+//! The terms are those of the downlink ([`crate::burst`]), with the phone's buffer as the
+//! queue: it is not empty while the sum of its logical channels' buffers is above zero. A
+//! burst begins with the first block sent from it and ends with the last one before a
+//! sample shows it empty. The wait of data for its first grant is known here and reported
+//! separately.
 
 #[cfg(test)]
 mod tests;
@@ -25,29 +25,30 @@ use crate::small_map::SmallMap;
 /// Settings of an [`UplinkTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UplinkOptions {
-    /// How late a record may come, in ms.
+    /// Maximum lateness of a record, in ms.
     pub lateness_ms: i64,
-    /// Buffer samples further apart than so many ms leave the time between unknown.
+    /// If buffer samples are further apart than this many ms, the time between is
+    /// unknown.
     pub sample_span_ms: i64,
 }
 
 impl Default for UplinkOptions {
-    /// Lateness as for the downlink. In two real logs (0xB066) samples are 1 ms
-    /// apart while data waits, 8 ms at most; far beyond that is chosen here,
-    /// for phones that log more sparsely.
+    /// Lateness as for the downlink. In two real logs (0xB066) samples are 1 ms apart
+    /// while data waits, 8 ms at most; far more is chosen here, for phones that log more
+    /// sparsely.
     fn default() -> Self {
         Self { lateness_ms: 1_000, sample_span_ms: 1_000 }
     }
 }
 
-/// How sure an end is that only reports tell (chosen here: data may have come
-/// since the report).
+/// Confidence of an end that only reports show (chosen here: data may have arrived since
+/// the report).
 const REPORTED_END: f64 = 0.7;
 
 /// Time that data waited in the phone before the first block of its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferWait {
-    /// When the buffer was first seen not empty.
+    /// When the buffer was first observed not empty.
     pub start_tti: TtiIndex,
     /// The burst's first block.
     pub end_tti: TtiIndex,
@@ -57,14 +58,14 @@ pub struct BufferWait {
 struct UplinkTti {
     /// Blocks sent: bytes of new data and whether new.
     sent: Option<SentBlocks>,
-    /// Bytes by logical channel; no channel: none is active.
+    /// Bytes by logical channel; without a channel: none is active.
     buffer: SmallMap<Option<u8>, u64>,
     /// BSR index by logical channel group.
     bsr: Vec<(u8, u8)>,
     hole_ttis: i64,
 }
 
-/// Room that a slot keeps: of groups, and of the channels that phones have.
+/// Capacity that a slot keeps: of groups, and of the channels that phones have.
 const USUAL_ROOM: usize = 8;
 
 impl Slot for UplinkTti {
@@ -102,13 +103,13 @@ pub struct UplinkTracker {
     numerology: u8,
     reorder: ReorderBuffer<UplinkTti>,
     segment: u32,
-    /// When the buffer was first seen not empty, and last sampled.
+    /// When the buffer was first observed not empty, and last sampled.
     waiting_since: Option<i64>,
     last_sample: Option<i64>,
-    /// Whether the phone's own samples were seen: reports are then left aside.
+    /// Whether the phone's own samples were logged: reports are then ignored.
     has_samples: bool,
     lcg: BTreeMap<u8, u8>,
-    /// The most that is left by the reports; `None`: over the table's end.
+    /// Upper bound of the remaining bytes by the reports; `None`: beyond the table's end.
     reported_left: Option<u64>,
     open: Option<OpenUplinkBurst>,
     run: Option<Activity>,
@@ -120,7 +121,7 @@ pub struct UplinkTracker {
 }
 
 impl UplinkTracker {
-    /// A tracker that has seen nothing.
+    /// A tracker without records.
     #[must_use]
     pub fn new(options: UplinkOptions) -> Self {
         Self {
@@ -143,7 +144,7 @@ impl UplinkTracker {
         }
     }
 
-    /// A record in.
+    /// Takes a record.
     pub fn push(&mut self, record: &Record) {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul => self.push_grant(grant),
@@ -162,34 +163,34 @@ impl UplinkTracker {
         }
     }
 
-    /// A burst out.
+    /// Returns the next burst.
     pub fn poll(&mut self) -> Option<Burst> {
         self.bursts.pop_front()
     }
 
-    /// A wait before a burst out.
+    /// Returns the next wait before a burst.
     pub fn poll_wait(&mut self) -> Option<BufferWait> {
         self.waits.pop_front()
     }
 
-    /// A run of TTIs with blocks sent, or of missing ones, out.
+    /// Returns the next run of TTIs with blocks sent, or of missing ones.
     pub fn poll_activity(&mut self) -> Option<Activity> {
         self.activities.pop_front()
     }
 
-    /// The end of the log: the bursts not yet taken.
+    /// Ends the log: returns the remaining bursts.
     pub fn finish(&mut self) -> Vec<Burst> {
         self.close_before(END);
         self.end_segment(Bound::End);
         self.bursts.drain(..).collect()
     }
 
-    /// How far what [`poll`](Self::poll) and the others gave is complete.
+    /// How far the output of [`poll`](Self::poll) and the others is complete.
     #[must_use]
     pub fn decided(&self) -> Decided {
         let Some((_, TtiIndex(closed))) = self.reorder.closed() else { return Decided::NOTHING };
         let run = self.run.map_or(closed, |run| run.start_tti.0.min(closed));
-        // Samples that stay away for long make a hole of the time since the last.
+        // Samples that are missing for long make the time since the last one a hole.
         let sampled = self.waiting_since.and(self.last_sample);
         let waiting = self.waiting_since.map_or(closed, |since| since.min(closed));
         Decided {
@@ -198,7 +199,7 @@ impl UplinkTracker {
         }
     }
 
-    /// What is known beside bursts.
+    /// The state apart from bursts.
     #[must_use]
     pub fn summary(&self) -> BurstSummary {
         BurstSummary {
@@ -280,12 +281,12 @@ impl UplinkTracker {
         if pending.hole_ttis > 0 {
             self.lose_sight(tti, pending.hole_ttis);
         }
-        // The sample is the buffer at the start of its TTI, before what it sends.
+        // The sample is the buffer at the start of its TTI, before its transmission.
         if !pending.buffer.is_empty() {
             self.has_samples = true;
             self.sample(tti, pending.buffer.values().sum());
         } else if !pending.bsr.is_empty() && !self.has_samples {
-            // A report tells what is left after its block (TS 36.321, 5.4.5).
+            // A report gives the buffer after its block (TS 36.321, 5.4.5).
             self.lcg.extend(pending.bsr.iter().copied());
             let left = self.lcg.values().try_fold(0_u64, |sum, &index| {
                 Some(sum + u64::from(bsr_upper_bound_bytes(index)?))
@@ -313,7 +314,7 @@ impl UplinkTracker {
             self.waiting_since.get_or_insert(tti);
         } else {
             self.waiting_since = None;
-            // Seen empty: the last block before emptied it.
+            // Observed empty: the last block before emptied it.
             if let Some(open) = self.open {
                 self.close(open.last_sent, Bound::Gap, 1.0);
             }
@@ -333,8 +334,8 @@ impl UplinkTracker {
         open.last_sent = tti;
         open.bytes = open.bytes.saturating_add(sent.bytes);
         open.scheduled += 1;
-        // Without samples: what was reported has been sent (TS 36.321, 6.1.3.1
-        // gives the most that an index stands for).
+        // Without samples: the reported data has been sent (TS 36.321, 6.1.3.1 gives the
+        // maximum of each index).
         if !self.has_samples
             && let Some(left) = &mut self.reported_left
         {

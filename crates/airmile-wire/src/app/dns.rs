@@ -6,7 +6,7 @@ use airmile_model::packet::Packet;
 
 use super::{PacketContext, dns_row};
 
-/// Lookups under way in one flow that are remembered (chosen here).
+/// Maximum number of pending lookups kept per flow (chosen here).
 const MAX_PENDING: usize = 64;
 
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl DnsState {
         self.pending.push((message.id, row));
     }
 
-    /// Lookups that nothing answered.
+    /// Reports lookups without an answer.
     pub(super) fn finish(&mut self, _: PacketContext, rows: &mut Vec<PacketRow>) {
         rows.extend(self.pending.drain(..).map(|(_, row)| dns_row(row)));
     }
@@ -93,7 +93,8 @@ fn read(payload: &[u8]) -> Option<DnsMessage> {
     Some(message)
 }
 
-/// Labels of a question; there is nothing before it that could be pointed to.
+/// Reads the labels of a question. No name precedes it, so there are no compression
+/// pointers.
 fn read_name(mut rest: &[u8]) -> Option<(String, &[u8])> {
     let mut name = String::new();
     loop {

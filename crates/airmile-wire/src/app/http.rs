@@ -1,4 +1,4 @@
-//! HTTP/1 (RFC 9112) by the heads of its messages.
+//! HTTP/1 (RFC 9112), parsed from message heads.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use airmile_model::printable;
 
 use super::{PacketContext, http_row};
 
-/// Requests without a response that are remembered (chosen here).
+/// Maximum number of requests kept while they wait for a response (chosen here).
 const MAX_PENDING: usize = 64;
 
 /// RFC 9110, 9.3 and RFC 5789.
@@ -31,7 +31,7 @@ pub(super) fn is_request(payload: &[u8]) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct HttpState {
-    /// Requests in order; the first may have its response under way.
+    /// Requests in order; the response to the first may be in progress.
     pending: VecDeque<HttpRow>,
     host: Option<String>,
 }
@@ -99,7 +99,7 @@ impl HttpState {
     }
 
     fn response(&mut self, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {
-        // A final response before this one is over; 1xx are not final.
+        // A final response ends the previous one; 1xx responses are not final.
         if self.pending.front().is_some_and(|row| row.status.is_some_and(|s| s >= 200)) {
             rows.extend(self.pending.pop_front().map(http_row));
         }
@@ -128,8 +128,8 @@ impl HttpState {
     }
 }
 
-/// Lines of a message's head. Of one that is cut, by the capture or between two
-/// segments, what ends with a space; other lines are whole or left out.
+/// Lines of a message's head. In a head cut by the capture or by a segment boundary, the
+/// last line is kept only if it ends with a space; incomplete lines are left out.
 fn lines(payload: &[u8]) -> impl Iterator<Item = &str> {
     let text = match std::str::from_utf8(payload) {
         Ok(text) => text,

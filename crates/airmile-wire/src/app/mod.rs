@@ -1,5 +1,5 @@
-//! Applications, by what the first bytes of their payload say: HTTP/1, TLS,
-//! DNS, QUIC. Payload may be cut: what is there is read.
+//! Identifies applications by the first bytes of their payload: HTTP/1, TLS, DNS, QUIC.
+//! Truncated payload is parsed as far as it goes.
 
 mod dns;
 mod http;
@@ -11,7 +11,7 @@ pub(crate) use quic::is_long_header;
 use airmile_model::flow::{DnsRow, HttpRow, PacketRow};
 use airmile_model::packet::Packet;
 
-/// Payloads of a flow that are looked at before it counts as unknown (chosen here).
+/// Payloads examined before a flow's application counts as unknown (chosen here).
 const MAX_TRIES: u8 = 6;
 
 /// What is known of a flow's application.
@@ -21,14 +21,14 @@ pub(crate) struct AppState {
     names: Option<Box<Names>>,
 }
 
-/// What few flows tell.
+/// State that few flows need.
 #[derive(Debug, Default)]
 struct Names {
     server: Option<String>,
     alpn: Option<String>,
 }
 
-/// What came of a client hello so far.
+/// Progress in reading a client hello.
 #[derive(Debug, Default)]
 struct HelloBytes(Vec<u8>);
 
@@ -38,7 +38,7 @@ enum AppProtocol {
     Http(Box<http::HttpState>),
     Dns(Box<dns::DnsState>),
     Quic(Box<quic::QuicState>),
-    /// A client hello that may go on in the next segment.
+    /// A client hello that may continue in the next segment.
     Hello(Box<HelloBytes>),
     Tls,
     Other,
@@ -50,7 +50,7 @@ impl Default for AppProtocol {
     }
 }
 
-/// Which flow and direction a payload is of.
+/// The flow and direction of a payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketContext {
     pub(crate) flow: u64,
@@ -62,7 +62,7 @@ pub(crate) struct PacketContext {
 }
 
 impl AppState {
-    /// Whether more payload could tell more.
+    /// Whether more payload could add information.
     #[inline]
     pub(crate) const fn looks(&self) -> bool {
         !matches!(self.kind, AppProtocol::Tls | AppProtocol::Other)
@@ -73,8 +73,8 @@ impl AppState {
         matches!(self.kind, AppProtocol::Quic(_))
     }
 
-    /// Takes payload that had not passed before, in order. Gives the time of a
-    /// downstream RTT where QUIC's spin bit shows one.
+    /// Takes new payload, in order. Returns the time of a downstream RTT when QUIC's spin
+    /// bit shows one.
     pub(crate) fn push(
         &mut self,
         place: PacketContext,
@@ -144,7 +144,7 @@ impl AppState {
         }
     }
 
-    /// The server's name, as the client asked for it.
+    /// The server's name, as requested by the client.
     pub(crate) fn server_name(&self) -> Option<&str> {
         self.names.as_ref()?.server.as_deref()
     }
@@ -173,7 +173,7 @@ impl AppState {
         }
     }
 
-    /// The end of the flow: what was under way.
+    /// Ends the flow: reports what was in progress.
     pub(crate) fn finish(&mut self, place: PacketContext, rows: &mut Vec<PacketRow>) {
         match &mut self.kind {
             AppProtocol::Http(http) => http.finish(rows),

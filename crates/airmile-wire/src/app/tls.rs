@@ -1,10 +1,10 @@
-//! What a TLS client says in the clear: SNI (RFC 6066, 3) and ALPN (RFC 7301).
+//! The unencrypted part of a TLS client hello: SNI (RFC 6066, 3) and ALPN (RFC 7301).
 
 /// Names of a client hello, as far as they were captured.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) server_name: Option<String>,
-    /// The first protocol that the client offers.
+    /// The first protocol offered by the client.
     pub(super) alpn: Option<String>,
 }
 
@@ -13,8 +13,8 @@ pub(super) fn is_hello(payload: &[u8]) -> bool {
     matches!(payload, [0x16, 3, _, _, _, 1, ..])
 }
 
-/// Whether the record that a payload begins with is all there, or is longer than
-/// records get (RFC 8446, 5.1): a key share after quantum computers takes two segments.
+/// Whether the record at the start of a payload is complete, or claims more than a
+/// record's maximum length (RFC 8446, 5.1). A post-quantum key share takes two segments.
 pub(super) fn is_whole(payload: &[u8]) -> bool {
     const MAX_BYTES: usize = 5 + (1 << 14);
     let length = u16_at(payload, 3).map_or(0, usize::from);
@@ -27,10 +27,10 @@ pub(super) fn client_hello(payload: &[u8]) -> Hello {
     handshake_hello(payload.get(5..).unwrap_or_default())
 }
 
-/// Reads a client hello, handshake header first, as QUIC has it.
+/// Reads a client hello from its handshake header on, as QUIC carries it.
 pub(super) fn handshake_hello(handshake: &[u8]) -> Hello {
     let mut hello = Hello::default();
-    // What is cut off is not there: the names before the cut stay.
+    // The names before a truncation stay.
     let _ = read(handshake, &mut hello);
     hello
 }

@@ -1,24 +1,24 @@
-//! Where a capture was taken, by the round trips on the monitor's two sides.
+//! Where a capture was taken, from the round trips on the two sides of the monitor.
 
 use super::SenderModel;
 
-/// A round trip on one side of the monitor under this share of the other's: the
-/// monitor is at that end (chosen here).
+/// If one side's round trip is less than this share of the other's, the monitor is at
+/// that end (chosen here).
 const AT_END_SHARE: f64 = 0.1;
-/// So near to the client no radio is between (chosen here: its own stack takes less, the
-/// air more).
+/// This near to the client there is no radio in between (chosen here: the client's own
+/// stack takes less, the air interface more).
 const AT_PHONE_NS: i64 = 2_000_000;
 
 /// Where a capture was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum CaptureSite {
-    /// At the phone: what comes there has come over the air.
+    /// At the phone: after the air interface.
     Phone,
-    /// Between.
+    /// Between the phone and the server.
     Between,
     /// At the server.
     Server,
-    /// No round trip shows it.
+    /// Unknown: no round trip was measured.
     #[default]
     Unknown,
 }
@@ -26,15 +26,15 @@ pub enum CaptureSite {
 /// Round trips between the monitor and either end, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sides {
-    /// Of the server's side.
+    /// On the server's side.
     pub upstream_ns: Option<i64>,
-    /// Of the client's side.
+    /// On the client's side.
     pub downstream_ns: Option<i64>,
 }
 
 impl Sides {
-    /// Of the connections of a phone. A quarter of them has more: at a proxy that splits
-    /// each connection is near to one end only, and half of them to either.
+    /// From the connections of a phone, by the upper quartile: a proxy that splits each
+    /// connection is near to one end of each leg, so half of the legs are near to either.
     pub fn from_connections<'a>(models: impl Iterator<Item = &'a SenderModel> + Clone) -> Self {
         Self {
             upstream_ns: upper_quartile(

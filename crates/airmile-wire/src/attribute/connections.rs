@@ -1,20 +1,22 @@
-//! What the sender of each connection waited for, one connection at a time: a page's
-//! requests are on several, and each waits for its own.
+//! What the sender of each connection waited for, per connection: a page's requests use
+//! several connections, and each waits separately.
 
 use std::collections::BTreeMap;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
-use super::{Attribution, ByteBins, CaptureSite, SenderModel, Sides, WaitSpan, WaitTimeline};
+use super::{
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, WaitSpan,
+    WaitTimeline,
+};
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
-/// Connections that are kept (chosen here: a page has tens, a phone's hour some thousand).
+/// Maximum number of connections kept (chosen here: a page has tens, a phone's hour some
+/// thousand).
 const MAX_CONNECTIONS: usize = 8_192;
-/// Less payload of the client is no request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
-/// Data that comes within this time is one arrival (chosen here).
+/// Data within this time counts as one arrival (chosen here).
 const MERGE_NS: i64 = 1_000_000;
 
 /// Collects connections while a capture is read.
@@ -37,22 +39,22 @@ struct OpenConnection {
     arrivals_ns: Vec<i64>,
 }
 
-/// A connection of a capture. Times are in nanoseconds by the clock that was set.
+/// A connection of a capture. Times are in nanoseconds on the aligned clock.
 #[derive(Debug)]
 pub struct Connection {
     /// The client's address and port.
     pub client: Option<(Address, u16)>,
     /// The server's.
     pub server: Option<(Address, u16)>,
-    /// When its SYNs passed: one, and one more for each that was lost.
+    /// Times of its SYNs: more than one where SYNs were lost.
     pub syns_ns: Vec<i64>,
-    /// When requests passed.
+    /// Times of its requests.
     pub requests_ns: Vec<i64>,
-    /// When data came; what comes within a millisecond is one.
+    /// Times at which data arrived, merged within a millisecond.
     pub arrivals_ns: Vec<i64>,
     /// What its sender waited for.
     pub attribution: Attribution,
-    /// Its least round trip.
+    /// Its minimum round trip.
     pub round_trip_ns: i64,
 }
 
@@ -63,12 +65,12 @@ impl ConnectionCollector {
         Self::default()
     }
 
-    /// Takes a packet as it is, before what was made of it.
+    /// Takes a packet as captured, before it is analysed.
     pub fn note(&mut self, packet: &Packet<'_>) {
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
     }
 
-    /// Takes what the engine made of a packet of TCP.
+    /// Takes the engine's analysis of a TCP packet.
     pub fn push(&mut self, packet: &TracedPacket) {
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&packet.flow)
         {
@@ -100,12 +102,13 @@ impl ConnectionCollector {
         one.waits.push(&self.held);
     }
 
-    /// The connections, their times set to the clock that the line is over.
+    /// Returns the connections, with their times moved to the clock of `line`.
     #[must_use]
     pub fn finish(self, line: Option<&ClockLine>) -> Vec<Connection> {
         let Self { connections, uplink, .. } = self;
         let sides = Sides::from_connections(connections.values().map(|one| &one.model));
-        // Away from the phone, what passes comes to it half a round trip later.
+        // At a monitor away from the phone, packets reach the phone half a round trip
+        // later.
         let delay_ns = match sides.place() {
             CaptureSite::Phone => 0,
             _ => sides.downstream_ns.unwrap_or(0) / 2,

@@ -1,40 +1,41 @@
-//! What a transfer takes at least over a link of a rate.
+//! The minimum duration of a transfer over a link of a given rate.
 
 /// Initial window of a connection in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
 /// Bytes of a segment (an Ethernet MTU without headers and time stamps).
 const SEGMENT_BYTES: u64 = 1_448;
 
-/// A receiver's window grows to twice what came in a round trip, and this (dynamic right-sizing:
-/// Fisk and Feng, LACSI 2001; Linux, `tcp_rcv_space_adjust`). It is measured once the round trip is
-/// over, so the round after it was sent without.
+/// A receive window grows to twice the bytes received in a round trip, plus this (dynamic
+/// right-sizing: Fisk and Feng, LACSI 2001; Linux, `tcp_rcv_space_adjust`). The
+/// measurement takes a full round trip, so growth shows one round later.
 const GROWTH_SEGMENTS: u64 = 16;
 
-/// A receive window, from when on the sender could have it.
+/// A receive window, and when the sender could first use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveWindow {
-    /// Bytes that the receiver had when it advertised the window.
+    /// Bytes received when the receiver advertised the window.
     pub received_bytes: u64,
     /// The window in bytes.
     pub window_bytes: u64,
 }
 
-/// What holds a sender back beside the link.
+/// What limits a sender apart from the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendWindow<'a> {
     /// Nothing.
     Wide,
-    /// A window that begins small and grows by a factor of two a round trip (RFC 5681, 3.1),
-    /// of so many nanoseconds.
+    /// A window that starts small and doubles each round trip (RFC 5681, 3.1); the round
+    /// trip in nanoseconds.
     SlowStart(i64),
-    /// The receiver's window, as it grew with what was received (in order), over round trips
-    /// of so many nanoseconds.
+    /// The receive window, as it grew with the bytes received in order; the round trip in
+    /// nanoseconds, and the windows.
     Receivers(i64, &'a [ReceiveWindow]),
 }
 
 impl SendWindow<'_> {
-    /// The window in bytes after so many rounds and bytes, of which the round before the last had
-    /// some, and what a round takes in nanoseconds; `None` where nothing holds the sender back.
+    /// The window in bytes after a number of rounds and bytes (`before`: bytes of the
+    /// round before the last), and the duration of a round in nanoseconds; `None` if
+    /// nothing limits the sender.
     fn of_round(&self, round: u32, sent: u64, before: u64) -> Option<(u64, i64)> {
         match *self {
             Self::Wide => None,
@@ -54,8 +55,8 @@ impl SendWindow<'_> {
     }
 }
 
-/// Nanoseconds from the first byte to the last over a link of `bps` bits per second. A round
-/// takes a round trip until the window fills the link.
+/// Nanoseconds from the first byte to the last over a link of `bps` bits per second. Each
+/// round takes a round trip until the window fills the link.
 #[must_use]
 pub fn min_duration_ns(bytes: u64, bps: f64, window: SendWindow<'_>) -> i64 {
     let takes = |bytes: u64| bytes as f64 * 8e9 / bps.max(1.0);
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn a_window_that_doubles() {
         let slow_start = SendWindow::SlowStart(100_000_000);
-        // In the middle of a connection the link alone counts.
+        // In the middle of a connection only the link counts.
         check(1_000_000, 8.0, SendWindow::Wide, 1_000);
         // One window.
         check(14_480, 8.0, slow_start, 14);
@@ -107,14 +108,15 @@ mod tests {
         check(60_000, 8.0, receivers, 60);
         // 64000 twice, as nothing is measured yet, and 22000 bytes.
         check(150_000, 8.0, receivers, 280 + 22);
-        // What grew over many small rounds grows less in few: 64000 twice, 151168, and the rest.
+        // A window that grew over many small rounds grows less over few: 64000 twice,
+        // 151168, and the rest.
         let windows = [(0, 64_000), (40_000, 80_000), (100_000, 360_000)];
         let windows = windows
             .map(|(received_bytes, window_bytes)| ReceiveWindow { received_bytes, window_bytes });
         check(400_000, 80.0, SendWindow::Receivers(140_000_000, &windows), 420 + 12);
-        // A window that fills the link holds nothing back.
+        // A window that fills the link does not limit the sender.
         check(150_000, 1.0, receivers, 1_200);
-        // None was seen.
+        // No window was captured.
         check(150_000, 8.0, SendWindow::Receivers(140_000_000, &[]), 150);
     }
 }

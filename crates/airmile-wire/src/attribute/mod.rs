@@ -1,14 +1,13 @@
-//! Which cause each moment of a transfer went to.
+//! Attributes each moment of a transfer to a cause.
 //!
-//! [`SenderModel`] takes one connection's packets and tells what its sender
-//! waited for before each of them. [`Attribution`] puts the stories of a phone's
-//! connections on one time axis, lets the radio take precedence where its queue
-//! was not empty, and splits each transfer among causes; the parts add up to its
-//! duration.
+//! [`SenderModel`] takes one connection's packets and determines what its sender waited
+//! for before each of them. [`Attribution`] puts the wait spans of a phone's connections
+//! on one time axis, gives the radio precedence while its queue was not empty, and splits
+//! each transfer among causes; the parts add up to its duration.
 //!
-//! A capture may be taken anywhere. At the phone, a packet was released by the
-//! acknowledgement whose time stamp it echoes (RFC 7323, 4.3), or which passed an
-//! upstream round trip before; at the server that round trip is nothing.
+//! The capture may come from any point of the path. At the phone, a packet was released
+//! by the acknowledgement whose time stamp it echoes (RFC 7323, 4.3), or by the one that
+//! passed an upstream round trip earlier; at the server that round trip is zero.
 
 mod capture_site;
 mod connections;
@@ -29,6 +28,7 @@ pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
+pub(crate) use sender_model::MIN_REQUEST_BYTES;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

@@ -1,33 +1,33 @@
-//! What waits on the way from the server to the phone, by captures at both.
+//! Queueing between server and phone, from captures at both ends.
 
-/// Above the least delay by this, a packet waited in a queue (chosen here: the air alone,
-/// with HARQ and scheduling, moves it by 10 to 20 ms).
+/// A packet whose delay exceeds the minimum by this waited in a queue (chosen here: the
+/// air interface alone, with HARQ and scheduling, varies by 10 to 20 ms).
 const SLACK_NS: i64 = 20_000_000;
-/// Queues between two packets that waited, this far apart, are one (chosen here: packets are
-/// marked once in some kilobytes).
+/// Two queued packets this near to each other were in the same queue (chosen here:
+/// packets are marked once in some kilobytes).
 const BRIDGE_NS: i64 = 20_000_000;
 
-/// Data that passed both ends.
+/// Data seen at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passage {
-    /// When it left the server, in nanoseconds on the phone's clock, but for an offset that
-    /// all passages share.
+    /// When it left the server, in nanoseconds on the phone's clock, up to an offset
+    /// common to all passages.
     pub sent_ns: i64,
     /// When it came to the phone, in nanoseconds.
     pub arrived_ns: i64,
 }
 
-/// What captures at both ends show of the way down.
+/// What captures at both ends show of the downlink path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathQueue {
-    /// Times in which something waited, in order and without overlaps.
+    /// Spans in which packets were queued, in order and without overlaps.
     spans: Vec<(i64, i64)>,
-    /// First and last time about which something is known.
+    /// First and last time covered by both captures.
     seen: Option<(i64, i64)>,
 }
 
 impl PathQueue {
-    /// Of what passed both ends; the least delay stands for an empty way.
+    /// From packets seen at both ends; the minimum delay stands for an empty path.
     #[must_use]
     pub fn new(mut passages: Vec<Passage>) -> Self {
         passages.sort_unstable();
@@ -46,19 +46,19 @@ impl PathQueue {
         Self { spans, seen }
     }
 
-    /// Whether it is known for a time whether something waited.
+    /// Whether the captures cover a span.
     #[must_use]
     pub fn covers(&self, from_ns: i64, to_ns: i64) -> bool {
         self.seen.is_some_and(|(first, last)| from_ns >= first && to_ns <= last)
     }
 
-    /// Times in which something waited, as far as they touch a time.
+    /// The queueing spans that touch a span.
     pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &(i64, i64)> {
         let first = self.spans.partition_point(|span| span.1 <= from_ns);
         self.spans.iter().skip(first).take_while(move |span| span.0 < to_ns)
     }
 
-    /// Sets the times to another clock.
+    /// Moves the times to another clock.
     pub(crate) fn set_clock(&mut self, line: &crate::clocks::ClockLine) {
         let to = |ns: i64| line.to_reference(ns);
         for span in &mut self.spans {
@@ -72,7 +72,7 @@ impl PathQueue {
 mod tests {
     use super::*;
 
-    /// Packets sent each 10 ms, and how long each was on its way.
+    /// Packets sent every 10 ms, and the delay of each.
     fn queue(delays_ms: &[i64]) -> Vec<(i64, i64)> {
         let passages = delays_ms.iter().enumerate().map(|(n, delay)| {
             let sent_ns = n as i64 * 10_000_000;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_takes_longer_than_the_least_waited() {
         assert_eq!(queue(&[30, 31, 38, 44, 30]), []);
-        // The third is at the queue at 50 ms, and comes at 120 ms.
+        // The third packet reaches the queue at 50 ms, and arrives at 120 ms.
         assert_eq!(queue(&[30, 30, 100, 90, 80, 30]), [(50, 120)]);
         assert_eq!(queue(&[30, 80, 30, 30, 30, 30, 30, 30, 30, 80]), [(40, 90), (120, 170)]);
         assert_eq!(queue(&[]), []);

@@ -1,58 +1,60 @@
-//! Policers: a token bucket that drops what comes above its rate, and queues nothing.
+//! Policers: a token bucket that drops packets above its rate and queues nothing.
 //!
 //! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section
-//! 2.2: a bucket that fills at the policer's rate is empty whenever something is lost, and not
-//! when it passes. So what passed between two losses passed at that rate, the same each time;
-//! losses that come by chance have any rate between them. (The paper simulates one bucket from
-//! the first loss to the last, which a pause that fills it up to its depth throws off.)
+//! section 2.2: a bucket that fills at the policer's rate is empty whenever a packet is
+//! lost, and not when one passes. So between two losses the rate is the policer's, the
+//! same each time; with random losses the rates vary. (The paper simulates one bucket
+//! from the first loss to the last; a pause that fills the bucket invalidates that
+//! simulation.)
 
 use airmile_model::TcpEventKind;
 
 use crate::tcp::TracedPacket;
 
-/// Losses within this of each other are one (chosen here: a burst above the rate loses many).
+/// Losses within this time count as one (chosen here: a burst above the rate loses many).
 const EPISODE_NS: i64 = 50_000_000;
-/// Fewer times between losses show no bucket, and those with fewer segments are not looked at
-/// (chosen here; the paper asks for 15 lost packets).
+/// Minimum number of intervals between losses to infer a bucket, and minimum segments in
+/// an interval to use it (chosen here; the paper asks for 15 lost packets).
 const MIN_BETWEEN: usize = 6;
 const APART_SEGMENTS: u32 = 20;
-/// Losses, and samples of what passed, that are remembered at most; of more, every second
-/// sample is kept (chosen here).
+/// Maximum number of losses and of samples kept; above it, every second sample is dropped
+/// (chosen here).
 const MAX_LOSSES: usize = 1_024;
 const MAX_SAMPLES: usize = 2_048;
-/// Rates between losses are the bucket's in this share, within this part of the usual one
-/// (chosen here: of losses that come by chance a quarter is).
+/// Losses come from a bucket if this share of the rates between them lies within this
+/// part of the usual rate (chosen here: with random losses a quarter does).
 const ALIKE_SHARE: f64 = 0.75;
 const ALIKE_PART: f64 = 0.1;
-/// What passes finds so many segments more in it than what is lost (the paper's two packets).
+/// A packet that passes finds this many more segments in the bucket than a lost one (the
+/// paper's two packets).
 const FULLER_SEGMENTS: f64 = 2.0;
 
 /// When a policer acted on a connection, and its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PolicedSpan {
-    /// From the first loss on, in nanoseconds.
+    /// Time of the first loss, in nanoseconds.
     pub from_ns: i64,
-    /// To the last one, in nanoseconds.
+    /// Time of the last loss, in nanoseconds.
     pub to_ns: i64,
     /// Bits of payload per second.
     pub rate_bps: f64,
 }
 
-/// What passed, and what was missing, of one connection at a monitor after the policer.
+/// The packets and losses of one connection at a monitor after the policer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PolicerTest {
     bytes: u64,
-    /// Time and bytes that had passed: at the start of each loss, and in between.
+    /// Time and bytes passed: at the start of each loss, and in between.
     losses: Vec<(i64, u64)>,
     samples: Vec<(i64, u64)>,
-    /// Packets to a sample, and those since the last one.
+    /// Packets per sample, and those since the last one.
     every: u32,
     since: u32,
     last_loss_ns: Option<i64>,
 }
 
 impl PolicerTest {
-    /// Takes a packet of the server with payload.
+    /// Takes a packet with payload from the server.
     pub(super) fn push(&mut self, now: i64, packet: &TracedPacket) {
         if packet.event == Some(TcpEventKind::Ahead) {
             let begins = self.last_loss_ns.is_none_or(|last| now - last > EPISODE_NS);
@@ -78,7 +80,7 @@ impl PolicerTest {
         self.samples.push((now, self.bytes));
     }
 
-    /// What the losses show; `mss` is a segment's payload in bytes.
+    /// The policer that the losses show, if any; `mss` is a segment's payload in bytes.
     pub(super) fn found(&self, mss: i64) -> Option<PolicedSpan> {
         let apart_bytes = u64::from(APART_SEGMENTS) * mss.max(1).unsigned_abs();
         let between: Vec<Between> = self
@@ -104,7 +106,7 @@ impl PolicerTest {
     }
 }
 
-/// What passed between two losses.
+/// Packets between two losses.
 #[derive(Debug, Clone, Copy)]
 struct Between {
     from: (i64, u64),
@@ -122,7 +124,7 @@ impl Between {
         self.bytes as f64 / (self.to_ns - self.from.0) as f64
     }
 
-    /// What the bucket held as samples passed, if it was empty at both losses.
+    /// The bucket's fill level at each sample, assuming it was empty at both losses.
     fn tokens<'a>(&'a self, samples: &'a [(i64, u64)]) -> impl Iterator<Item = f64> + 'a {
         let first = samples.partition_point(|(at, _)| *at <= self.from.0);
         let inside = samples.iter().skip(first).take_while(|(at, _)| *at < self.to_ns);
@@ -166,8 +168,8 @@ mod tests {
         }
     }
 
-    /// A sender whose window grows each round of 40 ms until a packet is dropped, which halves
-    /// it; `drops` is asked of each packet, with the time in ms.
+    /// A sender whose window grows each round of 40 ms until a packet is dropped, which
+    /// halves it; `drops` decides for each packet, given the time in ms.
     fn rounds(mut drops: impl FnMut(i64) -> bool) -> Option<PolicedSpan> {
         let mut test = PolicerTest::default();
         let mut window = 10;
@@ -203,7 +205,7 @@ mod tests {
         assert!((3.8e6..4.2e6).contains(&rate), "{rate}");
     }
 
-    /// Each two-hundredth packet or so, by chance (splitmix64).
+    /// Drops about one packet in 200, at random (splitmix64).
     #[test]
     fn chance_is_no_bucket() {
         for seed in 1..20_u64 {

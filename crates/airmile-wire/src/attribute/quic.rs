@@ -1,10 +1,10 @@
-//! Senders over QUIC: what datagrams show of them although their numbers and acknowledgements
-//! are encrypted (RFC 9001, 5).
+//! Sender models for QUIC, from datagrams alone: packet numbers and acknowledgements are
+//! encrypted (RFC 9001, 5).
 //!
-//! A flow is told to [`SenderModel`](super::SenderModel) as a connection whose client
-//! acknowledges, with each of its datagrams, what had arrived there: clients do so at least for
-//! each second one (RFC 9000, 13.2.2). What needs numbers, losses and the receiver's window,
-//! stays unknown.
+//! A flow is passed to [`SenderModel`](super::SenderModel) as a connection whose client
+//! acknowledges, with each of its datagrams, all data that had arrived: clients
+//! acknowledge at least every second datagram (RFC 9000, 13.2.2). Whatever needs packet
+//! numbers, losses or the receive window stays unknown.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,46 +14,47 @@ use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, Transport};
 use crate::app::is_long_header;
 use crate::tcp::{TracedAck, TracedPacket};
 
-/// Flows that are followed at most; further ones are not (chosen here).
+/// Maximum number of flows tracked; further ones are ignored (chosen here).
 const MAX_FLOWS: usize = 4_096;
-/// Datagrams that a server has on their way and that are remembered (chosen here).
+/// Maximum number of server datagrams in flight that are kept (chosen here).
 const MAX_SENT: usize = 16_384;
-/// A client's first datagram is padded to this at least (RFC 9000, 14.1).
+/// Minimum size to which a client's first datagram is padded (RFC 9000, 14.1).
 const INITIAL_BYTES: u32 = 1_200;
-/// A datagram of a client with less holds acknowledgements alone; a request takes more (chosen
+/// A smaller client datagram holds acknowledgements only; a request takes more (chosen
 /// here: a short header, an ACK frame of some ranges, and a tag take 30 to 55 bytes).
 const REQUEST_BYTES: u32 = 60;
-/// Answers to a client's first requests show the round trip: up to so many datagrams of the
-/// server (chosen here; later ones come while others are on their way).
+/// The answers to a client's first requests show the round trip: maximum number of server
+/// datagrams used for it (chosen here; later ones arrive while others are in flight).
 const FIRST_DATAGRAMS: u32 = 20;
-/// A round trip on the client's side under this part of the other: the capture is the client's.
+/// If the client side's round trip is less than this part of the other, the capture was
+/// taken at the client.
 const AT_CLIENT_PART: i64 = 4;
-/// Long headers are of the handshake (RFC 9000, 17.2).
+/// Long headers belong to the handshake (RFC 9000, 17.2).
 const LONG: u8 = 0x80;
-/// What begins records of a TLS handshake, and of application data (RFC 8446, 5.1).
+/// First bytes of TLS handshake records, and of application data (RFC 8446, 5.1).
 const TLS_HANDSHAKE: [u8; 3] = [22, 3, 3];
 const TLS_DATA: [u8; 3] = [23, 3, 3];
 const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
 
-/// Both ends of a flow, the client's first.
+/// Both ends of a flow, the client first.
 pub type QuicEnds = [(Address, u16); 2];
 
-/// A datagram as a packet that a sender's model takes.
+/// A datagram in the form of a packet for a sender model.
 #[derive(Debug, Clone, Copy)]
 pub struct FollowedDatagram {
-    /// The flow's number, apart from those of connections over TCP.
+    /// The flow's number, distinct from those of TCP connections.
     pub flow: u64,
-    /// Its ends, the client's first.
+    /// Its ends, the client first.
     pub ends: QuicEnds,
-    /// The connection's set-up that it begins or ends, where it does; then the datagram itself.
+    /// The connection set-up that it begins or ends, if any; then the datagram itself.
     pub packets: [Option<TracedPacket>; 2],
-    /// Round trip on the server's side that it ends, in nanoseconds.
+    /// Round trip on the server's side that it completes, in nanoseconds.
     pub upstream_rtt_ns: Option<i64>,
-    /// Of a client: how a record over TCP of the same kind would begin.
+    /// For a client: how a record of the same kind would begin over TCP.
     pub begins: Option<[u8; 3]>,
 }
 
-/// Follows the flows of a capture.
+/// Tracks the flows of a capture.
 #[derive(Debug, Default)]
 pub struct QuicSenders {
     flows: HashMap<QuicEnds, QuicFlow>,
@@ -63,13 +64,13 @@ pub struct QuicSenders {
 #[derive(Debug, Default)]
 struct QuicFlow {
     number: u64,
-    /// Bytes of the server, and when they had passed.
+    /// Bytes from the server, and when they passed.
     down_bytes: i64,
     sent: VecDeque<(i64, i64)>,
     arrived_bytes: i64,
     down_datagrams: u32,
     up_bytes: i64,
-    /// Last request that nothing has answered.
+    /// Last request without an answer.
     asked_ns: Option<i64>,
     /// When the first answer passed, until the client's next datagram.
     answered_ns: Option<i64>,
@@ -78,7 +79,8 @@ struct QuicFlow {
 }
 
 impl QuicSenders {
-    /// Takes a packet; `None` where it is no datagram of a flow whose start was seen.
+    /// Takes a packet; returns `None` if it is no datagram of a flow captured from its
+    /// start.
     pub fn push(&mut self, packet: &Packet<'_>) -> Option<FollowedDatagram> {
         if !matches!(packet.transport, Transport::Udp) || packet.payload_bytes == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! One connection: what its sender waited for before each packet.
+//! What the sender of one connection waited for before each packet.
 
 use std::collections::VecDeque;
 
@@ -11,43 +11,43 @@ use super::policer::{PolicedSpan, PolicerTest};
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
-/// ACKs on their way to the sender that are remembered (chosen here).
-const MAX_HEARD: usize = 4_096;
-/// Segments on their way to the client that are remembered (chosen here).
+/// Maximum number of ACKs kept while on their way to the sender (chosen here).
+const MAX_PENDING_ACKS: usize = 4_096;
+/// Maximum number of segments kept while on their way to the client (chosen here).
 const MAX_SENT: usize = 16_384;
-/// A round trip above the least by this, or by half of it, has a queue in it
-/// (chosen here: the scheduling of both links alone moves it by 10 to 20 ms).
+/// A round trip that exceeds the minimum by this, or by half of it, contains queueing
+/// (chosen here: the scheduling of both links alone varies by 10 to 20 ms).
 const SLACK_NS: i64 = 20_000_000;
-/// After so long without anything in flight a sender may start again: the least
-/// RTO of Linux (RFC 6298 asks for 1 s).
+/// After this long without data in flight a sender may restart slow start: Linux's
+/// minimum RTO (RFC 6298 asks for 1 s).
 pub(super) const MIN_RTO_NS: i64 = 200_000_000;
-/// Less payload of the client is no request: HTTP/2's window updates (RFC 9113, 6.9)
+/// A smaller client payload is not a request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
-const MIN_REQUEST_BYTES: u64 = 60;
-/// TSvals of the client's payload that are remembered (chosen here: requests since the
-/// last answer began).
+pub(crate) const MIN_REQUEST_BYTES: u64 = 60;
+/// Maximum number of TSvals of client payload kept (chosen here: requests since the last
+/// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;
-/// The largest payload of a segment over Ethernet; more is joined by an offload.
+/// The largest payload of a segment over Ethernet; larger ones were merged by an offload.
 const MAX_SEGMENT_BYTES: i64 = 1_460;
-/// Of a receive window that grows, steps of this part are remembered, so many at most (chosen
-/// here: from 64 KiB to the largest of 1 GiB are 83).
+/// A growing receive window is recorded in steps of this part (chosen here: from 64 KiB
+/// to the maximum of 1 GiB are 83 steps).
 const WINDOW_STEP: u64 = 8;
 const MAX_WINDOWS: usize = 96;
-/// Duplicate ACKs that make a loss known (RFC 5681, 3.2).
+/// Duplicate ACKs that indicate a loss (RFC 5681, 3.2).
 const MANY_DUP_ACKS: u32 = 3;
 
-/// What was waited for.
+/// What the sender waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// The connection was set up, TLS included.
+    /// Connection set-up, TLS included.
     Handshake,
     /// The phone was not connected to the cell.
     Promotion,
-    /// A request and the first byte of its answer, one round trip.
+    /// A request and the first byte of its answer: one round trip.
     Request,
-    /// The server, for longer than the round trip of the request.
+    /// The server, in excess of the request's round trip.
     ServerThinkTime,
-    /// The client asked for nothing.
+    /// No request was outstanding.
     NoRequest,
     /// The server had nothing to send, in the middle of an answer.
     AppLimited,
@@ -55,33 +55,33 @@ pub enum Reason {
     FirstSlowStart,
     /// ACKs, in a slow start after idle time.
     SlowStartRestart,
-    /// The timer and the slow start behind it, which duplicate ACKs had made needless.
+    /// The timer and the following slow start, which duplicate ACKs had made unnecessary.
     UndesiredSlowStart,
-    /// What was sent again.
+    /// A retransmission.
     LossRecovery,
-    /// The receiver's window.
+    /// The receive window.
     ReceiveWindow,
-    /// ACKs or the sender's own pace, in none of the phases above.
+    /// ACKs or the sender's own pace, outside the phases above.
     Pacing,
-    /// A queue on the round trip.
+    /// A queue on the path.
     Queue,
-    /// A queue on the way of the acknowledgements, as captures at both ends show.
+    /// A queue on the path of the acknowledgements, as captures at both ends show.
     QueueUp,
-    /// Something that cannot be told: the capture began in the middle of the
-    /// connection, and shows no round trip.
+    /// Undetermined: the capture began in the middle of the connection and shows no round
+    /// trip.
     Unknown,
     /// The end of the transfer, after its last byte.
     AfterLast,
 }
 
-/// A span in which a sender waited, up to one of its packets.
+/// A span in which a sender waited, ending at one of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitSpan {
     /// Start in nanoseconds on the capture's clock.
     pub from_ns: i64,
     /// End in nanoseconds on the capture's clock.
     pub to_ns: i64,
-    /// What for.
+    /// What it waited for.
     pub reason: Reason,
 }
 
@@ -94,20 +94,20 @@ struct PendingAck {
     rwnd: Option<u64>,
 }
 
-/// Follows the server's side of one connection.
+/// Models the server's side of one connection.
 #[derive(Debug, Default)]
 pub struct SenderModel {
     latest_ns: Option<i64>,
     begun_ns: Option<i64>,
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
-    /// Least round trip from the monitor to the server, and to the client.
+    /// Minimum round trip from the monitor to the server, and to the client.
     base_up_ns: Option<i64>,
     base_down_ns: Option<i64>,
     last_down_ns: i64,
     on_their_way: VecDeque<PendingAck>,
     last_ack: Option<PendingAck>,
-    /// `(end offset, time)` of segments that nobody has acknowledged.
+    /// `(end offset, time)` of unacknowledged segments.
     sent: VecDeque<(i64, i64)>,
     next: i64,
     last_data_ns: Option<i64>,
@@ -118,47 +118,48 @@ pub struct SenderModel {
     dup_acks: u32,
     rounds: WindowRounds,
     mss: i64,
-    /// Behind the last data no segment had room in the receive window.
+    /// After the last data, the receive window had no room for a full segment.
     window_full: bool,
-    /// Payload of a full segment, and whether the last data was less: the send buffer had
-    /// run empty, as a sender joins what waits into full segments (RFC 9293, 3.8.6.2.1).
+    /// Payload of a full segment, and whether the last data was shorter: then the send
+    /// buffer had run empty, as a sender joins waiting data into full segments (RFC 9293,
+    /// 3.8.6.2.1).
     segment_bytes: i64,
     short: bool,
-    /// In flight behind the last data.
+    /// Bytes in flight after the last data.
     flight: i64,
     /// TSvals of the client's payload and of its SYN, and whether the server ever echoed
-    /// another: some hosts do not take those of pure ACKs (RFC 7323, 4.3 would).
+    /// another: some hosts ignore those of pure ACKs, against RFC 7323, 4.3.
     payload_stamps: VecDeque<u32>,
     syn_stamp: Option<u32>,
     echoes_acks: bool,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
-    /// When the duplicate ACKs began.
+    /// When the current duplicate ACKs began.
     dup_since_ns: Option<i64>,
     lost: Vec<LostSegment>,
     encrypted: bool,
     policer: PolicerTest,
-    /// The receiver's window each time that it had grown.
+    /// The receive window at each time it grew.
     windows: Vec<ReceiveWindow>,
-    /// The client's last payload was of a TLS handshake.
+    /// The client's last payload belonged to a TLS handshake.
     in_tls_handshake: bool,
-    /// So was what the server sent last.
+    /// So did the server's last payload.
     after_tls: bool,
 }
 
-/// A segment that was sent again.
+/// A retransmitted segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostSegment {
-    /// When the first of those that were mended together was missing: what followed it
-    /// passed the monitor, in nanoseconds.
+    /// When the first of the segments repaired together was missed: the time its
+    /// successor passed the monitor, in nanoseconds.
     pub missed_ns: i64,
-    /// When it passed again, in nanoseconds.
+    /// When the retransmission passed, in nanoseconds.
     pub again_ns: i64,
 }
 
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
 const TLS_HANDSHAKE: u8 = 22;
-/// Change-cipher-spec and application data: what a client's handshake ends with.
+/// Change-cipher-spec and application data: the end of a client's handshake.
 const TLS_BEHIND: [u8; 2] = [20, 23];
 
 impl SenderModel {
@@ -168,13 +169,14 @@ impl SenderModel {
         Self::default()
     }
 
-    /// One whose numbers are encrypted: losses and the receiver's window do not show.
+    /// A connection with encrypted packet numbers: losses and the receive window are not
+    /// visible.
     #[must_use]
     pub fn encrypted() -> Self {
         Self { encrypted: true, ..Self::default() }
     }
 
-    /// Whether it is one of those.
+    /// Whether packet numbers are encrypted.
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
         self.encrypted
@@ -187,37 +189,37 @@ impl SenderModel {
         }
     }
 
-    /// Spans in which a policer dropped what was above its rate.
+    /// Spans in which a policer dropped packets above its rate.
     #[must_use]
     pub fn policed(&self) -> Option<PolicedSpan> {
         self.policer.found(self.mss)
     }
 
-    /// From the monitor to the server and back, at least, in nanoseconds.
+    /// Minimum round trip from the monitor to the server, in nanoseconds.
     #[must_use]
     pub const fn upstream_rtt_ns(&self) -> Option<i64> {
         self.base_up_ns
     }
 
-    /// From the monitor to the client and back, at least, in nanoseconds.
+    /// Minimum round trip from the monitor to the client, in nanoseconds.
     #[must_use]
     pub const fn downstream_rtt_ns(&self) -> Option<i64> {
         self.base_down_ns
     }
 
-    /// When slow starts after idle time showed, in nanoseconds.
+    /// Times of slow starts after idle time, in nanoseconds.
     #[must_use]
     pub fn restarts_ns(&self) -> &[i64] {
         &self.restarts_ns
     }
 
-    /// When its first packet passed, in nanoseconds.
+    /// Time of its first packet, in nanoseconds.
     #[must_use]
     pub const fn begun_ns(&self) -> Option<i64> {
         self.begun_ns
     }
 
-    /// The receiver's window as it grew; empty where the connection's start was not seen.
+    /// The receive window as it grew; empty if the connection's start was not captured.
     #[must_use]
     pub fn windows(&self) -> &[ReceiveWindow] {
         if self.rounds.seen_from_start() { &self.windows } else { &[] }
@@ -233,10 +235,11 @@ impl SenderModel {
         }
     }
 
-    /// Takes the next packet; what its sender waited for goes to `out`, in order
-    /// and up to the packet.
+    /// Takes the next packet. Appends what its sender waited for to `out`, in order, up
+    /// to the packet.
     pub fn push(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
-        // A clock that was set back stands still until its own time comes.
+        // After a backward step of the clock, time stands still until the clock catches
+        // up.
         let at_ns = self.latest_ns.map_or(packet.at_ns, |latest| latest.max(packet.at_ns));
         self.latest_ns = Some(at_ns);
         let packet = TracedPacket { at_ns, ..*packet };
@@ -248,14 +251,14 @@ impl SenderModel {
         }
     }
 
-    /// Segments that were sent again, in order of that.
+    /// Retransmitted segments, in order of retransmission.
     #[must_use]
     pub fn lost(&self) -> &[LostSegment] {
         &self.lost
     }
 
-    /// Tells the payload of the next packet from the client: while its last record is
-    /// of a TLS handshake, what the server sends is, too.
+    /// Takes the payload of the next packet from the client. While its last record
+    /// belongs to a TLS handshake, so does what the server sends.
     pub fn client_payload(&mut self, payload: &[u8]) {
         match payload {
             [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
@@ -264,8 +267,8 @@ impl SenderModel {
         }
     }
 
-    /// The round trip on the client's side that ends with this acknowledgement: of the
-    /// newest data that it acknowledges, where nothing was sent again meanwhile.
+    /// The client side's round trip that ends with this acknowledgement: of the newest
+    /// data that it acknowledges, unless anything was retransmitted since.
     pub(crate) fn last_client_rtt_ns(&self, packet: &TracedPacket) -> Option<i64> {
         let acked = packet.ack?.offset_bytes;
         let n = self.sent.partition_point(|(end, _)| *end <= acked);
@@ -273,14 +276,14 @@ impl SenderModel {
         Some(packet.at_ns - at_ns)
     }
 
-    /// Whether the packets are the server's own, by the round trips on both sides.
+    /// Whether the capture was taken at the server, by the round trips on both sides.
     fn is_at_server(&self) -> bool {
         let sides = Sides { upstream_ns: self.base_up_ns, downstream_ns: self.base_down_ns };
         sides.place() == CaptureSite::Server
     }
 
-    /// At the server: all that was sent is acknowledged. Up to now it was on its way, and
-    /// what the way took longer than it has to was a queue.
+    /// At the server: all data sent is acknowledged. Until now it was in flight, and any
+    /// delay above the minimum was queueing.
     fn all_arrived(&self, now: i64, out: &mut Vec<WaitSpan>) {
         let (Some(last), Some(base)) = (self.last_data_ns, self.base_down_ns) else { return };
         let queued = (now - last - base - self.slack()).max(0);
@@ -291,8 +294,8 @@ impl SenderModel {
     fn push_client(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            // Of a SYN that is sent again the last is taken to be answered: its timer is a
-            // second at first (RFC 6298, 2.1), which no path takes.
+            // Of repeated SYNs, the last one is assumed to be answered: the initial timer
+            // is a second (RFC 6298, 2.1), more than any path takes.
             self.syn_ns = Some(now);
             self.syn_stamp = packet.timestamps.map(|(value, _)| value);
             return;
@@ -335,7 +338,7 @@ impl SenderModel {
         if let Some(rtt) = rtt {
             self.down(rtt);
         }
-        if self.on_their_way.len() >= MAX_HEARD {
+        if self.on_their_way.len() >= MAX_PENDING_ACKS {
             self.on_their_way.pop_front();
         }
         self.on_their_way.push_back(PendingAck {
@@ -356,10 +359,10 @@ impl SenderModel {
         if packet.flags.has(TcpFlags::SYN) {
             if let Some(syn) = self.syn_ns.take() {
                 self.base_up_ns = Some(self.base_up_ns.map_or(now - syn, |up| up.min(now - syn)));
-                // A capture that has the SYN has the connection's start.
+                // A capture with the SYN has the connection's start.
                 self.rounds.begins();
             }
-            // One that is sent again: the last is taken to be acknowledged.
+            // Of repeated SYN-ACKs, the last one is assumed to be acknowledged.
             self.syn_ack_ns = Some(now);
             return;
         }
@@ -377,7 +380,8 @@ impl SenderModel {
                 self.retransmission(now, mends, out);
                 self.dup_acks = 0;
             }
-            // What had arrived is sent again in the middle of a recovery: by the timer.
+            // Data that had arrived is retransmitted in the middle of a recovery: by the
+            // timer.
             Some(TcpEventKind::RetxSpurious)
                 if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS =>
             {
@@ -393,12 +397,12 @@ impl SenderModel {
                 self.rounds.recovers(self.next);
                 self.retransmission(now, mends, out);
             }
-            // Overtaken on the way: it waited for nothing.
+            // Reordered on the path: it waited for nothing.
             Some(_) => {}
         }
     }
 
-    /// Takes what the sender had heard when it sent this packet.
+    /// Applies the ACKs that the sender had received when it sent this packet.
     fn apply_acks(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
         let upstream = self.base_up_ns.unwrap_or(0);
@@ -407,11 +411,12 @@ impl SenderModel {
         {
             self.echoes_acks = self.syn_stamp != Some(echo) && !self.payload_stamps.contains(&echo);
         }
-        // What such a host has heard, time tells: the round trip at least.
+        // For a host that does not echo them, received ACKs follow from time: the minimum
+        // round trip.
         let trusted = echo.filter(|_| self.echoes_acks || self.base_up_ns.is_none());
-        while let Some(heard) = self.on_their_way.front() {
-            let old = heard.at_ns <= packet.at_ns - upstream;
-            let known = match (heard.ts_val, trusted, echo) {
+        while let Some(ack) = self.on_their_way.front() {
+            let old = ack.at_ns <= packet.at_ns - upstream;
+            let known = match (ack.ts_val, trusted, echo) {
                 (Some(value), Some(echo), _) => value.wrapping_sub(echo).cast_signed() <= 0,
                 (Some(value), None, Some(echo)) => {
                     old || value.wrapping_sub(echo).cast_signed() <= 0
@@ -421,13 +426,13 @@ impl SenderModel {
             if !known {
                 break;
             }
-            let edge = self.last_ack.map_or(heard.edge, |last| last.edge.max(heard.edge));
-            self.last_ack = Some(PendingAck { edge, ..*heard });
+            let edge = self.last_ack.map_or(ack.edge, |last| last.edge.max(ack.edge));
+            self.last_ack = Some(PendingAck { edge, ..*ack });
             self.on_their_way.pop_front();
         }
-        let echoed = |heard: &PendingAck| echo.is_some() && heard.ts_val == echo;
-        if let Some(heard) = self.last_ack.filter(echoed) {
-            let rtt = packet.at_ns - heard.at_ns;
+        let echoed = |ack: &PendingAck| echo.is_some() && ack.ts_val == echo;
+        if let Some(ack) = self.last_ack.filter(echoed) {
+            let rtt = packet.at_ns - ack.at_ns;
             if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
                 self.base_up_ns = Some(rtt);
             }
@@ -437,14 +442,14 @@ impl SenderModel {
     fn new_data(&mut self, packet: &TracedPacket, end: i64, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         let bytes = i64::from(packet.payload_bytes);
-        // Super-segments of an offload are many segments.
+        // An offload's super-segments count as many segments.
         self.mss = self.mss.max(bytes.min(MAX_SEGMENT_BYTES));
-        let heard = self.last_ack;
-        let edge = heard.map_or(packet.offset_bytes, |h| h.edge);
+        let ack = self.last_ack;
+        let edge = ack.map_or(packet.offset_bytes, |h| h.edge);
         let up = self.base_up_ns.unwrap_or(0);
         let all_acked = edge >= packet.offset_bytes;
         let asked = self.request_ns.take().filter(|_| all_acked);
-        let released_ns = heard.map_or(now, |h| h.at_ns + up);
+        let released_ns = ack.map_or(now, |h| h.at_ns + up);
         let idle = all_acked && now - released_ns > self.slack();
         let limited = self.is_app_limited(now);
         let was = self.rounds.phase;
@@ -453,7 +458,7 @@ impl SenderModel {
             None if idle || limited => Round::AppLimited,
             None => Round::WindowLimited,
         };
-        self.rounds.heard(edge, end, round);
+        self.rounds.on_ack(edge, end, round);
         if matches!(self.rounds.phase, WindowPhase::Restart { .. })
             && !matches!(was, WindowPhase::Restart { .. })
         {
@@ -483,7 +488,7 @@ impl SenderModel {
         }
         self.after_tls = self.in_tls_handshake;
         self.passed(now, end);
-        let rwnd = heard.and_then(|h| h.rwnd).map(u64::cast_signed);
+        let rwnd = ack.and_then(|h| h.rwnd).map(u64::cast_signed);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
         self.flight = end - edge;
         if bytes <= MAX_SEGMENT_BYTES {
@@ -495,13 +500,13 @@ impl SenderModel {
         self.rounds.sent(end - edge, end);
     }
 
-    /// Whether the application, and not the window, kept the sender from going on behind
-    /// its last data (RFC 9002, 7.8; BBR calls the sample "app-limited").
+    /// Whether the application, and not the window, stopped the sender after its last
+    /// data (RFC 9002, 7.8; BBR calls the sample "app-limited").
     fn is_app_limited(&self, now: i64) -> bool {
         let Some(last) = self.last_data_ns else { return false };
         let starts = matches!(self.rounds.phase, WindowPhase::First | WindowPhase::Restart { .. });
-        // A slow start sends more each round than was acknowledged before. Within a round
-        // a paced sender comes to that little by little.
+        // In slow start each round sends more than was acknowledged before. A paced
+        // sender reaches that gradually within a round.
         let below_proven =
             starts && self.flight <= self.rounds.proven() && now - last > self.slack() / 2;
         self.short || below_proven
@@ -539,7 +544,7 @@ impl SenderModel {
         self.respond(end.max(first), now, out);
     }
 
-    /// From a request to its answer: a round trip, and the server's time.
+    /// From a request to its answer: a round trip, and the server think time.
     fn respond(&self, asked: i64, now: i64, out: &mut Vec<WaitSpan>) {
         let up = self.base_up_ns.unwrap_or(0);
         let due = if now - asked > up + self.slack() { asked + up } else { now };
@@ -547,8 +552,8 @@ impl SenderModel {
         wait(out, due, now, Reason::ServerThinkTime);
     }
 
-    /// Data that is sent once more. While one loss is mended what follows is of that: behind
-    /// a timeout all is sent again, whenever it was lost, or had arrived.
+    /// A retransmission. During loss recovery the following data belongs to it: after a
+    /// timeout everything is sent again, lost or not.
     fn retransmission(&mut self, now: i64, mends: bool, out: &mut Vec<WaitSpan>) {
         if let Some(last) = self.last_data_ns {
             let first_ns = self.lost.last().filter(|_| mends).map(|before| before.missed_ns);
@@ -557,7 +562,7 @@ impl SenderModel {
             wait(out, last, now, self.phase_reason());
         }
         self.last_data_ns = Some(now);
-        // Whose ACK comes next is not known (Karn; RFC 6298, 3).
+        // The next ACK is ambiguous (Karn; RFC 6298, 3).
         self.sent.clear();
         self.last_down_ns = self.base_down_ns.unwrap_or(0);
     }
@@ -575,14 +580,14 @@ impl SenderModel {
         SLACK_NS.max(base / 2)
     }
 
-    /// How much of the round trip that ended with this packet was a queue's.
+    /// The queueing part of the round trip that ended with this packet.
     fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
-        // The oldest ACK that the sender had not heard: without one it kept its own pace,
-        // however old the one is that it echoes.
+        // The oldest ACK that the sender had not received: without one it kept its own
+        // pace, whatever the age of the ACK that it echoes.
         let base_up = self.base_up_ns.unwrap_or(0);
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
-        // A full window leaves the last segment alone, and its ACK is delayed for another
-        // (RFC 5681, 4.2).
+        // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
+        // 5681, 4.2).
         let down = match reason {
             Reason::ReceiveWindow => 0,
             _ => self.last_down_ns - self.base_down_ns.unwrap_or(0),
@@ -590,7 +595,7 @@ impl SenderModel {
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }
 
-    /// What kept the sender from sending on behind its last packet.
+    /// What stopped the sender after its last packet.
     const fn window_reason(&self) -> Reason {
         if self.window_full { Reason::ReceiveWindow } else { self.phase_reason() }
     }

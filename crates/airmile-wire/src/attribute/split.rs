@@ -1,4 +1,4 @@
-//! A transfer's time, split among causes.
+//! Splits a transfer's time among causes.
 
 use std::collections::BTreeMap;
 
@@ -11,63 +11,64 @@ use super::policer::PolicedSpan;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
-/// What a phone's connection takes to be released at least, from its last data on
-/// (chosen here: inactivity timers of networks are 10 s or so; 11.6 s in "A close
-/// examination of performance and power characteristics of 4G LTE networks", MobiSys
-/// 2012, table 1).
+/// Minimum inactivity, since the last data, before the network releases a phone's
+/// connection (chosen here: networks' inactivity timers are about 10 s; 11.6 s in "A
+/// close examination of performance and power characteristics of 4G LTE networks",
+/// MobiSys 2012, table 1).
 pub const RELEASE_NS: i64 = 5_000_000_000;
-/// A packet that the radio lost shows at the phone up to so much later, when what
-/// followed is handed on: the longest t-Reordering (TS 36.331, 6.3.2) and HARQ.
+/// A loss on the radio shows at the phone up to this much later, when the following
+/// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
-/// A sender sends again what it hears nothing of within an RTO, doubled each time (RFC
-/// 6298, 5.5): three of Linux's least. A longer silence is a pause, whatever was lost before.
+/// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
+/// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
+/// lost before.
 const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
-/// And up to so much earlier, by the clocks (chosen here).
+/// And up to this much earlier, because of the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
 
-/// What the radio's records say of a transfer's time; spans are in order and
-/// without overlaps.
+/// What the radio's records show of a transfer's time; spans are in order and without
+/// overlaps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RadioEvidence<'a> {
     /// The downlink.
     pub downlink: &'a [RadioSpan],
     /// When the phone's own queue was not empty.
     pub uplink: &'a [RadioSpan],
-    /// Starts and ends of times of [`RELEASE_NS`] and more in which nothing was
-    /// scheduled either way.
+    /// Starts and ends of spans of [`RELEASE_NS`] and more in which nothing was scheduled
+    /// in either direction.
     pub silences: &'a [(i64, i64)],
-    /// When the radio lost something for good, in order.
+    /// Times of residual losses of the radio, in order.
     pub losses_ns: &'a [i64],
 }
 
-/// A span about which the radio's records say something.
+/// A span covered by the radio's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RadioSpan {
     /// Start in nanoseconds.
     pub from_ns: i64,
     /// End in nanoseconds.
     pub to_ns: i64,
-    /// The queue was not empty; else nothing is known of it.
+    /// The queue was not empty; otherwise its state is unknown.
     pub queued: bool,
 }
 
-/// A transfer's time by cause; the parts add up to it.
+/// A transfer's time by cause; the parts add up to its duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shares {
     /// The downlink queue was not empty, in nanoseconds.
     pub radio_ns: i64,
     /// The rest, in nanoseconds.
     pub by_cause: BTreeMap<Cause, i64>,
-    /// Of the rest, by what was waited for.
+    /// The rest, by what the sender waited for.
     pub by_reason: BTreeMap<Reason, i64>,
-    /// Where most of each cause is, in nanoseconds.
+    /// The longest span of each cause, in nanoseconds.
     pub longest: BTreeMap<Cause, (i64, i64)>,
-    /// How many pieces each cause is of.
+    /// Number of spans of each cause.
     pub pieces: BTreeMap<Cause, u32>,
 }
 
 impl Shares {
-    /// All of it in nanoseconds.
+    /// The sum in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
         self.radio_ns + self.by_cause.values().sum::<i64>()
@@ -88,13 +89,14 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Of packets as they passed at the phone, or as if they had.
+    /// From packets as they passed the phone, with times shifted to the phone if captured
+    /// elsewhere.
     #[must_use]
     pub fn new(waits: WaitTimeline, uplink: ByteBins) -> Self {
         Self { waits, uplink, ..Self::default() }
     }
 
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     #[must_use]
     pub fn with_lost(mut self, mut lost: Vec<LostSegment>) -> Self {
         lost.sort_by_key(|segment| segment.again_ns);
@@ -102,32 +104,33 @@ impl Attribution {
         self
     }
 
-    /// What the server waited for behind a proxy that splits connections: who has
-    /// nothing to send there waits for the server.
+    /// Sets what the server behind a split-connection proxy waited for: a proxy with
+    /// nothing to send waits for the server.
     #[must_use]
     pub fn with_behind(self, behind: WaitTimeline) -> Self {
         Self { behind, ..self }
     }
 
-    /// What waited on the way from the server, where captures at both ends show it.
+    /// Sets the queueing between server and phone, if captures at both ends show it.
     #[must_use]
     pub fn with_path(self, path: PathQueue) -> Self {
         Self { path, ..self }
     }
 
-    /// When policers acted on the phone's connections: what they lost then is the line's.
+    /// Sets when policers acted on the phone's connections: losses at these times count
+    /// as losses of the wired path.
     #[must_use]
     pub fn with_policed(self, policed: Vec<PolicedSpan>) -> Self {
         Self { policed, ..self }
     }
 
-    /// The least round trip of the phone's connections, in nanoseconds.
+    /// Minimum round trip of the phone's connections, in nanoseconds.
     #[must_use]
     pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
         Self { round_trip_ns, ..self }
     }
 
-    /// Sets the times to the clock that the line is over.
+    /// Moves the times to the reference clock of `line`.
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
         self.uplink.set_clock(line);
@@ -143,15 +146,15 @@ impl Attribution {
         }
     }
 
-    /// The packets are the server's own: in a transfer that goes on although the
-    /// server has sent all that was asked for, somebody behind it holds the data.
+    /// Marks the packets as captured at the server: if a transfer goes on after the
+    /// server has sent everything requested, a host on the path is buffering the data.
     #[must_use]
     pub fn at_server(self) -> Self {
         Self { at_server: true, ..self }
     }
 
-    /// Splits the time from `from_ns` to `to_ns` among causes; `radio` is `None`
-    /// where nobody saw it.
+    /// Splits the time from `from_ns` to `to_ns` among causes; `radio` is `None` without
+    /// radio records.
     #[must_use]
     pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<RadioEvidence<'_>>) -> Shares {
         let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
@@ -161,14 +164,14 @@ impl Attribution {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
-            // The transfer's first byte parts what is set up from what is not.
+            // The transfer's first byte separates set-up from transfer.
             let cut = first_byte_ns.clamp(start, end.max(start));
             split.part(start, cut, span.reason);
             split.part(cut, end, span.reason);
             at = end.max(at);
         }
-        // A reader that held the sender back most of the time has still to read what its
-        // buffer holds.
+        // If a slow reader held the sender back most of the time, it still has to read
+        // its buffer.
         let most = split.shares.by_reason.iter().max_by_key(|(_, ns)| **ns);
         let reads = most.map(|(reason, _)| *reason).filter(|most| *most == Reason::ReceiveWindow);
         split.part(at, to_ns, reads.unwrap_or(Reason::AfterLast));
@@ -179,7 +182,7 @@ impl Attribution {
         self.waits.touching(from_ns, to_ns)
     }
 
-    /// When the first data arrived from then on.
+    /// When the first data arrived from that time on.
     fn first_byte_ns(&self, from_ns: i64) -> Option<i64> {
         let spans = self.waits.spans();
         let first = spans.partition_point(|span| span.to_ns <= from_ns);
@@ -192,7 +195,7 @@ impl Attribution {
     }
 }
 
-/// A transfer that is being split.
+/// The split of one transfer, in progress.
 struct TransferSplit<'a> {
     of: &'a Attribution,
     radio: Option<RadioEvidence<'a>>,
@@ -201,7 +204,8 @@ struct TransferSplit<'a> {
 }
 
 impl TransferSplit<'_> {
-    /// A part with one reason: the radio first, then what the reason stands for.
+    /// Adds a part with one reason: the radio's queue first, then the cause of the
+    /// reason.
     fn part(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
         if to_ns <= from_ns {
             return;
@@ -221,36 +225,36 @@ impl TransferSplit<'_> {
         self.rest(at, to_ns, reason);
     }
 
-    /// A part without the downlink's queue: what waits on the way before it comes first.
+    /// Adds a part without a downlink queue: queueing earlier on the path comes first.
     fn rest(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
         let of = self.of;
         let mut at = from_ns;
         for (from, to) in of.path.touching(from_ns, to_ns) {
             let (start, end) = ((*from).max(at), (*to).min(to_ns));
-            self.beside_path(at, start, reason);
+            self.without_path_queue(at, start, reason);
             let cause = if self.radio.is_some() { Cause::Wireline } else { Cause::Unknown };
             if end > start {
                 self.shares.add(cause, Reason::Queue, start, end);
             }
             at = end.max(at);
         }
-        self.beside_path(at, to_ns, reason);
+        self.without_path_queue(at, to_ns, reason);
     }
 
-    /// A part in which nothing waited on the way down: what is behind the phone's own
-    /// upload first.
-    fn beside_path(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
+    /// Adds a part without downlink path queueing: waiting for the phone's own upload
+    /// comes first.
+    fn without_path_queue(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
         if to_ns <= from_ns {
             return;
         }
-        // A long round trip with an empty way down has its queue on the way up.
+        // A long round trip with an empty downlink path has its queue on the uplink.
         let reason = match reason {
             Reason::Queue if self.of.path.covers(from_ns, to_ns) => Reason::QueueUp,
             other => other,
         };
         let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
-        // Where the phone's own log tells its queue, bytes alone tell no more.
+        // If the phone's own log shows its queue, uploaded bytes add no information.
         let uploads = sends && radio.uplink.is_empty();
         let mut at = from_ns;
         for span in touching(radio.uplink, from_ns, to_ns).filter(|span| span.is_long()) {
@@ -275,15 +279,15 @@ impl TransferSplit<'_> {
         }
     }
 
-    /// When the first grant after a long silence of the radio came, in a part.
+    /// Time of the first grant in a part, after a long silence of the radio.
     fn connected_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
         let silences = self.radio.unwrap_or_default().silences;
         let inside = silences.iter().find(|(start, end)| *start <= from_ns && *end > from_ns);
         inside.map(|(_, end)| *end).filter(|end| *end <= to_ns)
     }
 
-    /// A late answer: before the first grant after a long silence of the radio the
-    /// phone was connected, and the request's round trip began then.
+    /// A late answer: until the first grant after a long silence of the radio the phone
+    /// was connecting, and the request's round trip started then.
     fn thinking(&mut self, from_ns: i64, to_ns: i64, uploads: bool) {
         let up = self.of.round_trip_ns;
         let silences = self.radio.unwrap_or_default().silences;
@@ -295,15 +299,14 @@ impl TransferSplit<'_> {
         self.annotate(due, to_ns, Reason::ServerThinkTime, uploads);
     }
 
-    /// Who sends has nothing to send: behind a proxy it is told what the server
-    /// waited for.
+    /// The sender has no data: behind a proxy, the cause is what the server waited for.
     fn starved(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         let of = self.of;
         let mut at = from_ns;
         for behind in of.behind.touching(from_ns, to_ns) {
             let (start, end) = (behind.from_ns.max(at), behind.to_ns.min(to_ns));
             let reason_of_server = match behind.reason {
-                // Acknowledged at the pace of a line, or queued before it.
+                // Acknowledged at the pace of the wired path, or queued before it.
                 Reason::Queue | Reason::Pacing | Reason::LossRecovery => Reason::Queue,
                 Reason::FirstSlowStart
                 | Reason::SlowStartRestart
@@ -337,9 +340,9 @@ impl TransferSplit<'_> {
         }
     }
 
-    /// Whether the radio lost what was waited for, though the phone's packets show no loss:
-    /// of what it never had nothing is sent *again*, up to the timer; and RLC holds back
-    /// what follows a loss, which looks like a queue.
+    /// Whether the radio lost the awaited data although the phone's packets show no loss:
+    /// data that the phone never received is not seen *again* before the timer, and RLC
+    /// holds back what follows a loss, which looks like a queue.
     fn shows_no_loss(&self, reason: Reason, from_ns: i64, to_ns: i64) -> bool {
         let fits = match reason {
             Reason::AppLimited | Reason::Pacing => {
@@ -353,7 +356,7 @@ impl TransferSplit<'_> {
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
 
-    /// Whether a policer dropped what was lost up to now, or a little before.
+    /// Whether a policer dropped packets until now, or shortly before.
     fn policed(&self, at_ns: i64) -> bool {
         let near = |span: &PolicedSpan| {
             (span.from_ns..=span.to_ns.saturating_add(BACKED_OFF_NS)).contains(&at_ns)
@@ -361,14 +364,14 @@ impl TransferSplit<'_> {
         self.of.policed.iter().any(near)
     }
 
-    /// Whether the radio lost what was sent again last.
+    /// Whether the radio lost the most recently retransmitted segment.
     fn radio_lost(&self, by_ns: i64) -> bool {
         let lost = &self.of.lost;
         let n = lost.partition_point(|segment| segment.again_ns <= by_ns);
         let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
         let losses = self.radio.unwrap_or_default().losses_ns;
         let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
-        // It may have been lost once more before it came.
+        // It may have been lost a second time.
         losses.get(first).is_some_and(|at| *at <= segment.again_ns + EARLY_NS)
     }
 }
@@ -379,27 +382,27 @@ fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item
 }
 
 impl RadioSpan {
-    /// A queue that stood this long (chosen here) is an upload's: requests and
-    /// ACKs alone wait for a grant or two.
+    /// A queue that lasted this long (chosen here) is an upload's: requests and ACKs
+    /// alone wait for a grant or two.
     const fn is_long(&self) -> bool {
         self.queued && self.to_ns - self.from_ns >= 100_000_000
     }
 }
 
 impl Reason {
-    /// What a long queue of the phone's own can be behind.
+    /// Whether a long uplink queue of the phone can explain this reason.
     const fn may_be_upload(self) -> bool {
         !matches!(self, Self::NoRequest | Self::Unknown | Self::AfterLast)
     }
 }
 
-/// What a reason stands for, where no queue of the radio does.
+/// The cause of a reason where the radio's queue is empty.
 const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bool) -> Cause {
     match reason {
         Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
         Reason::QueueUp => Cause::UplinkQueue,
         Reason::Queue if radio_seen => Cause::Wireline,
-        // The queue may be the radio's, which nobody saw.
+        // The queue may be the radio's, without records to show it.
         Reason::Queue | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
         Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
         Reason::NoRequest if before_first => Cause::Setup,

@@ -1,4 +1,4 @@
-//! Connections made by hand: a sender, a link and a monitor that a reader can follow.
+//! Hand-made connections: a simple sender, link and monitor.
 
 use airmile_model::Cause;
 use airmile_model::packet::{SeqNum, TcpFlags};
@@ -10,10 +10,10 @@ use crate::tcp::{TracedAck, TracedPacket};
 
 const MS: i64 = 1_000_000;
 const MSS: i64 = 1_000;
-/// From the monitor, at the phone, to the server and back.
+/// Round trip from the monitor, at the phone, to the server.
 const RTT_MS: i64 = 50;
 
-/// One connection as the phone sees it; times in ms.
+/// One connection as captured at the phone; times in ms.
 struct Wire {
     attribution: (SenderModel, WaitTimeline, ByteBins),
     /// What a server behind a proxy waited for.
@@ -101,7 +101,7 @@ impl Wire {
         self.packet(ms, Direction::Ul, TcpFlags::ACK, 100, None);
     }
 
-    /// Segments that come together, each acknowledged.
+    /// Segments that arrive together, each acknowledged.
     fn burst(&mut self, ms: i64, segments: i64) {
         for _ in 0..segments {
             self.packet(ms, Direction::Dl, TcpFlags::ACK, MSS, None);
@@ -109,7 +109,7 @@ impl Wire {
         }
     }
 
-    /// An answer in rounds, one after the other; when the last one came.
+    /// An answer in consecutive rounds; returns when the last one arrived.
     fn rounds(&mut self, from_ms: i64, rounds: &[i64]) -> i64 {
         let mut at = from_ms;
         for segments in rounds {
@@ -230,7 +230,7 @@ fn a_window_that_a_loss_cut_is_the_losss_until_it_is_back() {
     wire.rounds(50, &[10, 20, 40]);
     wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
     wire.ack(250);
-    // Half of it, and one more a round: no room for the radio's queue.
+    // Half of it, and one more per round: no room for the radio's queue.
     let end = wire.rounds(250, &[20, 21, 22, 23, 24]);
     check(wire, (300, end), &[(Cause::LossRecoveryCongestion, 200)]);
 }
@@ -243,7 +243,7 @@ fn a_window_that_is_not_back_is_the_losss_in_later_answers_too() {
     wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
     wire.ack(250);
     wire.rounds(250, &[20, 21, 22]);
-    // Idle for a second; then the window stands where the loss had left it.
+    // Idle for a second; after it the window is as the loss had left it.
     wire.request(1_500);
     let end = wire.rounds(1_500, &[22, 23, 24, 25, 26]);
     check(wire, (1_500, end), &[(Cause::LossRecoveryCongestion, 200), (Cause::Setup, 50)]);
@@ -254,7 +254,8 @@ fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
     let lost = |radio_ms: i64| {
         let mut wire = Wire::open();
         wire.request(50);
-        // The last of the window, at 200 ms, is missed; it comes again at 250 ms.
+        // The last segment of the window, at 200 ms, is missing; it is retransmitted at
+        // 250 ms.
         wire.rounds(50, &[10, 20, 40]);
         wire.packet(250, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
         wire.ack(250);
@@ -263,12 +264,12 @@ fn a_loss_is_the_radios_where_the_radio_lost_something_before_it_was_missed() {
         let radio = RadioEvidence { losses_ns: &losses_ns, ..RadioEvidence::default() };
         wire.shares(300, end, Some(radio))
     };
-    // RLC hands on what followed up to 250 ms later.
+    // RLC delivers the following packets up to 250 ms later.
     for (radio_ms, cause) in [
         (-60, Cause::LossRecoveryCongestion),
         (-40, Cause::LossRecoveryRadio),
         (190, Cause::LossRecoveryRadio),
-        // Lost again before it came.
+        // Lost again before it arrived.
         (265, Cause::LossRecoveryRadio),
         (275, Cause::LossRecoveryCongestion),
     ] {
@@ -286,7 +287,7 @@ fn a_phone_that_was_released_connects_first() {
         wire.burst(20_400, 10);
         wire.shares(20_000, 20_400, Some(RadioEvidence { silences, ..RadioEvidence::default() }))
     };
-    // 300 ms until something is scheduled, a round trip, and 50 ms of thought.
+    // 300 ms until something is scheduled, a round trip, and 50 ms of server think time.
     let expected = [(Cause::SenderLimited, 50), (Cause::Setup, 350)];
     assert_eq!(answered(&[(200 * MS, 20_300 * MS)]), expected);
     assert_eq!(answered(&[]), [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
@@ -297,7 +298,7 @@ fn tls_is_set_up_not_asked_for() {
     let mut wire = Wire::open();
     wire.attribution.0.client_payload(&[22, 3, 1]);
     wire.request(60);
-    // The server's certificate, which took it a while.
+    // The server's certificate, after a delay.
     wire.burst(300, 3);
     wire.attribution.0.client_payload(&[20, 3, 3]);
     wire.request(310);
@@ -317,18 +318,18 @@ fn behind_a_proxy_the_server_tells_what_is_waited_for() {
         wire.behind.push(&[held]);
         wire.shares(500, 900, Some(RadioEvidence::default()))
     };
-    let told = |reason| trickling(reason).into_iter().max_by_key(|(_, ms)| *ms).map(|(c, _)| c);
-    assert_eq!(told(Reason::Queue), Some(Cause::Wireline));
-    assert_eq!(told(Reason::LossRecovery), Some(Cause::Wireline));
-    assert_eq!(told(Reason::ReceiveWindow), Some(Cause::ReceiveWindow));
-    assert_eq!(told(Reason::ServerThinkTime), Some(Cause::SenderLimited));
+    let cause_of = |reason| trickling(reason).into_iter().max_by_key(|(_, ms)| *ms).map(|(c, _)| c);
+    assert_eq!(cause_of(Reason::Queue), Some(Cause::Wireline));
+    assert_eq!(cause_of(Reason::LossRecovery), Some(Cause::Wireline));
+    assert_eq!(cause_of(Reason::ReceiveWindow), Some(Cause::ReceiveWindow));
+    assert_eq!(cause_of(Reason::ServerThinkTime), Some(Cause::SenderLimited));
 }
 
 #[test]
 fn who_has_nothing_to_send_or_thinks_is_the_sender() {
     let mut wire = Wire::open();
     wire.request(50);
-    // A round trip and 300 ms of thought; then nothing for 500 ms.
+    // A round trip and 300 ms of server think time; then nothing for 500 ms.
     wire.burst(400, 2);
     wire.burst(900, 2);
     let expected = [(Cause::FirstSlowStart, 50), (Cause::SenderLimited, 750), (Cause::Setup, 100)];
@@ -346,7 +347,7 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
                 wire.packet(110 + at, Direction::Ul, TcpFlags::ACK, 1_000, None);
             }
         }
-        // Each segment answers an ACK of 450 ms before.
+        // Each segment answers an ACK sent 450 ms before.
         for at in (110..1_000_u32).step_by(10) {
             if at >= 550 {
                 wire.stamped(at.into(), Direction::Dl, MSS, (0, at - 450));
@@ -411,8 +412,8 @@ fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
 }
 
 proptest! {
-    /// Whatever passes, the parts add up (`shares` checks it), also where the clock
-    /// is set back; and a shift of all times shifts nothing else.
+    /// For any input the parts add up (`shares` checks it), also when the clock steps
+    /// back; and shifting all times changes nothing else.
     #[test]
     fn parts_add_up(
         steps in prop::collection::vec((-200_i64..400, 0_usize..5, 1_i64..30), 1..60),
@@ -421,7 +422,7 @@ proptest! {
         shift in 0_i64..1_000_000,
     ) {
         let run = |shift: i64| {
-            // Bins of an upload begin with whole tenths of a second.
+            // Bins of an upload start at whole tenths of a second.
             let shift = shift * 100;
             let mut wire = Wire::open_at(shift);
             let mut at = 60 + shift;
@@ -446,11 +447,12 @@ fn what_the_phone_never_had_is_the_radios_loss() {
         let mut wire = Wire::open();
         wire.request(50);
         let sent = wire.rounds(50, &[10]);
-        // All that came is acknowledged; the next comes by the timer.
+        // All data is acknowledged; the next is sent by the timer.
         wire.burst(sent + 400, 10);
         wire.shares(sent, sent + 400, Some(RadioEvidence { losses_ns, ..RadioEvidence::default() }))
     };
-    // A round trip is the slow start's; RTT_MS and its slack behind it is no pause yet.
+    // A round trip belongs to slow start; RTT_MS and the slack after it are not yet a
+    // pause.
     let of = |shares: Vec<(Cause, i64)>, cause| {
         shares.into_iter().find(|(of, _)| *of == cause).map_or(0, |(_, ms)| ms)
     };
@@ -458,7 +460,7 @@ fn what_the_phone_never_had_is_the_radios_loss() {
     assert_eq!(of(shares(&[]), Cause::LossRecoveryRadio), 0);
     let lost = [(100 + RTT_MS) * MS];
     assert_eq!(of(shares(&lost), Cause::LossRecoveryRadio), 400 - RTT_MS);
-    // A pause that no timer makes stays a pause.
+    // A pause that no timer explains stays a pause.
     let pause = |losses_ns: &[i64]| {
         let mut wire = Wire::open();
         wire.request(50);
@@ -471,12 +473,12 @@ fn what_the_phone_never_had_is_the_radios_loss() {
         )
     };
     assert_eq!(of(pause(&lost), Cause::SenderLimited), 8_000 - RTT_MS);
-    // One long before it is of something else.
+    // A loss long before has no effect.
     assert_eq!(of(shares(&[20 * MS]), Cause::LossRecoveryRadio), 0);
 }
 
 impl Wire {
-    /// A block that the application gives at once; its last segment is not full.
+    /// A block that the application writes at once; its last segment is not full.
     fn block(&mut self, ms: i64, segments: i64) {
         self.burst(ms, segments);
         self.packet(ms, Direction::Dl, TcpFlags::ACK, MSS / 2, None);
@@ -490,8 +492,8 @@ fn sender_limited_ms(wire: Wire, from_ms: i64, to_ms: i64) -> i64 {
     shares.into_iter().find(|(cause, _)| *cause == Cause::SenderLimited).map_or(0, |(_, ms)| ms)
 }
 
-/// A server that gives a block every 130 ms fits each into its window: it is the
-/// application that the phone waits for, and no slow start (RFC 9002, 7.8).
+/// A server that writes a block every 130 ms fits each into its window: the phone waits
+/// for the application, not for slow start (RFC 9002, 7.8).
 #[test]
 fn a_server_that_paces_blocks_is_no_slow_start() {
     let mut wire = Wire::open();
@@ -500,7 +502,7 @@ fn a_server_that_paces_blocks_is_no_slow_start() {
         wire.block(at, 9);
     }
     assert_eq!(sender_limited_ms(wire, 100, 1_920), 1_820);
-    // Blocks of whole segments show it by what was in flight and acknowledged before.
+    // Blocks of whole segments show it by the bytes in flight and acknowledged before.
     let mut wire = Wire::open();
     wire.request(50);
     for at in (100..2_000).step_by(130) {
@@ -509,7 +511,7 @@ fn a_server_that_paces_blocks_is_no_slow_start() {
     assert!(sender_limited_ms(wire, 230, 1_920) > 1_600);
 }
 
-/// An application that gives little at first and all it has later: the slow start goes on.
+/// An application that writes little at first and the rest later: slow start continues.
 #[test]
 fn a_slow_start_goes_on_where_the_application_gives_more() {
     let mut wire = Wire::open();
@@ -522,7 +524,7 @@ fn a_slow_start_goes_on_where_the_application_gives_more() {
     assert_eq!(shares, [(Cause::FirstSlowStart, 100)]);
 }
 
-/// The SYN-ACK of 1 ms is lost; the phone asks again after a second.
+/// The SYN-ACK of 1 ms is lost; the phone retransmits its SYN after a second.
 #[test]
 fn a_lost_syn_ack_is_set_up() {
     let mut wire = Wire {
@@ -541,8 +543,8 @@ fn a_lost_syn_ack_is_set_up() {
     check(wire, (0, end), &[(Cause::FirstSlowStart, 100), (Cause::Setup, 1_100)]);
 }
 
-/// A server that echoes the time stamp of the request in all its answer: what it has heard
-/// meanwhile shows in what it sends.
+/// A server that echoes the request's time stamp in its whole answer: the data it sends
+/// shows which ACKs it has received.
 #[test]
 fn an_echo_that_stands_still_is_no_queue() {
     let mut wire = Wire::open();
@@ -563,8 +565,8 @@ fn an_echo_that_stands_still_is_no_queue() {
     assert_eq!(shares, [(Cause::SlowStartRestart, 150), (Cause::Setup, 50)]);
 }
 
-/// A capture that begins inside a connection shows no window: what its sender waits for
-/// is unknown until a pause or a loss shows it.
+/// A capture that begins within a connection shows no window: what its sender waits for
+/// is unknown until a pause or a loss.
 #[test]
 fn a_capture_that_begins_late_does_not_know_the_window() {
     let mut wire = Wire {

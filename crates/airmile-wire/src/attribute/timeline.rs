@@ -4,11 +4,11 @@ use crate::clocks::ClockLine;
 
 use super::sender_model::{Reason, WaitSpan};
 
-/// Uplink payload is counted in bins of this (chosen here).
+/// Bin width for counting uplink payload (chosen here).
 const BIN_NS: i64 = 100_000_000;
-/// An upload is under way where so much payload passed in [`BUSY_BINS`] bins
-/// (chosen here: 160 kbit/s over half a second, above what requests take), up to
-/// [`LINGER_BINS`] before: that long it may stay in the phone's queue.
+/// An upload is in progress if at least this much payload passed in [`BUSY_BINS`] bins
+/// (chosen here: 160 kbit/s over half a second, more than requests take), or did up to
+/// [`LINGER_BINS`] earlier: it may stay in the phone's queue for that time.
 const BUSY_BYTES: u64 = 10_000;
 const BUSY_BINS: i64 = 5;
 const LINGER_BINS: i64 = 30;
@@ -20,16 +20,16 @@ pub struct PhoneWait {
     pub from_ns: i64,
     /// End in nanoseconds.
     pub to_ns: i64,
-    /// What for.
+    /// What it waited for.
     pub reason: Reason,
     /// Whether data arrived at its end.
     pub arrives: bool,
-    /// Whether data arrived inside of it, too.
+    /// Whether data also arrived within it.
     pub many: bool,
 }
 
-/// Puts what senders waited for on one axis: each moment goes to what the next
-/// packet of any connection waited for.
+/// Puts the wait spans of all senders on one axis: each moment belongs to the wait for
+/// the next packet of any connection.
 #[derive(Debug, Clone, Default)]
 pub struct WaitTimeline {
     spans: Vec<PhoneWait>,
@@ -42,7 +42,7 @@ impl WaitTimeline {
         Self { spans: Vec::new() }
     }
 
-    /// Takes what the newest packet waited for, packets in order of time.
+    /// Takes the wait spans of the newest packet; packets are in order of time.
     pub fn push(&mut self, held: &[WaitSpan]) {
         let (Some(first), Some(last)) = (held.first(), held.last()) else { return };
         let cursor = self.spans.last().map_or(first.from_ns, |span| span.to_ns);
@@ -72,7 +72,7 @@ impl WaitTimeline {
         }
     }
 
-    /// The same, later: as seen where packets come after `ns`.
+    /// The same, `ns` later: as seen by a receiver at that distance.
     #[must_use]
     pub fn later(mut self, ns: i64) -> Self {
         for span in &mut self.spans {
@@ -82,7 +82,7 @@ impl WaitTimeline {
         self
     }
 
-    /// Sets the times to the clock that the line is over.
+    /// Moves the times to the reference clock of `line`.
     pub fn set_clock(&mut self, line: &ClockLine) {
         for span in &mut self.spans {
             span.from_ns = line.to_reference(span.from_ns);
@@ -90,7 +90,7 @@ impl WaitTimeline {
         }
     }
 
-    /// Goes on with what came later; `false` where it did not.
+    /// Appends a later timeline; returns `false` if it is not later.
     pub fn append(&mut self, other: &Self) -> bool {
         let end = self.spans.last().map(|span| span.to_ns);
         let later =
@@ -101,7 +101,7 @@ impl WaitTimeline {
         later
     }
 
-    /// The spans that have a part of a time.
+    /// The spans that overlap a time range.
     pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
         let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
         self.spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
@@ -114,7 +114,7 @@ impl WaitTimeline {
     }
 }
 
-/// Bytes by time, in bins of a tenth of a second; those without are left out.
+/// Bytes by time, in bins of a tenth of a second; empty bins are left out.
 #[derive(Debug, Clone, Default)]
 pub struct ByteBins {
     bins: Vec<(i64, u64)>,
@@ -131,12 +131,12 @@ impl ByteBins {
         }
     }
 
-    /// Goes on with what came later.
+    /// Appends later bins.
     pub fn append(&mut self, other: &Self) {
         self.bins.extend_from_slice(&other.bins);
     }
 
-    /// Sets the times to the clock that the line is over, as far as bins can.
+    /// Moves the times to the reference clock of `line`, at bin resolution.
     pub fn set_clock(&mut self, line: &ClockLine) {
         let old = std::mem::take(&mut self.bins);
         for (bin, bytes) in old {
@@ -144,7 +144,7 @@ impl ByteBins {
         }
     }
 
-    /// Bytes of the bins that a span touches.
+    /// Bytes of the bins that touch a span.
     #[must_use]
     pub fn within(&self, from_ns: i64, to_ns: i64) -> u64 {
         let (from, to) = (from_ns.div_euclid(BIN_NS), to_ns.div_euclid(BIN_NS));
@@ -153,7 +153,8 @@ impl ByteBins {
         seen.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Of a phone's own payload: whether an upload was under way in a span or shortly before it.
+    /// For a phone's own payload: whether an upload was in progress in a span or shortly
+    /// before it.
     #[must_use]
     pub fn is_busy(&self, from_ns: i64, to_ns: i64) -> bool {
         let (from, to) = (from_ns.div_euclid(BIN_NS) - LINGER_BINS, to_ns.div_euclid(BIN_NS));

@@ -1,20 +1,21 @@
-//! A sender's window, round by round: is it a start, and which?
+//! Models a sender's window per round: whether it is in slow start, and in which one.
 
-/// The window grows in a round by less than this: not a slow start any more.
-/// With delayed ACKs it grows by half at least (RFC 5681, 3.1; chosen here below that).
+/// A window that grows by less than this per round is not in slow start. With delayed
+/// ACKs it grows by half at least (RFC 5681, 3.1; chosen here below that).
 const GROWS: (i64, i64) = (13, 10);
-/// So many rounds without growth end a slow start (chosen here; one may be held
-/// up by the application).
+/// Rounds without growth that end a slow start (chosen here; the application may hold one
+/// up).
 const FLAT_ROUNDS: u8 = 3;
-/// A window that a loss has cut grows by a segment a round or so, and holds the sender
-/// back past its former size. After so many rounds without a new maximum something else
-/// does (chosen here; CUBIC stands still for some rounds about its former window).
+/// After a loss the window grows by about a segment per round, and limits the sender
+/// until it is back at its former size. After this many rounds without a new maximum,
+/// something else limits it (chosen here; CUBIC plateaus for some rounds around its
+/// former window).
 const STALE_ROUNDS: u8 = 16;
-/// After idle time a first flight under this share of the one before is a window
-/// that was reset (RFC 2861 halves it each RTO; chosen here).
+/// After idle time, a first flight smaller than this share of the previous one indicates
+/// a reset window (RFC 2861 halves it each RTO; chosen here).
 const RESET_SHARE: f64 = 0.7;
 
-/// What a sender is doing.
+/// The phase of a sender's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum WindowPhase {
     /// The connection's own slow start.
@@ -23,16 +24,15 @@ pub(super) enum WindowPhase {
     AfterIdle { before: i64 },
     /// A slow start after idle time.
     Restart { before: i64 },
-    /// Behind a timeout; with duplicate ACKs before it, it was not needed.
+    /// After a timeout; if duplicate ACKs preceded it, it was unnecessary.
     Timeout { after_dup_acks: bool, before: i64 },
-    /// Fast recovery, up to this offset, and the window before the loss.
+    /// Fast recovery, until this offset is acknowledged; and the window before the loss.
     Recovery { until: i64, before: i64 },
-    /// Behind it, until the window is what it was before the loss and grows no more.
+    /// After it, until the window is back at its size before the loss and stops growing.
     Reduced { before: i64 },
-    /// None of these.
+    /// None of the above.
     Steady,
-    /// The capture began inside the connection, and nothing has shown since what its
-    /// window is.
+    /// The capture began within the connection, and nothing has shown the window since.
     #[default]
     MidFlow,
 }
@@ -40,51 +40,51 @@ pub(super) enum WindowPhase {
 /// What limited a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
-    /// The window: the next one follows at once.
+    /// The window: the next round follows at once.
     WindowLimited,
-    /// The application gave no more.
+    /// The application had no more data.
     AppLimited,
-    /// An answer was over, and the next request came.
+    /// An answer ended, and the next request came.
     Answer,
 }
 
-/// Follows the window.
+/// Tracks the window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WindowRounds {
     pub(super) phase: WindowPhase,
-    /// A round ends when this is acknowledged.
+    /// The round ends when this offset is acknowledged.
     round_until: i64,
-    /// Most in flight in this round, and in the one before.
+    /// Maximum in flight in this round, and in the previous one.
     most: i64,
     before: i64,
     flat: u8,
-    /// Most in flight since the last loss, and rounds since that grew.
+    /// Maximum in flight since the last loss, and rounds since that grew.
     peak: i64,
     stale: u8,
-    /// The window before the loss that cut it, until it is back.
+    /// The window before the loss that reduced it, until it is restored.
     cut: Option<i64>,
-    /// The connection's start was seen.
+    /// The connection's start was captured.
     from_start: bool,
-    /// The first slow start ended as the application gave too little, and may go on.
+    /// The first slow start ended for lack of application data, and may continue.
     unfinished_start: bool,
 }
 
 impl WindowRounds {
-    /// The connection begins here; without this it is taken in its middle.
+    /// Marks the connection's start; without this call it is seen from its middle on.
     pub(super) const fn begins(&mut self) {
         self.phase = WindowPhase::First;
         self.from_start = true;
     }
 
-    /// Whether the connection's start was seen.
+    /// Whether the connection's start was captured.
     pub(super) const fn seen_from_start(&self) -> bool {
         self.from_start
     }
 
-    /// Takes what the sender had heard before it sends: a round may be over. One
-    /// that did not go on by itself was as large as what there was to send: it tells
-    /// nothing of the window, but that the application limits it.
-    pub(super) fn heard(&mut self, edge: i64, next: i64, round: Round) {
+    /// Applies the ACKs that the sender received before it sends: a round may be over. A
+    /// round that did not continue by itself was limited by the available data: it shows
+    /// only that the application limits the window.
+    pub(super) fn on_ack(&mut self, edge: i64, next: i64, round: Round) {
         if let WindowPhase::Recovery { until, before } = self.phase
             && edge >= until
         {
@@ -102,9 +102,8 @@ impl WindowRounds {
         self.round_until = next;
     }
 
-    /// A round in which the application, and not the window, set what was in flight
-    /// (RFC 9002, 7.8): a slow start in which only such rounds follow each other holds
-    /// nobody back.
+    /// A round limited by the application and not by the window (RFC 9002, 7.8): a slow
+    /// start of only such rounds does not limit the sender.
     fn app_limited_round(&mut self) {
         self.before = self.before.max(self.most);
         self.flat = self.flat.saturating_add(1);
@@ -121,8 +120,8 @@ impl WindowRounds {
         }
     }
 
-    /// Most in flight of a round that was acknowledged, since the window was last cut or
-    /// began anew: the window was this at least.
+    /// Maximum bytes in flight of an acknowledged round since the window was last reduced
+    /// or reset: a lower bound of the window.
     pub(super) const fn proven(&self) -> i64 {
         self.before
     }
@@ -160,14 +159,14 @@ impl WindowRounds {
         self.before = self.most;
     }
 
-    /// What holds the sender back once a slow start or idle time is over: the loss before
-    /// it, if the window is not back.
+    /// What limits the sender after a slow start or idle time: the loss before it, if the
+    /// window is not restored.
     fn behind_start(&mut self) -> WindowPhase {
         self.cut = self.cut.filter(|before| self.most < *before);
         self.cut.map_or(WindowPhase::Steady, |before| WindowPhase::Reduced { before })
     }
 
-    /// Takes what is in flight behind a segment with new data.
+    /// Takes the bytes in flight after a segment with new data.
     pub(super) fn sent(&mut self, flight: i64, next: i64) {
         if self.most == 0 {
             self.round_until = next;
@@ -175,11 +174,11 @@ impl WindowRounds {
         self.most = self.most.max(flight);
     }
 
-    /// The sender begins anew after at least an RTO without anything in flight.
+    /// The sender resumes after at least an RTO without data in flight.
     pub(super) fn resumes(&mut self) {
         let reached = self.before.max(self.most);
         let before = match self.phase {
-            // Too little was sent since the last time to tell.
+            // Too little was sent since the last idle time to know.
             WindowPhase::AfterIdle { before } => before.max(reached),
             _ => reached,
         };
@@ -188,17 +187,17 @@ impl WindowRounds {
         self.flat = 0;
     }
 
-    /// Whether a loss is being mended, by duplicate ACKs or behind a timeout.
+    /// Whether a loss is being repaired, by duplicate ACKs or after a timeout.
     pub(super) const fn mends(&self) -> bool {
         matches!(self.phase, WindowPhase::Recovery { .. } | WindowPhase::Timeout { .. })
     }
 
-    /// Whether a loss is being mended by duplicate ACKs.
+    /// Whether a loss is being repaired by duplicate ACKs.
     pub(super) const fn recovering(&self) -> bool {
         matches!(self.phase, WindowPhase::Recovery { .. })
     }
 
-    /// Something was sent again by the timer.
+    /// The timer caused a retransmission.
     pub(super) fn timeout(&mut self, after_dup_acks: bool) {
         let before = self.before.max(self.most);
         self.phase = match self.phase {
@@ -219,20 +218,20 @@ impl WindowRounds {
             return;
         };
         self.unfinished_start = false;
-        // A further loss does not lower what there was before the first one.
+        // A further loss keeps the window from before the first one.
         self.cut = Some(self.cut.map_or(before, |cut| cut.max(before)));
     }
 
-    /// Something was sent again as duplicate ACKs asked for it.
+    /// Duplicate ACKs caused a retransmission.
     pub(super) fn recovers(&mut self, until: i64) {
         self.phase = match self.phase {
             same @ (WindowPhase::Recovery { .. } | WindowPhase::Timeout { .. }) => same,
-            // A further loss does not lower what there was before the first one.
+            // A further loss keeps the window from before the first one.
             WindowPhase::Reduced { before } => WindowPhase::Recovery { until, before },
             _ => WindowPhase::Recovery { until, before: self.before.max(self.most) },
         };
         self.note_cut();
-        // The round that lost tells nothing of what the window is now.
+        // The round with the loss does not show the current window.
         self.most = 0;
         (self.peak, self.stale) = (0, 0);
     }

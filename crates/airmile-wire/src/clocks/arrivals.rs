@@ -1,37 +1,36 @@
-//! Bytes as they passed at two places without a queue between them: what the
-//! radio delivered, and what came to the phone's IP stack.
+//! Bytes seen at two places without a queue in between: delivered by the radio, and
+//! received by the phone's IP stack.
 
 use super::correlate::{FAR_COST, Peak, best_lag};
 use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
 
-/// Bytes that pass within this time are one arrival (chosen here: half a TTI).
+/// Bytes within this time are one arrival (chosen here: half a TTI).
 const MERGE_NS: i64 = 500_000;
-/// Bins in which a place is looked for first, and how much of the log is
-/// compared (chosen here).
+/// Bin width of the coarse search, and the length of log that it compares (chosen here).
 const COARSE_BIN_NS: i64 = 10_000_000;
 const COARSE_SPAN_NS: i64 = 120_000_000_000;
 const MARGIN_NS: i64 = 2_000_000_000;
-/// Bins of the exact place, and the pieces that are compared (chosen here: the
+/// Bin width of the fine search, and the length of the pieces compared (chosen here: the
 /// TTI of LTE; a drift of 100 ppm moves a piece's end by 0.4 ms).
 const FINE_BIN_NS: i64 = 1_000_000;
 const PIECE_NS: i64 = 4_000_000_000;
-/// How far a piece may be from where the others say (chosen here).
+/// Maximum distance of a piece from its expected place (chosen here).
 const FINE_REACH: usize = 40;
-/// What a clock may have gained beyond that over a silence (chosen here: 100 ppm of
-/// an hour).
+/// Additional distance allowed for a clock's drift over a silence (chosen here: 100 ppm
+/// of an hour).
 const MAX_STRAY_NS: i64 = 360_000_000;
-/// Pieces that are compared at most, spread over the log (chosen here).
+/// Maximum number of pieces compared, spread over the log (chosen here).
 const MAX_PIECES: usize = 60;
-/// Correlation under which there is no place, and what it must be above the
-/// next best one (chosen here; unrelated traffic stays below 0.2).
+/// Minimum correlation of a match, and its minimum lead over the next best (chosen here;
+/// unrelated traffic stays below 0.2).
 const COARSE_SCORE: f64 = 0.35;
 const COARSE_LEAD: f64 = 0.04;
 const FINE_SCORE: f64 = 0.35;
-/// What the way from the radio to the IP stack may take more or less than
-/// usual (chosen here: HARQ and reordering, one TTI of the bins).
+/// Variation of the delay from the radio to the IP stack (chosen here: HARQ and
+/// reordering, one TTI of the bins).
 const FLOOR_NS: i64 = 2_000_000;
 
-/// Bytes by the time at which they passed, in order.
+/// Bytes by time of passage, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals {
     points: Vec<(i64, u32)>,
@@ -44,7 +43,7 @@ impl Arrivals {
         Self { points: Vec::new() }
     }
 
-    /// Takes bytes that passed; a time before the last one counts as that.
+    /// Adds bytes; a time before the last one counts as the last one.
     pub fn add(&mut self, at_ns: i64, bytes: u32) {
         match self.points.last_mut() {
             _ if bytes == 0 => {}
@@ -53,7 +52,7 @@ impl Arrivals {
         }
     }
 
-    /// Goes on with what passed later; `false`, and nothing changed, where it did not.
+    /// Appends later arrivals; returns `false`, without a change, if they are not later.
     pub fn append(&mut self, later: &Self) -> bool {
         let after = self.end_ns().is_none_or(|end| later.start_ns().is_none_or(|from| from >= end));
         if after {
@@ -62,7 +61,7 @@ impl Arrivals {
         after
     }
 
-    /// With those of another list at the same place.
+    /// Merged with another list from the same place.
     #[must_use]
     pub fn merged(self, other: &Self) -> Self {
         let mut points = self.points;
@@ -73,7 +72,7 @@ impl Arrivals {
         out
     }
 
-    /// Those of a span.
+    /// The arrivals in a span.
     fn within(&self, from_ns: i64, to_ns: i64) -> Self {
         let first = self.points.partition_point(|point| point.0 < from_ns);
         let last = self.points.partition_point(|point| point.0 <= to_ns).max(first);
@@ -86,20 +85,20 @@ impl Arrivals {
         &self.points
     }
 
-    /// When the first bytes passed, in nanoseconds.
+    /// Time of the first bytes, in nanoseconds.
     #[must_use]
     pub fn start_ns(&self) -> Option<i64> {
         self.points.first().map(|point| point.0)
     }
 
-    /// When the last bytes passed, in nanoseconds.
+    /// Time of the last bytes, in nanoseconds.
     #[must_use]
     pub fn end_ns(&self) -> Option<i64> {
         self.points.last().map(|point| point.0)
     }
 
-    /// Bytes per bin from a time on, as their square root: a burst's shape counts
-    /// more than its height, as headers and padding are on one side only.
+    /// Square root of the bytes per bin from a time on: the shape of a burst counts more
+    /// than its height, since headers and padding are on one side only.
     pub(super) fn bins(&self, from_ns: i64, bin_ns: i64, n: usize) -> Vec<f32> {
         let mut out = vec![0.0_f32; n];
         let first = self.points.partition_point(|point| point.0 < from_ns);
@@ -112,7 +111,7 @@ impl Arrivals {
         out
     }
 
-    /// Where a span of the log has the most starts and ends: it is told apart best.
+    /// The span of the log with the most starts and ends, which is the easiest to match.
     fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
         const PAUSE_NS: i64 = 50_000_000;
         let (start, end) = (self.start_ns()?, self.end_ns()?);
@@ -139,18 +138,18 @@ impl Arrivals {
     }
 }
 
-/// The line of `other`'s clock over the `reference`'s, where both saw the same
-/// bytes, not more than `max_offset_ns` apart.
+/// Aligns `other`'s clock to the `reference`'s, where both saw the same bytes at most
+/// `max_offset_ns` apart.
 ///
 /// # Errors
-/// They do not look alike, or do so at several offsets.
+/// No offset matches, or several do.
 pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i64) -> Aligned {
     let span = reference.start_ns().zip(reference.end_ns()).ok_or(Unaligned::Nothing)?;
-    // What the reference cannot have seen tells nothing.
+    // Bytes outside the reference's time range are no evidence.
     let other =
         &other.within(span.0.saturating_sub(max_offset_ns), span.1.saturating_add(max_offset_ns));
     let (from, to) = other.liveliest(COARSE_SPAN_NS).ok_or(Unaligned::Nothing)?;
-    // The silence around it tells where a steady stream begins and ends.
+    // The silence around a steady stream shows where it begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);
     let around = (from - margin, to + margin);
     let peak = place(reference, other, around, (0, COARSE_BIN_NS), (max_offset_ns, FAR_COST))
@@ -168,8 +167,8 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
 
-/// Where the bytes of a span of `other` are in the reference, `offset_ns` being
-/// expected: the lag tells how much earlier they are there.
+/// Finds the bytes of a span of `other` in the reference, near the expected `offset_ns`;
+/// the lag is how much earlier they are there.
 fn place(
     reference: &Arrivals,
     other: &Arrivals,
@@ -184,8 +183,8 @@ fn place(
     best_lag(&reference.bins(first, bin_ns, n + 2 * reach), &pattern, reach, far_cost)
 }
 
-/// `(reference time, other - reference)` of pieces of the log, beginning with
-/// those that the offset was told by and following its drift from there.
+/// `(reference time, other - reference)` of pieces of the log, starting with those that
+/// gave the offset and following its drift from there.
 fn pieces(
     reference: &Arrivals,
     other: &Arrivals,
@@ -194,13 +193,13 @@ fn pieces(
 ) -> Vec<(i64, i64)> {
     let (Some(start), Some(end)) = (other.start_ns(), other.end_ns()) else { return Vec::new() };
     let middle = from + (to - from) / 2;
-    // Those in which something came.
+    // Pieces with arrivals.
     let mut all: Vec<i64> =
         other.points.iter().map(|(at, _)| at - (at - start) % PIECE_NS).collect();
     all.dedup();
     let step = all.len().div_ceil(MAX_PIECES).max(1);
     let mut all: Vec<i64> = all.into_iter().step_by(step).collect();
-    // Nearest first: the drift is known when the far ones are looked for.
+    // Nearest first: the drift is then known for the far ones.
     all.sort_by_key(|at| (at - middle).abs());
     let mut out: Vec<(i64, i64)> = Vec::new();
     for at in all {

@@ -1,32 +1,32 @@
-//! Two series held against each other at every lag.
+//! Cross-correlation of two series.
 
-/// Where one series fits into another.
+/// Where one series matches another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Peak {
-    /// Bins that the pattern lies behind its place without a lag.
+    /// Lag in bins of the pattern after its expected place.
     pub(super) lag: f64,
-    /// Pearson's correlation there, less what its distance costs.
+    /// Pearson's correlation at that lag, minus the cost of its distance.
     pub(super) score: f64,
-    /// The largest one that is not beside it.
+    /// The best correlation outside this peak.
     pub(super) next: f64,
-    /// The lag of the place that fits best by its shape alone, if that is elsewhere or
-    /// less than [`RIVAL_LEAD`] behind.
+    /// The lag that matches best by shape alone, if it is elsewhere or less than
+    /// [`RIVAL_LEAD`] lower.
     pub(super) rival: Option<f64>,
-    /// Whether it is at an end of what was searched.
+    /// Whether the lag is at an end of the search range.
     pub(super) at_border: bool,
 }
 
-/// What the farthest lag costs where clocks may be right already: of traffic that
-/// repeats itself, the nearest place is the likeliest (chosen here).
+/// Cost of the maximum lag, for clocks that may already be aligned: for periodic traffic
+/// the nearest match is the likeliest (chosen here).
 pub(super) const FAR_COST: f64 = 0.1;
-/// A place whose correlation is so near to the best one's may be it as well (chosen here).
+/// A match whose correlation is this near to the best may be the true one (chosen here).
 const RIVAL_LEAD: f64 = 0.04;
-/// What is beside a peak and above this share of it belongs to it (chosen here).
-const BESIDE_SHARE: f64 = 0.6;
+/// Neighbours of a peak above this share of it belong to it (chosen here).
+const HILL_SHARE: f64 = 0.6;
 
-/// The best place of `pattern` in `series`, which has `2 * reach` bins more: lag
-/// -`reach` to `reach`, the farthest costing `far_cost` of the score. `None` where
-/// either has no shape.
+/// The best match of `pattern` in `series`, which has `2 * reach` bins more: lag -`reach`
+/// to `reach`, the maximum lag costing `far_cost` of the score. `None` if either is
+/// constant.
 pub(super) fn best_lag(
     series: &[f32],
     pattern: &[f32],
@@ -38,7 +38,7 @@ pub(super) fn best_lag(
         return None;
     }
     let mean = pattern.iter().map(|v| f64::from(*v)).sum::<f64>() / n as f64;
-    // Most bins are empty in both: only those that are not cost time.
+    // Most bins are empty in both: skip them to save time.
     let filled: Vec<(usize, f64)> = pattern
         .iter()
         .enumerate()
@@ -64,11 +64,11 @@ pub(super) fn best_lag(
     let cost = |lag: usize| lag.abs_diff(reach) as f64 / reach.max(1) as f64 * far_cost;
     let scores: Vec<f64> = shapes.iter().enumerate().map(|(lag, r)| r - cost(lag)).collect();
     let (at, score) = highest(scores.iter().copied().enumerate())?;
-    let beside = |scores: &[f64]| hill(scores, at);
-    let (from, to) = beside(&scores);
+    let hill_at = |scores: &[f64]| hill(scores, at);
+    let (from, to) = hill_at(&scores);
     let elsewhere = scores.iter().enumerate().filter(|(lag, _)| *lag < from || *lag >= to);
     let next = elsewhere.map(|(_, score)| *score).fold(0.0, f64::max);
-    let (from, to) = beside(&shapes);
+    let (from, to) = hill_at(&shapes);
     let elsewhere = shapes.iter().copied().enumerate().filter(|(lag, _)| *lag < from || *lag >= to);
     let least = shapes.get(at)? - RIVAL_LEAD;
     let rival = highest(elsewhere).filter(|(_, shape)| *shape > least);
@@ -83,18 +83,18 @@ fn highest(scores: impl Iterator<Item = (usize, f64)>) -> Option<(usize, f64)> {
     scores.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// From where to where scores belong to the peak at `at`: until the first on each side
-/// that is low.
+/// The range of scores that belong to the peak at `at`: until the first low score on each
+/// side.
 fn hill(scores: &[f64], at: usize) -> (usize, usize) {
     let peak = scores.get(at).copied().unwrap_or(0.0);
-    let low = |score: &f64| *score < peak * BESIDE_SHARE;
+    let low = |score: &f64| *score < peak * HILL_SHARE;
     let (left, right) = scores.split_at(at);
     let from = left.iter().rposition(low).map_or(0, |below| below + 1);
     let to = right.iter().position(low).map_or(scores.len(), |beyond| at + beyond);
     (from, to)
 }
 
-/// Where between bins the parabola through a peak and its neighbours is highest.
+/// Position between bins of the vertex of a parabola through a peak and its neighbours.
 fn vertex(scores: &[f64], at: usize) -> f64 {
     let around = at.checked_sub(1).and_then(|left| scores.get(left..at + 2));
     match around {
@@ -105,7 +105,7 @@ fn vertex(scores: &[f64], at: usize) -> f64 {
     }
 }
 
-/// Sums of any part of a series, and of its squares.
+/// Prefix sums of a series, and of its squares.
 struct Sums(Vec<(f64, f64)>);
 
 impl Sums {

@@ -1,55 +1,54 @@
 //! One clock as a line over another.
 
-/// Evidence over less time than this tells no drift (chosen here: 50 ppm are
-/// 1.5 ms by then).
+/// Evidence over a shorter time gives no drift (chosen here: 50 ppm are 1.5 ms by then).
 const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
-/// Of more samples, so many spread over all are taken: their pairs are compared
-/// (chosen here).
+/// Maximum number of samples, spread over all, whose pairs are compared (chosen here).
 const MAX_SAMPLES: usize = 400;
-/// No clock drifts by more (chosen here: crystals keep within 100 ppm).
+/// Maximum plausible drift of a clock (chosen here: crystals keep within 100 ppm).
 const MAX_DRIFT: f64 = 500e-6;
-/// What clocks usually gain or lose at most: a drift that is not told may be this.
+/// Usual maximum drift of clocks, assumed where the drift is unknown.
 pub(super) const USUAL_DRIFT: f64 = 100e-6;
-/// Fewer samples than this have no spread to speak of: the farthest counts (chosen here).
+/// With fewer samples, the farthest one sets the error instead of the spread (chosen
+/// here).
 const FEW_SAMPLES: usize = 8;
 /// Quantile of the normal distribution for 95 %.
 const Z: f64 = 1.96;
 
-/// How another clock stands against the reference.
+/// Another clock, relative to the reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockLine {
     /// The middle of the evidence, in nanoseconds on the reference clock.
     pub at_ns: i64,
-    /// What the other clock shows more there, in nanoseconds.
+    /// Offset of the other clock at that time, in nanoseconds; positive if it is ahead.
     pub offset_ns: i64,
-    /// What it gains, in millionths; 0 where the evidence is too short to tell.
+    /// Its drift in ppm; 0 if the evidence is too short.
     pub drift_ppm: f64,
-    /// How long the evidence goes on before and after that, in nanoseconds.
+    /// Extent of the evidence before and after that time, in nanoseconds.
     pub half_span_ns: i64,
-    /// The offset is right within this over all of the evidence, in nanoseconds.
+    /// Maximum error of the offset over all of the evidence, in nanoseconds.
     pub error_ns: i64,
     /// Pieces of evidence.
     pub n: usize,
-    /// Another offset that fits nearly as well, in nanoseconds: the traffic repeats
-    /// itself, and the nearest was taken.
+    /// Another offset that fits nearly as well, in nanoseconds: the traffic is periodic,
+    /// and the nearest offset was taken.
     pub rival_ns: Option<i64>,
 }
 
 /// A clock's line, or why there is none.
 pub type Aligned = Result<ClockLine, Unaligned>;
 
-/// Why a clock could not be held against another.
+/// Why a clock could not be aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unaligned {
-    /// One of both shows nothing, or nothing at the same time within the largest offset.
+    /// One of the two has no data, or none at the same time within the maximum offset.
     Nothing,
-    /// What both show does not look alike at any offset.
+    /// The two do not match at any offset.
     Unlike,
-    /// Several offsets fit as well as one another.
+    /// Several offsets match equally well.
     Ambiguous,
-    /// It fits best at the largest offset that is looked for: farther may be better.
+    /// The best match is at the maximum offset searched: a larger one may be better.
     TooFar,
-    /// No packets that passed both places went both ways within a second.
+    /// No packets seen at both places in both directions within a second.
     OneWay,
 }
 
@@ -63,14 +62,14 @@ impl ClockLine {
         self.at_ns.saturating_add(since).saturating_sub(gained.round() as i64)
     }
 
-    /// What the other clock shows more at a time of the reference, in nanoseconds.
+    /// Offset of the other clock at a time of the reference, in nanoseconds.
     #[must_use]
     pub fn offset_at_ns(&self, reference_ns: i64) -> i64 {
         let gained = reference_ns.saturating_sub(self.at_ns) as f64 * self.drift_ppm * 1e-6;
         self.offset_ns.saturating_add(gained.round() as i64)
     }
 
-    /// The line of a third clock, of which `next` is the line over this other one.
+    /// Composes two lines: `next` is the line of a third clock over this other one.
     #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         let other_ns = self.at_ns.saturating_add(self.offset_ns);
@@ -85,7 +84,7 @@ impl ClockLine {
         }
     }
 
-    /// Whether the clocks differ by more than the error of telling it, anywhere in the evidence.
+    /// Whether the clocks differ by more than the error, anywhere in the evidence.
     #[must_use]
     pub fn differs(&self) -> bool {
         let gained = self.half_span_ns as f64 * self.drift_ppm.abs() * 1e-6;
@@ -93,12 +92,12 @@ impl ClockLine {
     }
 }
 
-/// The line through offsets `(reference time, other - reference)` that ignores
-/// outliers: the median of the slopes of all pairs (Theil and Sen), the median of
-/// what is left. The error holds at the ends of the evidence: `floor_ns`, that of the
-/// median (1.96 standard errors by the median deviation), and half of the evidence
-/// at the slope's own (Sen 1968, by Kendall's statistic) or, where none is told, at
-/// what clocks usually drift.
+/// Fits a line through offsets `(reference time, other - reference)`, robust to outliers:
+/// the median of the slopes of all pairs (Theil and Sen), then the median of the
+/// residuals. The error holds at the ends of the evidence: `floor_ns`, plus that of the
+/// median (1.96 standard errors by the median deviation), plus half of the evidence times
+/// the slope's own error (Sen 1968, by Kendall's statistic) or, without a slope, times
+/// the usual drift of clocks.
 pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine> {
     let thinned: Vec<(i64, i64)>;
     let step = samples.len().div_ceil(MAX_SAMPLES).max(1);
@@ -131,7 +130,7 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     Some(ClockLine { at_ns, offset_ns, drift_ppm, half_span_ns, error_ns, n, rival_ns: None })
 }
 
-/// A drift, and how far off it may be.
+/// A drift, and its error.
 struct Slope {
     drift: f64,
     error: f64,

@@ -1,12 +1,11 @@
-//! Clocks of different files, aligned by what passed in both.
+//! Aligns the clocks of different files by the data that appears in both.
 //!
-//! A modem log, a capture and an application's log each have a clock of their
-//! own. The same bytes are in all of them: what the radio delivered comes to
-//! the phone's IP stack a few milliseconds later ([`between_arrivals`]), a
-//! segment passes two captures in order ([`between_points`]), and a transfer
-//! ends with its last byte ([`align_transfers`]). Each gives a [`ClockLine`]:
-//! offset and drift, with a bound of the error, or says why there is none
-//! ([`Unaligned`]).
+//! A modem log, a capture and an application log each have their own clock, and all
+//! contain the same bytes: what the radio delivers reaches the phone's IP stack a few
+//! milliseconds later ([`between_arrivals`]), a segment passes two captures in order
+//! ([`between_points`]), and a transfer ends with its last byte ([`align_transfers`]).
+//! Each method returns a [`ClockLine`] (offset and drift, with an error bound), or the
+//! reason why there is none ([`Unaligned`]).
 
 mod arrivals;
 mod correlate;

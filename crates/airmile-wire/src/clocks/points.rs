@@ -1,19 +1,19 @@
-//! The same segments at two captures, in both directions.
+//! The same segments in two captures, in both directions.
 
 use std::collections::BTreeMap;
 
 use super::line::{Aligned, ClockLine, Unaligned, through};
 
-/// The fastest of both ways are looked for in each of these (chosen here: a drift
-/// of 500 ppm is half a millisecond in it).
+/// The fastest packet of each direction is searched in bins of this width (chosen here: a
+/// drift of 500 ppm is half a millisecond in it).
 const BIN_NS: i64 = 1_000_000_000;
-/// Where seconds without a queue are rare, longer bins are looked through, up to these
-/// (chosen here: a bin that has the fastest of each way at different times).
+/// Where seconds without a queue are rare, bins are widened up to this (chosen here:
+/// enough to have the fastest packet of each direction at different times).
 const LONGEST_BIN_NS: i64 = 64_000_000_000;
-/// Evidence that leaves out more of the time tells too little of its ends (chosen here).
+/// Evidence that covers less of the time gives no error for its ends (chosen here).
 const COVERS: f64 = 0.6;
-/// Bins whose fastest round trip is so near to the fastest of all had no queue
-/// (chosen here: what a scheduling request and a HARQ retransmission vary by).
+/// Bins whose fastest round trip is this near to the fastest of all had no queue (chosen
+/// here: the variation by a scheduling request and a HARQ retransmission).
 const NO_QUEUE_NS: i64 = 4_000_000;
 
 /// The same byte of a connection at two places.
@@ -27,15 +27,17 @@ pub struct PointPair {
     pub outward: bool,
 }
 
-/// The line of the other place's clock.
+/// Aligns the other place's clock.
 ///
-/// Of each second (or longer, where queues leave few of them) the fastest of both ways bound the offset, as nothing arrives
-/// before it was sent; they are taken as equally long, which is wrong by half of
-/// their sum at most: that is `error_ns`. Seconds with a queue on either way are
-/// left out, as they are by the clock filter of NTP (RFC 5905, 10).
+/// In each second (or a longer bin, if queues leave few of them) the fastest packet of
+/// each direction bounds the offset, as nothing arrives before it was sent. Both
+/// directions are assumed to take equally long, which is wrong by half of their sum at
+/// most: that is `error_ns`. Seconds with a queue in either direction are left out, as by
+/// the clock filter of NTP (RFC 5905, 10).
 ///
 /// # Errors
-/// Nothing passed both; or no second has both ways.
+///
+/// Nothing passed both places, or no second has both directions.
 pub fn between_points(pairs: &[PointPair]) -> Aligned {
     if pairs.is_empty() {
         return Err(Unaligned::Nothing);
@@ -51,7 +53,7 @@ fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
     let mut best: Option<ClockLine> = None;
     let mut bin_ns = BIN_NS;
     while bin_ns <= LONGEST_BIN_NS {
-        // The drift that is known moves nothing within a bin.
+        // The known drift moves nothing within a bin.
         let drift = best.map_or(0.0, |line| line.drift_ppm * 1e-6);
         let gained = |at_ns: i64| ((at_ns - first_ns) as f64 * drift).round() as i64;
         if let Some((samples, fastest)) = without_queue(pairs, bin_ns, gained)
@@ -68,7 +70,7 @@ fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
 }
 
 /// `(reference time, other - reference)` of bins without a queue, and the fastest round
-/// trip; `None` where no bin has both ways.
+/// trip; `None` if no bin has both directions.
 fn without_queue(
     pairs: &[PointPair],
     bin_ns: i64,
@@ -80,7 +82,7 @@ fn without_queue(
         bins.entry(pair.reference_ns.div_euclid(bin_ns)).or_default().apply(pair.outward, later);
     }
     let both = bins.iter().filter_map(|(bin, ways)| Some((*bin, ways.out?, ways.back?)));
-    // A round trip of less than nothing is of bytes that are not the same.
+    // A negative round trip comes from mismatched bytes.
     let both: Vec<(i64, i64, i64)> = both.filter(|(_, out, back)| out + back >= 0).collect();
     let fastest = both.iter().map(|(_, out, back)| out + back).min()?;
     let samples = both
@@ -94,7 +96,7 @@ fn without_queue(
     Some((samples, fastest))
 }
 
-/// The fastest of both ways, by two clocks.
+/// The fastest packet of each direction, by two clocks.
 #[derive(Default)]
 struct DelayBin {
     out: Option<i64>,

@@ -1,4 +1,4 @@
-//! Known offsets and drifts, found again.
+//! Known offsets and drifts are recovered.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 const MS: i64 = 1_000_000;
 const S: i64 = 1_000 * MS;
 
-/// Bursts of blocks with pauses between them, by a seed: nanoseconds and bytes.
+/// Bursts of blocks with pauses between them, from a seed: nanoseconds and bytes.
 fn bursts(seed: u64, span_s: i64) -> Vec<(i64, u32)> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move || {
@@ -28,7 +28,7 @@ fn bursts(seed: u64, span_s: i64) -> Vec<(i64, u32)> {
     out
 }
 
-/// On another clock, `delay_ns` later.
+/// As seen on another clock, `delay_ns` later.
 fn seen(points: &[(i64, u32)], delay_ns: i64, offset_ns: i64, ppm: f64) -> Arrivals {
     let mut arrivals = Arrivals::new();
     for (at, bytes) in points {
@@ -56,7 +56,7 @@ fn another_clocks_time_comes_back() {
     };
     check(0, 0.0, 7 * S, 7 * S);
     check(300 * MS, 0.0, 7 * S, 7 * S - 300 * MS);
-    // 100 s behind the middle a clock that gains 50 ppm is 5 ms ahead.
+    // 100 s after the middle a clock that gains 50 ppm is 5 ms ahead.
     check(0, 50.0, 110 * S + 5 * MS, 110 * S);
     check(-S, -50.0, 109 * S - 5 * MS, 110 * S);
 }
@@ -72,7 +72,7 @@ fn lines_follow_one_another() {
         n: 1,
         rival_ns: None,
     };
-    // 1 s ahead, and from there 20 ms behind at 5 s, gaining 1 ms in 100 s.
+    // 1 s ahead, and from there 20 ms late at 5 s, gaining 1 ms in 100 s.
     let both = line(4 * S, S, 0.0).then(&line(105 * S, -20 * MS, 10.0));
     assert_eq!((both.at_ns, both.offset_ns, both.error_ns), (4 * S, S - 21 * MS, 4));
 }
@@ -104,8 +104,8 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     assert_eq!(between_points(&[]), Err(Unaligned::Nothing));
 }
 
-/// Twenty minutes in which each way is free of queues now and then, never both within a
-/// second: the drift is told from all of it.
+/// Twenty minutes in which each direction is sometimes free of queues, but never both
+/// within a second: the drift comes from all of it.
 #[test]
 fn points_with_queues_most_of_the_time() {
     let shows = |at: i64| at - 300 * MS - (at as f64 * 45e-6) as i64;
@@ -127,8 +127,9 @@ fn points_with_queues_most_of_the_time() {
     }
 }
 
-/// One transfer that fits another burst better than its own time moves no clock by
-/// seconds; half of an hour at 50 ppm differs, whatever it is in the middle.
+/// A single transfer that matches another burst better than its own time does not move a
+/// clock by seconds; an offset in the middle leaves a difference from half an hour at 50
+/// ppm.
 #[test]
 fn little_evidence_moves_no_clock_far() {
     let busy: Vec<(i64, u32)> = (0..2_000).map(|ms| (20 * S + ms * MS, 1_000)).collect();
@@ -148,7 +149,7 @@ fn little_evidence_moves_no_clock_far() {
     assert!(!line.differs());
 }
 
-/// Of a capture that goes on for long before and after the log, the part is found.
+/// The matching part of a capture that is much longer than the log is found.
 #[test]
 fn a_capture_longer_than_the_log() {
     let points = bursts(7, 600);
@@ -179,8 +180,8 @@ fn traffic_that_repeats_itself_is_where_the_clock_says() {
     );
 }
 
-/// Offsets of an hour, in transfers that begin each some 20 s, among bytes that are
-/// nobody's, by a clock that gains 40 ppm: 144 ms from end to end.
+/// Offsets of an hour, with transfers about every 20 s among unrelated bytes, by a clock
+/// that gains 40 ppm: 144 ms from end to end.
 #[test]
 fn a_session_of_an_hour() {
     let all = bursts(11, 3_600);
@@ -200,7 +201,7 @@ fn a_session_of_an_hour() {
         .step_by(20)
         .map(|(start, end)| (shows(*start), shows(*end + MS)))
         .collect();
-    // Only what transfers had, and a tenth of the others.
+    // Only the bytes of transfers, and a tenth of the others.
     let own = |at: i64| transfers.iter().step_by(20).any(|(s, e)| (*s..=*e).contains(&at));
     let points: Vec<(i64, u32)> = all
         .iter()
@@ -214,7 +215,7 @@ fn a_session_of_an_hour() {
     }
 }
 
-/// A log of four hours with traffic now and then keeps its track at 80 ppm: over a second.
+/// A log of four hours with intermittent traffic stays aligned at 80 ppm: over a second.
 #[test]
 fn a_log_of_hours() {
     let points: Vec<(i64, u32)> = (0..24)
@@ -229,7 +230,8 @@ fn a_log_of_hours() {
     assert!(line.error_ns < 5 * MS, "{line:?}");
 }
 
-/// Where two places fit alike, the nearer one is taken and the other is told.
+/// Where two places match equally well, the nearer one is taken and the other is
+/// reported.
 #[test]
 fn another_place_is_told() {
     let one = bursts(5, 8);
@@ -241,14 +243,14 @@ fn another_place_is_told() {
     assert!(line.rival_ns.is_some_and(|ns| (ns + 20 * S).abs() < 20 * MS), "{line:?}");
 }
 
-/// The error is that of the ends of the evidence, slope and few samples included.
+/// The error bounds the ends of the evidence, including the slope and few samples.
 #[test]
 fn an_error_of_little_evidence() {
     let check = |samples: &[(i64, i64)], error_ns| {
         assert_eq!(line::through(samples, MS).unwrap().error_ns, error_ns, "{samples:?}");
     };
     check(&[(0, 7)], MS);
-    // 10 s without a drift that is told: 5 s at 100 ppm, and the farther sample.
+    // 10 s without a known drift: 5 s at 100 ppm, and the farther sample.
     check(&[(0, 0), (10 * S, 2 * MS)], MS + 2 * MS + MS / 2);
     // Forty seconds on a line: nothing is off.
     let on: Vec<(i64, i64)> = (0..9).map(|n| (n * 5 * S, n * MS)).collect();
@@ -280,7 +282,7 @@ proptest! {
         offset_ms in -1_000_i64..1_000,
         ppm in -50.0_f64..50.0,
     ) {
-        // Ways of 20 ms and whatever queue there is.
+        // One-way delays of 20 ms plus queueing.
         let pairs: Vec<PointPair> = bursts(seed, 90)
             .into_iter()
             .enumerate()

@@ -1,55 +1,56 @@
-//! An application's transfers over the bytes that came meanwhile.
+//! Aligns an application's transfers to the bytes received.
 
 use super::arrivals::Arrivals;
 use super::correlate::{FAR_COST, best_lag};
 use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
 
-/// Bins in which transfers are looked for, and how much is compared (chosen here).
+/// Bin width of the search, and the length compared (chosen here).
 const BIN_NS: i64 = 10_000_000;
 const SPAN_NS: i64 = 600_000_000_000;
-/// A transfer pauses for a round trip now and then (chosen here).
+/// A transfer may pause for about a round trip (chosen here).
 const LINGER_BINS: i32 = 8;
 /// As for arrivals; transfers are a coarser shape than bytes (chosen here).
 const MIN_SCORE: f64 = 0.35;
 const LEAD: f64 = 0.02;
-/// A pause behind a transfer's last byte, by which it is known (chosen here).
+/// A pause after a transfer's last byte, by which the end is found (chosen here).
 const PAUSE_NS: i64 = 20_000_000;
-/// How far from where it is expected the last byte is looked for (chosen here).
+/// Search range for the last byte around its expected time (chosen here).
 const REACH_NS: i64 = 400_000_000;
-/// Ends that say the same do so within this on a line (chosen here).
+/// Ends that agree lie within this of a line (chosen here).
 const SAME_NS: i64 = 6_000_000;
-/// Of more pauses near ends, so many are compared, at so many drifts at most (chosen here).
+/// Maximum number of pauses near ends to compare, and of drifts to try (chosen here).
 const MAX_CANDIDATES: usize = 2_000;
 const MAX_DRIFTS: i64 = 200;
-/// Less at once is no data of a transfer: ACKs, the end of a connection (chosen here).
+/// Smaller arrivals are no data of a transfer: ACKs, the end of a connection (chosen
+/// here).
 const MIN_BYTES: u32 = 200;
-/// A quarter of what nanoseconds can count: 73 years.
+/// A quarter of the range of nanoseconds: 73 years.
 const FAR_NS: i64 = i64::MAX / 4;
-/// Fewer ends that agree move a clock by no more than this (chosen here).
+/// With fewer agreeing ends, a clock is moved by at most this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
-/// An application hears of its last byte this much later, or more (chosen here).
+/// Minimum delay until an application receives its last byte (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
 
-/// The line of the clock of `transfers` (start and end in nanoseconds) over that
-/// of the bytes that came.
+/// Aligns the clock of `transfers` (start and end in nanoseconds) to that of the bytes
+/// received.
 ///
 /// # Errors
-/// They do not look alike, or do so at several offsets; or no transfer's end can be told.
+/// No offset matches, or several do; or no transfer's end can be found.
 pub fn align_transfers(
     reference: &Arrivals,
     transfers: &[(i64, i64)],
     max_offset_ns: i64,
 ) -> Aligned {
-    // A table may hold any number; no clock shows times so far from 1970.
+    // A table may hold any number; no clock is that far from 1970.
     let sane = |(start, end): &(i64, i64)| -FAR_NS < *start && start <= end && *end < FAR_NS;
     let transfers: Vec<(i64, i64)> = transfers.iter().copied().filter(sane).collect();
-    // Few transfers fit many places: only near ones are looked at.
+    // Few transfers match many places: only near ones are considered.
     let few = transfers.len() < ENOUGH;
     let max_offset_ns = if few { max_offset_ns.min(FEW_OFFSET_NS) } else { max_offset_ns };
     let (start, end) =
         most_within(reference, &transfers, max_offset_ns).ok_or(Unaligned::Nothing)?;
-    // Some time before and after them, in which nothing should have come.
+    // A margin before and after them, in which nothing should have arrived.
     let margin = (end - start).clamp(1_000_000_000, 10_000_000_000);
     let (from, to) = (start - margin, end.min(start + SPAN_NS) + margin);
     let bins = |span: i64| usize::try_from(span / BIN_NS).map_err(|_| Unaligned::Nothing);
@@ -83,8 +84,8 @@ pub fn align_transfers(
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
 
-/// From the start of the first to the end of the last transfer of the [`SPAN_NS`] in which
-/// most of them begin, of those that may have come while the reference was watched.
+/// The [`SPAN_NS`] with the most transfer starts, among transfers that the reference can
+/// have covered: from the first start to the last end.
 fn most_within(
     reference: &Arrivals,
     transfers: &[(i64, i64)],
@@ -105,9 +106,9 @@ fn most_within(
     Some((part.first()?.0, part.iter().map(|transfer| transfer.1).max()?))
 }
 
-/// The candidates `(time, offset)` of which the most lie on one line within [`SAME_NS`],
-/// at any drift that clocks have: where several ends are near, the wrong ones differ from
-/// transfer to transfer.
+/// The largest set of candidates `(time, offset)` that lie within [`SAME_NS`] of one
+/// line, at any drift that clocks have: where several ends are near, the wrong ones vary
+/// from transfer to transfer.
 fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
     let step = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
     let some: Vec<(i64, i64)> = candidates.iter().copied().step_by(step).collect();
@@ -117,7 +118,7 @@ fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
         return Vec::new();
     };
     let (middle, half) = (first + (last - first) / 2, ((last - first) / 2).max(1) as f64);
-    // Drifts as far apart as moves an end by half of what is the same.
+    // Adjacent drifts move an end by half of the tolerance.
     let n_drifts = ((half * USUAL_DRIFT / (SAME_NS / 2) as f64) as i64).min(MAX_DRIFTS);
     let turned = |(at, offset): &(i64, i64), drift: f64| {
         offset - ((at - middle) as f64 * drift).round() as i64
@@ -140,8 +141,8 @@ fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
     samples
 }
 
-/// How many offsets are within [`SAME_NS`] where most are, and from where on; of
-/// several such places the nearest to the expected one.
+/// The densest window of [`SAME_NS`]: number of offsets in it, and where it starts; of
+/// several, the nearest to the expected offset.
 fn densest(mut offsets: Vec<i64>, expected_ns: i64) -> Option<(usize, i64)> {
     offsets.sort_unstable();
     let within = |(i, from): (usize, &i64)| {
@@ -151,7 +152,7 @@ fn densest(mut offsets: Vec<i64>, expected_ns: i64) -> Option<(usize, i64)> {
     offsets.iter().enumerate().map(within).max().map(|(n, _, from)| (n, from))
 }
 
-/// 1 in the bins in or just before which something came.
+/// 1 in the bins in which, or just before which, data arrived.
 fn busy(reference: &Arrivals, from_ns: i64, n: usize) -> Vec<f32> {
     let bins = reference.bins(from_ns, BIN_NS, n);
     let mut left = 0;
@@ -163,7 +164,7 @@ fn busy(reference: &Arrivals, from_ns: i64, n: usize) -> Vec<f32> {
     out
 }
 
-/// 1 in the bins in which a transfer was under way.
+/// 1 in the bins in which a transfer was in progress.
 fn under_way(transfers: &[(i64, i64)], from_ns: i64, n: usize) -> Vec<f32> {
     let mut bins = vec![0.0_f32; n];
     for (start, end) in transfers {
@@ -175,7 +176,7 @@ fn under_way(transfers: &[(i64, i64)], from_ns: i64, n: usize) -> Vec<f32> {
     bins
 }
 
-/// The last arrivals of data before pauses, within `reach_ns` of a time.
+/// The last data arrivals before pauses, within `reach_ns` of a time.
 fn pauses(reference: &Arrivals, near_ns: i64, reach_ns: i64) -> impl Iterator<Item = i64> {
     let points = reference.points();
     let first = points.partition_point(|point| point.0 < near_ns - reach_ns);

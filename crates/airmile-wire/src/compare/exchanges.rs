@@ -1,4 +1,4 @@
-//! A connection's requests and answers, told apart by which way payload went and when.
+//! A connection's requests and answers, separated by direction and time of the payload.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -7,10 +7,10 @@ use std::mem;
 /// that came down is a new request (chosen here: acknowledgements above TCP, as of
 /// HTTP/2, follow the data that they are for at once).
 const DEFAULT_QUIET_NS: i64 = 10_000_000;
-/// A connection that has carried less has no window that it could lose (chosen here:
-/// four initial windows of RFC 6928). A handshake of TLS is less.
+/// A connection that has carried less has no open window to lose (chosen here: four
+/// initial windows of RFC 6928). A TLS handshake carries less.
 const OPENED_BYTES: u64 = 60_000;
-/// Arrivals within so much time are kept as one (chosen here: a TTI of LTE).
+/// Arrivals within this time are merged (chosen here: a TTI of LTE).
 const BIN_NS: i64 = 1_000_000;
 
 /// A request and its answer.
@@ -24,35 +24,35 @@ pub struct RequestExchange {
     pub end_ns: i64,
     /// Bytes of the answer.
     pub bytes: u64,
-    /// Time since the last byte of the answer before; `None` where the connection has
-    /// not carried enough yet to have opened a window.
+    /// Time since the last byte of the previous answer; `None` if the connection has not
+    /// yet carried enough to have opened a window.
     pub pause_ns: Option<i64>,
-    /// What came when: nanoseconds and bytes, in order.
+    /// Arrivals: nanoseconds and bytes, in order.
     pub arrivals: Vec<(i64, u64)>,
 }
 
-/// Tells a connection's exchanges apart.
+/// Separates a connection's exchanges.
 #[derive(Debug, Default)]
 pub struct Exchanges {
     rtt_ns: Option<i64>,
-    /// When the request at hand went, and the first byte of its answer came.
+    /// When the current request was sent, and the first byte of its answer arrived.
     request_ns: Option<i64>,
     arrivals: Vec<(i64, u64)>,
-    /// The last byte that came down, and that of the answer before.
+    /// The last byte received, and that of the previous answer.
     last_down_ns: Option<i64>,
     former_down_ns: Option<i64>,
-    /// Bytes of the answers before.
+    /// Bytes of the previous answers.
     former_bytes: u64,
     done: VecDeque<RequestExchange>,
 }
 
 impl Exchanges {
-    /// Sets the round trip that the handshake showed, in nanoseconds.
+    /// Sets the round trip of the handshake, in nanoseconds.
     pub const fn set_rtt(&mut self, rtt_ns: i64) {
         self.rtt_ns = Some(rtt_ns);
     }
 
-    /// Takes payload that went up.
+    /// Takes uplink payload.
     pub fn push_up(&mut self, at_ns: i64) {
         let quiet_ns = self.rtt_ns.map_or(DEFAULT_QUIET_NS, |rtt_ns| rtt_ns / 2);
         let answered = !self.arrivals.is_empty();
@@ -65,7 +65,7 @@ impl Exchanges {
         self.request_ns.get_or_insert(at_ns);
     }
 
-    /// Takes new payload that came down.
+    /// Takes new downlink payload.
     pub fn push_down(&mut self, at_ns: i64, bytes: u64) {
         if bytes == 0 {
             return;
@@ -77,12 +77,12 @@ impl Exchanges {
         self.last_down_ns = Some(at_ns);
     }
 
-    /// The next exchange that has ended.
+    /// The next completed exchange.
     pub fn poll(&mut self) -> Option<RequestExchange> {
         self.done.pop_front()
     }
 
-    /// The connection has ended.
+    /// Ends the connection.
     pub fn finish(&mut self) {
         self.end();
     }
@@ -140,12 +140,12 @@ mod tests {
             &[(0, None), (80, Some(9)), (200, Some(70_000)), (3_200, None), (3_280, Some(5))],
             &[(0, 200, 70_009, None), (3_200, 3_280, 5, Some(3_000))],
         );
-        // Of a handshake there is nothing to lose.
+        // A handshake has no window to lose.
         check(
             &[(0, None), (80, Some(4_000)), (3_200, None), (3_280, Some(5))],
             &[(0, 80, 4_000, None), (3_200, 3_280, 5, None)],
         );
-        // What goes up right behind what came is no request.
+        // Uplink payload right after downlink payload is no request.
         check(
             &[(0, None), (80, Some(9)), (81, None), (160, Some(9)), (161, None)],
             &[(0, 160, 18, None)],

@@ -1,26 +1,25 @@
-//! How the rate of a transfer grows from its first byte: whether it began with an
-//! initial window, as behind a restart, or with a window that was open.
+//! How the rate of a transfer grows from its first byte: whether it began with an initial
+//! window, as after a restart, or with an open window.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// An initial window in bytes: ten segments of 1460 (RFC 6928, 2).
 const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
-/// The most that a first round has which is taken for an initial window: senders with
-/// 32 segments are known, and an acknowledgement for the request may open it by some
-/// (chosen here).
+/// Maximum first round that counts as an initial window: senders with 32 segments are
+/// known, and an acknowledgement of the request may open it by some (chosen here).
 const MAX_INITIAL_BYTES: f64 = 3.2 * INITIAL_WINDOW_BYTES;
-/// Smaller transfers are over before a restart shows (chosen here: slow start sends
-/// that many in its first two rounds, and a third has to follow).
+/// Smaller transfers end before a restart shows (chosen here: slow start sends that many
+/// in its first two rounds, and a third has to follow).
 const MIN_BYTES: u64 = 60_000;
-/// Of a full rate per round trip, a first round under this share is a small window's
-/// (chosen here: slow start's is at most half of the next).
+/// A first round below this share of a full round indicates a small window (chosen here:
+/// slow start's is at most half of the next).
 const SMALL_SHARE: f64 = 0.55;
-/// A restart costs at least so many round trips (chosen here: going from the initial
-/// window to twice that costs one, less what the queue gives back).
+/// Minimum cost of a restart in round trips (chosen here: growth from the initial window
+/// to twice that costs one, minus what the queue recovers).
 const MIN_RESTART_LAG: f64 = 0.8;
-/// Where a restart would cost less round trips than that, one cannot be told from an
-/// open window (chosen here).
+/// If a restart would cost fewer round trips than this, it cannot be distinguished from
+/// an open window (chosen here).
 const MIN_COST: f64 = 1.0;
 
 /// How a transfer began.
@@ -29,34 +28,33 @@ const MIN_COST: f64 = 1.0;
 pub enum Start {
     /// With an initial window that grew: slow start.
     SlowStart,
-    /// With a window that was open.
+    /// With an open window.
     Open,
-    /// Cannot be told: too few bytes, a way so slow that an initial window fills it,
-    /// or neither pattern.
+    /// Undetermined: too few bytes, a path so slow that an initial window fills it, or
+    /// neither pattern.
     #[serde(rename = "untold")]
     Unknown,
 }
 
-/// How the rate of a transfer went.
+/// How the rate of a transfer developed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Bytes of the first round trip behind the first byte.
+    /// Bytes of the first round trip after the first byte.
     pub first_round_bytes: u64,
-    /// Rate in bits per second over the second half of the time's bytes, a tenth at the
-    /// end left out.
+    /// Rate in bits per second over the second half of the bytes, without the last tenth.
     pub late_bps: f64,
-    /// What the first half took longer than the second, in nanoseconds: what the
-    /// growth cost. About 0 at a steady rate, negative where the rate falls.
+    /// Duration of the first half minus that of the second, in nanoseconds: the cost of
+    /// growth. About 0 at a steady rate, negative where the rate falls.
     pub lag_ns: i64,
-    /// How uneven bytes per round trip are in the middle: standard deviation over
-    /// mean; `None` where there are fewer than four rounds.
+    /// Unevenness of the bytes per round trip in the middle: standard deviation over
+    /// mean; `None` with fewer than four rounds.
     pub unevenness: Option<f64>,
     /// How it began.
     pub start: Start,
 }
 
-/// Measures a transfer by what arrived: times in nanoseconds and bytes, in order.
-/// `None` where too little arrived in too few pieces to have a rate.
+/// Measures a transfer by its arrivals: times in nanoseconds and bytes, in order. `None`
+/// if too little arrived in too few pieces to have a rate.
 #[must_use]
 pub fn growth(arrivals: &[(i64, u64)], rtt_ns: Option<i64>) -> Option<Growth> {
     let first_ns = arrivals.first()?.0;
@@ -70,7 +68,7 @@ pub fn growth(arrivals: &[(i64, u64)], rtt_ns: Option<i64>) -> Option<Growth> {
             (sum >= wanted).then_some(at - first_ns)
         })
     };
-    // The last tenth may wait for a loss to be repaired, and says little of the start.
+    // The last tenth may wait for a loss to be repaired, and shows little of the start.
     let (half_ns, end_ns) = (at(0.45)?, at(0.9)?);
     let late_ns = end_ns - half_ns;
     if late_ns <= 0 {
@@ -92,7 +90,7 @@ pub fn growth(arrivals: &[(i64, u64)], rtt_ns: Option<i64>) -> Option<Growth> {
 
 /// Bytes of each round trip.
 fn rounds(arrivals: &[(i64, u64)], first_ns: i64, rtt_ns: i64) -> Vec<u64> {
-    /// More rounds tell no more of one transfer (chosen here).
+    /// Further rounds add no information about one transfer (chosen here).
     const MAX: usize = 10_000;
     let mut rounds = Vec::new();
     for (at, bytes) in arrivals {
@@ -127,8 +125,8 @@ fn start(total: u64, first_round_bytes: u64, late_bps: f64, lag_ns: i64, rtt_ns:
     }
 }
 
-/// Round trips that a restart from ten segments costs on a way that takes so many bytes
-/// each round trip: what each doubling leaves empty.
+/// Round trips that a restart from ten segments costs on a path that takes `full` bytes
+/// each round trip: the capacity that each doubling leaves unused.
 fn restart_cost(full: f64) -> f64 {
     let mut window = INITIAL_WINDOW_BYTES;
     let mut cost = 0.0;
@@ -139,7 +137,7 @@ fn restart_cost(full: f64) -> f64 {
     cost
 }
 
-/// Of the rounds in the middle, without first and last.
+/// Over the rounds in the middle, without first and last.
 fn unevenness(rounds: &[u64]) -> Option<f64> {
     let middle = rounds.get(1..rounds.len().checked_sub(1)?)?;
     if middle.len() < 4 {
@@ -159,7 +157,7 @@ mod tests {
 
     /// Rounds of 100 ms, each in one piece at its start.
     fn growth_of(rounds: &[u64]) -> Growth {
-        // Packets of a round come over half of it.
+        // Packets of a round arrive over half of it.
         let arrivals = rounds.iter().zip(0..).flat_map(|(bytes, round): (_, i64)| {
             (0..10).map(move |n| (round * 100 * MS + n * 5 * MS, bytes / 10))
         });
@@ -173,12 +171,12 @@ mod tests {
             assert_eq!(growth.start, expected, "{rounds:?}: {growth:?}");
         };
         check(&[14_600, 29_200, 58_400, 116_800, 120_000, 60_000], Start::SlowStart);
-        // To the initial window of 32 segments, too.
+        // Also to the initial window of 32 segments.
         check(&[46_000, 92_000, 184_000, 368_000], Start::SlowStart);
         check(&[100_000, 100_000, 100_000, 100_000], Start::Open);
         // A token bucket: fast, then slow.
         check(&[300_000, 60_000, 60_000, 60_000, 60_000, 60_000], Start::Open);
-        // The way takes no more than an initial window each round trip.
+        // The path takes no more than an initial window each round trip.
         check(&[14_600; 20], Start::Unknown);
         // To two of them, or nearly three: a restart costs less than a round trip.
         check(&[29_200; 12], Start::Unknown);

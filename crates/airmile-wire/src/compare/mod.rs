@@ -1,10 +1,10 @@
-//! Runs held against each other (BurstTracker, 4.5 and 5.1): whether ports or runs
-//! differ by more than chance, and in what: slow start that begins again behind
-//! pauses, or a rate that is held down.
+//! Compares runs (BurstTracker, 4.5 and 5.1): whether ports or runs differ by more than
+//! chance, and in which respect: slow start that restarts after pauses, or a throttled
+//! rate.
 //!
 //! [`Exchanges`] finds transfers in a connection, [`growth()`] measures how one began,
-//! [`Sample`]s of transfers go into groups, and [`judge()`] holds these against each
-//! other. Statistics and limits are in `docs/compare.md`.
+//! [`Sample`]s of transfers form groups, and [`judge()`] compares the groups. Statistics
+//! and limits are in `docs/compare.md`.
 
 mod exchanges;
 mod growth;

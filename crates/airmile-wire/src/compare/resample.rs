@@ -1,5 +1,5 @@
-//! Intervals and tests by drawing again: no shape of a distribution is assumed.
-//! Every draw comes from a seed, so that an answer can be had again.
+//! Resampled intervals and tests, without assumptions about a distribution. Every draw
+//! comes from a seed, so that results are reproducible.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -9,34 +9,34 @@ use serde::Serialize;
 /// Samples drawn for an interval, and labels for a test (Efron and Tibshirani 1993, 12.5
 /// and 15.4: a thousand and more).
 const DRAWS: usize = 2_000;
-/// Fewer values than that give no interval (chosen here: of four, the least and the
-/// most enclose the median in 7 cases of 8).
+/// Minimum number of values for an interval (chosen here: of four, the minimum and
+/// maximum enclose the median in 7 cases of 8).
 const MIN_VALUES: usize = 4;
 
-/// A value and its interval of 95 %.
+/// A value and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Lower end; null where there are too few values.
+    /// Lower end; null if there are too few values.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How many values it is from.
+    /// Number of values.
     pub n: usize,
 }
 
 /// A difference between two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// The second's value less the first's, and its interval.
+    /// The second's value minus the first's, and its interval.
     pub estimate: Estimate,
-    /// Share of labellings that differ as much if the label means nothing
+    /// Share of labellings with at least this difference if the label means nothing
     /// (permutation test, two-sided).
     pub p: f64,
 }
 
-/// A statistic of some values; `None` where they do not give it.
+/// A statistic of some values; `None` if they do not define it.
 pub type Statistic<'a, T> = &'a dyn Fn(&[&T]) -> Option<f64>;
 
 fn random(seed: u64) -> ChaCha8Rng {
@@ -53,9 +53,9 @@ pub fn estimate<T>(values: &[&T], statistic: Statistic<'_, T>, seed: u64) -> Opt
     Some(Estimate { value, low, high, n: values.len() })
 }
 
-/// The difference of a statistic between two groups, with its interval and a
-/// permutation test (Good 2005, 3.2). Labels are exchanged inside of blocks only: what
-/// was measured together stays so.
+/// The difference of a statistic between two groups, with its interval and a permutation
+/// test (Good 2005, 3.2). Labels are exchanged within blocks only, so that values
+/// measured together stay together.
 #[must_use]
 pub fn difference<T>(
     (a, b): (&[&T], &[&T]),
@@ -83,10 +83,10 @@ pub fn difference<T>(
         };
         let Some((a, b)) = statistic(&of(false)).zip(statistic(&of(true))) else { continue };
         drawn += 1;
-        // What differs in the last digit alone is as far.
+        // Differences in the last digit count as equal.
         as_far += usize::from((b - a).abs() >= value.abs() * (1.0 - 1e-9));
     }
-    // The labels that were found count among those drawn: no test gives 0.
+    // The observed labels count among those drawn: no test gives 0.
     let p = (as_far + 1) as f64 / (drawn + 1) as f64;
     let estimate = Estimate { value, low, high, n: a.len() + b.len() };
     Some(Difference { estimate, p })
@@ -126,8 +126,8 @@ fn interval(n: usize, mut drawn: impl FnMut() -> Option<f64>) -> (Option<f64>, O
     (at(0.025), at(0.975))
 }
 
-/// Values of p after Holm (1979, Scandinavian Journal of Statistics 6): as many tests
-/// were made, the chance that any of them errs is that of one.
+/// Adjusts p values after Holm (1979, Scandinavian Journal of Statistics 6): the chance
+/// that any of the tests errs is that of a single test.
 #[must_use]
 pub fn holm(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
@@ -144,7 +144,7 @@ pub fn holm(ps: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Wilson's interval of 95 % of a share (Wilson 1927, JASA 22).
+/// Wilson's 95 % interval of a share (Wilson 1927, JASA 22).
 #[must_use]
 pub fn share(hits: usize, n: usize) -> Option<Estimate> {
     const Z: f64 = 1.959_964;
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn blocks_take_out_what_they_share() {
-        // It gets ten times as fast over time; the second is always by one better.
+        // It gets ten times as fast over time; the second is always better by one.
         let a: Vec<f64> = (0..8).map(|n| f64::from(n) * 10.0).collect();
         let b: Vec<f64> = a.iter().map(|value| value + 1.0).collect();
         let (a, b) = (refs(&a), refs(&b));
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn known_cases() {
-        // Holm's own order: 0.01 * 3, 0.02 * 2, and never less than the one before.
+        // Holm's order: 0.01 * 3, 0.02 * 2, and never less than the one before.
         let got = holm(&[0.04, 0.01, 0.02]);
         for (got, expected) in got.iter().zip([0.04, 0.03, 0.04]) {
             assert!((got - expected).abs() < 1e-12, "{got}");

@@ -1,4 +1,4 @@
-//! Transfers of a group, and what they give together.
+//! Transfers of a group, and their statistics.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::growth::{Growth, Start};
 use super::resample::{Estimate, estimate, share};
 
-/// A pause that long is over any sender's RTO, behind which it may restart (RFC 5681,
-/// 4.1); chosen here: RTOs are a round trip and 200 ms in Linux, 1 s at least by RFC
-/// 6298 (2.4).
+/// A pause this long exceeds any sender's RTO, after which it may restart (RFC 5681,
+/// 4.1); chosen here: RTOs are a round trip and 200 ms in Linux, at least 1 s by RFC 6298
+/// (2.4).
 pub const PAUSE_NS: i64 = 1_000_000_000;
 
 /// What is known of a transfer.
@@ -26,9 +26,9 @@ pub struct Sample {
     pub wait_ns: Option<i64>,
     /// Throughput time: how long the downlink's queue was not empty.
     pub queued_ns: Option<i64>,
-    /// Time since the transfer before on its connection; `None` for the first.
+    /// Time since the previous transfer of its connection; `None` for the first.
     pub pause_ns: Option<i64>,
-    /// How its rate went.
+    /// How its rate developed.
     pub growth: Option<Growth>,
     /// The connection's round trip, in nanoseconds.
     pub rtt_ns: Option<i64>,
@@ -40,7 +40,7 @@ pub struct Sample {
     pub rsrp_dbm: Option<f64>,
     /// Whether its log has no time of day.
     pub is_timeless: bool,
-    /// Which of its group's transfers it is: the same numbers were taken together.
+    /// Its turn within the group: transfers with the same number were taken together.
     pub turn: usize,
 }
 
@@ -56,37 +56,37 @@ impl Sample {
     }
 }
 
-/// Whether a group's senders restart slow start behind pauses.
+/// Whether a group's senders restart slow start after pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Restarts {
-    /// In two of three transfers behind pauses, or more.
+    /// In two of three transfers after pauses, or more.
     Yes,
     /// In one of three, or less.
     No,
-    /// Cannot be told.
+    /// Undetermined.
     #[serde(rename = "untold")]
     Unknown,
 }
 
-/// What a group's transfers give together. Intervals are of 95 %.
+/// Statistics of a group's transfers, with 95 % intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GroupFinding {
     /// Transfers.
     pub transfers: usize,
-    /// Those behind a pause of a second or more.
+    /// Those after a pause of a second or more.
     pub behind_pauses: usize,
-    /// Of those behind pauses that can be told, the share that began in slow start.
+    /// Of the classifiable transfers after pauses, the share that began in slow start.
     pub restarts: Option<Estimate>,
     /// Whether its senders restart slow start.
     pub restarts_slow_start: Restarts,
-    /// Throughput time / duration, of all together.
+    /// Throughput time / duration, over all.
     pub link_demand: Option<Estimate>,
-    /// Bytes / duration in bits per second, of all together.
+    /// Bytes / duration in bits per second, over all.
     pub throughput_bps: Option<Estimate>,
-    /// Median rate of the second half of a transfer behind a pause, in bits per second.
+    /// Median rate of the second half of a transfer after a pause, in bits per second.
     pub late_rate_bps: Option<Estimate>,
-    /// Mean time that the growth of the rate behind a pause cost, in ms.
+    /// Mean cost of the growth of the rate after a pause, in ms.
     pub growth_ms: Option<Estimate>,
     /// Median time from the request to the first byte, in ms.
     pub wait_ms: Option<Estimate>,
@@ -99,7 +99,7 @@ pub struct GroupFinding {
     pub rtt_ms: Option<f64>,
     /// Median rate inside bursts in bits per second: what the link carried.
     pub link_throughput_bps: Option<f64>,
-    /// Median share of the cell that others held, 0 to 1.
+    /// Median share of the cell held by other users, 0 to 1.
     pub others_load: Option<f64>,
     /// Median RSRP in dBm.
     pub rsrp_dbm: Option<f64>,
@@ -142,11 +142,11 @@ pub fn measure(samples: &[Sample], seed: u64) -> GroupFinding {
     }
 }
 
-/// From this share of transfers on a group restarts, and up to one less it does not
-/// (chosen here: one transfer in three may be held up by something else; whether two
-/// groups differ is the permutation test's to say).
+/// From this share of transfers on a group restarts, and up to one minus it does not
+/// (chosen here: one transfer in three may be delayed by something else; the permutation
+/// test decides whether two groups differ).
 const MAJORITY_SHARE: f64 = 2.0 / 3.0;
-/// Fewer that can be told say nothing (chosen here).
+/// Minimum number of classifiable transfers (chosen here).
 const MIN_KNOWN: usize = 4;
 
 fn restarts_of(share: Option<Estimate>) -> Restarts {
@@ -157,7 +157,7 @@ fn restarts_of(share: Option<Estimate>) -> Restarts {
     }
 }
 
-/// Those behind pauses.
+/// The transfers after pauses.
 pub(super) fn behind_pauses(samples: &[Sample]) -> Vec<&Sample> {
     samples.iter().filter(|sample| sample.is_behind_pause()).collect()
 }
@@ -182,13 +182,13 @@ pub(super) fn late_bps(samples: &[&Sample]) -> Option<f64> {
     middle(samples, |s| Some(s.growth?.late_bps))
 }
 
-/// Mean of what growth cost.
+/// Mean cost of growth.
 pub(super) fn growth_ms(samples: &[&Sample]) -> Option<f64> {
     let lags: Vec<f64> = samples.iter().filter_map(|s| Some(ms(s.growth?.lag_ns))).collect();
     (!lags.is_empty()).then(|| lags.iter().sum::<f64>() / lags.len() as f64)
 }
 
-/// Share that began in slow start, of those that can be told.
+/// Share that began in slow start, of the classifiable ones.
 pub(super) fn restart_share(samples: &[&Sample]) -> Option<f64> {
     let starts = |wanted| samples.iter().filter(|s| s.start() == Some(wanted)).count();
     let (slow, open) = (starts(Start::SlowStart), starts(Start::Open));
@@ -207,13 +207,13 @@ fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Transfers of one turn begin within that (chosen here: ten ports with a segment of
+/// Transfers of one turn begin within this time (chosen here: ten ports with a segment of
 /// some seconds each).
 const TURN_NS: i64 = 60_000_000_000;
 
-/// Whether groups were measured by turns: in two of three turns or more, all groups have
-/// a transfer, and these begin within a minute. Then what changed meanwhile changed
-/// for all.
+/// Whether groups were measured alternately: in two of three turns or more, all groups
+/// have a transfer, and these begin within a minute. Then changes over time affect all
+/// groups.
 #[must_use]
 pub fn is_by_turns(groups: &[Vec<Sample>]) -> bool {
     if groups.iter().flatten().any(|sample| sample.is_timeless) {

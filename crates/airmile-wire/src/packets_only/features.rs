@@ -1,4 +1,4 @@
-//! Numbers of a transfer, or of several, by which its bottleneck is judged.
+//! Features of one or several transfers, from which the bottleneck is inferred.
 
 use airmile_model::Cause;
 
@@ -6,13 +6,13 @@ use super::pattern::{ArrivalPattern, quantile};
 use super::phone::{CapturedPhone, TransferSpan, TransportKind, within};
 use crate::attribute::{CaptureSite, Reason};
 
-/// Datagrams at a lower rate are no download that anything held back (chosen here: above
-/// what a voice call takes, 64 kbit/s of G.711 and its headers).
+/// Datagrams at a lower rate are not a limited download (chosen here: above a voice
+/// call's rate, 64 kbit/s of G.711 and its headers).
 const MIN_DATAGRAM_BPS: f64 = 120e3;
-/// How many there are.
+/// Number of features.
 pub const N_FEATURES: usize = 28;
 
-/// What they are called, in order.
+/// Their names, in order.
 pub const NAMES: [&str; N_FEATURES] = [
     "queue",
     "uplink",
@@ -44,38 +44,38 @@ pub const NAMES: [&str; N_FEATURES] = [
     "steady_queue",
 ];
 
-/// The first that is of arrivals alone: those before need TCP's headers.
+/// Index of the first feature from arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
-/// The share of the time of which the sender's state is not known.
-pub(super) const UNTOLD: usize = 9;
-/// The last that needs a queue in round trips.
+/// Index of the share of the time in which the sender's state is unknown.
+pub(super) const UNKNOWN_SHARE: usize = 9;
+/// Index of the last feature that needs a queue in round trips.
 pub(super) const STEADY_QUEUE: usize = 27;
-/// Those that need round trips seen all the time.
+/// Indices of the features that need continuous round-trip samples.
 pub(super) const OF_RTT: [usize; 5] = [0, 10, 11, 12, 13];
 
-/// Numbers of one or several transfers. What cannot be told is not a number.
+/// Features of one or several transfers; unknown values are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Features {
     /// In the order of [`NAMES`].
     pub values: [f64; N_FEATURES],
-    /// What carried most of the bytes.
+    /// The transport of most of the bytes.
     pub transport: TransportKind,
-    /// Where they were seen: at the server acknowledgements stand for what came.
+    /// Where the capture was taken: at the server, acknowledgements stand for arrivals.
     pub place: CaptureSite,
-    /// Least round trip to the largest one's server, in nanoseconds.
+    /// Minimum round trip to the server of the largest transfer, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// How long it took, in nanoseconds.
     pub ns: i64,
     /// Payload.
     pub bytes: u64,
-    /// Middle of what queues added to round trips, in ms.
+    /// Median queueing part of the round trips, in ms.
     pub queue_ms: Option<f64>,
-    /// Bytes per second while data came.
+    /// Bytes per second while data arrived.
     pub rate: f64,
 }
 
 impl Features {
-    /// Of transfers of a phone; `None` where there is none, or nothing came.
+    /// Computes the features of a phone's transfers; `None` without transfers or data.
     #[must_use]
     pub fn from_spans(phone: &CapturedPhone, spans: &[TransferSpan]) -> Option<Self> {
         let largest = spans.iter().max_by_key(|span| span.bytes)?;
@@ -93,7 +93,7 @@ impl Features {
             return None;
         }
         let bytes: u64 = spans.iter().map(|span| span.bytes).sum();
-        // Voice and games keep their own low pace, whatever carries them.
+        // Voice and games keep their own low rate, whatever the transport.
         if transport == TransportKind::Datagrams
             && bytes as f64 * 8e9 / (ns as f64) < MIN_DATAGRAM_BPS
         {
@@ -145,7 +145,7 @@ impl Features {
         })
     }
 
-    /// One by its name; `None` where it cannot be told.
+    /// A feature by its name; `None` if it is unknown.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         let at = NAMES.iter().position(|known| *known == name)?;
@@ -153,7 +153,7 @@ impl Features {
     }
 }
 
-/// Shares of the time by what senders waited for.
+/// Shares of the time by wait reason of the senders.
 fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [f64; N_FEATURES]) {
     let (mut by_reason, mut by_cause) = ([0_i64; 5], [0_i64; 8]);
     const REASONS: [Reason; 5] = [
@@ -201,7 +201,7 @@ fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [
     }
 }
 
-/// What queues added to round trips; gives the middle of it in ms.
+/// Queueing delays in round trips; returns their median in ms.
 fn queues(
     phone: &CapturedPhone,
     spans: &[TransferSpan],

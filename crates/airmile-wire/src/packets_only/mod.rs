@@ -1,14 +1,15 @@
-//! Who the bottleneck was, by packets alone: probabilities in place of a split.
+//! Infers the bottleneck from packets alone, as probabilities.
 //!
-//! [`CapturedPhones`] takes a capture's packets and keeps what the phone got and when,
-//! and what its senders waited for; [`Features`] are numbers of one transfer, or
-//! of several; [`Model`] gives each [`Suspect`] a probability. The coefficients
-//! are fitted on runs of the lab (`airmile-accuracy --blind-fit`, see
-//! docs/decisions/0014-blind.md), and held against others that they have not seen.
+//! [`CapturedPhones`] takes a capture's packets and keeps, for each phone, what arrived
+//! when and what its senders waited for. [`Features`] describe one or several transfers,
+//! and [`Model`] gives each [`Suspect`] a probability. The coefficients are fitted on
+//! runs of the lab (`airmile-accuracy --blind-fit`, see docs/decisions/0014-blind.md),
+//! and validated on runs left out of the fit.
 //!
-//! The downlink's queue is not seen here. What tells it from another link's is how
-//! data comes while a queue stands: a wire delivers at one rate and makes up for
-//! what the air held back; the air's own rate comes and goes.
+//! The downlink queue is not visible in a capture. The pattern of arrivals while a queue
+//! persists distinguishes it from a wired link's: a wired link delivers at a constant
+//! rate and catches up with what the air interface delayed; the rate of the air interface
+//! varies.
 
 mod coefficients;
 mod features;

@@ -1,18 +1,20 @@
-//! From numbers to probabilities: multinomial logistic regression, a table of
+//! From features to probabilities: multinomial logistic regression, with a table of
 //! coefficients for each kind of evidence.
 
 use airmile_model::Cause;
 
 use super::coefficients;
-use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNTOLD};
+use super::features::{
+    FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNKNOWN_SHARE,
+};
 use super::phone::TransportKind;
 use crate::attribute::CaptureSite;
 
-/// Who may have been the bottleneck, as far as packets part them.
+/// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Suspect {
-    /// The radio link; whether others held the cell or the signal was weak, packets
-    /// do not tell.
+    /// The radio link. Packets do not show whether other users held the cell or the
+    /// signal was weak.
     Radio,
     /// [`Cause::Wireline`].
     Wireline,
@@ -26,12 +28,12 @@ pub enum Suspect {
     FirstSlowStart,
     /// [`Cause::UplinkQueue`].
     UplinkQueue,
-    /// Several at once, or one of those that no model was made for: losses, setup.
+    /// Several at once, or a cause that is not modelled: losses, setup.
     Other,
 }
 
 impl Suspect {
-    /// All, in the order of the coefficients.
+    /// All suspects, in the order of the coefficients.
     pub const ALL: [Self; 8] = [
         Self::Radio,
         Self::Wireline,
@@ -43,7 +45,7 @@ impl Suspect {
         Self::Other,
     ];
 
-    /// Its name in documents: that of the cause, where it is one.
+    /// Its name in documents: the cause's name, if it is a single cause.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +60,7 @@ impl Suspect {
         }
     }
 
-    /// The causes that it stands for.
+    /// The causes that it covers.
     #[must_use]
     pub const fn causes(self) -> &'static [Cause] {
         match self {
@@ -80,7 +82,7 @@ pub(super) const N_SUSPECTS: usize = Suspect::ALL.len();
 /// A suspect's probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Suspicion {
-    /// Who.
+    /// The suspect.
     pub suspect: Suspect,
     /// 0 to 1; those of all suspects add up to 1.
     pub probability: f64,
@@ -89,29 +91,29 @@ pub struct Suspicion {
 /// Coefficients for one kind of evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoefficientTable {
-    /// Mean and standard deviation of each number where it was fitted; those that it
-    /// does not use have 0 for the latter.
+    /// Mean and standard deviation of each feature in the fit; the standard deviation is
+    /// 0 for unused features.
     pub scale: [(f64, f64); N_FEATURES],
-    /// Of each suspect: the constant, then a weight for each number in standard
-    /// deviations.
+    /// For each suspect: the constant, then a weight per feature in standard deviations.
     pub weights: [(f64, [f64; N_FEATURES]); N_SUSPECTS],
 }
 
-/// From this probability on a suspect is named; under it, `diagnose` cannot tell (chosen
-/// here, before it was measured: two to one against all others together, and more).
+/// Minimum probability for naming a suspect; below it, the result of `diagnose` is
+/// undetermined (chosen here, before measuring: more than two to one against all others
+/// together).
 pub const NAMED_FROM: f64 = 0.7;
-/// Numbers further off than this are as far (chosen here): past what was fitted on, a
-/// straight line proves nothing.
+/// Features are clamped to this many deviations (chosen here): outside the fitted range a
+/// linear model proves nothing.
 const MAX_DEVIATIONS: f64 = 4.0;
-/// What nobody thought of: so much of all probability is shared by all, and none is
-/// certain (chosen here: the lab's families are few beside what there is).
+/// Probability reserved for unmodelled cases and shared by all suspects, so that none is
+/// certain (chosen here: the lab covers few of the situations that exist).
 const UNTHOUGHT: f64 = 0.01;
-/// No round trip over a cellular link is shorter: LTE's user plane takes 4 ms one way
-/// (TR 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR
-/// 37.910, 5.7.1).
-const MIN_RADIO_RTT_NS: i64 = 4_000_000;
+/// The minimum round trip over a cellular link: LTE's user plane takes 4 ms one way (TR
+/// 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR 37.910,
+/// 5.7.1).
+pub(super) const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
-/// What kind of evidence a transfer left: each has a table of coefficients.
+/// The kind of evidence for a transfer; each has a table of coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
     /// TCP with time stamps at the phone.
@@ -120,15 +122,15 @@ pub enum Evidence {
     Plain,
     /// Datagrams at the phone.
     Datagrams,
-    /// TCP at the phone, in a capture that began inside the connection: what the sender
+    /// TCP at the phone, in a capture that began within the connection: what the sender
     /// waited for is unknown most of the time.
     Late,
     /// TCP at the server.
     Server,
 }
 
-/// From this share of the time on in which the sender's state is unknown, what it waited
-/// for is not judged (chosen here).
+/// If the sender's state is unknown for at least this share of the time, its wait reasons
+/// are ignored (chosen here).
 const LATE_SHARE: f64 = 0.3;
 
 impl Evidence {
@@ -136,10 +138,10 @@ impl Evidence {
     pub const ALL: [Self; 5] =
         [Self::Stamped, Self::Plain, Self::Datagrams, Self::Late, Self::Server];
 
-    /// That of a transfer; `None` where no table is for it.
+    /// The kind of evidence for a transfer; `None` if there is no table for it.
     #[must_use]
     pub fn of(features: &Features) -> Option<Self> {
-        let late = features.values.get(UNTOLD).is_some_and(|share| *share > LATE_SHARE);
+        let late = features.values.get(UNKNOWN_SHARE).is_some_and(|share| *share > LATE_SHARE);
         match (features.place, features.transport) {
             (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
             (CaptureSite::Server, _) => Some(Self::Server),
@@ -150,7 +152,7 @@ impl Evidence {
         }
     }
 
-    /// Numbers that its table uses.
+    /// The features that its table uses.
     #[must_use]
     pub fn uses(self, feature: usize) -> bool {
         match self {
@@ -162,7 +164,7 @@ impl Evidence {
 }
 
 impl CoefficientTable {
-    /// A number in standard deviations; 0 where it cannot be told, or is not used.
+    /// A feature in standard deviations; 0 if it is unknown or unused.
     #[must_use]
     pub fn standard(&self, feature: usize, value: f64) -> f64 {
         match self.scale.get(feature) {
@@ -192,7 +194,7 @@ impl CoefficientTable {
     }
 }
 
-/// Gives probabilities.
+/// Computes probabilities.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Model;
 
@@ -209,14 +211,14 @@ impl Model {
         }
     }
 
-    /// Probabilities of all suspects, the most probable first; none where no table is for
-    /// what was seen.
+    /// Probabilities of all suspects, in descending order; empty if there is no table for
+    /// the evidence.
     #[must_use]
     pub fn judge(features: &Features) -> Vec<Suspicion> {
         let Some(evidence) = Evidence::of(features) else { return Vec::new() };
         let mut probabilities = Self::table(evidence).probabilities(&features.values);
         if Self::no_radio(features) {
-            // A network without a cell in it: the rest shares what the radio had.
+            // Not a cellular network: the others share the radio's probability.
             let rest: f64 = probabilities.iter().skip(1).sum();
             probabilities[0] = 0.0;
             for p in probabilities.iter_mut().skip(1) {
@@ -233,7 +235,7 @@ impl Model {
         out
     }
 
-    /// Whether a round trip was too short for a cellular link.
+    /// Whether a round trip is too short for a cellular link.
     #[must_use]
     pub fn no_radio(features: &Features) -> bool {
         features.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)

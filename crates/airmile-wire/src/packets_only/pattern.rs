@@ -1,54 +1,54 @@
-//! How data came: the pattern of arrivals, by which an air interface differs from a
-//! wire, and a queue from a sender's pace.
+//! The pattern of arrivals, which distinguishes an air interface from a wired link, and a
+//! queue from a sender's pace.
 
-/// Windows in which a rate is taken (chosen here: some HARQ round trips of 8 ms, TS
-/// 36.321, 5.4.2; and a few times that).
+/// Windows over which a rate is measured (chosen here: some HARQ round trips of 8 ms, TS
+/// 36.321, 5.4.2; and a multiple of it).
 const SHORT_NS: i64 = 100_000_000;
 const LONG_NS: i64 = 400_000_000;
 const PEAK_NS: i64 = 20_000_000;
-/// A gap of this length is a pause of the sender, or of the scheduler (chosen here).
+/// A gap this long is a pause of the sender or the scheduler (chosen here).
 const PAUSE_NS: i64 = 200_000_000;
-/// Data within this time came in one TTI (chosen here: that of LTE is 1 ms).
+/// Data within this time arrived in one TTI (chosen here: LTE's is 1 ms).
 const BATCH_NS: i64 = 750_000;
-/// A gap that HARQ makes is at least this long, and after it the wire has caught up
+/// A gap caused by HARQ is at least this long, and the wired link catches up after it
 /// within [`CATCH_UP_NS`] (chosen here).
 const HARQ_GAP_NS: i64 = 6_000_000;
 const CATCH_UP_NS: i64 = 12_000_000;
-/// Blocks in which arrivals are held against a straight line (chosen here).
+/// Blocks in which arrivals are compared with a straight line (chosen here).
 const BLOCK_NS: i64 = 1_000_000_000;
-/// Fewer of anything give no number (chosen here).
+/// Minimum number of samples for a feature (chosen here).
 const ENOUGH: usize = 4;
 
-/// The pattern of one or several spans; what cannot be told is not a number.
+/// The pattern of one or several spans; unknown values are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ArrivalPattern {
-    /// Deviation of the rate over its mean, in short and in long windows.
+    /// Standard deviation of the rate over its mean, in short and in long windows.
     pub(super) cv_short: f64,
     pub(super) cv_long: f64,
-    /// Correlation of a short window's rate with the next one's.
+    /// Correlation of the rates of adjacent short windows.
     pub(super) lag: f64,
     /// Share of the time in pauses.
     pub(super) paused: f64,
-    /// Bytes of the later half over those of the earlier one, as a logarithm.
+    /// Bytes of the second half over those of the first, as a logarithm.
     pub(super) growth: f64,
     /// Bytes of a batch in segments of 1,500 bytes, as a logarithm; and their spread.
     pub(super) batch: f64,
     pub(super) batch_cv: f64,
     /// Spread of the gaps between batches.
     pub(super) gap_cv: f64,
-    /// How far arrivals are off a straight line, in blocks and over all, in ms, as
+    /// Deviation of arrivals from a straight line, in blocks and overall, in ms, as
     /// logarithms.
     pub(super) line_block: f64,
     pub(super) line_whole: f64,
     /// Highest rate over the mean, as a logarithm.
     pub(super) peak: f64,
-    /// Of what a gap held back, the share that came right behind it.
+    /// Share of the bytes delayed by a gap that arrived right after it.
     pub(super) catch_up: f64,
     /// Bytes per second.
     pub(super) rate: f64,
 }
 
-/// Gathers what each stretch without a pause says.
+/// Gathers the measurements of each stretch without a pause.
 #[derive(Debug, Default)]
 struct PatternSums {
     short: Vec<Vec<f64>>,
@@ -66,7 +66,7 @@ struct PatternSums {
 }
 
 impl ArrivalPattern {
-    /// Of arrivals (nanoseconds and bytes, in order) in several spans.
+    /// From the arrivals (nanoseconds and bytes, in order) of several spans.
     pub(super) fn from_spans<'a>(spans: impl Iterator<Item = &'a [(i64, u32)]>) -> Self {
         let mut all = PatternSums::default();
         for arrivals in spans {
@@ -97,7 +97,7 @@ impl PatternSums {
         }
     }
 
-    /// What came without a pause.
+    /// Adds arrivals without a pause.
     fn stretch(&mut self, arrivals: &[(i64, u32)]) {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return };
         let ns = last.0.saturating_sub(first.0);
@@ -179,14 +179,14 @@ fn sum<'a>(arrivals: impl Iterator<Item = &'a (i64, u32)>) -> f64 {
     arrivals.map(|(_, bytes)| f64::from(*bytes)).sum()
 }
 
-/// Bytes of each whole window. What comes first has waited for nobody.
+/// Bytes of each whole window. The first arrival has no wait of its own.
 fn rates(arrivals: &[(i64, u32)], window_ns: i64) -> Vec<f64> {
     let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return Vec::new() };
     let whole = last.0.saturating_sub(first.0) / window_ns;
-    // A stretch has no pauses, so that it is as long as its arrivals are many.
+    // A stretch has no pauses, so its duration is bounded by its number of arrivals.
     let mut out = vec![0.0; usize::try_from(whole).unwrap_or(0)];
     for (at, bytes) in arrivals.iter().skip(1) {
-        // An arrival at a window's end is what came in it.
+        // An arrival at the end of a window counts in it.
         let n = at.saturating_sub(first.0).saturating_sub(1).max(0) / window_ns;
         if let Some(slot) = usize::try_from(n).ok().and_then(|n| out.get_mut(n)) {
             *slot += f64::from(*bytes);
@@ -233,8 +233,8 @@ pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     values.get(at).copied()
 }
 
-/// How far arrivals are off the straight line from the first to the last, root mean
-/// square in ms: how much sooner or later bytes came than at one rate.
+/// Root mean square deviation of arrivals from the straight line from first to last, in
+/// ms: how much earlier or later bytes arrived than at a constant rate.
 fn off_line_ms(arrivals: &[(i64, u32)]) -> Option<f64> {
     let (first, last) = (arrivals.first()?, arrivals.last()?);
     let total: f64 = sum(arrivals.iter().skip(1));
@@ -255,7 +255,7 @@ fn off_line_ms(arrivals: &[(i64, u32)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A segment each `gap_ms`, but for what `late` holds back.
+    /// A segment every `gap_us`, except for the delays of `late`.
     fn paced(n: i64, gap_us: i64, late: impl Fn(i64) -> i64) -> Vec<(i64, u32)> {
         let mut list: Vec<(i64, u32)> =
             (0..n).map(|k| ((k * gap_us + late(k)) * 1_000, 1_500)).collect();
@@ -272,7 +272,7 @@ mod tests {
         assert!(pattern.growth.abs() < 0.01 && pattern.peak.abs() < 0.01, "{pattern:?}");
     }
 
-    /// What HARQ holds back for 8 ms comes right behind it, and the line stays straight.
+    /// Data delayed by HARQ for 8 ms arrives right after it, and the line stays straight.
     #[test]
     fn a_wire_makes_up_for_the_air() {
         let list = paced(4_000, 1_000, |k| if k % 50 < 8 { 8_000 - (k % 50) * 1_000 } else { 0 });
@@ -281,7 +281,7 @@ mod tests {
         assert!(pattern.line_whole < 8.0_f64.ln() && pattern.cv_short < 0.1, "{pattern:?}");
     }
 
-    /// A rate that halves and doubles each second is no wire's.
+    /// A rate that halves and doubles each second is not a wired link's.
     #[test]
     fn the_air_comes_and_goes() {
         let mut at = 0;

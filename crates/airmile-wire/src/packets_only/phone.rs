@@ -1,41 +1,41 @@
-//! A phone as a capture shows it: what it got when, and what its senders waited for.
+//! A phone as seen in a capture: what arrived when, and what its senders waited for.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
+use super::model::MIN_RADIO_RTT_NS;
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, SenderModel, Shares, Sides, WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
+    WaitTimeline,
 };
 use crate::tcp::TracedPacket;
 
-/// Data that comes within this time is one arrival (chosen here: the shortest slot
-/// of NR below 6 GHz).
+/// Data within this time is one arrival (chosen here: the shortest slot of NR below 6
+/// GHz).
 const MERGE_NS: i64 = 250_000;
 /// A pause between an answer and the next request ends a transfer (chosen here, as
 /// in `airmile-radio`'s `detect`).
 const PAUSE_NS: i64 = 500_000_000;
-/// So long without data ends it, also where nobody asked again (chosen here: the
-/// inactivity timer of LTE's RRC is of this length, too).
+/// This long without data ends a transfer even without another request (chosen here:
+/// LTE's RRC inactivity timer has this length, too).
 const SILENCE_NS: i64 = 10_000_000_000;
-/// Less payload of the client is no request (as in [`SenderModel`]).
-const MIN_REQUEST_BYTES: u64 = 60;
-/// Time stamps on their way to the sender that are remembered (chosen here).
+/// Maximum number of time stamps kept while on their way to the sender (chosen here).
 const MAX_STAMPS: usize = 4_096;
-/// Users, and flows of datagrams, that are kept at a time (chosen here: a phone
+/// Maximum number of users, and of datagram flows, kept at a time (chosen here: a phone
 /// has one or two, a server's capture thousands).
 const MAX_USERS: usize = 64;
 const MAX_FLOWS: usize = 16_384;
 
-/// What carried a transfer.
+/// The transport of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransportKind {
-    /// TCP with time stamps: round trips are seen all the time.
+    /// TCP with time stamps: continuous round-trip samples.
     Stamped,
-    /// TCP without: a queue is not seen.
+    /// TCP without time stamps: queues are not visible.
     Plain,
-    /// Datagrams: only what came, and when.
+    /// Datagrams: only arrivals are visible.
     Datagrams,
 }
 
@@ -48,12 +48,12 @@ pub struct TransferSpan {
     pub to_ns: i64,
     /// Payload.
     pub bytes: u64,
-    /// What carried it.
+    /// Its transport.
     pub transport: TransportKind,
 }
 
 impl TransferSpan {
-    /// How long it took, in nanoseconds.
+    /// Its duration, in nanoseconds.
     #[must_use]
     pub const fn ns(&self) -> i64 {
         self.to_ns.saturating_sub(self.from_ns)
@@ -66,13 +66,13 @@ struct FlowDownlink {
     model: SenderModel,
     server: Option<Address>,
     bytes: u64,
-    /// When round trips ended, and their lengths, in nanoseconds: those of the server's
-    /// side of the monitor, and those of the client's.
+    /// Ends and lengths of round trips, in nanoseconds: those on the server's side of the
+    /// monitor, and those on the client's.
     rtts: Vec<(i64, i64)>,
     client_rtts: Vec<(i64, i64)>,
     /// Bytes acknowledged so far.
     acked: i64,
-    /// TSval and when it first left.
+    /// TSval and when it was first sent.
     stamps: VecDeque<(u32, i64)>,
     begun_ns: Option<i64>,
     asked_ns: Option<i64>,
@@ -85,7 +85,7 @@ struct FlowDownlink {
 struct OpenResponse {
     span: TransferSpan,
     up_bytes: u64,
-    /// When the client last acknowledged some of it.
+    /// When the client last acknowledged part of it.
     acked_ns: i64,
 }
 
@@ -96,7 +96,7 @@ struct UserDownlink {
     waits: WaitTimeline,
     uplink: ByteBins,
     arrivals: Vec<(i64, u32)>,
-    /// When the client acknowledged how much.
+    /// Time and bytes of the client's acknowledgements.
     acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, OpenResponse)>,
@@ -104,7 +104,7 @@ struct UserDownlink {
     connections: BTreeMap<u64, FlowDownlink>,
 }
 
-/// A capture that is being read: each user as if it were the phone.
+/// Reads a capture, treating each user as the phone.
 #[derive(Debug, Default)]
 pub struct CapturedPhones {
     users: BTreeMap<u64, UserDownlink>,
@@ -122,7 +122,7 @@ impl CapturedPhones {
         Self::default()
     }
 
-    /// Takes a packet as it is, before what was made of it.
+    /// Takes a packet as captured, before it is analysed.
     pub fn note(&mut self, packet: &Packet<'_>) {
         self.ends = Some([packet.src, packet.dst]);
         let udp = matches!(packet.transport, Transport::Udp);
@@ -136,7 +136,8 @@ impl CapturedPhones {
         add(self.datagrams.entry(packet.dst).or_default(), packet.at_ns, packet.payload_bytes);
     }
 
-    /// Whether a datagram goes to who began, or else to who has no well-known port.
+    /// Whether a datagram goes to the initiator or, if that is unknown, to the end
+    /// without a well-known port.
     fn is_down(&mut self, packet: &Packet<'_>) -> bool {
         let ends = (packet.src, packet.src_port, packet.dst, packet.dst_port);
         let back = (packet.dst, packet.dst_port, packet.src, packet.src_port);
@@ -154,7 +155,7 @@ impl CapturedPhones {
         down
     }
 
-    /// Takes what the engine made of a packet of TCP.
+    /// Takes the engine's analysis of a TCP packet.
     pub fn push(&mut self, packet: &TracedPacket) {
         if self.users.len() >= MAX_USERS && !self.users.contains_key(&packet.user) {
             let least = self.users.iter().min_by_key(|(_, user)| user.bytes).map(|(n, _)| *n);
@@ -170,7 +171,7 @@ impl CapturedPhones {
         user.push(packet, server, &mut self.held);
     }
 
-    /// Each user as if it were the phone, who received the most first.
+    /// Each user, treated as the phone; the one that received the most comes first.
     #[must_use]
     pub fn finish(mut self) -> Vec<CapturedPhone> {
         let mut phones: Vec<CapturedPhone> = Vec::new();
@@ -230,7 +231,7 @@ impl UserDownlink {
 }
 
 impl FlowDownlink {
-    /// Takes a packet of the client; gives the bytes that it acknowledges.
+    /// Takes a packet of the client; returns the bytes that it acknowledges.
     fn up(&mut self, packet: &TracedPacket) -> u32 {
         if let Some((value, _)) = packet.timestamps {
             self.stamped = true;
@@ -246,7 +247,7 @@ impl FlowDownlink {
         }
         let acked = packet.ack.map_or(0, |ack| ack.offset_bytes.saturating_sub(self.acked));
         if acked > 0 {
-            // What the capture has not seen being sent counts from its first packet on.
+            // Data sent before the capture counts from its first packet on.
             let counts = self.last_data_ns.is_some();
             self.acked = self.acked.saturating_add(acked);
             if let Some(rtt) = self.model.last_client_rtt_ns(packet) {
@@ -265,8 +266,8 @@ impl FlowDownlink {
         u32::try_from(acked.max(0)).unwrap_or(0)
     }
 
-    /// The round trip that ends with this packet, in nanoseconds, where something was
-    /// in flight meanwhile: else it may have waited for the application.
+    /// The round trip that ends with this packet, in nanoseconds, if data was in flight
+    /// throughout: otherwise it may include waiting for the application.
     fn round_trip(&mut self, packet: &TracedPacket) -> Option<i64> {
         let (_, echo) = packet.timestamps?;
         let usual = packet.event.is_none_or(|event| event == TcpEventKind::Ahead);
@@ -282,7 +283,7 @@ impl FlowDownlink {
         (usual && flies && packet.payload_bytes > 0 && rtt > 0).then_some(rtt)
     }
 
-    /// Takes new data; gives the answer before it where that is over.
+    /// Takes new data; returns the previous answer if it is over.
     fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         let asked = self.asked_ns.take();
@@ -304,39 +305,45 @@ impl FlowDownlink {
         done
     }
 
-    /// What an upload is answered with is no download.
+    /// The response to an upload is no download.
     fn done(&mut self) -> Option<OpenResponse> {
         self.current.take().filter(|answer| answer.up_bytes <= answer.span.bytes)
     }
 }
 
-/// A phone, and what it got.
+/// A phone, and what it received.
 #[derive(Debug, Clone, Default)]
 pub struct CapturedPhone {
     /// Where the capture was taken.
     pub place: CaptureSite,
     /// Payload towards it.
     pub bytes: u64,
-    /// Least round trip to the server that sent the most, in nanoseconds.
+    /// Minimum round trip to the server that sent the most, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
-    /// Least round trip to each server, in nanoseconds.
+    /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
-    /// When round trips ended, and by how much each was longer than the least to its
-    /// server, in nanoseconds.
+    /// Ends of round trips, and the excess of each over the minimum to its server, in
+    /// nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, TransferSpan)>,
 }
 
 impl CapturedPhone {
+    /// Whether its round trips are too short for a cellular link.
+    #[must_use]
+    pub fn excludes_radio(&self) -> bool {
+        self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+    }
+
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
         let place = sides.place();
-        // At the server what came to the phone shows in what it acknowledges.
+        // At the server, acknowledgements show what arrived at the phone.
         let at_server = place == CaptureSite::Server;
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
@@ -365,7 +372,7 @@ impl CapturedPhone {
             }
         }
         let span = |answer: OpenResponse| match at_server {
-            // Its queue shows in round trips, with time stamps or without.
+            // Its queue is visible in round trips, with or without time stamps.
             true => TransferSpan {
                 to_ns: answer.span.to_ns.max(answer.acked_ns),
                 transport: TransportKind::Stamped,
@@ -390,8 +397,8 @@ impl CapturedPhone {
         }
     }
 
-    /// Its transfers of at least so many bytes: answers that overlap, or between which
-    /// there is no pause, are one.
+    /// Its transfers of at least this many bytes: answers that overlap, or have no pause
+    /// between them, are merged.
     #[must_use]
     pub fn transfers(&self, min_bytes: u64) -> Vec<TransferSpan> {
         let mut spans = joined(self.answers.iter().map(|(_, span)| *span).collect());
@@ -412,7 +419,7 @@ impl CapturedPhone {
         each.collect()
     }
 
-    /// A span's transport, where the application tells when it was: what most came by.
+    /// The transport of a span given by the application: that of most of the bytes.
     #[must_use]
     pub fn span(&self, from_ns: i64, to_ns: i64) -> TransferSpan {
         let sum = |list: &[(i64, u32)]| within(list, from_ns, to_ns).map(|a| u64::from(a.1)).sum();
@@ -431,8 +438,8 @@ impl CapturedPhone {
         self.answers.iter().filter(touching).max_by_key(|(_, answer)| answer.bytes)
     }
 
-    /// Least round trip to the server of a span, in nanoseconds: of its largest answer.
-    /// That of datagrams is taken for the phone's usual one.
+    /// Minimum round trip to the server of a span's largest answer, in nanoseconds. For
+    /// datagrams, the phone's usual one is assumed.
     #[must_use]
     pub fn base_rtt_ns_of(&self, span: &TransferSpan) -> Option<i64> {
         if span.transport == TransportKind::Datagrams {
@@ -442,20 +449,20 @@ impl CapturedPhone {
         server.and_then(|server| self.servers.get(server).copied()).or(self.base_rtt_ns)
     }
 
-    /// What came when, of what carries it: nanoseconds and bytes.
+    /// Arrivals of the span's transport: nanoseconds and bytes.
     #[must_use]
     pub fn arrivals(&self, transport: TransportKind) -> &[(i64, u32)] {
         if transport == TransportKind::Datagrams { &self.datagrams } else { &self.arrivals }
     }
 
-    /// A span's time by what senders waited for, the radio unseen.
+    /// A span's time by wait reason of the senders, without radio records.
     #[must_use]
     pub fn split(&self, span: &TransferSpan) -> Shares {
         self.attribution.split(span.from_ns, span.to_ns, None)
     }
 }
 
-/// Those of a list in a span, both ends included.
+/// The entries of a list in a span, both ends included.
 pub(super) fn within<T>(
     list: &[(i64, T)],
     from_ns: i64,
@@ -465,8 +472,8 @@ pub(super) fn within<T>(
     list.iter().skip(first).take_while(move |(at, _)| *at <= to_ns)
 }
 
-/// Spans that overlap or follow each other without a pause, as one. What carried
-/// most of it decides.
+/// Merges spans that overlap or follow each other without a pause. The transport of most
+/// of the bytes decides.
 fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
     spans.sort_by_key(|span| (span.from_ns, span.to_ns));
     let mut out: Vec<TransferSpan> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a phone got and why, from packets that were made up.
+//! Phones and their transfers from synthetic packets.
 
 use airmile_model::packet::{Address, SeqNum, TcpFlags};
 use airmile_model::{Direction, TcpEventKind};
@@ -58,18 +58,19 @@ fn check(answers: &[(i64, i64, i64)], expected: &[(i64, i64, u64)]) {
     assert_eq!(found, expected);
 }
 
-/// An answer begins with its request; a pause of half a second parts two, less is one.
+/// An answer begins with its request; a pause of half a second separates two answers, a
+/// shorter one does not.
 #[test]
 fn transfers_of_a_connection() {
     check(&[(0, 50, 100)], &[(0, 149, 100_000)]);
     check(&[(0, 50, 100), (1_000, 1_050, 30)], &[(0, 149, 100_000), (1_000, 1_079, 30_000)]);
     check(&[(0, 50, 100), (500, 550, 30)], &[(0, 579, 130_000)]);
-    // Too small to be told of; a silence of 10 s parts without a request.
+    // Too small to count; a silence of 10 s separates without a request.
     check(&[(0, 50, 19)], &[]);
     check(&[(0, 50, 100), (1_000, 1_050, 5)], &[(0, 149, 100_000)]);
 }
 
-/// What an upload is answered with is no download.
+/// The response to an upload is no download.
 #[test]
 fn an_uploads_answer_is_left_out() {
     let mut phones = CapturedPhones::new();
@@ -81,7 +82,7 @@ fn an_uploads_answer_is_left_out() {
     assert!(phones.finish()[0].transfers(20_000).is_empty());
 }
 
-/// Shares of the time are those of what senders waited for.
+/// Shares of the time follow the senders' wait reasons.
 #[test]
 fn a_server_that_thinks() {
     let mut phones = CapturedPhones::new();
@@ -97,7 +98,7 @@ fn a_server_that_thinks() {
     assert_eq!((phone.place, phone.base_rtt_ns), (CaptureSite::Phone, Some(40 * MS)));
     let spans = phone.transfers(20_000);
     let features = Features::from_spans(&phone, &spans).unwrap();
-    // 919 of 1,099 ms: from 81 ms, a round trip behind the request, to 1,000 ms.
+    // 919 of 1,099 ms: from 81 ms, a round trip after the request, to 1,000 ms.
     assert!((features.get("idle").unwrap() - 919.0 / 1_099.0).abs() < 0.01, "{features:?}");
     assert_eq!(features.transport, TransportKind::Plain);
     assert!(features.get("queue_bytes").is_none() && features.get("steady_queue").is_none());
@@ -105,7 +106,7 @@ fn a_server_that_thinks() {
     assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
 }
 
-/// A printer in the next room is no measure of a server's queue, nor of the phone's link.
+/// A nearby printer is no reference for a server's queue, nor for the phone's link.
 #[test]
 fn each_server_has_its_own_least_round_trip() {
     let host = |last: u8| Address::from(std::net::IpAddr::from([198, 51, 100, last]));
@@ -160,12 +161,12 @@ fn places() {
     check(40_000, 3_000, CaptureSite::Phone);
     check(40_000, 30_000, CaptureSite::Between);
     check(100, 40_000, CaptureSite::Server);
-    // Two hosts of a room, at the client; and at the server.
+    // Two hosts of a LAN, at the client; and at the server.
     check(100, 40, CaptureSite::Phone);
     check(40, 100, CaptureSite::Between);
 }
 
-/// A round trip of 0.2 ms has no cell in it.
+/// A round trip of 0.2 ms has no cellular link in it.
 #[test]
 fn no_cell_no_radio() {
     let list = phone(&[(0, 50, 300)]);
@@ -177,13 +178,13 @@ fn no_cell_no_radio() {
     features.base_rtt_ns = Some(20 * MS);
     assert!(radio(&features) > 0.0);
     features.base_rtt_ns = Some(MS / 5);
-    // What is left to what nobody thought of.
+    // The probability reserved for unmodelled cases.
     assert!(radio(&features) < 0.002);
     let sum: f64 = Model::judge(&features).iter().map(|one| one.probability).sum();
     assert!((sum - 1.0).abs() < 1e-9);
 }
 
-/// Constants alone: their softmax. A number that cannot be told weighs nothing.
+/// Constants alone: their softmax. An unknown feature has no weight.
 #[test]
 fn a_tables_arithmetic() {
     let mut table = CoefficientTable {
@@ -222,8 +223,8 @@ fn what_tables_use() {
     }
 }
 
-/// At the server what the phone acknowledges stands for what came to it: data that was all
-/// sent at once waited on its way, and nobody was idle.
+/// At the server, the phone's acknowledgements stand for arrivals: data that was sent at
+/// once was queued on the path, and the sender was not idle.
 #[test]
 fn a_capture_at_the_server_shows_the_queue() {
     let mut phones = CapturedPhones::new();
@@ -277,7 +278,7 @@ fn any_packet() -> impl Strategy<Value = TracedPacket> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever passed: no panic, and probabilities are such.
+    /// For any input: no panic, and valid probabilities.
     #[test]
     fn probabilities_are_probabilities(
         packets in proptest::collection::vec(any_packet(), 0..200),
@@ -295,7 +296,8 @@ proptest! {
                 let Some(features) = Features::from_spans(&phone, part) else { continue };
                 let all = Model::judge(&features);
                 let sum: f64 = all.iter().map(|one| one.probability).sum();
-                // From between the two, and of datagrams at the server, nothing is told.
+                // There is no table for a monitor between the two, nor for datagrams at
+                // the server.
                 prop_assert_eq!(all.is_empty(), Evidence::of(&features).is_none());
                 prop_assert!(all.is_empty() ||(sum - 1.0).abs() < 1e-9, "{sum} {features:?}");
                 prop_assert!(all.iter().all(|one| (0.0..=1.0).contains(&one.probability)));

@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 use super::bandwidth::{BIN_NS, BandwidthWindow, SendRateThreshold};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Seconds with company that are remembered: windows wait for G, for some seconds
-/// or to a flow's end (chosen here: half an hour, 32 KB).
+/// Maximum number of seconds with concurrent flows kept: windows wait for G, for some
+/// seconds or to a flow's end (chosen here: half an hour, 32 KB).
 const MAX_SECONDS: usize = 2_048;
-/// Bins that wait for windows of other flows (chosen here: 256 s, of which the
-/// windows of all flows with a known G have come long before).
+/// Maximum number of bins that wait for windows of other flows (chosen here: 256 s, long
+/// after the windows of all flows with a known G).
 const MAX_BINS: usize = 1_024;
 
 /// Sums over the windows of one user's downlink flows.
@@ -28,7 +28,7 @@ pub(super) struct AggregateBandwidth {
 
 #[derive(Debug, Clone, Default)]
 struct BinSum {
-    /// Their numbers: windows of one flow may have their middles in one bin.
+    /// Flow numbers: two windows of one flow may have their middles in one bin.
     flows: SmallVec<[u64; 4]>,
     bytes: u64,
     r_snd_bps: f64,
@@ -36,7 +36,7 @@ struct BinSum {
 }
 
 impl AggregateBandwidth {
-    /// So many flows, two or more, received in this second so far.
+    /// Notes the number of flows, two or more, that received in this second so far.
     pub(super) fn concurrent_flows(&mut self, second: i64, flows: u32) {
         match self.seconds.back_mut() {
             Some(last) if last.0 == second => last.1 = flows,
@@ -56,8 +56,8 @@ impl AggregateBandwidth {
         found.filter(|(other, _)| *other == second).map_or(1, |(_, flows)| *flows)
     }
 
-    /// Takes a window of a flow with company, of each flow the first of a bin. May
-    /// give the row of an earlier bin.
+    /// Takes a window of a flow with concurrent flows; the first of each flow in a bin
+    /// counts. May return the row of an earlier bin.
     pub(super) fn push(
         &mut self,
         (user, flow): (u64, u64),
@@ -91,8 +91,8 @@ impl AggregateBandwidth {
         rows.extend(bins.iter().filter_map(|(bin, sum)| self.row(user, *bin, sum, threshold)));
     }
 
-    /// A bin's row: where each flow that received has a window, and the rate of
-    /// sending of all of them shows the bandwidth.
+    /// A bin's row, if each flow that received has a window, and the total sending rate
+    /// is enough to show the bandwidth.
     fn row(
         &self,
         user: u64,
@@ -191,8 +191,8 @@ mod tests {
     const SYN: u8 = TcpFlags::SYN.0;
     const ACK: u8 = TcpFlags::ACK.0;
 
-    /// A packet of connection `n` at a monitor beside the server; the client is 20 ms
-    /// away, and its clock ticks each ms.
+    /// A packet of connection `n` at a monitor near the server; the client is 20 ms away,
+    /// and its clock ticks each ms.
     fn packet(
         ms: i64,
         n: u16,
@@ -246,7 +246,7 @@ mod tests {
             let (ms, seq) = (100 + i64::from(i), 1_000 + 1_250 * at);
             packets.push(packet(ms, n, false, ACK, (seq, 200), 1_250));
             if at % 2 == 1 {
-                // Nothing waits yet when the first come.
+                // The queue is empty when the first arrive.
                 let queue_ms = i64::from(i.min(60));
                 packets.push(packet(ms + 40 + queue_ms, n, true, ACK, (200, seq + 1_250), 0));
             }
@@ -278,7 +278,7 @@ mod tests {
             [(SendRateThreshold::Fixed(8e6), false), (SendRateThreshold::Auto, true)]
         {
             let (samples, summary) = samples(threshold);
-            // At first the queue grows: what waits in it does not arrive.
+            // At first the queue grows: queued bytes do not arrive.
             let steady = samples.iter().filter(|sample| sample.time_ns > 300 * MS);
             let (sums, parts): (Vec<_>, Vec<_>) = steady.partition(|sample| sample.flow.is_none());
             // 40 bins, less those of the ends.
@@ -287,7 +287,7 @@ mod tests {
                 assert_eq!(sum.flows, 2);
                 assert!((sum.r_rcv_bps / 10e6 - 1.0).abs() < 0.03, "{sum:?}");
             }
-            // Of 5 Mbit/s each: not over 8, but behind a queue.
+            // 5 Mbit/s each: not over 8, but queued.
             assert_eq!(!parts.is_empty(), alone);
             for part in &parts {
                 assert!((part.r_rcv_bps / 5e6 - 1.0).abs() < 0.05, "{part:?}");

@@ -5,38 +5,37 @@ use std::collections::VecDeque;
 use super::opt64::Opt64;
 use super::stream::make_room;
 
-/// Windows that samples are chosen from, one each (paper 6.3).
+/// Bin width: one sample is chosen per bin (paper 6.3).
 pub const BIN_NS: i64 = 250_000_000;
-/// ACKs that are remembered; at 200 Mbit/s and an ACK for two segments a second
-/// of them is 8,600 (chosen here).
+/// Maximum number of ACKs kept; at 200 Mbit/s and an ACK per two segments a second has
+/// 8,600 (chosen here).
 const MAX_POINTS: usize = 16_384;
-/// How long ACKs are remembered: the longest window (chosen here: a few RTTs of
-/// a loaded link).
+/// How long ACKs are kept: the longest window (chosen here: a few RTTs of a loaded link).
 pub(super) const MEMORY_NS: i64 = 1_500_000_000;
-/// A segment that took this much longer than the fastest one waited in a queue
-/// (chosen here: above the jitter of a radio link, which is 10 ms between
-/// opportunities and as much on the way back).
+/// A segment that took this much longer than the fastest one was queued (chosen here:
+/// above the jitter of a radio link, which is 10 ms between opportunities and as much on
+/// the way back).
 const QUEUED_NS: i64 = 20_000_000;
 /// ACKs at the end of a bin that are tried as the end of its window (chosen here).
 const TRIED_ENDS: usize = 8;
-/// Ticks that a window has at least: an error of 1 in 25 at either end.
+/// Minimum ticks of a window: an error of 1 in 25 at either end.
 const MIN_TICKS: u32 = 25;
-/// Windows are of a few RTTs, and of no fewer ticks of the commonest clock.
+/// Windows span a few RTTs, and at least this many ticks of the commonest clock.
 const MIN_TICKS_NS: i64 = 25_000_000;
 
-/// When a window is sure to show the bandwidth and not the sender.
+/// Condition under which a window shows the bandwidth and not the sender's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SendRateThreshold {
     /// R_snd is at least this many bit/s (the paper's C: 30 Mbit/s).
     Fixed(f64),
-    /// From the capture: each segment of the window waited in a queue, so the
-    /// link never ran empty. A receiver that reads slowly delays ACKs, too: no
-    /// window reaches across one that leaves nothing in flight, or that shows the
-    /// sender stopped by a window with unread data in it.
+    /// From the capture: each segment of the window was queued, so the link never ran
+    /// empty. A receiver that reads slowly also delays ACKs: no window extends over an
+    /// ACK that leaves nothing in flight, or that shows the sender stopped by a receive
+    /// window with unread data.
     Auto,
 }
 
-/// As it is given: Mbit/s, or `auto`.
+/// In the form in which it is given: Mbit/s, or `auto`.
 impl std::fmt::Display for SendRateThreshold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -49,17 +48,17 @@ impl std::fmt::Display for SendRateThreshold {
 /// An ACK that advanced.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Acked {
-    /// When it passed.
+    /// When it passed the monitor.
     pub(super) at_ns: i64,
     /// Its TSval.
     pub(super) ticks: u32,
-    /// Behind the last byte acknowledged.
+    /// Offset after the last byte acknowledged.
     pub(super) edge: i64,
-    /// When the last segment of those passed.
+    /// When the last of the acknowledged segments passed.
     pub(super) sent_ns: i64,
     /// Segments that it acknowledges.
     pub(super) segments: u32,
-    /// Behind it the sender had nothing on its way, or was stopped by the receiver.
+    /// After it the sender had nothing in flight, or was stopped by the receiver.
     pub(super) stopped: bool,
 }
 
@@ -67,10 +66,10 @@ pub(super) struct Acked {
 struct AckPoint {
     /// When the ACK passed.
     at_ns: i64,
-    /// How long before the last segment it acknowledges passed; the lowest bit
-    /// tells an ACK that was delayed.
+    /// Time since the last segment that it acknowledges passed; the lowest bit marks a
+    /// delayed ACK.
     rtt: i64,
-    /// TSval of it.
+    /// Its TSval.
     ticks: u32,
     /// Bytes acknowledged, the lower half: less than 2 GB pass in a window.
     acked: u32,
@@ -99,7 +98,7 @@ pub struct BandwidthWindow {
     pub bytes: i64,
     /// Rate of sending in bit/s.
     pub r_snd_bps: f64,
-    /// Whether that is enough by itself to show the bandwidth.
+    /// Whether that rate alone is enough to show the bandwidth.
     pub enough: bool,
 }
 
@@ -124,8 +123,8 @@ pub(super) struct Bandwidth {
     least_rtt: Opt64,
     /// The threshold of the ACKs so far.
     threshold: Option<SendRateThreshold>,
-    /// The best window of the current bin that is too slow by itself, where the
-    /// user has other flows beside this one.
+    /// The best window of the current bin that is too slow by itself, if the user has
+    /// concurrent flows.
     slow: Option<Box<BandwidthWindow>>,
     shared: bool,
     bin: i64,
@@ -136,11 +135,11 @@ pub(super) struct Bandwidth {
     samples: u32,
 }
 
-/// Windows that wait for G at most: 8 minutes (chosen here).
+/// Maximum number of windows that wait for G: 8 minutes (chosen here).
 const MAX_WAITING: usize = 2_000;
 
 impl Bandwidth {
-    /// Out-of-order data or a duplicate ACK: windows do not reach across it.
+    /// Marks out-of-order data or a duplicate ACK: windows do not extend over it.
     pub(super) fn disturb(&mut self) {
         if !self.points.is_empty() {
             self.settle();
@@ -148,12 +147,12 @@ impl Bandwidth {
         }
     }
 
-    /// Whether windows count that are not enough by themselves.
+    /// Sets whether windows count that are too slow by themselves.
     pub(super) const fn share(&mut self, shared: bool) {
         self.shared = shared;
     }
 
-    /// How many samples there were.
+    /// Number of samples.
     pub(super) fn samples(&self) -> u64 {
         u64::from(self.samples)
     }
@@ -163,10 +162,10 @@ impl Bandwidth {
         (self.samples > 0).then(|| self.sum_bps / f64::from(self.samples))
     }
 
-    /// Gives back the room of ACKs, once all are too old for another window.
+    /// Frees the memory of ACKs, once all are too old for another window.
     pub(super) fn rest(&mut self) {
         if self.threshold == Some(SendRateThreshold::Auto) {
-            // A queue that ran empty still asks for them.
+            // An empty queue still holds its memory.
             self.points.shrink_to_fit();
         } else {
             self.settle();
@@ -192,7 +191,7 @@ impl Bandwidth {
         let ran_empty =
             threshold == SendRateThreshold::Auto && (stopped || rtt < least + QUEUED_NS);
         if ran_empty || self.points.back().is_some_and(backwards) {
-            // The next window begins behind it.
+            // The next window begins after it.
             self.disturb();
         }
         while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
@@ -210,8 +209,7 @@ impl Bandwidth {
         });
     }
 
-    /// Chooses the best window that ends in this bin, once nothing more comes
-    /// that could end a better one.
+    /// Chooses the best window that ends in this bin, once no better one can follow.
     fn settle(&mut self) {
         if self.points.len() < 2 {
             return;
@@ -224,7 +222,7 @@ impl Bandwidth {
                 continue;
             };
             for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
-                // Most flows are too young for the longer ones.
+                // Most flows are too short for the longer windows.
                 if first_ns <= last.at_ns - length {
                     self.consider(&last, length);
                 }
@@ -248,7 +246,7 @@ impl Bandwidth {
         }
         let r_snd_bps =
             if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
-        // At the client it was half the fastest round trip earlier.
+        // The client sent it half the minimum round trip earlier.
         let way_back = self.least_rtt.get().unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
         let enough = match self.threshold {
@@ -271,8 +269,8 @@ impl Bandwidth {
         }
     }
 
-    /// Whether a window fits its bin better: by how far its ends are from the
-    /// bin's, so that windows follow each other without gap or overlap.
+    /// Whether a window fits its bin better: its ends are nearer to the bin's, so that
+    /// windows follow each other without gap or overlap.
     fn is_nearer(&self, window: &BandwidthWindow, best: &BandwidthWindow) -> bool {
         let (from, to) = (self.bin * BIN_NS, (self.bin + 1) * BIN_NS);
         let off = |w: &BandwidthWindow| (w.from_ns - from).abs() + (w.to_ns - to).abs();
@@ -300,7 +298,7 @@ impl Bandwidth {
         }
     }
 
-    /// Windows whose rate can be told now that G is known.
+    /// Takes the windows whose rate can be computed, now that G is known.
     pub(super) fn drain_windows(&mut self, tick_ns: f64, at_end: bool) -> Vec<BandwidthWindow> {
         if at_end {
             self.close_bin();
@@ -347,7 +345,7 @@ mod tests {
     #[test]
     fn late_acks_are_a_queue_where_the_sender_is_not_stopped() {
         check(SendRateThreshold::Auto, |_| false, 8);
-        // A reader that takes what it has every 40 ms.
+        // A reader that reads every 40 ms.
         check(SendRateThreshold::Auto, |n| n % 4 == 0, 0);
         // One that pauses for half a second.
         check(SendRateThreshold::Auto, |n| (100..150).contains(&n), 6);

@@ -1,21 +1,21 @@
-//! Time stamp clocks: G, the time of a tick (paper 6.1, equation 3, which the
-//! paper prints upside down).
+//! Time stamp clocks: G, the duration of a tick (paper 6.1, equation 3, which the paper
+//! prints inverted).
 
 use super::opt64::Opt64;
 
 /// Packets this far apart give G within 0.1 % (the paper's delta_G).
 pub const DELTA_G_NS: i64 = 3_000_000_000;
 
-/// Ticks that systems use, in nanoseconds (1000, 250, 100 and 10 Hz).
+/// Common tick durations, in nanoseconds (1000, 250, 100 and 10 Hz).
 const USUAL_NS: [f64; 4] = [1e6, 4e6, 1e7, 1e8];
-/// How near G must be to a usual tick to be taken for it (chosen here: the
-/// delay of the link varies by less than 150 ms in delta_G).
+/// G within this share of a common tick snaps to it (chosen here: the delay of the link
+/// varies by less than 150 ms in delta_G).
 const SNAP: f64 = 0.05;
 
-/// How near G of a short flow must be: usual ticks are apart by a factor of 2.5
-/// or more, and delays vary by tens of milliseconds (chosen here).
+/// The same for a short flow: common ticks differ by a factor of 2.5 or more, and delays
+/// vary by tens of milliseconds (chosen here).
 const SNAP_SHORT: f64 = 0.3;
-/// Least span and ticks for that (chosen here).
+/// Minimum span and ticks for that (chosen here).
 const SHORT_NS: i64 = 100_000_000;
 const SHORT_TICKS: u32 = 10;
 
@@ -36,7 +36,7 @@ impl TickClock {
         if self.first_ns.is_none() {
             (self.first_ns, self.first_ticks) = (Opt64::some(at_ns), value);
         } else if value.wrapping_sub(self.last_ticks).cast_signed() < 0 {
-            // Reordered, or not a clock at all.
+            // Reordered, or no clock.
             self.broken |= self.last_ticks.wrapping_sub(value) > 1 << 20;
             return;
         }
@@ -48,12 +48,12 @@ impl TickClock {
         self.first_ns.is_some()
     }
 
-    /// How long it was watched.
+    /// Time since the first sample.
     pub(super) fn span_ns(&self) -> i64 {
         self.first_ns.get().map_or(0, |at| self.last_ns - at)
     }
 
-    /// Nanoseconds a tick as measured, where delta_G has passed.
+    /// Measured nanoseconds per tick, once delta_G has passed.
     pub(super) fn measured_ns(&self) -> Option<f64> {
         let at = self.first_ns.get()?;
         let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
@@ -63,7 +63,7 @@ impl TickClock {
         Some((self.last_ns - at) as f64 / f64::from(ticks))
     }
 
-    /// The usual tick that a flow too short for delta_G fits, if one does.
+    /// The common tick that a flow too short for delta_G matches, if any.
     pub(super) fn likely_ns(&self) -> Option<f64> {
         let at = self.first_ns.get()?;
         let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
@@ -73,7 +73,7 @@ impl TickClock {
         usual_near((self.last_ns - at) as f64 / f64::from(ticks), SNAP_SHORT)
     }
 
-    /// Nanoseconds a tick, a usual one where the measured is near to it.
+    /// Nanoseconds per tick: a common tick if the measured one is near to it.
     pub(super) fn tick_ns(&self) -> Option<f64> {
         self.measured_ns().map(snap)
     }

@@ -1,17 +1,17 @@
-//! The sender's window as its own flight shows it: what it had sent and not yet
-//! heard of when it sent. The time stamp that a segment echoes names the ACK that
-//! its sender had heard, however long the queue before the monitor.
+//! The sender's congestion window from its own flight size: the data sent and not
+//! acknowledged by the ACKs that it had received when it sent. The time stamp that a
+//! segment echoes identifies the last ACK received, however long the queue before the
+//! monitor.
 
 use std::collections::VecDeque;
 
 use airmile_model::SenderPhase;
 
-/// ACKs remembered on their way to the sender (chosen here: with one a
-/// millisecond, a quarter of a second of distance).
+/// Maximum number of ACKs kept while on their way to the sender (chosen here: with one
+/// per millisecond, a quarter of a second of distance).
 const MAX_ACKS: usize = 256;
-/// Nothing was to be sent where an ACK had no answer so long before the next:
-/// at least this, or a part of the distance, for the path between varies (both
-/// chosen here).
+/// If an ACK is unanswered this long before the next, the sender had nothing to send: at
+/// least this, or a share of the distance, as the path delay varies (both chosen here).
 const UNANSWERED_NS: i64 = 5_000_000;
 const UNANSWERED_PART: i64 = 8;
 
@@ -20,12 +20,12 @@ const UNANSWERED_PART: i64 = 8;
 pub(super) struct SentSegment {
     /// When it passed the monitor.
     pub(super) at_ns: i64,
-    /// TSecr: the sender had heard the ACK with that TSval (RFC 7323, 4.3).
+    /// TSecr: the sender had received the ACK with that TSval (RFC 7323, 4.3).
     pub(super) ts_ecr: Option<u32>,
-    /// From the monitor to the sender and back, by the handshake: used without
-    /// time stamps.
+    /// Round trip from the monitor to the sender, from the handshake: used without time
+    /// stamps.
     pub(super) upstream_ns: i64,
-    /// End of all that was sent, by this segment included.
+    /// End of all data sent, this segment included.
     pub(super) next: i64,
     pub(super) mss: i64,
     /// It is as large as segments get.
@@ -42,25 +42,25 @@ struct InFlightAck {
     ts_val: Option<u32>,
 }
 
-/// Follows one sender.
+/// Models one sender.
 #[derive(Debug, Default)]
 pub(super) struct OwnFlight {
     acks: VecDeque<InFlightAck>,
-    /// The edge that the sender knows of.
+    /// The highest acknowledgement that the sender has received.
     acked: i64,
-    /// Most in flight since the last ACK it answered, and before that.
+    /// Maximum in flight since the last ACK it answered, and before that.
     burst: i64,
     before: i64,
-    /// It had nothing more to send up to here; the window shows again behind it.
+    /// It had nothing more to send up to this offset; the window shows again after it.
     idle_until: i64,
 }
 
-/// What a segment tells.
+/// The state of the sender at a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlightEstimate {
     /// Bytes in flight at the sender.
     pub(super) flight: i64,
-    /// Its congestion window; `None` where something else held it back.
+    /// Its congestion window; `None` if something else limited it.
     pub(super) cwnd: Option<i64>,
 }
 
@@ -68,28 +68,28 @@ impl OwnFlight {
     /// Takes an ACK that moved the edge.
     pub(super) fn acknowledged(&mut self, at_ns: i64, edge: i64, ts_val: Option<u32>) {
         if self.acks.len() >= MAX_ACKS {
-            // The newest counts for both.
+            // The newest one stands for both.
             self.acks.pop_back();
         }
         self.acks.push_back(InFlightAck { at_ns, edge, ts_val });
     }
 
-    /// Takes the ACKs that the sender had heard when it sent a segment; gives
-    /// the bytes of those that it let pass without an answer.
+    /// Applies the ACKs that the sender had received when it sent a segment; returns the
+    /// bytes of those left unanswered.
     fn apply_acks(&mut self, segment: &SentSegment) -> i64 {
-        let heard = |ack: &&InFlightAck| match (ack.ts_val, segment.ts_ecr) {
+        let received = |ack: &&InFlightAck| match (ack.ts_val, segment.ts_ecr) {
             (Some(value), Some(echo)) => value.wrapping_sub(echo).cast_signed() <= 0,
             _ => ack.at_ns <= segment.at_ns - segment.upstream_ns,
         };
         let known = self.acked;
-        let n_heard = self.acks.iter().take_while(heard).count();
-        let Some(last) = n_heard.checked_sub(1).and_then(|last| self.acks.get(last).copied())
+        let n_received = self.acks.iter().take_while(received).count();
+        let Some(last) = n_received.checked_sub(1).and_then(|last| self.acks.get(last).copied())
         else {
             return 0;
         };
         let patience = UNANSWERED_NS.max((segment.at_ns - last.at_ns) / UNANSWERED_PART);
         let mut unanswered = 0;
-        for ack in self.acks.drain(..n_heard) {
+        for ack in self.acks.drain(..n_received) {
             self.acked = self.acked.max(ack.edge);
             if last.at_ns - ack.at_ns > patience {
                 unanswered = self.acked - known;
@@ -114,7 +114,7 @@ impl OwnFlight {
         if matches!(segment.phase, SenderPhase::Recovery | SenderPhase::AfterTimeout) {
             (self.before, self.burst) = (0, 0);
         }
-        // One burst must be over before its largest flight is known.
+        // The maximum flight is known only after a burst has ended.
         let by_window = self.before > 0 && self.acked >= self.idle_until;
         let cwnd = by_window.then(|| self.before.max(self.burst));
         FlightEstimate { flight, cwnd }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_distance_to_the_sender_is_taken_off() {
         let mut own = begun([None, None]);
-        // At the monitor 7 are in flight; the sender has heard of two.
+        // At the monitor 7 are in flight; the sender has received the ACKs of two.
         assert_eq!(own.sent(&segment(70, 11_000, None)), estimate(9000, 10_000));
         assert_eq!(own.sent(&segment(70, 12_000, None)), estimate(10_000, 10_000));
         assert_eq!(own.sent(&segment(90, 13_000, None)), estimate(9000, 10_000));
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_queue_before_the_monitor_is_seen_by_the_time_stamps() {
         let mut own = begun([Some(31), Some(51)]);
-        // 200 ms late, and still sent when only the first ACK was there.
+        // 200 ms late, but sent when only the first ACK had arrived.
         assert_eq!(own.sent(&segment(270, 11_000, Some(31))), estimate(9000, 10_000));
         assert_eq!(own.sent(&segment(270, 12_000, Some(31))), estimate(10_000, 10_000));
         assert_eq!(own.sent(&segment(290, 13_000, Some(51))), estimate(9000, 10_000));
@@ -174,13 +174,13 @@ mod tests {
     #[test]
     fn nothing_to_send_is_no_window() {
         let mut own = begun([Some(31), Some(51)]);
-        // Its answer begins when the second ACK is there: the first freed two
-        // segments that nobody filled.
+        // Its answer begins when the second ACK arrives: the first freed two segments
+        // that were not used.
         assert_eq!(own.sent(&segment(90, 11_000, Some(51))).cwnd, None);
         assert_eq!(own.sent(&segment(90, 12_000, Some(51))).cwnd, None);
         own.acknowledged(200 * MS, 12_000, Some(201));
         assert_eq!(own.sent(&segment(240, 13_000, Some(201))), estimate(1000, 8000));
-        // A segment that is not full: that was all there was.
+        // A segment that is not full: the sender had no more data.
         let last = SentSegment { is_full: false, ..segment(240, 13_500, Some(201)) };
         assert_eq!(own.sent(&last).cwnd, None);
     }

@@ -1,23 +1,23 @@
-//! Copies that the capture made: mirrored ports, two taps on one path.
+//! Duplicate packets in a capture: mirrored ports, or two taps on one path.
 
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::mix::mix;
 
-/// Packets of a partition's flows that are remembered: so many sets by their hash, of so
-/// many each (chosen here: 8192 packets of all partitions in 5 ms are 1.6 million a
-/// second, and 64 KB stay in a core's cache, which a table for each flow does not).
+/// Sets of a hash table of the recent packets of a partition's flows (chosen here: 8192
+/// packets of all partitions in 5 ms are 1.6 million a second, and 64 KB stay in a core's
+/// cache, which a table for each flow does not).
 const SETS: usize = 256;
 const WAYS: usize = 8;
-/// A copy comes within this; two taps on one path are less than a radio RTT
-/// apart (chosen here).
+/// Maximum delay of a copy; two taps on one path are less than a radio RTT apart (chosen
+/// here).
 const WITHIN_US: u32 = 5_000;
 
-/// A datagram without an IP identification shows itself by as much payload (chosen
-/// here: less may be a keep-alive that is sent twice).
+/// Minimum payload that identifies a datagram without an IP identification (chosen here:
+/// less may be a repeated keep-alive).
 const TELLING_BYTES: usize = 8;
 
-/// The last packets of all flows.
+/// The most recent packets of all flows.
 #[derive(Debug)]
 pub(super) struct RecentPackets {
     /// Upper half of the hash, and the time in microseconds.
@@ -26,15 +26,14 @@ pub(super) struct RecentPackets {
 }
 
 impl RecentPackets {
-    /// Notes a packet, and tells whether it is a copy of one just before. A
-    /// retransmission has another IP identification; without one (IPv6, 0), bare
-    /// ACKs count only where sure copies were seen.
+    /// Records a packet; returns whether it is a copy of a recent one. A retransmission
+    /// has another IP identification; without one (IPv6, 0), bare ACKs count only after
+    /// certain copies were seen.
     ///
-    /// `stream` tells the direction of a flow from all others; `sure` is kept
-    /// with it: copies were seen of packets that cannot be sent twice alike,
-    /// with payload or an IP identification. What is `fresh` went beyond all that
-    /// the stream had shown, so it has no original: it is noted without a look at
-    /// the others, which are seldom in the cache.
+    /// `stream` identifies the direction of a flow. `sure` is kept with it: whether
+    /// copies were seen of packets that cannot be sent twice identically, with payload or
+    /// an IP identification. A `fresh` packet extends the stream, so it has no original:
+    /// it is recorded without a lookup, as the table is seldom in the cache.
     #[inline]
     pub(super) fn is_copy(
         &mut self,
@@ -65,12 +64,12 @@ impl RecentPackets {
         let payload = words.fold(0, mix);
         let sizes = u64::from(id) << 32 | u64::from(packet.payload_bytes);
         let mark = mix(mix(payload, sizes), stream) | 1 << 32;
-        // What says nothing of its own may be sent twice.
+        // A datagram without an identification may have been sent twice.
         let says = id != 0 || packet.payload.len() >= TELLING_BYTES;
         says && self.note(mark, packet.at_ns, false)
     }
 
-    /// Notes a mark, and tells whether it was there just before.
+    /// Records a mark; returns whether it was already there.
     #[inline]
     fn note(&mut self, mark: u64, at_ns: i64, fresh: bool) -> bool {
         let now_us = at_ns.div_euclid(1_000) as u32;
@@ -99,7 +98,7 @@ impl Default for RecentPackets {
     }
 }
 
-/// All that a router between two taps leaves as it is.
+/// Hashes all fields that a router between two taps leaves unchanged.
 #[inline]
 fn fingerprint(stream: u64, packet: &Packet<'_>, tcp: &TcpHeader) -> u64 {
     let (value, echo) = tcp.timestamps.unwrap_or((0, 0));

@@ -18,9 +18,9 @@ pub struct RadioModel {
     pub connected_mw: f64,
     /// Power in the tail, DRX cycles included, in milliwatt.
     pub tail_mw: f64,
-    /// More for each Mbit/s towards the phone, in milliwatt.
+    /// Additional power per Mbit/s towards the phone, in milliwatt.
     pub dl_mw_per_mbps: f64,
-    /// More for each Mbit/s from the phone, in milliwatt.
+    /// Additional power per Mbit/s from the phone, in milliwatt.
     pub ul_mw_per_mbps: f64,
 }
 
@@ -39,7 +39,7 @@ impl Default for RadioModel {
     }
 }
 
-/// What the radio of one user did.
+/// The radio activity of one user.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RadioUse {
     last_ns: Opt64,
@@ -79,7 +79,7 @@ impl RadioUse {
         self.last_ns == other.last_ns
     }
 
-    /// What this did beyond another one.
+    /// The activity of this one minus another's.
     fn beyond(&self, other: &Self) -> Self {
         Self {
             last_ns: self.last_ns,
@@ -90,7 +90,7 @@ impl RadioUse {
         }
     }
 
-    /// As it is once the last tail is over.
+    /// The state after the last tail.
     #[must_use]
     pub fn ended(mut self, model: &RadioModel) -> Self {
         if self.last_ns.take().is_some() {
@@ -116,8 +116,8 @@ impl RadioUse {
     }
 }
 
-/// A radio without some of the packets. Most of the time it does what the radio
-/// with all of them does, so what is kept then is how far it is behind.
+/// The radio activity with some of the packets left out. Most of the time it equals that
+/// with all packets, so only the difference is kept then.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Without {
     Behind(RadioUse),
@@ -131,7 +131,7 @@ impl Default for Without {
 }
 
 impl Without {
-    /// The radio itself, beside the one with `all` packets.
+    /// The radio activity itself, given the one with `all` packets.
     pub(super) fn radio(&self, all: &RadioUse) -> RadioUse {
         match self {
             Self::Behind(less) => all.beyond(less),
@@ -139,13 +139,13 @@ impl Without {
         }
     }
 
-    /// Whether a packet that this one takes, too, changes nothing here.
+    /// Whether a packet that this one also takes changes nothing here.
     #[inline]
     pub(super) const fn follows(&self) -> bool {
         matches!(self, Self::Behind(_))
     }
 
-    /// `all` went on from `before` with a packet, which this one took or not.
+    /// `all` advanced from `before` with a packet, which this one may have taken.
     pub(super) fn push(
         &mut self,
         before: &RadioUse,
@@ -181,8 +181,7 @@ mod tests {
         assert!((ended.energy_mj(&model) - expected).abs() < 1e-6);
     }
 
-    /// Kept as a difference or by itself, it is the radio that took every third
-    /// packet less.
+    /// Kept as a difference or by itself, it equals a radio without every third packet.
     #[test]
     fn a_radio_without_some_packets() {
         let model = RadioModel::default();

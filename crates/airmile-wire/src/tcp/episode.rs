@@ -9,19 +9,19 @@ use super::stream::RetransmissionCause;
 pub const R_SS_THRESHOLD: f64 = 1.5;
 /// theta's window in nanoseconds (paper 5).
 const THETA_NS: i64 = 100_000_000;
-/// What a timer sent again comes twice within this, or did not (chosen here:
-/// above what queues of mobile networks hold).
+/// A segment retransmitted by the timer arrives twice within this time, or not at all
+/// (chosen here: above the queueing delay of mobile networks).
 const TWICE_WITHIN_NS: i64 = 3_000_000_000;
-/// Fewer duplicate ACKs are no burst: RFC 5681's threshold.
+/// Minimum duplicate ACKs of a burst: RFC 5681's threshold.
 const MIN_DUP_ACKS: u32 = 3;
 
-/// What passes this soon behind its own ACK was sent before its sender had heard of
-/// that: a round trip between monitor and sender, and an eighth for its jitter.
+/// Data that passes this soon after its own ACK was sent before its sender had received
+/// that ACK: a round trip between monitor and sender, and an eighth for its jitter.
 const fn crossing_ns(beyond_ns: i64) -> i64 {
     beyond_ns + beyond_ns / 8
 }
 
-/// A burst of duplicate ACKs, over.
+/// A burst of duplicate ACKs that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Episode {
     pub(super) last_dup_ns: i64,
@@ -35,25 +35,25 @@ pub(super) struct Episode {
     rto_before: RtoEstimator,
     rto_with: RtoEstimator,
     beyond_ns: i64,
-    /// When the first missing segment was sent again, and when by the timer.
+    /// When the first missing segment was retransmitted, and when by the timer.
     resent_ns: Option<i64>,
     timeout_ns: Option<i64>,
-    /// All before this had been sent when the timer's passed.
+    /// End of the data sent before the timer's retransmission.
     sent_before_timeout: i64,
-    /// When it was acknowledged, and up to where the receiver had anything.
+    /// When it was acknowledged, and the highest offset that the receiver had.
     repaired: Option<(i64, i64)>,
     least_rtt_ns: i64,
-    /// The receiver told that it has the first missing segment twice.
+    /// The receiver reported the first missing segment as received twice.
     came_twice: bool,
-    /// The timer went off twice: which copy came twice cannot be told.
+    /// The timer expired twice: which copy arrived twice is unknown.
     timed_out_again: bool,
 }
 
 impl Episode {
-    /// Whether the timer went off although what it sent again was on its way. The
-    /// ACK came too soon for an answer to the timer's (as the Eifel detection of
-    /// RFC 3522 has it, without options), or before data that had passed ahead of
-    /// the timer's; or the receiver had both (RFC 3708).
+    /// Whether the timer expired although the data that it retransmitted was in flight.
+    /// Either the ACK came too soon to answer the timer's copy (as in the Eifel detection
+    /// of RFC 3522, without options), or before data that had passed before the timer's
+    /// copy; or the receiver had both (RFC 3708).
     pub(super) fn timer_too_soon(&self) -> bool {
         let Some(timeout) = self.timeout_ns else { return false };
         let first = |(repaired, received_to): (i64, i64)| {
@@ -63,11 +63,11 @@ impl Episode {
         self.came_twice && !self.timed_out_again || twice && self.repaired.is_some_and(first)
     }
 
-    /// How long behind its repair it has to wait for what tells of its timer.
+    /// How long after its repair it has to wait for evidence about its timer.
     fn waits_ns(&self) -> i64 {
         match (self.timeout_ns, self.resent_ns, self.repaired) {
             (Some(_), ..) => TWICE_WITHIN_NS,
-            // The timer may have gone off before the sender heard of the repair.
+            // The timer may have expired before the sender received the repairing ACK.
             (None, Some(_), Some(_)) => crossing_ns(self.beyond_ns),
             _ => 0,
         }
@@ -91,8 +91,8 @@ impl Episode {
         self.rto_with.rto_ns(self.beyond_ns)
     }
 
-    /// Whether the timer went off before the retransmission's ACK, and would
-    /// not have, had the duplicate ACKs counted. `None`: it did not go off.
+    /// Whether the timer expired before the retransmission's ACK, and would not have if the
+    /// RTTs of duplicate ACKs had been used as samples. `None`: it did not expire.
     pub(super) fn avoided(&self, min_rto_ns: i64) -> Option<bool> {
         let retx = self.rtt_retx_ns? + self.beyond_ns;
         let without = self.rto_ns()?.max(min_rto_ns);
@@ -101,7 +101,7 @@ impl Episode {
     }
 }
 
-/// Watches one stream for bursts.
+/// Detects bursts in one stream.
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
     open: Option<Box<Episode>>,
@@ -110,21 +110,21 @@ pub(super) struct Episodes {
     pub(super) timers_too_soon: u32,
 }
 
-/// Bursts that are over, but for whether a timer's segment comes twice, or is still
-/// on its way to the monitor; the oldest first.
+/// Bursts that are over, except that a timer's segment may yet arrive twice or pass the
+/// monitor; the oldest first.
 #[derive(Debug, Default)]
 struct OpenEpisodes(VecDeque<Episode>);
 
-/// Bursts that wait at most: holes of one loss that are filled within a round trip
-/// (chosen here).
+/// Maximum number of waiting bursts: holes of one loss that are filled within a round
+/// trip (chosen here).
 const MAX_OPEN: usize = 16;
 
-/// What is known when a duplicate ACK passes.
+/// The state when a duplicate ACK passes.
 pub(super) struct DupAck {
     pub(super) at_ns: i64,
     pub(super) offset: i64,
     pub(super) flight: i64,
-    /// RTT of the segment behind it.
+    /// RTT of the segment that caused it.
     pub(super) rtt_ns: Option<i64>,
     pub(super) rto: RtoEstimator,
     pub(super) beyond_ns: i64,
@@ -135,7 +135,7 @@ impl Episodes {
         self.open.is_some()
     }
 
-    /// Takes a duplicate ACK; gives the burst before, where this begins another.
+    /// Takes a duplicate ACK; returns the previous burst if this begins another.
     pub(super) fn dup_ack(&mut self, dup: &DupAck, last_rtt: Option<i64>) -> Option<Episode> {
         let over = match &self.open {
             Some(open) if open.offset != dup.offset => self.close(),
@@ -173,9 +173,8 @@ impl Episodes {
         over
     }
 
-    /// Takes a retransmission of what begins at `start`; all before `next` had
-    /// been sent; `in_timeout`: a timer had gone off before it, and
-    /// it is of what follows that.
+    /// Takes a retransmission of the data at `start`; all data before `next` had been
+    /// sent; `in_timeout`: it belongs to the recovery after a timeout.
     pub(super) fn sent_again(
         &mut self,
         at_ns: i64,
@@ -205,8 +204,8 @@ impl Episodes {
         }
     }
 
-    /// Takes the ACK that ended the burst: when, up to where the receiver
-    /// had anything then, and when what had been missing passed last.
+    /// Takes the ACK that ended the burst: its time, the highest offset that the receiver
+    /// had, and when the missing data last passed.
     pub(super) fn repaired(
         &mut self,
         at: (i64, i64),
@@ -221,7 +220,7 @@ impl Episodes {
         }
     }
 
-    /// Takes what the receiver says it has twice (RFC 2883).
+    /// Takes a range that the receiver reports as received twice (RFC 2883).
     pub(super) fn came_twice(&mut self, (start, end): (i64, i64)) {
         let waiting = self.waiting.iter_mut().flat_map(|waiting| &mut waiting.0);
         for episode in self.open.iter_mut().map(|open| &mut **open).chain(waiting) {
@@ -231,7 +230,7 @@ impl Episodes {
         }
     }
 
-    /// A burst that need not wait any more.
+    /// A burst that has waited long enough.
     fn waited(&mut self, at_ns: i64) -> Option<Episode> {
         let waiting = &mut self.waiting.as_mut()?.0;
         let at = waiting.iter().position(|w| {
@@ -251,7 +250,7 @@ impl Episodes {
         over
     }
 
-    /// Takes data of the stream; gives a burst that is over.
+    /// Takes data of the stream; returns a burst that is over.
     #[inline]
     pub(super) fn data(&mut self, at_ns: i64, bytes: i64) -> Option<Episode> {
         if let Some(over) = self.waited(at_ns) {
@@ -261,7 +260,7 @@ impl Episodes {
         if self.watch(at_ns, bytes) { self.close() } else { None }
     }
 
-    /// Counts data behind the last duplicate ACK; whether the burst is over.
+    /// Counts data after the last duplicate ACK; returns whether the burst is over.
     fn watch(&mut self, at_ns: i64, bytes: i64) -> bool {
         let Some(open) = self.open.as_mut() else { return false };
         let since = at_ns - open.last_dup_ns;
@@ -289,7 +288,7 @@ impl Episodes {
         before.map(|before| self.count(before))
     }
 
-    /// Ends what is there with the stream.
+    /// Ends the remaining bursts with the stream.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Episode> + use<> {
         let over = self.close();
         let waiting = self.waiting.take().map_or_else(VecDeque::new, |waiting| waiting.0);
@@ -330,9 +329,9 @@ mod tests {
         assert_eq!(episodes.slow_starts, 1);
     }
 
-    /// Duplicate ACKs, a fast retransmission at 40 ms, the timer's at 300 ms with
-    /// 900 kB sent before it, and an ACK at `repaired_ms` when the receiver has
-    /// something up to `received_to`.
+    /// Duplicate ACKs, a fast retransmission at 40 ms, the timer's at 300 ms with 900 kB
+    /// sent before it, and an ACK at `repaired_ms` when the receiver has data up to
+    /// `received_to`.
     #[track_caller]
     fn check_timer(repaired_ms: i64, received_to: i64, twice: bool, expected: bool) {
         let mut episodes = Episodes::default();
@@ -345,8 +344,8 @@ mod tests {
         if twice {
             episodes.came_twice((7, 1455));
         }
-        let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
-        assert_eq!(told, [expected]);
+        let too_soon: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
+        assert_eq!(too_soon, [expected]);
         assert_eq!(episodes.timers_too_soon, u32::from(expected));
     }
 
@@ -354,16 +353,16 @@ mod tests {
     fn a_timer_too_soon_and_one_in_time() {
         // Sooner than any round trip.
         check_timer(320, 900_000, false, true);
-        // Late, but data from before the timer's segment is still under way.
+        // Late, but data from before the timer's segment is still in flight.
         check_timer(600, 500_000, false, true);
-        // All before it had arrived: the repair can be its work, until the
-        // receiver says that it has both.
+        // All before it had arrived: it may have caused the repair, until the receiver
+        // reports both copies.
         check_timer(600, 900_000, false, false);
         check_timer(600, 900_000, true, true);
     }
 
-    /// The timer's segment passes 18 ms behind the repair, which its sender, 35 ms
-    /// away, had not heard of; meanwhile another burst has begun.
+    /// The timer's segment passes 18 ms after the repair, whose ACK its sender, 35 ms
+    /// away, had not received; another burst has begun in between.
     #[test]
     fn a_timer_that_crosses_the_repair() {
         let check = |late_ms: i64, expected: [bool; 2]| {
@@ -384,8 +383,8 @@ mod tests {
                 70 * MS,
             );
             let first = episodes.data(late + 100 * MS, 1000).unwrap();
-            let told: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
-            assert_eq!([first.timer_too_soon(), told[0]], expected);
+            let too_soon: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
+            assert_eq!([first.timer_too_soon(), too_soon[0]], expected);
         };
         check(18, [true, false]);
         check(90, [false, false]);

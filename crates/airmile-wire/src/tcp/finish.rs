@@ -1,4 +1,4 @@
-//! A flow that is over becomes a row.
+//! Turns a flow that is over into a row.
 
 use airmile_model::Leg;
 use airmile_model::flow::{FlowRow, PacketRow};
@@ -13,11 +13,11 @@ pub(super) const LARGE_BYTES: u64 = 1_000_000;
 /// ... in more than this.
 pub(super) const LARGE_NS: i64 = 5_000_000_000;
 
-/// Largest promotion that is believed (chosen here: 3G took 2 s).
+/// Maximum plausible promotion (chosen here: 3G took 2 s).
 const MAX_PROMOTION_NS: i64 = 5_000_000_000;
 
 impl FlowState {
-    /// Ends the flow. `why` is told where no FIN or RST does; `leg`: of a split
+    /// Ends the flow. `why` is given if no FIN or RST ended it; `leg`: of a split
     /// connection.
     pub(super) fn end(
         &mut self,
@@ -205,12 +205,12 @@ pub(super) const fn is_large(row: &FlowRow) -> bool {
     row.dl_bytes > LARGE_BYTES && row.dl_data_ns > LARGE_NS
 }
 
-/// Windows that a flow's available bandwidth is told from at least: 1 s of them
-/// (chosen here: what the accuracy of the estimate is measured over).
+/// Minimum number of windows for a flow's available bandwidth: 1 s of them (chosen here:
+/// the time over which the accuracy of the estimate is measured).
 const MIN_SAMPLES: u64 = 4;
 
-/// Used over available bandwidth of a large flow that had the link for itself
-/// (paper 6.3). Above 1 the windows were of a worse time than the rest.
+/// Used over available bandwidth of a large flow that had the link for itself (paper
+/// 6.3). Above 1 the windows had a lower bandwidth than the rest.
 #[must_use]
 pub fn utilisation(row: &FlowRow) -> Option<f64> {
     let known = is_large(row) && !row.shared && row.available_samples >= MIN_SAMPLES;

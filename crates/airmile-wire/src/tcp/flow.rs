@@ -1,4 +1,4 @@
-//! One flow: its 5-tuple, who is the client, and what passed both ways.
+//! One flow: its 5-tuple, its client, and its two directions.
 
 use airmile_model::ClientBy;
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader};
@@ -23,13 +23,13 @@ pub(super) struct FlowKey {
     addresses: [[u64; 2]; 2],
     ports: [u16; 2],
     pub(super) protocol: u8,
-    /// 1: the leg of a split connection towards the server, 0: all else.
+    /// 1: the leg of a split connection towards the server; 0: any other flow.
     pub(super) leg: u8,
 }
 
 impl FlowKey {
-    /// Whether both are the same, word by word: a comparison in wider words has to
-    /// wait for a key that was just put together in these.
+    /// Whether both are the same, word by word: a comparison in wider words has to wait
+    /// for a key that was just assembled from these.
     #[inline]
     pub(super) const fn is(&self, other: &Self) -> bool {
         let ([[a, b], [c, d]], [[e, f], [g, h]]) = (self.addresses, other.addresses);
@@ -57,14 +57,14 @@ impl FlowKey {
         )
     }
 
-    /// Well-spread bits of it.
+    /// A hash of it.
     #[inline]
     pub(super) const fn hash(&self) -> u64 {
         let [low, high] = self.addresses;
         let [low_port, high_port] = self.ports;
         let rest = (low_port as u64) << 24 | (high_port as u64) << 8 | self.protocol as u64;
         if low[0] == 0 && high[0] == 0 {
-            // IPv4: the lower halves tell all.
+            // IPv4: the lower halves identify the address.
             return mix(low[1] << 32 | high[1] & 0xffff_ffff, rest);
         }
         mix(mix(low[1], high[1]) ^ mix(low[0], high[0]), rest)
@@ -76,7 +76,7 @@ impl FlowKey {
     }
 }
 
-/// Which end is the client: the handset's side. Gives true for the packet's source.
+/// Which end is the client: the handset's side. Returns true for the packet's source.
 pub(super) fn client_is_source(
     packet: &Packet<'_>,
     client_networks: &[(Address, u8)],
@@ -93,14 +93,14 @@ pub(super) fn client_is_source(
     {
         return (!tcp.flags.has(TcpFlags::ACK), ClientBy::Syn);
     }
-    told_by_ends(packet)
+    client_by_ends(packet)
 }
 
-/// Which end is the client by addresses and ports alone: as told of the packets of
-/// either direction, but for [`ClientBy::FirstPacket`].
-pub(super) fn told_by_ends(packet: &Packet<'_>) -> (bool, ClientBy) {
+/// Which end is the client by addresses and ports alone: the same for packets of either
+/// direction, except by [`ClientBy::FirstPacket`].
+pub(super) fn client_by_ends(packet: &Packet<'_>) -> (bool, ClientBy) {
     let (src, dst) = (packet.src, packet.dst);
-    // Servers of a data centre have private addresses, too: ports come first.
+    // Servers of a data centre also have private addresses: ports come first.
     let private = (src.is_private(), dst.is_private());
     match (is_service(packet.src_port), is_service(packet.dst_port)) {
         (false, true) if private == (true, false) => (true, ClientBy::Private),
@@ -115,8 +115,7 @@ pub(super) fn told_by_ends(packet: &Packet<'_>) -> (bool, ClientBy) {
     }
 }
 
-/// Ports that servers listen at: the system ports of RFC 6335, and what is
-/// often beside them.
+/// Ports that servers listen at: the system ports of RFC 6335, and common alternatives.
 const fn is_service(port: u16) -> bool {
     port < 1024 || matches!(port, 8080 | 8443 | 5222 | 5228)
 }
@@ -137,7 +136,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// SYN to SYN-ACK, where neither was sent twice.
+    /// SYN to SYN-ACK, if neither was retransmitted.
     pub(super) fn upstream_ns(&self) -> Option<i64> {
         let once = self.syns == 1 && self.syn_acks == 1;
         Self::span(self.syn_ns, self.syn_ack_ns).filter(|_| once)
@@ -175,7 +174,7 @@ impl Handshake {
         }
     }
 
-    /// Promotion delay: G (TS_a - TS_b) - RTT (paper 4.2 with its sign put right).
+    /// Promotion delay: G (TS_a - TS_b) - RTT (paper 4.2 with its sign corrected).
     pub(super) fn promotion_ns(&self, tick_ns: f64) -> Option<i64> {
         if !self.from_idle || self.syns != 1 {
             return None;
@@ -186,7 +185,7 @@ impl Handshake {
     }
 }
 
-/// What a SYN offered.
+/// The options of a SYN.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Offer {
     pub(super) seen: bool,
@@ -196,11 +195,11 @@ pub(super) struct Offer {
     pub(super) timestamps: bool,
 }
 
-/// One end of a flow: the stream it sends, and what it told of itself.
+/// One end of a flow: the stream it sends, and its parameters.
 #[derive(Debug, Default)]
 pub(super) struct End {
     pub(super) stream: ByteStream,
-    /// Copies of its packets are known to be in the capture.
+    /// The capture is known to hold copies of its packets.
     pub(super) sure_copies: bool,
     pub(super) offer: Offer,
     pub(super) clock: TickClock,
@@ -211,7 +210,7 @@ pub(super) struct End {
     pub(super) bandwidth: Option<Box<Bandwidth>>,
     pub(super) episodes: Episodes,
     pub(super) sender: SenderWindow,
-    /// Where samples of the window are wanted.
+    /// Present if samples of the window are wanted.
     pub(super) own_flight: Option<Box<OwnFlight>>,
     pub(super) flight_counts: FlightCounts,
     /// Flow control by the other end.
@@ -219,7 +218,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Notes the options of a SYN.
+    /// Records the options of a SYN.
     pub(super) const fn offered(&mut self, tcp: &TcpHeader) {
         self.offer = Offer {
             seen: true,
@@ -230,7 +229,7 @@ impl End {
         };
     }
 
-    /// Notes a window; true where it just closed.
+    /// Records a window; returns true if it just closed.
     pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
         // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
         if let Some(window) = window.and_then(|window| u32::try_from(window).ok()) {
@@ -276,13 +275,13 @@ pub(super) struct FlowState {
     /// Second in which it last received data, for concurrency.
     pub(super) active_second: i64,
     pub(super) shared: bool,
-    /// Listed among those that may have memory to give back.
+    /// Listed among the flows that may have memory to free.
     pub(super) awake: bool,
     /// Whether rows of `tcp_events` are wanted.
     pub(super) wants_events: bool,
-    /// Whether its packets are wanted one by one.
+    /// Whether its packets are wanted individually.
     pub(super) traced: bool,
-    /// G of the client's device, where the flow itself was too short for it.
+    /// G of the client's device, if the flow itself was too short for it.
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
     pub(super) udp: Option<Box<[UdpTotals; 2]>>,
@@ -332,12 +331,12 @@ impl FlowState {
         }
     }
 
-    /// Whether its user is not told of it, for whom the other leg counts.
+    /// Whether it is left out of its user's counts, because the other leg counts.
     pub(super) const fn is_aside(&self) -> bool {
         self.key.leg != 0
     }
 
-    /// Whether no second packet has passed, and none is to be shown.
+    /// Whether only one packet has passed, and no packets are to be traced.
     pub(super) fn is_of_one_packet(&self) -> bool {
         let [client, server] = &self.ends;
         let packets = [client, server].map(|end| end.stream.totals.packets);
@@ -360,7 +359,7 @@ impl FlowState {
         self.key.ends()[usize::from(self.client & 1 ^ 1)]
     }
 
-    /// Takes a packet of the handshake, or of what could be one.
+    /// Takes a packet of the handshake, or a possible one.
     #[inline]
     pub(super) fn greet(&mut self, now: i64, tcp: &TcpHeader, up: bool) {
         let open = up && self.handshake.ack_ns.is_none();
@@ -371,8 +370,8 @@ impl FlowState {
         }
     }
 
-    /// The window of an end's segment in bytes, where its scale is known
-    /// (RFC 7323, 2.2: a SYN's is never scaled).
+    /// The window of an end's segment in bytes, if its scale is known (RFC 7323, 2.2: a
+    /// SYN's is never scaled).
     pub(super) fn window_of(&self, sender: usize, tcp: &TcpHeader) -> Option<u64> {
         let raw = u64::from(tcp.window);
         if tcp.flags.has(TcpFlags::SYN) {
@@ -380,7 +379,7 @@ impl FlowState {
         }
         let [a, b] = [self.ends[0].offer, self.ends[1].offer];
         if !(a.seen && b.seen) {
-            // One SYN without the option settles it for both.
+            // One SYN without the option disables scaling in both directions.
             let refused =
                 (a.seen && a.window_scale.is_none()) || (b.seen && b.window_scale.is_none());
             return refused.then_some(raw);

@@ -1,4 +1,4 @@
-//! Summaries of parts of the users become one of all.
+//! Merges summaries of disjoint sets of users.
 
 use std::ops::AddAssign;
 

@@ -1,8 +1,7 @@
-//! What the wire saw: the passive study of Huang et al. (SIGCOMM 2013) on any
-//! capture.
+//! The passive study of Huang et al. (SIGCOMM 2013) on any capture.
 //!
-//! [`PacketStudy`] takes packets, gives rows of tables as they are complete, and
-//! sums up at the end. Memory grows with the flows that are open.
+//! [`PacketStudy`] takes packets, returns rows of tables as they are complete, and sums
+//! up at the end. Memory grows with the number of open flows.
 //!
 //! ```
 //! use airmile_wire::tcp::{PacketStudy, StudyOptions};

@@ -1,7 +1,7 @@
 //! A time or an offset that may be missing, in one word.
 
-/// As `Option<i64>`, in half the room: flows hold dozens. `i64::MIN` stands for
-/// nothing: as a time it is the year 1677, and offsets stay far from it.
+/// As `Option<i64>`, in half the memory: flows hold dozens. `i64::MIN` stands for `None`:
+/// as a time it is the year 1677, and offsets stay far from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opt64(i64);
 
@@ -27,7 +27,7 @@ impl Opt64 {
         self.0 == i64::MIN
     }
 
-    /// Sets it where there is nothing.
+    /// Sets it if it is empty.
     #[inline]
     pub(crate) const fn or_set(&mut self, value: i64) {
         if self.is_none() {

@@ -1,4 +1,4 @@
-//! What a study can be told.
+//! Options of a study.
 
 use airmile_model::packet::Address;
 
@@ -54,7 +54,7 @@ impl Tables {
     };
 }
 
-/// Flows whose packets are wanted one by one.
+/// Flows whose packets are wanted individually.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Traced {
     /// These, by number, ascending.
@@ -83,10 +83,10 @@ impl Default for Traced {
 pub struct StudyOptions {
     /// A flow ends after this long without a packet, in nanoseconds.
     pub idle_ns: i64,
-    /// A flow that nobody answered yet, and one of UDP, ends after this long without a
-    /// packet, in nanoseconds; `None`: as others.
+    /// A flow without an answer, and a UDP flow, ends after this long without a packet,
+    /// in nanoseconds; `None`: as others.
     pub brief_idle_ns: Option<i64>,
-    /// So many flows are open at most: before there are more the longest idle end.
+    /// Maximum number of open flows: above it, those idle longest end.
     pub max_flows: Option<usize>,
     /// A user session ends after this long without a packet, in nanoseconds.
     pub user_gap_ns: i64,
@@ -99,7 +99,7 @@ pub struct StudyOptions {
     pub proxy_ports: Vec<u16>,
     /// Networks of the clients: address and prefix length.
     pub client_networks: Vec<(Address, u8)>,
-    /// Least RTO of the senders, in nanoseconds: 200 ms in Linux, 1 s by RFC 6298.
+    /// Minimum RTO of the senders, in nanoseconds: 200 ms in Linux, 1 s by RFC 6298.
     pub min_rto_ns: i64,
     /// When a window shows the available bandwidth.
     pub send_rate_threshold: SendRateThreshold,
@@ -120,7 +120,7 @@ fn whole_s(ns: i64) -> u32 {
     u32::try_from(ns / S_NS).unwrap_or(u32::MAX)
 }
 
-/// What users of a study give: the defaults are those of [`StudyOptions`].
+/// The options in the users' units: the defaults are those of [`StudyOptions`].
 impl StudyOptions {
     /// [`Self::idle_ns`] in seconds.
     #[must_use]

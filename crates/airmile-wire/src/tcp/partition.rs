@@ -1,24 +1,24 @@
-//! Whose a packet is, before its flow is known: so that packets can be dealt out by
+//! The user of a packet, before its flow is known: so that packets can be partitioned by
 //! user from any part of a capture.
 
 use airmile_model::packet::{Address, Packet, Transport};
 
-use super::flow::{client_is_source, told_by_ends};
+use super::flow::{client_by_ends, client_is_source};
 use super::mix::mix;
 use airmile_model::ClientBy;
 
-/// Whose a packet seems to be.
+/// The probable user of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketOwner {
     /// The client by the flow's ends alone, the same for all packets of a flow.
     pub client: Address,
-    /// Were this packet the first of its flow, it would tell the same client. Where
-    /// all packets between two ends are sure, so is the flow's client.
+    /// Were this packet the first of its flow, the client would be the same. If all
+    /// packets between two ends are sure, so is the flow's client.
     pub sure: bool,
 }
 
 impl PacketOwner {
-    /// Of a packet. `None`: it is of no flow.
+    /// Of a packet. `None`: it belongs to no flow.
     #[inline]
     #[must_use]
     pub fn from_packet(packet: &Packet<'_>, client_networks: &[(Address, u8)]) -> Option<Self> {
@@ -26,22 +26,22 @@ impl PacketOwner {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
         }
-        let told = client_is_source(packet, client_networks);
-        let by_ends = if told.1 == ClientBy::Syn { told_by_ends(packet) } else { told };
+        let guess = client_is_source(packet, client_networks);
+        let by_ends = if guess.1 == ClientBy::Syn { client_by_ends(packet) } else { guess };
         let source = match by_ends.1 {
             ClientBy::FirstPacket => (packet.src, packet.src_port) <= (packet.dst, packet.dst_port),
             _ => by_ends.0,
         };
         let client = if source { packet.src } else { packet.dst };
-        Some(Self { client, sure: source == told.0 })
+        Some(Self { client, sure: source == guess.0 })
     }
 }
 
-/// One of `buckets` for a user.
+/// Assigns a user to one of `buckets`.
 #[must_use]
 pub fn bucket_of(client: Address, buckets: u32) -> u32 {
     let [high, low] = client.words();
-    // Not the bits that deal users to partitions.
+    // Not the bits that assign users to partitions.
     (mix(low, high.wrapping_add(1)) >> 32) as u32 % buckets.max(1)
 }
 
@@ -126,10 +126,10 @@ mod tests {
         const SYN: Option<u8> = Some(TcpFlags::SYN.0);
         let (phone, server) = (("10.0.0.9", 40_000), ("198.18.0.1", 443));
         check(phone, server, ACK, "10.0.0.9", [true, true]);
-        // A SYN from the server's port says that it is the client.
+        // A SYN from the server's port makes it the client.
         check(phone, server, SYN, "10.0.0.9", [true, false]);
         check(phone, server, None, "10.0.0.9", [true, true]);
-        // Two peers: who sends first is the client.
+        // Two peers: the client is the one that sends first.
         let (a, b) = (("198.18.0.1", 5_000), ("198.18.0.2", 6_000));
         check(a, b, None, "198.18.0.1", [true, false]);
         check(a, b, ACK, "198.18.0.2", [true, true]);

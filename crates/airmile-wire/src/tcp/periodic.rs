@@ -1,13 +1,13 @@
-//! Requests that come again and again (paper 7.2, figure 24).
+//! Periodic requests (paper 7.2, figure 24).
 
 use airmile_model::packet::Address;
 
-/// Servers of a user that are followed (chosen here).
+/// Maximum number of servers tracked per user (chosen here).
 const MAX_SERVERS: usize = 64;
 /// A request is one that comes after a pause of the server's traffic (chosen
 /// here: above RTTs and think times within a page).
 const PAUSE_NS: i64 = 1_000_000_000;
-/// Requests from which a rhythm is believed (chosen here).
+/// Minimum number of requests of a rhythm (chosen here).
 const MIN_REQUESTS: u32 = 4;
 /// Standard deviation over mean of the intervals under which they are periodic
 /// (chosen here).
@@ -30,7 +30,7 @@ pub(super) struct Rhythm {
     even: bool,
 }
 
-/// A rhythm that was found.
+/// A detected rhythm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Periodic {
     /// Mean interval of requests in nanoseconds.
@@ -62,12 +62,12 @@ impl Rhythm {
 #[derive(Debug, Default)]
 pub(super) struct Rhythms {
     found: Vec<Rhythm>,
-    /// Where the last packet's is.
+    /// Index of the last packet's server.
     latest: usize,
 }
 
 impl Rhythms {
-    /// Takes a packet with payload; true where it belongs to a rhythm.
+    /// Takes a packet with payload; returns true if it belongs to a rhythm.
     #[inline]
     pub(super) fn push(&mut self, server: Address, now: i64, bytes: u32) -> bool {
         if self.found.get(self.latest).is_none_or(|r| r.server != server) {

@@ -1,4 +1,4 @@
-//! How complete a capture is, and what is odd about it.
+//! How complete a capture is, and its anomalies.
 
 use airmile_model::packet::Packet;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shard::ShardCounts;
 
-/// What has to be known of a capture to trust the rest.
+/// Properties of a capture that decide how far to trust the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
     /// IP packets.
@@ -21,17 +21,17 @@ pub struct Quality {
     pub tunnelled: u64,
     /// Packets of which the capture holds less than the payload.
     pub payload_cut: u64,
-    /// Packets whose TCP options were cut.
+    /// Packets with truncated TCP options.
     pub options_cut: u64,
-    /// Packets that the capture holds twice, left out of everything else.
+    /// Duplicates in the capture, left out of everything else.
     pub copies: u64,
-    /// Connections that begin in an earlier capture, too, where several were given.
-    /// Where most do, they are views of the same traffic, and not studied as one.
+    /// Connections that also begin in an earlier capture, if several were given. If most
+    /// do, the captures are views of the same traffic, and not studied as one.
     pub repeated_connections: u64,
-    /// Connections of which the capture holds both legs, as at a proxy that splits
-    /// them: the leg towards the server is in the tables, and in no sum.
+    /// Connections of which the capture holds both legs, as at a split-connection proxy:
+    /// the leg towards the server is in the tables, but in no sum.
     pub split_connections: u64,
-    /// Packets with a time before that of the packet before.
+    /// Packets with a time before the previous packet's.
     pub steps_back: u64,
     /// The largest such step in nanoseconds.
     pub largest_step_back_ns: i64,
@@ -39,38 +39,38 @@ pub struct Quality {
     pub mid_flow: u64,
     /// Segments larger than the receiver's MSS: merged by offload (TSO, GRO).
     pub super_segments: u64,
-    /// Sequence or acknowledgement numbers far from all that may be sent.
+    /// Sequence or acknowledgement numbers far outside the window.
     pub wild_sequences: u64,
-    /// Segments that were captured a moment behind their own ACK: the capture is out
-    /// of order (two taps, several queues).
+    /// Segments captured shortly after their own ACK: the capture is out of order (two
+    /// taps, several queues).
     pub late_segments: u64,
     /// First fragments of IP packets.
     pub first_fragments: u64,
-    /// Other fragments, whose bytes belong to no flow here.
+    /// Other fragments, whose bytes are counted in no flow.
     pub later_fragments: u64,
-    /// Datagrams that were put together from fragments.
+    /// Datagrams reassembled from fragments.
     pub reassembled: u64,
-    /// Datagrams of which a fragment never came, counted as far as they came.
+    /// Datagrams with a missing fragment, counted as far as they were captured.
     pub incomplete_datagrams: u64,
-    /// Fragments that hold what another one held before; the first one counts.
+    /// Fragments that repeat bytes of another one; the first one counts.
     pub overlapping_fragments: u64,
-    /// Bytes that were acknowledged and never captured.
+    /// Bytes that were acknowledged but not captured.
     pub unseen_bytes: u64,
-    /// Flows whose client was told by the ports or by the first packet alone.
+    /// Flows whose client was inferred from the ports or the first packet alone.
     pub client_guessed: u64,
-    /// Large flows that used more than the estimate of what was available, counted
-    /// as having used all of it: the windows were of a worse time than the rest.
+    /// Large flows that used more than the estimate of the available bandwidth, counted
+    /// as full use: the windows had a lower bandwidth than the rest.
     pub use_above_available: u64,
 }
 
 impl Quality {
-    /// With what shards counted.
+    /// Adds the shards' counts.
     pub(super) fn with(self, counts: ShardCounts) -> Self {
         let ShardCounts { copies, super_segments, wild_sequences, late_segments } = counts;
         Self { copies, super_segments, wild_sequences, late_segments, ..self }
     }
 
-    /// A packet has a time this much before the one in front of it.
+    /// Records a packet whose time is this much before the previous one's.
     pub const fn stepped_back(&mut self, by_ns: i64) {
         self.steps_back += 1;
         if by_ns > self.largest_step_back_ns {

@@ -1,6 +1,6 @@
 //! Sets of bytes of a stream, as few ranges.
 
-/// Ranges that are kept at most; a scoreboard of more is not believed (chosen here).
+/// Maximum number of ranges kept; a larger scoreboard is implausible (chosen here).
 const MAX_RANGES: usize = 256;
 
 /// Disjoint ranges in order.
@@ -24,7 +24,7 @@ impl Ranges {
         after > 0 && self.0.get(after - 1).is_some_and(|range| end <= range.1)
     }
 
-    /// Adds `start..end` and gives the highest part that is new, if any.
+    /// Adds `start..end`; returns the highest new part, if any.
     pub(super) fn insert(&mut self, start: i64, end: i64) -> Option<(i64, i64)> {
         if start >= end || self.covers(start, end) {
             return None;
@@ -42,7 +42,7 @@ impl Ranges {
         fresh
     }
 
-    /// Takes out what is below `edge`.
+    /// Removes what is below `edge`.
     pub(super) fn forget_below(&mut self, edge: i64) {
         if self.0.first().is_none_or(|first| first.0 >= edge) {
             return;

@@ -15,7 +15,7 @@ pub(super) const fn direction(end: usize) -> Direction {
     if end == 0 { Direction::Ul } else { Direction::Dl }
 }
 
-/// What `tcp_events` calls a segment, if it is out of the ordinary.
+/// The `tcp_events` kind of a segment, if it is out of the ordinary.
 pub(super) const fn event_of(kind: SegmentKind) -> Option<TcpEventKind> {
     Some(match kind {
         SegmentKind::Bare | SegmentKind::New { ahead: false } => return None,
@@ -69,7 +69,7 @@ impl FlowState {
         })));
     }
 
-    /// The row of a burst of duplicate ACKs that is over.
+    /// The row of a completed burst of duplicate ACKs.
     pub(super) fn episode_row(
         &self,
         data: usize,
@@ -101,7 +101,7 @@ impl FlowState {
         })));
     }
 
-    /// Samples of the available bandwidth of the data that `receiver` takes.
+    /// Samples of the available bandwidth of the data received by `receiver`.
     pub(super) fn bandwidth_rows(
         &mut self,
         mut user: Option<&mut UserState>,

@@ -2,7 +2,7 @@
 
 use super::opt64::Opt64;
 
-/// Least RTO of Linux (the paper's section 5 names it, too).
+/// Linux's minimum RTO (also named in the paper's section 5).
 pub const LINUX_MIN_RTO_NS: i64 = 200_000_000;
 
 /// Smoothed RTT and its variation (RFC 6298, 2).

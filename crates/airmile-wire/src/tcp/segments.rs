@@ -1,4 +1,4 @@
-//! One TCP packet through a flow: both streams, then what is made of them.
+//! Processes one TCP packet: both streams of its flow, then the results.
 
 use airmile_model::flow::{InflightSample, PacketRow, RttSample};
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
@@ -26,7 +26,7 @@ impl PacketShard {
             flow.awake = true;
             self.awake.push(at);
         }
-        // Known to be 0 or 1, so that neither end is looked for beyond the two.
+        // Known to be 0 or 1, which removes bounds checks.
         let sender = usize::from(route.sender & 1);
         let stream = flow.number << 1 | sender as u64;
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
@@ -55,7 +55,7 @@ impl PacketShard {
         self.put_flow(at, flow, packet, sender == 0 && !is_copy);
     }
 
-    /// What concerns the user and the application.
+    /// Updates the user and the application.
     #[inline]
     fn around(
         &mut self,
@@ -113,7 +113,7 @@ impl PacketShard {
             let first = user.first_in_second;
             first.into_iter().for_each(|first| self.of_one_packet.share(first, flow.user));
             let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
-            // The place may be another user's by now.
+            // The index may be reused by another user.
             if let Some(other) = other.filter(|other| other.user == flow.user) {
                 other.shared = true;
             }
@@ -122,7 +122,7 @@ impl PacketShard {
 }
 
 impl FlowState {
-    /// Takes a packet that is no copy.
+    /// Takes a packet that is no duplicate.
     #[inline]
     pub(super) fn ingest(
         &mut self,
@@ -139,7 +139,7 @@ impl FlowState {
         if syn {
             self.ends[sender].offered(tcp);
         }
-        // A SYN may have waited for the radio's promotion behind its time stamp.
+        // A SYN may have waited for the radio's promotion after its time stamp was set.
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
@@ -178,7 +178,7 @@ impl FlowState {
         seen
     }
 
-    /// Rows and counters of what a segment is.
+    /// Adds the rows and counters of a segment's kind.
     fn note(
         &mut self,
         now: i64,
@@ -203,7 +203,7 @@ impl FlowState {
         self.event(now, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
     }
 
-    /// Data of an end passed: its window, the receiver's, and bursts.
+    /// Takes data of an end: its window, the receiver's, and bursts.
     #[inline]
     fn sent(
         &mut self,
@@ -275,7 +275,7 @@ impl FlowState {
         }
     }
 
-    /// What an acknowledgement of `data`'s stream tells.
+    /// Takes an acknowledgement of `data`'s stream.
     #[inline]
     fn acknowledged(
         &mut self,

@@ -1,9 +1,9 @@
-//! The sender's window by its flight size, the phase it is in, and which
-//! congestion control that looks like.
+//! The sender's window by its flight size, its phase, and the congestion control that it
+//! resembles.
 
 use airmile_model::{CongestionControl, SenderPhase};
 
-/// Follows one sender.
+/// Models one sender.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SenderWindow {
     phase: SenderPhase,
@@ -11,7 +11,7 @@ pub(super) struct SenderWindow {
     round_until: i64,
     round_flight: i64,
     flat_rounds: u8,
-    /// Where it made up for a loss.
+    /// Flights around loss recoveries.
     cuts: Option<Box<Cuts>>,
 }
 
@@ -24,11 +24,11 @@ struct Cuts {
     square: f64,
 }
 
-/// What a sender did as seen at one segment.
+/// The sender's state at one segment.
 pub(super) struct SendState {
     pub(super) in_recovery: bool,
     pub(super) after_timeout: bool,
-    /// Nothing was sent for an RTO and nothing in flight.
+    /// Nothing was sent for an RTO, and nothing was in flight.
     pub(super) was_idle: bool,
     /// Bytes in flight, this segment included.
     pub(super) flight: i64,
@@ -37,7 +37,7 @@ pub(super) struct SendState {
 }
 
 impl SenderWindow {
-    /// Takes a sent segment; gives the phase it was sent in.
+    /// Takes a sent segment; returns the phase it was sent in.
     #[inline]
     pub(super) fn push(&mut self, state: &SendState) -> SenderPhase {
         let was = self.phase;
@@ -66,7 +66,7 @@ impl SenderWindow {
         self.phase
     }
 
-    /// Once an RTT: does the flight still double?
+    /// Checks once per RTT whether the flight still doubles.
     #[inline]
     fn round(&mut self, state: &SendState) {
         if state.acked < self.round_until {
@@ -93,9 +93,9 @@ impl SenderWindow {
         }
     }
 
-    /// Which congestion control it looks like, and how sure, by how much the
-    /// flight shrinks at a loss: to 0.7 (CUBIC, RFC 9438, 4.6), to 0.5 (Reno,
-    /// RFC 5681, 3.2), hardly (BBR does not answer single losses).
+    /// The congestion control that it resembles, and the confidence, by the reduction of
+    /// the flight at a loss: to 0.7 (CUBIC, RFC 9438, 4.6), to 0.5 (Reno, RFC 5681, 3.2),
+    /// hardly (BBR does not react to single losses).
     pub(super) fn guess(&self) -> (CongestionControl, f64) {
         let Some(cuts) = self.cuts.as_ref().filter(|cuts| cuts.n > 0) else {
             return (CongestionControl::Unknown, 0.0);

@@ -16,24 +16,24 @@ use super::trace::TracedPacket;
 use super::unanswered::OfOnePacket;
 use super::user::{RadioPacket, UserState};
 
-/// A flow that was silent for this long keeps no spare memory: what a flow with
-/// traffic looks back (chosen here).
+/// A flow silent for this long keeps no spare memory: the history that an active flow
+/// uses (chosen here).
 const REST_NS: i64 = super::bandwidth::MEMORY_NS;
 
-/// A row, and what only the summary needs of it.
+/// A row, and data that only the summary needs.
 #[derive(Debug)]
 pub struct Finding(pub(super) FindingKind);
 
 #[derive(Debug)]
 pub(super) enum FindingKind {
     Row(PacketRow),
-    /// Of the second leg of a split connection: in tables, and in no sum.
+    /// From the second leg of a split connection: in tables, but in no sum.
     Aside(PacketRow),
     FlowState(Box<FlowRow>, Option<FlightCounts>),
     UserState(Box<UserRow>, Box<UserSums>),
 }
 
-/// What shards count of a capture's quality.
+/// The part of a capture's quality that shards count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShardCounts {
     pub(super) copies: u64,
@@ -60,7 +60,7 @@ pub struct PacketShard {
     /// Flows with traffic since they last rested.
     pub(super) awake: Vec<u32>,
     pub(super) users: Vec<Option<Box<UserState>>>,
-    /// Those of which one packet passed.
+    /// Flows with a single packet.
     pub(super) of_one_packet: OfOnePacket,
     pub(super) recent: [RecentPackets; PARTITIONS],
     pub(super) scratch: Vec<PacketRow>,
@@ -87,7 +87,7 @@ impl PacketShard {
         }
     }
 
-    /// Takes what begins or ends, in the router's order.
+    /// Takes a flow or user that begins or ends, in the router's order.
     pub fn change(&mut self, change: &Change) {
         match change.what {
             ChangeKind::UserBegins { at, number, address, now } => {
@@ -123,7 +123,7 @@ impl PacketShard {
         }
     }
 
-    /// Takes a packet, to where the router told.
+    /// Takes a packet on the route chosen by the router.
     #[inline]
     pub fn push(&mut self, route: Route, packet: &Packet<'_>) {
         match packet.transport {
@@ -133,11 +133,11 @@ impl PacketShard {
         }
     }
 
-    /// Loads what packets on these routes will need, so that waits for memory
+    /// Prefetches what packets on these routes will need, so that memory accesses
     /// overlap. Changes nothing.
     pub fn load(&self, routes: impl Iterator<Item = Route> + Clone) {
         let flow = |route: Route| self.flows.get(route.flow as usize)?.as_deref();
-        // First the flows, then what those point at.
+        // First the flows, then what they point to.
         let flows = routes.clone().filter_map(flow);
         let first: i64 = flows.fold(0, |sum, flow| sum ^ flow.touch_lines());
         let flows = routes.filter_map(|route| Some((flow(route)?, usize::from(route.sender & 1))));
@@ -182,7 +182,7 @@ impl PacketShard {
             .collect()
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> ShardCounts {
         self.counts
@@ -205,7 +205,7 @@ impl PacketShard {
         self.counts.late_segments +=
             flow.ends.iter().map(|end| end.stream.losses().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
-        // A flow of one packet leaves its user of one packet as it was.
+        // A flow of one packet leaves its user of one packet unchanged.
         let (number, is_lone) = self.user_number_of(flow.user);
         let place = flow.place(number, false);
         flow.app.finish(place, &mut rows);
@@ -269,7 +269,7 @@ impl PacketShard {
         self.user_number_of(at).0
     }
 
-    /// Tells the user's radio of a packet.
+    /// Adds a packet to the user's radio model.
     #[inline]
     pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
         let radio = self.radio_packet(flow, packet, up, closing);
@@ -323,7 +323,7 @@ impl FlowState {
         ends ^ self.last_ns ^ i64::from(self.handshake.ack_ns.is_some()) ^ self.beyond_ns[0]
     }
 
-    /// The same of what lies elsewhere.
+    /// The same for data outside of the flow.
     #[inline]
     fn touch_beyond(&self, sender: usize) -> i64 {
         let [own, other] = [&self.ends[sender], &self.ends[1 - sender]];
@@ -331,7 +331,7 @@ impl FlowState {
         own.stream.touch_segments() ^ other.stream.touch_segments() ^ waiting
     }
 
-    /// Gives back memory that only a flow with traffic needs.
+    /// Frees memory that only an active flow needs.
     fn rest(&mut self) {
         for end in &mut self.ends {
             end.stream.rest();

@@ -38,22 +38,22 @@ impl PacketStudy {
         }
     }
 
-    /// One that gives rows and sums nothing up, so that its memory is that of what is
-    /// open; [`finish`](Self::finish) then has only the quality of the capture.
+    /// A study that returns rows without sums, so that its memory is that of open flows;
+    /// [`finish`](Self::finish) then has only the quality of the capture.
     #[must_use]
     pub fn rows_only(options: StudyOptions) -> Self {
         let tables = options.tables;
         Self { collector: Collector { tables, gathered: None }, ..Self::new(options) }
     }
 
-    /// It is so late: flows and users that are over end without another packet.
+    /// Advances the clock: flows and users that are over end without another packet.
     pub fn advance(&mut self, now_ns: i64) {
         self.router.advance(now_ns, &mut self.changes);
         self.change();
         self.collect();
     }
 
-    /// The clock was set back to now: what is open goes on from there.
+    /// The clock was set back to `now_ns`: open flows continue from there.
     pub fn set_back(&mut self, now_ns: i64) {
         self.router.set_back(now_ns);
     }
@@ -73,43 +73,43 @@ impl PacketStudy {
         }
     }
 
-    /// The next row of the tables that were asked for.
+    /// The next row of the requested tables.
     pub fn poll(&mut self) -> Option<PacketRow> {
         self.rows.pop_front()
     }
 
-    /// The next packet of the flows that were to be traced.
+    /// The next packet of the traced flows.
     pub fn poll_trace(&mut self) -> Option<TracedPacket> {
         self.shard.poll_trace()
     }
 
-    /// What is known of the capture so far.
+    /// The capture's quality so far.
     #[must_use]
     pub fn quality(&self) -> Quality {
         self.router.quality().with(self.shard.counts())
     }
 
-    /// The open flows with the latest packets, the latest first, as rows of what is
-    /// known by now; `open` ends them.
+    /// The open flows with the latest packets, the latest first, as rows with their
+    /// values so far; `open` ends them.
     #[must_use]
     pub fn latest_flows(&self, most: usize) -> Vec<FlowRow> {
         self.shard.latest_flows(most)
     }
 
-    /// How many flows are open.
+    /// Number of open flows.
     #[must_use]
     pub fn open_flows(&self) -> usize {
         self.router.open_flows()
     }
 
-    /// The end of the capture: closes all flows and sums up. Rows that are left
-    /// are lost: [`finish_with`](Self::finish_with) gives them.
+    /// Ends the capture: closes all flows and sums up. The remaining rows are dropped:
+    /// [`finish_with`](Self::finish_with) returns them.
     #[must_use]
     pub fn finish(self) -> StudySummary {
         self.finish_with(&mut |_| {})
     }
 
-    /// As [`finish`](Self::finish), with the rows that are left to `sink`.
+    /// As [`finish`](Self::finish), passing the remaining rows to `sink`.
     #[must_use]
     pub fn finish_with(mut self, sink: &mut dyn FnMut(PacketRow)) -> StudySummary {
         self.rows.drain(..).for_each(&mut *sink);
@@ -136,7 +136,7 @@ impl PacketStudy {
     }
 }
 
-/// Sums findings up, and gives rows of the tables that were asked for.
+/// Sums up findings, and returns rows of the requested tables.
 #[derive(Debug)]
 pub struct Collector {
     tables: Tables,
@@ -150,7 +150,7 @@ impl Collector {
         Self { tables, gathered: Some(Gathered::default()) }
     }
 
-    /// Takes a finding, in the order of the packets that made them.
+    /// Takes a finding, in the order of the packets that caused them.
     pub fn push(&mut self, finding: Finding, sink: &mut dyn FnMut(PacketRow)) {
         let tables = self.tables;
         match finding.0 {
@@ -197,7 +197,7 @@ impl Collector {
         }
     }
 
-    /// The sums, with what routers and shards counted.
+    /// The sums, with the counts of routers and shards.
     #[must_use]
     pub fn finish(self, quality: Quality, counts: ShardCounts) -> StudySummary {
         self.gathered.unwrap_or_default().summary(quality.with(counts))

@@ -1,4 +1,4 @@
-//! The study in numbers.
+//! The sums of a study.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,29 +19,29 @@ use crate::distribution::{Correlation, Distribution};
 /// First windows of over 99 % of the paper's flows: 131,712 +- 600 bytes (7.2).
 pub const USUAL_WINDOW_BYTES: RangeInclusive<u64> = 131_112..=132_312;
 
-/// Rhythms that a summary lists at most (chosen here).
+/// Maximum number of rhythms in a summary (chosen here).
 pub(super) const MAX_PERIODIC: usize = 100;
-/// Sizes that figure 5 draws rates for, over all flows' (the paper's text does
-/// not name its classes: a decade each, chosen here).
+/// Sizes of the rate distributions of figure 5, besides that over all flows (the paper's
+/// text does not name its classes: a decade each, chosen here).
 pub const RATE_SIZES_BYTES: [u64; 3] = [10_000, 100_000, 1_000_000];
-/// Bytes in flight are told of flows with more than this towards the client (4.3).
+/// Bytes in flight are counted for flows with more than this towards the client (4.3).
 pub(super) const COUNTED_BYTES: u64 = 1_000_000;
 
-/// Content type of `application/octet-stream` in answers to byte-range requests,
-/// which are mostly of video players (paper 7.1).
+/// Content type for `application/octet-stream` in answers to byte-range requests, which
+/// come mostly from video players (paper 7.1).
 pub const RANGES: &str = "application/octet-stream; by range";
 
-/// What a summary needs of a user beside its row.
+/// What a summary needs of a user apart from its row.
 #[derive(Debug)]
 pub(super) struct UserSums {
-    /// What comes again and again.
+    /// Its periodic requests.
     periodic: Vec<PeriodicRequests>,
     /// Flows that received in a second, and in how many seconds.
     concurrency: Vec<(usize, u64)>,
 }
 
 impl UserSums {
-    /// Of a user whose row this is.
+    /// For the user with this row.
     pub(super) fn from_user(row: &UserRow, user: &UserState) -> Self {
         let found = user.rhythms.found().take(MAX_PERIODIC);
         let periodic = found.map(|(rhythm, found)| PeriodicRequests {
@@ -57,7 +57,7 @@ impl UserSums {
     }
 }
 
-/// Requests of one client to one server that come again and again.
+/// Periodic requests of one client to one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodicRequests {
     /// The client's address.
@@ -86,7 +86,7 @@ pub struct Share {
 /// Sums of a study, gathered as flows end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StudySummary {
-    /// What has to be known to trust the rest.
+    /// Properties of the capture that decide how far to trust the rest.
     pub quality: Quality,
     /// First packet, in nanoseconds since the Unix epoch.
     pub start_ns: Option<i64>,
@@ -94,17 +94,17 @@ pub struct StudySummary {
     pub end_ns: Option<i64>,
     /// User sessions.
     pub users: u64,
-    /// TCP flows and UDP flows.
+    /// TCP flows.
     pub tcp: Share,
     /// UDP flows.
     pub udp: Share,
     /// TCP by the server's port.
     pub tcp_ports: BTreeMap<u16, Share>,
-    /// TCP flows by how they ended.
+    /// TCP flows by termination.
     pub terminations: BTreeMap<Termination, u64>,
-    /// By application, where it was told.
+    /// Flows by application, if it is known.
     pub applications: BTreeMap<String, Share>,
-    /// How clients were told.
+    /// Flows by the rule that identified their client.
     pub client_by: BTreeMap<ClientBy, u64>,
     /// Bytes of TCP flows towards clients, flows with any.
     pub dl_bytes: Distribution,
@@ -118,25 +118,26 @@ pub struct StudySummary {
     pub dl_rate_bps: Distribution,
     /// Rates from clients in bit/s.
     pub ul_rate_bps: Distribution,
-    /// Correlations of log size and duration, duration and rate, rate and size: down.
+    /// Correlations of log size and duration, duration and rate, rate and size, of
+    /// downlinks.
     pub dl_correlations: [Correlation; 3],
-    /// The same: up.
+    /// The same of uplinks.
     pub ul_correlations: [Correlation; 3],
     /// Rates towards clients in bit/s, of flows over [`RATE_SIZES_BYTES`].
     pub dl_rate_by_size_bps: [Distribution; 3],
-    /// Seconds of users with one flow that receives, and with more.
+    /// Seconds of users with one receiving flow, and with more.
     pub seconds: [u64; 2],
-    /// Flows that receive in a second of a user, of seconds with any.
+    /// Flows that receive in a second of a user, over seconds with any.
     pub concurrency: Distribution,
-    /// SYN to SYN-ACK in milliseconds, not through the proxy.
+    /// SYN to SYN-ACK in milliseconds, without the proxy's connections.
     pub upstream_ms: Distribution,
-    /// The same through the proxy.
+    /// The same for the proxy's connections.
     pub proxy_ms: Distribution,
     /// SYN-ACK to ACK in milliseconds.
     pub downstream_ms: Distribution,
-    /// Both together, not through the proxy.
+    /// Both together, without the proxy's connections.
     pub handshake_ms: Distribution,
-    /// Upstream over downstream, not through the proxy.
+    /// Upstream over downstream, without the proxy's connections.
     pub rtt_ratio: Distribution,
     /// Promotion delays in milliseconds.
     pub promotion_ms: Distribution,
@@ -152,7 +153,7 @@ pub struct StudySummary {
     pub large_flows: u64,
     /// Of them, with a retransmission.
     pub large_with_loss: u64,
-    /// Of them, with a slow start behind duplicate ACKs.
+    /// Of them, with a slow start after duplicate ACKs.
     pub large_with_slow_start: u64,
     /// Duplicate ACKs of large flows.
     pub large_dup_acks: Distribution,
@@ -160,18 +161,19 @@ pub struct StudySummary {
     pub large_out_of_order: Distribution,
     /// Their ratio, of large flows with an out-of-order segment.
     pub dup_ack_ratio: Distribution,
-    /// Slow starts behind a timeout that samples of duplicate ACKs avoid, and not.
+    /// Slow starts after a timeout that RTT samples of duplicate ACKs would have avoided,
+    /// and others.
     pub timeouts_avoided: [u64; 2],
     /// TCP flows with time stamps.
     pub with_timestamps: u64,
     /// Ticks of client clocks of large flows, in milliseconds.
     pub tick_ms: Distribution,
-    /// Available downlink bandwidth of 250 ms windows in bit/s, of flows alone and of
+    /// Available downlink bandwidth of 250 ms windows in bit/s, of single flows and of
     /// all flows of a user together.
     pub available_bps: Distribution,
-    /// Rates of sending in those windows in bit/s.
+    /// Sending rates in those windows in bit/s.
     pub send_rate_bps: Distribution,
-    /// Used over available bandwidth of large flows without company.
+    /// Used over available bandwidth of large flows without concurrent flows.
     pub utilisation: Distribution,
     /// TCP flows with downlink data.
     pub dl_flows: u64,
@@ -189,7 +191,7 @@ pub struct StudySummary {
     pub content_types: BTreeMap<String, u64>,
     /// Periodic requests.
     pub periodic: Vec<PeriodicRequests>,
-    /// Closed flows whose FIN or RST came over 10 s behind the payload.
+    /// Closed flows whose FIN or RST came more than 10 s after the payload.
     pub late_closes: u64,
     /// Flows that were closed.
     pub closed: u64,
@@ -199,13 +201,13 @@ pub struct StudySummary {
     pub radio_ns: [i64; 2],
     /// Table 1: downlink throughput in kbit/s, uplink in kbit/s.
     pub table1_kbps: [Distribution; 2],
-    /// Guesses of congestion control, of flows with one.
+    /// Congestion controls inferred, of flows with one.
     pub congestion_controls: BTreeMap<CongestionControl, u64>,
     /// QUIC handshakes in milliseconds.
     pub quic_handshake_ms: Distribution,
 }
 
-/// What a study adds up.
+/// Gathers the sums of a study.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     sums: StudySummary,
@@ -311,8 +313,7 @@ impl Gathered {
     }
 }
 
-/// A response's content type; of bytes without a type, parts that were asked for
-/// by their range ([`RANGES`]) apart.
+/// A response's content type; untyped bytes requested by range count apart ([`RANGES`]).
 fn content_type(row: &HttpRow) -> String {
     match row.content_type.as_deref() {
         Some("application/octet-stream") if row.range => RANGES.to_owned(),

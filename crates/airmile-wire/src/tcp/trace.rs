@@ -1,7 +1,7 @@
-//! What passed in chosen flows, packet by packet: for time-sequence graphs
-//! (tcptrace's, and the paper's figures 15, 16 and 23).
+//! Packets of chosen flows, one by one: for time-sequence graphs (tcptrace's, and the
+//! paper's figures 15, 16 and 23).
 //!
-//! Off unless flows are chosen: a flow that is not pays one test of a flag.
+//! Off unless flows are chosen: other flows cost one test of a flag.
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use airmile_model::{Direction, TcpEventKind};
@@ -10,8 +10,8 @@ use super::flow::FlowState;
 use super::rows::{direction, event_of};
 use super::stream::{ByteStream, SegmentReport};
 
-/// One packet of a traced flow, copies of the capture left out. Offsets are from
-/// the first sequence number of the stream that was seen.
+/// One packet of a traced flow, without duplicates of the capture. Offsets count from the
+/// first sequence number of the stream in the capture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TracedPacket {
     /// Number of the flow.
@@ -28,7 +28,7 @@ pub struct TracedPacket {
     pub flags: TcpFlags,
     /// TSval and TSecr (RFC 7323, 3).
     pub timestamps: Option<(u32, u32)>,
-    /// What is out of the ordinary about its data, in the words of `tcp_events`.
+    /// The `tcp_events` kind of its data, if it is out of the ordinary.
     pub event: Option<TcpEventKind>,
     /// Offset of its first byte of payload.
     pub offset_bytes: i64,
@@ -36,28 +36,28 @@ pub struct TracedPacket {
     pub payload_bytes: u32,
     /// Of them, bytes that had not passed before.
     pub new_bytes: u64,
-    /// Bytes of its sender in flight behind it.
+    /// Bytes of its sender in flight after it.
     pub flight_bytes: u64,
-    /// What it says of the other side's data.
+    /// Its acknowledgement of the other side's data.
     pub ack: Option<TracedAck>,
 }
 
 /// The acknowledgement in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedAck {
-    /// Behind the last byte acknowledged so far.
+    /// Offset after the last byte acknowledged so far.
     pub offset_bytes: i64,
-    /// The receive window in bytes, where its scale is known.
+    /// The receive window in bytes, if its scale is known.
     pub rwnd_bytes: Option<u64>,
     /// Whether it is a duplicate (RFC 5681, 2; RFC 6675).
     pub duplicate: bool,
-    /// Bytes of the other side in flight behind it.
+    /// Bytes of the other side in flight after it.
     pub flight_bytes: u64,
     /// SACK blocks, from and to; unused ones are empty.
     pub sack: [(i64, i64); 4],
 }
 
-/// What a packet may change, before it.
+/// The state that a packet may change, before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     dup_acks: u64,
@@ -108,7 +108,8 @@ impl FlowState {
 }
 
 impl ByteStream {
-    /// SACK blocks as offsets; those below what is acknowledged (RFC 2883) left out.
+    /// SACK blocks as offsets; those below the cumulative acknowledgement (RFC 2883) are
+    /// left out.
     fn sack_offsets(&self, tcp: &TcpHeader) -> [(i64, i64); 4] {
         let mut out = [(0, 0); 4];
         let blocks = tcp.sack.as_slice().iter().filter_map(|&(left, right)| {

@@ -1,8 +1,8 @@
-//! Who never answers: a scan or a flood is a flow, and often a user, a packet.
+//! Flows without an answer: in a scan or a flood each packet is a flow, and often a user.
 //!
-//! A flow of which nothing but its first SYN has passed is kept as that SYN, and a
-//! user without anything else as that packet: a tenth of the memory. What they were
-//! is made again from it when something follows, and when they end.
+//! A flow with only its first SYN is kept as that SYN, and a user without anything else
+//! as that packet: a tenth of the memory. The full state is rebuilt from it when another
+//! packet follows, and when they end.
 
 use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
 use foldhash::fast::FixedState;
@@ -30,7 +30,7 @@ pub(super) struct Unanswered {
     shared: bool,
 }
 
-/// A user of one packet, which was the SYN of a flow.
+/// A user of one packet, the SYN of a flow.
 #[derive(Debug)]
 struct Lone {
     number: u64,
@@ -39,7 +39,7 @@ struct Lone {
     packet: RadioPacket,
 }
 
-/// Flows and users of one packet, by their places.
+/// Flows and users of one packet, by their indices.
 #[derive(Debug, Default)]
 pub(super) struct OfOnePacket {
     flows: HashMap<u32, Box<Unanswered>, FixedState>,
@@ -47,7 +47,7 @@ pub(super) struct OfOnePacket {
 }
 
 impl Unanswered {
-    /// The flow as it was after its SYN.
+    /// The flow's state after its SYN.
     fn flow(&self, options: &StudyOptions) -> FlowState {
         let mut flow = FlowState::new(&self.new);
         let ends = self.new.key.ends();
@@ -69,7 +69,7 @@ impl Unanswered {
             tunnelled: self.tunnelled,
             interface: self.interface,
         };
-        // Its rows went out when it passed.
+        // Its rows were reported when it passed.
         flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
         flow.wants_events = options.tables.tcp_events;
         flow.handshake.from_idle = self.from_idle;
@@ -89,7 +89,7 @@ impl Lone {
 }
 
 impl PacketShard {
-    /// Takes a flow out of its place.
+    /// Removes a flow.
     #[inline]
     pub(super) fn take_flow(&mut self, at: u32) -> Option<Box<FlowState>> {
         match self.flows.get_mut(at as usize).and_then(Option::take) {
@@ -101,8 +101,8 @@ impl PacketShard {
         }
     }
 
-    /// Puts a flow that a packet has just passed through into its place; `up`: from the
-    /// client, and no copy.
+    /// Stores a flow that a packet has just passed through; `up`: from the client, and no
+    /// duplicate.
     #[inline]
     pub(super) fn put_flow(
         &mut self,
@@ -161,7 +161,7 @@ impl PacketShard {
         }
     }
 
-    /// A user at its place.
+    /// The user at an index.
     #[inline]
     pub(super) fn user_mut(&mut self, at: u32) -> Option<&mut UserState> {
         let slot = self.users.get_mut(at as usize)?;
@@ -172,7 +172,7 @@ impl PacketShard {
         slot.as_deref_mut()
     }
 
-    /// Takes a user out of its place.
+    /// Removes a user.
     pub(super) fn take_user(&mut self, at: u32) -> Option<Box<UserState>> {
         match self.users.get_mut(at as usize).and_then(Option::take) {
             Some(user) => Some(user),
@@ -180,7 +180,7 @@ impl PacketShard {
         }
     }
 
-    /// The number of a user, and whether one packet is all of it.
+    /// The number of a user, and whether it consists of one packet.
     pub(super) fn user_number_of(&self, at: u32) -> (u64, bool) {
         match self.users.get(at as usize).and_then(Option::as_ref) {
             Some(user) => (user.number, false),
@@ -204,14 +204,14 @@ impl PacketShard {
 }
 
 impl OfOnePacket {
-    /// A flow of one SYN has no memory to give back.
+    /// A flow of one SYN has no memory to free.
     pub(super) fn rest(&mut self, at: u32) {
         if let Some(flow) = self.flows.get_mut(&at) {
             flow.awake = false;
         }
     }
 
-    /// Another flow of the user at `user` received in the same second.
+    /// Records that another flow of the user at `user` received in the same second.
     pub(super) fn share(&mut self, at: u32, user: u32) {
         if let Some(flow) = self.flows.get_mut(&at).filter(|flow| flow.new.user == user) {
             flow.shared = true;

@@ -7,8 +7,8 @@ use super::aggregate::AggregateBandwidth;
 use super::energy::{RadioModel, RadioUse, Without};
 use super::periodic::Rhythms;
 
-/// Flows that receive in one second are told apart up to this many (chosen here:
-/// the paper's figure 6 ends below it).
+/// Maximum number of concurrent flows to distinguish (chosen here: the paper's figure 6
+/// ends below it).
 const MAX_CONCURRENT: usize = 16;
 
 /// A user session.
@@ -21,14 +21,15 @@ pub(super) struct UserState {
     pub(super) flows: u64,
     pub(super) packets: u64,
     bytes: [u64; 2],
-    /// G of the flow that was watched for longest.
+    /// G of the flow with the longest observation.
     tick_ns: Option<f64>,
     tick_span_ns: i64,
     second: i64,
     in_second: u32,
     /// Flow that was the first to receive in this second.
     pub(super) first_in_second: Option<u32>,
-    /// Seconds by the flows that received in them: 1, 2, ..., and the last or more.
+    /// Seconds by the number of flows that received in them: 1, 2, ..., and the last or
+    /// more.
     seconds: [u32; MAX_CONCURRENT],
     radio: RadioUse,
     radio_prompt_close: Without,
@@ -38,14 +39,14 @@ pub(super) struct UserState {
     pub(super) aggregate: AggregateBandwidth,
 }
 
-/// A packet of a user as the radio sees it.
+/// A packet of a user, for the radio models.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RadioPacket {
     pub(super) at_ns: i64,
     pub(super) ip_bytes: u32,
     pub(super) payload_bytes: u32,
     pub(super) up: bool,
-    /// Of the end of a flow whose payload is over.
+    /// It belongs to the end of a flow whose payload is complete.
     pub(super) closing: bool,
     pub(super) server: Address,
 }
@@ -99,7 +100,7 @@ impl UserState {
         }
     }
 
-    /// A packet that some radio does not take, or that one takes apart.
+    /// Takes a packet that some radio model leaves out or treats apart.
     #[cold]
     fn push_apart(&mut self, model: &RadioModel, packet: RadioPacket, periodic: bool) {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
@@ -118,8 +119,8 @@ impl UserState {
         }
     }
 
-    /// A TCP flow receives data for the first time in this second: how many did
-    /// before it.
+    /// Records that a TCP flow receives for the first time in this second; returns how
+    /// many did before it.
     pub(super) fn receives(&mut self, second: i64, flow: u32) -> u32 {
         if second != self.second {
             self.end_second();
@@ -141,13 +142,13 @@ impl UserState {
         }
     }
 
-    /// How many flows received in a second, and in how many seconds, once
-    /// [`row`](Self::row) has ended the last.
+    /// Number of concurrent flows, and in how many seconds, after [`row`](Self::row) has
+    /// ended the last second.
     pub(super) fn concurrency(&self) -> impl Iterator<Item = (usize, u64)> {
         self.seconds.iter().enumerate().map(|(place, &seconds)| (place + 1, seconds.into()))
     }
 
-    /// Takes G of a flow that was watched for `span_ns`.
+    /// Takes G of a flow observed for `span_ns`.
     pub(super) fn learn_tick(&mut self, tick_ns: f64, span_ns: i64) {
         if span_ns > self.tick_span_ns {
             (self.tick_ns, self.tick_span_ns) = (Some(tick_ns), span_ns);

@@ -11,8 +11,8 @@ pub(super) struct WindowFull {
 }
 
 impl WindowFull {
-    /// Takes what is in flight, the window and the MSS after a packet; true
-    /// where the window just became full.
+    /// Takes the bytes in flight, the window and the MSS after a packet; returns true if
+    /// the window just became full.
     #[inline]
     pub(super) fn push(&mut self, now: i64, flight: i64, window: Option<u64>, mss: u32) -> bool {
         let Some(window) = window else { return false };
@@ -30,7 +30,7 @@ impl WindowFull {
         full
     }
 
-    /// The stream is over: nothing is held back any more.
+    /// Ends the stream: the window no longer blocks it.
     pub(super) fn end(&mut self, now: i64) {
         if let Some(since) = self.since.take() {
             self.total_ns += (now - since).max(0);

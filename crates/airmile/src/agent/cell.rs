@@ -1,8 +1,7 @@
-//! The phone's cell by its modem's records, as far as a server is told of it: load and
-//! capacity over the last round trip, the radio's losses, and where the bottleneck is.
+//! The phone's cell from its modem's records, as reported to a server: load and capacity over the
+//! last round trip, the radio's losses, and where the bottleneck is.
 //!
-//! What is in common to phones in the emulator and between real
-//! hosts, which differ in who tells the time.
+//! The emulator's phones and real hosts share this code; they differ in the source of time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,24 +12,23 @@ use airmile_radio::loss::{LossLayer, LossOptions, LossTracker};
 
 const MS_NS: i64 = 1_000_000;
 
-/// Time over which load is looked at anew, in ms: a round trip is some of these, and a
-/// report tells of the last ones (chosen here: at least a measurement each, where they
-/// are 40 ms apart).
+/// Interval of load estimates in ms: a round trip covers several, and a report covers the last ones
+/// (chosen here: each has at least one measurement, where these are 40 ms apart).
 const STEP_MS: i64 = 50;
 /// TTIs for which a step waits for late records (chosen here: HARQ's retransmissions).
 const SLACK_TTIS: i64 = 8;
-/// Steps that are kept: the longest round trip that is followed (chosen here).
+/// Steps that are kept: the longest supported round trip (chosen here).
 const STEPS: usize = 20;
-/// A hole in RLC UM is a loss after as many TTIs: past HARQ's retransmissions, and before
-/// most t-Reordering of TS 36.331, 6.3.2, ends, so that the server hears of it before
+/// A gap in RLC UM counts as a loss after this many TTIs: after HARQ's retransmissions, and before
+/// most t-Reordering timers of TS 36.331, 6.3.2, end, so that the report reaches the server before
 /// the duplicate ACKs.
 const UM_MS: i64 = 24;
-/// What waits for the scheduler and HARQ on the way, over the least round trip, in ns
-/// (chosen here: two retransmissions). A window of the least round trip alone would leave
-/// the cell without data whenever one is longer.
+/// Time for the scheduler and HARQ on top of the minimum round trip, in ns (chosen here: two
+/// retransmissions). A window for the minimum round trip alone would leave the cell without data
+/// whenever a round trip is longer.
 const WAITS_NS: i64 = 16 * MS_NS;
 
-/// A step's totals on a carrier.
+/// The totals of a step on a carrier.
 #[derive(Debug, Clone, Copy)]
 struct StepTotals {
     timing_segment: u32,
@@ -42,20 +40,20 @@ struct StepTotals {
     capacity_bps: Option<f64>,
 }
 
-/// What the last round trip's steps come to, over the carriers.
+/// The sums of the last round trip's steps, over the carriers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundTrip {
-    /// Where its last step ends.
+    /// The end of its last step.
     pub at: (u32, TtiIndex),
-    /// Share of PRBs that are taken.
+    /// Share of PRBs in use.
     pub load: f64,
-    /// PRBs that the phone had.
+    /// PRBs allocated to the phone.
     pub own_prb: f64,
-    /// PRBs that it had or could have had.
+    /// PRBs that were allocated to the phone or free.
     pub free_prb: f64,
     /// Equation 12.
     pub capacity_bps: Option<f64>,
-    /// The phone got something in each step.
+    /// The phone was scheduled in each step.
     pub is_served: bool,
 }
 
@@ -74,7 +72,7 @@ pub struct PhoneCell {
 #[derive(Debug, Clone)]
 struct Detects {
     detector: BottleneckDetector,
-    /// When the first report went out since the phone last waited for nothing.
+    /// Time of the first report since the phone last had nothing outstanding.
     first_report_ns: Option<i64>,
     round_trip_ends_ns: i64,
 }
@@ -112,7 +110,7 @@ impl PhoneCell {
         self.losses.push(record);
     }
 
-    /// Looks at what has come.
+    /// Processes what has arrived.
     pub fn settle(&mut self) {
         while let Some(estimate) = self.load.poll() {
             self.take(&estimate);
@@ -123,11 +121,11 @@ impl PhoneCell {
                 LossLayer::Pdcp => self.pdcp_losses += 1,
             }
         }
-        // They are counted above, and not wanted.
+        // They are counted above, and not needed.
         while self.losses.poll_given_up().is_some() {}
     }
 
-    /// Ends the log at a TTI; steps that are not complete by then tell nothing.
+    /// Ends the log at a TTI; steps that are incomplete by then are dropped.
     pub fn finish(&mut self, now: TtiIndex) {
         self.settle();
         for estimate in self.load.finish() {
@@ -153,8 +151,8 @@ impl PhoneCell {
         });
     }
 
-    /// The last round trip, as long as it is known. What a carrier had before counts only
-    /// if it is of the same time: one that was taken away says nothing any more.
+    /// The last round trip, if enough is known. Another carrier counts only if its steps are of the
+    /// same time; a removed carrier does not.
     pub fn round_trip(&self, round_trip_ns: i64) -> Option<RoundTrip> {
         let n = (round_trip_ns + STEP_MS * MS_NS - 1) / (STEP_MS * MS_NS);
         let n = usize::try_from(n).unwrap_or(1).clamp(1, STEPS);
@@ -198,29 +196,29 @@ impl PhoneCell {
         })
     }
 
-    /// Looks where the flow is limited, once a round trip. The server has been told of the
-    /// cell since the first call after [`Self::rest`].
+    /// Detects, once per round trip, where the flow is limited. The server has reports of the cell
+    /// since the first call after [`Self::rest`].
     pub fn detect(&mut self, now_ns: i64, round_trip_ns: i64, last: &RoundTrip) {
         let Detects { detector, first_report_ns, round_trip_ends_ns } = &mut self.detects;
         if now_ns >= *round_trip_ends_ns {
             *round_trip_ends_ns = now_ns + round_trip_ns;
-            // The window that the server was told fills the cell two round trips later.
-            let told = first_report_ns.is_some_and(|at_ns| now_ns - at_ns >= 2 * round_trip_ns);
-            detector.on_round_trip(last.own_prb, last.free_prb, told && last.is_served);
+            // The reported window fills the cell two round trips later.
+            let in_force = first_report_ns.is_some_and(|at_ns| now_ns - at_ns >= 2 * round_trip_ns);
+            detector.on_round_trip(last.own_prb, last.free_prb, in_force && last.is_served);
         }
     }
 
-    /// A report goes out.
+    /// Records that a report was sent.
     pub fn told(&mut self, now_ns: i64) {
         self.detects.first_report_ns.get_or_insert(now_ns);
     }
 
-    /// The phone waits for nothing: no window fills the cell.
+    /// The phone has nothing outstanding: no window fills the cell.
     pub const fn rest(&mut self) {
         self.detects.first_report_ns = None;
     }
 
-    /// The clock begins anew.
+    /// The clock restarts.
     pub const fn restart(&mut self) {
         self.detects.first_report_ns = None;
         self.detects.round_trip_ends_ns = i64::MIN;
@@ -231,24 +229,24 @@ impl PhoneCell {
         self.detects.detector.verdict()
     }
 
-    /// Takes from another what it knows of the bottleneck.
+    /// Copies the state of the bottleneck detection from another.
     pub fn learn(&mut self, other: Self) {
         self.detects = other.detects;
     }
 
-    /// Packets that the radio has lost so far.
+    /// Packets lost on the radio so far.
     pub const fn radio_losses(&self) -> u64 {
         self.radio_losses
     }
 
-    /// Packets that were lost before the radio so far: what PDCP had numbered and RLC never
-    /// had ran over, or was discarded.
+    /// Packets lost before the radio so far: PDCP numbered them but RLC never had them, because its
+    /// queue overflowed or they were discarded.
     pub const fn queue_losses(&self) -> u64 {
         self.pdcp_losses.saturating_sub(self.radio_losses)
     }
 }
 
-/// The window in bytes for a rate and the least round trip (equation 12).
+/// The window in bytes for a rate and the minimum round trip (equation 12).
 pub fn window_bytes(rate_bps: f64, round_trip_ns: i64) -> f64 {
     (rate_bps * (round_trip_ns + WAITS_NS) as f64 / 8e9).max(0.0)
 }

@@ -1,5 +1,5 @@
-//! What there is beside the radio's records: captures and the application's own
-//! transfers, set to the modem log's clock.
+//! Inputs in addition to the radio's records: captures and the application's own transfers, aligned
+//! to the modem log's clock.
 
 use airmile_model::Clock;
 use airmile_wire::attribute::CaptureSite;
@@ -15,13 +15,13 @@ use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
 
-/// What a diagnosis rests on beside the radio's records; by default nothing.
+/// The evidence in addition to the radio's records; empty by default.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedInputs {
-    /// The inputs that hold the radio's records and transfers.
+    /// The inputs with the radio's records and transfers.
     pub(crate) radio: Inputs,
     pub(crate) wire: Option<Wire>,
-    /// What captures tell where there is nothing of the radio.
+    /// The evidence of captures, if there is none of the radio.
     pub(crate) blind: Option<Blind>,
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
@@ -29,11 +29,11 @@ pub(crate) struct AlignedInputs {
 }
 
 impl AlignedInputs {
-    /// Reads captures, and aligns the clocks of all that is given; with the radio's
-    /// inputs, opened and their transfers' clock set.
+    /// Reads captures and aligns the clocks of all inputs. Also returns the radio's inputs, opened,
+    /// with the transfers' clock corrected.
     ///
     /// # Errors
-    /// A file cannot be read; options do not go together.
+    /// A file cannot be read, or options contradict each other.
     pub(crate) fn gather(
         inputs: &Inputs,
         options: &RadioOptions,
@@ -47,12 +47,12 @@ impl AlignedInputs {
             return Ok((session, Self { radio, wire: None, blind: Some(blind), captures, clocks }));
         }
         let (wire, captures) = Wire::read(&captures, progress)?;
-        let mut beside = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
-        let session = beside.align(options, progress)?;
-        Ok((session, beside))
+        let mut aligned = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
+        let session = aligned.align(options, progress)?;
+        Ok((session, aligned))
     }
 
-    /// The capture whose lines are drawn: the one nearest to the phone; and where it was taken.
+    /// The capture that is drawn, which is the nearest to the phone, and where it was taken.
     pub(crate) fn capture(&self) -> Option<(String, CaptureSite)> {
         let of_wire = self.wire.as_ref().map(|wire| (wire.name().to_owned(), wire.place));
         of_wire.or_else(|| {
@@ -61,7 +61,7 @@ impl AlignedInputs {
         })
     }
 
-    /// The capture nearest to the phone, on whatever clock.
+    /// The capture nearest to the phone, on any clock.
     pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
         of_wire.or_else(|| Some(self.blind.as_ref()?.name())).map(str::to_owned)
@@ -79,10 +79,10 @@ impl AlignedInputs {
         if nothing {
             return Ok(session);
         }
-        // What comes once cannot be read for its clock first.
+        // A pipe cannot be read twice, first for its clock.
         let mut files = self.radio.files.iter().chain(&self.radio.transfers);
         if files.any(|path| comes_once(path)) {
-            self.cannot_align("a file that comes through a pipe cannot be read twice");
+            self.cannot_align("a pipe cannot be read twice");
             return Ok(session);
         }
         let radio = Delivered::read(session)?.arrivals(options.subscription);
@@ -105,7 +105,7 @@ impl AlignedInputs {
         belong::check_capture(wire.name(), wire.arrivals(), radio)?;
         if !wire.is_at_phone() {
             self.cannot_align(
-                "it was not taken at the phone, and what passes there waits in the cell's queue",
+                "it was not taken at the phone, and packets there still wait in the cell's queue",
             );
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl AlignedInputs {
         Ok(())
     }
 
-    /// The clocks of applications' logs whose transfers are not those that are judged.
+    /// Aligns the clocks of application logs whose transfers are not the analysed ones.
     fn align_others(&mut self, radio: &Arrivals, session: &mut Session) -> Result<()> {
         for at in 0..session.applications().len() {
             let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
@@ -147,7 +147,7 @@ impl AlignedInputs {
     }
 }
 
-/// What the application's transfers are called.
+/// The name of the application's transfers in clock reports.
 pub(crate) const TRANSFERS: &str = "transfers";
-/// What the reference is called.
+/// The name of the reference clock in clock reports.
 const MODEM: &str = "the modem log";

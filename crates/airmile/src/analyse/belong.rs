@@ -1,16 +1,15 @@
-//! Inputs that do not belong together: they are of different times, and no clock that is a
-//! little off explains it.
+//! Refuses inputs of different times, where no plausible clock offset explains the difference.
 
 use airmile_wire::clocks::{Aligned, Arrivals};
 
 use super::clocks;
 use airmile_io::error::{Error, Result};
 
-/// Clocks may differ by so much, and are set by what passed; more is another run, or a clock
-/// that the user has to set (chosen here: twice what the alignment looks for).
+/// Clock differences up to this are corrected from common traffic; a larger one means another run,
+/// or a clock that the user has to set (chosen here: twice the range of the alignment).
 const APART_NS: i64 = 60_000_000_000;
 
-/// Refuses an input whose time is not the modem log's.
+/// Refuses an input whose time does not match the modem log's.
 fn check(
     name: &str,
     (from_ns, to_ns): (i64, i64),
@@ -24,14 +23,14 @@ fn check(
         return Ok(());
     }
     let (by_ns, way) = if late_ns > early_ns { (late_ns, "after") } else { (early_ns, "before") };
-    // As if both had begun at once.
+    // As if both had started at once.
     let shift_ns = start_ns.saturating_sub(from_ns);
     let fits = match align_at(shift_ns) {
         Ok(line) => {
             let add_ns = shift_ns.saturating_sub(line.offset_ns);
-            format!("their traffic fits where {:.3} s are added to its times", add_ns as f64 / 1e9)
+            format!("their traffic matches if {:.3} s are added to its times", add_ns as f64 / 1e9)
         }
-        Err(_) => "at no offset near the start of both is their traffic alike".to_owned(),
+        Err(_) => "their traffic matches at no offset near the start of both".to_owned(),
     };
     Err(Error::Option(format!(
         "{name} does not belong to the modem log: it is {} {way} it ({fits})",
@@ -39,10 +38,10 @@ fn check(
     )))
 }
 
-/// Of a capture.
+/// Checks a capture.
 ///
 /// # Errors
-/// It is of another time than the log.
+/// Its time does not match the log's.
 pub(super) fn check_capture(name: &str, capture: &Arrivals, radio: &Arrivals) -> Result<()> {
     let Some(range) = capture.start_ns().zip(capture.end_ns()) else { return Ok(()) };
     check(name, range, radio, |by_ns| {
@@ -54,10 +53,10 @@ pub(super) fn check_capture(name: &str, capture: &Arrivals, radio: &Arrivals) ->
     })
 }
 
-/// Of transfers, as spans in nanoseconds.
+/// Checks transfers, as spans in nanoseconds.
 ///
 /// # Errors
-/// They are of another time than the log.
+/// Their time does not match the log's.
 pub(super) fn check_transfers(name: &str, spans: &[(i64, i64)], radio: &Arrivals) -> Result<()> {
     let range = spans.iter().map(|span| span.0).min().zip(spans.iter().map(|span| span.1).max());
     let Some(range) = range else { return Ok(()) };

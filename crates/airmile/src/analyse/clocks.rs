@@ -1,4 +1,4 @@
-//! Clocks of the files: all are set to the modem log's before anything is joined.
+//! Clocks of the files: all are aligned to the modem log's before anything is joined.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use serde::Serialize;
 use crate::session::Session;
 use airmile_io::error::Result;
 
-/// Clocks that are further apart are not found (chosen here: phones set theirs by
-/// the network; the 18 s between GPS and UTC are inside).
+/// Maximum offset of the search (chosen here: phones set their clocks from the network; the 18 s
+/// between GPS and UTC are within).
 const MAX_OFFSET_NS: i64 = 30_000_000_000;
 
-/// How the clock of a file stands against another's.
+/// The offset of a file's clock from another's.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClockReport {
-    /// Whose clock.
+    /// The file with this clock.
     pub file: String,
-    /// Against whose.
+    /// The reference.
     pub against: String,
-    /// The middle of the evidence, in microseconds since the Unix epoch by the other's clock.
+    /// The middle of the evidence, in microseconds since the Unix epoch by the reference clock.
     pub at_us: Option<i64>,
-    /// What it shows more there, in ms; null where the data do not tell.
+    /// The clock minus the reference at that time, in ms; null if unknown.
     pub offset_ms: Option<f64>,
-    /// What it gains, in millionths.
+    /// The clock's rate error against the reference, in parts per million.
     pub drift_ppm: Option<f64>,
-    /// The offset is right within this, in ms.
+    /// Maximum error of the offset, in ms.
     pub error_ms: Option<f64>,
-    /// Another offset that fits nearly as well, in ms: the traffic repeats itself, and
-    /// the nearest was taken.
+    /// Another offset that fits nearly as well, in ms: the traffic repeats itself, and the smaller
+    /// offset was used.
     pub rival_offset_ms: Option<f64>,
     /// Pieces of evidence.
     pub evidence: usize,
-    /// Whether its times were corrected by it.
+    /// Whether the file's times were corrected by the offset.
     pub corrected: bool,
-    /// The same in a sentence.
+    /// The same as a sentence.
     pub says: String,
 }
 
 impl ClockReport {
-    /// Of a line, or of none and why; `used`: whether anything is placed by it.
+    /// From a clock line, or from the reason for having none; `used`: whether it places anything.
     pub(super) fn new(
         file: &str,
         against: &str,
@@ -52,8 +52,8 @@ impl ClockReport {
     ) -> Self {
         let says = match line {
             Err(why) => format!(
-                "{file}: its clock cannot be held against {against}'s: {why}; taken as the same \
-                 clock"
+                "{file}: its clock cannot be aligned to {against}'s: {why}; the same clock is \
+                 assumed"
             ),
             Ok(line) => words(file, against, line, used),
         };
@@ -73,7 +73,7 @@ impl ClockReport {
         }
     }
 
-    /// As [`ClockReport::new`], of what was found or not.
+    /// As [`ClockReport::new`], from the result of an alignment.
     pub(super) fn of(file: &str, against: &str, found: &Aligned, used: bool) -> Self {
         Self::new(file, against, found.as_ref().map_err(|why| reason(*why)), used)
     }
@@ -89,12 +89,12 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
         format!(", gaining {:.1} ppm", line.drift_ppm)
     };
     let rival = line.rival_ns.map_or_else(String::new, |ns| {
-        format!("; the traffic repeats itself, and {:.1} s would fit, too", ns as f64 / 1e9)
+        format!("; the traffic repeats itself; {:.1} s would also fit", ns as f64 / 1e9)
     });
     let done = match (line.differs(), used) {
         (true, true) => "; corrected",
         (true, false) => "",
-        (false, _) => ": the same, as far as can be told",
+        (false, _) => ": no measurable difference",
     };
     format!(
         "{file}: {:.1} ms {way} {against} (within {error_ms:.1} ms{drift}{rival}){done}",
@@ -102,25 +102,25 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
     )
 }
 
-/// Why clocks could not be held against each other.
+/// Why clocks could not be aligned.
 pub(super) const fn reason(why: Unaligned) -> &'static str {
     match why {
-        Unaligned::Nothing => "nothing passed both within 30 s of the same time",
+        Unaligned::Nothing => "no traffic within 30 s of each other",
         Unaligned::Unlike => "they do not show the same traffic",
         Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
-        Unaligned::TooFar => "they fit best at 30 s, the most that is looked for",
-        Unaligned::OneWay => "no packets of both went both ways within a second",
+        Unaligned::TooFar => "they match best at 30 s, the limit of the search",
+        Unaligned::OneWay => "no packets in both directions within a second in both",
     }
 }
 
-/// What the radio delivered to the phone, by the modem log's clock.
+/// The data that the radio delivered to the phone, by the modem log's clock.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     blocks: BTreeMap<u8, Vec<(i64, u32)>>,
 }
 
 impl Delivered {
-    /// Reads the logs once for their blocks.
+    /// Reads the blocks of the logs.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -136,7 +136,7 @@ impl Delivered {
         Ok(delivered)
     }
 
-    /// Of a subscription, or else of the one with the most blocks.
+    /// The arrivals of a subscription, by default of the one with the most blocks.
     pub(super) fn arrivals(mut self, subscription: Option<u8>) -> Arrivals {
         let most = || self.blocks.iter().max_by_key(|(_, blocks)| blocks.len()).map(|(s, _)| *s);
         let mut blocks = subscription
@@ -150,7 +150,7 @@ impl Delivered {
     }
 }
 
-/// When a downlink block with data came, in nanoseconds, and its bytes.
+/// The time of a downlink block with data, in nanoseconds, and its bytes.
 pub(super) fn block(grant: &Grant) -> Option<(i64, u32)> {
     let user = grant.dir == Direction::Dl && grant.rnti.is_user();
     let came = grant.crc_ok != Some(false) && grant.data_bytes != Some(0);
@@ -159,21 +159,21 @@ pub(super) fn block(grant: &Grant) -> Option<(i64, u32)> {
     Some((at.ns, bytes))
 }
 
-/// The capture's clock over the modem log's.
+/// The offset of the capture's clock from the modem log's.
 pub(super) fn of_capture(radio: &Arrivals, capture: &Arrivals) -> Aligned {
     between_arrivals(radio, capture, MAX_OFFSET_NS)
 }
 
-/// The clock of an application's downlink transfers, as spans in nanoseconds, over that of
-/// the bytes that came.
+/// The offset of the clock of an application's downlink transfers, given as spans in nanoseconds,
+/// from that of the received bytes.
 pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
     align_transfers(came, spans, MAX_OFFSET_NS)
 }
 
-/// Spans of downlink transfers whose time is not the modem's own.
+/// Spans of downlink transfers that are not timed by the modem's clock.
 pub(super) fn spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
     let downlink = transfers.iter().filter(|t| t.dir != Some(Direction::Ul) && !t.unfinished);
-    // Those that are given by TTI have the modem's own clock.
+    // Transfers given by TTI are on the modem's clock.
     let downlink = downlink.filter(|t| t.tti.is_none());
     downlink.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect()
 }

@@ -20,35 +20,35 @@ use airmile_io::table::csv::line;
 use airmile_io::table::parquet::ParquetDir;
 use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
 
-/// How records go out.
+/// Output format of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeTo {
-    /// A JSON object a line.
+    /// One JSON object per line.
     JsonLines,
     /// CSV: the documented tables for `grant` and `rlc`, else all columns.
     Csv,
-    /// A Parquet file per record type in a directory.
+    /// One Parquet file per record type in a directory.
     Parquet(PathBuf),
 }
 
-/// What to decode.
+/// Options of `decode`.
 #[derive(Debug, Clone)]
 pub struct DecodeOptions {
     /// Record types; empty: all.
     pub only: BTreeSet<String>,
-    /// How they go out.
+    /// Output format.
     pub to: DecodeTo,
     /// Limits on the time.
     pub limits: Limits,
-    /// Which subscription; all where it is not given.
+    /// Subscription; all if `None`.
     pub subscription: Option<u8>,
 }
 
 impl DecodeOptions {
-    /// Checks the record types, and that CSV has one table to write.
+    /// Checks the record types, and that CSV has exactly one table.
     ///
     /// # Errors
-    /// A name that is no record type; CSV without exactly one type.
+    /// An unknown record type; CSV without exactly one type.
     pub fn check(&self) -> Result<()> {
         self.check_names()?;
         if self.to == DecodeTo::Csv && self.only.len() != 1 {
@@ -63,7 +63,7 @@ impl DecodeOptions {
         for name in &self.only {
             if !Record::NAMES.contains(&name.as_str()) {
                 return Err(Error::Option(format!(
-                    "--only: no record type `{name}`; there are {}",
+                    "--only: unknown record type `{name}`; known are {}",
                     Record::NAMES.join(", ")
                 )));
             }
@@ -72,11 +72,11 @@ impl DecodeOptions {
     }
 }
 
-/// Decodes the inputs' records to `out` (or to the Parquet directory); gives
-/// the files that were written and their rows.
+/// Decodes the inputs' records to `out` (or to the Parquet directory); returns the written files
+/// and their rows.
 ///
 /// # Errors
-/// The inputs cannot be read, the output cannot be written.
+/// The inputs cannot be read, or the output cannot be written.
 pub fn decode(
     inputs: &Inputs,
     options: &DecodeOptions,
@@ -93,8 +93,8 @@ pub fn decode(
     Ok((loaded, sink.finish()?))
 }
 
-/// Decodes the inputs' records to a table for each record type that is asked
-/// for, with no rows where there are none. [`DecodeOptions::to`] is not looked at.
+/// Decodes the inputs' records to a table for each requested record type, even if it has no rows.
+/// Ignores [`DecodeOptions::to`].
 ///
 /// # Errors
 /// The inputs cannot be read.
@@ -129,7 +129,7 @@ pub fn decode_tables(
     Ok((loaded, finished.collect::<Result<_>>()?))
 }
 
-/// Gives the records that the options ask for to `sink`, until it fails.
+/// Passes the requested records to `sink`, until it fails.
 fn each_wanted(
     inputs: &Inputs,
     options: &DecodeOptions,
@@ -148,8 +148,8 @@ fn each_wanted(
         }
     })?;
     if !loaded.applications.is_empty() && loaded.files.len() == loaded.applications.len() {
-        let what = "an application's log holds no records to decode: `airmile diagnose` and \
-                    `airmile inspect` tell what it does";
+        let what = "an application's log holds no records to decode: use `airmile diagnose` or \
+                    `airmile inspect`";
         return Err(Error::NothingToAnalyse(what.into()));
     }
     failed.map_or(Ok(loaded), Err)
@@ -234,8 +234,8 @@ fn json_line(out: &mut dyn Write, subscription: u8, record: &Record) -> Result<(
 fn grant_json(grant: &airmile_model::Grant) -> Map<String, serde_json::Value> {
     use airmile_model::Row;
     let mut fields = grant.to_json();
-    // Slots in a frame: 10 * 2^mu (TS 38.211, 4.3.2). Later timing segments have
-    // an SFN phase of their own.
+    // Slots per frame: 10 * 2^mu (TS 38.211, 4.3.2). Later timing segments have their own SFN
+    // phase.
     if grant.position.timing_segment == 0 {
         let (tti, mu) = (grant.position.tti.0, grant.position.numerology.min(4));
         let slot = tti.rem_euclid(10 << mu);

@@ -1,25 +1,25 @@
-//! When a server sent what came to a phone, by the time stamps that it echoes.
+//! When a server sent the data that arrived at a phone, from the time stamps that it echoes.
 
 use std::collections::VecDeque;
 
 use airmile_model::TcpEventKind;
 use airmile_wire::tcp::TracedPacket;
 
-/// Time stamps on their way that are remembered (chosen here, as for verdicts).
+/// Maximum number of remembered time stamps (chosen here, as for verdicts).
 const MOST_ECHOES: usize = 4_096;
 
-/// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323,
-/// 4.3): as in `airmile_wire::packets_only`, on whose round trips verdicts rest.
+/// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323, 4.3),
+/// as in `airmile_wire::packets_only`, whose round trips the verdicts use.
 #[derive(Debug, Default)]
 pub(super) struct Echoes {
-    /// TSval, when it first left, and what it acknowledged at last.
+    /// TSval, the time it was first sent, and the last acknowledgement with it.
     sent: VecDeque<(u32, i64, i64)>,
     last: Option<(u32, i64, i64)>,
-    /// When acknowledgements left, and what they acknowledged, that no send is known after.
+    /// Times of acknowledgements without a known later send, and what they acknowledged.
     acks: VecDeque<(i64, i64)>,
-    /// After the last byte that was sent.
+    /// The end of the data sent.
     end: i64,
-    /// The least round trip so far.
+    /// The minimum round trip so far.
     pub(super) base_ns: Option<i64>,
 }
 
@@ -42,10 +42,11 @@ impl Echoes {
         }
     }
 
-    /// When what released a packet of data left the phone, and what that acknowledged.
+    /// When the acknowledgement that released a packet of data left the phone, and what it
+    /// acknowledged.
     pub(super) fn released(&mut self, packet: &TracedPacket) -> Option<(i64, i64)> {
         let (_, echo) = packet.timestamps.filter(|_| packet.payload_bytes > 0)?;
-        // What is sent again was released by a timer, or by others' loss.
+        // A retransmission was released by a timer or by another packet's loss.
         packet.event.is_none_or(|event| event == TcpEventKind::Ahead).then_some(())?;
         while let Some(&stamp) = self.sent.front()
             && stamp.0.wrapping_sub(echo).cast_signed() <= 0
@@ -57,8 +58,8 @@ impl Echoes {
         Some((at_ns, acked))
     }
 
-    /// What was in flight as acknowledgements came to the server before a time at which it
-    /// sent up to `end`.
+    /// The bytes in flight whenever an acknowledgement reached the server, before the time at which
+    /// it sent up to `end`.
     pub(super) fn drained(&mut self, sent_ns: i64, end: i64) -> Vec<(i64, u64)> {
         let way_ns = self.base_ns.unwrap_or(0) / 2;
         let mut out = Vec::new();

@@ -1,23 +1,23 @@
-//! How much of each kind of evidence the records hold.
+//! The amount of each kind of evidence in the records.
 
 use airmile_model::{Direction, Record};
 use airmile_radio::legs::{Rat, rat_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How much of each kind of evidence the records hold, for the answer to say
-/// what it rests on and what is missing.
+/// The amount of each kind of evidence in the records, from which results state their evidence and
+/// what is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EvidenceCounts {
     /// User downlink blocks.
     pub dl_blocks: u64,
-    /// Blocks of NR, of either direction; the others are LTE's.
+    /// Blocks of NR, in either direction; the others are LTE's.
     pub nr_blocks: u64,
-    /// Of the downlink blocks, with a known number of PRBs.
+    /// Downlink blocks with a known number of PRBs.
     pub dl_blocks_with_prb: u64,
-    /// Of them, with known padding.
+    /// Downlink blocks with known padding.
     pub dl_blocks_with_padding: u64,
-    /// Of them, with HARQ process and NDI.
+    /// Downlink blocks with HARQ process and NDI.
     pub dl_blocks_with_harq: u64,
     /// Downlink RLC data PDUs with a poll bit (0 or 1) on data bearers.
     pub dl_pdus_with_poll: u64,
@@ -29,9 +29,9 @@ pub struct EvidenceCounts {
     pub bsr_reports: u64,
     /// Measurements of the serving cell.
     pub measurements: u64,
-    /// Handovers, resets and holes: timing segments after the first.
+    /// Handovers, resets and gaps: timing segments after the first.
     pub timing_changes: u32,
-    /// Holes in the log.
+    /// Gaps in the log.
     pub holes: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Findings of transfers from what the trackers measured, given or detected, alone or as one
-//! with those at the same time.
+//! Findings of transfers from the trackers' measurements, for given and detected transfers, alone
+//! and joined with those at the same time.
 
 use airmile_model::{Direction, Transfer, TransferFinding};
 use airmile_radio::meter::TransferMeter;
@@ -11,27 +11,28 @@ use super::together::{self, Together};
 use super::watch::{OpenTransfer, direction};
 use airmile_io::limits::LimitFilter;
 
-/// Of a transfer whose bounds are guessed from the allocation, the time before
-/// its first and after its last block is not seen, and two may be taken for
-/// one; by so much its verdict is less sure (chosen here).
+/// The bounds of a detected transfer are guessed from the allocation: the time before its first and
+/// after its last block is not seen, and two transfers may appear as one. Its confidence is
+/// multiplied by this (chosen here).
 const GUESSED_BOUNDS: f64 = 0.9;
 
-/// A detected activity of less is no transfer: a voice call has 10 to 40 kbit/s with its headers
-/// (TS 26.201, and RFC 4867 over RTP; chosen here above that).
+/// A detected activity below this rate is no transfer: a voice call has 10 to 40 kbit/s with its
+/// headers (TS 26.201, and RFC 4867 over RTP; chosen here above that).
 const CHATTER_BPS: f64 = 64_000.0;
-/// Nor is one over so long at least that has less (chosen here: a short one is not slow).
+/// The rate limit applies to activities of at least this duration (chosen here: a short one is not
+/// slow).
 const CHATTER_MS: f64 = 2_000.0;
-/// And whose data did not wait for the radio most of the time.
+/// Nor does it apply if data waited for the radio for at least this share of the time.
 const WAITS: f64 = 0.5;
-/// Acknowledgements of what goes the other way: 52 bytes for one or two segments of 1500
-/// (RFC 5681, 4.2).
+/// Share of acknowledgements for data in the other direction: 52 bytes for one or two segments of
+/// 1500 (RFC 5681, 4.2).
 const ACKS_PART: u64 = 25;
 
-/// Whether a detected activity is chatter: slower than any transfer, or the acknowledgements of
-/// one that goes the other way.
+/// Whether a detected activity is no transfer: its rate is too low, or it consists of
+/// acknowledgements for data in the other direction.
 pub(super) fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> bool {
     let Some(bytes) = finding.bytes else { return false };
-    // What waits for the radio is slow by it.
+    // An activity that waits for the radio is slow because of it.
     let waits = finding.link_demand.is_none_or(|demand| demand >= WAITS);
     let slow = !waits
         && finding.duration_ms >= CHATTER_MS
@@ -45,7 +46,7 @@ pub(super) fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> 
     slow || carried >= bytes.saturating_mul(ACKS_PART)
 }
 
-/// A transfer's finding, with what explains it.
+/// The finding of a transfer with its explanation.
 pub(super) struct ExplainedTransfer {
     pub(super) finding: TransferFinding,
     pub(super) usage: Usage,
@@ -83,8 +84,8 @@ pub(super) fn findings_of_detected(
     conclude_all(track, &watched, options).map(guessed).enumerate().collect()
 }
 
-/// Each on the timeline of its direction, if it begins within the limits; one
-/// that cannot be placed is kept, to be told of.
+/// The findings on the timeline of each direction that start within the limits; a transfer that
+/// cannot be placed is kept, so that it is reported.
 pub(super) fn findings_of_given(
     dl: &TrackDone,
     ul: &TrackDone,
@@ -107,8 +108,7 @@ pub(super) fn findings_of_given(
     out
 }
 
-/// Each group of given downloads, where all its members are among those that were found,
-/// and went down.
+/// Each group of given downloads whose members were all found in the downlink.
 pub(super) fn findings_of_groups(
     dl: &TrackDone,
     given: &[Transfer],

@@ -1,4 +1,4 @@
-//! `inspect`: what files hold, and what can be answered from them.
+//! `inspect`: what files contain, and which questions they can answer.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,22 +18,22 @@ use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
 
-/// What `inspect` says.
+/// The result of `inspect`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct InspectReport {
     /// The files.
     pub files: Vec<FileReport>,
-    /// Questions that they answer, with what the answer rests on.
+    /// Questions that they can answer, with the evidence.
     pub can_answer: Vec<String>,
-    /// What they lack, and how to get it.
+    /// What is missing, and how to capture it.
     pub missing: Vec<Missing>,
-    /// Files of which something could be read.
+    /// Files with readable content.
     pub usable_files: usize,
-    /// How much of each kind of evidence they hold.
+    /// The amount of each kind of evidence.
     pub evidence_counts: EvidenceCounts,
 }
 
-/// Looks through the files, each by itself; one of no use is a report too.
+/// Inspects each file by itself; an unusable file has a report, too.
 ///
 /// # Errors
 /// A file cannot be opened or read.
@@ -107,12 +107,12 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
 }
 
-/// Whether a message is laid out as it was read, of those that can be put to the test.
+/// Whether blocks confirm the layout assumed for a message, where a check is possible.
 fn layout_answer(row: &MessageRow) -> Option<String> {
     let [checked, passed] = row.size_check.filter(|[checked, _]| *checked > 0)?;
     Some(format!(
-        "is {} {} laid out as it is read: {passed} of {checked} new blocks have a size of TS \
-         38.214, 5.1.3.2",
+        "is {} {} laid out as assumed: {passed} of {checked} new blocks have a size of TS 38.214, \
+         5.1.3.2",
         row.code,
         row.version_text()
     ))
@@ -133,7 +133,7 @@ fn answers(counts: &EvidenceCounts) -> Vec<String> {
     if counts.dl_blocks == 0 && counts.dl_pdus_with_poll > 0 {
         out.push(format!(
             "when data waited at the base station (bursts): from {}; not whether the downlink was \
-             the bottleneck of a transfer, which needs allocations, too",
+             the bottleneck of a transfer, which also needs allocations",
             evidence.join(", ")
         ));
     } else if !evidence.is_empty() {
@@ -150,7 +150,7 @@ fn answers(counts: &EvidenceCounts) -> Vec<String> {
         ));
     }
     if counts.measurements > 0 {
-        out.push(format!("how the signal was: from {} measurements", counts.measurements));
+        out.push(format!("signal quality: from {} measurements", counts.measurements));
     }
     out
 }

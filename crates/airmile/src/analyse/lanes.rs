@@ -1,5 +1,5 @@
-//! What a report draws beside the radio: bytes in flight, windows and round trips
-//! from a capture, and what applications noted down, on the report's one time axis.
+//! The lines that a report draws next to the radio: bytes in flight, windows and round trips from a
+//! capture, and the events of application logs, on the report's time axis.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,27 +18,27 @@ use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// Points of a line at most; then neighbours are one, with the least and the most of
-/// them (chosen here: a page of some MB, and more than anybody looks at).
+/// Maximum number of points of a line; beyond it neighbours are merged, keeping their minimum and
+/// maximum (chosen here: a page of some MB, with more detail than visible).
 const MOST_POINTS: usize = 400_000;
-/// Marks of applications at most; the rest are counted (chosen here).
+/// Maximum number of application marks; the rest are counted (chosen here).
 const MOST_MARKS: usize = 200_000;
-/// A connection that sends nothing for so long has nothing in flight (chosen here: any
-/// sender's RTO is over by then).
+/// A connection that sends nothing for this long has nothing in flight (chosen here: longer than
+/// any sender's RTO).
 const QUIET_NS: i64 = 1_000_000_000;
 
-/// Least and most of a measure during some TTIs.
+/// Minimum and maximum of a measure during some TTIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangePoint {
     /// First TTI.
     pub tti: i64,
-    /// Least.
+    /// Minimum.
     pub least: u32,
-    /// Most.
+    /// Maximum.
     pub most: u32,
 }
 
-/// What an application noted down.
+/// An event of an application log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkKind {
     /// A request, from its start to its end.
@@ -47,16 +47,16 @@ pub enum MarkKind {
     Wait,
     /// A stall of the player.
     Stall,
-    /// Another bitrate: to that many kbit/s.
+    /// A change of bitrate, to the value in kbit/s.
     Switch,
-    /// The player began to play.
+    /// The player started to play.
     Playing,
-    /// Something failed.
+    /// A failure.
     Failed,
 }
 
 impl MarkKind {
-    /// All of them, in the order of their codes.
+    /// All kinds, in the order of their codes.
     pub const ALL: [Self; 6] =
         [Self::Request, Self::Wait, Self::Stall, Self::Switch, Self::Playing, Self::Failed];
 
@@ -77,39 +77,39 @@ impl MarkKind {
 /// A mark on the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// What it is.
+    /// Its kind.
     pub kind: MarkKind,
     /// First TTI.
     pub from_tti: i64,
     /// End TTI.
     pub to_tti: i64,
-    /// How much: bytes of a request, kbit/s of a bitrate.
+    /// A number: bytes of a request, kbit/s of a bitrate.
     pub value: u32,
 }
 
-/// What is drawn beside the radio.
+/// Everything drawn next to the radio.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lanes {
-    /// The capture that it is from.
+    /// The capture with the packets.
     pub capture: Option<String>,
     /// Bytes in flight to the phone, over all connections.
     pub flight_bytes: Vec<RangePoint>,
-    /// Congestion window in bytes of the connection that sends, where its packets show it.
+    /// Congestion window in bytes of the sending connection, if its packets show it.
     pub cwnd_bytes: Vec<RangePoint>,
-    /// Receive window in bytes of the connection that sends.
+    /// Receive window in bytes of the sending connection.
     pub rwnd_bytes: Vec<RangePoint>,
     /// Round trips in microseconds.
     pub rtt_us: Vec<RangePoint>,
-    /// What the player had in store, in ms.
+    /// The player's buffer in ms.
     pub buffer_ms: Vec<RangePoint>,
-    /// What applications noted down, by begin.
+    /// Events of application logs, by start.
     pub marks: Vec<Mark>,
-    /// Marks beyond those.
+    /// Further marks that were dropped.
     pub more_marks: u64,
 }
 
 impl Lanes {
-    /// Gathers them. `capture` is the one nearest to the phone.
+    /// Collects the lines. `capture` is the one nearest to the phone.
     ///
     /// # Errors
     /// The capture cannot be read again.
@@ -146,7 +146,7 @@ impl Lanes {
             && self.marks.is_empty()
     }
 
-    /// Tells each part of the axis that is drawn on.
+    /// Calls `cover` for each part of the axis with drawings.
     pub(crate) fn cover(&self, cover: &mut dyn FnMut(i64, i64)) {
         for points in [&self.flight_bytes, &self.rtt_us, &self.buffer_ms] {
             points.iter().for_each(|point| cover(point.tti, point.tti.saturating_add(1)));
@@ -158,7 +158,7 @@ impl Lanes {
         let mut buffer = Points::default();
         for application in &answer.applications {
             let log = &application.log;
-            // What has no time of day is placed only where there is nothing else.
+            // Events without a time of day can be placed only if there is nothing else.
             if log.scale.base != TimeBase::Wall && !answer.is_alone() {
                 continue;
             }
@@ -210,7 +210,7 @@ fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Times of day to TTIs of the axis.
+/// Converts times of day to TTIs of the axis.
 #[derive(Debug, Clone)]
 struct AxisClock {
     /// TTIs and nanoseconds, ascending.
@@ -219,7 +219,7 @@ struct AxisClock {
 }
 
 impl AxisClock {
-    /// By the modem log; without one, by the transfers, whose TTIs are milliseconds.
+    /// Uses the modem log; without one, the transfers, whose TTIs are milliseconds.
     fn of(diagnosis: &Diagnosis, answer: &RadioAnalysis, series: &Series) -> Self {
         let tti_ns = 1e6 / f64::from(1_u32 << u32::from(series.numerology.min(6)));
         let mut anchors: Vec<(i64, i64)> =
@@ -245,11 +245,11 @@ impl AxisClock {
     }
 }
 
-/// A line in bounded room.
+/// A line in bounded memory.
 #[derive(Debug, Default)]
 struct Points {
     points: Vec<RangePoint>,
-    /// TTIs of a bin are two to the power of this.
+    /// Binary logarithm of the TTIs per bin.
     bits: u32,
 }
 
@@ -266,7 +266,7 @@ impl Points {
 
     fn merge(&mut self, point: RangePoint) {
         match self.points.last_mut() {
-            // Of a clock that was set back, what came late goes to the last bin.
+            // If the clock was set back, late points go to the last bin.
             Some(last) if point.tti >> self.bits <= last.tti >> self.bits => {
                 last.least = last.least.min(point.least);
                 last.most = last.most.max(point.most);
@@ -276,14 +276,14 @@ impl Points {
     }
 }
 
-/// A capture's lines.
+/// The lines of a capture.
 struct WireLanes<'a> {
     axis: AxisClock,
     clock: Option<&'a ClockReport>,
-    /// What each connection had in flight at last, and when.
+    /// The last known bytes in flight of each connection, and when.
     open: HashMap<u64, (i64, u64)>,
-    /// The capture is the phone's: what its senders had in flight shows in the time stamps
-    /// that they echo. Connections without are as at any place.
+    /// The capture is the phone's: the echoed time stamps show what its senders had in flight.
+    /// Connections without time stamps are handled as at any other place.
     at_phone: bool,
     echoes: HashMap<u64, Echoes>,
     /// The last round trip on each connection's server side.
@@ -345,14 +345,14 @@ impl<'a> WireLanes<'a> {
             }
             PacketRow::Rtt(sample) if self.has_echoes(sample.flow) => {}
             PacketRow::Rtt(sample) => {
-                // The way to the server is known at handshakes and requests alone; the
-                // phone's side at each acknowledgement.
+                // The round trip to the server is known only at handshakes and requests; that to
+                // the phone at each acknowledgement.
                 let whole_ns = if sample.dir == Direction::Ul {
                     self.beyond_ns.insert(sample.flow, sample.rtt_ns);
                     sample.rtt_ns
                 } else {
                     let beyond_ns = self.beyond_ns.get(&sample.flow).copied().unwrap_or(0);
-                    // At the phone its own side says nothing of the way.
+                    // At the phone its own side is not informative.
                     if sample.rtt_ns < beyond_ns / 10 {
                         return;
                     }
@@ -374,7 +374,7 @@ impl<'a> WireLanes<'a> {
         self.echoes.get(&flow).is_some_and(|echoes| echoes.base_ns.is_some())
     }
 
-    /// Bytes in flight on a connection from a time on.
+    /// Records the bytes in flight on a connection from a time on.
     fn flies(&mut self, flow: u64, at_ns: i64, bytes: u64) {
         self.open.insert(flow, (at_ns, bytes));
         self.open.retain(|_, (last_ns, _)| at_ns.saturating_sub(*last_ns) < QUIET_NS);
@@ -383,7 +383,7 @@ impl<'a> WireLanes<'a> {
         self.flight.push(tti, saturate(all));
     }
 
-    /// Takes a packet of the phone's capture: the acknowledgement that released it says when
+    /// Processes a packet of the phone's capture: the acknowledgement that released it shows when
     /// it was sent, and what was in flight then.
     fn echo(&mut self, packet: &TracedPacket) {
         let echoes = self.echoes.entry(packet.flow).or_default();
@@ -401,14 +401,14 @@ impl<'a> WireLanes<'a> {
             self.flies(packet.flow, at_ns, bytes);
         }
         self.flies(packet.flow, sent_ns, flight);
-        // What nothing else was in flight with may have waited for its application.
+        // A packet alone in flight may have waited for its application.
         if flight > u64::from(packet.payload_bytes) {
             let tti = self.tti(packet.at_ns);
             self.rtt.push(tti, saturate(u64::try_from(rtt_ns / 1_000).unwrap_or(0)));
         }
     }
 
-    /// By the axis' clock.
+    /// The TTI on the axis.
     fn tti(&self, ns: i64) -> i64 {
         let Some(clock) = self.clock else { return self.axis.tti(ns) };
         let middle_ns = clock.at_us.unwrap_or(0).saturating_mul(1_000);

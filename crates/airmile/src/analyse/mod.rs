@@ -1,4 +1,4 @@
-//! What the commands answer, from the records that [`crate::session`] gives.
+//! The commands' analyses of the records of [`crate::session`].
 
 pub(crate) mod aligned;
 pub mod application;

@@ -1,5 +1,5 @@
-//! A phone with two legs (EN-DC, TS 37.340) of which one alone could be read: an empty
-//! queue there does not show that the bearer's was empty.
+//! A phone with two legs (EN-DC, TS 37.340), of which only one could be read: an empty queue there
+//! does not show that the bearer's was empty.
 
 use airmile_io::MessageRow;
 use airmile_model::{TransferFinding, Verdict};
@@ -8,11 +8,11 @@ use airmile_radio::legs::Rat;
 use super::radio::{Missing, MissingKind};
 use super::subscription::EvidenceCounts;
 
-/// Messages that a modem writes of a leg's blocks only while the leg carries data.
+/// Messages that a modem writes for a leg's blocks only while the leg carries data.
 const LTE_BLOCKS: [u16; 6] = [0xB063, 0xB064, 0xB126, 0xB132, 0xB139, 0xB173];
 const NR_BLOCKS: [u16; 8] = [0xB857, 0xB860, 0xB870, 0xB872, 0xB873, 0xB883, 0xB885, 0xB887];
 
-/// The leg whose blocks were not read, though the log has messages of them.
+/// The leg whose blocks were not read, although the log has messages of them.
 pub(super) fn unread_leg<'a>(
     counts: &EvidenceCounts,
     messages: impl Iterator<Item = &'a MessageRow> + Clone,
@@ -20,11 +20,9 @@ pub(super) fn unread_leg<'a>(
     let nr = counts.nr_blocks;
     let lte = (counts.dl_blocks + counts.ul_blocks).saturating_sub(nr);
     let has = |codes: &[u16]| {
-        messages.clone().any(|row| {
-            let code =
-                row.code.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
-            row.count > 0 && code.is_some_and(|code| codes.contains(&code))
-        })
+        messages
+            .clone()
+            .any(|row| row.count > 0 && row.log_code().is_some_and(|code| codes.contains(&code)))
     };
     match (lte > 0, nr > 0) {
         (true, false) if has(&NR_BLOCKS) => Some(Rat::Nr),
@@ -40,13 +38,13 @@ const fn name(rat: Rat) -> &'static str {
     }
 }
 
-/// Takes back a verdict that needs both legs. Data that waited on one leg waited.
+/// Revokes a verdict that needs both legs. Data that waited on one leg did wait.
 pub(super) fn judge(finding: &mut TransferFinding, unread: Rat) {
     let leg = name(unread);
     match finding.verdict {
         Verdict::Radio => {
             finding.notes.push(format!(
-                "blocks of the {leg} leg were not read: data waited at least so long"
+                "blocks of the {leg} leg were not read: this waiting time is a minimum"
             ));
         }
         Verdict::NotRadio | Verdict::Mixed => {
@@ -59,7 +57,7 @@ pub(super) fn judge(finding: &mut TransferFinding, unread: Rat) {
     }
 }
 
-/// What is missing for an answer of both legs.
+/// What is missing for a verdict on both legs.
 pub(super) fn missing(unread: Rat) -> Missing {
     let (leg, how) = match unread {
         Rat::Nr => ("NR", "enable NR5G MAC PDSCH Status (0xB887) and Stats (0xB888)"),

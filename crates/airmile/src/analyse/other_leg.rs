@@ -1,5 +1,5 @@
-//! The second leg of a phone with EN-DC (TS 37.340): trackers of its own, whose findings
-//! are put on the first leg's axis and joined with that leg's.
+//! The second leg of a phone with EN-DC (TS 37.340): its own trackers, whose findings are moved to
+//! the first leg's axis and joined with that leg's.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,13 @@ use airmile_radio::legs::{AirClock, LegUnion};
 use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 
-/// A leg without records for so long was released (chosen here: far over the longest
-/// inactivity timers that operators set for the second leg).
+/// A leg without records for this time was released (chosen here: far longer than operators'
+/// inactivity timers of the second leg).
 const RELEASED_NS: i64 = 10_000_000_000;
-/// Records of a leg follow those of the other within so long (chosen here: the order of each
-/// leg is made over 2 s).
+/// Maximum delay between records of the two legs (chosen here: each leg is sorted over 2 s).
 const LATE_NS: i64 = 3_000_000_000;
 
-/// What a leg has of one direction.
+/// Findings of a leg in one direction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFindings {
     pub(super) bursts: Vec<Burst>,
@@ -88,12 +87,12 @@ impl OtherLeg {
         self.ul.push(record);
     }
 
-    /// Holds a grant back until those of the other leg have come.
+    /// Holds a grant until those of the other leg have arrived.
     pub(super) fn wait(&mut self, of_first: bool, grant: Grant) {
         self.waiting.entry(grant.position.tti.0).or_default().push((of_first, grant));
     }
 
-    /// Takes the time of a record of the first leg.
+    /// Records the time of a record of the first leg.
     pub(super) fn note_first(&mut self, at: Option<Stamp>, axis: &Timeline) {
         let Some(at) = at else { return };
         self.newest_ns[0] = self.newest_ns[0].max(Some(at.ns));
@@ -106,14 +105,14 @@ impl OtherLeg {
         }
     }
 
-    /// The time up to which records of both legs have come.
+    /// The time up to which records of both legs have arrived.
     fn both_ns(&self) -> Option<i64> {
         let newest = self.newest_ns.into_iter().flatten().max()?;
         let oldest = self.newest_ns.into_iter().flatten().min()?;
         Some(oldest.max(newest.saturating_sub(LATE_NS)))
     }
 
-    /// The TTI of the first leg up to which records of both legs have come.
+    /// The TTI of the first leg up to which records of both legs have arrived.
     pub(super) fn both(&self, axis: &Timeline) -> Option<TtiIndex> {
         axis.tti_at(Stamp::modem(self.both_ns()?))
     }
@@ -124,13 +123,13 @@ impl OtherLeg {
         std::mem::replace(&mut self.waiting, rest).into_values().flatten().collect()
     }
 
-    /// A TTI of this leg on the first leg's axis; `ahead_ns` is added to its time.
+    /// Converts a TTI of this leg to the first leg's axis; `ahead_ns` is added to its time.
     fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
         let at = self.clock.time(tti)?;
         axis.tti_at(Stamp::modem(at.ns.saturating_add(ahead_ns)))
     }
 
-    /// Takes what this leg's trackers have found.
+    /// Collects the findings of this leg's trackers.
     pub(super) fn absorb(&mut self, axis: &Timeline) {
         while let Some(burst) = self.dl.poll() {
             self.take_burst(burst, axis);
@@ -148,11 +147,11 @@ impl OtherLeg {
         for (evidence, found) in self.evidence.iter_mut().zip(found) {
             *evidence = found.or(*evidence);
         }
-        // Waits before bursts are the first leg's alone.
+        // Waits before bursts are known for the first leg only.
         while self.ul.poll_wait().is_some() {}
     }
 
-    /// Ends what this leg has open.
+    /// Ends the open findings of this leg.
     pub(super) fn end(&mut self, axis: &Timeline) {
         for burst in self.dl.finish() {
             self.take_burst(burst, axis);
@@ -176,7 +175,7 @@ impl OtherLeg {
 
     fn take_activity(&mut self, dir: Direction, run: Activity, axis: &Timeline) {
         let end = run.start_tti.plus(run.n_tti);
-        // A TTI of the axis in which it had any part.
+        // The TTIs of the axis that it overlaps.
         let places = (self.on_axis(run.start_tti, axis, 0), self.on_axis(end, axis, -1));
         if let (Some(start_tti), Some(last)) = places {
             self.unions[index(dir)].push_activity(Activity {
@@ -188,7 +187,7 @@ impl OtherLeg {
         }
     }
 
-    /// The findings of both legs of a direction, as far as both are decided.
+    /// The findings of both legs of a direction, up to where both are decided.
     pub(super) fn join(
         &mut self,
         dir: Direction,
@@ -208,7 +207,7 @@ impl OtherLeg {
 
     /// How far this leg is decided, on the first leg's axis.
     fn decided(&self, dir: Direction, axis: &Timeline) -> Decided {
-        // A leg of which nothing with a time has come holds nothing up.
+        // A leg without any timed record delays nothing.
         if self.released || self.newest_ns[1].is_none() {
             let late = |ns: i64| axis.tti_at(Stamp::modem(ns.saturating_sub(LATE_NS)));
             let tti = self.newest_ns[0].and_then(late).unwrap_or(TtiIndex(i64::MIN));
@@ -225,7 +224,7 @@ impl OtherLeg {
         Decided { runs: place(own.runs), bursts: place(own.bursts) }
     }
 
-    /// What the findings of both legs rest on: the weaker evidence of the two.
+    /// The evidence of both legs' findings: the weaker of the two.
     pub(super) fn summary(&self, dir: Direction, first: BurstSummary) -> BurstSummary {
         let evidence = match (first.evidence, self.evidence[index(dir)]) {
             (Some(a), Some(b)) if a == b => Some(a),

@@ -1,4 +1,4 @@
-//! Players: each stall and each change of bitrate, with what the segment waited for.
+//! Players: each stall and each change of bitrate, with the cause of the segment's delay.
 
 pub use crate::fact::SegmentWait;
 use std::collections::BTreeMap;
@@ -11,54 +11,54 @@ use super::diagnose::{Diagnosis, TransferDiagnosis};
 use super::radio::RadioAnalysis;
 use crate::wording;
 
-/// A judged transfer is a segment's where it begins so near to it (chosen here: clocks that
-/// could not be aligned are further off).
+/// An analysed transfer matches a segment if it starts within this time of it (chosen here: clocks
+/// that could not be aligned differ by more).
 const NEAR_US: i64 = 1_000_000;
 
-/// What a player showed of its network.
+/// The events of a player, with their network causes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlayerSession {
     /// The log's name.
     pub path: String,
-    /// Times that the picture stood still.
+    /// Stalls of the playback.
     pub stalls: Vec<PlayerStall>,
     /// Changes of the bitrate.
     pub switches: Vec<PlayerSwitch>,
     /// Time of the segments that stalls waited for, by cause, in ms.
     pub shares: BTreeMap<&'static str, f64>,
-    /// All of it in a sentence.
+    /// A summary in a sentence.
     pub says: String,
 }
 
-/// A time in which the picture stood still.
+/// A stall of the playback.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlayerStall {
-    /// When it began, in microseconds by the log's clock.
+    /// Its start, in microseconds by the log's clock.
     pub at_us: i64,
-    /// How long, in ms; null where the log has no end of it.
+    /// Its length in ms; null if the log does not have its end.
     pub duration_ms: Option<f64>,
-    /// What it waited for.
+    /// The segment that it waited for.
     pub segment: Option<SegmentWait>,
-    /// The same in a sentence.
+    /// The same as a sentence.
     pub says: String,
 }
 
 /// A change of the bitrate.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlayerSwitch {
-    /// When, in microseconds by the log's clock.
+    /// Its time, in microseconds by the log's clock.
     pub at_us: i64,
-    /// From which bitrate, in bits per second; null for the first.
+    /// The old bitrate in bits per second; null for the first.
     pub from_bps: Option<f64>,
-    /// To which, in bits per second.
+    /// The new bitrate in bits per second.
     pub to_bps: Option<f64>,
-    /// The segment that had come before.
+    /// The last segment that arrived before.
     pub segment: Option<SegmentWait>,
-    /// The same in a sentence.
+    /// The same as a sentence.
     pub says: String,
 }
 
-/// The players of applications' logs, with the verdicts on their segments.
+/// The players of application logs, with the verdicts on their segments.
 pub(super) fn players(diagnosis: &Diagnosis, analysis: &RadioAnalysis) -> Vec<PlayerSession> {
     let of_player = |kind| matches!(kind, PlayerEventKind::Stall | PlayerEventKind::Switch);
     let logs = analysis
@@ -102,13 +102,13 @@ fn session(path: &str, log: &ApplicationLog, judged: &[TransferDiagnosis]) -> Pl
     PlayerSession { path: path.to_owned(), stalls, switches, shares, says }
 }
 
-/// The segment that was under way when the picture stood still; the one that began first.
+/// The segment in transfer during a stall; if several, the one that started first.
 fn waited_for<'a>(log: &'a ApplicationLog, stall: &PlayerEvent) -> Option<&'a AppTransfer> {
     let under_way = |one: &&AppTransfer| one.start_ns <= stall.at_ns && one.end_ns > stall.at_ns;
     log.transfers.iter().find(under_way).or_else(|| come_before(log, stall))
 }
 
-/// The segment that had come last.
+/// The last segment that arrived before an event.
 fn come_before<'a>(log: &'a ApplicationLog, event: &PlayerEvent) -> Option<&'a AppTransfer> {
     let before = log.transfers.iter().filter(|one| one.end_ns <= event.at_ns);
     before.max_by_key(|one| one.end_ns)
@@ -126,7 +126,7 @@ fn wait(
         None => log.scale.base == TimeBase::Unplaced,
     };
     let own = by_id.get(segment.id.as_str()).copied().filter(|one| is_near(one));
-    // The judged transfers may be those of packets: then by time.
+    // The analysed transfers may be those of packets; then they are matched by time.
     let touching = || {
         let overlap_us = |one: &&TransferDiagnosis| {
             let (from, to) = one.finding.start_us.zip(one.finding.end_us)?;

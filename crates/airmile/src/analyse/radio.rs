@@ -28,24 +28,23 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::Limits;
 
-/// What to do.
+/// Options of `radio`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RadioOptions {
     /// Evidence and thresholds of the burst tracker.
     pub burst: BurstOptions,
-    /// How transfers are told apart where none are given.
+    /// How transfers are detected if none are given.
     pub detect: DetectOptions,
     /// Link demand limits of the verdict.
     pub thresholds: VerdictThresholds,
     /// Limits on the time.
     pub limits: Limits,
-    /// Which subscription of a multi-SIM phone; the one with the most data
-    /// where it is not given.
+    /// Subscription of a multi-SIM phone; by default the one with the most data.
     pub subscription: Option<u8>,
 }
 
 impl RadioOptions {
-    /// Checks that shares are shares, and that limits are in order.
+    /// Checks that shares are between 0 and 1, and that limits are in order.
     ///
     /// # Errors
     /// One is not; the message names the option.
@@ -70,7 +69,7 @@ impl RadioOptions {
     }
 }
 
-/// What `radio` says.
+/// The result of `radio`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RadioReport {
     /// The files.
@@ -79,66 +78,65 @@ pub struct RadioReport {
     pub transfers_from: &'static str,
     /// The transfers.
     pub transfers: Vec<TransferFinding>,
-    /// How the allocation and signal looked during each transfer, in the same order.
+    /// The allocation and signal during each transfer, in the same order.
     pub usage: Vec<Usage>,
     /// The bursts, downlink then uplink, each in order.
     pub bursts: Vec<Burst>,
-    /// Load of the primary cell, in windows of 200 ms; nothing for windows
-    /// without measurements, or in which it cannot be told.
+    /// Load of the primary cell, in windows of 200 ms; windows without measurements or with an
+    /// unknown load are missing.
     pub cell_load: Vec<CellLoad>,
-    /// Windows with measurements in which the load cannot be told: SNR under
-    /// 0 dB, or no reading.
+    /// Windows with measurements but an unknown load: SNR under 0 dB, or no reading.
     pub cell_load_untold: u64,
     /// What the radio lost, and what it only delayed.
     pub radio_loss: RadioLoss,
-    /// What the records hold.
+    /// The amount of each kind of evidence.
     pub evidence_counts: EvidenceCounts,
-    /// Cells that served.
+    /// Serving cells.
     pub cells: Vec<ServingCell>,
     /// Downlink bandwidth in PRBs.
     pub n_prb_cell: Option<u16>,
-    /// Where the bandwidth is from: a message, `table` or `inferred`.
+    /// Source of the bandwidth: a message, `table` or `inferred`.
     pub n_prb_cell_from: Option<&'static str>,
-    /// Activities too small to be called transfers, per direction.
+    /// Activities too small for a transfer, per direction.
     pub small: BTreeMap<&'static str, SmallReport>,
     /// Length of a TTI in ms: 1 in LTE, a slot in NR.
     pub tti_ms: f64,
-    /// Which subscription was analysed; 0 or 1 on a phone with one.
+    /// The analysed subscription; 0 or 1 on a phone with one.
     pub subscription: u8,
-    /// Whether limits on the time left nothing of the files.
+    /// Whether the limits on the time exclude everything in the files.
     pub empty_window: bool,
-    /// What is missing for a better answer, and how to capture it.
+    /// What is missing for a better result, and how to capture it.
     pub missing: Vec<Missing>,
 }
 
-/// A window's cell load (CLAW, section 4.2, calibrated).
+/// The cell load in a window (CLAW, section 4.2, calibrated).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CellLoad {
     /// Time at its start in microseconds since the Unix epoch.
     pub time_us: Option<i64>,
     /// TTI at its start.
     pub tti: i64,
-    /// Share of the cell's PRBs in use by anybody, 0 to 1.
+    /// Share of the cell's PRBs in use by all users, 0 to 1.
     pub load: f64,
-    /// Share that was this user's own.
+    /// Share in use by this user.
     pub own_share: f64,
-    /// PRBs per TTI that are this user's own or nobody's.
+    /// PRBs per TTI that are this user's own or free.
     pub free_prb: f64,
-    /// What they would carry in bits per second; null where no MCS is known.
+    /// What those PRBs would carry in bits per second; null if no MCS is known.
     pub capacity_bps: Option<f64>,
-    /// How sure the load is, 0 to 1.
+    /// Confidence of the load, 0 to 1.
     pub confidence: f64,
 }
 
-/// Confidence under which a load is called rough (chosen here: half of the scale).
+/// Below this confidence a load is called rough (chosen here: half of the scale).
 pub const ROUGH_CONFIDENCE: f64 = 0.5;
 
 impl CellLoad {
     /// TTIs of a window.
     pub(crate) const WINDOW_TTIS: i64 = airmile_radio::load::WINDOW_MS;
 
-    /// `None` where the load cannot be told.
-    fn told(window: &LoadEstimate) -> Option<Self> {
+    /// `None` if the load is unknown.
+    fn from_estimate(window: &LoadEstimate) -> Option<Self> {
         Some(Self {
             time_us: window.at.map(|at| at.micros()),
             tti: window.tti.0,
@@ -151,41 +149,41 @@ impl CellLoad {
     }
 }
 
-/// Activities under the size of a transfer.
+/// Activities too small for a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SmallReport {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// What kind of evidence is missing.
+/// A kind of missing evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingKind {
-    /// The radio's records, or a kind of them.
+    /// Records of the radio.
     Radio,
-    /// When transfers began and ended.
+    /// Start and end of transfers.
     Transfers,
     /// Packets.
     Packets,
-    /// How clocks stand against each other.
+    /// The alignment of clocks.
     Clock,
-    /// Something of an application's log.
+    /// Details of an application's log.
     Application,
-    /// A file that can be read.
+    /// A readable file.
     File,
 }
 
-/// Something that the inputs do not hold.
+/// Evidence that the inputs lack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Missing {
-    /// What kind of evidence it is.
+    /// Its kind.
     pub kind: MissingKind,
-    /// What.
+    /// What is missing.
     pub what: String,
-    /// How to get it.
+    /// How to capture it.
     pub how_to_capture: String,
 }
 
@@ -200,46 +198,45 @@ pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
     if answer.alone { Err(nothing(&answer.report.files)) } else { Ok(answer.report) }
 }
 
-/// What `radio` says, and what `diagnose` needs to explain it.
+/// The result of `radio`, with what `diagnose` needs to explain it.
 pub(crate) struct RadioAnalysis {
     pub(crate) report: RadioReport,
-    /// Of each transfer, in the same order.
+    /// One for each transfer, in the same order.
     pub(crate) seen: Vec<TransferTrace>,
-    /// Downloads that ran at the same time, as one.
+    /// Simultaneous downloads, as one.
     pub(crate) together: Vec<Together>,
-    /// Times in which nothing was scheduled for so long that the phone may have been
-    /// released, and when the radio lost something for good.
+    /// Times without scheduling that are long enough for a release of the phone, and times at which
+    /// the radio lost data.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
     pub(super) lost_ttis: Vec<TtiIndex>,
-    /// Applications' logs among the inputs.
+    /// Application logs among the inputs.
     pub(super) applications: Vec<Application>,
-    /// Whether there is nothing else.
+    /// Whether there are only application logs.
     pub(super) alone: bool,
-    /// Whether URLs are told with their query.
+    /// Whether URLs are printed with their query.
     pub(super) whole_urls: bool,
 }
 
 impl RadioAnalysis {
-    /// The applications' logs, to look transfers up in.
+    /// Lookups of transfers in the application logs.
     pub(super) fn lookups(&self) -> Vec<Lookup<'_>> {
         self.applications.iter().map(|one| Lookup::new(&one.log)).collect()
     }
 
-    /// Whether it rests on applications' logs and nothing of the radio.
+    /// Whether the evidence is application logs only, without the radio.
     pub(crate) const fn is_alone(&self) -> bool {
         self.alone
     }
 }
 
-/// What was seen of a transfer, beside its finding.
+/// The evidence for a transfer's finding.
 pub(crate) struct TransferTrace {
-    /// `None` where it could not be placed.
+    /// `None` if it could not be placed.
     pub(super) bursts: Option<BurstsSeen>,
     pub(super) others: Others,
 }
 
-/// As [`radio`]; without its lists where they are not kept. `tap` sees every
-/// record, too.
+/// As [`radio`]; lists are empty unless they are kept. `tap` also gets every record.
 pub(crate) fn radio_with(
     session: Session,
     options: &RadioOptions,
@@ -283,7 +280,7 @@ pub(crate) fn radio_with(
     }
 }
 
-/// Of applications' logs without anything of the radio.
+/// The result for application logs without records of the radio.
 fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<RadioAnalysis> {
     loaded.transfers.clear();
     for application in &mut loaded.applications {
@@ -297,19 +294,19 @@ fn nothing(files: &[FileReport]) -> Error {
     let names: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
     let summaries: Vec<&str> = files.iter().filter_map(summary).collect();
     let what = match &summaries[..] {
-        [] => "`airmile inspect` says what the files hold".to_owned(),
+        [] => "`airmile inspect` shows what the files contain".to_owned(),
         summaries => summaries.join("; "),
     };
     Error::NothingToAnalyse(format!("{}: no radio records to analyse; {what}", names.join(", ")))
 }
 
-/// What a file without times shows as a whole.
+/// The summary of a file without times.
 pub(super) fn summary(file: &FileReport) -> Option<&str> {
     let is_console = file.kind == "gnb_console_srsran";
     file.problems.first().filter(|_| is_console).map(|problem| problem.what.as_str())
 }
 
-/// What a subscription's estimators say.
+/// The results of a subscription's estimators.
 pub(crate) fn report(
     loaded: Loaded,
     subscription: u8,
@@ -320,7 +317,7 @@ pub(crate) fn report(
         dl,
         ul,
         load,
-        load_untold,
+        load_unknown,
         counts,
         loss,
         cells,
@@ -372,14 +369,14 @@ pub(crate) fn report(
     };
     missing.extend(unread.map(one_leg::missing));
     unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));
-    let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::told).collect();
+    let cell_load: Vec<CellLoad> = load.iter().filter_map(CellLoad::from_estimate).collect();
     let report = RadioReport {
         files: loaded.files,
         transfers_from,
         transfers,
         usage,
         bursts,
-        cell_load_untold: load_untold,
+        cell_load_untold: load_unknown,
         cell_load,
         radio_loss: loss,
         evidence_counts: counts,
@@ -406,7 +403,7 @@ pub(crate) fn report(
     }
 }
 
-/// What would make the answer better.
+/// What would improve the result.
 pub(super) fn missing(
     counts: &EvidenceCounts,
     choice: EvidenceChoice,
@@ -433,8 +430,8 @@ pub(super) fn missing(
     if counts.is_nr() && counts.dl_pdus_with_poll == 0 && counts.dl_blocks_with_padding == 0 {
         add(
             "poll bits and the padding of each NR block",
-            "no message of NR that is read has them; enable NR5G MAC PDSCH Stats (0xB888) with \
-             0xB887: its padding counters show which blocks left data behind",
+            "no known NR message has them; enable NR5G MAC PDSCH Stats (0xB888) with 0xB887: its \
+             padding counters show which blocks left data queued",
         );
     }
     if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {
@@ -445,7 +442,7 @@ pub(super) fn missing(
     }
     if counts.dl_blocks > 0 && counts.dl_blocks_with_padding == 0 && auto {
         add(
-            "MAC padding (0xB063), which tells a block larger than the queue",
+            "MAC padding (0xB063), which marks a block larger than the queue",
             "enable LTE_MAC_DL_Transport_Block",
         );
     }
@@ -467,10 +464,10 @@ pub(super) fn missing(
     if !transfers_given {
         add_of(
             MissingKind::Transfers,
-            "when the application's transfers began and ended",
+            "when the application's transfers started and ended",
             "pass --transfers FILE with id,start_us,end_us,bytes; without it transfers are \
-             activity split at pauses, and time before the first and after the last block is not \
-             seen",
+             activity split at pauses, and the time before the first and after the last block is \
+             unknown",
         );
     }
     out

@@ -12,25 +12,25 @@ use crate::session::Inputs;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// What a report is made of.
+/// The contents of a report.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The answer.
+    /// The diagnosis.
     pub diagnosis: Diagnosis,
-    /// What it rests on.
+    /// Its evidence from the radio.
     pub radio: RadioReport,
-    /// What is drawn over time.
+    /// Data drawn over time.
     pub series: Series,
-    /// What is drawn beside the radio.
+    /// Data drawn next to the radio.
     pub lanes: Lanes,
 }
 
-/// Runs analysis and diagnosis, and keeps what is drawn over time.
+/// Runs analysis and diagnosis, and keeps the data drawn over time.
 ///
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
-    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
+    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         collectors
@@ -38,8 +38,8 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
             .or_insert_with(|| SeriesCollector::new(options.limits))
             .push(&tagged.record);
     })?;
-    let capture = beside.capture();
-    let diagnosis = conclude_with_pages(&answer, beside, &options.thresholds, progress)?;
+    let capture = aligned.capture();
+    let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
     let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
     let series = series.unwrap_or_default();
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));

@@ -1,8 +1,8 @@
-//! What a report draws over time: the allocation of each TTI, the signal,
-//! holes and clock anchors, collected while the records stream.
+//! The data that a report draws over time: the allocation of each TTI, the signal, gaps and clock
+//! anchors, collected while the records stream.
 //!
-//! Two bytes a TTI, in blocks that exist only where something was scheduled,
-//! so that a phone that sleeps for hours costs nothing.
+//! Each TTI takes two bytes, in blocks that exist only where something was scheduled, so that a
+//! phone that sleeps for hours costs nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use airmile_io::limits::{LimitFilter, Limits};
 
 /// TTIs in a block: a power of 8, as the report's zoom levels are.
 pub const BLOCK_TTIS: usize = 4_096;
-/// A report's axis ends this many blocks after its first TTI: half a year.
-/// A TTI beyond is not on any phone's log, but a damaged record's.
+/// A report's axis ends this many blocks after its first TTI: half a year. Only a damaged record
+/// has a later TTI.
 pub(crate) const MAX_BLOCKS: i64 = 4_000_000;
-/// Clock anchors are this far apart: drift within is far below a TTI.
+/// Clock anchors are this far apart: the drift in between is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 10_000_000_000;
 
 /// Code of a TTI in which nothing was scheduled.
@@ -28,14 +28,14 @@ pub const SHARE_STEPS: f64 = 250.0;
 /// Scheduled, PRBs unknown.
 const NO_PRB: u16 = u16::MAX;
 
-/// One direction's allocation, a code for each TTI of each block that has any.
+/// One direction's allocation: a code for each TTI of each non-empty block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllocationSeries {
     /// Blocks, by `first TTI / BLOCK_TTIS`.
     pub blocks: Vec<(i64, Vec<u8>)>,
 }
 
-/// A measurement as it is drawn.
+/// A drawn measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SignalPoint {
     /// TTI.
@@ -46,7 +46,7 @@ pub struct SignalPoint {
     pub snr_db: Option<f32>,
 }
 
-/// All that is drawn over time, of one subscription.
+/// All data drawn over time, of one subscription.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
     /// NR numerology (0: LTE).
@@ -57,7 +57,7 @@ pub struct Series {
     pub ul: AllocationSeries,
     /// Signal, in TTI order.
     pub signal: Vec<SignalPoint>,
-    /// `(first TTI, TTIs)` in which records are missing.
+    /// `(first TTI, TTIs)` of gaps in the records.
     pub holes: Vec<(i64, i64)>,
     /// `(TTI, microseconds since the Unix epoch)`, ascending.
     pub anchors: Vec<(i64, i64)>,
@@ -74,7 +74,7 @@ pub(crate) struct SeriesCollector {
     signal_anchors: Anchors,
 }
 
-/// `(TTI, microseconds since the Unix epoch)`, some way apart.
+/// `(TTI, microseconds since the Unix epoch)`, spaced apart.
 #[derive(Default)]
 struct Anchors {
     last_ns: Option<i64>,
@@ -99,7 +99,7 @@ struct Allocation {
     bandwidths: Vec<(i64, u16)>,
 }
 
-/// A TTI whose grants are still coming.
+/// A TTI whose grants are not complete.
 struct OpenTti {
     tti: i64,
     cell: u8,
@@ -204,7 +204,7 @@ impl Allocation {
         }
         let fresh = self.open.is_none();
         let open = self.open.get_or_insert(OpenTti { tti, cell, prb: 0, cells: 0 });
-        // `n_prb` is the whole assignment's, repeated on each of its blocks.
+        // `n_prb` is that of the whole assignment, repeated in each of its blocks.
         if let Some(n_prb) = grant.n_prb
             && (fresh || open.cell != cell || open.cells == 0)
         {
@@ -224,7 +224,7 @@ impl Allocation {
 
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        // Over carriers the mean, as each has its own PRBs.
+        // The mean over carriers, since each has its own PRBs.
         let mean = open.prb.checked_div(open.cells);
         let value = mean.map_or(NO_PRB, |mean| (mean.min(1_000) as u16).max(1));
         let n = BLOCK_TTIS as i64;
@@ -255,7 +255,7 @@ impl Allocation {
         AllocationSeries { blocks }
     }
 
-    /// The bandwidth in force; what is told first holds for what was before.
+    /// The bandwidth in force; the first known one also applies to the time before.
     fn bandwidth_at(&self, tti: i64) -> Option<u16> {
         let after = self.bandwidths.partition_point(|(from, _)| *from <= tti);
         self.bandwidths.get(after.saturating_sub(1)).map(|(_, n_prb)| *n_prb)
@@ -308,7 +308,7 @@ mod tests {
     fn a_sleeping_phone_costs_no_blocks() {
         let found = series(&[grant(1, 50), grant(50_000_000, 50)]);
         assert_eq!(found.dl.blocks.len(), 2);
-        // A TTI that no log reaches is left out.
+        // A TTI that no log reaches is ignored.
         assert_eq!(series(&[grant(1, 50), grant(1 << 50, 50)]).dl.blocks.len(), 1);
     }
 

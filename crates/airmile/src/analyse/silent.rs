@@ -1,9 +1,9 @@
-//! When nothing was scheduled, and what the radio lost.
+//! Times without scheduling, and losses of the radio.
 
 use airmile_model::{TtiIndex, TtiSpan};
 use airmile_wire::attribute::RELEASE_NS;
 
-/// When nothing was scheduled, and what the radio lost.
+/// Times without scheduling, and losses of the radio.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Silent {
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
@@ -13,10 +13,10 @@ pub(super) struct Silent {
 }
 
 impl Silent {
-    /// Takes a TTI in which something was scheduled.
+    /// Records a TTI in which something was scheduled.
     pub(super) fn busy(&mut self, tti: TtiIndex, numerology: u8) {
         let least = TtiSpan::from_ms(RELEASE_NS / 1_000_000, numerology).0;
-        // Before the first one the phone may have been anywhere.
+        // Before the first one the state of the phone is unknown.
         let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
         if tti.0.saturating_sub(since.0) >= least {
             self.silences.push((since, tti));

@@ -21,12 +21,12 @@ pub(crate) use super::track::{Keep, TimedBurst, TrackDone};
 use super::watch::{TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
 
-/// Records after which what is decided is gathered (chosen here: seconds of a
-/// busy link, so that it costs nothing).
+/// Decided findings are collected after this many records (chosen here: seconds of a busy link, so
+/// that it costs nothing).
 const GATHER_RECORDS: u32 = 8_192;
 
-/// The estimators of one subscription. [`Self::push`] gives a record to each that can use
-/// it: evidence counts, cells, bursts of both directions, transfers, PRB usage, load and losses.
+/// The estimators of one subscription. [`Self::push`] passes a record to each that can use it:
+/// evidence counts, cells, bursts of both directions, transfers, PRB usage, load and losses.
 #[derive(Debug, Clone)]
 pub(crate) struct SubscriptionAnalysis {
     filter: LimitFilter,
@@ -36,22 +36,22 @@ pub(crate) struct SubscriptionAnalysis {
     loss: LossTracker,
     dl_track: Track,
     ul_track: Track,
-    /// Whether transfers were given; else they are detected.
+    /// Whether transfers were given; otherwise they are detected.
     given: bool,
     windows: Windows,
-    /// Where lists are kept.
+    /// `None` unless lists are kept.
     silent: Option<Silent>,
     counts: EvidenceCounts,
     /// The radio of the first leg, whose TTIs are the axis; unknown before its first record.
     first: Option<Rat>,
     /// The second leg, with EN-DC.
     other: Option<Box<OtherLeg>>,
-    /// Of its blocks.
+    /// Losses of its blocks.
     other_loss: LossTracker,
     options: BurstOptions,
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
-    /// Of which other messages told; for logs that measure none.
-    told_cells: BTreeSet<(Option<u16>, Option<u32>)>,
+    /// Cells from other messages, for logs without measurements.
+    reported_cells: BTreeSet<(Option<u16>, Option<u32>)>,
     bandwidth: Option<(u16, &'static str)>,
     now: TtiIndex,
     until_gather: u32,
@@ -60,32 +60,32 @@ pub(crate) struct SubscriptionAnalysis {
 /// Windows of the primary cell's load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Windows {
-    /// Where they are kept.
+    /// `None` unless they are kept.
     kept: Option<Vec<LoadEstimate>>,
-    /// Of which the load cannot be told.
-    pub(super) untold: u64,
+    /// Number of windows with an unknown load.
+    pub(super) unknown: u64,
 }
 
-/// What a subscription's records gave.
+/// The findings of a subscription.
 pub(crate) struct SubscriptionFindings {
     pub(super) dl: TrackDone,
     pub(super) ul: TrackDone,
-    /// Load of the primary cell, where it is kept.
+    /// Load of the primary cell, if it is kept.
     pub(super) load: Vec<LoadEstimate>,
-    pub(super) load_untold: u64,
+    pub(super) load_unknown: u64,
     pub(super) counts: EvidenceCounts,
     pub(super) loss: RadioLoss,
     pub(super) cells: Vec<ServingCell>,
     pub(super) bandwidth: Option<(u16, &'static str)>,
-    /// The limits, with the start that they count from.
+    /// The limits, and the start that they count from.
     pub(super) filter: LimitFilter,
-    /// Empty where lists are not kept.
+    /// Empty unless lists are kept.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
     pub(super) lost_ttis: Vec<TtiIndex>,
 }
 
 impl SubscriptionFindings {
-    /// The bursts that were kept, downlink then uplink.
+    /// The kept bursts, downlink then uplink.
     pub(crate) fn burst_times(&self) -> Vec<TimedBurst> {
         let of = |track: &TrackDone| {
             let timed = |burst: &Burst| TimedBurst::of(burst.clone(), &track.timeline);
@@ -95,20 +95,20 @@ impl SubscriptionFindings {
     }
 }
 
-/// A serving cell that was measured, or that another message told of where
-/// none was.
+/// A serving cell that was measured, or only reported in another message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ServingCell {
     /// Physical cell identity.
     pub pci: Option<u16>,
     /// Downlink EARFCN; in NR the NR-ARFCN.
     pub earfcn: Option<u32>,
-    /// Measurements of it.
+    /// Number of its measurements.
     pub measurements: u64,
 }
 
 impl SubscriptionAnalysis {
-    /// Estimators of a log with these transfers, or else with those that it shows.
+    /// Creates the estimators of a log with the given transfers, or for detection if there are
+    /// none.
     pub(crate) fn new(options: &RadioOptions, given: &[Transfer], keep: Keep) -> Self {
         Self {
             filter: LimitFilter::new(options.limits),
@@ -119,7 +119,7 @@ impl SubscriptionAnalysis {
             dl_track: Track::new(Direction::Dl, options, given, keep),
             ul_track: Track::new(Direction::Ul, options, given, keep),
             given: !given.is_empty(),
-            windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), untold: 0 },
+            windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), unknown: 0 },
             silent: (keep == Keep::Lists).then(Silent::default),
             counts: EvidenceCounts::default(),
             first: None,
@@ -127,17 +127,18 @@ impl SubscriptionAnalysis {
             other_loss: LossTracker::default(),
             options: options.burst,
             cells: BTreeMap::new(),
-            told_cells: BTreeSet::new(),
+            reported_cells: BTreeSet::new(),
             bandwidth: None,
             now: TtiIndex(0),
             until_gather: GATHER_RECORDS,
         }
     }
 
-    /// Whether a record is of another leg than the first one that was seen (EN-DC).
+    /// Whether a record is of another leg than the first one seen (EN-DC).
     fn is_of_other_leg(&mut self, record: &Record) -> bool {
         let Some(rat) = rat_of(record) else {
-            // Records that both radios have, at 1 ms: LTE's, where that is the second leg.
+            // Both radios have these records, at 1 ms; they count as LTE's if that is the second
+            // leg.
             let of_both = matches!(record, Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_));
             return of_both
                 && self.first == Some(Rat::Nr)
@@ -151,7 +152,7 @@ impl SubscriptionAnalysis {
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
-        // What a cell is holds whenever it was told.
+        // Cell information holds at any time.
         if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
             return;
         }
@@ -168,9 +169,9 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Takes a record of the second leg.
+    /// Processes a record of the second leg.
     fn push_other(&mut self, record: &Record) {
-        // What is a measure of LTE is told of the first leg alone.
+        // LTE's measures are evaluated for the first leg only.
         let options = self.options;
         let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
         other.push(record, &self.dl_track.timeline);
@@ -180,7 +181,7 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Takes the grants of both legs that no other can come before.
+    /// Processes the grants of both legs before which no other can arrive.
     fn take_waiting(&mut self) {
         let Some(other) = &mut self.other else { return };
         let Some(both) = other.both(&self.dl_track.timeline) else { return };
@@ -190,8 +191,8 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Takes a grant for what is told of transfers, in the order of TTIs. Usage is the first
-    /// leg's: PRBs of two radios are no share of one cell.
+    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's: PRBs of two
+    /// radios are not a share of one cell.
     fn take_grant(&mut self, grant: &Grant, of_first: bool) {
         let track = match grant.dir {
             Direction::Dl => &mut self.dl_track,
@@ -200,8 +201,8 @@ impl SubscriptionAnalysis {
         if of_first {
             track.usage.push_grant(grant);
         }
-        // Timing advance goes on while the phone is connected; of a block that was
-        // not received, what it had is not known.
+        // Timing advance commands continue while the phone is connected; the content of a block
+        // that was not received is unknown.
         let data = match grant.data_bytes {
             Some(bytes) => bytes > 0,
             None => grant.crc_ok != Some(false),
@@ -216,7 +217,7 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Takes a record of the first leg.
+    /// Processes a record of the first leg.
     fn push_first(&mut self, record: &Record) {
         if let Some((tti, at)) = place(record) {
             self.dl_track.timeline.note(tti, at);
@@ -254,7 +255,7 @@ impl SubscriptionAnalysis {
             }
             Record::CellInfo(info) if info.cell == 0 => {
                 if info.pci.is_some() && info.earfcn.is_some() {
-                    self.told_cells.insert((info.pci, info.earfcn));
+                    self.reported_cells.insert((info.pci, info.earfcn));
                 }
                 if let Some(n_prb) = info.n_prb_dl {
                     self.dl_track.usage.set_bandwidth(n_prb);
@@ -271,8 +272,8 @@ impl SubscriptionAnalysis {
         self.take_losses();
     }
 
-    /// Bursts that were decided since the last call, downlink then uplink,
-    /// with their times; nothing where lists are not kept.
+    /// Bursts decided since the last call, downlink then uplink, with their times; empty unless
+    /// lists are kept.
     pub(crate) fn take_bursts(&mut self) -> Vec<TimedBurst> {
         self.absorb();
         let mut out = Vec::new();
@@ -283,15 +284,14 @@ impl SubscriptionAnalysis {
         out
     }
 
-    /// Activities under way at the newest record, downlink then uplink: first TTI.
+    /// First TTI of the activities in progress at the newest record, downlink then uplink.
     pub(crate) fn under_way(&mut self) -> [Option<TtiIndex>; 2] {
         self.end_activities(self.now);
         let first = |track: &Track| track.detector.current().map(|activity| activity.start_tti);
         [first(&self.dl_track), first(&self.ul_track)]
     }
 
-    /// Forgets all but the last transfers that are whole; those are told apart
-    /// by their names in the answer.
+    /// Forgets all but the last complete transfers, which the result identifies by name.
     pub(crate) fn retire(&mut self, keep: usize) {
         if let Some(windows) = &mut self.windows.kept {
             let old = windows.len().saturating_sub(keep);
@@ -302,7 +302,7 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Names of the transfers that are whole: nothing of them changes any more.
+    /// Names of the complete transfers, which no longer change.
     pub(crate) fn whole(&self) -> impl Iterator<Item = &str> {
         self.dl_track.watch.whole().chain(self.ul_track.watch.whole())
     }
@@ -319,7 +319,7 @@ impl SubscriptionAnalysis {
         kept.given_up.extend(std::iter::from_fn(|| self.loss.poll_given_up()));
     }
 
-    /// Takes in what the trackers have decided.
+    /// Collects the trackers' decisions.
     pub(crate) fn gather(&mut self) {
         let [dl, ul] = self.absorb();
         let now = Until::now(dl, self.now, self.dl_track.timeline.numerology());
@@ -328,8 +328,8 @@ impl SubscriptionAnalysis {
         self.ul_track.gather(Until { decided: ul, ..now });
     }
 
-    /// Takes in what the trackers have decided; gives how far that is complete, downlink
-    /// then uplink.
+    /// Collects the trackers' decisions; returns up to where they are complete, downlink then
+    /// uplink.
     fn absorb(&mut self) -> [Decided; 2] {
         let decided = [self.dl.decided(), self.ul.decided()];
         let dl = LegFindings {
@@ -414,7 +414,7 @@ impl SubscriptionAnalysis {
         let silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {
-            cells.extend(self.told_cells.into_iter().map(|cell| (cell, 0)));
+            cells.extend(self.reported_cells.into_iter().map(|cell| (cell, 0)));
         }
         let cells = cells.into_iter().map(|((pci, earfcn), measurements)| ServingCell {
             pci,
@@ -423,14 +423,14 @@ impl SubscriptionAnalysis {
         });
         let mut load = self.windows.kept.unwrap_or_default();
         load.sort_by_key(|window| window.timing_segment);
-        // Where numbers are known, what HARQ gave up and RLC repeated was not lost.
+        // If sequence numbers are known, data that HARQ gave up and RLC retransmitted was not lost.
         let mut lost_ttis = if loss.known { silent.lost_ttis } else { silent.given_up };
         lost_ttis.sort_unstable();
         SubscriptionFindings {
             dl: self.dl_track.finish(),
             ul: self.ul_track.finish(),
             load,
-            load_untold: self.windows.untold,
+            load_unknown: self.windows.unknown,
             counts: self.counts,
             loss,
             cells: cells.collect(),
@@ -443,10 +443,10 @@ impl SubscriptionAnalysis {
 }
 
 impl Windows {
-    /// Takes estimates: those of the primary cell are for the watch.
+    /// Collects load estimates; those of the primary cell also go to the watch.
     fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut TransferWatch) {
         for window in windows.into_iter().filter(|window| window.cell == 0) {
-            self.untold += u64::from(window.load.is_none() || window.n_free_prb.is_none());
+            self.unknown += u64::from(window.load.is_none() || window.n_free_prb.is_none());
             if let Some(kept) = &mut self.kept {
                 kept.push(window.clone());
             }
@@ -455,7 +455,7 @@ impl Windows {
     }
 }
 
-/// The TTI and time that a record speaks of.
+/// The TTI and time of a record.
 const fn place(record: &Record) -> Option<(TtiIndex, Option<Stamp>)> {
     Some(match record {
         Record::Grant(r) => (r.position.tti, r.at),

@@ -1,27 +1,27 @@
-//! Downloads at the same time, as one: queues are per user (BurstTracker, section 2.1.2), so
-//! of what runs in parallel only that is known for which all of it waited.
+//! Simultaneous downloads, as one: queues are per user (BurstTracker, section 2.1.2), so for
+//! parallel transfers only their joint wait is known.
 
 use airmile_model::{Direction, Stamp, Transfer, TransferFinding};
 use airmile_radio::usage::Usage;
 
-/// Transfers share less than this, in nanoseconds, or less than this part of the shorter one:
-/// they follow each other (the same as for [`TransferFinding::overlapped`]).
+/// Transfers that overlap by less than this, in nanoseconds, or by less than this part of the
+/// shorter one, are consecutive (as for [`TransferFinding::overlapped`]).
 const OVERLAP_NS: i64 = 5_000_000;
 const OVERLAP_PART: i64 = 100;
-/// Length of a TTI of LTE, by which TTIs without a time are compared.
+/// Length of an LTE TTI, used to compare TTIs without a time.
 const TTI_NS: i64 = 1_000_000;
 
-/// Transfers that ran at the same time, measured as one.
+/// Simultaneous transfers, measured as one.
 #[derive(Debug, Clone)]
 pub(crate) struct Together {
     /// The measures from the start of the first to the end of the last.
     pub(crate) finding: TransferFinding,
     pub(crate) usage: Usage,
-    /// Places of its members among the report's transfers.
+    /// Indices of its members among the report's transfers.
     pub(crate) members: Vec<usize>,
 }
 
-/// A group of given transfers: the span of all, and the places of its members.
+/// A group of given transfers: their joint span, and the indices of its members.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) transfer: Transfer,
@@ -36,7 +36,7 @@ fn span_ns(transfer: &Transfer) -> Option<(i64, i64)> {
     transfer.time.map(|(start, end)| (start.ns, end.ns)).or_else(by_tti)
 }
 
-/// The groups of two and more given downloads that overlap each other.
+/// The groups of two or more given downloads that overlap.
 pub(super) fn groups(given: &[Transfer]) -> Vec<Group> {
     let mut placed: Vec<(i64, i64, usize)> = given
         .iter()
@@ -65,7 +65,7 @@ fn overlap((start, end): (i64, i64), (from, to): (i64, i64)) -> bool {
     common > OVERLAP_NS.max(shorter / OVERLAP_PART)
 }
 
-/// The transfer that spans all members; `None` where their times are of several kinds.
+/// The transfer that spans all members; `None` if their times are of different kinds.
 fn as_one(given: &[Transfer], members: Vec<usize>) -> Option<Group> {
     let each = || members.iter().filter_map(|at| given.get(*at));
     let first = each().next()?;
@@ -115,7 +115,7 @@ mod tests {
             transfer("a", 0, 1_000, None),
             transfer("b", 500, 2_000, None),
             transfer("c", 1_500, 2_500, None),
-            // 4 ms are an edge.
+            // 4 ms are within the tolerance.
             transfer("d", 2_496, 3_000, None),
             transfer("e", 4_000, 5_000, Some(Direction::Dl)),
             transfer("up", 4_000, 5_000, Some(Direction::Ul)),

@@ -1,4 +1,4 @@
-//! What is followed of one direction of a subscription.
+//! The trackers of one direction of a subscription.
 
 use airmile_model::{Burst, Direction, Transfer};
 use airmile_radio::detect::{SmallTransfers, TransferDetector};
@@ -8,7 +8,7 @@ use airmile_radio::usage::UsageBins;
 use super::radio::RadioOptions;
 use super::watch::{OpenTransfer, TransferWatch, Until};
 
-/// Which lists to keep of the whole log; findings need none.
+/// Which lists of the whole log are kept; findings need none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Findings,
@@ -23,7 +23,7 @@ pub(crate) struct Track {
     pub(super) usage: UsageBins,
     pub(super) watch: TransferWatch,
     pub(super) detector: TransferDetector,
-    /// Where they are kept.
+    /// `None` unless they are kept.
     pub(super) bursts: Option<Vec<Burst>>,
 }
 
@@ -75,7 +75,7 @@ impl Track {
         self.timeline.add_burst(burst);
     }
 
-    /// Tells the watch what the detector found since.
+    /// Passes new detections to the watch.
     pub(super) fn watch_detected(&mut self, small_before: SmallTransfers) {
         if self.detector.small() != small_before {
             self.watch.ended(None);

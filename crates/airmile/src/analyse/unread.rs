@@ -1,16 +1,15 @@
-//! Advice on messages that a log holds in a version that is not read.
+//! Advice on messages that a log holds in an unsupported version.
 
 use airmile_decode::diag::Message;
 
 use super::radio::{Missing, MissingKind};
 use airmile_io::MessageRow;
 
-/// How every advice on a version ends.
+/// The end of each advice on a version.
 const SEND: &str = "is not read yet: send us a log";
 
-/// Puts the versions that are not read in front of what is missing. Where one
-/// of them is the message that would hold the missing evidence, it was logged,
-/// and enabling it is no advice.
+/// Puts unsupported versions in front of the missing evidence. If such a message would hold the
+/// missing evidence, it was logged, and enabling it is no advice.
 pub(super) fn advise<'a>(
     missing: &mut Vec<Missing>,
     messages: impl Iterator<Item = &'a MessageRow>,
@@ -30,17 +29,16 @@ pub(super) fn advise<'a>(
     }));
 }
 
-/// Whether an item is advice on a version, so that there is nothing to capture.
+/// Whether an item is advice on a version, with nothing to capture.
 pub(super) fn is_version(missing: &Missing) -> bool {
     missing.how_to_capture.ends_with(SEND)
 }
 
-/// Whether none of these messages was read, though others of their code are.
+/// Whether none of these messages was read, although other versions of the code are supported.
 fn is_unread(row: &&MessageRow) -> bool {
-    let code = row.code.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
     row.decoded == 0
         && row.version.is_some()
-        && code.is_some_and(|code| Message::CODES.contains(&code))
+        && row.log_code().is_some_and(|code| Message::CODES.contains(&code))
 }
 
 fn advice(row: &MessageRow) -> String {
@@ -79,7 +77,7 @@ mod tests {
             row("0xB063", 51, None, 0),
             row("0xB173", 24, None, 7),
             row("0xB193", 1, Some(70), 0),
-            // Nothing is read of this code, so its version is no news.
+            // Nothing of this code is read, so its version is irrelevant.
             row("0xB0EC", 1, None, 0),
         ];
         let mut missing = vec![enable("MAC padding (0xB063)"), enable("PRBs (0xB126)")];

@@ -1,5 +1,5 @@
-//! Transfers while the log goes by: what is decided of each is taken into its
-//! gauges, and only what an open one still needs is kept.
+//! Transfers during the pass over the log: decided parts go into their meters, and only what an
+//! open transfer still needs is kept.
 
 use airmile_model::{Direction, Transfer, TtiIndex, TtiSpan};
 use airmile_radio::decided::Decided;
@@ -9,11 +9,10 @@ use airmile_radio::meter::TransferMeter;
 use airmile_radio::transfer::Timeline;
 use airmile_radio::usage::{UsageBins, UsageSum};
 
-/// Records are placed this many ms late at most; the same as the burst
-/// tracker's lateness.
+/// Maximum lateness of records in ms; the same as the burst tracker's.
 const LATE_MS: i64 = 1_000;
 
-/// What others held of the cell, over the windows of a transfer.
+/// The share of other users in the cell, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Others {
     n: u64,
@@ -28,7 +27,7 @@ impl Others {
         self.confidence_sum += confidence;
     }
 
-    /// Mean share and confidence; `None` where no window told it.
+    /// Mean share and confidence; `None` without a window that has them.
     pub(super) fn mean(&self) -> Option<(f64, f64)> {
         let n = self.n as f64;
         (self.n > 0).then(|| (self.share_sum / n, self.confidence_sum / n))
@@ -38,7 +37,7 @@ impl Others {
 /// A transfer that is measured in one direction.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenTransfer {
-    /// Its place among the others.
+    /// Its index.
     pub(super) number: usize,
     pub(super) transfer: Transfer,
     /// `None` until its start can be placed.
@@ -48,7 +47,7 @@ pub(crate) struct OpenTransfer {
 }
 
 impl OpenTransfer {
-    /// One that the application gave; its times are placed as the log goes by.
+    /// A transfer given by the application; its times are placed as the log is read.
     fn given(number: usize, transfer: Transfer) -> Self {
         let (gauge, usage) = match transfer.tti {
             Some((start, end)) => (Some(TransferMeter::new(start, end)), UsageSum::new(start, end)),
@@ -67,7 +66,7 @@ impl OpenTransfer {
         }
     }
 
-    /// Lasts until `end` at least, or just until then.
+    /// Extends the end to `end`, or sets it if `ended`.
     fn lasts(&mut self, end: TtiIndex, ended: bool) {
         let Some(gauge) = &mut self.gauge else { return };
         if ended {
@@ -78,8 +77,7 @@ impl OpenTransfer {
         self.usage.set_end(end);
     }
 
-    /// Places what can be placed by the clock so far: a later anchor can move
-    /// no time before it.
+    /// Places what the clock permits so far: a later anchor moves no earlier time.
     fn place(&mut self, timeline: &Timeline, log_ended: bool) {
         let Some((start, end)) = self.transfer.time.filter(|_| self.transfer.tti.is_none()) else {
             return;
@@ -114,13 +112,13 @@ impl OpenTransfer {
         self.gauge.as_ref().is_some_and(TransferMeter::is_whole) && self.usage.is_whole()
     }
 
-    /// When it began, in nanoseconds; a table without times by its TTIs, 1 ms each.
+    /// Its start in nanoseconds; for a table without times from its TTIs, 1 ms each.
     pub(super) fn start_ns(&self) -> Option<i64> {
         let placed = || self.span().map(|span| span.start.0.saturating_mul(1_000_000));
         self.transfer.time.map(|(start, _)| start.ns).or_else(placed)
     }
 
-    /// The TTIs that are known to be its own.
+    /// The TTIs that certainly belong to it.
     fn span(&self) -> Option<std::ops::Range<TtiIndex>> {
         let gauge = self.gauge.as_ref()?;
         let (start, end) = gauge.span();
@@ -131,9 +129,9 @@ impl OpenTransfer {
 /// How far the log was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Until {
-    /// What the trackers have decided.
+    /// The trackers' decisions.
     pub(super) decided: Decided,
-    /// No record before it is still to come.
+    /// No record before this TTI is outstanding.
     pub(super) records: TtiIndex,
     /// Whether the log has ended.
     pub(super) log_ended: bool,
@@ -154,25 +152,25 @@ impl Until {
 /// The transfers of one direction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TransferWatch {
-    /// Of those given, or those detected of which something is still to come.
+    /// Given transfers, or detected ones that are incomplete.
     open: Vec<OpenTransfer>,
     done: Vec<OpenTransfer>,
-    /// Detected so far, with the one under way.
+    /// Number detected so far, including the one in progress.
     detected: usize,
-    /// Whether the last of `open` is under way.
+    /// Whether the last of `open` is in progress.
     under_way: bool,
-    /// Load of windows that may lie in a transfer yet to come.
+    /// Load of windows that may lie in a future transfer.
     load: Vec<LoadEstimate>,
 }
 
 impl TransferWatch {
-    /// Watches the transfers that the application gave.
+    /// Watches the transfers given by the application.
     pub(super) fn given(transfers: &[Transfer]) -> Self {
         let open = transfers.iter().cloned().enumerate();
         Self { open: open.map(|(i, t)| OpenTransfer::given(i, t)).collect(), ..Self::default() }
     }
 
-    /// An activity that the detector has under way.
+    /// Updates the activity in progress.
     pub(super) fn under_way(&mut self, activity: &DetectedTransfer) {
         if !self.under_way {
             self.open.push(OpenTransfer::detected(self.detected, activity));
@@ -183,10 +181,10 @@ impl TransferWatch {
         }
     }
 
-    /// The activity under way has ended: as a transfer, or as too small for one.
+    /// The activity in progress has ended: as a transfer, or as too small for one.
     pub(super) fn ended(&mut self, found: Option<&DetectedTransfer>) {
         if let Some(found) = found {
-            // One that was never seen under way is over in a blink.
+            // A short activity was never seen in progress.
             self.under_way(found);
             if let Some(last) = self.open.last_mut() {
                 last.transfer = as_transfer(self.detected, found);
@@ -199,12 +197,12 @@ impl TransferWatch {
         self.under_way = false;
     }
 
-    /// Takes a window of the primary cell's load.
+    /// Adds a window of the primary cell's load.
     pub(super) fn take_load(&mut self, window: LoadEstimate) {
         self.load.push(window);
     }
 
-    /// Gathers what is decided, and forgets what no transfer needs any more.
+    /// Collects decisions, and forgets what no transfer needs.
     pub(super) fn gather(&mut self, timeline: &mut Timeline, usage: &mut UsageBins, until: Until) {
         for watched in &mut self.open {
             watched.place(timeline, until.log_ended);
@@ -215,7 +213,7 @@ impl TransferWatch {
         let mut bins = until.records;
         for watched in &self.open {
             let needs = watched.gauge.as_ref().map(TransferMeter::needs);
-            // One that cannot be placed yet begins after the newest anchor.
+            // A transfer that cannot be placed yet starts after the newest anchor.
             let newest = timeline.last_anchor().map_or(TtiIndex(i64::MIN), |(_, tti)| tti);
             kept = kept.min(needs.unwrap_or(Decided { runs: newest, bursts: newest }));
             if !(watched.has_ended() && watched.usage.is_whole()) {
@@ -233,7 +231,7 @@ impl TransferWatch {
         self.open.extend(under_way);
     }
 
-    /// Adds each window to the transfers that it begins in.
+    /// Adds each window to the transfers during which it starts.
     fn spread_load(&mut self, timeline: &Timeline, until: Until) {
         if self.load.is_empty() {
             return;
@@ -261,18 +259,18 @@ impl TransferWatch {
         self.load.drain(..ready);
     }
 
-    /// Names of those that are whole.
+    /// Names of the complete transfers.
     pub(super) fn whole(&self) -> impl Iterator<Item = &str> {
         self.done.iter().map(|watched| watched.transfer.id.as_str())
     }
 
-    /// Forgets all but the last so many that are whole.
+    /// Forgets all but the last `keep` complete transfers.
     pub(super) fn retire(&mut self, keep: usize) {
         let old = self.done.len().saturating_sub(keep);
         self.done.drain(..old);
     }
 
-    /// All of them, in their order.
+    /// All transfers, in order.
     pub(super) fn finish(mut self) -> Vec<OpenTransfer> {
         self.done.append(&mut self.open);
         self.done.sort_by_key(|watched| watched.number);
@@ -280,7 +278,7 @@ impl TransferWatch {
     }
 }
 
-/// A detected transfer as one that an application might have given.
+/// A detected transfer in the form of a given one.
 fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
     Transfer {
         id: format!("{}{number}", found.dir),
@@ -292,8 +290,7 @@ fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
     }
 }
 
-/// Which way a given transfer went: as it says, else the way that more bytes
-/// went during it.
+/// The direction of a given transfer: as given, else the direction with more bytes during it.
 pub(super) fn direction(dl: &OpenTransfer, ul: &OpenTransfer) -> Direction {
     let sent = |watched: &OpenTransfer| watched.gauge.as_ref().map(TransferMeter::sent_bytes);
     match dl.transfer.dir {

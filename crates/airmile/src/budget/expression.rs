@@ -38,7 +38,7 @@ impl Op {
         })
     }
 
-    /// Whether it asks for an order, which words do not have.
+    /// Whether it compares order, which words do not have.
     pub(super) const fn is_of_order(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
@@ -70,7 +70,7 @@ impl std::fmt::Display for Literal {
     }
 }
 
-/// Tests, of which all of one inner list have to hold.
+/// Alternatives, each a list of tests that all have to hold.
 pub(super) fn parse(text: &str) -> Result<Vec<Vec<Test>>> {
     let tokens = tokens(text);
     if tokens.is_empty() {
@@ -105,7 +105,7 @@ impl Test {
         Ok(Self { path, op, value })
     }
 
-    /// The field as it was written.
+    /// The field as written.
     pub(super) fn field(&self) -> String {
         self.path.join(".")
     }

@@ -1,5 +1,5 @@
-//! Whether a budget's fields are in a document: by its schema, so that a slip is found
-//! whatever the document holds.
+//! Checks a budget's fields against the document's schema, so that a mistake is found whatever the
+//! document holds.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
     check_value(test, &nodes)
 }
 
-/// What a field is about, in words; the schema of that; and the path in it.
+/// The subject of a field in words, its schema, and the path in it.
 fn place<'a>(
     test: &'a Test,
     scope: Scope,
@@ -44,21 +44,23 @@ fn place<'a>(
     };
     let first = test.path.first().map_or("", String::as_str);
     let node = node.ok_or_else(|| {
-        Error::Option(format!("--fail-if: `{first}` is known to `airmile diagnose` only"))
+        Error::Option(format!("--fail-if: only `airmile diagnose` has `{first}`"))
     })?;
     if path.is_empty() {
-        return Err(Error::Option(format!("--fail-if: `{first}` is not a field; name one of it")));
+        return Err(Error::Option(format!(
+            "--fail-if: `{first}` is not a field; name a field in it"
+        )));
     }
     if scope == Scope::Pages && what == "a transfer" {
         return Err(Error::Option(format!(
-            "--fail-if: `{}` is of a transfer, and `page.` of a page: give a budget for each",
+            "--fail-if: `{}` belongs to a transfer, and `page.` to a page: give a budget for each",
             test.field()
         )));
     }
     Ok((what, node, path))
 }
 
-/// A schema's node, and what it refers to; of a value that may be null, the value.
+/// A schema's node and what it refers to; for a nullable value, the value.
 fn alternatives<'a>(node: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
         let target = schema.pointer(reference.trim_start_matches('#'));
@@ -89,7 +91,7 @@ fn share_name(path: &[String]) -> Option<&str> {
     }
 }
 
-/// A part of the time: its cause is known, and a fraction is one.
+/// A part of the time: its cause is known, and a fraction is between 0 and 1.
 fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
     let of_page = scope == Scope::Pages && test.path.first().is_some_and(|first| first == PAGE);
     let known = share_names(of_page);
@@ -110,7 +112,7 @@ fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
         Literal::Word(word) => Err(not_a_number(&field, word)),
         Literal::Number(number) if is_fraction && !(0.0..=1.0).contains(number) => {
             Err(Error::Option(format!(
-                "--fail-if: `{field}` is a fraction of the time, 0 to 1; {number} is none (times \
+                "--fail-if: `{field}` is a fraction of the time, 0 to 1; {number} is not (times \
                  in ms are `{}`)",
                 field.replace("shares.", "ms.")
             )))
@@ -121,8 +123,8 @@ fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
 
 fn not_a_number(field: &str, word: &str) -> Error {
     Error::Option(format!(
-        "--fail-if: `{field}` is a number, {word:?} is none (give it plain, in the unit of the \
-         field's name: 0.5, 100000)"
+        "--fail-if: `{field}` is a number, {word:?} is not (give it without a unit, in that of \
+         the field's name: 0.5, 100000)"
     ))
 }
 
@@ -165,7 +167,7 @@ fn check_value(test: &Test, nodes: &[&Value]) -> Result<()> {
                 wrong(format!("is `true` or `false`, compared with == or !=; not `{word}`"))
             }
         }
-        value if is_word || is_of_type("boolean") => wrong(format!("is a word, {value} is none")),
+        value if is_word || is_of_type("boolean") => wrong(format!("is a word, {value} is not")),
         _ => wrong("is a list or a group of fields; name one number or word of it".into()),
     }
 }

@@ -1,11 +1,10 @@
 //! Budgets for continuous integration: `--fail-if 'link_demand >= 0.9'`.
 //!
-//! A field is one of a transfer (`link_demand`), of a page (`page.load_ms`) or of the session
-//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time; a
-//! value is a number or a word. A budget is exceeded where the whole expression holds for the
-//! session, or for any one transfer or page. A comparison with a value that is not known does
-//! not hold. Fields and words are checked by the document's schema, so that an expression
-//! that can never hold is refused.
+//! A field belongs to a transfer (`link_demand`), a page (`page.load_ms`) or the session
+//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time; a value is
+//! a number or a word. A budget is exceeded if the whole expression holds for the session, or for
+//! any one transfer or page. A comparison with an unknown value does not hold. Fields and words are
+//! checked against the document's schema, so that an expression that can never hold is refused.
 
 mod expression;
 mod fields;
@@ -33,7 +32,7 @@ pub struct Budget {
     scope: Scope,
 }
 
-/// What a budget is held against.
+/// What a budget applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Session,
@@ -41,23 +40,23 @@ enum Scope {
     Pages,
 }
 
-/// How a transfer, a page or the session stands against a budget.
+/// The result of a budget for a transfer, a page or the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// Id of the transfer or page, or `session`.
     pub id: String,
-    /// What the application asked for, where that is known.
+    /// The URL or name that the application requested, if known.
     pub name: Option<String>,
     /// Whether the budget is exceeded.
     pub is_over: bool,
-    /// Fields of the budget with the values that were found, in order.
+    /// Fields of the budget with their values, in order.
     pub found: Vec<(String, String)>,
-    /// Fields of it that have no value here.
+    /// Fields of the budget without a value here.
     pub unknown: Vec<String>,
 }
 
 impl Held {
-    /// The values that were found, in words.
+    /// The values, in words.
     #[must_use]
     pub fn found_text(&self) -> String {
         let each = self.found.iter().map(|(field, value)| format!("{field} is {value}"));
@@ -75,7 +74,7 @@ impl Budget {
     /// Parses an expression.
     ///
     /// # Errors
-    /// It is not one; the message says where.
+    /// A syntax error; the message gives its place.
     pub fn parse(text: &str) -> Result<Self> {
         let any_of = expression::parse(text)?;
         let begins = |test: &Test, with: &str| test.path.first().is_some_and(|one| one == with);
@@ -90,17 +89,16 @@ impl Budget {
         Ok(Self { text: text.to_owned(), any_of, scope })
     }
 
-    /// Checks that the expression can hold for a document of a schema.
+    /// Checks that the expression can hold for a document with this schema.
     ///
     /// # Errors
-    /// It names a field or cause that the document never has, or compares a number with a
-    /// word, or with a word that the field never is.
+    /// It names a field or cause that the document never has, or compares a number with a word, or
+    /// with a word that the field never has.
     pub fn check(&self, schema: &Value) -> Result<()> {
         self.tests().try_for_each(|test| fields::check(test, self.scope, schema))
     }
 
-    /// Holds it against a document with `transfers` and, of a diagnosis, `session` and
-    /// `pages`.
+    /// Evaluates it on a document with `transfers` and, for a diagnosis, `session` and `pages`.
     #[must_use]
     pub fn judge(&self, document: &Value) -> Vec<Held> {
         let session = document.get(SESSION).unwrap_or(&Value::Null);
@@ -110,7 +108,7 @@ impl Budget {
             Scope::Transfers => list("transfers"),
             Scope::Pages => list("pages"),
         };
-        // Without transfers, what is said of the session alone still counts.
+        // Without transfers, the session alone is tested.
         if subjects.is_empty() {
             return match self.scope {
                 Scope::Session => vec![self.hold(session, &Value::Null)],
@@ -161,7 +159,7 @@ enum Found {
 impl std::fmt::Display for Found {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            // Four digits tell a value from a limit next to it.
+            // Four digits separate a value from a limit close to it.
             Self::Number(number) if number.fract() != 0.0 && number.abs() < 1e4 => {
                 let text = format!("{number:.4}");
                 f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
@@ -176,7 +174,7 @@ fn is_share(field: &str) -> bool {
     matches!(field, "shares" | "ms")
 }
 
-/// Names of the parts that a time has.
+/// Names of the parts of a time.
 fn share_names(of_page: bool) -> Vec<&'static str> {
     if of_page {
         return PageCause::ALL.iter().map(|cause| cause.as_str()).collect();
@@ -216,8 +214,8 @@ impl Test {
     }
 }
 
-/// A part of a time, as a fraction of it or in ms. Parts of the radio are the radio's; a
-/// cause that is not parted from others there is not known.
+/// A part of a time, as a fraction of it or in ms. The radio's parts count as the radio; a cause
+/// that is not separated from others is unknown.
 fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
     let parts: Vec<(&str, f64)> = shares
         .as_object()?

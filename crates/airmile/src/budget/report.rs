@@ -1,15 +1,14 @@
-//! What became of budgets, for continuous integration: JUnit's XML, and annotations of
-//! GitHub Actions.
+//! Results of budgets for continuous integration: JUnit XML and GitHub Actions annotations.
 
 use std::path::PathBuf;
 
 use super::{Budget, Held};
 use airmile_io::error::{Error, Result};
 
-/// Where to report budgets to.
+/// Where budgets are reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BudgetReport {
-    /// JUnit's XML, into a file.
+    /// JUnit XML in a file.
     Junit(PathBuf),
     /// Workflow commands of GitHub Actions.
     Github,
@@ -29,7 +28,7 @@ impl BudgetReport {
     }
 }
 
-/// Text in XML 1.0: markup as entities, characters that it cannot hold left out.
+/// Text in XML 1.0: markup as entities, without invalid characters.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -46,7 +45,7 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// A value in a workflow command: what would end it is written in percent.
+/// A value in a workflow command: characters that would end it are percent-encoded.
 fn workflow(text: &str, is_property: bool) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     if is_property { text.replace(':', "%3A").replace(',', "%2C") } else { text }
@@ -57,7 +56,7 @@ fn title(held: &Held) -> String {
 }
 
 impl Budget {
-    /// JUnit's XML: a suite for each budget, a case for each transfer, page or session.
+    /// JUnit XML: a suite for each budget, a case for each transfer, page or session.
     #[must_use]
     pub fn junit(judged: &[(&Self, Vec<Held>)]) -> String {
         let count = |held: &[Held]| held.iter().filter(|one| one.is_over).count();
@@ -83,7 +82,7 @@ impl Budget {
                          {name}; {found}</failure>\n    </testcase>\n"
                     ),
                     false if one.found.is_empty() => format!(
-                        "    <testcase {case}>\n      <skipped message=\"not known: {}\"/>\n    \
+                        "    <testcase {case}>\n      <skipped message=\"unknown: {}\"/>\n    \
                          </testcase>\n",
                         xml(&one.unknown.join(", "))
                     ),
@@ -96,7 +95,7 @@ impl Budget {
         out
     }
 
-    /// A workflow command of GitHub Actions for each that is over budget.
+    /// A GitHub Actions workflow command for each one over budget.
     #[must_use]
     pub fn github(judged: &[(&Self, Vec<Held>)]) -> Vec<String> {
         let mut out = Vec::new();

@@ -1,14 +1,13 @@
-//! The same engine as for files, fed as the bytes come.
+//! The same engine as for files, fed with bytes as they arrive.
 //!
-//! [`Live::push`] takes bytes of a modem log, [`Live::take_bursts`] gives the
-//! bursts that are decided, which are those that the finished file gives.
-//! Records wait 2 s of log time for late ones, and bursts are judged an epoch
-//! at a time: too long for one who watches. So [`Live::look`] says what a file
-//! that ended here would say, from a copy of the engine: provisional, and no
-//! older than the last bytes.
+//! [`Live::push`] takes bytes of a modem log; [`Live::take_bursts`] returns the decided bursts,
+//! which equal those of the finished file. Records wait 2 s of log time for late ones, and
+//! bursts are judged an epoch at a time, which is too long for a live view. [`Live::look`]
+//! therefore returns the result for a file that ends now, from a copy of the engine: it is
+//! provisional, and as recent as the last bytes.
 //!
-//! Memory does not grow: of the transfers that nothing can change any more the
-//! last [`KEPT_TRANSFERS`] of each direction are kept.
+//! Memory is bounded: of the transfers that can no longer change, the last [`KEPT_TRANSFERS`]
+//! of each direction are kept.
 //!
 //! ```no_run
 //! let mut live = airmile::live::Live::new(airmile::RadioOptions::default())?;
@@ -36,26 +35,26 @@ use crate::session::Loaded;
 use airmile_io::error::{Error, Result};
 use airmile_io::limits::Limits;
 
-/// Transfers of each direction that are kept once nothing can change them any
-/// more (chosen here: some pages of them).
+/// Number of kept transfers of each direction that can no longer change (chosen here: some
+/// screens).
 pub const KEPT_TRANSFERS: usize = 64;
 
-/// How sure it is that a finding stays as it is.
+/// Whether a finding can still change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It still goes on.
+    /// It is in progress.
     Open,
-    /// It has ended; records that come late can still change it.
+    /// It has ended; late records can still change it.
     Provisional,
-    /// It stays as it is.
+    /// It is final.
     Decided,
 }
 
-/// A burst as it is seen while the log is written.
+/// A burst during the log.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveBurst {
-    /// How sure it is.
+    /// Whether it can still change.
     pub state: State,
     /// Start in microseconds since the Unix epoch, by the modem's clock.
     pub start_us: Option<i64>,
@@ -66,17 +65,17 @@ pub struct LiveBurst {
     pub burst: Burst,
 }
 
-/// A transfer as it is seen while the log is written.
+/// A transfer during the log.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveTransfer {
-    /// How sure it is.
+    /// Whether it can still change.
     pub state: State,
-    /// The verdict, and why.
+    /// The verdict and its evidence.
     #[serde(flatten)]
     pub diagnosis: TransferDiagnosis,
 }
 
-/// What came in so far.
+/// The input so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Intake {
     /// Bytes.
@@ -85,34 +84,34 @@ pub struct Intake {
     pub frames: u64,
     /// Frames with a bad CRC.
     pub bad_frames: u64,
-    /// Last time of writing by the modem's clock, in microseconds since the Unix epoch.
+    /// Last write time by the modem's clock, in microseconds since the Unix epoch.
     pub last_us: Option<i64>,
-    /// Records that came after their time had been judged.
+    /// Records that arrived after their time had been judged.
     pub late_records: u64,
 }
 
-/// What a file that ended here would say, of its last part.
+/// The result for a file that ends now, for its last part.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveView {
-    /// What came in so far.
+    /// The input so far.
     pub intake: Intake,
-    /// The answer for the transfers below together.
+    /// The verdict on the transfers below together.
     pub session: SessionVerdict,
     /// The last transfers, by their start.
     pub transfers: Vec<LiveTransfer>,
-    /// Bursts that are not decided yet, by their start.
+    /// Undecided bursts, by their start.
     pub bursts: Vec<LiveBurst>,
-    /// Load of the primary cell in the last window in which it can be told.
+    /// Load of the primary cell in the last window with a known load.
     pub cell_load: Option<CellLoad>,
-    /// What the records hold.
+    /// The amount of each kind of evidence.
     pub evidence_counts: EvidenceCounts,
     /// Serving cells.
     pub cells: Vec<ServingCell>,
     /// Downlink bandwidth in PRBs.
     pub n_prb_cell: Option<u16>,
-    /// Which subscription it is about.
+    /// The analysed subscription.
     pub subscription: u8,
-    /// What is missing for a better answer, and how to capture it.
+    /// What is missing for a better result, and how to capture it.
     pub missing: Vec<Missing>,
 }
 
@@ -125,11 +124,10 @@ pub struct Live {
 }
 
 impl Live {
-    /// An engine that has seen nothing.
+    /// An engine without input.
     ///
     /// # Errors
-    /// The options contradict themselves, or limit the time, which a live log
-    /// has no end of.
+    /// The options contradict each other, or limit the time, which is not possible for a live log.
     pub fn new(options: RadioOptions) -> Result<Self> {
         options.check()?;
         if options.limits != Limits::default() {
@@ -149,7 +147,7 @@ impl Live {
         });
     }
 
-    /// The modem was away: what it logged meanwhile is lost.
+    /// The modem was absent: what it logged during that time is lost.
     pub fn note_gap(&mut self) {
         let Self { options, reader, by_subscription } = self;
         reader.note_gap(&mut |tagged| {
@@ -160,8 +158,8 @@ impl Live {
         });
     }
 
-    /// Bursts of the subscription that were decided since the last call,
-    /// downlink before uplink, each in order.
+    /// Bursts of the subscription decided since the last call, downlink before uplink, each in
+    /// order.
     pub fn take_bursts(&mut self) -> Vec<LiveBurst> {
         let chosen = self.subscription();
         let mut out = Vec::new();
@@ -174,8 +172,8 @@ impl Live {
         out
     }
 
-    /// What a file that ended here would say, of what is not decided, and of
-    /// the last transfers. Bursts that are decided are to be taken first.
+    /// The result for a file that ends now: undecided findings and the last transfers. Take decided
+    /// bursts first.
     #[must_use]
     pub fn look(&mut self) -> LiveView {
         let chosen = self.subscription();
@@ -189,7 +187,7 @@ impl Live {
         view
     }
 
-    /// The end of the log: bursts not yet taken are in the view, all decided.
+    /// Ends the log: the view includes bursts not yet taken, all decided.
     #[must_use]
     pub fn finish(self) -> LiveView {
         let chosen = self.subscription();
@@ -199,7 +197,7 @@ impl Live {
         view
     }
 
-    /// The subscription asked for, else the one with the most data.
+    /// The requested subscription, else the one with the most data.
     fn subscription(&self) -> u8 {
         let most = || self.by_subscription.iter().max_by_key(|(_, tracks)| tracks.blocks());
         self.options.subscription.or_else(|| most().map(|(s, _)| *s)).unwrap_or_default()

@@ -1,8 +1,7 @@
-//! The packet study, fed as packets pass an interface.
+//! The packet study, fed with packets as they pass an interface.
 //!
-//! Memory is that of the flows that are open, of which there are [`MAX_FLOWS`] at
-//! most; a flow is over sooner here than in a file, and of those that are over the
-//! last [`KEPT_FLOWS`] are kept.
+//! Memory is that of the open flows, at most [`MAX_FLOWS`]; a flow ends sooner here than in a file,
+//! and the last [`KEPT_FLOWS`] ended flows are kept.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,38 +12,37 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Flows that are told at a time, and flows that are over and kept (chosen here:
-/// some screens of them).
+/// Number of flows reported at a time, and of ended flows kept (chosen here: some screens).
 pub const KEPT_FLOWS: usize = 64;
-/// A flow, and a user, are over after so long without a packet (chosen here: what
-/// phones' networks keep of one in their translators; a file's are an hour).
+/// A flow, and a user, end after this time without a packet (chosen here: the timeout of mobile
+/// networks' address translators; in files it is an hour).
 const IDLE_NS: i64 = 300 * S;
-/// One of UDP, and a connection that nobody answers, after so long (chosen here: a
-/// question of DNS and a scan's SYN have had their answer, a game goes on).
+/// The same for a UDP flow or an unanswered connection (chosen here: a DNS query and a scan's SYN
+/// have had their response, a game still sends).
 const BRIEF_IDLE_NS: i64 = 60 * S;
-/// Flows that are open at most (chosen here: some 150 MB of them, and far above what a
-/// cell's phone or a home's router has).
+/// Maximum number of open flows (chosen here: they take about 150 MB, and are far more than a phone
+/// or a home router has).
 pub const MAX_FLOWS: usize = 65_536;
-/// A clock that is behind what was seen by more than this was set back (chosen here:
-/// packets wait less than this for us).
+/// A clock that falls back by more than this was set back (chosen here: packets wait less than this
+/// for the analysis).
 const SET_BACK_NS: i64 = 2 * S;
-/// And one that was closed after so long: what of it is still on its way is short of this
-/// (chosen here: RTTs are seconds at most).
+/// The same for a closed flow, whose last packets arrive within this time (chosen here: RTTs are at
+/// most seconds).
 const LINGER_NS: i64 = 5 * S;
-/// RTTs, and what else is said of now, are those of so long (chosen here).
+/// Time span of current values, such as RTTs (chosen here).
 const RECENT_NS: i64 = 10 * S;
-/// Rates are over this long at least (chosen here).
+/// Minimum time span of rates (chosen here).
 const RATE_NS: i64 = S;
-/// RTTs that are kept at most: those of a core's worth of packets (chosen here).
+/// Maximum number of kept RTTs: those of the packets that one core handles (chosen here).
 const KEPT_RTTS: usize = 65_536;
 const S: i64 = 1_000_000_000;
 
-/// A flow as it is seen while its packets pass.
+/// A flow during the capture.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveFlow {
     /// Number of the flow, in the order of their first packets.
     pub flow: u64,
-    /// Whether it goes on.
+    /// Whether it is open.
     pub open: bool,
     /// `tcp` or `udp`.
     pub protocol: Protocol,
@@ -60,21 +58,21 @@ pub struct LiveFlow {
     pub start_us: i64,
     /// From the first packet to the last in milliseconds.
     pub duration_ms: f64,
-    /// Payload towards the client in bytes, retransmissions left out.
+    /// Payload towards the client in bytes, without retransmissions.
     pub dl_bytes: u64,
-    /// Payload from the client in bytes, retransmissions left out.
+    /// Payload from the client in bytes, without retransmissions.
     pub ul_bytes: u64,
-    /// IP bytes towards the client of late, in bit/s.
+    /// Current rate of IP bytes towards the client, in bit/s.
     pub dl_bps: Option<f64>,
-    /// IP bytes from the client of late, in bit/s.
+    /// Current rate of IP bytes from the client, in bit/s.
     pub ul_bps: Option<f64>,
-    /// Least RTT between here and the client in milliseconds.
+    /// Minimum RTT between this host and the client in milliseconds.
     pub rtt_min_ms: Option<f64>,
-    /// Mean RTT between here and the client in milliseconds.
+    /// Mean RTT between this host and the client in milliseconds.
     pub rtt_mean_ms: Option<f64>,
-    /// Handshake's RTT between here and the server in milliseconds.
+    /// RTT of the handshake between this host and the server in milliseconds.
     pub server_rtt_ms: Option<f64>,
-    /// Most bytes in flight towards the client.
+    /// Maximum bytes in flight towards the client.
     pub max_flight_bytes: u64,
     /// Retransmitted segments towards the client.
     pub dl_retx: u64,
@@ -84,38 +82,38 @@ pub struct LiveFlow {
     pub termination: Termination,
 }
 
-/// What passes an interface.
+/// The packets on an interface.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct PacketView {
     /// IP packets.
     pub packets: u64,
-    /// Their bytes, IP headers included.
+    /// Their bytes, including IP headers.
     pub ip_bytes: u64,
     /// Packets that could not be read.
     pub unread: u64,
     /// Time of the last packet, in microseconds since the Unix epoch.
     pub last_us: Option<i64>,
-    /// Flows that are over.
+    /// Ended flows.
     pub flows_total: u64,
-    /// Flows that are open.
+    /// Open flows.
     pub flows_open: u64,
-    /// IP bytes of late, in bit/s.
+    /// Current rate of IP bytes, in bit/s.
     pub bps: Option<f64>,
-    /// Median of the RTTs between here and the clients in the last 10 s, in milliseconds:
-    /// close to none where the client is this machine.
+    /// Median of the RTTs between this host and the clients in the last 10 s, in milliseconds; near
+    /// zero if the client is this host.
     pub rtt_median_ms: Option<f64>,
-    /// Median of the RTTs between here and the servers in the last 10 s, in milliseconds.
+    /// Median of the RTTs between this host and the servers in the last 10 s, in milliseconds.
     pub server_rtt_median_ms: Option<f64>,
-    /// Segments sent again, both ways.
+    /// Retransmitted segments in both directions.
     pub retransmissions: u64,
     /// The flows with the latest packets, the latest first.
     pub flows: Vec<LiveFlow>,
-    /// The last flows that are over, oldest first.
+    /// The last ended flows, oldest first.
     #[serde(skip)]
     pub ended: VecDeque<LiveFlow>,
 }
 
-/// Bytes by which rates are told.
+/// Byte counts for rates.
 #[derive(Debug, Clone, Copy, Default)]
 struct PassedBytes {
     at_ns: i64,
@@ -129,13 +127,13 @@ pub struct LivePackets {
     parts: Parts,
     ended: VecDeque<LiveFlow>,
     new_ended: Vec<LiveFlow>,
-    /// Of each flow that was told: where its rate is counted from, and the last rate.
+    /// For each reported flow: the start of its rate, and the last rate.
     rates: HashMap<u64, (PassedBytes, Option<[f64; 2]>)>,
     all: (PassedBytes, Option<f64>),
     looked_ns: i64,
 }
 
-/// What a packet goes through.
+/// The stages that process a packet.
 #[derive(Debug)]
 struct Parts {
     dissector: Dissector,
@@ -144,7 +142,7 @@ struct Parts {
     /// Towards clients, and towards servers.
     rtts: [Recent; 2],
     last_ns: Option<i64>,
-    /// The latest time of packets and looks.
+    /// The latest time of packets and views.
     clock_ns: Option<i64>,
     /// The clock was set back since the last look.
     is_set_back: bool,
@@ -157,7 +155,7 @@ impl Default for LivePackets {
 }
 
 impl LivePackets {
-    /// An engine that has seen nothing.
+    /// An engine without input.
     #[must_use]
     pub fn new() -> Self {
         let tables = Tables { flows: true, rtt_samples: true, tcp_events: true, ..Tables::NONE };
@@ -196,18 +194,18 @@ impl LivePackets {
         self.collect();
     }
 
-    /// The interface was away: what comes next is another capture.
+    /// The interface was absent: the next bytes are another capture.
     pub fn note_gap(&mut self) {
         self.reader = CaptureReader::new();
     }
 
-    /// Flows that are over since the last call.
+    /// Flows that have ended since the last call.
     pub fn take_ended(&mut self) -> Vec<LiveFlow> {
         std::mem::take(&mut self.new_ended)
     }
 
-    /// What passes at a time, in nanoseconds since the Unix epoch, as rates fall and flows
-    /// end where nothing passes any more; without one, at the last packet's.
+    /// The current state at a time, in nanoseconds since the Unix epoch, as rates fall and flows
+    /// end without packets; if `None`, at the last packet's time.
     pub fn look(&mut self, now_ns: Option<i64>) -> PacketView {
         if let Some(now_ns) = now_ns.or(self.parts.last_ns) {
             self.parts.clock(now_ns);
@@ -222,15 +220,15 @@ impl LivePackets {
             *looked_ns = now_ns;
         }
         let latest = parts.study.latest_flows(KEPT_FLOWS);
-        let told: Vec<LiveFlow> = latest
+        let shown: Vec<LiveFlow> = latest
             .iter()
             .map(|row| {
                 live(row, rate_of(rates.entry(row.flow).or_default(), row, now_ns, *looked_ns))
             })
             .collect();
         *looked_ns = now_ns;
-        // What is not told any more needs no rate.
-        rates.retain(|flow, _| told.iter().any(|one| one.flow == *flow));
+        // Flows that are no longer reported need no rate.
+        rates.retain(|flow, _| shown.iter().any(|one| one.flow == *flow));
         let [client_ms, server_ms] = parts.rtts.each_mut().map(|rtts| rtts.median_ms(now_ns));
         let (since, bps) = all;
         let ip_bytes = parts.view.ip_bytes;
@@ -238,15 +236,15 @@ impl LivePackets {
         if let Some([dl, _]) = step(since, passed) {
             *bps = Some(dl);
         }
-        // Those that were closed linger until later packets come.
-        let closed = told.iter().filter(|flow| !flow.open).count();
+        // Closed flows linger until later packets arrive.
+        let closed = shown.iter().filter(|flow| !flow.open).count();
         PacketView {
             last_us: parts.last_ns.map(|ns| ns.div_euclid(1_000)),
             flows_open: parts.study.open_flows().saturating_sub(closed) as u64,
             bps: *bps,
             rtt_median_ms: client_ms,
             server_rtt_median_ms: server_ms,
-            flows: told,
+            flows: shown,
             ended: self.ended.clone(),
             ..parts.view.clone()
         }
@@ -278,7 +276,7 @@ impl LivePackets {
     }
 }
 
-/// RTTs of late: when, and how long.
+/// Recent RTTs: time and value.
 #[derive(Debug, Default)]
 struct Recent(VecDeque<(i64, i64)>);
 
@@ -301,7 +299,7 @@ impl Recent {
 }
 
 impl Parts {
-    /// It is so late.
+    /// Advances the clock.
     fn clock(&mut self, now_ns: i64) {
         let is_set_back = self.clock_ns.is_some_and(|last| now_ns + SET_BACK_NS < last);
         if is_set_back {
@@ -336,7 +334,7 @@ impl Parts {
     }
 }
 
-/// The rates since the last step, where that was long enough ago.
+/// The rates since the last step, if that is long enough ago.
 fn step(since: &mut PassedBytes, now: PassedBytes) -> Option<[f64; 2]> {
     if since.at_ns == 0 {
         *since = now;
@@ -361,8 +359,8 @@ fn rate_of(
 ) -> Option<[f64; 2]> {
     let now = PassedBytes { at_ns: now_ns, dl_bytes: row.dl_ip_bytes, ul_bytes: row.ul_ip_bytes };
     if since.at_ns == 0 {
-        // A new one began with nothing; of one that was not told for a while nothing is
-        // known of late.
+        // A new flow started with zero bytes; for one that was not reported for a while the current
+        // rate is unknown.
         let is_new = row.start_ns >= looked_ns;
         *since = if is_new {
             PassedBytes { at_ns: row.start_ns, ..PassedBytes::default() }
@@ -408,7 +406,7 @@ fn live(row: &FlowRow, rates: Option<[f64; 2]>) -> LiveFlow {
 }
 
 impl LiveFlow {
-    /// RTT from the client to the server, as far as it is known, in milliseconds.
+    /// RTT from the client to the server, as far as known, in milliseconds.
     #[must_use]
     pub fn path_rtt_ms(&self) -> Option<f64> {
         let parts = [self.rtt_mean_ms, self.server_rtt_ms];

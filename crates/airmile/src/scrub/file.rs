@@ -1,5 +1,4 @@
-//! Files in and out: both are hashed as they are stored, and none that was
-//! there is written over.
+//! Input and output files: both are hashed as stored, and no existing file is overwritten.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -13,11 +12,11 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::{Compression, Input, Progress};
 use airmile_io::replacement::{new_file, part_of};
 
-/// What this run makes. Each file has another name until all are whole; what is not
-/// published is taken away again.
+/// The files that this run creates. Each has a temporary name until all are complete; unpublished
+/// ones are deleted.
 #[derive(Default)]
 pub(super) struct Created {
-    /// Under the name while it is written, and under its own.
+    /// Temporary and final names.
     files: Vec<(PathBuf, PathBuf)>,
     published: Vec<PathBuf>,
     directories: Vec<PathBuf>,
@@ -35,7 +34,7 @@ impl Created {
         Ok(file)
     }
 
-    /// A directory, if it is not there.
+    /// A directory, if it does not exist.
     pub(super) fn directory(&mut self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             std::fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
@@ -48,16 +47,16 @@ impl Created {
         self.create(path, false)?.write_all(bytes).map_err(|e| Error::write(path, e))
     }
 
-    /// As [`Self::write`]; only the owner reads it.
+    /// As [`Self::write`]; readable only by the owner.
     pub(super) fn write_private(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
         self.create(path, true)?.write_all(bytes).map_err(|e| Error::write(path, e))
     }
 
-    /// All files are whole: they get their names, in the order in which they were
-    /// begun, the key's first and the manifest's last.
+    /// Gives all files their final names, in the order of their creation: the key's first and the
+    /// manifest's last.
     pub(super) fn publish(mut self) -> Result<()> {
         for (part, path) in &self.files {
-            // A link fails where the name is taken, as renaming does not.
+            // A link fails if the name exists; renaming does not.
             let linked = std::fs::hard_link(part, path).or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Err(error),
                 // The file system has no links.
@@ -78,14 +77,13 @@ impl Created {
 }
 
 fn there_already(path: &Path) -> Error {
-    let what = "is there already, and is not written over".to_owned();
+    let what = "exists already, and is not overwritten".to_owned();
     Error::Unusable { path: path.to_owned(), what }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        // That one cannot be taken away is not worth a word beside the error
-        // that led here.
+        // A failure to delete one is less important than the error that led here.
         self.files.iter().for_each(|(part, _)| drop(std::fs::remove_file(part)));
         if self.keep {
             return;
@@ -95,7 +93,7 @@ impl Drop for Created {
     }
 }
 
-/// Bytes that went by, and their digest.
+/// Counts and hashes the bytes that pass.
 struct Hashed<T> {
     inner: T,
     hash: Sha256,
@@ -137,8 +135,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// The stored bytes, shared by the input that decompresses them and by whoever
-/// asks for their digest.
+/// The stored bytes, shared by the decompressor and the digest.
 #[derive(Clone)]
 struct Stored(Arc<Mutex<Hashed<Box<dyn Read + Send>>>>);
 
@@ -154,7 +151,7 @@ impl Read for Stored {
     }
 }
 
-/// An input.
+/// An input file.
 pub(super) struct ScrubInput {
     path: PathBuf,
     stored: Stored,
@@ -180,8 +177,7 @@ impl ScrubInput {
         Ok(Self { path: path.to_owned(), stored, input })
     }
 
-    /// SHA-256 and number of all stored bytes, also of those that could not be
-    /// decompressed.
+    /// SHA-256 and number of all stored bytes, including those that could not be decompressed.
     pub(super) fn finish(self) -> Result<(String, u64)> {
         let Self { path, mut stored, input } = self;
         drop(input);

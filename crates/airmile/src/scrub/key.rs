@@ -1,18 +1,19 @@
-//! The key: 32 random bytes in a file that only its owner reads.
+//! The key: 32 random bytes in a file that only its owner can read.
 
 use std::path::{Path, PathBuf};
 
 use airmile_model::row::hex;
 use airmile_pseudonym::KEY_BYTES;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::file::Created;
 use airmile_io::error::{Error, Result};
 
-/// What a key file begins with.
+/// The start of a key file.
 const MARK: &str = "airmile-scrub-key-1 ";
 
-/// Bytes of a key file that are looked at.
+/// Maximum size of a key file.
 const MAX_FILE_BYTES: u64 = 4096;
 
 pub(super) struct Key([u8; KEY_BYTES]);
@@ -27,7 +28,15 @@ impl Key {
         hex(digest.get(..8).unwrap_or_default())
     }
 
-    /// From its file, or a new one there; and whether it is new.
+    /// HMAC-SHA-256 (RFC 2104) of a digest, in hexadecimal. A plain digest of the input would
+    /// let a reader of the copy test guesses of what was replaced.
+    pub(super) fn authenticate(&self, digest: &str) -> String {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        mac.update(digest.as_bytes());
+        hex(&mac.finalize().into_bytes())
+    }
+
+    /// Reads the key from its file, or creates a new one there; also returns whether it is new.
     pub(super) fn read_or_make(
         path: &Path,
         created: &mut Created,
@@ -38,7 +47,7 @@ impl Key {
         let mut text = String::new();
         let file = std::fs::File::open(path).map_err(|e| Error::read(path, e))?;
         let mut head = std::io::Read::take(file, MAX_FILE_BYTES);
-        // What is not text is no key, either.
+        // A file that is not text is no key, either.
         if let Err(error) = std::io::Read::read_to_string(&mut head, &mut text)
             && error.kind() != std::io::ErrorKind::InvalidData
         {
@@ -47,17 +56,18 @@ impl Key {
         match Self::parse(&text) {
             Some(key) => Ok((key, path.to_owned(), false)),
             None => {
-                let what = format!("is no key file: `{}` and 64 hexadecimal digits", MARK.trim());
+                let what =
+                    format!("is no key file: expected `{}` and 64 hexadecimal digits", MARK.trim());
                 Err(Error::Unusable { path: path.to_owned(), what })
             }
         }
     }
 
-    /// A new one in a new file.
+    /// Creates a new key in a new file.
     pub(super) fn make(path: &Path, created: &mut Created) -> Result<(Self, PathBuf, bool)> {
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).map_err(|e| {
-            let what = format!("the system gives no random numbers for a key: {e}");
+            let what = format!("the system provides no random numbers for a key: {e}");
             Error::Unusable { path: path.to_owned(), what }
         })?;
         created.write_private(path, format!("{MARK}{}\n", hex(&key)).as_bytes())?;

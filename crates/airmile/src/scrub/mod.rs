@@ -1,5 +1,5 @@
-//! Copies that can be shared: captures and modem logs with payload cut and
-//! identities replaced under a key, and a manifest of what was done.
+//! Copies that can be shared: captures and modem logs with payload removed and identities replaced
+//! under a key, and a manifest of the changes.
 
 mod file;
 mod key;
@@ -25,35 +25,33 @@ use airmile_io::recognise::{Foreign, Kind};
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Problems of a file that are kept in words; more are counted.
+/// Maximum number of a file's problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 
-/// Where the copies and the key are.
+/// The paths of the copies and the key.
 #[derive(Debug, Clone)]
 pub struct ScrubOptions {
-    /// The copy's file; with several inputs, or where it is a directory, the
-    /// directory of copies.
+    /// The copy's file; the directory of copies for several inputs, or if it is a directory.
     pub output: PathBuf,
-    /// The key's file, which is made where it is not there; `None`: one beside
-    /// `output` is made.
+    /// The key's file, created if missing; `None`: a new one is created next to `output`.
     pub key: Option<PathBuf>,
 }
 
-/// What was done: the document of `airmile scrub`, and the manifest beside the
-/// copies. It names no input, as names tell of people, too.
+/// The result: the document of `airmile scrub`, and the manifest next to the copies. It names no
+/// input, since names can identify people.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ScrubReport {
-    /// The first 16 hexadecimal digits of the key's SHA-256: copies that have
-    /// it in common have pseudonyms in common.
+    /// The first 16 hexadecimal digits of the key's SHA-256: copies with the same fingerprint have
+    /// the same pseudonyms.
     pub key_fingerprint: String,
     /// The copies.
     pub files: Vec<Scrubbed>,
-    /// What was left as it was, in words.
+    /// What was left unchanged, in words.
     pub kept: Vec<&'static str>,
-    /// Where the key is.
+    /// The path of the key.
     #[serde(skip)]
     pub key_file: PathBuf,
-    /// Whether the key was made by this run.
+    /// Whether the key was created by this run.
     #[serde(skip)]
     pub key_made: bool,
     /// The manifest.
@@ -64,25 +62,25 @@ pub struct ScrubReport {
 /// One copy.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Scrubbed {
-    /// SHA-256 of the input as it is stored.
-    pub input_sha256: String,
-    /// Bytes of the input as it is stored.
+    /// HMAC-SHA-256, under the key, of the SHA-256 of the input as stored, in hexadecimal.
+    pub input_hmac_sha256: String,
+    /// Bytes of the input as stored.
     pub input_bytes: u64,
     /// The copy's file name.
     pub output: String,
-    /// SHA-256 of the copy as it is stored.
+    /// SHA-256 of the copy as stored.
     pub output_sha256: String,
-    /// Bytes of the copy as it is stored.
+    /// Bytes of the copy as stored.
     pub output_bytes: u64,
-    /// What both are.
+    /// The kind of both files.
     pub kind: &'static str,
-    /// How both are compressed.
+    /// The compression of both files.
     pub compression: Compression,
-    /// What was changed or cut, and how often.
+    /// What was changed or removed, with counts.
     pub changes: BTreeMap<&'static str, u64>,
-    /// What of the input could not be read, and so is not in the copy.
+    /// Parts of the input that could not be read, and are therefore not in the copy.
     pub problems: Vec<Problem>,
-    /// Problems beyond those.
+    /// Number of further problems.
     pub more_problems: u64,
     /// Whether bytes of the input were lost to damage.
     pub damaged: bool,
@@ -96,11 +94,11 @@ impl ScrubReport {
     }
 }
 
-/// What stays in a copy and might matter to somebody.
+/// Unchanged content of a copy that might be sensitive.
 const KEPT_OF_CAPTURES: &[&str] = &[
     "times of packets",
     "ports, lengths, IP identification, TTL and flow label",
-    "TCP sequence numbers and timestamps, whose clock tells how long a host has been up",
+    "TCP sequence numbers and timestamps, whose clock reveals how long a host has been up",
     "whether an address is private, a group or link-local, and which addresses share a prefix",
     "VLAN tags and MPLS labels",
 ];
@@ -114,8 +112,8 @@ const KEPT_OF_LOGS: &[&str] = &[
 /// Makes copies of captures and modem logs that can be shared.
 ///
 /// # Errors
-/// An input is neither, something cannot be read or written, or an output is
-/// there already. Then no file that this call made is left.
+/// An input is neither, a file cannot be read or written, or an output exists already. Files
+/// created by this call are then deleted.
 pub fn scrub(
     files: &[PathBuf],
     options: &ScrubOptions,
@@ -128,7 +126,7 @@ pub fn scrub(
     }
     let (key, key_file, key_made) = match &options.key {
         Some(path) => Key::read_or_make(path, &mut created)?,
-        None => Key::make(&beside(&options.output, "key"), &mut created)?,
+        None => Key::make(&with_ending(&options.output, "key"), &mut created)?,
     };
     let mut names = Pseudonyms::new(key.bytes());
     let mut report = ScrubReport {
@@ -140,7 +138,8 @@ pub fn scrub(
         manifest: place.manifest(),
     };
     for (n, path) in files.iter().enumerate() {
-        let (done, used) = one(path, (n + 1, files.len()), &place, names, progress, &mut created)?;
+        let (done, used) =
+            one(path, (n + 1, files.len()), &place, (&key, names), progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
@@ -155,20 +154,20 @@ pub fn scrub(
     Ok(report)
 }
 
-/// `name` with `.ending` behind it.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    // `.` and `..` have no name of their own: what is meant is next to the directory, as the
-    // key must not be among the copies.
+/// `name` with `.ending` appended.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    // `.` and `..` have no name of their own: the file goes next to the directory, since the key
+    // must not be among the copies.
     let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
     let path = named.as_deref().unwrap_or(path);
-    // A directory's name may end in a separator, which is none of it.
+    // A directory's trailing separator is not part of its name.
     let mut name = path.components().as_path().as_os_str().to_owned();
     name.push(".");
     name.push(ending);
     name.into()
 }
 
-/// Where copies go.
+/// Destination of copies.
 enum Destination {
     File(PathBuf),
     Directory(PathBuf),
@@ -189,13 +188,13 @@ impl Destination {
 
     fn manifest(&self) -> PathBuf {
         match self {
-            Self::File(path) => beside(path, "manifest.json"),
+            Self::File(path) => with_ending(path, "manifest.json"),
             Self::Directory(dir) => dir.join("manifest.json"),
         }
     }
 
-    /// The `n`th copy. Names of inputs tell of people and phones: in a
-    /// directory copies have names of their own.
+    /// The `n`th copy. Names of inputs can identify people and phones: copies in a directory get
+    /// new names.
     fn copy(&self, n: usize, kind: Kind, compression: Compression) -> PathBuf {
         let dir = match self {
             Self::File(path) => return path.clone(),
@@ -216,7 +215,7 @@ impl Destination {
     }
 }
 
-/// Either scrubber.
+/// A scrubber of either kind.
 enum Scrubber {
     Capture(CaptureScrubber),
     Log(LogScrubber),
@@ -235,7 +234,7 @@ impl Scrubber {
                      can be scrubbed",
                     match other {
                         Kind::Empty => "empty",
-                        Kind::Unknown => "nothing that is known",
+                        Kind::Unknown => "of unknown format",
                         _ => other.name(),
                     }
                 );
@@ -272,7 +271,7 @@ impl Scrubber {
 /// Problems so far.
 #[derive(Default)]
 struct Problems {
-    told: Vec<Problem>,
+    kept: Vec<Problem>,
     more: u64,
     damaged: bool,
 }
@@ -280,20 +279,20 @@ struct Problems {
 impl Problems {
     fn add(&mut self, problem: Problem) {
         self.damaged |= problem.severity == Severity::Damage;
-        if self.told.len() < KEPT_PROBLEMS {
-            self.told.push(problem);
+        if self.kept.len() < KEPT_PROBLEMS {
+            self.kept.push(problem);
         } else {
             self.more += 1;
         }
     }
 }
 
-/// Makes one copy; the pseudonyms go on to the next.
+/// Makes one copy; the next one uses the same pseudonyms.
 fn one(
     path: &Path,
     (n, of): (usize, usize),
     place: &Destination,
-    names: Pseudonyms,
+    (key, names): (&Key, Pseudonyms),
     progress: &Progress,
     created: &mut Created,
 ) -> Result<(Scrubbed, Pseudonyms)> {
@@ -327,7 +326,7 @@ fn one(
     let (output_sha256, output_bytes) = output.finish()?;
     let name = copy.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let done = Scrubbed {
-        input_sha256,
+        input_hmac_sha256: key.authenticate(&input_sha256),
         input_bytes,
         output: name,
         output_sha256,
@@ -335,7 +334,7 @@ fn one(
         kind: kind.name(),
         compression,
         changes: changes.0,
-        problems: problems.told,
+        problems: problems.kept,
         more_problems: problems.more,
         damaged: problems.damaged,
     };

@@ -1,4 +1,4 @@
-//! Applications' logs among the inputs.
+//! Application logs among the inputs.
 
 use std::io::Read;
 
@@ -10,21 +10,21 @@ use airmile_io::FileReport;
 use super::CHUNK_BYTES;
 use airmile_io::input::Input;
 
-/// An application's log, as it was read.
+/// An application's log after reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Application {
-    /// The name it was opened by.
+    /// The path it was opened with.
     pub path: String,
     /// Its format.
     pub format: ApplicationFormat,
-    /// What it holds.
+    /// Its content.
     pub log: ApplicationLog,
-    /// Whether the transfers that are judged are its own.
+    /// Whether the analysed transfers are from this log.
     pub gave_transfers: bool,
 }
 
 impl Application {
-    /// Reads a log; what is wrong with it goes into the file's report.
+    /// Reads a log; its problems go into the file's report.
     pub(super) fn read(
         mut input: Input,
         format: ApplicationFormat,
@@ -75,7 +75,7 @@ impl Application {
         Self { path, format, log, gave_transfers: false }
     }
 
-    /// Whether it has transfers that can be placed in the day.
+    /// Whether it has transfers with a time of day.
     pub(super) fn has_placed_transfers(&self) -> bool {
         self.log.scale.base == TimeBase::Wall && !self.log.transfers.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Directories among the inputs: the files in them that are of use together.
+//! Directories among the inputs: selects files that can be used together.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::recognise::Kind;
 
-/// The inputs with each directory replaced by the files in it to read.
+/// The inputs with each directory replaced by its files to read.
 ///
 /// # Errors
-/// A directory that cannot be read, or holds nothing of use.
+/// A directory cannot be read, or holds nothing usable.
 pub(super) fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     for path in files {
@@ -24,21 +24,20 @@ pub(super) fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Of a run's captures, which show the same packets, the server's is studied: what
-/// it sends makes whole round trips there.
+/// The capture studied among a run's captures, which show the same packets: the server's, where its
+/// own packets have full round trips.
 const SERVER: &str = "server.pcapng";
 
 /// Captures to study: each directory replaced by the capture in it.
 ///
 /// # Errors
-/// A directory that cannot be read, holds no capture, or several of which none
-/// is a `server.pcapng`.
+/// A directory cannot be read, holds no capture, or holds several without a `server.pcapng`.
 pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let capture = |path: &PathBuf| if path.is_dir() { capture_in(path) } else { Ok(path.clone()) };
     files.iter().map(capture).collect()
 }
 
-/// The captures right in a directory, by name.
+/// The captures directly in a directory, by name.
 pub(crate) fn captures_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in files_in(dir)? {
@@ -66,12 +65,12 @@ fn capture_in(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether a file or directory is more than captures: something to open a session on.
+/// Whether a file or directory holds more than captures, so that a session can be opened on it.
 pub(crate) fn holds_logs(path: &Path) -> bool {
     !path.is_dir() || choose(path).is_ok()
 }
 
-/// The files right in a directory, by name.
+/// The files directly in a directory, by name.
 fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
     let mut paths = Vec::new();
@@ -85,9 +84,8 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A directory's files by how they can be read together: modem logs first,
-/// else text exports, else tables; with them the transfers. Truth tables,
-/// notes and whatever else lies there are left alone.
+/// A directory's files that can be read together: modem logs first, else text exports, else tables;
+/// also the transfers. Truth tables, notes and other files are ignored.
 fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut groups: [Vec<PathBuf>; 3] = Default::default();
     let mut transfers = Vec::new();

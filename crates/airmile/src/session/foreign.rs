@@ -1,4 +1,4 @@
-//! What other tools wrote: text exports of a log, sniffers' tables.
+//! Files of other tools: text exports of a log, sniffers' tables.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use airmile_io::{FileReport, MessageRow};
 
 use super::{CHUNK_BYTES, Opened};
 
-/// Reads all of an input; why it ended early, if it did.
+/// Reads all of an input; returns the error that ended it early, if any.
 fn read_all(input: &mut impl Read, push: &mut dyn FnMut(&[u8])) -> Option<std::io::Error> {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -34,7 +34,7 @@ fn note_failure(report: &mut FileReport, failed: Option<std::io::Error>) {
     }
 }
 
-/// Texts, each by itself, in the order given.
+/// Reads text exports, each by itself, in the given order.
 pub(super) fn read_texts(
     texts: Vec<Opened>,
     sink: &mut dyn FnMut(Tagged),
@@ -77,7 +77,7 @@ pub(super) fn read_texts(
     out
 }
 
-/// A sniffer's table, as the grants of one RNTI.
+/// Reads a sniffer's table as the grants of one RNTI.
 pub(super) fn read_sniffer(
     opened: Opened,
     sniffer: SnifferKind,
@@ -104,7 +104,9 @@ pub(super) fn read_sniffer(
     stats.problems.iter().cloned().for_each(|p| report.problem(p));
     report.more_problems += stats.more_problems;
     if let Some((rnti, bytes, n)) = stats.chosen {
-        let what = format!("grants of RNTI {rnti} ({bytes} bytes), of {n} users; --rnti N chooses");
+        let what = format!(
+            "grants of RNTI {rnti} ({bytes} bytes), one of {n} users; --rnti N selects another"
+        );
         report.problem(Problem { offset: 0, severity: Severity::Normal, what });
     }
     note_failure(&mut report, failed);

@@ -1,5 +1,5 @@
-//! One engine for every command: opens inputs, recognises them, and gives
-//! their records in order to a sink, with a report of each file.
+//! One engine for every command: opens inputs, recognises them, and passes their records in order
+//! to a sink, with a report of each file.
 
 pub(crate) mod application;
 mod directory;
@@ -32,33 +32,30 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// The parts of a rotated log may overlap by this much.
 const OVERLAP_US: i64 = 1_000_000;
 
-/// What is to be read.
+/// The inputs.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
-    /// Logs and tables, in any order; `-` is standard input. Of a directory,
-    /// the files in it that go together.
+    /// Logs and tables, in any order; `-` is standard input. From a directory, the files that
+    /// belong together.
     pub files: Vec<PathBuf>,
-    /// Transfers as the application saw them; may also be among the files.
+    /// The application's transfers; may also be among the files.
     pub transfers: Option<PathBuf>,
-    /// Whose grants to take from a sniffer's table; the RNTI with the most
-    /// bytes where it is not given.
+    /// RNTI whose grants are read from a sniffer's table; by default the one with the most bytes.
     pub rnti: Option<u16>,
-    /// Whether URLs of applications' logs are told with their query, which may hold
-    /// tokens.
+    /// Whether URLs of application logs are printed with their query, which may hold tokens.
     pub whole_urls: bool,
-    /// What is added to the times of applications' logs, in nanoseconds, to have them
-    /// on the modem's clock.
+    /// Offset in nanoseconds from the times of application logs to the modem's clock.
     pub application_offset_ns: i64,
 }
 
-/// All that was read, but for the records themselves.
+/// Everything that was read, except the records themselves.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// A report of each file, in the order given.
     pub files: Vec<FileReport>,
     /// Transfers that were among the inputs.
     pub transfers: Vec<Transfer>,
-    /// Applications' logs that were among the inputs.
+    /// Application logs that were among the inputs.
     pub applications: Vec<Application>,
 }
 
@@ -70,11 +67,11 @@ impl Loaded {
     }
 }
 
-/// Reads all inputs; their records go to `sink` in TTI order: modem logs one
-/// after the other by their time, tables side by side.
+/// Reads all inputs; their records go to `sink` in TTI order: modem logs one after the other by
+/// their time, tables merged.
 ///
 /// # Errors
-/// A file cannot be read, is of no use here, or the inputs do not go together.
+/// A file cannot be read or used, or the inputs do not belong together.
 pub fn read_inputs(
     inputs: &Inputs,
     progress: &Progress,
@@ -83,7 +80,7 @@ pub fn read_inputs(
     Session::open(inputs, progress)?.read(sink)
 }
 
-/// Inputs that are open; the transfers among them are known.
+/// Open inputs; the transfers among them are known.
 pub(crate) struct Session {
     opened: Vec<Opened>,
     rnti: Option<u16>,
@@ -91,7 +88,7 @@ pub(crate) struct Session {
     reports: BTreeMap<usize, FileReport>,
     transfers: Vec<Transfer>,
     applications: Vec<Application>,
-    /// Packets stand in for the radio's records.
+    /// Packets replace the radio's records.
     packets_alone: bool,
 }
 
@@ -153,8 +150,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the times of transfers, and of the application that gave them, to the clock
-    /// that the line is over.
+    /// Moves the times of transfers, and of the application that gave them, to the reference clock
+    /// of the line.
     pub(crate) fn set_clock(&mut self, line: &ClockLine) {
         for (start, end) in self.transfers.iter_mut().filter_map(|t| t.time.as_mut()) {
             start.ns = line.to_reference(start.ns);
@@ -165,12 +162,12 @@ impl Session {
         }
     }
 
-    /// Applications' logs.
+    /// The application logs.
     pub(crate) fn applications(&self) -> &[Application] {
         &self.applications
     }
 
-    /// Sets the times of one application's log to the clock that the line is over.
+    /// Moves the times of one application's log to the reference clock of the line.
     pub(crate) fn retime_application(&mut self, at: usize, line: &ClockLine) {
         if let Some(application) = self.applications.get_mut(at) {
             application.log.retime(|ns| line.to_reference(ns));
@@ -185,8 +182,8 @@ impl Session {
         self.reports.insert(item.order, report);
     }
 
-    /// Transfers of a table are what is asked about; else those of one application:
-    /// the first, or the last where that was named for its transfers.
+    /// Selects the transfers: those of a table, else those of one application's log: the first, or
+    /// the last if that was named for its transfers.
     fn choose_transfers(&mut self, named: bool) {
         let given = !self.transfers.is_empty();
         let mut placed = self.applications.iter_mut().filter(|one| one.has_placed_transfers());
@@ -197,22 +194,22 @@ impl Session {
         }
     }
 
-    /// Whether names are shown with their query.
+    /// Whether names are printed with their query.
     pub(crate) const fn whole_urls(&self) -> bool {
         self.whole_urls
     }
 
-    /// Whether there is something of the radio.
+    /// Whether there are records of the radio.
     pub(crate) const fn has_radio(&self) -> bool {
         !self.opened.is_empty()
     }
 
-    /// The same, to be answered from packets.
+    /// The same session, to be judged from packets.
     pub(crate) fn without_radio(self) -> Self {
         Self { packets_alone: true, ..self }
     }
 
-    /// Whether there are applications' logs or packets, and nothing of the radio.
+    /// Whether there are only application logs or packets, and no records of the radio.
     pub(crate) const fn is_without_radio(&self) -> bool {
         self.opened.is_empty() && (self.packets_alone || !self.applications.is_empty())
     }
@@ -267,7 +264,7 @@ fn read_opened(
             Kind::Sniffer(kind) => sniffed.push((item, kind)),
             Kind::Table(TableKind::Grants) => grants.push(item),
             Kind::Table(TableKind::Rlc) => rlc.push(item),
-            // Truth is for those who know the answer: no estimator reads it.
+            // No estimator reads the truth.
             _ => {
                 reports.insert(item.order, FileReport::new(&item.input, item.kind));
             }
@@ -277,7 +274,7 @@ fn read_opened(
     let kinds = [has_tables, !logs.is_empty(), !texts.is_empty(), !sniffed.is_empty()];
     if kinds.into_iter().filter(|there| *there).count() > 1 || sniffed.len() > 1 {
         return Err(Error::Option(
-            "modem logs, text exports, grant tables and sniffers' tables do not share a TTI \
+            "modem logs, text exports, grant tables and sniffers' tables have no common TTI \
              counter: analyse them one at a time"
                 .into(),
         ));
@@ -298,8 +295,8 @@ fn read_opened(
     Ok(())
 }
 
-/// Logs in the order of their first packets; the parts of a rotated log are
-/// read as one stream each, TTIs going on by the clock.
+/// Logs in the order of their first packets; the parts of a rotated log are read as one stream, in
+/// which TTIs continue by the clock.
 fn read_logs(
     mut logs: Vec<Opened>,
     sink: &mut dyn FnMut(Tagged),

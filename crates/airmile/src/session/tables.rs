@@ -13,8 +13,8 @@ use airmile_io::input::{Input, Progress};
 
 use super::Opened;
 
-/// Rows of a table that are held to put them in order (chosen here: any order in half an
-/// hour of one grant a TTI, and 0.5 GB). A row that belongs further up is an error.
+/// Maximum number of rows held to sort a table (chosen here: any order within half an hour of one
+/// grant per TTI, 0.5 GB). A row that belongs further ahead is an error.
 const MAX_HELD_ROWS: usize = 1 << 21;
 
 type TableRows = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
@@ -30,8 +30,8 @@ fn key(record: &Record) -> Key {
     }
 }
 
-/// A table that is read in steps. Half of the rows that are held are given before more
-/// are read, so that a row may stand half of them away from its place.
+/// A table that is read in steps. Half of the held rows are passed on before more are read, so that
+/// a row may be that far from its place.
 struct SteppedTable {
     path: PathBuf,
     order: usize,
@@ -63,7 +63,7 @@ impl SteppedTable {
         Ok(table)
     }
 
-    /// Reads until the table is at its end, or as many rows are held as may be.
+    /// Reads until the end of the table, or until the maximum number of rows is held.
     fn fill(&mut self) -> Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         let mut ended = false;
@@ -104,7 +104,7 @@ impl SteppedTable {
             (Some(given), Some(first)) if first < given => Err(Error::Unusable {
                 path: self.path.clone(),
                 what: format!(
-                    "the row of TTI {} belongs too far before its place: over the limit \
+                    "the row of TTI {} is too far from its sorted place: over the limit \
                      `MAX_HELD_ROWS` ({}); sort the table by timing_segment and tti",
                     first.1, self.max_held
                 ),
@@ -170,7 +170,7 @@ fn read_holding(
         };
         tables.push(SteppedTable::open(opened, open, max_held)?);
     }
-    // Of tables with the same TTI the one that was named first.
+    // Of tables with the same TTI, the first one named.
     let next = |tables: &[SteppedTable]| {
         let firsts = tables.iter().enumerate().filter_map(|(n, t)| Some((t.first()?, n)));
         firsts.min().map(|(_, n)| n)
@@ -198,7 +198,7 @@ mod tests {
         Opened { order: 0, input, kind }
     }
 
-    /// TTIs in the order given, and how many rows the report has.
+    /// The TTIs in their order, and the report's number of rows.
     fn read_ttis(max_held: usize, ttis: &[i64]) -> Result<(Vec<i64>, u64)> {
         let rows: String = ttis.iter().map(|tti| format!("{tti},dl,5\n")).collect();
         let mut out = Vec::new();

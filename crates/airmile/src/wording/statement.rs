@@ -37,10 +37,10 @@ fn statement(statement: &Statement) -> String {
             the server and the cell held it. Capture at the phone, too."
             .into(),
         Statement::Leading { cause, restarter, share, bounds: within, beside_radio } => {
-            let beside = if *beside_radio { " other than the radio" } else { "" };
+            let other = if *beside_radio { " other than the radio" } else { "" };
             let whose = restarter.map_or("", by);
             format!(
-                "Leading cause{beside}: {cause}{whose}, {:.0} % of the time ({}).",
+                "Leading cause{other}: {cause}{whose}, {:.0} % of the time ({}).",
                 share * 100.0,
                 bounds(*within)
             )

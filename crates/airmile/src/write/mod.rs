@@ -1,4 +1,4 @@
-//! Writing answers: HTML reports, Perfetto traces.
+//! Writers of results: HTML reports, Perfetto traces.
 
 mod page;
 pub(crate) mod perfetto;

@@ -1,5 +1,5 @@
-//! What our pages share: one file that holds its program, its style and its data,
-//! whose content policy admits these by hash and nothing else.
+//! The common parts of pages: one file with its program, style and data, whose content policy
+//! permits only these, by hash.
 
 use std::io::{self, Write};
 
@@ -18,8 +18,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Writes the head, and what is read where no program runs. The title is
-    /// the file's name, or of a run of the lab its directory's.
+    /// Writes the head, and the text shown without scripts. The title is the file's name, or for a
+    /// run of the lab its directory's.
     pub(super) fn begin(&self, out: &mut dyn Write, file: &str, says: &str) -> io::Result<()> {
         let title = escape(title_of(file));
         let (policy, style) = (self.policy.trim(), self.style);
@@ -51,14 +51,14 @@ pub(super) fn write_packed(out: &mut dyn Write, id: &str, bytes: &[u8]) -> io::R
     out.write_all(b"</script>\n")
 }
 
-/// JSON inside a script element: `<` occurs in strings only, and there it can
-/// be written so that nothing ends the element.
+/// JSON inside a script element: `<` occurs only in strings, where it is escaped so that nothing
+/// ends the element.
 pub(super) fn write_json(out: &mut dyn Write, id: &str, value: &Value) -> io::Result<()> {
     let text = serde_json::to_string(value)?.replace('<', "\\u003c");
     writeln!(out, "<script type=\"application/json\" id=\"{id}\">{text}</script>")
 }
 
-/// What a page is of, by the path of its first input.
+/// The title of a page, from the path of its first input.
 fn title_of(path: &str) -> &str {
     let mut parts = path.rsplit(['/', '\\']);
     let name = parts.next().unwrap_or_default();

@@ -1,9 +1,8 @@
-//! The HTML report: one file that holds its program, its style and its data,
-//! and asks nothing of a network.
+//! The HTML report: one file with its program, style and data, which loads nothing from a network.
 //!
-//! The page's program is `web/dist`, built from `web/src` by `make web`. The
-//! `diagnose` document is in the page as it is; what is drawn over time is in
-//! arrays of fixed types, little-endian, gzip, base64.
+//! The page's program is `web/dist`, built from `web/src` by `make web`. The page contains the
+//! `diagnose` document unchanged; data drawn over time is in arrays of fixed types, little-endian,
+//! gzip, base64.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -26,7 +25,7 @@ const PAGE: Page = Page {
     policy: include_str!("../../../../web/dist/report.policy.txt"),
 };
 
-/// No measurement of this kind at this point.
+/// There is no measurement of this kind at this point.
 const NO_SIGNAL: i16 = i16::MIN;
 
 /// Writes a report to a file.
@@ -58,7 +57,7 @@ pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     PAGE.end(out)
 }
 
-/// What the page needs to read the arrays.
+/// The description of the arrays for the page.
 fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
     let series = &report.series;
     let radio = &report.radio;
@@ -95,7 +94,7 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
     })
 }
 
-/// What is drawn beside the radio: ranges as start, least and most.
+/// Data drawn next to the radio: ranges as start, minimum and maximum.
 fn lanes(lanes: &Lanes, axis: &TimeAxis, arrays: &mut Arrays) {
     for (name, points) in [
         ("flight", &lanes.flight_bytes),
@@ -151,7 +150,7 @@ fn share_u16(share: f64) -> u16 {
     (share.clamp(0.0, 1.0) * 65_535.0).round() as u16
 }
 
-/// The time axis: whole blocks from before the first thing that is drawn.
+/// The time axis: whole blocks, starting before the first drawn element.
 struct TimeAxis {
     first: i64,
     n_tti: i64,
@@ -164,7 +163,7 @@ impl TimeAxis {
         let mut span: Option<(i64, i64)> = None;
         let mut cover = |from: i64, to: i64| {
             let (first, last) = span.unwrap_or((from, to));
-            // A damaged record's TTI stretches no axis.
+            // A damaged record's TTI does not extend the axis.
             if from.saturating_sub(first).saturating_abs() < MAX_BLOCKS.saturating_mul(n) {
                 span = Some((first.min(from), last.max(to)));
             }
@@ -182,7 +181,7 @@ impl TimeAxis {
         }
         series.holes.iter().for_each(|h| cover(h.0, h.0.saturating_add(h.1)));
         report.lanes.cover(&mut cover);
-        // Of a page without any of it, the transfers.
+        // Without any of these, the transfers.
         for transfer in &report.diagnosis.transfers {
             cover(transfer.finding.start_tti.0, transfer.finding.end_tti.0);
         }
@@ -191,13 +190,13 @@ impl TimeAxis {
         Self { first: origin, n_tti: (last - origin).clamp(1, i64::from(u32::MAX)) }
     }
 
-    /// A TTI from the axis' origin; what is outside goes to its end.
+    /// A TTI relative to the axis' origin; clamped to the axis.
     fn offset(&self, tti: i64) -> u32 {
         tti.saturating_sub(self.first).clamp(0, self.n_tti) as u32
     }
 }
 
-/// TTIs and times of day; of a page without a modem log by its first transfer.
+/// TTIs and times of day; without a modem log, from the first transfer.
 fn anchors(report: &Report, axis: &TimeAxis) -> Vec<[i64; 2]> {
     let known = report.series.anchors.iter().copied();
     let mut anchors: Vec<(i64, i64)> = known.collect();

@@ -1,5 +1,5 @@
-//! The page of a packet study: as the [report](super::report), one file that
-//! asks nothing of a network. The whole `study` document is in it, packed.
+//! The page of a packet study: like the [report](super::report), one file that loads nothing from a
+//! network. It contains the whole `study` document, packed.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

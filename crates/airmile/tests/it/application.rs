@@ -1,4 +1,4 @@
-//! Applications' logs in `diagnose` and `inspect`: alone, and beside a modem log.
+//! Application logs in `diagnose` and `inspect`: alone, and with a modem log.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn of(files: &[PathBuf]) -> Diagnosis {
     diagnose(&inputs(files), &RadioOptions::default(), &Progress::default()).unwrap()
 }
 
-/// A log alone: transfers, those that overlap, and what the sentence has in it.
+/// A log alone: its transfers, the overlapping ones, and a part of the sentence.
 #[test]
 fn alone_it_tells_what_it_can_and_no_more() {
     let check = |name: &str, transfers: usize, overlapped: usize, says: &str| {
@@ -41,8 +41,8 @@ fn alone_it_tells_what_it_can_and_no_more() {
     check("firefox.har", 2, 0, "2 transfers");
     check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 0.4 s");
     check("later.sqlog", 2, 0, "2 transfers, 0.05 MB");
-    check("lab.jsonl", 2, 0, "the picture stood still 1 time, 0.5 s; 1 change of bitrate");
-    check("dashjs.jsonl", 3, 0, "the picture stood still 1 time, 1.4 s");
+    check("lab.jsonl", 2, 0, "playback stalled 1 time, 0.5 s; 1 change of bitrate");
+    check("dashjs.jsonl", 3, 0, "playback stalled 1 time, 1.4 s");
     check("access.log", 3, 0, "3 transfers, 3.59 MB in 5.2 s of transfers");
     check("iperf3-client-reverse.json", 1, 0, "1 transfer, 25.43 MB in 2.0 s");
 }
@@ -62,7 +62,7 @@ fn urls_are_told_without_their_query_unless_asked() {
 fn phases_are_evidence_and_setup_a_share() {
     let answer = of(&[sample("chrome.har")]);
     let first = &answer.transfers[0];
-    // 12 ms of lookup, 80 of handshakes.
+    // 12 ms of name lookup, 80 of handshakes.
     assert_eq!(first.shares["setup"], 92.0);
     let side = first.application.as_ref().unwrap();
     assert_eq!((side.connect_ms, side.tls_ms, side.wait_ms), (Some(39.0), Some(41.0), Some(60.0)));
@@ -71,7 +71,7 @@ fn phases_are_evidence_and_setup_a_share() {
                   receiving 16 ms";
     assert!(first.evidence.iter().any(|item| item.what == phases), "{:#?}", first.evidence);
     assert!(first.next_step.contains("reuse connections"), "{}", first.next_step);
-    // As Python has it: a row a transfer, with phases or without.
+    // As in Python: a row per transfer, with or without phases.
     let table = airmile::ArrowTable::of_rows("transfers", &answer.transfers).unwrap();
     assert_eq!(table.n_rows(), 2);
 }
@@ -84,7 +84,7 @@ fn a_stall_is_evidence_of_the_transfer_that_it_is_in() {
         t.evidence.iter().map(|item| item.what.clone()).collect::<Vec<_>>().join("\n")
     };
     assert!(!words(first).contains("playback stalled"));
-    // From 4700 to 5230 ms, of which the transfer has those until 5200.
+    // From 4700 to 5230 ms; the part until 5200 is in the transfer.
     assert!(words(second).contains("stalled for 500 ms of it (1 stall)"), "{}", words(second));
     let stall = second.evidence.iter().find(|item| item.what.contains("stalled")).unwrap();
     assert_eq!((stall.from_tti.0, stall.to_tti.0), (4_700, 5_200));
@@ -102,8 +102,8 @@ fn limits_on_the_time_count_from_the_logs_start() {
     assert_eq!(ids, ["segment-2"]);
 }
 
-/// Transfers of the lab's players are those of its table, and get the same verdicts
-/// when the log of the application says when they were.
+/// Transfers of the lab's players are those of its table, and get the same verdicts if the
+/// application's log gives their times.
 #[test]
 fn beside_a_modem_log_it_says_which_transfers_there_are() {
     let dir = tempfile::tempdir().unwrap();
@@ -117,14 +117,14 @@ fn beside_a_modem_log_it_says_which_transfers_there_are() {
     };
     assert_eq!(verdicts(&by_log), verdicts(&by_table));
     assert!(by_log.applications[0].gave_transfers);
-    // A table beside it decides.
+    // An additional table takes precedence.
     let files = ["modem.mi2log", "app.jsonl", "transfers.csv"].map(|name| run.join(name));
     let both = of(&files);
     assert!(!both.applications[0].gave_transfers);
     assert_eq!(verdicts(&both), verdicts(&by_table));
     assert!(both.transfers.iter().all(|t| t.application.is_some()));
 
-    // A clock that is an hour off, and the offset that mends it.
+    // A clock that is an hour off, and the offset that corrects it.
     const HOUR_NS: i64 = 3_600_000_000_000;
     let text = std::fs::read_to_string(run.join("app.jsonl")).unwrap();
     let late = text.lines().map(|line| {
@@ -204,7 +204,7 @@ fn decode_needs_records() {
     assert!(out.is_empty());
 }
 
-/// A page and a trace: both show requests where there is nothing of the radio.
+/// A page and a trace: both show requests without any record of the radio.
 #[test]
 fn a_page_and_a_trace_can_be_made_of_a_log_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -222,8 +222,8 @@ fn a_page_and_a_trace_can_be_made_of_a_log_alone() {
     assert!(shows("What the page waited for") && shows("https://a.example/?"));
 }
 
-/// Two logs without a table: the first has the transfers, both tell of the player;
-/// one that is named for its transfers has them.
+/// Two logs without a table: the first has the transfers, and both describe the player; a log named
+/// for its transfers takes precedence.
 #[test]
 fn of_two_logs_one_has_the_transfers() {
     let har = sample("chrome.har");
@@ -241,7 +241,7 @@ fn of_two_logs_one_has_the_transfers() {
     files.files.pop();
     files.transfers = Some(other);
     assert_eq!(gave(&files), [false, true]);
-    // That of another year is refused.
+    // A log of another year is refused.
     files.files.push(har);
     let error = diagnose(&files, &RadioOptions::default(), &Progress::default()).unwrap_err();
     assert!(error.to_string().contains("does not belong to the modem log"), "{error}");

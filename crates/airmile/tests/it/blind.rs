@@ -1,5 +1,5 @@
-//! Captures alone, of runs of the lab whose cause is known: probabilities, or "cannot
-//! tell" and what to capture.
+//! Captures alone, of runs of the lab with a known cause: probabilities, or no verdict and what to
+//! capture.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| run.join(name)).collect()
 }
 
-/// Of each transfer and of the session: probabilities add up, and a name has enough.
+/// For each transfer and the session: probabilities add up to 1, and a named suspect has enough.
 #[track_caller]
 fn check_sums(answer: &Diagnosis) {
     let transfers = answer.transfers.iter().map(|t| (&t.suspects, t.verdict, t.confidence));
@@ -59,7 +59,7 @@ fn lab_runs_by_the_phones_packets_alone() {
     check("receive-window", Verdict::ReceiveWindow);
 }
 
-/// Contention and signal stay one; the document says which causes that are.
+/// Contention and signal are one suspect; the document lists its causes.
 #[test]
 fn the_radio_is_not_parted() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,8 +85,8 @@ fn the_radio_is_not_parted() {
     assert!(page.lanes.rtt_us.iter().all(|point| point.most >= point.least));
 }
 
-/// The server's capture tells who restarts; alone it tells nothing of the air. The modem
-/// log makes it a diagnosis as ever.
+/// The server's capture shows which host restarts; alone it shows nothing of the air. With the
+/// modem log the diagnosis is complete.
 #[test]
 fn what_other_captures_add() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,14 +95,15 @@ fn what_other_captures_add() {
     let both = of(&files(&run, &["phone.pcapng", "server.pcapng"]));
     check_sums(&both);
     assert_eq!(both.files.len(), 2);
-    // Who restarts is told in the steps of those that are named.
+    // The steps of the named transfers state which host restarts.
     let named: Vec<_> =
         both.transfers.iter().filter(|t| t.verdict == Verdict::SlowStartRestart).collect();
     assert!(named.iter().all(|t| t.next_step.contains("bypass the middlebox")), "{named:?}");
 
     let server = of(&files(&run, &["server.pcapng"]));
     check_sums(&server);
-    // How data came to the phone does not show: neither does who restarts slow start there.
+    // How data arrived at the phone is unknown, and therefore also which host restarts slow start
+    // there.
     assert_eq!(server.session.verdict, Verdict::Unknown, "{}", server.session.says);
     let sum: f64 = server.session.suspects.iter().map(|one| one.probability).sum();
     assert!(!server.session.suspects.is_empty() && (sum - 1.0).abs() < 1e-6, "{sum}");
@@ -113,7 +114,7 @@ fn what_other_captures_add() {
     assert!(seen.session.suspects.is_empty() && seen.session.link_demand.is_some());
 }
 
-/// Of QUIC only arrivals are seen.
+/// For QUIC only arrivals are visible.
 #[test]
 fn datagrams_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
@@ -122,11 +123,11 @@ fn datagrams_are_told_of() {
     let answer = of(&files(&run, &["phone.pcapng"]));
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
-    let told = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
-    assert!(told && answer.missing.iter().any(|one| one.what.contains("QUIC")));
+    let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
+    assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
 }
 
-/// Transfers beside the capture are what is asked about, and their clock may be off.
+/// Transfers given with the capture are analysed; their clock may be off.
 #[test]
 fn the_applications_transfers() {
     let dir = tempfile::tempdir().unwrap();
@@ -150,4 +151,57 @@ fn the_applications_transfers() {
     assert!(["slow_start_restart", "other"].contains(&first), "{}", answer.session.says);
     let clock = answer.clocks.iter().find(|clock| clock.file == "transfers").unwrap();
     assert!((clock.offset_ms.unwrap() - 2_000.0).abs() < 50.0, "{clock:?}");
+}
+
+/// A download of `n` segments, one in 2 ms, with round trips of `rtt_us`: raw IPv4 in a pcap file.
+fn download(rtt_us: u32, n: u32) -> Vec<u8> {
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+    let mut file: Vec<u8> = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101_u32]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let mut packet = |at_us: u32, down: bool, flags: u8, seq: u32, ack: u32, payload: u16| {
+        let (own, peer) =
+            if down { ([192, 0, 2, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [192, 0, 2, 1]) };
+        let (from, to) = if down { (80_u16, 40_000_u16) } else { (40_000, 80) };
+        let mut ip = vec![0x45, 0];
+        ip.extend((40 + payload).to_be_bytes());
+        ip.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        ip.extend(own.into_iter().chain(peer));
+        ip.extend(from.to_be_bytes().into_iter().chain(to.to_be_bytes()));
+        ip.extend(seq.to_be_bytes().into_iter().chain(ack.to_be_bytes()));
+        ip.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        ip.resize(ip.len() + usize::from(payload), 0);
+        let len = u32::try_from(ip.len()).unwrap();
+        let head = [1_700_000_000 + at_us / 1_000_000, at_us % 1_000_000, len, len];
+        file.extend(head.iter().flat_map(|word| word.to_le_bytes()));
+        file.extend(ip);
+    };
+    packet(0, false, SYN, 0, 0, 0);
+    packet(rtt_us, true, SYN | ACK, 0, 1, 0);
+    packet(rtt_us + 10, false, ACK, 1, 1, 0);
+    packet(rtt_us + 20, false, ACK, 1, 1, 200);
+    for at in 0..n {
+        let at_us = 2 * rtt_us + 2_000 * at;
+        packet(at_us, true, ACK, 1 + 1_000 * at, 201, 1_000);
+        packet(at_us + 10, false, ACK, 201, 1 + 1_000 * (at + 1), 0);
+    }
+    file
+}
+
+/// Round trips that no cell has: the advice is not to log a modem.
+#[test]
+fn a_path_without_a_cell_gets_other_advice() {
+    let dir = tempfile::tempdir().unwrap();
+    for (rtt_us, modem) in [(1_000, false), (40_000, true)] {
+        let capture = dir.path().join("phone.pcap");
+        std::fs::write(&capture, download(rtt_us, 1_000)).unwrap();
+        let answer = of(&[capture]);
+        let how =
+            |needle: &str| answer.missing.iter().any(|one| one.how_to_capture.contains(needle));
+        assert_eq!(how("modem"), modem, "{:?}", answer.missing);
+        assert_eq!(how("Wi-Fi"), !modem, "{:?}", answer.missing);
+        assert!(answer.transfers.iter().all(|one| modem || !one.next_step.contains("modem")));
+    }
 }

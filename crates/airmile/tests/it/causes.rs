@@ -1,5 +1,5 @@
-//! Captures beside the modem log name the cause, on runs of the lab whose cause
-//! is known, and tell what the transfer would have taken without it.
+//! Captures in addition to the modem log show the cause, on runs of the lab with a known cause, and
+//! the duration of the transfer without it.
 
 use std::path::{Path, PathBuf};
 
@@ -58,13 +58,13 @@ fn each_cause_is_named() {
     check("idle", Cause::Setup);
     check("wireline-behind-proxy", Cause::Wireline);
     check("undesired-slow-start-far", Cause::UndesiredSlowStart);
-    // The queue at the base station stands through all of it: the timer's slow start
-    // costs 17 % of the time, and the radio takes precedence.
+    // The queue at the base station is never empty: the slow start after the timeout takes 17 % of
+    // the time, and the radio takes precedence.
     check("undesired-slow-start", Cause::RadioSignal);
 }
 
-/// Without the server's capture a line behind a proxy is a sender that keeps its pace,
-/// and that is said.
+/// Without the server's capture a slow link behind a proxy looks like a sender with its own pace,
+/// and the report states this.
 #[test]
 fn a_line_behind_a_proxy_is_not_sure_from_the_phone_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,12 +72,12 @@ fn a_line_behind_a_proxy_is_not_sure_from_the_phone_alone() {
     let answer = of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng"]));
     assert_eq!(answer.session.verdict, Verdict::SenderLimited, "{}", answer.session.says);
     assert!(answer.session.confidence <= 0.6, "{}", answer.session.confidence);
-    let said = |what: &str| what.contains("behind a proxy");
-    assert!(answer.transfers[0].evidence.iter().any(|item| said(&item.what)));
+    let is_proxy = |what: &str| what.contains("behind a proxy");
+    assert!(answer.transfers[0].evidence.iter().any(|item| is_proxy(&item.what)));
     assert!(answer.transfers[0].next_step.contains("capture at the server"));
 }
 
-/// The leading cause's share has an interval, and what its absence would have saved.
+/// The leading cause's share has an interval, as has the time without it.
 #[test]
 fn a_share_has_bounds() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,13 +89,15 @@ fn a_share_has_bounds() {
         session.leading_share_high.unwrap(),
     );
     assert!(low < share && share < high && high - low < 0.2, "{low} {share} {high}");
-    let told = &session.counterfactuals[0];
-    assert_eq!(told.of, Cause::ReceiveWindow);
-    assert!(told.low_ms <= told.ms && told.ms <= told.high_ms);
+    let counterfactual = &session.counterfactuals[0];
+    assert_eq!(counterfactual.of, Cause::ReceiveWindow);
+    assert!(
+        counterfactual.low_ms <= counterfactual.ms && counterfactual.ms <= counterfactual.high_ms
+    );
 }
 
-/// Who restarts is told by the server's capture alone, and
-/// the gain of a bypass is foretold within 20 %.
+/// Only the server's capture shows which host restarts, and the gain of a bypass is predicted
+/// within 20 %.
 #[test]
 fn a_middlebox_is_told_by_the_servers_capture() {
     let dir = tempfile::tempdir().unwrap();
@@ -130,7 +132,7 @@ fn a_server_that_restarts_is_told_by_its_own_capture() {
     assert!(answer.session.says.contains("by the server"), "{}", answer.session.says);
 }
 
-/// A scenario of a test's own, run into a directory.
+/// Runs a test's own scenario into a directory.
 fn run_of(scenario: &str, dir: &Path) -> PathBuf {
     let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
     std::fs::write(&file, scenario).unwrap();
@@ -141,7 +143,7 @@ fn run_of(scenario: &str, dir: &Path) -> PathBuf {
 const SLOW_LINE: &str = "about = \"a slow line\"\nseed = 5\nduration_ms = 60_000\n\
     [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
 
-/// Queues are the phone's: what runs in parallel from one host is named as one.
+/// Queues are the phone's: parallel transfers from one host are judged as one.
 #[test]
 fn parallel_downloads_are_named_as_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -154,8 +156,8 @@ fn parallel_downloads_are_named_as_one() {
     assert!(answer.session.leading_share.unwrap() > 0.7, "{}", answer.session.says);
 }
 
-/// Of QUIC captures at both ends show the queue on the way, and packet sizes and times an
-/// application that gives little.
+/// For QUIC, captures at both ends show the queue on the path, and packet sizes and times show an
+/// application that sends little.
 #[test]
 fn senders_over_quic_are_followed() {
     let check = |start: &str, workload: &str, expected: Verdict| {
@@ -176,7 +178,7 @@ fn senders_over_quic_are_followed() {
     check(free, paced, Verdict::SenderLimited);
 }
 
-/// Inputs of another time are refused, with the offset that fits where there is one.
+/// Inputs of another time are refused, with the matching offset if there is one.
 #[test]
 fn transfers_of_another_hour_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -188,7 +190,7 @@ fn transfers_of_another_hour_are_refused() {
             (1.., Ok(us)) => (us + 3_600_000_000).to_string(),
             _ => cell.to_owned(),
         };
-        // Without their TTIs, which are the modem's own clock.
+        // Without their TTIs, which are on the modem's own clock.
         format!("{},{},{},{}", cells[0], later(cells[1]), later(cells[2]), cells[5])
     });
     let rows: Vec<String> = rows.collect();
@@ -200,9 +202,9 @@ fn transfers_of_another_hour_are_refused() {
         ..Inputs::default()
     };
     let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("does not belong to the modem log"), "{said}");
-    let added = said.split_once("where ").and_then(|(_, rest)| rest.split_once(" s"));
+    let message = error.to_string();
+    assert!(message.contains("does not belong to the modem log"), "{message}");
+    let added = message.split_once("matches if ").and_then(|(_, rest)| rest.split_once(" s"));
     let added_s: f64 = added.unwrap().0.parse().unwrap();
-    assert!((added_s + 3_600.0).abs() < 0.1, "{said}");
+    assert!((added_s + 3_600.0).abs() < 0.1, "{message}");
 }

@@ -1,4 +1,4 @@
-//! Clocks that were set wrong are found, told, and change no answer.
+//! Wrong clocks are detected and reported, and do not change the result.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ fn of(files: &[PathBuf]) -> Diagnosis {
     diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
 }
 
-/// The transfers of a run by a clock that shows `later_us` more, without TTIs.
+/// The transfers of a run, on a clock that is `later_us` ahead, without TTIs.
 fn transfers(run: &Path, later_us: i64) -> PathBuf {
     let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
     let mut out = String::from("id,start_us,end_us,bytes\n");

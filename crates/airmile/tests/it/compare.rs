@@ -1,4 +1,4 @@
-//! Runs and ports held against each other, on runs of the lab whose truth is known.
+//! Comparisons of runs and ports, on runs of the lab with known truth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, com
 
 const SCENARIO: &str = include_str!("../../../airmile-emulate/scenarios/middlebox-ports.toml");
 
-/// A run of the scenario; `change` is put in place of what it says.
+/// A run of the scenario, with `change` applied to its text.
 fn run(dir: &Path, name: &str, change: &[(&str, &str)]) -> PathBuf {
     let text = change.iter().fold(SCENARIO.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     });
-    // Its cause may change nothing in what is left.
+    // Its cause may have no effect on the remaining transfers.
     let text = text.split("[[causes]]").next().unwrap();
     let file = dir.join(format!("{name}.toml"));
     fs::write(&file, text).unwrap();
@@ -53,8 +53,8 @@ fn is_of_the_middlebox(answer: &Comparison) {
     assert!(answer.by_turns && answer.confidence > 0.95);
 }
 
-/// With everything; without the packets; with the phone's packets alone; and as three
-/// runs of a port each.
+/// With all files; without the packets; with the phone's packets alone; and as three runs of one
+/// port each.
 #[test]
 fn the_ports_of_a_middlebox_are_told_apart() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,14 +72,14 @@ fn the_ports_of_a_middlebox_are_told_apart() {
 
     let captures = some(&whole, "captures", &["phone.pcapng", "server.pcapng", "proxy.pcapng"]);
     let answer = of(&[captures], GroupBy::Auto);
-    // Each port has a server of its own in the lab: without a diagnosis it may be theirs.
+    // Each port has its own server in the lab: without a diagnosis the restarts may be the
+    // server's.
     assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
     assert_eq!(answer.about, ["port 80", "port 443"]);
     assert_eq!(answer.groups[0].finding.link_demand, None);
     assert_eq!(answer.missing.len(), 1);
 
-    // The same without packets: ports and connections are told by nobody. Link demand
-    // differs, and why is not said.
+    // Without packets the ports and connections are unknown. Link demand differs, but not why.
     let runs: Vec<PathBuf> = [("a", 80), ("b", 7_777)]
         .into_iter()
         .map(|(name, port)| {
@@ -97,7 +97,7 @@ fn the_ports_of_a_middlebox_are_told_apart() {
     assert!(demand.estimate.value > 0.1 && demand.p < 0.05, "{demand:?}");
 }
 
-/// Link demand of each port, in truth.
+/// The true link demand of each port.
 fn true_demand(run: &Path) -> [f64; 3] {
     let text = fs::read_to_string(run.join("transfer_truth.csv")).unwrap();
     let mut reader = csv_rows(&text);
@@ -119,15 +119,15 @@ fn csv_rows(text: &str) -> impl Iterator<Item = std::collections::HashMap<String
     lines.map(move |line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
 }
 
-/// Without the middlebox's restarts the ports are the same; where the server itself
-/// restarts, too, all of them do.
+/// Without the middlebox's restarts the ports are equal; if the server itself restarts, too, all of
+/// them do.
 #[test]
 fn ports_that_are_the_same_are_not_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     let quiet = ("true }", "false }");
     let answer = of(&[run(dir.path(), "quiet", &[quiet])], GroupBy::Auto);
-    let told = [CompareVerdict::NoDifference, CompareVerdict::CannotTell];
-    assert!(told.contains(&answer.verdict), "{}", answer.says);
+    let expected = [CompareVerdict::NoDifference, CompareVerdict::CannotTell];
+    assert!(expected.contains(&answer.verdict), "{}", answer.says);
     assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::No));
 
     let server = ("[server_tcp]\nslow_start_after_idle = false", "");
@@ -136,8 +136,8 @@ fn ports_that_are_the_same_are_not_told_apart() {
     assert!(answer.groups.iter().all(|g| g.finding.restarts_slow_start == Restarts::Yes));
 }
 
-/// A line of 5 Mbit/s before the base station of one run: its rate is held down, and
-/// not by a restart nor by the radio.
+/// A link of 5 Mbit/s before the base station of one run: its rate is limited, and neither by a
+/// restart nor by the radio.
 #[test]
 fn a_rate_that_is_held_down_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,5 +173,5 @@ fn what_is_no_run_is_refused() {
     refused(dir.path(), "holds no run");
     refused(&dir.path().join("nowhere"), "nowhere");
     fs::write(dir.path().join("probe.json"), "{\n  \"document\": \"probe\",\n  \"ver").unwrap();
-    refused(dir.path(), "no whole log of `airmile probe`");
+    refused(dir.path(), "not a complete log of `airmile probe`");
 }

@@ -1,4 +1,4 @@
-//! The report's curves against what the lab's sender knew of itself.
+//! The report's curves compared with the lab sender's own state.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const PLACE: usize = 1;
 const FLIGHT: usize = 6;
 const SRTT: usize = 9;
 
-/// What the server knew at a time: nanoseconds, and a column.
+/// The server's state at a time: nanoseconds, and a column.
 fn known(run: &Path, column: usize) -> Vec<(i64, f64)> {
     let text = std::fs::read_to_string(run.join("senders.csv")).unwrap();
     let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
@@ -18,7 +18,7 @@ fn known(run: &Path, column: usize) -> Vec<(i64, f64)> {
     of_server.filter_map(|row| Some((row[TIME].parse().ok()?, row[column].parse().ok()?))).collect()
 }
 
-/// The curve next to each time that is known, at most 100 ms before it, and what is known.
+/// Pairs of the curve's value, at most 100 ms before a known time, and the known value.
 fn pairs(report: &Report, points: &[RangePoint], known: &[(i64, f64)]) -> Vec<(f64, f64)> {
     let first = &report.diagnosis.transfers[0].finding;
     let origin_ns = first.start_us.unwrap() * 1_000 - first.start_tti.0 * 1_000_000;

@@ -1,5 +1,5 @@
-//! What is written down follows from the code: schemas and record tables.
-//! `AIRMILE_UPDATE=1 cargo test -p airmile --test it documents` writes them anew.
+//! Generated documents match the code: schemas and record tables. `AIRMILE_UPDATE=1 cargo test -p
+//! airmile --test it documents` writes them again.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ fn docs() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Compares a file with what it should hold, or writes it.
+/// Compares a file with its expected content, or writes it.
 fn check(path: PathBuf, expected: &str) {
     if std::env::var_os("AIRMILE_UPDATE").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

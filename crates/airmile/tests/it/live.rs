@@ -1,4 +1,4 @@
-//! The live engine gives what the file gives, and gives it early.
+//! The live engine gives the same results as the file, and gives them early.
 
 use std::fs;
 use std::path::Path;
@@ -18,8 +18,7 @@ fn by_direction(bursts: &[Burst]) -> Vec<Burst> {
     of(Direction::Dl).chain(of(Direction::Ul)).collect()
 }
 
-/// Feeds a log in pieces, looking in between; all bursts that were decided,
-/// and the last view.
+/// Feeds a log in pieces with views in between; returns all decided bursts, and the last view.
 fn watch(bytes: &[u8], piece: usize, mut see: impl FnMut(&LiveView)) -> (Vec<Burst>, LiveView) {
     let mut live = Live::new(RadioOptions::default()).unwrap();
     let mut decided = Vec::new();
@@ -69,12 +68,12 @@ fn the_last_view_is_the_diagnosis_of_the_file() {
     );
 }
 
-/// Where each frame of a log ends, and when it was written.
+/// The end of each frame of a log, and when it was written.
 fn written(bytes: &[u8]) -> Vec<(usize, i64)> {
     let mut out = Vec::new();
     let mut at = 0;
     let mut deframer = Deframer::new();
-    // Frame by frame, but for the first two: those tell the container.
+    // Frame by frame, except the first two, which identify the container.
     for frame in bytes.split_inclusive(|b| *b == 0x7e) {
         deframer.push(frame);
         at += frame.len();
@@ -97,7 +96,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
     let whole = radio(&inputs(&log), &RadioOptions::default(), &Progress::default()).unwrap();
     let frames = written(&bytes);
     let end = frames.last().unwrap().1;
-    // Looked at every 400 ms of the modem's clock, as the engine's thread does.
+    // Viewed every 400 ms of the modem's clock, as the engine's thread does.
     let mut seen: Vec<(i64, i64)> = Vec::new();
     let (mut from, mut due) = (0, frames[0].1);
     for (to, at) in frames {
@@ -111,7 +110,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
         let ended = bursts.filter(|b| b.state != State::Open && b.burst.dir == Direction::Dl);
         seen.extend(ended.map(|b| (b.burst.end_tti.0, at - b.end_us.unwrap())));
     }
-    // Those that end as the log does are only seen at its end.
+    // Bursts that end with the log are only seen at its end.
     let last = live.look().intake.last_us.unwrap();
     assert!(end - last < 1_000_000);
     let long = whole.bursts.iter().filter(|b| b.dir == Direction::Dl && b.n_tti() >= 20);
@@ -126,7 +125,7 @@ fn a_burst_is_seen_within_a_second_of_its_end() {
     }
     println!("{n} bursts, {} not seen within a second: {late:?}", late.len());
     assert!(n >= 15);
-    // What is learnt later moves a few ends.
+    // Later evidence moves a few ends.
     assert!(late.len() * 50 <= n, "{late:?}");
 }
 
@@ -145,7 +144,7 @@ fn a_modem_that_was_away_leaves_a_hole() {
     live.push(&bytes[back..]);
     let view = live.finish();
     assert_eq!(view.evidence_counts.holes, 1);
-    // What is not known is no throughput time: no burst reaches over the hole.
+    // Unknown time is no throughput time: no burst extends over the gap.
     let over = |b: &&LiveBurst| b.start_us < Some(at) && b.end_us > Some(at + 400_000);
     assert_eq!(view.bursts.iter().find(over), None);
     assert!(view.bursts.iter().any(|b| b.start_us > Some(at + 400_000)));

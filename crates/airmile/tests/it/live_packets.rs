@@ -1,9 +1,9 @@
-//! Packets as they pass: the flows of the file, whenever they are looked at.
+//! Live packets: the flows equal those of the file, independent of when they are viewed.
 
 use airmile::live::packets::{LiveFlow, LivePackets, PacketView};
 use airmile::{Captures, PacketOptions, Progress};
 
-/// A capture at the phone of our own lab.
+/// A capture at the phone from the lab.
 fn capture() -> (tempfile::TempDir, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     airmile_lab::run_scenario("web-browsing", None, &dir.path().join("run")).unwrap();
@@ -15,7 +15,7 @@ fn look(live: &mut LivePackets) -> PacketView {
     live.look(None)
 }
 
-/// By number, payload each way, and segments sent again.
+/// By number: payload in each direction, and retransmitted segments.
 fn facts(flow: &LiveFlow) -> (u64, u64, u64, u64) {
     (flow.flow, flow.dl_bytes, flow.ul_bytes, flow.dl_retx + flow.ul_retx)
 }
@@ -49,7 +49,7 @@ fn flows_are_those_of_the_file() {
                 seen.insert(flow.flow, facts(&flow));
             }
             if piece > 1_000 {
-                // To look changes nothing.
+                // A view changes nothing.
                 look(&mut live);
             }
         }
@@ -102,7 +102,7 @@ fn damage_is_counted_and_passed_over() {
     assert!(look(&mut live).packets > view.packets);
 }
 
-/// A pcap of bare IPv4 packets (LINKTYPE_RAW), each of UDP with so many bytes, by time in
+/// A pcap of bare IPv4 packets (LINKTYPE_RAW), each a UDP packet with a number of bytes, by time in
 /// milliseconds and client port.
 fn udp_capture(packets: impl Iterator<Item = (u32, u16)>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -125,8 +125,8 @@ fn udp_capture(packets: impl Iterator<Item = (u32, u16)>) -> Vec<u8> {
 
 #[test]
 fn rates_of_flows_that_come_back_are_those_of_late() {
-    // Three times as many flows as are told take turns, a second each: 1,000 bytes every
-    // 10 s are 800 bit/s over a flow's life, and 8,000 in the second in which it is told.
+    // Three times as many flows as are reported take turns, for a second each: 1,000 bytes every 10
+    // s are 800 bit/s over a flow's life, and 8,000 in the second in which it is reported.
     let turns =
         (0..60_u32).flat_map(|s| (0..64).map(move |n| (s * 1000 + n, (s % 3 * 64 + n) as u16)));
     let mut live = LivePackets::new();
@@ -160,7 +160,7 @@ fn a_clock_that_is_set_back_stops_nothing() {
     let now = live.look(Some(base_ns + 8_000_000_000));
     assert_eq!((now.packets, now.flows_open, now.flows_total), (1_200, 1, 0));
     assert_eq!(now.flows[0].flow, before.flows[0].flow);
-    // 100 packets of 1,000 bytes a second.
+    // 100 packets of 1,000 bytes per second.
     let rate = now.bps.unwrap();
     assert!((700e3..900e3).contains(&rate), "{rate}");
 }

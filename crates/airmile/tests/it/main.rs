@@ -1,4 +1,4 @@
-//! One binary for all integration tests of the crate: a module a subject.
+//! One binary for all integration tests of the crate, with one module per subject.
 
 #![allow(
     clippy::unwrap_used,

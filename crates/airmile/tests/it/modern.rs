@@ -1,8 +1,8 @@
 //! `inspect` and `diagnose` on records of phones and modems since 2020.
 //!
-//! They are other people's and not part of this repository: they are read from
-//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the
-//! repository. Without them the tests say SKIPPED and pass.
+//! They belong to others and are not part of this repository: they are read from
+//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the repository.
+//! Without them the tests print SKIPPED and pass.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +18,7 @@ fn sample(name: &str) -> Option<Inputs> {
     let path = shared.join("data/modern").join(name);
     if !path.exists() {
         let why = format!("SKIPPED: no sample {} (set AIRMILE_SHARED)\n", path.display());
-        // Past the harness, which keeps the output of tests that pass.
+        // Bypasses the harness, which captures the output of passing tests.
         std::io::stderr().write_all(why.as_bytes()).unwrap();
         return None;
     }
@@ -29,7 +29,7 @@ fn inspected(inputs: &Inputs) -> InspectReport {
     inspect(inputs, Limits::default(), &Progress::default()).unwrap()
 }
 
-/// Code and version of the messages, with how many there are and were read.
+/// Code and version of the messages, with the numbers present and read.
 fn messages(report: &InspectReport) -> BTreeMap<String, (u64, u64)> {
     let rows = report.files.iter().flat_map(|file| &file.messages);
     rows.map(|row| (format!("{} {}", row.code, row.version_text()), (row.count, row.decoded)))
@@ -41,7 +41,7 @@ fn has(report: &InspectReport, words: &str) {
     assert!(found, "{words}: {:?}", report.can_answer);
 }
 
-/// What `diagnose` says: a few blocks show no transfer, and it must not name a bottleneck.
+/// The result of `diagnose`: a few blocks show no transfer, and no bottleneck may be named.
 fn names_no_bottleneck(inputs: &Inputs) {
     let found = diagnose(inputs, &RadioOptions::default(), &Progress::default()).unwrap();
     assert_eq!(found.session.verdict, airmile::model::Verdict::Unknown);
@@ -77,11 +77,11 @@ fn blocks_of_nr_with_the_check_of_their_sizes() {
     let report = inspected(&inputs);
     assert_eq!(messages(&report), BTreeMap::from([("0xB887 2.5".to_owned(), (2, 2))]));
     assert_eq!(report.files[0].records["grant"], 6);
-    has(&report, "is 0xB887 2.5 laid out as it is read: 5 of 5 new blocks");
+    has(&report, "is 0xB887 2.5 laid out as assumed: 5 of 5 new blocks");
     names_no_bottleneck(&inputs);
 }
 
-/// The last row is cut in the source: damage, and the rest is read.
+/// The last row is cut off in the source: damage, and the rest is read.
 #[test]
 fn a_text_export_of_both_radios() {
     let Some(inputs) = sample("qcat_blocks.txt") else { return };
@@ -104,8 +104,8 @@ fn a_console_trace_says_what_it_shows() {
     assert_eq!((report.files[0].items, report.files[0].bad_items), (153, 0));
     let words = "data waited at the base station in 0 % of the rows";
     has(&report, words);
-    let told = refusal(&inputs);
-    assert!(told.contains(words), "{told}");
+    let message = refusal(&inputs);
+    assert!(message.contains(words), "{message}");
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn what_is_no_log_is_named_so() {
         let report = inspected(&inputs);
         assert_eq!(report.usable_files, 0);
         assert!(report.can_answer.is_empty());
-        let told = refusal(&inputs);
-        assert!(told.contains(words), "{told}");
+        let message = refusal(&inputs);
+        assert!(message.contains(words), "{message}");
     }
 }
 

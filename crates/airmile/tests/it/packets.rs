@@ -1,5 +1,5 @@
-//! Captures through the facade: any compression, damage told, tables in memory
-//! and on disk alike.
+//! Captures through the facade: any compression, damage reported, tables equal in memory and on
+//! disk.
 
 mod parts;
 
@@ -99,11 +99,11 @@ fn two_views_of_the_same_traffic_are_refused() {
     for threads in [1, 2] {
         let error = study(threads).unwrap_err().to_string();
         assert!(
-            error.contains("other.pcap: holds 1 of its 1 connections as an earlier"),
+            error.contains("other.pcap: 1 of its 1 connections are also in an earlier"),
             "{error}"
         );
     }
-    // Another connection on the same ports is one more.
+    // Another connection on the same ports counts as another.
     fs::write(&path, later(100, true)).unwrap();
     let (report, _) = study(1).unwrap();
     assert_eq!(report.quality.repeated_connections, 0);
@@ -133,7 +133,7 @@ fn files_hold_the_rows_of_the_tables() {
             .iter()
             .map(|(path, n)| (path.file_stem().unwrap().to_string_lossy().into_owned(), *n))
             .collect();
-        // An earlier run's tables are not left beside: those without rows are there, too.
+        // Tables of an earlier run do not remain; empty tables are written, too.
         let mut expected: Vec<(String, u64)> =
             tables.iter().map(|table| (table.name.to_owned(), table.n_rows() as u64)).collect();
         found.sort();
@@ -145,13 +145,13 @@ fn files_hold_the_rows_of_the_tables() {
     assert!(flows.lines().nth(1).unwrap().contains("10.0.0.1,40000,192.0.2.1,80,syn"));
 }
 
-/// A fragment: offset in eight bytes, bytes of data, whether more follow.
+/// A fragment: offset in units of eight bytes, bytes of data, whether more follow.
 type Fragment = (u16, u16, bool);
 
 /// UDP with 3000 bytes of payload in three fragments, the second ahead.
 const FRAGMENTS: [Fragment; 3] = [(185, 1480, true), (0, 1480, true), (370, 48, false)];
 
-/// A capture of fragments of one datagram, of their headers alone.
+/// A capture of fragments of one datagram, with headers only.
 fn fragments(of: &[Fragment]) -> Vec<u8> {
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend(64_u32.to_le_bytes());
@@ -194,9 +194,9 @@ fn a_fragmented_datagram_counts_whole() {
     assert_eq!((of("dl_bytes"), of("dl_ip_bytes"), of("dl_packets")), ("3000", "3068", "1"));
 }
 
-/// Rows and figures are the same on any number of threads, in the same order:
-/// over captures of the corpus one after the other, one datagram in two files and
-/// one without its end, and captures of others.
+/// Rows and figures are the same with any number of threads, in the same order: over captures of
+/// the corpus one after the other, one datagram in two files and one without its end, and captures
+/// of others.
 #[test]
 fn any_number_of_threads_finds_the_same() {
     let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);

@@ -1,5 +1,5 @@
-//! Pages of the lab, with a cause put in: the verdict names it, with the request and what
-//! mending it saves.
+//! Pages of the lab with an injected cause: the verdict names it, with the request and the saving
+//! of a fix.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! A set of pages of the lab, each with a cause put in: what the verdict says, against the
-//! same page without the cause.
+//! A set of pages of the lab, each with an injected cause: the verdict compared with the same page
+//! without the cause.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,16 +9,16 @@ use airmile::{Inputs, Page, Progress, RadioOptions, diagnose};
 use airmile_emulate::Scenario;
 use airmile_emulate::workload::{WebConfig, Workload};
 
-/// Verdicts that are right, and shares within [`NEAR`] of what the cause costs.
+/// Required share of right verdicts, and of shares within [`NEAR`] of the cause's cost.
 const RIGHT_BAR: f64 = 0.90;
 const NEAR_BAR: f64 = 0.90;
-/// Of the second bar, what is held: packets alone do not part a slow radio from slow start
-/// and losses, and their shares of pages in a narrow cell are too small.
+/// The achieved part of the second requirement: packets alone do not separate a slow radio from
+/// slow start and losses, and their shares for pages in a narrow cell are too small.
 const NEAR_REACHED: f64 = 0.70;
 const NEAR: f64 = 0.10;
-/// A page counts where its cause costs this share of the load: below, another may lead.
+/// A page counts if its cause costs this share of the load: below, another cause may lead.
 const COSTS: f64 = 0.40;
-/// Pages of each family that count, and seeds that a family may try until then.
+/// Pages of each family that count, and the maximum number of seeds tried for them.
 const PAGES: u64 = 12;
 const TRIES: u64 = 48;
 
@@ -80,7 +80,7 @@ const FAMILIES: [Family; 5] = [
     },
 ];
 
-/// Draws (splitmix64).
+/// Random draws (splitmix64).
 struct Draw(u64);
 
 impl Draw {
@@ -130,7 +130,7 @@ struct Sums {
     saved: u64,
 }
 
-/// Of a page: what the verdict, the share and the saving are, against what its cause costs.
+/// For a page: the verdict, the share and the saving, compared with the cost of its cause.
 fn judge(page: &Page, cause: PageCause, cost: f64, sums: &mut Sums) -> String {
     let share = page.shares.get(cause.as_str()).copied().unwrap_or(0.0) / page.wait_ms;
     let saving = page.savings.iter().find(|one| one.cause == cause);
@@ -169,13 +169,13 @@ fn causes_that_were_put_in_are_named_and_weighed() {
             counted += 1;
             let packets = page(&run, &["page.har", "phone.pcapng"]);
             let radio = page(&run, &["page.har", "phone.pcapng", "modem.mi2log"]);
-            let told = judge(&packets, family.cause, cost, &mut by_packets);
+            let outcome = judge(&packets, family.cause, cost, &mut by_packets);
             let log = judge(&log, family.cause, cost, &mut by_log);
             let radio = judge(&radio, family.cause, cost, &mut by_radio);
             let name = family.name;
             writeln!(
                 table,
-                "{name:<18}{seed:>6} costs {cost:.2}: {told}; log {log}; radio {radio}"
+                "{name:<18}{seed:>6} costs {cost:.2}: {outcome}; log {log}; radio {radio}"
             )
             .unwrap();
         }

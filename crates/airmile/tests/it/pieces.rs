@@ -1,5 +1,5 @@
-//! One engine: whatever pieces the input comes in, the same records and the
-//! same findings come out; and a log's tables give what the log gives.
+//! One engine: input in any pieces gives the same records and findings, and a log's tables give the
+//! same as the log.
 
 use std::fs;
 use std::path::PathBuf;

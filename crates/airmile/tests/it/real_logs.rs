@@ -1,4 +1,4 @@
-//! Verdicts on real logs, checked against the records that they rest on.
+//! Verdicts on real logs, checked against their records.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ fn log(name: &str) -> Option<Inputs> {
     );
     let path = shared.join("data/diag").join(name);
     if !path.exists() {
-        println!("SKIPPED: {} is not there", path.display());
+        println!("SKIPPED: {} is missing", path.display());
         return None;
     }
     Some(Inputs { files: vec![path], ..Inputs::default() })
@@ -33,7 +33,7 @@ fn analysed(inputs: &Inputs) -> RadioReport {
     radio(inputs, &RadioOptions::default(), &Progress::default()).unwrap()
 }
 
-/// What must hold between any downlink transfer and the log's grants.
+/// Conditions between any downlink transfer and the log's grants.
 fn consistent(report: &RadioReport, grants: &[Grant], transfer: &TransferFinding) {
     let inside = |g: &&Grant| {
         g.dir == Direction::Dl
@@ -52,12 +52,12 @@ fn consistent(report: &RadioReport, grants: &[Grant], transfer: &TransferFinding
     let active_ms = transfer.active_time_ms.unwrap();
     assert!(active_ms <= ttis.len() as f64, "{}: {active_ms} of {}", transfer.id, ttis.len());
 
-    // From the allocation alone: data that waits is served within some tens of
-    // ms, so that times between blocks longer than 60 ms are no contention.
+    // From the allocation alone: queued data is served within some tens of ms, so that times
+    // between blocks longer than 60 ms are no contention.
     let bound: i64 = ttis.windows(2).map(|w| w[1] - w[0]).filter(|gap| *gap <= 60).sum();
     let queued_ms = transfer.throughput_time_ms.unwrap();
     assert!(queued_ms <= bound as f64, "{}: {queued_ms} of {bound}", transfer.id);
-    // And blocks that follow one another at once are one burst, but for the last.
+    // Consecutive blocks form one burst, except the last.
     let full = |tti: i64| {
         grants
             .iter()
@@ -67,8 +67,8 @@ fn consistent(report: &RadioReport, grants: &[Grant], transfer: &TransferFinding
     let at_once = ttis.windows(2).filter(|w| w[1] - w[0] == 1 && full(w[0])).count();
     assert!(queued_ms >= at_once as f64 * 0.8, "{}: {queued_ms} under {at_once}", transfer.id);
 
-    // Throughput time is the bursts' overlap; a burst begins and ends with a
-    // block of the log.
+    // Throughput time is the overlap of the bursts; a burst starts and ends with a block of the
+    // log.
     let mut queued = 0;
     for burst in report.bursts.iter().filter(|b| b.dir == Direction::Dl) {
         let from = burst.start_tti.max(transfer.start_tti);
@@ -92,8 +92,8 @@ fn web_like_download_of_a_weak_cell() {
     let Some(inputs) = log("pixelxl_2018_download.mi2log") else { return };
     let (report, grants) = (analysed(&inputs), grants(&inputs));
     let user = |g: &&Grant| g.dir == Direction::Dl && g.rnti == RntiType::C;
-    // The log has downlink data for this user in a few hundred subframes of
-    // 12.7 s: nobody's queue can have been full all the time.
+    // The log has downlink data for this user in a few hundred subframes of 12.7 s: the queue
+    // cannot have been full all the time.
     let mut ttis: Vec<i64> = grants.iter().filter(user).map(|g| g.position.tti.0).collect();
     ttis.dedup();
     assert!((600..=650).contains(&ttis.len()), "{}", ttis.len());
@@ -107,7 +107,7 @@ fn web_like_download_of_a_weak_cell() {
     for transfer in downlink {
         consistent(&report, &grants, transfer);
     }
-    // Bursts of 70 to 150 ms with nearly all PRBs are in it.
+    // It contains bursts of 70 to 150 ms with nearly all PRBs.
     let long = |b: &&Burst| b.dir == Direction::Dl && b.n_tti() >= 50;
     assert!(report.bursts.iter().filter(long).count() >= 2);
     for burst in report.bursts.iter().filter(long) {
@@ -144,7 +144,7 @@ fn an_upload_is_about_the_uplink() {
     let Some(inputs) = log("seoul2021_upload_500KB.mi2log") else { return };
     let report = analysed(&inputs);
     let upload = report.transfers.iter().find(|t| t.dir == Direction::Ul).unwrap();
-    // 500 KB of payload, headers on top.
+    // 500 KB of payload, plus headers.
     assert!((500_000..600_000).contains(&upload.bytes.unwrap()), "{:?}", upload.bytes);
     assert!(upload.link_demand.unwrap() > 0.5);
 }

@@ -1,12 +1,11 @@
-//! The HTML report holds everything, asks nothing of a network, and says what
-//! the document says.
+//! The HTML report is complete, loads nothing from a network, and matches the document.
 
 use crate::page::unpacked;
 use airmile::write::report::write_html;
 use airmile::{Document, Inputs, Progress, RadioOptions, Report, diagnose, report};
 use serde_json::Value;
 
-/// Grants as a table: two transfers, a pause between them.
+/// Grants as a table: two transfers with a pause in between.
 fn inputs(dir: &tempfile::TempDir) -> Inputs {
     let path = dir.path().join("grants <b>.csv");
     let mut text = String::from("tti,dir,n_prb,n_prb_cell,tbs_bytes,retx,padding_bytes\n");
@@ -25,7 +24,7 @@ fn html(report: &Report) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What the element of an id holds.
+/// The content of the element with an id.
 fn element<'a>(html: &'a str, id: &str) -> &'a str {
     let from = html.find(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("no {id}"));
     let text = html[from..].split_once('>').unwrap().1;
@@ -77,7 +76,7 @@ fn series_are_what_was_scheduled() {
     let head = json(&page, "airmile-series");
     assert_eq!((&head["first_tti"], &head["n_tti"]), (&0.into(), &9_500.into()));
     let share = array(&page, "dl.share");
-    // Two of three blocks of 4096 TTIs: the idle one is not there.
+    // Two of three blocks of 4096 TTIs: the idle one is omitted.
     assert_eq!(array(&page, "dl.blocks"), [0_u32.to_le_bytes(), 2_u32.to_le_bytes()].concat());
     assert_eq!(share.len(), 2 * 4_096);
     assert_eq!((share[99], share[100], share[2_099], share[2_100]), (0, 241, 26, 0));
@@ -103,7 +102,7 @@ fn an_uplink_alone_is_drawn_too() {
     assert_eq!(array(&html(&whole), "ul.share")[..100], [51; 100]);
 }
 
-/// A log may hold RLC PDUs and no allocation: bursts, but no blocks.
+/// A log may hold RLC PDUs but no allocation: bursts, but no blocks.
 #[test]
 fn the_axis_covers_bursts_without_an_allocation() {
     let dir = tempfile::tempdir().unwrap();
@@ -129,8 +128,8 @@ fn u32s(html: &str, name: &str) -> Vec<u32> {
     bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
-/// A run of the lab with captures and an application's log: senders and requests are on
-/// the radio's axis, and inside of the transfers that they belong to.
+/// A run of the lab with captures and an application's log: senders and requests are on the radio's
+/// axis, and inside their transfers.
 #[test]
 fn senders_and_requests_are_on_the_axis() {
     let dir = tempfile::tempdir().unwrap();
@@ -152,18 +151,18 @@ fn senders_and_requests_are_on_the_axis() {
     assert_eq!(at.len(), most.len());
     assert!(at.iter().all(|at| (from..=to).contains(at)), "{from} to {to}: {at:?}");
     assert!(at.windows(2).all(|pair| pair[0] < pair[1]));
-    // The scenario's window of 64 kB is what is in flight for most of it.
+    // The scenario's window of 64 kB is in flight for most of it.
     let full = most.iter().filter(|bytes| (50_000..=65_536).contains(*bytes)).count();
     assert!(full * 2 > most.len(), "{full} of {}", most.len());
     let rwnd = u32s(&page, "rwnd.least");
     assert!(rwnd.iter().any(|bytes| (50_000..=65_536).contains(bytes)));
     let rtt = u32s(&page, "rtt.most");
     assert!(rtt.iter().any(|us| (100_000..300_000).contains(us)), "{rtt:?}");
-    // Clocks of files are set to each other within some ms.
+    // Clocks of files are aligned within some ms.
     assert!(u32s(&page, "mark.from")[0].abs_diff(from) <= 5);
     assert_eq!(head["marks"][0], "request");
 
-    // The application's log alone: no radio, and its requests all the same.
+    // The application's log alone: no radio, but its requests.
     let alone = of(vec![run.join("app.jsonl")]);
     let head = json(&alone, "airmile-series");
     assert!(!head["arrays"].as_object().unwrap().contains_key("flight.tti"));

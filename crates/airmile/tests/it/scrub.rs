@@ -1,5 +1,4 @@
-//! Copies that can be shared: nothing that names anybody is in them, and they
-//! answer as the originals do.
+//! Copies that can be shared: they identify nobody, and give the same results as the originals.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,7 +19,7 @@ use serde_json::Value;
 
 const KEY: [u8; KEY_BYTES] = [0x5a; KEY_BYTES];
 
-/// A key file of [`KEY`], in a directory of its own.
+/// A key file of [`KEY`], in its own directory.
 fn workplace() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
@@ -39,7 +38,7 @@ fn shared(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
         PathBuf::from,
     );
     let Ok(entries) = fs::read_dir(shared.join("data").join(folder)) else {
-        println!("SKIPPED: {}/data/{folder} is not there", shared.display());
+        println!("SKIPPED: {}/data/{folder} is missing", shared.display());
         return Vec::new();
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -53,7 +52,7 @@ type Frame = (u32, Vec<u8>);
 
 fn contents(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What a torn file still gives is enough.
+    // The readable part of a torn file suffices.
     let _ = Input::open(path, &Progress::default()).unwrap().read_to_end(&mut bytes);
     bytes
 }
@@ -71,23 +70,23 @@ fn frames(bytes: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// What could tell who was captured.
+/// Data that could identify who was captured.
 #[derive(Default)]
 struct Identities {
     addresses: HashSet<IpAddr>,
     macs: HashSet<[u8; 6]>,
-    /// Eight bytes of text, wherever they stand.
+    /// Eight bytes of text, at any place.
     words: HashSet<[u8; 8]>,
 }
 
-/// Eight letters, digits or signs, not too few of them different.
+/// Eight letters, digits or signs, with enough different ones.
 fn is_word(word: &[u8; 8]) -> bool {
     let different: HashSet<&u8> = word.iter().collect();
     word.iter().all(u8::is_ascii_graphic) && different.len() >= 4
 }
 
 impl Identities {
-    /// Of frames, of which these are left: their text is what was cut of them.
+    /// For frames of which only these remain: the text that was cut from them.
     fn of(frames: &[Frame], left: &[Frame]) -> Self {
         let mut all = Self::default();
         for (n, (link, data)) in frames.iter().enumerate() {
@@ -110,14 +109,14 @@ impl Identities {
             let cut = data.get(left.get(n).map_or(0, |(_, left)| left.len())..).unwrap_or_default();
             all.words.extend(cut.array_windows_of_eight().filter(is_word));
         }
-        // Everybody has these; as bytes they occur in any header.
+        // These are common to all; as bytes they occur in any header.
         all.addresses.retain(|ip| !ip.is_unspecified() && !ip.is_loopback());
         all.addresses.remove(&IpAddr::V4(std::net::Ipv4Addr::BROADCAST));
         all.macs.retain(|mac| *mac != [0; 6] && *mac != [0xff; 6]);
         all
     }
 
-    /// Those that are found in bytes: binary in either order, or as text.
+    /// Those found in bytes: binary in either order, or as text.
     fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         let text = String::from_utf8_lossy(bytes);
@@ -132,7 +131,7 @@ impl Identities {
         }
         for ip in &self.addresses {
             let name = ip.to_string();
-            // `::2` and the like are in any text.
+            // `::2` and the like occur in any text.
             found.extend((name.len() >= 7 && text.contains(&name)).then_some(name));
         }
         let hex = |mac: &[u8; 6], between: &str| mac.map(|b| format!("{b:02x}")).join(between);
@@ -171,8 +170,8 @@ impl Windows for [u8] {
     }
 }
 
-/// Rows of a capture's tables, but for what the payload tells; names are given
-/// by `name` to addresses.
+/// Rows of a capture's tables, without those that depend on payload; `name` gives names to
+/// addresses.
 fn rows(path: &Path, mut name: impl FnMut(&str) -> String) -> Vec<Value> {
     let mut study =
         PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
@@ -204,7 +203,7 @@ fn rows(path: &Path, mut name: impl FnMut(&str) -> String) -> Vec<Value> {
         }
     }
     let mut quality = summary.quality;
-    // Options that run over the header are no longer there.
+    // Options that extend beyond the header have been removed.
     (quality.payload_cut, quality.options_cut) = (0, 0);
     values.push(serde_json::to_value(quality).unwrap());
     values
@@ -218,7 +217,7 @@ fn pseudonym(names: &mut Pseudonyms, address: &str) -> String {
     is.to_string()
 }
 
-/// Nothing names anybody, and the study's tables are the same.
+/// Nothing identifies anybody, and the study's tables are the same.
 fn check_capture(input: &Path, copy: &Path, key: &Path) -> ScrubReport {
     let report = scrubbed(input, copy, key);
     let (before, after) = (contents(input), contents(copy));
@@ -234,7 +233,7 @@ fn check_capture(input: &Path, copy: &Path, key: &Path) -> ScrubReport {
     report
 }
 
-/// An Ethernet capture of a look-up, a TLS client hello and a request.
+/// An Ethernet capture of a DNS lookup, a TLS client hello and a request.
 fn planted() -> Vec<u8> {
     let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     out.extend(65_535_u32.to_le_bytes());
@@ -306,7 +305,7 @@ fn a_run_of_the_lab_answers_as_before() {
     check_log(&run.join("modem.mi2log"), &dir.path().join("copy.mi2log"), &key);
 }
 
-/// Records but for what a cell is called, and what is not decoded.
+/// Records without the cell's identity, and without undecoded content.
 fn records(inputs: &Inputs) -> Vec<Value> {
     let mut records = Vec::new();
     read_inputs(inputs, &Progress::default(), &mut |tagged| {
@@ -370,7 +369,11 @@ fn containers_and_compression_stay_and_the_manifest_tells() {
     let options = ScrubOptions { output: out.clone(), key: Some(key.clone()) };
     let report = scrub(&[gz, zst], &options, &Progress::default()).unwrap();
     let names: Vec<&str> = report.files.iter().map(|f| f.output.as_str()).collect();
-    assert_eq!(names, ["capture-1.pcap.gz", "capture-2.pcap.zst"], "names tell of phones, too");
+    assert_eq!(
+        names,
+        ["capture-1.pcap.gz", "capture-2.pcap.zst"],
+        "names can identify phones, too"
+    );
     let copies = names.map_contents(&out);
     assert_eq!(copies[0], copies[1]);
     assert_eq!(fs::read(out.join(names[0])).unwrap()[..2], [0x1f, 0x8b]);
@@ -380,7 +383,9 @@ fn containers_and_compression_stay_and_the_manifest_tells() {
     assert_eq!((&manifest["document"], &manifest["version"]), (&"scrub".into(), &1.into()));
     assert_eq!(manifest["key_fingerprint"].as_str().unwrap().len(), 16);
     assert_eq!(manifest["files"][0]["changes"]["frames"], 3);
-    assert_eq!(manifest["files"][0]["input_sha256"].as_str().unwrap().len(), 64);
+    // A digest of the input without a key would confirm guesses of what was replaced.
+    assert_eq!(manifest["files"][0]["input_hmac_sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(manifest["files"][0].get("input_sha256"), None);
 }
 
 trait Contents {
@@ -410,17 +415,17 @@ fn a_key_is_made_once_and_read_by_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(&report.key_file).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // The same key gives the same copy; another one another.
+    // The same key gives the same copy; another key another one.
     let [again, other] = ["again.pcap", "other.pcap"].map(|name| dir.path().join(name));
     assert!(!run(&again, Some(report.key_file.clone())).unwrap().key_made);
     run(&other, Some(dir.path().join("new.key"))).unwrap();
     assert_eq!(contents(&copy), contents(&again));
     assert_ne!(contents(&copy), contents(&other));
-    // Nothing is written over, and nothing is left of a run that failed.
+    // No file is overwritten, and a failed run leaves none.
     let error = run(&copy, Some(report.key_file.clone())).unwrap_err().to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     let error = run(&input, Some(report.key_file)).unwrap_err().to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     assert_eq!(contents(&input), planted());
     let text = dir.path().join("text");
     fs::write(&text, "hello\n").unwrap();

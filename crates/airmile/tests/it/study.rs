@@ -1,4 +1,4 @@
-//! The study as a document and as a page, on captures made here by hand.
+//! The study as a document and as a page, on synthetic captures.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ const fn p(ms: u32, up: bool, flags: u8, seq: u32, ack: u32, bytes: u16) -> P {
 }
 
 impl P {
-    /// Headers alone are captured, as with a snaplen.
+    /// Only headers are captured, as with a snaplen.
     fn record(self) -> Vec<u8> {
         let (client, server) = ([10, 0, 0, self.host], [192, 0, 2, 1]);
         let (src, dst) = if self.up { (client, server) } else { (server, client) };
@@ -74,8 +74,8 @@ fn opening() -> Vec<P> {
     ]
 }
 
-/// Five segments; the first is lost behind the monitor, and sent again after
-/// four duplicate ACKs. Then the window closes.
+/// Five segments; the first is lost after the monitor and retransmitted after four duplicate ACKs.
+/// Then the window closes.
 fn lossy() -> Vec<P> {
     let mut all = opening();
     all.extend((0..5).map(|n| p(100 + n, false, ACK, 1000 + 1000 * n, 200, 1000)));
@@ -162,7 +162,7 @@ fn flows_that_are_asked_for() {
         assert_eq!(numbers, expected, "{asked}");
         assert_eq!(found.left_out.flows, 2 - expected.len() as u64);
     };
-    // A flow's number is how many packets came before its first.
+    // A flow's number is the number of packets before its first.
     let second = lossy().len() as u64;
     check(&second.to_string(), &[second]);
     check("10.0.0.1:50000-192.0.2.1:443", &[second]);
@@ -171,7 +171,7 @@ fn flows_that_are_asked_for() {
     assert!(error.contains("--flow 9: no such flow"), "{error}");
 }
 
-/// Six users, who are of several threads.
+/// Six users on several threads.
 #[test]
 fn any_number_of_threads_draws_the_same() {
     let mut all = Vec::new();
@@ -194,7 +194,7 @@ fn any_number_of_threads_draws_the_same() {
     }
 }
 
-/// 60,000 segments: as many points as a screen can use, and none uncounted.
+/// 60,000 segments: as many points as a screen can use, and all are counted.
 #[test]
 fn the_document_stays_small() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a diagnosis says in words follows from its numbers.
+//! The sentences of a diagnosis match its numbers.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ fn written(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 fn diagnosis(start_tti: i64, end_tti: i64) -> Diagnosis {
     let dir = tempfile::tempdir().unwrap();
     let mut grants = String::from("tti,dir,n_prb,n_prb_cell,tbs_bytes,retx,padding_bytes\n");
-    // The log goes on after them.
+    // The log continues after them.
     for tti in (100..2_100).chain([3_000]) {
         let padding = if tti >= 2_099 { 500 } else { 0 };
         grants.push_str(&format!("{tti},dl,48,50,1000,0,{padding}\n"));
@@ -78,7 +78,7 @@ Version 131077 {
 }
 ";
 
-/// No LTE message helps an NR log; its cell is in the grants' own message.
+/// No LTE message is advised for an NR log; the grants' own message has its cell.
 #[test]
 fn an_nr_log_is_told_of_in_its_own_words() {
     let dir = tempfile::tempdir().unwrap();
@@ -90,8 +90,8 @@ fn an_nr_log_is_told_of_in_its_own_words() {
     let cells: Vec<_> = report.cells.iter().map(|c| (c.pci, c.earfcn)).collect();
     assert_eq!(cells, [(Some(186), Some(644_736))]);
     for missing in report.missing {
-        let told = missing.what + &missing.how_to_capture;
-        assert!(!told.contains("LTE") && !told.contains("0xB0"), "{told}");
+        let advice = missing.what + &missing.how_to_capture;
+        assert!(!advice.contains("LTE") && !advice.contains("0xB0"), "{advice}");
     }
     let answer = diagnose(&inputs, &options, &progress).unwrap();
     assert!(words(&answer).contains("share of the cell's PRBs is unknown"), "{}", words(&answer));

@@ -1,5 +1,5 @@
-//! Scenario families: those that the model is fitted on, and others that it is held
-//! against. They share no scheduler, no bandwidth and no seed, and mostly no workload.
+//! Scenario families: those that the model is fitted on, and others for its evaluation.
+//! They share no scheduler, no bandwidth and no seed, and mostly no workload.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,11 +11,11 @@ use anyhow::Context;
 
 use crate::causes::Draw;
 
-/// A family: what is done to its transfers.
+/// A family: the conditions applied to its transfers.
 #[derive(Clone, Copy)]
 pub struct Family {
     pub name: &'static str,
-    /// Who it is meant to be; `None`: as it comes.
+    /// The intended bottleneck; `None`: undetermined.
     pub injected: Option<Suspect>,
     parts: fn(&mut Draw) -> Parts,
     trace: Option<&'static str>,
@@ -30,14 +30,14 @@ struct Parts {
     phone_tcp: String,
     server_tcp: String,
     body: String,
-    /// What takes the cause out again.
+    /// Changes that remove the cause.
     without: String,
-    /// The phone's own path: a cell that has room.
+    /// Whether the phone's own cell must have spare capacity.
     roomy: bool,
     duration_ms: u64,
 }
 
-/// Where families differ as a whole.
+/// Settings in which the two sets of families differ.
 struct World {
     schedulers: &'static [&'static str],
     n_prb: &'static [u64],
@@ -56,7 +56,7 @@ const FITTED: World = World {
     controls: &["{ name = \"cubic\", hystart = true }", "{ name = \"new-reno\" }"],
 };
 
-/// NR slots and TDD frames are only here, as is the third scheduler.
+/// NR slots and TDD frames occur only here, as does the third scheduler.
 const HELD_OUT: World = World {
     schedulers: &["pf_frequency", "blind_equal"],
     n_prb: &[50, 75],
@@ -70,7 +70,7 @@ const HELD_OUT: World = World {
     ],
 };
 
-/// Shares of runs whose TCP has no time stamps: one in so many.
+/// One in this many runs has TCP without timestamps.
 const PLAIN_EVERY: u64 = 5;
 
 const fn family(
@@ -81,7 +81,7 @@ const fn family(
     Family { name, injected, parts, trace: None }
 }
 
-/// What the coefficients are fitted on.
+/// Families for fitting the coefficients.
 pub const FIT: [Family; 26] = [
     family("busy_file", Some(Suspect::Radio), busy_file),
     family("busy_quic", Some(Suspect::Radio), |d| quic(busy_file(d))),
@@ -111,7 +111,7 @@ pub const FIT: [Family; 26] = [
     family("reader", Some(Suspect::ReceiveWindow), reader),
 ];
 
-/// What they are held against.
+/// Families for the evaluation.
 pub const HELD: [Family; 20] = [
     family("busy_mixed", Some(Suspect::Radio), busy_mixed),
     family("busy_others", Some(Suspect::Radio), busy_others),
@@ -146,7 +146,7 @@ pub const HELD: [Family; 20] = [
 ];
 
 impl Family {
-    /// One of its scenarios; `None` where its link trace is not there.
+    /// A scenario of the family; `None` if its link trace is missing.
     pub fn scenario(
         &self,
         held: bool,
@@ -208,7 +208,7 @@ impl Parts {
         } else {
             format!("[[causes]]\nlabel = \"{label}\"\nwhat = \"put in\"\n{}\n", self.without)
         };
-        // Only a family's own users may be taken out by place.
+        // Only a family's own users may be removed by index.
         let light = if self.without.contains("competing") || self.without.contains("others") {
             ""
         } else {
@@ -407,7 +407,7 @@ fn video(draw: &mut Draw) -> Parts {
     }
 }
 
-/// Small answers one after the other: round trips, and nobody's fault alone.
+/// Small responses one after the other: dominated by round trips, with no single cause.
 fn exchanges(draw: &mut Draw) -> Parts {
     Parts {
         rtt_ms: draw.between(20, 120),
@@ -422,7 +422,7 @@ fn exchanges(draw: &mut Draw) -> Parts {
     }
 }
 
-/// Files with pauses from a server that keeps its window, or not.
+/// Files with pauses, from a server that keeps its window or not.
 fn fetches(draw: &mut Draw) -> Parts {
     Parts {
         rtt_ms: draw.between(20, 80),
@@ -436,8 +436,8 @@ fn fetches(draw: &mut Draw) -> Parts {
     }
 }
 
-/// One user alone whose channel stands still, as of fixed wireless: a rate that does not
-/// vary is no sign of a wire.
+/// One user alone with a constant channel, as with fixed wireless: a constant rate does not
+/// indicate a wireline bottleneck.
 fn steady_cell(draw: &mut Draw) -> Parts {
     let snr = draw.between(0, 9) as i64 - 2;
     Parts {
@@ -527,7 +527,7 @@ fn busy_mixed(draw: &mut Draw) -> Parts {
     }
 }
 
-/// Others with transports of their own.
+/// Other users with their own transports.
 fn busy_others(draw: &mut Draw) -> Parts {
     Parts {
         rtt_ms: draw.between(15, 80),
@@ -582,7 +582,7 @@ fn wire_jitter(draw: &mut Draw) -> Parts {
     }
 }
 
-/// A rate limit whose queue holds less than a bandwidth-delay product, as policers have.
+/// A rate limit with a queue smaller than the bandwidth-delay product, as with policers.
 fn wire_shallow(draw: &mut Draw) -> Parts {
     let rate = draw.between(20, 80) * 100_000;
     Parts {
@@ -689,7 +689,7 @@ fn proxy_restart(draw: &mut Draw) -> Parts {
     }
 }
 
-/// Fetches with pauses, no player.
+/// Downloads with pauses, without a player.
 fn fetch_restart(draw: &mut Draw) -> Parts {
     Parts {
         rtt_ms: draw.between(60, 150),
@@ -705,7 +705,7 @@ fn fetch_restart(draw: &mut Draw) -> Parts {
     }
 }
 
-/// Objects one after the other, each host new.
+/// Objects one after the other, each from a new host.
 fn small_files(draw: &mut Draw) -> Parts {
     let mut body = String::new();
     for n in 0..draw.between(2, 3) {
@@ -764,7 +764,7 @@ fn trace_file(draw: &mut Draw) -> Parts {
             draw.between(1, 60) * 500,
             draw.between(8, 40) * 100_000
         ),
-        // Of a trace there is no other run: the truth is the queue's.
+        // A trace has no counterpart without the cause: the truth comes from the queue.
         without: String::new(),
         duration_ms: 80_000,
         ..Parts::default()

@@ -7,16 +7,16 @@ use airmile_wire::packets_only::{CoefficientTable, Evidence, N_FEATURES, Suspect
 
 use super::rows::Row;
 
-/// Ridge on standardised weights: as a prior of standard deviation 1 / sqrt of it on each,
-/// counted in rows (chosen here, before the held-out families were looked at).
+/// Ridge on standardised weights: equivalent to a prior of standard deviation 1 / sqrt of
+/// it on each, counted in rows (chosen here, before the held-out families were looked at).
 const RIDGE: f64 = 1.0;
-/// Steps of the descent, more than it takes (chosen here).
+/// Steps of the descent, more than required (chosen here).
 const STEPS: usize = 4_000;
-/// Families have different numbers of runs that show each suspect: rows are weighted so
-/// that each suspect has the same say but for this power of its share (chosen here).
+/// Families have different numbers of runs for each suspect: rows are weighted so that all
+/// suspects have equal weight, except for this power of their share (chosen here).
 const N: usize = Suspect::ALL.len();
 
-/// A table for one kind of evidence.
+/// Fits a table for one kind of evidence.
 pub fn fit(rows: &[&Row], evidence: Evidence) -> CoefficientTable {
     let scale = std::array::from_fn(|feature| {
         if evidence.uses(feature) { scale_of(rows, feature) } else { (0.0, 0.0) }
@@ -45,7 +45,7 @@ pub fn fit(rows: &[&Row], evidence: Evidence) -> CoefficientTable {
     table
 }
 
-/// The table with its logits divided.
+/// The table with its logits divided by the temperature.
 pub fn tempered(mut table: CoefficientTable, temperature: f64) -> CoefficientTable {
     for (constant, weights) in &mut table.weights {
         *constant /= temperature;
@@ -70,7 +70,7 @@ fn scale_of(rows: &[&Row], feature: usize) -> (f64, f64) {
     if deviation < 1e-6 { (0.0, 0.0) } else { (round(mean), round(deviation)) }
 }
 
-/// What is written is what is used.
+/// Rounds to the written precision, so that the same values are used.
 fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
@@ -114,7 +114,7 @@ fn softmax(table: &CoefficientTable, input: &[f64; N_FEATURES]) -> [f64; N] {
     out.map(|v| v / sum)
 }
 
-/// Adam (Kingma and Ba, ICLR 2015, algorithm 1), its usual constants, 0.02 a step.
+/// Adam (Kingma and Ba, ICLR 2015, algorithm 1), with its usual constants, 0.02 a step.
 #[derive(Default)]
 struct Adam {
     first: Vec<f64>,
@@ -142,7 +142,7 @@ impl Adam {
     }
 }
 
-/// The tables as the source file that holds them.
+/// The source file with the tables.
 pub fn source(tables: &[(&str, CoefficientTable)]) -> String {
     let mut out = String::from(
         r#"//! Fitted by `airmile-accuracy --blind-fit`; not written by hand.
@@ -154,7 +154,7 @@ use super::model::CoefficientTable;
     );
     let number = |value: f64| {
         let rounded = round(value);
-        // `-0.0` is no number to write.
+        // `-0.0` is written as 0.
         format!("{:?}", if rounded == 0.0 { 0.0 } else { rounded })
     };
     for (name, table) in tables {

@@ -1,5 +1,5 @@
-//! `diagnose` by packets alone: its model is fitted on some scenario families of the
-//! lab, and held against others.
+//! `diagnose` from packets alone: its model is fitted on some scenario families of the lab,
+//! and evaluated on others.
 
 mod families;
 mod fit;
@@ -17,36 +17,37 @@ use crate::bars::wilson;
 use crate::reliability::{self, Stated};
 use rows::{Row, Runs, View, gather};
 
-/// Bars: an answer is given in this share of the runs, of these this share is right, and of
-/// those with a probability of 90 % and more this one. Probabilities that were tempered on
-/// kernels' packets name fewer of the emulator's runs than before (56 % for 63 %), and more
-/// of these are right: what is wanted, 75 % named, is missed here (docs/causes.md).
+/// Thresholds: the share of runs with an answer, the share of those that are right, and the
+/// same for answers with a probability of 90 % and more. Probabilities tempered on kernels'
+/// packets name fewer of the emulator's runs than before (56 % instead of 63 %), and more
+/// of these are right; the target of 75 % named is missed here (docs/causes.md).
 const GIVEN_BAR: f64 = 0.55;
 const NAMED_RIGHT_BAR: f64 = 0.90;
 const RIGHT_BAR: f64 = 0.95;
 const SURE: f64 = 0.90;
-/// Seeds of the fit, and of what it is held against.
+/// Seeds of the fit, and of the evaluation.
 const FIT_SEED: u64 = 51_000_000;
 const HELD_SEED: u64 = 73_000_000;
 
-/// Runs of each held-out family: over a thousand of all.
+/// Runs of each held-out family: over a thousand in total.
 pub const RUNS: u64 = 55;
 
-/// Fits on `runs` of each family and writes the tables to `path`.
+/// Fits on `runs` runs of each family and writes the tables to `path`.
 pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
     let Runs { mut rows, left_out, .. } = gather(&families::FIT, false, (runs, FIT_SEED), shared)?;
-    println!("{} rows to fit on, {left_out} runs left out", rows.len());
+    println!("{} rows for the fit, {left_out} runs left out", rows.len());
     counts(&rows);
     rows.extend(recorded::rows()?);
     let mut tables = Vec::new();
     let names = ["STAMPED", "PLAIN", "DATAGRAMS", "LATE", "SERVER"];
     for (name, evidence) in names.into_iter().zip(Evidence::ALL) {
-        // What needs no TCP is learnt from all.
+        // Evidence without TCP is learnt from all rows.
         let of = |row: &&Row| match Evidence::of(&row.features) {
             Some(Evidence::Stamped | Evidence::Plain) if evidence == Evidence::Datagrams => true,
             own => own == Some(evidence),
         };
-        // Of datagrams the emulator's own, as the phone has them: the recorded are few.
+        // For datagrams only the emulator's own rows at the phone: there are few recorded
+        // ones.
         let fits = |row: &&Row| match evidence {
             Evidence::Datagrams => row.view == View::Phone && row.family != recorded::FAMILY,
             _ => true,
@@ -63,9 +64,9 @@ pub fn fit(runs: u64, path: &Path, shared: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// By which the logits of a table are divided: what makes its probabilities most likely on
-/// families that it was not fitted on, those of the emulator and recorded ones (Guo et al.,
-/// "On calibration of modern neural networks", ICML 2017, 4.2).
+/// Divisor of a table's logits: maximises the likelihood of its probabilities on families
+/// that it was not fitted on, those of the emulator and recorded ones (Guo et al., "On
+/// calibration of modern neural networks", ICML 2017, 4.2).
 const fn temperature(evidence: Evidence) -> f64 {
     match evidence {
         Evidence::Stamped | Evidence::Server => 1.2,
@@ -81,7 +82,7 @@ fn best(table: &CoefficientTable, row: &Row) -> Suspect {
     Suspect::ALL.get(most).copied().unwrap_or(Suspect::Other)
 }
 
-/// How many runs of each family show whom.
+/// Prints the number of runs for each family and true suspect.
 fn counts(rows: &[Row]) {
     let mut counts: BTreeMap<(&str, Suspect), u32> = BTreeMap::new();
     for row in rows {
@@ -92,7 +93,7 @@ fn counts(rows: &[Row]) {
     }
 }
 
-/// A run, judged.
+/// A run with its verdict.
 struct Judged<'a> {
     row: &'a Row,
     first: Suspicion,
@@ -103,28 +104,25 @@ impl Judged<'_> {
         self.first.suspect == self.row.truth
     }
 
-    /// Whether `diagnose` names somebody.
+    /// Whether `diagnose` gives an answer.
     fn given(&self) -> bool {
         self.first.suspect != Suspect::Other && self.first.probability >= NAMED_FROM
     }
 }
 
-/// Whether the bars are met, over `runs` of each held-out family.
+/// Evaluates `runs` runs of each held-out family; returns whether the thresholds are met.
 pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
-    println!("\nWho the bottleneck was, by the phone's packets alone ({runs} runs a family)");
+    println!("\nThe bottleneck from the phone's packets alone ({runs} runs a family)");
     let seeds = (runs, HELD_SEED);
     let Runs { rows, left_out, skipped } = gather(&families::HELD, true, seeds, shared)?;
     for name in &skipped {
-        println!(
-            "SKIPPED: {name}: its link trace is not at {}",
-            shared.join("data/links").display()
-        );
+        println!("SKIPPED: {name}: no link trace at {}", shared.join("data/links").display());
     }
     let judged: Vec<Judged<'_>> = rows
         .iter()
         .filter_map(|row| Some(Judged { row, first: *Model::judge(&row.features).first()? }))
         .collect();
-    println!("{} runs judged; {left_out} did not end or showed nothing\n", judged.len());
+    println!("{} runs judged; {left_out} did not end or had no data\n", judged.len());
     by_family(&judged);
     confusion(&judged);
     let (names, others): (Vec<&Judged<'_>>, Vec<&Judged<'_>>) =
@@ -132,9 +130,10 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
     let stated = |of: &[&Judged<'_>]| -> Vec<Stated> {
         of.iter().map(|one| (one.first.probability, one.right())).collect()
     };
-    let calibrated = reliability::print("where a cause is first", &stated(&names));
-    // Nobody is named there; on kernels' packets the same probabilities are right (docs/causes.md).
-    let _ = reliability::print("where several or another is first, not held", &stated(&others));
+    let calibrated = reliability::print("if a cause is first", &stated(&names));
+    // No cause is named there; on kernels' packets the same probabilities are right
+    // (docs/causes.md).
+    let _ = reliability::print("if several or another is first, not checked", &stated(&others));
     let given: Vec<&Judged<'_>> = judged.iter().filter(|one| one.given()).collect();
     let sure: Vec<&&Judged<'_>> =
         given.iter().filter(|one| one.first.probability >= SURE).collect();
@@ -156,12 +155,12 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
 fn line(what: &str, n: usize, of: usize, bar: Option<f64>) {
     let (low, high) = wilson(n, of);
     let share = n as f64 / of.max(1) as f64;
-    let told = bar.map_or(String::new(), |bar| {
+    let threshold = bar.map_or(String::new(), |bar| {
         let word = if share >= bar { "met" } else { "MISSED" };
         format!("   bar {:.0} %   {word}", bar * 100.0)
     });
     println!(
-        "  {what:<26}  {:.1} % of {of} ({:.1}-{:.1} %){told}",
+        "  {what:<26}  {:.1} % of {of} ({:.1}-{:.1} %){threshold}",
         share * 100.0,
         low * 100.0,
         high * 100.0
@@ -174,7 +173,7 @@ fn by_family(judged: &[Judged<'_>]) {
         families.entry(one.row.family).or_default().push(one);
     }
     println!(
-        "  {:<18}{:>5}{:>8}{:>8}{:>12}  first wrong (seed, truth, told, demand, cost)",
+        "  {:<18}{:>5}{:>8}{:>8}{:>12}  first wrong (seed, truth, verdict, demand, cost)",
         "family", "n", "given", "right", "sure wrong"
     );
     for (name, of) in families {
@@ -199,16 +198,16 @@ fn by_family(judged: &[Judged<'_>]) {
 fn confusion(judged: &[Judged<'_>]) {
     let mut table: BTreeMap<(Suspect, &str), u32> = BTreeMap::new();
     for one in judged {
-        let told = if one.given() { one.first.suspect.as_str() } else { "cannot tell" };
-        *table.entry((one.row.truth, told)).or_default() += 1;
+        let verdict = if one.given() { one.first.suspect.as_str() } else { "no verdict" };
+        *table.entry((one.row.truth, verdict)).or_default() += 1;
     }
-    println!("\n  truth, told, runs");
-    for ((truth, told), n) in table {
-        println!("  {:<22}{told:<22}{n:>5}", truth.as_str());
+    println!("\n  truth, verdict, runs");
+    for ((truth, verdict), n) in table {
+        println!("  {:<22}{verdict:<22}{n:>5}", truth.as_str());
     }
 }
 
-/// Prints numbers of a family's runs, for looking into errors.
+/// Prints the features of a family's runs, to investigate errors.
 pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
     for (list, held, seed) in
         [(&families::FIT[..], false, FIT_SEED), (&families::HELD[..], true, HELD_SEED)]
@@ -216,8 +215,8 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
         for (at, family) in list.iter().enumerate().filter(|(_, f)| f.name == name) {
             let seeds = (runs, seed + at as u64 * 100_000);
             for row in gather(&[*family], held, seeds, shared)?.rows {
-                let told = Model::judge(&row.features);
-                let told: Vec<String> = told
+                let judged = Model::judge(&row.features);
+                let judged: Vec<String> = judged
                     .iter()
                     .take(3)
                     .map(|s| format!("{} {:.2}", s.suspect.as_str(), s.probability))
@@ -228,7 +227,7 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
                     row.truth.as_str(),
                     row.demand,
                     row.cost,
-                    told.join(", ")
+                    judged.join(", ")
                 );
                 let numbers: Vec<String> = (0..N_FEATURES)
                     .filter(|at| row.features.values[*at].is_finite())

@@ -1,9 +1,9 @@
-//! Rows of transfers over the kernel's TCP: what captures of our own hosts showed, and
+//! Rows of transfers over the kernel's TCP: features from captures of our own hosts, and
 //! what limited them by design (`tests/accuracy/data/kernel_rows.csv`).
 //!
 //! Kernel TCP (Cubic, BBR, Reno) and QUIC between two network namespaces over a path and a
-//! cell that the emulator did not make. The label is the queue at the cell, or else what was
-//! put in where it cost 10 % and more of the time.
+//! cell that are not the emulator's. The label is the queue at the cell, otherwise the
+//! injected cause if it cost 10 % or more of the time.
 
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::packets_only::{Features, N_FEATURES, Suspect, TransportKind};
@@ -12,9 +12,10 @@ use anyhow::{Context, bail};
 use super::rows::{Row, View};
 
 const TABLE: &str = include_str!("../../data/kernel_rows.csv");
-/// What one counts beside one of the emulator, which are four times as many (chosen here).
+/// Weight of a row relative to one of the emulator, which are four times as many (chosen
+/// here).
 const WEIGHT: f64 = 4.0;
-/// What they are called.
+/// Name of this family.
 pub const FAMILY: &str = "kernel";
 
 /// The rows of the table.

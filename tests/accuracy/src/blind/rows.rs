@@ -1,4 +1,4 @@
-//! A run of the lab as packets alone show it, and its truth.
+//! A run of the lab as seen from packets alone, and its truth.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,23 +14,23 @@ use anyhow::Context;
 
 use super::families::Family;
 
-/// A cause counts where it cost at least this share of the time (as in `causes.rs`).
+/// A cause counts if it cost at least this share of the time (as in `causes.rs`).
 const COUNTS: f64 = 0.10;
 /// Downloads of fewer bytes are left out, as `diagnose` does.
 const MIN_BYTES: u64 = 20_000;
 /// LINKTYPE_RAW.
 const RAW: u32 = 101;
 
-/// One run in so many is also seen by a capture that begins late, and after which share
+/// One in this many runs is also captured by a monitor that starts late, after this share
 /// of the time.
 const LATE_EVERY: u64 = 2;
 const LATE_SHARES: [f64; 3] = [0.25, 0.4, 0.55];
 
-/// Where a run was seen.
+/// Where a run was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     Phone,
-    /// At the phone, by a capture that begins inside the transfer.
+    /// At the phone, by a capture that starts inside the transfer.
     Late,
     Server,
 }
@@ -42,14 +42,14 @@ pub struct Row {
     pub view: View,
     pub features: Features,
     pub truth: Suspect,
-    /// Link demand, and what the cause cost as a share.
+    /// Link demand, and the cost of the cause as a share.
     pub demand: f64,
     pub cost: f64,
-    /// What it counts in the fit.
+    /// Weight in the fit.
     pub weight: f64,
 }
 
-/// A capture that is being taken.
+/// A capture in progress.
 struct Monitor {
     point: CapturePoint,
     from_ns: i64,
@@ -90,7 +90,7 @@ impl Monitor {
     }
 }
 
-/// Captures of one run, and when the first packet passed.
+/// Captures of one run, and the time of the first packet.
 struct Watch(Vec<Monitor>, Option<i64>);
 
 impl RunSink for Watch {
@@ -111,8 +111,8 @@ fn durations(transfers: &[EmulatedTransfer]) -> BTreeMap<&str, f64> {
     downlink.filter_map(|t| Some((t.transfer.id.as_str(), t.truth.duration_ms?))).collect()
 }
 
-/// Runs a scenario: a row for each place where it was seen. Nothing where its transfers did
-/// not end, or nothing is to be seen.
+/// Runs a scenario; returns a row for each capture point. Empty if its transfers did not
+/// end, or there is no data.
 fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Row>> {
     let at = |point| Monitor::new(point, i64::MIN);
     let mut watch = Watch(vec![at(CapturePoint::Phone), at(CapturePoint::Server)], None);
@@ -162,8 +162,8 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Ro
     Ok(rows)
 }
 
-/// Whose fault it was: the radio's by its queue, as `diagnose` has it; else that of
-/// what was put in, where it cost enough; else nobody's alone.
+/// The true bottleneck: the radio according to its queue, as in `diagnose`; otherwise the
+/// injected cause, if it cost enough; otherwise none alone.
 fn truth(family: &Family, demand: f64, cost: f64) -> Suspect {
     let limits = VerdictThresholds::default();
     let radio = family.injected == Some(Suspect::Radio) && cost >= COUNTS;
@@ -177,19 +177,19 @@ fn truth(family: &Family, demand: f64, cost: f64) -> Suspect {
     }
 }
 
-/// What came of many runs.
+/// Results of many runs.
 pub struct Runs {
     pub rows: Vec<Row>,
-    /// Runs that did not end, or that showed nothing.
+    /// Runs that did not end, or had no data.
     pub left_out: usize,
     /// Families without their link traces.
     pub skipped: Vec<&'static str>,
 }
 
-/// The rows of a run; none: it did not end. Or the family whose link trace is not there.
+/// The rows of a run, empty if it did not end; or the family whose link trace is missing.
 type Tried = Result<Vec<Row>, &'static str>;
 
-/// Runs `runs` of each family on all cores, seeds from `seed`.
+/// Runs `runs` runs of each family on all cores, with seeds from `seed`.
 pub fn gather(
     families: &[Family],
     held: bool,

@@ -1,6 +1,6 @@
 //! Parameters of runs, drawn from their seed.
 
-/// Draws (splitmix64).
+/// Random numbers (splitmix64).
 pub struct Draw(pub u64);
 
 impl Draw {

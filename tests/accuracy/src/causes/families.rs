@@ -1,5 +1,5 @@
-//! Families of scenarios, two of each cause: one to tune on, and another, which
-//! nothing was tuned on, for the bars.
+//! Families of scenarios, two for each cause: one for tuning, and another for the
+//! thresholds, on which nothing was tuned.
 
 use airmile_emulate::Scenario;
 use airmile_model::Cause;
@@ -13,11 +13,11 @@ const SCHEDULERS: [&str; 4] = ["whole_tti", "round_robin", "pf_frequency", "blin
 pub struct Family {
     pub name: &'static str,
     pub cause: Cause,
-    /// Body of the scenario, as a user would write it.
+    /// Body of the scenario, in the form that a user would write.
     body: fn(&mut Draw) -> String,
 }
 
-/// What was looked at while thresholds were chosen.
+/// Families used while thresholds were chosen.
 pub const TUNED: [Family; 13] = [
     family("beside_full_buffers", Cause::RadioContention, full_buffers),
     family("weak_signal", Cause::RadioSignal, weak_signal),
@@ -34,7 +34,7 @@ pub const TUNED: [Family; 13] = [
     family("beside_upload", Cause::UplinkQueue, beside_upload),
 ];
 
-/// What the bars are about.
+/// Families for the thresholds.
 pub const HELD_OUT: [Family; 13] = [
     family("beside_downloads", Cause::RadioContention, downloads_of_others),
     family("on_the_move", Cause::RadioSignal, on_the_move),
@@ -56,7 +56,7 @@ const fn family(name: &'static str, cause: Cause, body: fn(&mut Draw) -> String)
 }
 
 impl Family {
-    /// The scenario of a seed, with its text.
+    /// The scenario for a seed, with its text.
     pub fn scenario(&self, seed: u64) -> anyhow::Result<Scenario> {
         let mut draw = Draw(seed);
         let head = format!("seed = {seed}\nduration_ms = 120_000\n");
@@ -97,7 +97,7 @@ fn cause(change: &str) -> String {
     format!("[[causes]]\nlabel = \"put_in\"\n{change}\n")
 }
 
-/// Without the cause the application does something else.
+/// Without the cause the application runs another workload.
 fn instead(workload: &str) -> String {
     cause(&format!(
         "set = {{ apps = [{{ name = \"file\", start_ms = 500, workload = {{ {workload} }} }}] }}"
@@ -202,8 +202,8 @@ const TCP_2012: &str = "[server_tcp]\ncontrol = { name = \"cubic\", hystart = fa
     loss_detection = \"dup-ack\"\nproportional_reduction = false\ntail_loss_probe = false\n\
     undo_spurious = false\n";
 
-/// Connections one after another whose slow start fills a deep queue: where it loses
-/// something then, the round trip outgrows the timer.
+/// Consecutive connections whose slow start fills a deep queue: if it then loses packets,
+/// the round trip exceeds the timer.
 fn timer_downloads(draw: &mut Draw, bytes: u64, every_ms: u64, count: usize) -> String {
     let names = ["one", "two", "three", "four"];
     let each = |n: usize| {
@@ -226,10 +226,10 @@ fn timer_series(draw: &mut Draw) -> String {
     cell + "[link]\nsnr_mean_db = 17.0\n" + &timer_downloads(draw, bytes, 9_000, 2)
 }
 
-/// A window of the receiver that does not grow step by step.
+/// A receive window that does not grow step by step.
 const WIDE: &str = "[phone_tcp.receive]\nbuffer_bytes = 4_000_000\n";
 
-/// A server that begins with all it has.
+/// A server that starts with its full window.
 const NO_SLOW_START: &str = "set = { server_tcp = { initial_window_segments = 2_000 } }";
 
 fn far_server(draw: &mut Draw) -> String {
@@ -315,7 +315,7 @@ fn slow_line_series(draw: &mut Draw) -> String {
     cell + &core + &limit + &files(bytes, 4, 1_500) + &cause("remove = [\"core.down.limit\"]")
 }
 
-/// A bearer whose blocks are sent once, and not repeated by RLC.
+/// A bearer without HARQ and RLC retransmissions.
 fn losing_cell(draw: &mut Draw) -> String {
     let cell = cell(draw, &[25, 50, 75], "dl_harq_transmissions = 1\n");
     let reordering_ms = draw.between(20, 50);
@@ -378,7 +378,7 @@ fn files_from_idle(draw: &mut Draw) -> String {
     cell + &core + &rrc + &files(bytes, 4, gap_ms) + &cause("remove = [\"rrc\"]")
 }
 
-/// The phone's firmware buffers more than ACKs can wait behind.
+/// The phone's firmware buffers more than ACKs can wait for.
 const NARROW_UPLINK: &str = "[uplink]\ngrant_every_tti = 4\nfirmware_bytes = 300_000\n";
 
 fn beside_upload(draw: &mut Draw) -> String {

@@ -1,4 +1,4 @@
-//! One run: what `diagnose` says of it, and what the lab knows.
+//! One run: the verdict of `diagnose`, and the lab's truth.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,24 +9,25 @@ use anyhow::Context;
 
 use super::families::Family;
 
-/// A run counts where its cause cost at least this share of the time, whatever is made of it:
-/// below, it leads by no measure.
+/// A run counts if its cause cost at least this share of the time: below that, it leads by
+/// no measure.
 const COSTS: f64 = 0.10;
 
-/// What came of a run.
+/// Result of a run.
 pub struct Judged {
     pub seed: u64,
-    /// Whether the cause that was put in cost enough to be looked for.
+    /// Whether the injected cause cost enough to count.
     pub counts: bool,
     pub confidence: f64,
     cause: Cause,
     pub named: Verdict,
-    /// The leading cause, and the one to mend.
+    /// The leading cause, and the one to fix.
     leading: Option<Cause>,
     mend: Option<Cause>,
-    /// Share of the time that went to the cause.
+    /// Share of the time attributed to the cause.
     pub share: f64,
-    /// What the cause cost as a share of the time: true, ours, and ours at least and at most.
+    /// Cost of the cause as a share of the time: the truth, our estimate, and its lower and
+    /// upper bound.
     pub cost: f64,
     pub cost_ours: f64,
     cost_range: (f64, f64),
@@ -37,10 +38,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// What the verdict has to be by the true link demand, whose limits are the verdict's
-    /// definition: the radio where its queue stood nearly always; a shared verdict in between,
-    /// with the cause that was put in as the leading one or the one to mend; else that cause.
-    /// A cause of the radio in a run whose queue was mostly empty is not to be named.
+    /// Whether the verdict is right for the true link demand, whose limits define it: the
+    /// radio if its queue was nearly always non-empty; a shared verdict in between, with
+    /// the injected cause as the leading one or the one to fix; otherwise that cause. A
+    /// cause of the radio must not be named in a run whose queue was mostly empty.
     pub fn is_right(&self) -> bool {
         let named_radio =
             matches!(self.named, Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal);
@@ -56,25 +57,25 @@ impl Judged {
         }
     }
 
-    /// Whether anybody was named.
+    /// Whether any cause was named.
     pub fn is_named(&self) -> bool {
         self.named != Verdict::Unknown
     }
 
-    /// Whether the answer says what the cause cost.
+    /// Whether the answer includes the cost of the cause.
     pub fn is_costed(&self) -> bool {
         self.cost_range != (0.0, 0.0)
     }
 
-    /// Width of the interval of what the cause cost.
+    /// Width of the cost's interval.
     pub fn width(&self) -> f64 {
         self.cost_range.1 - self.cost_range.0
     }
 
-    pub fn told(&self) -> String {
-        let beside = self.mend.map(|cause| format!("mixed, {cause}"));
+    pub fn verdict_name(&self) -> String {
+        let shared = self.mend.map(|cause| format!("mixed, {cause}"));
         match self.named {
-            Verdict::Mixed if !self.cause.is_radio() => beside.unwrap_or("mixed".to_owned()),
+            Verdict::Mixed if !self.cause.is_radio() => shared.unwrap_or("mixed".to_owned()),
             other => other.to_string(),
         }
     }
@@ -88,7 +89,7 @@ impl Judged {
     }
 }
 
-/// Runs a seed of a family in a directory.
+/// Runs a family with a seed in a directory.
 pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let scenario = family.scenario(seed)?;
     airmile_lab::leave(&scenario, dir, true)?;
@@ -102,7 +103,7 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
     let session = &answer.session;
     let total_ms: f64 = session.shares.values().sum();
     let share = session.shares.get(cause.as_str()).map_or(0.0, |ms| ms / total_ms);
-    let told = session.counterfactuals.iter().find(|told| told.of == cause);
+    let found = session.counterfactuals.iter().find(|one| one.of == cause);
     let cost_of = |ms: f64| (total_ms - ms) / total_ms;
     Ok(Judged {
         seed,
@@ -111,17 +112,17 @@ pub fn judge(family: &Family, seed: u64, dir: &Path) -> anyhow::Result<Judged> {
         cause,
         named: session.verdict,
         leading: session.leading,
-        mend: session.counterfactuals.last().map(|told| told.of),
+        mend: session.counterfactuals.last().map(|one| one.of),
         demand,
         says: session.shares.iter().map(|(n, ms)| format!("{n} {:.2}", ms / total_ms)).collect(),
         share,
         cost,
-        cost_ours: told.map_or(0.0, |told| cost_of(told.ms)),
-        cost_range: told.map_or((0.0, 0.0), |told| (cost_of(told.high_ms), cost_of(told.low_ms))),
+        cost_ours: found.map_or(0.0, |one| cost_of(one.ms)),
+        cost_range: found.map_or((0.0, 0.0), |one| (cost_of(one.high_ms), cost_of(one.low_ms))),
     })
 }
 
-/// Cells of a table of the lab, its head left out.
+/// Cells of a table of the lab, without the header.
 fn rows(path: &Path) -> anyhow::Result<Vec<Vec<String>>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let cells = |line: &str| line.split(',').map(str::to_owned).collect();
@@ -138,8 +139,8 @@ fn truth(dir: &Path) -> anyhow::Result<BTreeMap<String, (f64, f64)>> {
     Ok(rows.collect())
 }
 
-/// Time in which the phone's queue at the base station was not empty, over the time of
-/// all transfers.
+/// Time in which the phone's queue at the base station was non-empty, over the time of all
+/// transfers.
 fn true_demand(dir: &Path, of: &BTreeMap<String, (f64, f64)>) -> anyhow::Result<f64> {
     let file = std::fs::File::open(dir.join("transfer_truth.csv"))?;
     let truth = airmile_decode::table::read_transfer_truth(file)?.rows;

@@ -1,9 +1,9 @@
-//! Causes named by `diagnose` from modem log and captures, on runs of the lab
-//! whose cause is known: the same seed without it tells what it cost.
+//! Causes named by `diagnose` from modem log and captures, on lab runs with a known cause:
+//! the run with the same seed without it shows its cost.
 //!
-//! Each cause has two families of scenarios. `--causes tuned N` runs those that
-//! thresholds were looked at on, with seeds from [`TUNED_SEED`]; the bars are about
-//! the others, with seeds from [`SEED`].
+//! Each cause has two families of scenarios. `--causes tuned N` runs those used for
+//! choosing thresholds, with seeds from [`TUNED_SEED`]; the bars apply to the others, with
+//! seeds from [`SEED`].
 
 mod draw;
 mod families;
@@ -21,22 +21,22 @@ use crate::bars::wilson;
 use crate::reliability::{self, Stated};
 use crate::score::percentile;
 
-/// Bars of the diagnosis: the leading cause named right, and what it cost told as a
-/// share of the time within so much, of which a share must be.
+/// Bars of the diagnosis: the share of leading causes named correctly; the accuracy of
+/// their cost as a share of the time, and the share of runs within it.
 const NAMED_BAR: f64 = 0.95;
 const NEAR: f64 = 0.10;
-/// What a cause cost is inside the interval that was given in this share, and half of the
-/// intervals are no wider than this: one that holds all says nothing.
+/// Share of runs whose true cost must be inside the given interval, and limit of the median
+/// interval width: an interval that contains everything carries no information.
 const INSIDE_BAR: f64 = 0.90;
 const WIDTH_BAR: f64 = 0.40;
-/// Runs that the bars are about (spec).
+/// Minimum number of runs for the bars.
 const LEAST_RUNS: usize = 200;
-/// Runs of each family that count for the bars; 13 families make over 200.
+/// Runs of each family that count for the bars; 13 families give over 200.
 pub const RUNS: usize = 17;
-/// Seeds that a family may try until as many runs count.
+/// Factor on the number of seeds that a family may try until enough runs count.
 const TRIES: usize = 6;
 /// Seeds of the bars, and those of the tuning. Nothing was tuned on the first; rules were
-/// changed after other seeds of the same families (310000 and up) had been looked at.
+/// changed after looking at other seeds of the same families (310000 and up).
 const SEED: u64 = 510_000;
 const TUNED_SEED: u64 = 91_000;
 
@@ -46,7 +46,7 @@ struct Job {
     seed: u64,
 }
 
-/// Whether the bars are met, over `runs` of each family.
+/// Evaluates `runs` runs of each family; returns whether the bars are met.
 pub fn measure(tuned: bool, runs: usize) -> anyhow::Result<bool> {
     let (families, seed) = if tuned { (&TUNED, TUNED_SEED) } else { (&HELD_OUT, SEED) };
     let judged = run_all(families, seed, runs)?;
@@ -107,7 +107,7 @@ fn run_all(families: &[Family], seed: u64, runs: usize) -> anyhow::Result<Vec<Ve
     let _ = std::fs::remove_dir_all(&dir);
     done?;
     let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Threads finish in any order; which runs count must not hang on it.
+    // Threads finish in any order; the choice of runs must not depend on it.
     found.sort_by_key(|(family, seed, _)| (*family, *seed));
     let mut by_family: Vec<Vec<Judged>> = families.iter().map(|_| Vec::new()).collect();
     for (family, _, judged) in found {
@@ -152,7 +152,7 @@ fn print_family(family: &Family, judged: &[Judged]) {
                 "    {} {} {} cost {:.2} ours {:.2} demand {:.2}: {}",
                 one.seed,
                 if one.counts { "counts" } else { "-" },
-                one.told(),
+                one.verdict_name(),
                 one.cost,
                 one.cost_ours,
                 one.demand,
@@ -169,7 +169,7 @@ fn print_confusion(families: &[Family], judged: &[Vec<Judged>]) {
     let mut confusion: BTreeMap<(&str, String), u32> = BTreeMap::new();
     for (family, judged) in families.iter().zip(judged) {
         for one in judged.iter().filter(|one| one.counts) {
-            *confusion.entry((family.cause.as_str(), one.told())).or_default() += 1;
+            *confusion.entry((family.cause.as_str(), one.verdict_name())).or_default() += 1;
         }
     }
     println!("\nTrue cause, named cause, runs");
@@ -180,11 +180,11 @@ fn print_confusion(families: &[Family], judged: &[Vec<Judged>]) {
 
 fn print_bars(judged: &[&Judged]) -> bool {
     let counted: Vec<&Judged> = judged.iter().filter(|one| one.counts).copied().collect();
-    // What a cause cost is answered where it is the leading one, or the one to mend.
+    // The cost of a cause is given if it is the leading one, or the one to fix.
     let costed: Vec<&Judged> = counted.iter().filter(|one| one.is_costed()).copied().collect();
     println!();
-    let named = line("leading cause named right", &counted, Judged::is_right, Some(NAMED_BAR));
-    line("what it cost answered", &counted, Judged::is_costed, None);
+    let named = line("leading cause named correctly", &counted, Judged::is_right, Some(NAMED_BAR));
+    line("its cost given", &counted, Judged::is_costed, None);
     let near = |one: &Judged| one.error() <= NEAR;
     let near = line("of these, cost within 10 points", &costed, near, Some(NAMED_BAR));
     let by_time = |one: &Judged| (one.share - one.cost).abs() <= NEAR;

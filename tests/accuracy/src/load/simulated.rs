@@ -18,29 +18,29 @@ pub(super) fn simulated(shared: &Path) -> anyhow::Result<()> {
         (Readings::Subframes, "RSRQ is of a subframe, as in logs"),
     ];
     for (readings, title) in titles {
-        let (mut all, mut untold) = (Vec::new(), 0);
+        let (mut all, mut unknown) = (Vec::new(), 0);
         for folder in &folders {
             let (errors, no_value) = simulated_run(folder, readings)?;
             all.extend(errors);
-            untold += no_value;
+            unknown += no_value;
         }
         print_errors(title, &all);
-        println!("{untold} windows cannot be told\n");
+        println!("{unknown} windows cannot be estimated\n");
     }
     Ok(())
 }
 
-/// What a simulated RSRQ is of.
+/// Definition of a simulated RSRQ.
 #[derive(Clone, Copy, PartialEq)]
 enum Readings {
-    /// The 40 ms that begin there: as `rsrq_model.csv.gz` has it.
+    /// The 40 ms that start there: as in `rsrq_model.csv.gz`.
     Means,
-    /// That subframe, by the same definition, from the same SINR and the true
-    /// PRBs: a log's reading belongs to a subframe.
+    /// That subframe, with the same definition, from the same SINR and the true PRBs: a
+    /// log's reading belongs to a subframe.
     Subframes,
 }
 
-/// TTIs that a simulated reading is the mean of.
+/// TTIs averaged in a simulated reading.
 const READING_TTIS: i64 = 40;
 
 fn simulated_run(folder: &Path, readings: Readings) -> anyhow::Result<(Vec<WindowError>, usize)> {

@@ -1,6 +1,6 @@
-// Time and a server that a test moves by hand.
+// A clock and a server that a test controls.
 
-/** A clock that moves when told to; promises settle in between. */
+/** A clock that a test advances; promises settle in between. */
 export function fakeClock() {
   let now = 0;
   let next = 0;
@@ -34,7 +34,7 @@ export function fakeClock() {
   };
 }
 
-/** A server a round trip away; notes when it was asked. */
+/** A server a round trip away; records the times of requests. */
 export function fakeServer({ clock }, { rttMs = 80, status = 206, length = 1, type = "basic", fails = () => false } = {}) {
   const asked = [];
   const server = { asked, rttMs, status, length, cancelled: 0 };

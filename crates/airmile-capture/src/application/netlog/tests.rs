@@ -60,7 +60,7 @@ fn a_request_with_its_connection() {
         let parts = parts.map(|ns| ns.unwrap() / 1_000_000);
         assert_eq!(parts, [12, 20, 40, 50, 2, 40, 76]);
         assert_eq!(parts.iter().sum::<i64>(), 240);
-        // A browser that was killed leaves its log open.
+        // A browser that was killed leaves its log unterminated.
         assert_eq!((log.problems.len(), log.damaged), (usize::from(!closed), false));
     }
 }

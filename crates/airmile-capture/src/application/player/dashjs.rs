@@ -9,7 +9,7 @@ use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let text = |path: &str| entry.get(path).and_then(Value::as_str);
-    // One without a type is taken for pictures.
+    // An event without a type is assumed to be video.
     let video = matches!(text("mediaType"), None | Some("video"));
     match event.name {
         "fragmentLoadingStarted" => {
@@ -54,7 +54,7 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
     true
 }
 
-/// Kind of media and number, or what is fetched.
+/// Media type and number, or the object fetched.
 fn id(event: &LoggedEvent<'_>) -> String {
     let part = |path: &str| event.entry.name(path).filter(|part| part != "NaN");
     let media = part("request.mediaType").or_else(|| part("request.type"));
@@ -71,7 +71,7 @@ fn kind(name: Option<&str>) -> Option<TransferKind> {
     })
 }
 
-/// In 5 of the representation, before of the request.
+/// In version 5 of the representation, before that of the request.
 fn bitrate(event: &LoggedEvent<'_>, found: &mut Gathered) -> Option<f64> {
     let entry = &event.entry;
     let paths = ["request.representation.bandwidth", "request.bandwidth"];

@@ -11,7 +11,7 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let url = || entry.get("frag.url").and_then(Value::as_str).map(str::to_owned);
     match event.name {
-        // The end of an initialisation segment is not told.
+        // The end of an initialisation segment is not reported.
         "hlsFragLoading" if entry.name("frag.sn").as_deref() == Some("initSegment") => {}
         "hlsFragLoading" => {
             let asked =
@@ -38,7 +38,7 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
             };
             notes.got(&id(event), got, found);
         }
-        // A level that is shown from here on; its bitrate is of `hls.levels`.
+        // The level shown from here on; its bitrate is in `hls.levels`.
         "hlsLevelSwitched" => {
             let bps = entry.number("bitrate", found);
             notes.bitrate(at_ns, bps, found);

@@ -6,7 +6,7 @@ use airmile_model::PlayerEventKind;
 use super::{Asked, Gathered, Got, LoggedEvent, Notes};
 
 pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathered) -> bool {
-    // The lab's lines alone have integer nanoseconds.
+    // Only the lab's lines have integer nanoseconds.
     if event.entry.get("at_ns").is_none() {
         return false;
     }

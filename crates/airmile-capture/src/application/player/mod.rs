@@ -1,6 +1,5 @@
-//! Players' logs: an object a line, each an event by the player's own name with the
-//! fields that its own API gives. `docs/application-logs.md` has the few lines of
-//! program by which a user makes one.
+//! Players' logs: one object per line, each an event under the player's own name with the
+//! fields of its API. `docs/application-logs.md` has the short programs that write one.
 
 mod dashjs;
 mod hlsjs;
@@ -18,10 +17,10 @@ use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["[]", "events[]"];
 
-/// Times before this are no time of day, but since some start (chosen here: 1980).
+/// Earlier times are not times of day, but count from some start (chosen here: 1980).
 const EARLIEST_DAY_NS: i64 = 315_532_800_000_000_000;
 
-/// Whether a line is one of a player's log.
+/// Whether a line belongs to a player's log.
 pub(super) fn is_line(line: &[u8]) -> bool {
     let Ok(Value::Object(object)) = serde_json::from_slice(line) else { return false };
     let timed = object.contains_key("at_ms") || object.contains_key("at_ns");
@@ -35,7 +34,7 @@ pub(super) fn is_array(head: &[u8]) -> bool {
     has("\"event\"") && (has("\"at_ms\"") || has("\"at_ns\""))
 }
 
-/// The same moment on the wall clock and on the one of the log.
+/// The same moment on the wall clock and on the log's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Anchor {
     wall_ms: Option<f64>,
@@ -43,8 +42,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// A time of the log on the wall clock: where the head ties both, and the time is
-    /// not on it already.
+    /// Converts a time of the log to the wall clock, if the head has both clocks and the
+    /// time is not on the wall clock already.
     fn placed(self, ns: i64) -> i64 {
         if ns >= EARLIEST_DAY_NS {
             return ns;
@@ -69,7 +68,7 @@ impl FormatReader for Player {
     fn value(&mut self, path: &str, offset: u64, bytes: &[u8], found: &mut Gathered) {
         match path {
             "" | "[]" | "events[]" => {}
-            // Beside an array of events.
+            // In addition to an array of events.
             "player" | "version" | "wall_ms" | "monotonic_ms" => {
                 if let Some(value) = parse(bytes, offset, path, found) {
                     self.head(path, &value);
@@ -83,8 +82,8 @@ impl FormatReader for Player {
         let entry = Entry { value: &value, offset };
         let Some(name) = entry.text("event", found) else {
             let heads = ["player", "version", "wall_ms", "monotonic_ms"];
-            let told = heads.iter().filter_map(|name| Some((*name, value.get(*name)?)));
-            told.for_each(|(name, value)| self.head(name, value));
+            let present = heads.iter().filter_map(|name| Some((*name, value.get(*name)?)));
+            present.for_each(|(name, value)| self.head(name, value));
             if value.get("player").is_none() {
                 found.bad(offset, "event: missing".into());
             }
@@ -142,7 +141,7 @@ impl Player {
     }
 }
 
-/// An event, with what its player says.
+/// An event, with its player's fields.
 struct LoggedEvent<'a> {
     name: &'a str,
     at_ns: i64,
@@ -162,13 +161,13 @@ impl LoggedEvent<'_> {
     fn time(&self, path: &str, found: &mut Gathered) -> Option<i64> {
         match self.entry.get(path)? {
             Value::String(text) if text.contains('T') => ns_of_rfc3339(text),
-            // Players leave times at 0 that they have not seen.
+            // Players leave unknown times at 0.
             _ => self.entry.ms(path, found).filter(|ns| *ns > 0).map(|ns| self.anchor.placed(ns)),
         }
     }
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug, Clone, Default)]
 struct Asked {
     at_ns: i64,
@@ -178,7 +177,7 @@ struct Asked {
     bitrate_bps: Option<f64>,
 }
 
-/// What was there when a request ended.
+/// The result of a request.
 #[derive(Debug, Clone, Default)]
 struct Got {
     start_ns: Option<i64>,
@@ -191,7 +190,7 @@ struct Got {
     failed: bool,
 }
 
-/// What all players tell, by their own names: requests, stalls, switches.
+/// Events of all players, under their own names: requests, stalls, switches.
 #[derive(Debug, Default)]
 struct Notes {
     asked: HashMap<String, Asked>,
@@ -199,7 +198,7 @@ struct Notes {
     stalled_ns: Option<i64>,
     bitrate_bps: Option<f64>,
     last_ns: Option<i64>,
-    /// Whether requests may be uploads: a player's are not.
+    /// Whether requests may be uploads; a player's are not.
     either_way: bool,
 }
 
@@ -227,7 +226,7 @@ impl Notes {
         };
         let asked = asked.unwrap_or_default();
         let mut transfer = AppTransfer::new(id.to_owned(), start_ns, got.end_ns);
-        // Players put the begin in its place where they have not seen it.
+        // Players write the begin instead if it is unknown to them.
         let first_byte_ns = got.first_byte_ns.or(asked.first_byte_ns);
         if let Some(first_ns) = first_byte_ns.filter(|first_ns| *first_ns > start_ns) {
             transfer.phases.wait_ns = Some(first_ns.saturating_sub(start_ns).max(0));
@@ -250,7 +249,7 @@ impl Notes {
         self.resumed(at_ns, found);
     }
 
-    /// The picture stands still; before it first moved it is waited for.
+    /// Playback stalled; before the first frame it is the start-up wait.
     fn stalled(&mut self, at_ns: i64) {
         if self.started {
             self.stalled_ns.get_or_insert(at_ns);
@@ -270,7 +269,7 @@ impl Notes {
         self.started = false;
     }
 
-    /// The bitrate of what is shown or fetched.
+    /// The bitrate of the media shown or fetched.
     fn bitrate(&mut self, at_ns: i64, bps: Option<f64>, found: &mut Gathered) {
         let Some(bps) = bps.filter(|bps| *bps > 0.0) else { return };
         if self.bitrate_bps.is_some_and(|before| before != bps) {

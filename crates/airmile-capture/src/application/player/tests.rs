@@ -1,8 +1,8 @@
 use super::super::{ApplicationFormat, read_application};
 use super::*;
 
-/// What a log says, in words: transfers, then events, with ms since `FROM_MS`.
-fn told(text: &str) -> Vec<String> {
+/// The events of a log in words: transfers, then events, with ms since `FROM_MS`.
+fn described(text: &str) -> Vec<String> {
     let format = ApplicationFormat::recognise(text.as_bytes()).unwrap();
     let log = read_application(format, text.as_bytes());
     let from_ns = FROM_MS * 1_000_000;
@@ -66,7 +66,7 @@ fn the_labs_own() {
         "210 switch 1000000",
         "600 buffer 1500",
     ];
-    assert_eq!(told(text), expected);
+    assert_eq!(described(text), expected);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn dash_js() {
     );
     let expected =
         ["video-7 5..85 800 B 3 Mbit/s wait 40", "100 started", "210 stall 100", "320 buffer 4500"];
-    let got = told(text);
+    let got = described(text);
     assert_eq!(got[..4], expected);
     assert!(got[4].contains("1 events that are of no use here, the first \"playbackSeeking\""));
 }
@@ -128,7 +128,7 @@ fn hls_js_by_a_monotonic_clock() {
         "230 switch 800000",
         "350 ended",
     ];
-    assert_eq!(told(text), expected);
+    assert_eq!(described(text), expected);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn shaka() {
         "680 estimate 5000000",
         "680 buffer 800",
     ];
-    let got = told(text);
+    let got = described(text);
     assert_eq!(got[..6], expected);
     assert!(got[6].contains("timeMs: missing"), "{got:?}");
 }
@@ -190,7 +190,7 @@ fn media3() {
         "200 stall 100",
         "310 estimate 9000000",
     ];
-    assert_eq!(told(text), expected);
+    assert_eq!(described(text), expected);
 }
 
 #[test]

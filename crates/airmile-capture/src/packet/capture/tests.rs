@@ -94,9 +94,9 @@ fn pcapng_with_interfaces_of_several_sections() {
         packet(0, 6_000_000_000, b"two"),
     ];
     let (frames, problems) = read(&capture.concat(), 1000);
-    let told: Vec<_> = frames.iter().map(|f| (f.1, f.2, f.3, f.4, f.5.as_slice())).collect();
+    let read: Vec<_> = frames.iter().map(|f| (f.1, f.2, f.3, f.4, f.5.as_slice())).collect();
     assert_eq!(
-        told,
+        read,
         [
             (5_000_000_001, 1, 101, 10, b"one".as_slice()),
             (6_000_000_000, 2, 113, 10, b"two".as_slice())
@@ -123,10 +123,7 @@ fn reading_goes_on_behind_damage() {
     let (frames, problems) = read(&capture, 64);
     assert_eq!(frames.len(), 19);
     assert_eq!(problems[0], format!("byte {at}: record header: captured length makes no sense"));
-    assert_eq!(
-        problems[1],
-        format!("byte {at}: passed over 27 bytes, reading goes on at byte {}", at + 27)
-    );
+    assert_eq!(problems[1], format!("byte {at}: skipped 27 bytes, resumed at byte {}", at + 27));
 }
 
 #[test]

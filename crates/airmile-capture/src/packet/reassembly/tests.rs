@@ -41,17 +41,16 @@ fn udp(payload: usize) -> Vec<u8> {
     data
 }
 
-/// What is said of a packet: ports, payload on the wire and as captured, IP
-/// bytes, time.
-type Said = (u16, u16, u32, Vec<u8>, u32, i64);
+/// A packet's fields: ports, payload on the wire and as captured, IP bytes, time.
+type Fields = (u16, u16, u32, Vec<u8>, u32, i64);
 
-/// Pushes packets, a second apart, of which `snap` bytes are captured.
-fn push(packets: &[Vec<u8>], snap: usize) -> (Vec<Said>, FragmentCounts) {
+/// Pushes packets, a second apart, with `snap` bytes captured of each.
+fn push(packets: &[Vec<u8>], snap: usize) -> (Vec<Fields>, FragmentCounts) {
     let mut dissector = Dissector::new();
-    let mut said = Vec::new();
+    let mut packets_out = Vec::new();
     let mut take = |read: Result<&Packet<'_>, Unread>| {
         let p = read.unwrap();
-        said.push((
+        packets_out.push((
             p.src_port,
             p.dst_port,
             p.payload_bytes,
@@ -68,7 +67,7 @@ fn push(packets: &[Vec<u8>], snap: usize) -> (Vec<Said>, FragmentCounts) {
         dissector.push(&frame, &mut take);
     }
     dissector.finish(&mut take);
-    (said, dissector.counts())
+    (packets_out, dissector.counts())
 }
 
 #[test]
@@ -77,8 +76,8 @@ fn two_fragments_are_one_datagram() {
     let packets = [fragment(7, 17, 0, true, &data[..64]), fragment(7, 17, 64, false, &data[64..])];
     let expected = (5000, 53, 100, data[8..].to_vec(), 148, 1_000_000_000);
     for order in [[0, 1], [1, 0]] {
-        let (said, counts) = push(&order.map(|n| packets[n].clone()), usize::MAX);
-        assert_eq!(said, std::slice::from_ref(&expected));
+        let (packets_out, counts) = push(&order.map(|n| packets[n].clone()), usize::MAX);
+        assert_eq!(packets_out, std::slice::from_ref(&expected));
         assert_eq!(counts, FragmentCounts { fragments: 2, datagrams: 1, ..counts });
         assert_eq!((counts.incomplete, counts.overlapping, counts.left_out), (0, 0, 0));
     }
@@ -90,9 +89,9 @@ fn headers_alone_are_enough() {
     let packets: Vec<Vec<u8>> = [0, 1480, 2960]
         .map(|from| fragment(7, 17, from, from < 2960, &data[from..data.len().min(from + 1480)]))
         .into();
-    let (said, _) = push(&packets, 40);
+    let (packets_out, _) = push(&packets, 40);
     // 20 bytes above IP were captured of each: 12 of payload, then a hole.
-    assert_eq!(said, [(5000, 53, 3000, data[8..20].to_vec(), 3068, 2_000_000_000)]);
+    assert_eq!(packets_out, [(5000, 53, 3000, data[8..20].to_vec(), 3068, 2_000_000_000)]);
 }
 
 #[test]
@@ -101,8 +100,8 @@ fn ipv6_and_what_is_not_fragmented() {
     let whole = fragment(1, 17, 0, false, &data);
     let packets =
         [fragment_v6(9, 0, true, &data[..24]), whole, fragment_v6(9, 24, false, &data[24..])];
-    let (said, counts) = push(&packets, usize::MAX);
-    let sizes: Vec<_> = said.iter().map(|p| (p.2, p.4)).collect();
+    let (packets_out, counts) = push(&packets, usize::MAX);
+    let sizes: Vec<_> = packets_out.iter().map(|p| (p.2, p.4)).collect();
     assert_eq!(sizes, [(40, 68), (40, 144)]);
     assert_eq!(counts.fragments, 2);
     // An atomic fragment is whole (RFC 6946).
@@ -119,10 +118,10 @@ fn of_overlaps_the_first_counts() {
         fragment(7, 17, 16, true, &other[16..48]),
         fragment(7, 17, 40, false, &other[40..]),
     ];
-    let (said, counts) = push(&packets, usize::MAX);
-    assert_eq!((said.len(), said[0].2), (1, 56));
-    assert_eq!(said[0].3[..24], data[8..32]);
-    assert_eq!(said[0].3[24..], [0xee; 32]);
+    let (packets_out, counts) = push(&packets, usize::MAX);
+    assert_eq!((packets_out.len(), packets_out[0].2), (1, 56));
+    assert_eq!(packets_out[0].3[..24], data[8..32]);
+    assert_eq!(packets_out[0].3[24..], [0xee; 32]);
     assert_eq!(counts.overlapping, 2);
 }
 
@@ -131,8 +130,8 @@ fn what_never_completes_is_told() {
     let data = udp(100);
     let first = fragment(7, 17, 0, true, &data[..64]);
     let stray = fragment(8, 17, 64, false, &data[64..]);
-    let (said, counts) = push(&[first, stray], usize::MAX);
-    assert_eq!(said, [(5000, 53, 56, data[8..64].to_vec(), 84, 0)]);
+    let (packets_out, counts) = push(&[first, stray], usize::MAX);
+    assert_eq!(packets_out, [(5000, 53, 56, data[8..64].to_vec(), 84, 0)]);
     assert_eq!((counts.incomplete, counts.left_out, counts.left_out_bytes), (1, 1, 64));
 }
 
@@ -141,9 +140,9 @@ fn a_datagram_waits_half_a_minute() {
     let data = udp(100);
     let mut packets = vec![fragment(7, 17, 0, true, &data[..64])];
     packets.extend((0..40).map(|n| fragment(100 + n, 17, 0, false, &udp(1))));
-    let (said, counts) = push(&packets, usize::MAX);
+    let (packets_out, counts) = push(&packets, usize::MAX);
     // Given up with the packet of second 31.
-    assert_eq!(said.iter().position(|p| p.2 == 56), Some(30));
+    assert_eq!(packets_out.iter().position(|p| p.2 == 56), Some(30));
     assert_eq!(counts.incomplete, 1);
 }
 
@@ -177,14 +176,13 @@ fn a_tunnel_that_is_fragmented_gives_its_packet() {
     outer.extend(gtp);
     let packets =
         [fragment(7, 17, 0, true, &outer[..96]), fragment(7, 17, 96, false, &outer[96..])];
-    let (said, counts) = push(&packets, usize::MAX);
-    assert_eq!((said.len(), said[0].2, said[0].3.len()), (1, 200, 200));
+    let (packets_out, counts) = push(&packets, usize::MAX);
+    assert_eq!((packets_out.len(), packets_out[0].2, packets_out[0].3.len()), (1, 200, 200));
     assert_eq!((counts.datagrams, counts.left_out), (1, 0));
 }
 
 proptest! {
-    /// However datagrams are cut, and in whatever order the fragments come, the
-    /// payload is the same.
+    /// Whatever the fragments and their order, the payload is the same.
     #[test]
     fn any_fragmentation_and_order(
         sizes in prop::collection::vec(0usize..400, 1..6),
@@ -202,7 +200,7 @@ proptest! {
                 from = to;
             }
         }
-        // Twenty-nine seconds at most, so that none waits for too long.
+        // At most twenty-nine seconds, so that none expires.
         let n = packets.len();
         let mut shuffled = packets.clone();
         shuffled.rotate_left(order.index(n));

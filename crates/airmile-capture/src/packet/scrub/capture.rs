@@ -1,4 +1,4 @@
-//! A capture in pieces to a scrubbed capture, in the same container.
+//! Scrubs a capture in pieces, keeping the container format.
 
 use airmile_model::Problem;
 
@@ -10,8 +10,8 @@ use airmile_pseudonym::{Changes, Pseudonyms};
 /// Bytes of a pcap file's header.
 const PCAP_HEADER: usize = 24;
 
-/// Interfaces that are described at most; a capture of more is damaged or made
-/// to be (chosen here).
+/// Maximum number of interfaces described; a capture with more is damaged or crafted
+/// (chosen here).
 const MAX_INTERFACES: usize = 1 << 10;
 
 /// Scrubs a capture.
@@ -43,7 +43,7 @@ impl CaptureScrubber {
         }
     }
 
-    /// Takes the next bytes; scrubbed ones are appended to `out`.
+    /// Takes the next bytes; appends scrubbed ones to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
         if self.writer.is_none() {
             let missing = PCAP_HEADER.saturating_sub(self.head.len());
@@ -53,7 +53,7 @@ impl CaptureScrubber {
         self.each(out, problem, |reader, mut sink| reader.push(piece, &mut sink));
     }
 
-    /// The end of the capture.
+    /// Ends the capture.
     pub fn finish(&mut self, out: &mut Vec<u8>, problem: &mut dyn FnMut(Problem)) {
         self.each(out, problem, |reader, mut sink| reader.finish(&mut sink));
         for (kind, n) in self.reader.passed_blocks() {
@@ -61,7 +61,7 @@ impl CaptureScrubber {
         }
     }
 
-    /// What was changed and cut so far.
+    /// The changes and cuts so far.
     #[must_use]
     pub const fn changes(&self) -> &Changes {
         &self.changes
@@ -92,7 +92,7 @@ impl CaptureScrubber {
     }
 }
 
-/// What a block of pcapng that is left out is called in the list of changes.
+/// The name of a left-out pcapng block in the list of changes.
 const fn block_name(kind: u32) -> &'static str {
     match kind {
         4 => "name_resolution_blocks",
@@ -109,13 +109,13 @@ enum CaptureWriter {
     },
     PcapNg {
         /// Number and link type of each in the original, in the order of their first
-        /// frames, which is their number here.
+        /// frames, which is their number in the output.
         interfaces: Vec<(u32, u32)>,
     },
 }
 
 impl CaptureWriter {
-    /// Begins the file, once its first bytes tell which; `None` until then.
+    /// Begins the file, once the first bytes show its format; `None` until then.
     fn begin(head: &[u8], out: &mut Vec<u8>) -> Option<Self> {
         match CaptureReader::recognise(head)? {
             CaptureFormat::Pcap => {
@@ -125,11 +125,11 @@ impl CaptureWriter {
                 let nanoseconds = magic.nanoseconds;
                 let number: u32 = if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
                 out.extend(number.to_le_bytes());
-                // Version 2.4; time zone and accuracy, which nobody fills in.
+                // Version 2.4; time zone and accuracy, which are unused.
                 out.extend([2, 0, 4, 0]);
                 out.extend([0; 8]);
                 out.extend(snap.to_le_bytes());
-                // Without what is said of a frame check sequence, which is cut.
+                // Without the frame check sequence's length, as the sequence is cut.
                 out.extend((link & 0x0fff_ffff).to_le_bytes());
                 Some(Self::Pcap { nanoseconds })
             }
@@ -162,7 +162,7 @@ impl CaptureWriter {
                 let same = |other: &(u32, u32)| *other == own;
                 let alike = |other: &(u32, u32)| other.1 == own.1;
                 let known = interfaces.iter().position(same).or_else(|| {
-                    // Of more than captures have, those alike are one.
+                    // Beyond the maximum, interfaces with the same link type are merged.
                     let many = interfaces.len() >= MAX_INTERFACES;
                     many.then(|| interfaces.iter().position(alike)).flatten()
                 });

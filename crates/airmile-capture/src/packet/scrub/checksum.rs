@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071), updated by what changed (RFC 1624).
+//! The Internet checksum (RFC 1071), with incremental updates (RFC 1624).
 
 /// The one's complement sum of 16-bit words, not yet folded; an odd byte counts
 /// as the high one of its word.
@@ -16,7 +16,7 @@ const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// Whether a sum over all that a checksum covers, itself included, says that it is
+/// Whether the sum over all data covered by a checksum, itself included, shows that it is
 /// right (RFC 1071, 1).
 pub(super) const fn is_right(sum: u32) -> bool {
     fold(sum) == u16::MAX

@@ -1,5 +1,5 @@
-//! Link layers, as [`dissect`](crate::packet::dissect) reads them: each gives
-//! how many bytes of the frame stay.
+//! Link layers, in the manner of [`dissect`](crate::packet::dissect): each returns how
+//! many bytes of the frame are kept.
 
 use crate::packet::capture::Frame;
 use crate::packet::dissect::{ether_type, u16_at};
@@ -9,14 +9,14 @@ use airmile_pseudonym::{Changes, Identity, Pseudonyms};
 /// VLAN tags and MPLS labels one frame may have (as in the dissector).
 const MAX_TAGS: usize = 8;
 
-/// Works on one frame.
+/// The state for one frame.
 pub(super) struct Scrubbing<'a> {
     pub(super) names: &'a mut Pseudonyms,
     pub(super) changes: &'a mut Changes,
 }
 
 impl Scrubbing<'_> {
-    /// Fills `out` with what stays of a frame.
+    /// Fills `out` with the kept part of a frame.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(frame.data);
@@ -81,7 +81,7 @@ impl Scrubbing<'_> {
         }
     }
 
-    /// What stands behind an EtherType.
+    /// Scrubs the protocol of an EtherType.
     fn behind(&mut self, data: &mut [u8], mut protocol: u16, mut at: usize, wire: usize) -> usize {
         for _ in 0..MAX_TAGS {
             match protocol {
@@ -137,8 +137,8 @@ impl Scrubbing<'_> {
         }
     }
 
-    /// Attributes other than the packet hold addresses, user and prefix: their
-    /// contents become zero.
+    /// Attributes other than the packet hold addresses, user and prefix: their contents
+    /// are zeroed.
     fn nflog(&mut self, data: &mut [u8], wire: usize) -> usize {
         const PAYLOAD: u16 = 9;
         let mut at = 4;

@@ -1,10 +1,10 @@
-//! Captures that can be shared: addresses under pseudonyms, payload cut, all
-//! that is not understood left out.
+//! Makes captures that can be shared: addresses are replaced by pseudonyms, payload is
+//! cut, and unknown data is left out.
 //!
-//! [`CaptureScrubber`] takes a capture in pieces and gives the scrubbed one, in
-//! the same container. What stays of a frame are its link header, IP header and
-//! transport header, each field by field; behind them the frame is cut, and the
-//! length on the wire is kept, as a capture with a small snap length has it.
+//! [`CaptureScrubber`] takes a capture in pieces and returns the scrubbed one, in the
+//! same container. Of a frame, its link header, IP header and transport header are kept,
+//! field by field; after them the frame is cut, and the length on the wire is kept, as in
+//! a capture with a small snap length.
 //!
 //! | stays | as it was | changed |
 //! |---|---|---|
@@ -14,10 +14,10 @@
 //! | UDP, ICMP | ports; type, code, echo identifier | addresses within |
 //! | GTP-U | type, length, sequence, QoS flow | tunnel endpoint |
 //!
-//! Checksums: where the whole of what one covers is still there, it is updated
-//! by what changed (RFC 1624, equation 3), so that right stays right and wrong
-//! stays wrong. One over a payload that is cut would tell 16 bits of it: it is
-//! replaced by a pseudonym, which is as good for telling copies of a packet.
+//! Checksums: if all data covered by one is kept, it is updated incrementally (RFC 1624,
+//! equation 3), so that right stays right and wrong stays wrong. A checksum over cut
+//! payload would reveal 16 bits of it: it is replaced by a pseudonym, which serves
+//! equally to identify copies of a packet.
 
 mod capture;
 mod checksum;

@@ -1,4 +1,4 @@
-//! IP headers and what they cover.
+//! IP headers and their contents.
 
 use super::checksum::{is_right, sum, updated};
 use super::frame::Scrubbing;
@@ -6,21 +6,21 @@ use super::options;
 use crate::packet::dissect::u16_at;
 use crate::packet::ip::{Extension, MAX_EXTENSIONS};
 
-/// What the header above IP needs to know.
+/// The context for the header above IP.
 #[derive(Clone, Copy)]
 pub(super) struct Below {
-    /// Whose header it is.
+    /// The protocol of that header.
     pub(super) protocol: u8,
     /// Bytes above IP on the wire.
     pub(super) bytes: usize,
     /// Sums of the addresses, before and after.
     pub(super) addresses: (u32, u32),
-    /// Tunnels around it; a packet that an ICMP error quotes counts as
+    /// Number of tunnels around it; a packet quoted by an ICMP error has the depth
     /// [`QUOTED`].
     pub(super) depth: u8,
 }
 
-/// Depth of a packet that is quoted: nothing within it is followed.
+/// Depth of a quoted packet: tunnels within it are not followed.
 pub(super) const QUOTED: u8 = u8::MAX;
 
 impl Scrubbing<'_> {
@@ -38,7 +38,7 @@ impl Scrubbing<'_> {
         }
     }
 
-    /// A packet; gives how many of its bytes stay.
+    /// Scrubs a packet; returns how many of its bytes are kept.
     pub(super) fn ip(&mut self, data: &mut [u8], wire: usize, depth: u8) -> usize {
         let version = data.first().map_or(0, |first| first >> 4);
         let kept = match version {
@@ -49,8 +49,8 @@ impl Scrubbing<'_> {
         if kept > 0 {
             return kept;
         }
-        // Four bytes stand for what cannot be read, so that it is told apart from a packet
-        // that is not there: its version, where that is one, and nothing else of it.
+        // Four bytes stand for an unreadable packet, to distinguish it from an absent
+        // one: its version, if valid, and nothing else.
         let kept = data.len().min(4);
         data[..kept].fill(0);
         if let Some(first) = data.first_mut().filter(|_| matches!(version, 4 | 6)) {
@@ -79,8 +79,8 @@ impl Scrubbing<'_> {
         options::ipv4(&mut header[20..], self.changes);
         let after = (sum(&header[12..20]), sum(header));
         let checksum = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
-        // Of one that is wrong (filled in by an offload, mostly), the difference
-        // would tell the sum of the true addresses.
+        // For a wrong checksum (mostly filled in by an offload), the difference would
+        // reveal the sum of the true addresses.
         let checksum = if is_right(before.1) && header.len() == header_bytes {
             updated(checksum, before.1, after.1)
         } else {
@@ -133,13 +133,13 @@ impl Scrubbing<'_> {
         at.min(data.len())
     }
 
-    /// What could name somebody in an extension header is emptied.
+    /// Empties identifying data in an extension header.
     fn extension(&mut self, extension: Extension, header: &mut [u8]) {
         match extension {
             Extension::Options => options::ipv6(&mut header[2..], self.changes),
             Extension::Fragment => {}
-            // Addresses on the way; keys and numbers of an association; the
-            // home of a mobile.
+            // Addresses on the path; keys and numbers of an association; a mobile's home
+            // address.
             Extension::Routing | Extension::Authentication | Extension::Mobility => {
                 header[4..].fill(0);
                 self.changes.add("ipv6_extension_headers", 1);

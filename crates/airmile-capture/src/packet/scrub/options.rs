@@ -1,4 +1,4 @@
-//! Options: those that could name somebody become padding, in place.
+//! Options: identifying ones become padding, in place.
 
 use airmile_pseudonym::Changes;
 
@@ -8,8 +8,8 @@ pub(super) fn ipv4(options: &mut [u8], changes: &mut Changes) {
     walk(options, changes, "ip_options", |kind, _| kind == ROUTER_ALERT);
 }
 
-/// TCP options (RFC 9293, 3.2): MSS, window scale, SACK and timestamps stay.
-/// Cookies, keys and addresses of others do not.
+/// TCP options (RFC 9293, 3.2): MSS, window scale, SACK and timestamps stay; cookies,
+/// keys and addresses do not.
 pub(super) fn tcp(options: &mut [u8], changes: &mut Changes) {
     walk(options, changes, "tcp_options", |kind, length| match kind {
         2 => length == 4,
@@ -22,9 +22,9 @@ pub(super) fn tcp(options: &mut [u8], changes: &mut Changes) {
     });
 }
 
-/// Kind 0 ends the list, kind 1 is a no-operation, all others have a length.
-/// What does not stay becomes no-operations; behind the end, or an impossible
-/// length, all becomes zero.
+/// Kind 0 ends the list, kind 1 is a no-operation, all others have a length. Removed
+/// options become no-operations; after the end, or an impossible length, everything
+/// becomes zero.
 fn walk(
     options: &mut [u8],
     changes: &mut Changes,
@@ -38,7 +38,7 @@ fn walk(
                 at += 1;
                 continue;
             }
-            // One that the capture cut behind its kind.
+            // Truncated after its kind.
             (2.., None) => 1,
             (2.., Some(&length)) if length >= 2 => usize::from(length),
             _ => {

@@ -90,7 +90,7 @@ fn ethernet(protocol: [u8; 2], above: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a scrubbed frame says of itself what the frame did, under pseudonyms.
+/// Whether a scrubbed frame has the original's fields, with pseudonyms.
 fn check_same(original: &Packet<'_>, scrubbed: &Packet<'_>) {
     assert_eq!((scrubbed.src, scrubbed.dst), (of(original.src), of(original.dst)));
     assert!(scrubbed.payload.is_empty() || !matches!(scrubbed.transport, Transport::Tcp(_)));
@@ -115,7 +115,7 @@ fn a_segment_with_payload() {
     );
     assert_eq!(folded(&out[14..34]), 0xffff, "the IP checksum is right again");
     assert_eq!(out[54..66], [2, 4, 5, 0xb4, 1, 1, 1, 1, 1, 1, 1, 1], "the cookie is gone");
-    assert_ne!(out[50..52], packet[50..52], "a checksum over payload tells of it");
+    assert_ne!(out[50..52], packet[50..52], "a checksum over payload reveals it");
     for (what, n) in [
         ("bytes_cut", REQUEST.len() as u64),
         ("ip_addresses", 2),
@@ -155,7 +155,7 @@ fn checksums_of_what_stays_whole_stay_right_and_wrong_ones_tell_nothing() {
 #[test]
 fn what_a_tunnel_carries_is_scrubbed_too() {
     let inner = ipv4(6, CLIENT, SERVER, &tcp(&[], REQUEST));
-    // E bit: a QoS flow behind the header; another extension with a secret.
+    // E bit: a QoS flow after the header; another extension with a secret.
     let mut gtp = vec![0x34, 255, 0, 0, 0xde, 0xad, 0xbe, 0xef, 0, 1, 0, 0x85];
     gtp.extend([1, 0x10, 9, 0x20, 1, 0xaa, 0xbb, 0]);
     gtp.extend_from_slice(&inner);
@@ -206,7 +206,7 @@ fn arp_and_options_and_other_protocols() {
     let (out, changes) = scrub(&frame(link::RAW, &packet));
     assert_eq!(out[20..], [1, 1, 1, 1, 1, 1, 1, 0]);
     assert_eq!(changes.of("ip_options"), 1);
-    // An unknown link is not understood at all.
+    // An unknown link type is left out completely.
     assert_eq!(scrub(&frame(147, b"anything")).0, b"");
 }
 
@@ -339,8 +339,8 @@ fn samples() -> Vec<(u32, Vec<u8>)> {
 }
 
 proptest! {
-    /// However a frame is damaged: nothing panics, nothing grows, and what can
-    /// be read of it can be read of the scrubbed one.
+    /// For any damage to a frame: no panic, no growth, and the scrubbed frame is as
+    /// readable as the original.
     #[test]
     fn any_frame(
         sample in 0usize..7, flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

@@ -8,16 +8,16 @@ use crate::packet::ip::{ICMP, ICMPV6, MAX_TUNNELS, TCP, UDP};
 use crate::packet::tunnel;
 use airmile_pseudonym::Identity;
 
-/// What an ICMP message holds behind its first eight bytes, and whether they
-/// hold anything themselves.
+/// The contents of an ICMP message after its first eight bytes, and whether these hold
+/// data themselves.
 enum Icmp {
-    /// The packet that it is about (RFC 792; RFC 4443, 3).
+    /// The packet that caused it (RFC 792; RFC 4443, 3).
     Quote,
     /// Addresses of IPv6 (RFC 4861, 4.3 to 4.5; RFC 2710, 3).
     Addresses(usize),
-    /// Nothing that is known to be harmless.
+    /// No data known to be harmless.
     Plain,
-    /// Its second four bytes are not known, either.
+    /// Its second four bytes are unknown, too.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ impl Icmp {
 }
 
 impl Scrubbing<'_> {
-    /// What is above IP; gives how many bytes stay.
+    /// Scrubs the layers above IP; returns how many bytes are kept.
     pub(super) fn transport(&mut self, data: &mut [u8], below: Below) -> usize {
         match below.protocol {
             TCP => self.tcp(data, below),
@@ -48,7 +48,7 @@ impl Scrubbing<'_> {
     }
 
     fn tcp(&mut self, data: &mut [u8], below: Below) -> usize {
-        // Where the header was cut, what is there of it has no options.
+        // A truncated header has no options.
         let header_bytes = data.get(12).map_or(20, |byte| usize::from(byte >> 4) * 4);
         if header_bytes < 20 {
             return 0;
@@ -81,8 +81,8 @@ impl Scrubbing<'_> {
         HEADER + inner_at + self.ip(&mut payload[inner_at..], wire, below.depth + 1)
     }
 
-    /// A GTP-U header (TS 29.281, 5.1): the tunnel and, of extension headers,
-    /// all but the QoS flow (TS 38.415, 5.5) and PDCP's number.
+    /// A GTP-U header (TS 29.281, 5.1): scrubs the tunnel and, of extension headers, all
+    /// but the QoS flow (TS 38.415, 5.5) and PDCP's number.
     fn gtp(&mut self, header: &mut [u8]) {
         const PDU_SESSION_CONTAINER: u8 = 0x85;
         const PDCP_NUMBER: u8 = 0xc0;
@@ -132,14 +132,14 @@ impl Scrubbing<'_> {
         };
         let sums = (before, sum(data));
         let whole = below.bytes <= keep;
-        // Only ICMPv6 covers the addresses, too (RFC 4443, 2.3).
+        // Only ICMPv6 also covers the addresses (RFC 4443, 2.3).
         let addresses = if below.protocol == ICMPV6 { below.addresses } else { (0, 0) };
         self.checksum(data, 2, sums, Below { addresses, ..below }, whole);
         keep
     }
 
-    /// The checksum at `at`: updated where all that it covers stays (`whole`) and it
-    /// is right, otherwise a pseudonym: how far a wrong one is off tells of the true
+    /// The checksum at `at`: updated if all data that it covers is kept (`whole`) and it
+    /// is right, otherwise a pseudonym: the error of a wrong one would reveal the true
     /// addresses.
     fn checksum(
         &mut self,
@@ -154,11 +154,12 @@ impl Scrubbing<'_> {
         };
         let checksum = u16::from_be_bytes(*field);
         let (before, after) = (sums.0 + below.addresses.0, sums.1 + below.addresses.1);
-        // Protocol and length are summed up, too, but for ICMP over IPv4 (RFC 792).
+        // Protocol and length are included in the sum, except for ICMP over IPv4 (RFC
+        // 792).
         let length = u32::try_from(below.bytes).unwrap_or(u32::MAX) & 0xffff;
         let pseudo = if below.protocol == ICMP { 0 } else { u32::from(below.protocol) + length };
         *field = match checksum {
-            // No checksum (RFC 768), or one that an offload was to fill in.
+            // No checksum (RFC 768), or one left to an offload.
             0 => 0,
             _ if whole && is_right(before + pseudo) => match updated(checksum, before, after) {
                 0 => u16::MAX,

@@ -1,5 +1,5 @@
-//! `airmile lab shell` in namespaces: `make test-realtime`. Where neither root
-//! nor user namespaces are to be had, each says SKIPPED.
+//! `airmile lab shell` in namespaces: `make test-realtime`. Without root or user namespaces each
+//! test prints SKIPPED.
 
 mod packets_of_the_log;
 
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 
-/// A cell with nobody else in it.
+/// A cell without other users.
 const SCENARIO: &str = "about = \"alone\"\nseed = 5\ntail_ms = 100\n[core]\nrtt_ms = 20\n";
 
 fn airmile() -> Command {
     Command::new(env!("CARGO_BIN_EXE_airmile"))
 }
 
-/// Whether namespaces can be made here, by another program's word, and what the
-/// tests run is there; says so where not.
+/// Whether another program can create namespaces here, and the tests' programs are installed;
+/// prints what is missing.
 fn is_able(test: &str) -> bool {
     let runs = |words: &[&str]| {
         let (program, arguments) = words.split_first().unwrap();
@@ -50,7 +50,7 @@ fn command(dir: &Path, scenario: &str, options: &[&str], words: &[&str]) -> Comm
     fs::write(&file, scenario).unwrap();
     let mut command = airmile();
     command.args(["lab", "shell"]).arg(&file).args(options);
-    // What is tested here is not the machine's load.
+    // These tests are independent of the machine's load.
     command.args(["--late-limit-ms", "60000", "--"]).args(words).current_dir(dir);
     command
 }
@@ -59,7 +59,7 @@ fn shell(dir: &Path, scenario: &str, options: &[&str], words: &[&str]) -> Output
     command(dir, scenario, options, words).output().unwrap()
 }
 
-/// A file with contents of which no part is like another.
+/// A file in which no part equals another.
 fn file(path: &Path, bytes: usize) -> Vec<u8> {
     let words = (0..bytes.div_ceil(4) as u32).map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes());
     let mut contents: Vec<u8> = words.flatten().collect();
@@ -68,7 +68,7 @@ fn file(path: &Path, bytes: usize) -> Vec<u8> {
     contents
 }
 
-/// A packet of a capture: interface, whether it came in, when, length, and its head.
+/// A packet of a capture: interface, direction, time, length, and its head.
 struct Seen {
     interface: u32,
     comes_in: bool,
@@ -109,14 +109,14 @@ fn table(path: &Path) -> Vec<HashMap<String, String>> {
     lines.map(row).collect()
 }
 
-/// Processes that have a word in their command line.
+/// Processes with a word in their command line.
 fn processes_with(word: &str) -> usize {
     let dirs = fs::read_dir("/proc").unwrap().flatten();
     let lines = dirs.filter_map(|dir| fs::read(dir.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
 }
 
-/// Waits, as long as it may take on a busy machine, until something is so.
+/// Waits for a condition, long enough for a busy machine.
 fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -163,7 +163,7 @@ fn modem_log_captures_and_truth_agree() {
     assert!(fs::read(dir.join("got")).unwrap() == contents, "the file arrived unchanged");
     assert!(fs::read(dir.join("part")).unwrap() == contents[100..300]);
 
-    // What the server sent is what the phone got, byte for byte and in order.
+    // The phone receives what the server sent, byte for byte and in order.
     let run = dir.join("run");
     let (phone, server) = (capture(&run.join("phone.pcapng")), capture(&run.join("server.pcapng")));
     let heads = |seen: &[Seen], comes_in: bool| -> Vec<(u32, Vec<u8>)> {
@@ -174,8 +174,8 @@ fn modem_log_captures_and_truth_agree() {
     assert!(heads(&server, false).starts_with(&down) && down.len() > 1_000);
     assert!(heads(&phone, false).starts_with(&heads(&server, true)));
 
-    // The modem log has the same bytes in RLC PDUs, with two of PDCP a packet, and
-    // 2 to 5 % at the most for headers, status and what was sent again.
+    // The modem log has the same bytes in RLC PDUs, with two of PDCP per packet, and 2 to 5 % at
+    // most for headers, status and retransmissions.
     let ip_bytes: u64 = down.iter().map(|(bytes, _)| u64::from(bytes + 2)).sum();
     let number = |row: &HashMap<String, String>, name: &str| row[name].parse::<u64>().unwrap_or(0);
     let pdus = table(&run.join("rlc.csv"));
@@ -183,7 +183,7 @@ fn modem_log_captures_and_truth_agree() {
     let rlc_bytes: u64 = data.map(|pdu| number(pdu, "size_bytes")).sum();
     assert!((ip_bytes..ip_bytes + ip_bytes / 20).contains(&rlc_bytes), "{rlc_bytes} of {ip_bytes}");
 
-    // So has the truth: what the transfer's queue did lies within its time.
+    // So has the truth: the events of the transfer's queue lie within its time.
     let transfers = table(&run.join("transfers.csv"));
     assert_eq!(number(&transfers[0], "bytes") / 1_000, 1_500, "{transfers:?}");
     let truth = table(&run.join("transfer_truth.csv"));
@@ -209,7 +209,7 @@ fn a_middlebox_splits_the_ports_that_it_takes() {
     let dir = dir.path();
     fs::create_dir(dir.join("www")).unwrap();
     let contents = file(&dir.join("www/file"), 300_000);
-    // Acknowledgements that the server gets within its own delay are the box's.
+    // Acknowledgements that reach the server within its own delay are the box's.
     let check = |ports: &str, splits: bool| {
         let scenario = format!("{SCENARIO}proxy_rtt_ms = 10\n[proxy]\nports = [{ports}]\n");
         let script = "curl -sS -o got $AIRMILE_URL/file";
@@ -224,7 +224,7 @@ fn a_middlebox_splits_the_ports_that_it_takes() {
         };
         let (ran, core) = (side(0), side(1));
         assert!(!ran.is_empty() && !core.is_empty());
-        // The sequence numbers of the answer to the first SYN: one connection, or two.
+        // The sequence numbers of the response to the first SYN: one connection, or two.
         let is_same = ran[0][24..28] == core[0][24..28];
         assert_eq!(is_same, !splits, "{ports}");
         fs::remove_dir_all(dir.join("run")).unwrap();
@@ -301,8 +301,8 @@ fn a_server_that_does_not_come_up_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let got = shell(dir.path(), SCENARIO, &["--server", "exit 9"], &["true"]);
     assert_eq!(got.status.code(), Some(3), "{got:?}");
-    let told = String::from_utf8_lossy(&got.stderr);
-    assert!(told.contains("`exit 9` ended with status 9"), "{told}");
+    let message = String::from_utf8_lossy(&got.stderr);
+    assert!(message.contains("`exit 9` ended with status 9"), "{message}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_former_run_is_replaced_only_when_told() {
         let named = |name: &str| files.iter().any(|file| file["name"] == name);
         assert!(named("late_ttis.csv") && named("scenario.toml"), "{manifest}");
         assert_eq!((named("server.log"), run.join("server.log").exists()), (has_log, has_log));
-        // All that is there is listed, but the list.
+        // All files are listed, except the list itself.
         assert_eq!(files.len() + 1, fs::read_dir(&run).unwrap().count());
     };
     check(&["--server", server], 0, true);
@@ -332,7 +332,7 @@ fn a_former_run_is_replaced_only_when_told() {
     check(&["--force"], 0, false);
 }
 
-/// Whether a program is there that a test needs; says so where not.
+/// Whether a test's program is installed; prints if not.
 fn has(test: &str, program: &str, words: &[&str]) -> bool {
     let done = Command::new(program).args(words).output();
     let has = done.is_ok_and(|done| done.status.success());
@@ -358,9 +358,9 @@ fn a_middlebox_restarts_on_the_ports_where_it_should() {
                     [server_tcp]\nslow_start_after_idle = false\n[proxy]\nports = [\
                     { port = 80, slow_start_after_idle = true }, \
                     { port = 443, slow_start_after_idle = false }]\n";
-    // Data packets that the box sends for the second request before the phone has
-    // answered any: a window of slow start has ten, one that is kept has more. The
-    // kernel halves it for each RTO of the pause (RFC 2861): 3 s are enough of them.
+    // Data packets that the box sends for the second request before the phone has acknowledged any:
+    // a window of slow start has ten, a kept one has more. The kernel halves it for each RTO of the
+    // pause (RFC 2861): 3 s contain enough of them.
     let first_flight = |port: u16| -> usize {
         let url = format!("http://203.0.113.1:{port}/file?[1-2]");
         let options = ["--serve", "www", "-o", "run", "--force"];
@@ -397,7 +397,7 @@ fn nginx_can_be_the_server() {
                   fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;\n\
                   server { listen 80; listen 7777; root www; } }\n";
     fs::write(dir.join("nginx.conf"), config).unwrap();
-    // Its workers would have no right to the test's directory.
+    // Its workers would have no access to the test's directory.
     let user = if fs::metadata("/root").is_ok() { "user root;" } else { "" };
     let here = dir.display();
     let server = format!("nginx -e stderr -p {here} -c {here}/nginx.conf -g '{user}'");
@@ -436,7 +436,7 @@ fn a_browser_plays_and_its_log_is_the_run_s() {
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
     assert_eq!((of("end"), of("playback_started"), of("playback_ended")), (2, 1, 1), "{log}");
-    // What the player has got the phone's packets have brought.
+    // The phone's packets contain the data that the player received.
     let segments = events.iter().filter(|event| event["event"] == "end");
     let played: u64 = segments.filter_map(|event| event["bytes"].as_u64()).sum();
     let transfers = table(&dir.path().join("run/transfers.csv"));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A data PDU of the modem log: its first TTI on the air, the one in which it was
-/// received, its number unwrapped, its size with header.
+/// A data PDU of the modem log: its first TTI on the air, the TTI of its reception, its unwrapped
+/// number, its size with header.
 struct DataPdu {
     first_tti: i64,
     received_tti: i64,
@@ -11,8 +11,8 @@ struct DataPdu {
     size_bytes: u64,
 }
 
-/// Downlink data PDUs of a modem log, as the decoder reads them, in order of their
-/// numbers. A block that failed was on the air first when its HARQ process took it.
+/// Downlink data PDUs of a modem log, as decoded, in order of their numbers. A failed block was
+/// first on the air when its HARQ process took it.
 fn data_pdus(log: &Path) -> Vec<DataPdu> {
     let records = |kind: &str| -> Vec<serde_json::Value> {
         let got = airmile().args(["decode", "--only", kind]).arg(log).output().unwrap();
@@ -52,9 +52,9 @@ fn data_pdus(log: &Path) -> Vec<DataPdu> {
     pdus
 }
 
-/// Bytes of packets that a PDU of a size holds, where the next packets have so many
-/// left: two bytes of header, and a length of 12 bits for each packet but the last
-/// (TS 36.322, 6.2.1.4 and 6.2.1.5). `None`: it holds more than all of them.
+/// Bytes of packets that a PDU of a size holds, given the remaining bytes of the next packets: two
+/// bytes of header, and a length of 12 bits for each packet except the last (TS 36.322, 6.2.1.4 and
+/// 6.2.1.5). `None`: it holds more than all of them.
 fn field_bytes(size_bytes: u64, packets: impl Iterator<Item = u64>) -> Option<u64> {
     let mut held = 0;
     for (before, left) in packets.enumerate() {
@@ -77,7 +77,7 @@ fn the_log_has_the_packets_byte_for_byte_and_the_truth_their_queue() {
     let dir = dir.path();
     fs::create_dir(dir.join("www")).unwrap();
     file(&dir.join("www/file"), 3_000_000);
-    // Blocks fail and are sent again, hardly one so often that RLC has to.
+    // Blocks fail and are retransmitted, but hardly one so often that RLC has to.
     let scenario = format!("{SCENARIO}[link]\nbler_target = 0.03\n");
     let options = ["--serve", "www", "-o", "run"];
     let words = ["curl", "-sS", "-o", "/dev/null", "http://203.0.113.1/file"];
@@ -95,8 +95,8 @@ fn the_log_has_the_packets_byte_for_byte_and_the_truth_their_queue() {
     let epoch = started.lines().find_map(|line| line.strip_prefix("epoch_ns = ")).unwrap();
     let epoch_ns: i64 = epoch.replace('_', "").parse().unwrap();
 
-    // The log's PDUs cut the captures' packets, each with two bytes of PDCP; a packet
-    // is the phone's when the TTI has ended that brought its last byte, and all before.
+    // The log's PDUs divide the captures' packets, each with two bytes of PDCP; the phone has a
+    // packet when the TTI with its last byte, and all before, have ended.
     let pdus = data_pdus(&run.join("modem.mi2log"));
     let mut departed: HashMap<i64, u64> = HashMap::new();
     let sizes: Vec<u64> = got.iter().map(|packet| u64::from(packet.ip_bytes) + 2).collect();
@@ -120,8 +120,8 @@ fn the_log_has_the_packets_byte_for_byte_and_the_truth_their_queue() {
     });
     assert!(again > 0 && again < blocks / 5, "{again} of {blocks} PDUs came by HARQ");
 
-    // The queue's truth, TTI by TTI: what has come from the server, 10 ms after its
-    // capture, but for what the log says had left.
+    // The queue's truth in each TTI: the bytes that arrived from the server, 10 ms after its
+    // capture, minus those that the log shows as sent.
     let mut arrivals = sent.iter().map(|packet| (packet.at_ns + 10_000_000, packet.ip_bytes + 2));
     let mut next = arrivals.next();
     let mut queue_bytes = 0;

@@ -1,4 +1,4 @@
-//! What is known of the cells: identity and bandwidth.
+//! Identity and bandwidth of the cells.
 
 use airmile_model::radio::lte_bandwidth_at_least;
 use airmile_model::{CellInfo, Stamp};
@@ -38,8 +38,8 @@ impl Assembler {
         }
     }
 
-    /// Where no message gives the bandwidth: the smallest one that holds the
-    /// highest RB ever assigned.
+    /// If no message gives the bandwidth: the smallest one that holds the highest RB ever
+    /// assigned.
     pub(super) fn infer_bandwidth(&mut self, at: Stamp, cell: u8, highest: u16, n_tx_antennas: u8) {
         let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
         let seen = self.highest_prb.entry(key).or_default();

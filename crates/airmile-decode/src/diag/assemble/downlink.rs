@@ -1,7 +1,7 @@
-//! One downlink grant from what several messages say of the same TTI.
+//! Builds one downlink grant from the messages about the same TTI.
 //!
-//! All of them give the air interface's own subframe, so records meet by
-//! (timing segment, TTI, cell, kind of RNTI). Precedence, field by field:
+//! All of them give the air interface's own subframe, so records are matched by (timing
+//! segment, TTI, cell, kind of RNTI). Precedence by field:
 //!
 //! | field | from, best first |
 //! |---|---|
@@ -27,7 +27,7 @@ use crate::diag::msg::{BlockSizeCrc, DecodedStream, PdschPacket, PdschStatBlock}
 /// Bytes of a transport block's CRC (TS 36.212, 5.1.1: CRC24A).
 const TB_CRC_BYTES: u32 = 3;
 
-/// What 0xB126 says.
+/// The fields of 0xB126.
 #[derive(Debug, Clone, Copy)]
 struct Demap {
     n_prb: u16,
@@ -36,7 +36,7 @@ struct Demap {
     modulation: [Modulation; 2],
 }
 
-/// What 0xB173 says of one block.
+/// The fields of 0xB173 for one block.
 #[derive(Debug, Clone, Copy)]
 struct Stat {
     n_prb: u16,
@@ -51,7 +51,7 @@ struct Stat {
     modulation: Option<Modulation>,
 }
 
-/// What 0xB132 says of one stream.
+/// The fields of 0xB132 for one stream.
 #[derive(Debug, Clone, Copy)]
 struct Decode {
     harq_id: u8,
@@ -61,7 +61,7 @@ struct Decode {
     retx_count: u8,
 }
 
-/// What 0xB063 says of one block.
+/// The fields of 0xB063 for one block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DlMacBlock {
     pub(super) harq_id: u8,
@@ -70,7 +70,7 @@ pub(super) struct DlMacBlock {
     pub(super) data_bytes: Option<u32>,
 }
 
-/// All that messages say of one assignment.
+/// The fields of all messages for one assignment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DlParts {
     demap: Option<Demap>,
@@ -189,8 +189,8 @@ impl DlParts {
         }
     }
 
-    /// The MAC block of this grant: of its HARQ process, and of its size
-    /// where that is known. A block that failed has none.
+    /// The MAC block of this grant: same HARQ process, and same size if that is known. A
+    /// failed block has none.
     fn take_mac(&mut self, grant: &Grant) -> Option<DlMacBlock> {
         if grant.crc_ok == Some(false) {
             return None;
@@ -213,14 +213,14 @@ fn apply_mac(grant: &mut Grant, mac: DlMacBlock) {
     grant.sources = grant.sources.union(GrantSources::MAC);
 }
 
-/// MCS indexes that stand for a modulation alone, so for a retransmission: 29
-/// to 31, and 28 where the 256QAM table is in use (TS 36.213, 7.1.7.1).
+/// MCS indexes that give only a modulation, so mark a retransmission: 29 to 31, and 28
+/// with the 256QAM table (TS 36.213, 7.1.7.1).
 fn is_retx_mcs(stat: &Stat) -> bool {
     stat.mcs >= 29 || (stat.mcs == 28 && stat.modulation == Some(Modulation::Qpsk))
 }
 
-/// 0xB173's size without the CRC. Where the version leaves it open, the
-/// standard's sizes for this MCS and number of PRBs decide.
+/// 0xB173's size without the CRC. If the version leaves it open, the standard's sizes for
+/// this MCS and number of PRBs decide.
 fn stat_tbs_bytes(stat: &Stat) -> u32 {
     let without_crc = stat.tbs_bytes.saturating_sub(TB_CRC_BYTES);
     let is_standard = |bytes: u32| {
@@ -241,10 +241,9 @@ fn stat_tbs_bytes(stat: &Stat) -> u32 {
     }
 }
 
-/// Tells new data from retransmissions where no message says it outright: by
-/// the NDI of the process, or (0xB126 alone) by a failed block of the same
-/// size one HARQ round trip or more earlier. Each failed block has one
-/// retransmission, which may fail in its turn.
+/// Distinguishes new data from retransmissions if no message states it: by the NDI of the
+/// process, or (0xB126 alone) by a failed block of the same size one HARQ round trip or
+/// more earlier. Each failed block has one retransmission, which may also fail.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HarqMemory {
     ndi: Vec<(HarqKey, bool)>,
@@ -263,12 +262,12 @@ struct Failed {
 
 /// FDD: a retransmission follows 8 ms or more after (TS 36.213, 7).
 const HARQ_RTT_TTIS: i64 = 8;
-/// A failed block that is not sent again within this is given up on (chosen
-/// here: base stations retransmit at the next few opportunities).
+/// A failed block that is not retransmitted within this time is given up (chosen here:
+/// base stations retransmit at the next few opportunities).
 const HARQ_PATIENCE_TTIS: i64 = 4 * HARQ_RTT_TTIS;
 
 impl HarqMemory {
-    /// Settles `retx` of a user's grant; grants come in TTI order.
+    /// Sets `retx` of a user's grant; grants come in TTI order.
     pub(super) fn settle(&mut self, grant: &mut Grant, mac_logged_around: bool) {
         let tti = grant.position.tti.0;
         self.failed.retain(|f| tti - f.tti <= HARQ_PATIENCE_TTIS);
@@ -277,8 +276,8 @@ impl HarqMemory {
             let key = (grant.position.cell, harq_id, grant.tb);
             match self.ndi.iter_mut().find(|(k, _)| *k == key) {
                 Some((_, last)) => {
-                    // The same NDI is a retransmission only while one is due:
-                    // with long pauses between, a toggle may have been missed.
+                    // An unchanged NDI marks a retransmission only while one is due:
+                    // after a long pause, a toggle may have been missed.
                     grant.retx = grant.retx.or(Some(*last == ndi && earlier.is_some()));
                     *last = ndi;
                 }
@@ -308,7 +307,7 @@ impl HarqMemory {
         }
     }
 
-    /// The earliest failed block that this one can be the retransmission of.
+    /// The earliest failed block that this one may retransmit.
     fn take_failed(&mut self, grant: &Grant) -> Option<Failed> {
         let bytes = grant.tbs_bytes.unwrap_or(0);
         let fits = |f: &Failed| {

@@ -1,5 +1,5 @@
-//! MAC transport blocks (0xB063, 0xB064): records of their own, and what they
-//! add to the grants of their TTI.
+//! MAC transport blocks (0xB063, 0xB064): their own records, and their contribution to
+//! the grants of their TTI.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ use crate::diag::msg::{
     RlcFields,
 };
 
-/// MAC records this near, on both sides, show that the MAC layer was logged,
-/// and RLC records this near that RLC was.
+/// MAC records within this distance on both sides show that the MAC layer was logged;
+/// likewise for RLC records.
 pub(super) const LOGGED_NEAR_TTIS: i64 = 400;
 
 /// Logical channels of data bearers (TS 36.321, table 6.2.1-1: 1 and 2 are
@@ -58,7 +58,7 @@ impl Assembler {
 
     pub(super) fn mac_dl_report(&mut self, at: Stamp, m: &MacDlReport) {
         for block in &m.blocks {
-            // A carrier that no cell index can have is not stated.
+            // An impossible carrier counts as not stated.
             let cell = if block.carrier <= MAX_CELL { block.carrier } else { 0 };
             let Some(position) = self.batched(at, block.tti, cell) else { continue };
             self.mac_ttis.insert((position.timing_segment, position.tti));
@@ -133,7 +133,7 @@ impl Assembler {
     }
 }
 
-/// TTIs of which a layer logged something, in order.
+/// TTIs in which a layer logged something, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LoggedTtis(VecDeque<(u32, TtiIndex)>);
 
@@ -171,8 +171,8 @@ impl LoggedTtis {
     }
 }
 
-/// Bytes of data bearers' SDUs in a block; nothing where the header was not
-/// logged whole, zero in a block of another RNTI.
+/// Bytes of data bearers' SDUs in a block; `None` if the header was not logged
+/// completely, zero in a block of another RNTI.
 fn dl_data_bytes(block: &MacDlBlock, header: Option<&MacHeader>) -> Option<u32> {
     match header {
         Some(header) => header.sdu_bytes(DATA_LCIDS),
@@ -189,10 +189,10 @@ fn report_data_bytes(block: &MacDlReportBlock) -> u32 {
     sdus.map(u32::from).sum()
 }
 
-/// RLC mode of an SDU, and whether it is a data PDU. The common control
-/// channel has no RLC header (TS 36.322, 4.2.1.1). Elsewhere D/C set is
-/// acknowledged mode's; clear with PDCP PDUs inside it is the unacknowledged
-/// mode's, which has no such bit; clear without them is a STATUS PDU.
+/// RLC mode of an SDU, and whether it is a data PDU. The common control channel has no
+/// RLC header (TS 36.322, 4.2.1.1). Elsewhere, D/C set means acknowledged mode; clear
+/// with PDCP PDUs inside means unacknowledged mode, which has no such bit; clear without
+/// them means a STATUS PDU.
 const fn rlc_kind(lcid: u8, rlc: &RlcFields, carries_pdcp: bool) -> (RlcMode, bool) {
     match (lcid, rlc.data, carries_pdcp) {
         (0, ..) => (RlcMode::Tm, true),
@@ -240,7 +240,7 @@ fn lcids(header: &MacHeader) -> String {
     out
 }
 
-/// Writes a number without the formatter's cost: one or two stand in every block.
+/// Writes a number without the formatter's cost: every block has one or two.
 fn push_number(out: &mut String, n: u32) {
     if n >= 10 {
         push_number(out, n / 10);

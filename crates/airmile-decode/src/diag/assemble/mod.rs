@@ -1,12 +1,11 @@
-//! From messages to records: TTIs unwrapped, one grant from several messages,
-//! everything in TTI order.
+//! From messages to records: TTIs unwrapped, one grant from several messages, everything
+//! in TTI order.
 //!
-//! Messages reach a log some time after the air: 0xB173 by up to 300 ms, RLC
-//! batches by 100 ms and more. Records therefore wait until the log's clock is
-//! [`HORIZON_TTIS`] past them; then all that speaks of a TTI has come, the
-//! grant is put together (precedence: see the modules `downlink` and `uplink`) and the
-//! records leave in TTI order. What comes later still is given at once, out
-//! of order, and counted.
+//! Messages are logged some time after the transmission: 0xB173 up to 300 ms, RLC batches
+//! 100 ms and more. Records therefore wait until the log's clock is [`HORIZON_TTIS`] past
+//! them. By then all messages about a TTI have arrived, the grant is assembled
+//! (precedence: see the modules `downlink` and `uplink`) and the records are returned in
+//! TTI order. Later records are returned at once, out of order, and counted.
 
 mod cells;
 mod downlink;
@@ -36,20 +35,20 @@ use self::uplink::UlParts;
 use self::waiting::{Place, Waiting};
 use crate::diag::msg::{Message, PdschDecoding, PdschPacket, PdschStat, PuschTx};
 
-/// How long records wait for what else speaks of their TTI. Chosen here: six
-/// times the longest delay seen in real logs (0.3 s).
+/// How long records wait for other messages about their TTI. Chosen here: six times the
+/// longest delay in real logs (0.3 s).
 pub const HORIZON_TTIS: i64 = 2_000;
 
-/// Silence of the whole log from which a hole is reported. Chosen here: past
-/// the longest idle DRX cycle (2.56 s, TS 36.304 7.1), in which a sleeping
-/// phone still measures once.
+/// Minimum silence of the whole log that is reported as a hole. Chosen here: past the
+/// longest idle DRX cycle (2.56 s, TS 36.304 7.1), in which a sleeping phone still
+/// measures once.
 const SILENCE_NS: i64 = 4_000_000_000;
 
 /// Configuration indexes from here on are signalling bearers, as 0xB081 shows
 /// (33 is SRB1, 34 SRB2).
 const FIRST_SRB_INDEX: u8 = 32;
 
-/// Puts together the records of one subscription's messages.
+/// Assembles the records of one subscription's messages.
 #[derive(Debug, Clone, Default)]
 pub struct Assembler {
     timing: Timing,
@@ -59,12 +58,12 @@ pub struct Assembler {
     rlc_ttis: LoggedTtis,
     harq: HarqMemory,
     harq_segment: u32,
-    /// By timing segment and cell, as a message gave it.
+    /// By timing segment and cell, as given by a message.
     bandwidth_prb: BTreeMap<(u32, u8), u16>,
     highest_prb: BTreeMap<(u32, u8), u16>,
     told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
     orphans: OrphanRun,
-    /// Slots of NR, which have a timing of their own.
+    /// Slots of NR, which have their own timing.
     nr: NrOrder,
     /// NR-ARFCNs of the carriers, in order of appearance.
     nr_arfcns: Vec<u32>,
@@ -142,8 +141,7 @@ impl Assembler {
         self.release(at.ns);
     }
 
-    /// Notes that bytes were lost before the next message: what was written
-    /// in between is a hole.
+    /// Marks lost bytes before the next message: the time in between is a hole.
     pub fn note_damage(&mut self) {
         self.damaged = true;
     }
@@ -158,27 +156,27 @@ impl Assembler {
         self.out.pop_front()
     }
 
-    /// Gives all that still waits.
+    /// Returns all waiting records.
     pub fn finish(&mut self) {
         self.release_through((u32::MAX, TtiIndex(i64::MAX)));
         let Self { nr, out, .. } = self;
         nr.release(None, &mut |record| out.push_back(record));
     }
 
-    /// How often the log's clock jumped back: several logs in one, or the same
-    /// one again.
+    /// Number of backward jumps of the log's clock: several logs in one, or the same one
+    /// again.
     #[must_use]
     pub const fn clock_jumps(&self) -> u64 {
         self.clock_jumps
     }
 
-    /// Records that came after their TTI had been given.
+    /// Records that arrived after their TTI had been returned.
     #[must_use]
     pub const fn late_records(&self) -> u64 {
         self.late
     }
 
-    /// Records left out because their message states no time that can be one.
+    /// Records left out because their message has no valid time.
     #[must_use]
     pub const fn untimed_records(&self) -> u64 {
         self.untimed
@@ -311,7 +309,7 @@ impl Assembler {
         nr.release(Some(now_ns), &mut |record| out.push_back(record));
     }
 
-    /// Gives all that is before `until`, TTI by TTI: grants first.
+    /// Returns everything before `until`, TTI by TTI: grants first.
     fn release_through(&mut self, until: (u32, TtiIndex)) {
         let mut waiting = std::mem::take(&mut self.waiting);
         while let Some((at, slot)) = waiting.first_before(until) {
@@ -352,7 +350,7 @@ impl Assembler {
         let position = position_of(at, place);
         let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
         if at.0 != self.harq_segment {
-            // A new cell or timing: HARQ begins anew (TS 36.331, 5.3.5.4).
+            // A new cell or timing: HARQ restarts (TS 36.331, 5.3.5.4).
             self.harq_segment = at.0;
             self.harq = HarqMemory::default();
         }

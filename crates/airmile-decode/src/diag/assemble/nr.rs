@@ -1,4 +1,4 @@
-//! Messages of NR: each states its slot, and nothing is joined.
+//! NR messages: each states its slot, and none are joined.
 
 use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::{
@@ -12,12 +12,12 @@ use crate::diag::msg::{
     NrMeas, NrMeasCell, NrPdschStatus, NrRrcOta, NrServCell, NrUlTb, NrUlTbStats,
 };
 
-/// Carriers that are told apart (TS 38.331, maxNrofServingCells is 32).
+/// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
 const MAX_CARRIERS: usize = 32;
 
 impl Assembler {
-    /// Index of a carrier by its NR-ARFCN, in order of appearance: where the
-    /// message keeps its own index is not known.
+    /// Index of a carrier by its NR-ARFCN, in order of appearance: the position of the
+    /// message's own index is unknown.
     fn nr_carrier(&mut self, arfcn: u32) -> u8 {
         let at = match self.nr_arfcns.iter().position(|known| *known == arfcn) {
             Some(at) => at,

@@ -21,22 +21,22 @@ pub(crate) struct NrDlBlock {
     pub(crate) grant: Grant,
 }
 
-/// A batch follows its first record by less than this (as in LTE, with room).
+/// A batch follows its first record by less than this (as in LTE, with margin).
 const HORIZON_NS: i64 = 2_000_000_000;
-/// A frame counter off the clock by more than this is another timing.
+/// A frame counter that deviates from the clock by more than this is another timing.
 const MAX_OFF_FRAMES: i64 = 100;
 const FRAME_NS: i64 = 10_000_000;
 
 /// Frames count to 1023 (TS 38.211, 4.3.1).
 const PERIOD_NS: i64 = 1024 * FRAME_NS;
 
-/// Places blocks in time and gives them in order.
+/// Places blocks in time and returns them in order.
 ///
-/// A block was written at or after its slot, so the least of `time of writing
-/// - slot` over a timing segment is taken for the clock at slot 0.
+/// A block is written at or after its slot, so the minimum of `time of writing - slot`
+/// over a timing segment gives the clock at slot 0.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NrOrder {
-    /// Clock at slot 0 of frame 0, of the block that was delayed least.
+    /// Clock at slot 0 of frame 0, from the block with the smallest delay.
     origin_ns: Option<i64>,
     segment: u32,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
@@ -108,8 +108,8 @@ impl NrOrder {
         self.segment += 1;
     }
 
-    /// Time since frame 0 of a slot, of which the time since the last frame 0
-    /// and the time of writing are known.
+    /// Time since frame 0 of a slot, given the time since the last frame 0 and the time
+    /// of writing.
     fn unwrap(&mut self, at_ns: i64, in_period_ns: i64) -> i64 {
         let Some(origin_ns) = self.origin_ns else {
             self.origin_ns = Some(at_ns.saturating_sub(in_period_ns));
@@ -129,7 +129,7 @@ impl NrOrder {
         counted
     }
 
-    /// Gives what is before the horizon, or all, with its times.
+    /// Returns records before the horizon, or all, with their times.
     pub(crate) fn release(&mut self, now_ns: Option<i64>, sink: &mut dyn FnMut(Record)) {
         let until = now_ns
             .zip(self.origin_ns)

@@ -3,23 +3,23 @@
 use airmile_model::tti::TtiIndex;
 use airmile_model::{Hole, Position, Record, RntiType};
 
-/// Assignments on the control channel of which no block was logged: the items
-/// that hold blocks were lost there.
+/// Assignments on the control channel without a logged block: the items with the blocks
+/// were lost.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OrphanRun {
     run: Option<(u32, TtiIndex, TtiIndex, u32)>,
 }
 
-/// So many assignments without a block in a row are a hole. Chosen here: one
-/// may be a control channel decoded by chance (a 16-bit CRC, TS 36.212 5.3.3.2,
-/// over some dozen candidates a TTI), three in a row are not.
+/// This many consecutive assignments without a block are a hole. Chosen here: one may be
+/// decoded by chance (a 16-bit CRC, TS 36.212 5.3.3.2, over some dozen candidates a TTI),
+/// three in a row are not.
 const ORPHANS: u32 = 3;
-/// A hole is told in pieces of at most this length, so that it is in order
-/// with what follows (chosen here, well under the estimators' lateness).
+/// Maximum length of a reported hole; longer ones are split, to keep them in order with
+/// later records (chosen here, well under the estimators' lateness).
 const ORPHAN_RUN_TTIS: i64 = 200;
 
 impl OrphanRun {
-    /// Takes a TTI; gives a hole that has ended or grown long.
+    /// Takes a TTI; returns a hole that has ended or reached the maximum length.
     pub(super) fn step(&mut self, at: (u32, TtiIndex), orphan: bool, block: bool) -> Option<Hole> {
         let ended = self.run.filter(|(segment, first, ..)| {
             block || *segment != at.0 || at.1.since(*first) >= ORPHAN_RUN_TTIS

@@ -1,4 +1,4 @@
-//! Messages that are records of their own: nothing is joined.
+//! Messages with records of their own: none are joined.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::{
@@ -57,8 +57,8 @@ impl Assembler {
         }
     }
 
-    /// Samples are 1 ms apart; one whose time is not known is placed by the
-    /// next one that is.
+    /// Samples are 1 ms apart; one without a known time is placed relative to the next
+    /// one that has it.
     pub(super) fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
         let samples: Vec<_> = m.subpackets.iter().flat_map(|s| &s.samples).collect();
         let known = samples.iter().enumerate().find_map(|(i, s)| Some((i, s.tti?)));

@@ -1,5 +1,5 @@
-//! Messages beside the data path: neighbours, radio link monitoring, RRC,
-//! PDCP and RLC counters.
+//! Messages outside the data path: neighbours, radio link monitoring, RRC, PDCP and RLC
+//! counters.
 
 use airmile_model::{
     Direction, Neighbour, NrStats, PdcpPdu, Position, RadioLink, Record, RlcStats, RrcMessage,
@@ -13,8 +13,8 @@ use crate::diag::msg::{
 };
 
 impl Assembler {
-    /// These messages never set the timing: before a message that does, they
-    /// leave as they come.
+    /// These messages never set the timing: before a message that does, they are returned
+    /// as they come.
     fn place(&mut self, at: Stamp, tti: Option<Tti>, cell: u8) -> Position {
         let position = match tti {
             Some(tti) if self.timing.now(at.ns).is_some() => self.timing.place_batched(at.ns, tti),
@@ -176,8 +176,8 @@ impl Assembler {
     }
 }
 
-/// Bits of a PDCP sequence number (TS 36.323, 6.3.2), by the codes that the
-/// public logs hold: 12 on data bearers, 5 on signalling bearers.
+/// Bits of a PDCP sequence number (TS 36.323, 6.3.2), by the codes in public logs: 12 on
+/// data bearers, 5 on signalling bearers.
 const fn sn_bits(code: u8) -> Option<u8> {
     match code {
         0 => Some(5),
@@ -187,11 +187,11 @@ const fn sn_bits(code: u8) -> Option<u8> {
     }
 }
 
-/// Whether a DL-DCCH message is an RRCConnectionReconfiguration with
-/// mobilityControlInfo, which the fixed head of its unaligned PER tells
-/// (TS 36.331, 6.2.2 DL-DCCH-Message): `c1` 0, message type 0100, transaction
-/// identifier 2 bits, `c1` 0, `rrcConnectionReconfiguration-r8` 000, then a
-/// bit each for measConfig and mobilityControlInfo.
+/// Whether a DL-DCCH message is an RRCConnectionReconfiguration with mobilityControlInfo,
+/// according to the fixed head of its unaligned PER (TS 36.331, 6.2.2 DL-DCCH-Message):
+/// `c1` 0, message type 0100, transaction identifier 2 bits, `c1` 0,
+/// `rrcConnectionReconfiguration-r8` 000, then a bit each for measConfig and
+/// mobilityControlInfo.
 fn is_handover_command(message: &[u8]) -> bool {
     matches!(message, [first, second, ..] if first & 0xf9 == 0x20 && second & 0xe8 == 0x08)
 }

@@ -1,20 +1,19 @@
-//! Where in time a record belongs: timing segments and unwrapped TTIs.
+//! The time of a record: timing segments and unwrapped TTIs.
 //!
-//! A log writes some messages at once (0xB126, 0xB130, 0xB193: within a few
-//! ms) and others in batches (0xB173: up to 300 ms after the air). Only the
-//! prompt ones set the relation of TTIs to the clock; the batched ones are
-//! placed by it.
+//! A log writes some messages at once (0xB126, 0xB130, 0xB193: within a few ms) and
+//! others in batches (0xB173: up to 300 ms after the transmission). Only the prompt ones
+//! set the relation of TTIs to the clock; batched ones are placed by it.
 
 use airmile_model::tti::{Position, Tti, TtiIndex, TtiUnwrapper};
 
-/// A batch may follow its first record by this much (seen: up to 307 ms; the
-/// rest is room).
+/// Maximum delay of a batch after its first record (up to 307 ms in logs; the rest is
+/// margin).
 const MAX_BATCH_DELAY_TTIS: i64 = 600;
-/// A batch is not written before its air time, but for jitter.
+/// A batch is not written before its air time, apart from jitter.
 const MAX_LEAD_TTIS: i64 = 60;
 
-/// The log's clock may run back by this much (messages of several tasks are
-/// not written in order; seen: a few ms); more is a jump.
+/// Maximum backward step of the log's clock (messages of several tasks are not written in
+/// order; a few ms in logs); a larger one is a jump.
 const MAX_CLOCK_BACK_NS: i64 = 1_000_000_000;
 
 /// The cell that timing belongs to.
@@ -25,7 +24,7 @@ pub(super) struct CellId {
 }
 
 impl CellId {
-    /// Whether both can be the same cell: an EARFCN that is not known matches any.
+    /// Whether both may be the same cell: an unknown EARFCN matches any.
     fn agrees(self, other: Self) -> bool {
         self.pci == other.pci
             && match (self.earfcn, other.earfcn) {
@@ -44,15 +43,15 @@ pub(super) enum Change {
     Reset,
 }
 
-/// TTI indexes of a log go on by its clock, from segment to segment, while the
-/// SFN of another cell (or after a reset) has a phase of its own: `offset_ttis`
-/// lies between what the SFN unwraps to and the log's index.
+/// TTI indexes of a log follow its clock across segments, while the SFN of another cell
+/// (or after a reset) has its own phase: `offset_ttis` is the difference between the
+/// unwrapped SFN and the log's index.
 #[derive(Debug, Clone)]
 struct Segment {
     number: u32,
     unwrapper: TtiUnwrapper,
     offset_ttis: i64,
-    /// A prompt message has set the relation; before that it is only bounded.
+    /// A prompt message has set the relation; until then it is only bounded.
     exact: bool,
     cell: Option<CellId>,
     began_ns: i64,
@@ -63,17 +62,17 @@ struct Segment {
 pub(super) struct Timing {
     current: Option<Segment>,
     previous: Option<Segment>,
-    /// A residual seen once: one odd stamp is not yet a reset.
+    /// A residual that occurred once: one odd stamp is not yet a reset.
     odd: Option<i64>,
-    /// The latest index that the clock has reached.
+    /// The latest index reached by the clock.
     latest: TtiIndex,
     /// Number and first index of the segment to begin with the next record.
     next: Option<(u32, TtiIndex)>,
 }
 
 impl Timing {
-    /// Places a record of a message that is written within a few ms of the
-    /// air; `cell` is the primary cell's identity where the message has it.
+    /// Places a record of a message written within a few ms of the transmission; `cell`
+    /// is the primary cell's identity, if the message has it.
     pub(super) fn place_prompt(
         &mut self,
         at_ns: i64,
@@ -114,9 +113,9 @@ impl Timing {
         (position, None)
     }
 
-    /// Places a record of a message that is written within a few ms of the air
-    /// and states a frame without the subframe: the subframe is the one of
-    /// that frame that is nearest to the time of writing.
+    /// Places a record of a message that is written within a few ms of the transmission
+    /// and states a frame without the subframe: the subframe is the one of that frame
+    /// nearest to the time of writing.
     pub(super) fn place_in_frame(
         &mut self,
         at_ns: i64,
@@ -152,8 +151,8 @@ impl Timing {
         segment.position(predicted.clamp(first, first.plus(9)))
     }
 
-    /// Notes the writing time of a packet; true where the clock jumped back by
-    /// more than messages do: what follows begins a timing segment.
+    /// Records the writing time of a packet; returns true if the clock jumped back by
+    /// more than messages do: then a timing segment begins.
     pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {
         if last_ns.saturating_sub(now_ns) <= MAX_CLOCK_BACK_NS {
             return false;
@@ -179,7 +178,7 @@ impl Timing {
         position
     }
 
-    /// Places a record of a message that is written some time after the air.
+    /// Places a record of a message written some time after the transmission.
     pub(super) fn place_batched(&mut self, at_ns: i64, tti: Tti) -> Position {
         let Some(segment) = &mut self.current else {
             return self.begin_anew(at_ns, tti, false, None);
@@ -187,7 +186,8 @@ impl Timing {
         let index = segment.unwrapper.unwrap_at(at_ns, tti);
         let lead = index.since(segment.unwrapper.predict(at_ns));
         if !segment.exact && lead > 0 {
-            // Only batches so far: the least delayed record bounds the relation.
+            // Only batches so far: the record with the smallest delay bounds the
+            // relation.
             segment.unwrapper.follow(at_ns, index);
         }
         let fits = |lead: i64| (-MAX_BATCH_DELAY_TTIS..=MAX_LEAD_TTIS).contains(&lead);
@@ -195,7 +195,7 @@ impl Timing {
         if fits(lead) || settled {
             return segment.position(index);
         }
-        // Written just after a change, of before it.
+        // Written just after a change, about the time before it.
         match &self.previous {
             Some(previous) => {
                 let old = previous.unwrapper.unwrap_at(at_ns, tti);
@@ -250,7 +250,7 @@ impl Timing {
 }
 
 impl Segment {
-    /// Where an unwrapped TTI of this segment lies on the log's axis.
+    /// The position of an unwrapped TTI of this segment on the log's axis.
     fn position(&self, unwrapped: TtiIndex) -> Position {
         position(self.number, unwrapped.plus(self.offset_ttis))
     }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(after.tti.0, 105);
         let (next, change) = timing.place_prompt(104 * MS, tti(7_781), cell(2));
         assert_eq!((next.tti.0, change), (109, None));
-        // One odd record may be a bad stamp; the second one settles it.
+        // One odd record may be a bad stamp; the second one confirms it.
         let (_, change) = timing.place_prompt(200 * MS, tti(1_000), cell(2));
         assert_eq!(change, None);
         let (after, change) = timing.place_prompt(201 * MS, tti(1_001), cell(2));

@@ -1,4 +1,4 @@
-//! One uplink grant from 0xB139 (what was sent) and 0xB064 (what was in it).
+//! Builds one uplink grant from 0xB139 (the transmission) and 0xB064 (its contents).
 //!
 //! | field | from |
 //! |---|---|
@@ -27,7 +27,7 @@ struct Mac {
     data_bytes: Option<u32>,
 }
 
-/// All that messages say of one uplink transmission.
+/// The fields of all messages for one uplink transmission.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UlParts {
     pusch: Option<Pusch>,

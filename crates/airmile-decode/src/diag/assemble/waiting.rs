@@ -1,4 +1,4 @@
-//! What has been read and waits for what else speaks of its TTI.
+//! Records that wait for other messages about their TTI.
 
 use airmile_model::window::Slot;
 use airmile_model::{Record, RlcPdu, RntiType};
@@ -6,23 +6,23 @@ use airmile_model::{Record, RlcPdu, RntiType};
 use super::downlink::DlParts;
 use super::uplink::UlParts;
 
-/// What one cell sends to, or gets from, one kind of RNTI in a TTI.
+/// A cell and a kind of RNTI, for transmissions in a TTI.
 pub(super) type Place = (u8, RntiType);
 
-/// Room that a slot keeps (chosen here: a busy TTI has some ten records).
+/// Capacity that a slot keeps (chosen here: a busy TTI has some ten records).
 const USUAL_ROOM: usize = 16;
 
-/// What waits of one TTI.
+/// The waiting records of one TTI.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, by place.
     pub(super) dl: Vec<(Place, DlParts)>,
     /// Uplink grants, by place.
     pub(super) ul: Vec<(Place, UlParts)>,
-    /// RLC PDUs that the MAC layer's message describes: given where RLC's own
-    /// message was not logged.
+    /// RLC PDUs described by the MAC layer's message: returned if RLC's own message was
+    /// not logged.
     pub(super) mac_rlc: Vec<RlcPdu>,
-    /// Records that nothing joins, as they came.
+    /// Records that are not joined, in order of arrival.
     pub(super) other: Vec<Record>,
     /// Whether a downlink assignment of the user was decoded.
     pub(super) is_assigned: bool,
@@ -52,7 +52,7 @@ impl Waiting {
     }
 }
 
-/// The entry of a place in a list that is sorted by it: one or two long.
+/// The entry of a place in a list sorted by place, which has one or two elements.
 fn entry<T: Default>(list: &mut Vec<(Place, T)>, place: Place) -> &mut T {
     let at = match list.binary_search_by_key(&place, |(p, _)| *p) {
         Ok(at) => at,

@@ -1,13 +1,13 @@
-//! Batches: a modem gathers records of a message and writes them later.
+//! Batches: a modem collects records of a message and writes them later.
 
-/// When a batch is written: full, or its first record old, or nothing new.
+/// When a batch is written: it is full, its first record is old, or no new one came.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
-    /// Most records.
+    /// Maximum number of records.
     capacity: usize,
-    /// ms from the first record to writing, at most.
+    /// Maximum ms from the first record to writing.
     after_first_ms: i64,
-    /// ms from the last record to writing, at most.
+    /// Maximum ms from the last record to writing.
     after_last_ms: i64,
     /// ms from the last record of a full batch to writing.
     delay_ms: f64,
@@ -39,7 +39,7 @@ impl<T> Batch<T> {
         Self { rule, items: Vec::new() }
     }
 
-    /// What must be written before something of TTI `now` is added.
+    /// The batch that must be written before a record of TTI `now` is added.
     pub(super) fn due(&mut self, now: i64) -> Option<Full<T>> {
         let (first, last) = (self.items.first()?.0, self.items.last()?.0);
         let full = self.items.len() >= self.rule.capacity && last < now;

@@ -16,7 +16,7 @@ const NO_TIMING_CHANGE: u8 = 31;
 /// Bytes of a transport block's CRC, which 0xB173 counts (TS 36.212, 5.1.1).
 const TB_CRC_BYTES: u32 = 3;
 
-/// Downlink messages in the making.
+/// Downlink messages being built.
 pub(super) struct Downlink {
     /// A reception that a second block may join.
     demap: Option<(TtiIndex, PdschPacket)>,
@@ -145,7 +145,7 @@ impl Downlink {
                     mode: mode_code(pdu.mode),
                     sn_bits: 10,
                     log_mask: 0,
-                    // As if nothing were missing: records do not tell.
+                    // As if nothing were missing: records do not show it.
                     vr_r: before,
                     vr_x: 0,
                     vr_ms: before,
@@ -158,7 +158,7 @@ impl Downlink {
     }
 }
 
-/// The first bytes of a PDU, without what records do not have: framing, length
+/// The first bytes of a PDU, without fields that records lack: framing, length
 /// indicators, segment offset.
 pub(super) fn logged(pdu: &RlcPdu, acked_sn: &mut u32) -> LoggedPdu {
     let header = if pdu.status {
@@ -192,8 +192,8 @@ pub(super) const fn mode_code(mode: RlcMode) -> u8 {
     }
 }
 
-/// MAC subheaders from a record's list: `LCID` or `LCID:BYTES`. `element` gives
-/// the bytes of a control element.
+/// MAC subheaders from a record's list: `LCID` or `LCID:BYTES`. `element` returns the
+/// bytes of a control element.
 pub(super) fn header(block: &MacBlock, element: impl Fn(u8) -> Option<Vec<u8>>) -> Vec<u8> {
     let subheader = |text: &str| {
         let (lcid, bytes) = text.split_once(':').unwrap_or((text, ""));
@@ -237,7 +237,7 @@ pub(super) const fn plain_candidate(grant: &Grant) -> PdcchCandidate {
 
 fn demap_of(grant: &Grant, version: u8, cell: Cell) -> PdschPacket {
     let n_prb = u32::from(grant.n_prb.unwrap_or(0).min(cell.n_prb));
-    // Somewhere in the cell, in a way that looks irregular.
+    // Somewhere in the cell, at a pseudo-random position.
     let room = u32::from(cell.n_prb) - n_prb;
     let start = (grant.position.tti.0 as u32).wrapping_mul(2_654_435_761) % (room + 1);
     let prbs = ((1u128 << n_prb) - 1) << start;

@@ -1,22 +1,22 @@
-//! A modem log that is written while it happens, as a phone's is read.
+//! A modem log written in real time, as it is read from a phone.
 
 use crate::diag::msg::PdcchDecoding;
 use airmile_model::{Record, TtiIndex};
 
 use super::{LogCollector, Options, Written, frame_all, position};
 
-/// A grant of the uplink is known 4 TTIs before its block (TS 36.213, 8): the
-/// messages on what was decoded wait for it, and one more.
+/// An uplink grant is known 4 TTIs before its block (TS 36.213, 8): messages about
+/// decoded candidates wait for it, and one more.
 const CANDIDATES_WAIT_TTIS: i64 = 5;
 
-/// Takes records, gives the bytes that a modem would have written by now.
+/// Takes records; returns the bytes that a modem would have written by now.
 ///
-/// Messages come in the order in which they are written, as those of
-/// [`write`](super::write) do, each once its time has come.
+/// Messages are returned in the order of writing, like those of [`write`](super::write),
+/// each once its time has come.
 pub struct LiveLog {
     options: Options,
     log: Option<LogCollector>,
-    /// Of this TTI; and all, until the cell and the time are known.
+    /// Records of this TTI; and all, until the cell and the time are known.
     pending: Vec<Record>,
 }
 
@@ -32,7 +32,7 @@ impl LiveLog {
         self.pending.push(record.clone());
     }
 
-    /// What is written by a time in ns since the Unix epoch, before which all
+    /// The bytes written until a time in ns since the Unix epoch, before which all
     /// records were pushed.
     pub fn tick(&mut self, now_ns: i64) -> Vec<u8> {
         if self.log.is_none() {
@@ -42,7 +42,7 @@ impl LiveLog {
             }
         }
         let Some(log) = &mut self.log else { return Vec::new() };
-        // A block has its report in it, whatever the order in which they came.
+        // A block contains its report, whatever their order of arrival.
         log.uplink.know(&self.pending);
         for record in self.pending.drain(..) {
             log.push(&record);
@@ -58,7 +58,7 @@ impl LiveLog {
 }
 
 impl LogCollector {
-    /// Batches that are due by then go to what is written.
+    /// Writes the batches due until then.
     fn write_until(&mut self, now_ms: f64) {
         let now = now_ms as i64;
         self.downlink.write_due(now, &self.versions, self.cell, &mut self.out);
@@ -70,7 +70,7 @@ impl LogCollector {
         self.uplink.forget_before(now - 1_000);
     }
 
-    /// Messages on what was decoded of the control channel.
+    /// Messages about candidates decoded on the control channel.
     pub(super) fn decoded(&mut self, all: super::Candidates) {
         // Codes of 0xB130 for 5, 10, 15 and 20 MHz; others are not known.
         let code = [25, 50, 75, 100].iter().position(|&n_prb| n_prb == self.cell.n_prb);

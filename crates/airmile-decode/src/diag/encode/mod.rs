@@ -1,10 +1,10 @@
-//! Records to a modem log: the DIAG messages that a phone would write, in its
+//! From records to a modem log: the DIAG messages that a phone would write, in its
 //! batches and with its delays, framed as a `.mi2log`/`.qmdl` or a `.dlf`.
 //!
-//! What records do not say is filled in plausibly or left at zero: RNTI, PRB
-//! positions, cell identity (test PLMN 001-01), decoder iterations, framing
-//! bits of RLC headers, the SN that a STATUS PDU acknowledges. Reading the log
-//! gives the records back, but for these.
+//! Fields that records lack are filled in plausibly or left at zero: RNTI, PRB positions,
+//! cell identity (test PLMN 001-01), decoder iterations, framing bits of RLC headers, the
+//! SN that a STATUS PDU acknowledges. Apart from these, reading the log returns the
+//! records.
 //!
 //! | message | written |
 //! |---|---|
@@ -40,7 +40,7 @@ use self::batch::Batch;
 use self::downlink::Downlink;
 use self::uplink::Uplink;
 
-/// How packets are put into the file.
+/// The framing of packets in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// HDLC with CRC, as `.mi2log` and `.qmdl` have it.
@@ -49,7 +49,7 @@ pub enum Framing {
     Dlf,
 }
 
-/// Which messages, in which versions: sets that occur together in public logs.
+/// The messages and their versions: sets that occur together in public logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// A phone of 2016: 0xB126 v23, 0xB063 v2, 0xB193 v19.
@@ -159,7 +159,7 @@ impl Default for Options {
 /// Why records cannot be written as a modem log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModemLogError {
-    /// The cell's identity and bandwidth are not known.
+    /// The cell's identity and bandwidth are unknown.
     #[error("no cell_info record with pci, earfcn, n_prb_dl: a modem log needs one")]
     NoCell,
     /// Records of different timing segments.
@@ -179,8 +179,8 @@ pub fn write(records: &[Record], options: &Options) -> Result<Vec<u8>, ModemLogE
     Ok(frame_all(log.finish(), options))
 }
 
-/// Writes what an NR modem logs, and where `lte` has records the log of LTE's leg with
-/// it, as a phone with EN-DC does. Both are in time order.
+/// Writes an NR modem's log and, if `lte` has records, that of the LTE leg with it, as a
+/// phone with EN-DC does. Both are in time order.
 ///
 /// # Errors
 /// Records that one log cannot hold; see [`ModemLogError`].
@@ -203,7 +203,7 @@ pub fn write_nr(
     Ok(frame_all(messages, options))
 }
 
-/// The serving cell, and the phone's invented name in it.
+/// The serving cell, and the phone's invented RNTI in it.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     pci: u16,
@@ -230,7 +230,7 @@ const UPLINK_EARFCN_OFFSET: u32 = 18_000;
 /// A message and the TTI-based time, in ms, at which it is written.
 type Written = (f64, Message);
 
-/// What was decoded of the control channel, by TTI.
+/// Candidates decoded on the control channel, by TTI.
 type Candidates = BTreeMap<TtiIndex, Vec<PdcchCandidate>>;
 
 /// Collects messages with the time of their writing.
@@ -281,8 +281,8 @@ impl LogCollector {
             }
             Record::Grant(grant) => {
                 self.uplink.grant(grant, self.cell);
-                // PUSCH follows its grant by 4 ms (TS 36.213, 8); a
-                // retransmission needs none.
+                // PUSCH follows its grant by 4 ms (TS 36.213, 8); a retransmission needs
+                // none.
                 if grant.retx != Some(true) {
                     self.candidate(grant.position.tti.plus(-4), uplink::candidate(grant));
                 }
@@ -395,8 +395,8 @@ impl LogCollector {
     }
 }
 
-/// When a message that is written at once is written: 1 to 3 ms after its TTI,
-/// in a way that looks irregular and is the same in every run.
+/// The writing time of a message that is written at once: 1 to 3 ms after its TTI,
+/// pseudo-random and the same in every run.
 fn prompt(tti: TtiIndex, code: u16) -> f64 {
     let mixed = (tti.0 as u64 ^ u64::from(code) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     tti.0 as f64 + 1.0 + 2.0 * ((mixed >> 40) as f64 / (1u64 << 24) as f64)
@@ -416,7 +416,7 @@ fn serving_cell(record: &Record) -> Option<Cell> {
     })
 }
 
-/// Where a record that is written belongs.
+/// The position of a record that is written.
 const fn position(record: &Record) -> Option<Position> {
     match record {
         Record::Grant(r) => Some(r.position),
@@ -451,7 +451,7 @@ fn frame_all(messages: Vec<(i64, Message)>, options: &Options) -> Vec<u8> {
                 let start = out.len();
                 hdlc::encode(&packet, &mut out);
                 if options.torn_start && start == 0 {
-                    // The rest of a frame whose beginning is in an earlier file.
+                    // The rest of a frame that begins in an earlier file.
                     let torn = out[out.len() / 2..].to_vec();
                     out.splice(0..0, torn);
                 }

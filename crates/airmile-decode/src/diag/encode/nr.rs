@@ -1,6 +1,6 @@
-//! NR's messages: 0xB887 (2.5) for the downlink's blocks, 0xB872 (2.1) for the
-//! uplink's with their buffer status reports, 0xB888 (3.0) with the counters of both
-//! carriers, padding among them. RLC has no message here: its layout in NR is not known.
+//! NR's messages: 0xB887 (2.5) for the downlink's blocks, 0xB872 (2.1) for the uplink's
+//! with their buffer status reports, 0xB888 (3.0) with the counters of both carriers,
+//! including padding. RLC has no message here: its layout in NR is unknown.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::diag::msg::{
     NrUlBlock, NrUlTb, NrUlTti,
 };
 
-/// Slots of a message, and the longest that the first of them waits (chosen here, as for
+/// Slots of a message, and the maximum wait of the first of them (chosen here, as for
 /// LTE's messages).
 const BATCH_SLOTS: usize = 10;
 const BATCH_NS: i64 = 60_000_000;
@@ -90,7 +90,7 @@ impl<T> SlotBatch<T> {
 }
 
 impl NrLog {
-    /// Takes a record; what has no message of NR is left out.
+    /// Takes a record; those without an NR message are left out.
     pub(super) fn push(&mut self, record: &Record) {
         match record {
             Record::CellInfo(info) => self.cell(info),
@@ -126,7 +126,7 @@ impl NrLog {
         }
     }
 
-    /// A block as 0xB887 has it; `None` where the grant does not say enough.
+    /// A block in the form of 0xB887; `None` if the grant lacks a field.
     fn block(&mut self, grant: &Grant) -> Option<NrPdschBlock> {
         let cell = grant.position.cell;
         let &(pci, arfcn) = self.cells.get(&cell)?;
@@ -160,7 +160,7 @@ impl NrLog {
         })
     }
 
-    /// What the MAC layer built; it builds a block once.
+    /// A block built by the MAC layer, which builds it once.
     fn uplink_grant(&mut self, now_ns: i64, grant: &Grant) {
         self.write_uplink(now_ns, Some(grant.position));
         let (Some(grant_bytes), Some(harq_id)) = (grant.tbs_bytes, grant.harq_id) else { return };
@@ -180,7 +180,7 @@ impl NrLog {
         }
     }
 
-    /// A report goes with the block of its slot.
+    /// A report is sent with the block of its slot.
     fn report(&mut self, report: &BsrReport) {
         if self.uplink.is_of(report.position)
             && let Some(block) = self.uplink.slots.last_mut().and_then(|t| t.blocks.last_mut())
@@ -202,7 +202,7 @@ impl NrLog {
         }
     }
 
-    /// Writes the counters once their time has come.
+    /// Writes the counters when they are due.
     fn count(&mut self, now_ns: i64) {
         let due_ns = *self.counters_due_ns.get_or_insert(now_ns + COUNTERS_NS);
         if now_ns >= due_ns && !self.counters.is_empty() {
@@ -221,7 +221,7 @@ impl NrLog {
     }
 }
 
-/// Whether any record is one that NR's messages hold.
+/// Whether any record can be stored in NR's messages.
 pub(super) fn check(records: &[Record]) -> Result<(), ModemLogError> {
     let known = records.iter().any(|record| {
         matches!(record, Record::CellInfo(info) if info.pci.is_some() && info.earfcn.is_some())
@@ -229,7 +229,7 @@ pub(super) fn check(records: &[Record]) -> Result<(), ModemLogError> {
     if known { Ok(()) } else { Err(ModemLogError::NoCell) }
 }
 
-/// The frame and slot that a slot's index counts to (TS 38.211, 4.3).
+/// The frame and slot of a slot's index (TS 38.211, 4.3).
 fn slot_of(position: Position) -> NrSlot {
     let slots = 10_i64 << position.numerology.min(4);
     NrSlot {

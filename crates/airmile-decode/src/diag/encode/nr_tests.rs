@@ -1,4 +1,4 @@
-//! A log of NR's messages gives their blocks back.
+//! A log of NR's messages returns their blocks.
 
 use airmile_emulate::{RunTrace, named, run};
 use airmile_model::nr_tables::{NrMcsTable, nr_mcs, nr_tbs_bits};
@@ -24,7 +24,8 @@ fn read_back(lte: &[Record], nr: &[Record]) -> Vec<Record> {
     out
 }
 
-/// What a log holds of a block: 0xB887 no padding, 0xB872 sizes, process and padding alone.
+/// The fields of a block in a log: 0xB887 has no padding, 0xB872 only sizes, process and
+/// padding.
 fn comparable(grant: &Grant) -> Grant {
     let uplink = grant.dir == Direction::Ul;
     Grant {

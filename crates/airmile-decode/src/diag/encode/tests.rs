@@ -1,4 +1,4 @@
-//! A log of an emulated run gives the run's records back.
+//! A log of an emulated run returns the run's records.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn trace(name: &str) -> RunTrace {
     run(&named(name).unwrap().scenario()).unwrap()
 }
 
-/// Writes a log and reads it; gives the records and the messages met.
+/// Writes a log and reads it; returns the records and the messages.
 fn read_back(records: &[Record], options: Options) -> (Vec<Record>, BTreeMap<u16, u64>) {
     let bytes = write(records, &options).unwrap();
     let mut reader = LogReader::new();
@@ -33,8 +33,8 @@ fn read_back(records: &[Record], options: Options) -> (Vec<Record>, BTreeMap<u16
     (read, messages)
 }
 
-/// What the log is to give back of a record, in a form that two sides share:
-/// stamps are of the decoder's own making.
+/// The fields of a record that the log must return, in a comparable form: the decoder
+/// makes its own stamps.
 fn comparable(record: &Record) -> Record {
     let mut record = record.clone();
     match &mut record {
@@ -77,7 +77,7 @@ fn only(records: &[Record], name: &str) -> Vec<Record> {
     only
 }
 
-/// The first difference says more than two long lists.
+/// The first difference is more useful than two long lists.
 fn assert_same(name: &str, written: &[Record], read: &[Record]) {
     let difference = written.iter().zip(read).find(|(a, b)| a != b);
     assert_eq!(difference, None, "{name}");
@@ -87,7 +87,7 @@ fn assert_same(name: &str, written: &[Record], read: &[Record]) {
 #[test]
 fn a_full_profile_gives_every_record_back() {
     for scenario in library() {
-        // The bandwidth of a second carrier has no message here yet, nor has NR.
+        // The bandwidth of a second carrier has no message here yet, nor does NR's.
         let cell = scenario.scenario().cell;
         if cell.secondary.is_some() || cell.nr.is_some() || scenario.scenario().split.is_some() {
             continue;

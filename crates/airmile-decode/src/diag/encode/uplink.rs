@@ -27,7 +27,7 @@ const TRIGGER_PAD_SHORT: u8 = 5;
 /// Transmit power field (chosen here: about 10 dBm where it is in dBm).
 const TX_POWER: u8 = 10;
 
-/// Uplink messages in the making.
+/// Uplink messages being built.
 pub(super) struct Uplink {
     transmissions: Batch<PuschTxRecord>,
     blocks: Batch<MacUlBlock>,
@@ -43,7 +43,7 @@ pub(super) struct Uplink {
     acked_sn: u32,
 }
 
-/// What 0xB067 counts of a block.
+/// The block statistics that 0xB067 counts.
 pub(super) struct Statistics {
     granted_bytes: u32,
     used_bytes: u32,
@@ -80,10 +80,11 @@ pub(super) const fn candidate(grant: &Grant) -> PdcchCandidate {
     PdcchCandidate { dci_format: 0, prune_status: 1, ..plain_candidate(grant) }
 }
 
-/// Reports that are kept while a log goes on (chosen here: some seconds of them).
+/// Maximum number of reports kept while a log continues (chosen here: some seconds of
+/// them).
 const MOST_REPORTS: usize = 4_096;
 
-/// A buffer status report, as the block has it.
+/// A buffer status report as in the block.
 fn report(record: &Record) -> Option<(TtiIndex, (u8, u8))> {
     match record {
         Record::Bsr(bsr) => Some((bsr.position.tti, (bsr.lcg, bsr.index))),
@@ -108,12 +109,12 @@ impl Uplink {
         }
     }
 
-    /// Reports that blocks have in them.
+    /// Adds reports that blocks contain.
     pub(super) fn know(&mut self, records: &[Record]) {
         self.reports.extend(records.iter().filter_map(report));
     }
 
-    /// Nothing before a TTI comes any more.
+    /// No record before a TTI is still to come.
     pub(super) fn forget_before(&mut self, tti: i64) {
         if self.reports.len() > MOST_REPORTS {
             self.reports.retain(|at, _| at.0 >= tti);
@@ -179,7 +180,7 @@ impl Uplink {
         self.transmissions.push(grant.position.tti.0, record);
     }
 
-    /// Takes a block; gives what 0xB067 counts of it.
+    /// Takes a block; returns its statistics for 0xB067.
     pub(super) fn mac_block(&mut self, block: &MacBlock) -> Statistics {
         let tti = block.position.tti;
         let (lcg, index) = self.reports.get(&tti).copied().unwrap_or((0, 0));
@@ -254,7 +255,7 @@ impl Uplink {
                     mode: mode_code(pdu.mode),
                     sn_bits: 10,
                     log_mask: 0,
-                    // As if all were acknowledged: records do not tell.
+                    // As if all were acknowledged: records do not show it.
                     vt_a: self.vt_s,
                     vt_s: self.vt_s,
                     pdus_without_poll: self.pdus_without_poll,
@@ -268,7 +269,7 @@ impl Uplink {
         (at, RlcUl { version: 1, subpackets }.into())
     }
 
-    /// Keeps the sender's state as its PDUs show it (TS 36.322, 7.1).
+    /// Updates the sender's state from its PDUs (TS 36.322, 7.1).
     fn follow(&mut self, pdu: &RlcPdu) {
         let Some(sn) = pdu.sn else { return };
         if !pdu.resegment {

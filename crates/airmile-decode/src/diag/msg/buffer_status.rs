@@ -57,7 +57,7 @@ pub struct ChannelBuffer {
     pub lcid: u8,
     /// Priority, 1 highest.
     pub priority: u8,
-    /// New data in bytes (uncompressed, where that is told apart).
+    /// New data in bytes (uncompressed, if the version separates it).
     pub new_bytes: u32,
     /// New compressed data in bytes; v5 and v24.
     pub new_compressed_bytes: Option<u32>,
@@ -68,7 +68,7 @@ pub struct ChannelBuffer {
 }
 
 impl ChannelBuffer {
-    /// All bytes that wait.
+    /// All waiting bytes.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         u64::from(self.new_bytes)
@@ -106,7 +106,7 @@ pub struct UlTxStatisticsSubpacket {
     pub cancelled_bsr: u8,
     /// Bytes granted.
     pub granted_bytes: u32,
-    /// Bytes of them that were used.
+    /// Used bytes of the grant.
     pub used_bytes: u32,
 }
 
@@ -114,7 +114,7 @@ const BUFFER_ID: u8 = 10;
 const STATISTICS_ID: u8 = 11;
 
 const TIME: TimeAt = time_word(0, 10);
-/// Bits 14 and 15, which only the unknown marker sets.
+/// Bits 14 and 15, set only in the marker of an unknown time.
 const TIME_SPARE: Field = bits_at(0, 14, 2);
 const CHANNELS: Field = u8_at(2);
 const SAMPLE_LEN: usize = 3;
@@ -123,7 +123,7 @@ const LCID: Field = u8_at(0);
 const PRIORITY: Field = u8_at(1);
 const NEW: Field = u32_at(2);
 
-/// What differs between versions of a channel's entry.
+/// The differences between versions of a channel's entry.
 struct Layout {
     compressed: Option<Field>,
     retx: Field,

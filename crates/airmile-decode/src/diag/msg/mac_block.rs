@@ -117,8 +117,8 @@ pub struct MacUlBlock {
     pub rlc_pdus: u8,
     /// Padding in bytes.
     pub padding_bytes: u16,
-    /// What made a BSR due: 0 nothing, 1 the periodic timer, 2 data of higher
-    /// priority, 3 robustness.
+    /// The cause of a BSR: 0 none, 1 the periodic timer, 2 data of higher priority, 3
+    /// robustness.
     pub bsr_event: u8,
     /// The BSR: 0 none, 1 cancelled, 2 long, 3 short, and as padding 4 long,
     /// 5 short, 6 truncated.
@@ -178,7 +178,7 @@ fn emit_sub_id_and_cell(writer: &mut Writer, has: bool, sub_id: Option<u8>, cell
     }
 }
 
-/// The header bytes that the length field can state.
+/// The header bytes, up to the maximum of the length field.
 fn header(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(255)]
 }

@@ -1,7 +1,6 @@
-//! 0xB063, LTE_MAC_DL_Transport_Block, message versions 49 and 50: transport
-//! blocks with a descriptor of each SDU and control element in them, so the
-//! evidence of the MAC and of the RLC layer in one message. The older message
-//! versions are [`super::mac_block`]'s.
+//! 0xB063, LTE_MAC_DL_Transport_Block, message versions 49 and 50: transport blocks with
+//! a descriptor of each SDU and control element, so one message has the evidence of the
+//! MAC and the RLC layer. Older message versions are in [`super::mac_block`].
 //!
 //! Head: u8 version, 3 bytes, u16 blocks, u8 logical channels, u8 reason; in
 //! version 49 then 532 bytes of cell statistics, which are skipped. Per block 16 bytes:
@@ -28,14 +27,14 @@ use super::shared::{TimeAt, get_tti, hex, rnti_code, set_tti, tti_count};
 use crate::diag::bits::{Cursor, Field, Short, Writer, bits_at, u8_at, u16_at, u32_at};
 use crate::diag::msg::Soft;
 
-/// A batch of downlink transport blocks with what is in them.
+/// A batch of downlink transport blocks with their contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MacDlReport {
     /// Message version: 49 or 50.
     pub version: u8,
     /// Logical channels that the message counts.
     pub n_lcids: u8,
-    /// Why it was written, as stored.
+    /// The reason for writing it, as stored.
     pub reason: u8,
     /// The blocks.
     pub blocks: Vec<MacDlReportBlock>,
@@ -65,7 +64,7 @@ pub struct MacDlReportBlock {
     pub items: Vec<MacItem>,
 }
 
-/// What a subheader of a block announces.
+/// The item of a subheader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MacItem {
@@ -94,15 +93,15 @@ pub enum MacItem {
     },
 }
 
-/// The fields of an RLC header (TS 36.322, 6.2.2) as the message keeps them;
-/// zeros where the PDU has none.
+/// The fields of an RLC header (TS 36.322, 6.2.2) as stored in the message; zeros if the
+/// PDU has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RlcFields {
     /// Sequence number.
     pub sn: u16,
     /// D/C: true for a data PDU.
     pub data: bool,
-    /// P: asks for a STATUS PDU.
+    /// P: requests a STATUS PDU.
     pub poll: bool,
     /// RF: true for a segment of a PDU that was sent before.
     pub resegment: bool,
@@ -254,8 +253,8 @@ fn item(cursor: &mut Cursor<'_>) -> Result<MacItem, Short> {
 }
 
 impl MacDlReportBlock {
-    /// Size less header, SDUs, control elements and padding: 0, or -1 where the
-    /// padding counts its own subheader as well.
+    /// Size minus header, SDUs, control elements and padding: 0, or -1 if the padding
+    /// includes its own subheader.
     #[must_use]
     pub fn unexplained_bytes(&self) -> i64 {
         let items: i64 = self.items.iter().map(|item| i64::from(item.len_bytes())).sum();

@@ -22,20 +22,20 @@ pub struct MacHeader {
     pub complete: bool,
     /// Logged header bytes: subheaders and control elements.
     pub header_bytes: u32,
-    /// Which way the block went: the control elements differ.
+    /// Direction of the block: the control elements differ.
     pub dir: Direction,
 }
 
-/// A subheader with what it announces.
+/// A subheader with its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MacSubheader {
     /// Logical channel identity, or the kind of control element.
     pub lcid: u8,
-    /// What it announces.
+    /// Its contents.
     pub content: MacContent,
 }
 
-/// What a subheader announces.
+/// The contents of a subheader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MacContent {
@@ -49,8 +49,8 @@ pub enum MacContent {
     ControlElement(#[serde(serialize_with = "hex")] Vec<u8>),
     /// Padding.
     Padding {
-        /// Bytes behind the SDUs; 0 for one- or two-byte padding, which is
-        /// the subheaders themselves (6.1.2).
+        /// Bytes after the SDUs; 0 for one- or two-byte padding, which consists of the
+        /// subheaders themselves (6.1.2).
         len_bytes: Option<u32>,
     },
 }
@@ -59,7 +59,7 @@ pub enum MacContent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BsrElement {
-    /// One group's.
+    /// One group.
     Short {
         /// Logical channel group, 0 to 3.
         lcg: u8,
@@ -68,14 +68,14 @@ pub enum BsrElement {
         /// Whether other groups have data too.
         truncated: bool,
     },
-    /// All groups'.
+    /// All groups.
     Long {
         /// Buffer size indexes of groups 0 to 3.
         indices: [u8; 4],
     },
 }
 
-/// What a subheader's LCID stands for.
+/// The meaning of a subheader's LCID.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LcidKind {
     Sdu,
@@ -106,8 +106,8 @@ const fn kind(direction: Direction, lcid: u8) -> LcidKind {
 }
 
 impl MacHeader {
-    /// Reads the logged header of a block of `tbs_bytes` with `padding_bytes`
-    /// behind its SDUs.
+    /// Parses the logged header of a block of `tbs_bytes` with `padding_bytes` after its
+    /// SDUs.
     #[must_use]
     pub fn parse(direction: Direction, header: &[u8], tbs_bytes: u32, padding_bytes: u32) -> Self {
         let header_bytes = header.len() as u32;
@@ -129,7 +129,7 @@ impl MacHeader {
                 LcidKind::Fixed(_) | LcidKind::Variable => {
                     let size = match kind {
                         LcidKind::Fixed(size) => size,
-                        // The last one's length is not stated: all that is left.
+                        // The last one's length is not stated: it takes the rest.
                         _ => len.map_or(rest.len(), |len| len as usize),
                     };
                     complete &= size <= rest.len();
@@ -180,9 +180,9 @@ impl MacHeader {
         header
     }
 
-    /// Blanks what names a user among the control elements of a header: the
-    /// identity that resolves contention and the C-RNTI (6.1.3.2, 6.1.3.4); and
-    /// bytes behind them, which are no header. Gives how many were blanked.
+    /// Blanks identities among the control elements of a header: the contention
+    /// resolution identity and the C-RNTI (6.1.3.2, 6.1.3.4); and bytes after them, which
+    /// are no header. Returns how many were blanked.
     pub fn blank_identities(direction: Direction, header: &mut [u8]) -> u64 {
         let length = header.len();
         let (raw, rest, _) = raw_subheaders(direction, header);
@@ -276,7 +276,7 @@ struct RawSubheader {
     len: Option<u32>,
 }
 
-/// The subheaders, the bytes behind them, and whether the last one was there.
+/// The subheaders, the bytes after them, and whether the last one was there.
 fn raw_subheaders(direction: Direction, header: &[u8]) -> (Vec<RawSubheader>, &[u8], bool) {
     let mut out = Vec::new();
     let mut rest = header;

@@ -1,16 +1,14 @@
 //! Messages: the payloads of log packets, as typed values and back.
 //!
-//! Each file holds one message or family: its structs, its layout as field
-//! constants, `parse` and `emit`. A message keeps its version, so `emit`
-//! writes the layout that it was read from, and `parse(emit(m)) == m`; bytes
-//! that no source explains are written as zeros. A value too large for its
-//! field is written as the largest that fits, and a version that has no
-//! layout emits nothing.
+//! Each file holds one message or family: its structs, its layout as field constants,
+//! `parse` and `emit`. A message keeps its version, so `emit` writes the layout that it
+//! was read from, and `parse(emit(m)) == m`; unexplained bytes are written as zeros. A
+//! value too large for its field is written as the field's maximum, and a version without
+//! a layout emits nothing.
 //!
-//! All messages are little-endian. Where a message stores an SFN in more than
-//! 10 bits, it is taken modulo 1024 (TS 36.331, MIB). A time that cannot be
-//! one (subframe above 9) is `None`, and `None` is written as SFN 1023
-//! subframe 15, the marker that 0xB066 uses.
+//! All messages are little-endian. An SFN stored in more than 10 bits is taken modulo
+//! 1024 (TS 36.331, MIB). An invalid time (subframe above 9) is `None`, and `None` is
+//! written as SFN 1023 subframe 15, the marker used by 0xB066.
 
 pub mod buffer_status;
 pub mod mac_block;
@@ -71,8 +69,8 @@ use thiserror::Error;
 use super::bits::Short;
 
 impl Message {
-    /// Puts the layout of an NR message to the test; `None` for messages whose
-    /// blocks state nothing that could be checked.
+    /// Checks the layout of an NR message; `None` for messages whose blocks have nothing
+    /// to check.
     #[must_use]
     pub fn size_check(&self) -> Option<SizeCheck> {
         match self {
@@ -82,33 +80,33 @@ impl Message {
     }
 }
 
-/// What was wrong with a message's bytes, and where.
+/// An error in a message's bytes, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("DIAG 0x{code:04X} v{version}: {field} at payload byte {at} {why}")]
 pub struct MessageError {
     /// Log code.
     pub code: u16,
-    /// Message version (the payload's first byte); 0 where the payload is empty.
+    /// Message version (the payload's first byte); 0 if the payload is empty.
     pub version: u8,
     /// The field or part.
     pub field: &'static str,
     /// Its offset in the payload, in bytes.
     pub at: usize,
-    /// What is wrong with it.
+    /// The error.
     pub why: &'static str,
 }
 
-/// A message, and what could not be read of it.
+/// A message, and its unreadable parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// What was readable.
+    /// The readable part.
     pub message: Message,
-    /// Why that is not all of it.
+    /// Why the rest is missing.
     pub problem: Option<MessageError>,
 }
 
-/// The outcome of a message's own parser: `None` where the version is not
-/// known, otherwise the message and what could not be read of it.
+/// The result of a message's own parser: `None` if the version is unknown, otherwise the
+/// message and its unreadable parts.
 pub type Soft<T> = Result<Option<(T, Option<Short>)>, Short>;
 
 macro_rules! messages {
@@ -124,14 +122,15 @@ macro_rules! messages {
         }
 
         impl Message {
-            /// The log codes that [`Message::parse`] knows, in ascending order.
+            /// The log codes known to [`Message::parse`], in ascending order.
             pub const CODES: &'static [u16] = &[$($code),+];
 
-            /// Decodes a payload: `None` where code or version is not known.
+            /// Decodes a payload: `None` if code or version is unknown.
             ///
             /// # Errors
-            /// Where not even the message's fixed head is there. A payload that
-            /// breaks off later gives what was readable, with the problem.
+            ///
+            /// The message's fixed head is incomplete. A payload that ends later returns
+            /// the readable part, with the problem.
             pub fn parse(code: u16, payload: &[u8]) -> Result<Option<Parsed>, MessageError> {
                 let version = payload.first().copied().unwrap_or(0);
                 let error = |short: Short| MessageError {

@@ -101,7 +101,7 @@ pub struct NeighbourCell {
 const SERVING: Field = bits_at(4, 0, 3);
 const EARFCN_AT: usize = 8;
 
-/// EARFCN, where the rest begins, and bytes behind the neighbours' count.
+/// EARFCN, offset of the rest, and bytes after the neighbours' count.
 const fn intra_layout(version: u8) -> Option<(Field, usize, usize)> {
     match version {
         3 => Some((u16_at(EARFCN_AT), EARFCN_AT + 2, 0)),
@@ -110,7 +110,7 @@ const fn intra_layout(version: u8) -> Option<(Field, usize, usize)> {
     }
 }
 
-// From the byte behind the EARFCN.
+// From the byte after the EARFCN.
 const PCI: usize = 0;
 const TIME: usize = 2;
 const RSRP: usize = 4;

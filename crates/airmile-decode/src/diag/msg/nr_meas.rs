@@ -15,14 +15,14 @@ use serde::Serialize;
 use crate::diag::bits::{Cursor, Field, Part, Short, Writer, u8_at, u16_at, u32_at};
 use crate::diag::msg::Soft;
 
-/// NR cells on the frequencies that were measured.
+/// NR cells on the measured frequencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NrMeas {
     /// Major version: 2 or 3.
     pub major: u16,
     /// Minor version.
     pub minor: u16,
-    /// Period of the SSB in ms; 0 where it is not known.
+    /// Period of the SSB in ms; 0 if unknown.
     pub ssb_period_ms: u8,
     /// Frequencies.
     pub layers: Vec<NrMeasLayer>,
@@ -76,7 +76,7 @@ const MAJOR: Field = u16_at(2);
 
 /// Positions of a version.
 struct Layout {
-    /// Where the number of layers stands; the head ends 12 bytes on.
+    /// Offset of the number of layers; the head ends 12 bytes on.
     layers: usize,
     layer_len: usize,
     cells: Field,

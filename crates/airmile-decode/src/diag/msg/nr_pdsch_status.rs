@@ -16,9 +16,9 @@
 //! | 16 | 0, 1, 2, 3-4, 8-10, 15 | CRC passed, new transmission, NDI, discard mode, retransmissions, recombined |
 //! | 16 | 18-20, 22-23 | modulation (0 QPSK .. 3 256QAM), receive antennas |
 //!
-//! The length of a block follows from the payload's: it is the one with which
-//! the records end where the payload does. Whether a version is laid out so is
-//! decided by [`NrPdschStatus::size_check`].
+//! The length of a block follows from the payload's: it is the one with which the records
+//! end at the payload's end. [`NrPdschStatus::size_check`] decides whether a version has
+//! this layout.
 
 use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of};
 use airmile_model::{Modulation, RntiType};
@@ -62,7 +62,7 @@ pub struct NrSlot {
 }
 
 impl NrSlot {
-    /// Whether there is such a slot.
+    /// Whether the slot exists.
     #[must_use]
     pub const fn exists(self) -> bool {
         self.frame < 1024
@@ -121,7 +121,7 @@ pub struct NrPdschBlock {
     pub layers: u8,
     /// Whether the CRC passed.
     pub crc_ok: bool,
-    /// Whether it is new data to the modem.
+    /// Whether it is new data for the modem.
     pub new_data: bool,
     /// New data indicator, as signalled.
     pub ndi: bool,
@@ -137,24 +137,24 @@ pub struct NrPdschBlock {
     pub rx_antennas: u8,
 }
 
-/// How many blocks a version's layout was put to the test with.
+/// How many blocks a version's layout was checked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SizeCheck {
     /// New transmissions to this user.
     pub checked: u64,
-    /// Of them, with a size that TS 38.214 gives for their MCS, PRBs and layers.
+    /// Of them, those with a size that TS 38.214 gives for their MCS, PRBs and layers.
     pub passed: u64,
 }
 
 impl SizeCheck {
-    /// Whether the layout can be believed: nine in ten of what could be checked
-    /// pass (chosen here: a wrong layout passes one in ten or fewer).
+    /// Whether the layout is plausible: nine in ten of the checked blocks pass (chosen
+    /// here: with a wrong layout one in ten or fewer pass).
     #[must_use]
     pub const fn holds(self) -> bool {
         self.checked > 0 && self.passed * 10 >= self.checked * 9
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { checked: self.checked + other.checked, passed: self.passed + other.passed }
@@ -192,7 +192,7 @@ const RECOMBINED: Field = bits_at(16, 15, 1);
 const MODULATION: Field = bits_at(16, 18, 2);
 const RX_ANTENNAS: Field = bits_at(16, 22, 2);
 
-/// Length of the head and where in it the number of records stands.
+/// Length of the head and offset of the number of records.
 const fn head(major: u16) -> Option<(usize, Field)> {
     match major {
         2 => Some((16, u8_at(15))),
@@ -224,7 +224,7 @@ impl NrPdschStatus {
             problem.get_or_insert(Short { field: "records", at, why });
         }
         let mut status = Self { major, minor, entry_bytes: entry_len as u8, records };
-        // Two lengths that fit alike leave it open what was meant.
+        // Two lengths that fit equally leave the layout open.
         let stable = self::entry_len(&status.emit()[head_len..], status.records.len() as u8);
         if stable != (entry_len, true) {
             if problem.is_none() {
@@ -259,12 +259,12 @@ impl NrPdschStatus {
         writer.finish()
     }
 
-    /// Puts the layout to the test: each new transmission to this user must
-    /// have a size that TS 38.214 5.1.3.2 gives for what else it states. A
-    /// block that states what cannot be fails as well.
+    /// Checks the layout: each new transmission to this user must have a size that TS
+    /// 38.214 5.1.3.2 gives for its other fields. A block with impossible fields fails as
+    /// well.
     ///
-    /// One MCS table is configured at a time (TS 38.331, mcs-Table): the one by which most
-    /// blocks pass holds for all. DCI format 1_0 always uses the first, with one layer
+    /// One MCS table is configured at a time (TS 38.331, mcs-Table): the one with the
+    /// most passes applies to all. DCI format 1_0 always uses the first, with one layer
     /// (TS 38.214, 5.1.3.1).
     #[must_use]
     pub fn size_check(&self) -> SizeCheck {
@@ -293,10 +293,10 @@ impl NrPdschStatus {
     }
 }
 
-/// How well a length of an entry fits a body, the better the larger.
+/// How well an entry length fits a body; larger is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// Whether the records end where the body does.
+    /// Whether the records end at the body's end.
     closes: bool,
     /// Entries that state the slot of their record.
     agreeing: u32,
@@ -304,8 +304,8 @@ struct Fit {
     slots_exist: bool,
 }
 
-/// The length of an entry with which `count` records fit `body` best, the
-/// shortest of several; whether they end where it does.
+/// The entry length with which `count` records fit `body` best, the shortest of several;
+/// and whether they end at its end.
 fn entry_len(body: &[u8], count: u8) -> (usize, bool) {
     let mut best = (*ENTRY_LENS.start(), fit(body, count, *ENTRY_LENS.start()));
     for len in ENTRY_LENS.step_by(4).skip(1) {
@@ -334,7 +334,7 @@ fn fit(body: &[u8], count: u8, entry_len: usize) -> Fit {
     fit
 }
 
-/// A record; where it breaks off, the blocks before that.
+/// A record; if it is truncated, the blocks before that.
 fn record(
     cursor: &mut Cursor<'_>,
     entry_len: usize,
@@ -349,8 +349,8 @@ fn record(
 }
 
 impl NrPdschBlock {
-    /// Carrier identity, as far as it is known: the low 4 bits are 0 on the
-    /// first carrier of text exports.
+    /// Carrier identity, as far as known: the low 4 bits are 0 on the first carrier of
+    /// text exports.
     fn parse(part: Part<'_>) -> Self {
         Self {
             carrier_word: part.u8(CARRIER_WORD),

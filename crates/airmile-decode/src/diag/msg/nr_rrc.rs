@@ -29,7 +29,7 @@ pub struct NrRrcOta {
     pub bearer: u8,
     /// Physical cell identity.
     pub pci: u16,
-    /// NR-ARFCN; 0 where it is not known.
+    /// NR-ARFCN; 0 if unknown.
     pub arfcn: u32,
     /// PDU identity, as stored.
     pub pdu_id: u8,
@@ -38,7 +38,7 @@ pub struct NrRrcOta {
     pub message: Vec<u8>,
 }
 
-/// The serving cell of NR, as RRC knows it.
+/// The serving cell of NR, as stored by RRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct NrServCell {
     /// Major version: 0 (for a plain version number) or 3.
@@ -71,9 +71,9 @@ pub struct NrServCell {
     pub band: u16,
 }
 
-/// How a version of 0xB821 is laid out.
+/// The layout of a version of 0xB821.
 struct OtaLayout {
-    /// Whether a cell identity stands before the NR-ARFCN.
+    /// Whether a cell identity precedes the NR-ARFCN.
     identity: bool,
     time_len: usize,
     /// Bytes between the length and the message.
@@ -168,8 +168,8 @@ impl NrRrcOta {
     }
 }
 
-/// Where the PCI of 0xB823 stands, and the fields after it and, where there is
-/// one, the first cell identity.
+/// Offset of the PCI of 0xB823, and the fields after it with the first cell identity, if
+/// there is one.
 const fn cell_layout(major: u16, minor: u16) -> Option<(usize, usize)> {
     match (major, minor) {
         (0, 4) => Some((4, 6)),

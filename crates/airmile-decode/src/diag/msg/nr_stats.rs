@@ -1,6 +1,6 @@
-//! Counters of NR's MAC layer: 0xB888, NR5G MAC PDSCH Stats, and 0xB881, NR5G
-//! MAC UL TB Stats. The layouts are from public sources and no sample was at
-//! hand: they are read where the records fill the payload.
+//! Counters of NR's MAC layer: 0xB888, NR5G MAC PDSCH Stats, and 0xB881, NR5G MAC UL TB
+//! Stats. The layouts are from public sources and no sample was available: they are read
+//! if the records fill the payload.
 //!
 //! 0xB888, record: u32 carrier (3.1: one more u32), slots, decodes, good blocks,
 //! failed blocks, retransmissions, ACK as NACK, HARQ failures; u64 good bytes,
@@ -33,8 +33,8 @@ pub struct NrPdschStats {
 pub struct NrCarrierCounters {
     /// Carrier.
     pub carrier: u32,
-    /// Slots elapsed, decodes, good blocks, failed blocks, retransmissions,
-    /// ACKs taken as NACK, HARQ failures.
+    /// Slots elapsed, decodes, good blocks, failed blocks, retransmissions, ACKs misread
+    /// as NACK, HARQ failures.
     pub counts: [u32; 7],
     /// Good, failed, all, padding and retransmitted bytes.
     pub bytes: [u64; 5],
@@ -65,7 +65,7 @@ pub struct NrUlCounters {
 const MINOR: Field = u16_at(0);
 const MAJOR: Field = u16_at(2);
 
-/// Head, field of the number of records, and where the slots stand in a record.
+/// Head, field of the number of records, and offset of the slots in a record.
 struct Layout {
     head: usize,
     records: Field,

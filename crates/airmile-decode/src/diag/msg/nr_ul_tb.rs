@@ -1,6 +1,6 @@
-//! 0xB872, NR5G L2 UL TB: what the phone built of each uplink grant of NR. From
-//! public sources, without a sample: a message is read where its blocks end
-//! with the payload, its slots exist and no block is larger than its grant.
+//! 0xB872, NR5G L2 UL TB: the block that the phone built for each uplink grant of NR.
+//! From public sources, without a sample: a message is read if its blocks end with the
+//! payload, its slots exist and no block is larger than its grant.
 //!
 //! u32 version (4 alone, or u16 minor and u16 major 2 or 3), u8 TTIs, 3 bytes.
 //! TTI: u8 slot, 1 byte, u16 frame (10 bits), u8 blocks (4 bits), 3 bytes.
@@ -47,7 +47,7 @@ pub struct NrUlBlock {
     pub harq_id: u8,
     /// Granted bytes.
     pub grant_bytes: u32,
-    /// Bytes of it that were used.
+    /// Used bytes of the grant.
     pub built_bytes: u32,
     /// Control elements with their subheaders, 63 bytes at most.
     #[serde(serialize_with = "hex")]
@@ -61,7 +61,7 @@ pub struct NrBsr {
     pub lcg: u8,
     /// Buffer size index.
     pub index: u8,
-    /// Whether the index is of the table of 8 bits, as in the long format.
+    /// Whether the index belongs to the 8-bit table, as in the long format.
     pub long: bool,
 }
 
@@ -94,7 +94,7 @@ impl NrUlBlock {
                 }
                 (SHORT_BSR | SHORT_TRUNCATED_BSR, after) => (1, after),
                 (SINGLE_ENTRY_PHR | C_RNTI, after) => (2, after),
-                // Any other ends what is understood.
+                // Any other ends the known part.
                 _ => break,
             };
             let Some((body, after)) = after.split_at_checked(length) else { break };
@@ -280,7 +280,7 @@ mod tests {
         let payload = message.emit();
         assert_eq!(payload.len(), 8 + 8 + 2 * (24 + 2));
         assert_eq!(NrUlTb::parse(&payload), Ok(Some((message, None))));
-        // As 2.x it does not close.
+        // As 2.x it does not match.
         let mut other = payload;
         other[2] = 2;
         assert_eq!(NrUlTb::parse(&other), Ok(None));

@@ -82,7 +82,7 @@ impl PdschPacket {
         self.prb_slot0.count_ones() as u16
     }
 
-    /// Whether a TBS needs more than the 16 bits that public sources explain.
+    /// Whether a TBS needs more than the 16 bits documented by public sources.
     #[must_use]
     pub fn uses_inferred_tbs_bits(&self) -> bool {
         self.streams.iter().any(|stream| stream.tbs_bits > 0xffff)
@@ -98,7 +98,7 @@ const SLOT0_AT: usize = 8;
 const SLOT1_AT: usize = 24;
 const TBS: [Field; 2] = [u16_at(44), u16_at(48)];
 
-/// How antenna counts are coded.
+/// The coding of antenna counts.
 #[derive(Clone, Copy)]
 enum Antennas {
     /// `1 << code`.
@@ -130,7 +130,7 @@ impl Antennas {
     }
 }
 
-/// What differs between versions.
+/// The differences between versions.
 struct Layout {
     len: usize,
     antennas: Antennas,
@@ -204,7 +204,7 @@ const fn layout(version: u8) -> Option<&'static Layout> {
     }
 }
 
-/// Bytes that the fields need; the rest of the payload is not explained.
+/// Bytes that the fields need; the rest of the payload is unexplained.
 const READ_LEN: usize = 52;
 
 impl PdschPacket {

@@ -11,9 +11,9 @@
 //! | one block slot | 6 | 8 | 12 |
 //! | tail | 2 | 2 | 4 |
 //!
-//! Sizes include the CRC up to version 40, and do not in version 48. Version
-//! 50 is by one public source, without a sample: layers, blocks and carrier
-//! take the places of PRBs, layers and blocks, and PRBs are the block's.
+//! Sizes include the CRC up to version 40, and not in version 48. Version 50 follows one
+//! public source, without a sample: layers, blocks and carrier take the positions of
+//! PRBs, layers and blocks, and PRBs are the block's.
 
 use airmile_model::{Modulation, RntiType, Tti};
 use serde::Serialize;
@@ -25,7 +25,8 @@ use crate::diag::msg::Soft;
 /// A batch of downlink results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PdschStat {
-    /// Message version: 5, 16, 24, 32, 36, 37, 40, 48 or 50; 0 where a text does not state it.
+    /// Message version: 5, 16, 24, 32, 36, 37, 40, 48 or 50; 0 if a text does not state
+    /// it.
     pub version: u8,
     /// Results in order of reception.
     pub records: Vec<PdschStatRecord>,
@@ -104,19 +105,19 @@ const RNTI_TYPE: Field = bits_at(1, 0, 4);
 const TB: Field = bits_at(1, 4, 1);
 const DISCARDED: Field = bits_at(1, 5, 1);
 
-/// Whether a message's block sizes count the CRC (TS 36.212, 5.3.2.1).
+/// Whether a message's block sizes include the CRC (TS 36.212, 5.3.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockSizeCrc {
-    /// They do.
+    /// They include it.
     With,
     /// They are the transport block size itself.
     Without,
-    /// No source says.
+    /// No source documents it.
     Unknown,
 }
 
 struct Layout {
-    /// PRB pairs of the record; where `None` they are the first block's.
+    /// PRB pairs of the record; if `None` they are the first block's.
     n_prb_record: Option<Field>,
     layers: Field,
     blocks: Field,
@@ -240,7 +241,7 @@ impl PdschStat {
         Ok(Some((Self { version, records }, problem)))
     }
 
-    /// Whether the sizes of its blocks count the CRC.
+    /// Whether the sizes of its blocks include the CRC.
     #[must_use]
     pub fn block_size_crc(&self) -> BlockSizeCrc {
         match (layout(self.version), self.version) {
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!((third.tti, block.harq_id, block.rv), (Tti::new(201, 3), 6, 2));
         assert_eq!((block.ndi, block.crc_ok, block.recombined), (false, true, true));
         assert_eq!((block.mcs, block.tbs_bytes), (30, 1500));
-        // What is in the unexplained bytes 2 and 3 is not kept.
+        // The unexplained bytes 2 and 3 are not kept.
         assert_eq!(stat.emit()[..4], [24, 3, 0, 0]);
         assert_eq!(stat.emit()[4..], payload[4..]);
     }

@@ -41,11 +41,11 @@ pub struct RlcDlSubpacket {
     pub log_mask: u16,
     /// VR(R): the first SN not received in full.
     pub vr_r: u16,
-    /// VR(X): the SN behind the one that started t-Reordering.
+    /// VR(X): the SN after the one that started t-Reordering.
     pub vr_x: u16,
     /// VR(MS): the highest SN that a STATUS PDU may report.
     pub vr_ms: u16,
-    /// VR(H): the SN behind the highest one received.
+    /// VR(H): the SN after the highest one received.
     pub vr_h: u16,
     /// The PDUs in order of delivery to RLC.
     pub pdus: Vec<LoggedPdu>,
@@ -87,7 +87,7 @@ pub struct RlcUlSubpacket {
     pub pdus: Vec<LoggedPdu>,
 }
 
-/// A PDU of which the first bytes were logged.
+/// A PDU whose first bytes were logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoggedPdu {
     /// Subframe of its delivery to RLC (downlink) or sending (uplink).
@@ -101,7 +101,7 @@ pub struct LoggedPdu {
 }
 
 impl LoggedPdu {
-    /// The PDU's header; `None` where too little of it was logged.
+    /// The PDU's header; `None` if too little of it was logged.
     #[must_use]
     pub fn header(&self, sn_bits: u8) -> Option<RlcHeader> {
         RlcHeader::parse(&self.head, sn_bits)

@@ -10,9 +10,9 @@ pub enum RlcHeader {
     Data {
         /// Sequence number.
         sn: u32,
-        /// RF: true for a segment of a PDU that was sent before.
+        /// RF: true for a segment of a PDU sent before.
         resegment: bool,
-        /// P: asks the receiver for a STATUS PDU.
+        /// P: requests a STATUS PDU from the receiver.
         poll: bool,
         /// FI: bit 1 set, the first byte does not begin an SDU; bit 0 set, the
         /// last byte does not end one.
@@ -29,21 +29,21 @@ pub enum RlcHeader {
     },
     /// A STATUS PDU.
     Status {
-        /// The sequence number up to which all but `nacks` was received.
+        /// The sequence number up to which all but `nacks` were received.
         ack_sn: u32,
         /// PDUs reported lost, as far as they were logged.
         nacks: Vec<Nack>,
         /// Whether the list was logged to its end.
         complete: bool,
     },
-    /// A control PDU of a type that TS 36.322 reserves.
+    /// A control PDU of a type reserved by TS 36.322.
     Control {
         /// CPT, 1 to 7.
         control_type: u8,
     },
 }
 
-/// A loss that a STATUS PDU reports.
+/// A loss reported by a STATUS PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Nack {
     /// Sequence number.
@@ -54,8 +54,8 @@ pub struct Nack {
 }
 
 impl RlcHeader {
-    /// Reads the first bytes of a PDU; `sn_bits` is 10 or 16. `None` where not
-    /// even the sequence number was logged.
+    /// Parses the first bytes of a PDU; `sn_bits` is 10 or 16. `None` if the sequence
+    /// number was not logged completely.
     #[must_use]
     pub fn parse(bytes: &[u8], sn_bits: u8) -> Option<Self> {
         let mut bits = Bits { bytes, at: 0 };

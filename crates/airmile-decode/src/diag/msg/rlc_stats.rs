@@ -45,8 +45,8 @@ pub struct BearerCounters {
     pub counters: Vec<u32>,
 }
 
-/// Downlink counters that samples confirm, with their places; the same again
-/// "since reset" from 33 on.
+/// Downlink counters confirmed by samples, with their positions; the same again "since
+/// reset" from 33 on.
 const DL_PLACES: [(&str, usize); 12] = [
     ("data_pdus", 1),
     ("data_bytes", 2),
@@ -79,7 +79,7 @@ const UL_PLACES: [(&str, usize); 13] = [
 ];
 
 impl BearerCounters {
-    /// A counter by its name; `None` where its place is not known.
+    /// A counter by its name; `None` if its position is unknown.
     #[must_use]
     pub fn count<const CODE: u16>(&self, name: &str) -> Option<u32> {
         let places: &[_] = if CODE == 0xB087 { &DL_PLACES } else { &UL_PLACES };

@@ -26,9 +26,9 @@ pub struct RlmRecord {
     /// Subframe.
     #[serde(serialize_with = "tti_count")]
     pub tti: Option<Tti>,
-    /// Block error rate by which the link is out of sync, in 1/32768.
+    /// Block error rate for the out-of-sync decision, in 1/32768.
     pub out_of_sync_bler_x32768: u16,
-    /// Block error rate by which the link is in sync, in 1/32768.
+    /// Block error rate for the in-sync decision, in 1/32768.
     pub in_sync_bler_x32768: u16,
     /// Out-of-sync indications in a row (N310 counts them).
     pub out_of_sync_count: u8,

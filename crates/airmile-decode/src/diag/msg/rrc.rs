@@ -1,5 +1,5 @@
 //! 0xB0C0, LTE_RRC_OTA_Packet; 0xB0C1, LTE_RRC_MIB_Packet; 0xB0C2,
-//! LTE_RRC_Serv_Cell_Info: signalling and what it says of the cell.
+//! LTE_RRC_Serv_Cell_Info: signalling and the cell's parameters.
 //!
 //! 0xB0C0: u8 version, u8 RRC release, u8 version detail, (from v25: u8 NR release,
 //! u8 NR version), u8 bearer, u16 PCI, EARFCN (u16 up to v7, then u32), u16
@@ -94,7 +94,7 @@ pub struct RrcMib {
     pub n_prb_dl: u8,
 }
 
-/// The serving cell, as RRC knows it.
+/// The serving cell, as stored by RRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RrcServCell {
     /// Message version: 2 or 3.
@@ -125,11 +125,11 @@ pub struct RrcServCell {
     pub allowed_access: u8,
 }
 
-/// How a version of 0xB0C0 is laid out.
+/// The layout of a version of 0xB0C0.
 struct OtaLayout {
     nr: bool,
     wide_earfcn: bool,
-    /// Bytes from the PDU type to the message, the length field among them.
+    /// Bytes from the PDU type to the message, including the length field.
     tail: usize,
     length: Field,
     sib_mask: Option<Field>,
@@ -165,7 +165,7 @@ const BEARER: Field = u8_at(0);
 const OTA_PCI: Field = u16_at(1);
 const OTA_EARFCN_16: Field = u16_at(3);
 const OTA_EARFCN_32: Field = u32_at(3);
-/// The time and the PDU type behind it.
+/// The time, with the PDU type after it.
 const OTA_TIME: TimeAt = time_word(0, 10);
 const PDU_TYPE: Field = u8_at(2);
 
@@ -240,7 +240,7 @@ impl RrcOta {
 
 const PCI: Field = u16_at(1);
 
-/// Where the fields behind the EARFCN of a MIB message begin.
+/// Offset of the fields after the EARFCN of a MIB message.
 const fn mib_earfcn(version: u8) -> Option<(Field, usize)> {
     match version {
         1 => Some((u16_at(3), 5)),
@@ -289,7 +289,7 @@ impl RrcMib {
     }
 }
 
-/// EARFCN fields of a serving-cell message, and where the rest begins.
+/// EARFCN fields of a serving-cell message, and the offset of the rest.
 const fn serv_cell_earfcn(version: u8) -> Option<(Field, Field, usize)> {
     match version {
         2 => Some((u16_at(3), u16_at(5), 7)),
@@ -298,7 +298,7 @@ const fn serv_cell_earfcn(version: u8) -> Option<(Field, Field, usize)> {
     }
 }
 
-// From the byte behind the EARFCNs.
+// From the byte after the EARFCNs.
 const N_PRB_DL: usize = 0;
 const N_PRB_UL: usize = 1;
 const CELL_IDENTITY: usize = 2;

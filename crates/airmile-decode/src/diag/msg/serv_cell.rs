@@ -6,15 +6,15 @@
 //! RSRQ `x / 16 - 30` dB, RSSI `x / 16 - 110` dBm, SNR `x / 10 - 20` dB; a raw
 //! 0 is "not measured". (TS 36.214, 5.1 defines the measures.)
 //!
-//! The combined RSRQ of v22 and v36 stands at the place where it equals the
-//! larger one of the antennas' in public logs; other tools read a word of one
-//! antenna there. RSSI and SNR of v36 follow the layout of v35, which the
-//! identity `RSRQ = 10 log10(N) + RSRP - RSSI` confirms on public logs.
+//! The combined RSRQ of v22 and v36 is at the position where it equals the larger of the
+//! antennas' in public logs; other tools read a word of one antenna there. RSSI and SNR
+//! of v36 follow the layout of v35, which the identity `RSRQ = 10 log10(N) + RSRP - RSSI`
+//! confirms on public logs.
 //!
-//! v4 has an SFN and no subframe: the four bits that hold one in later versions
-//! take all 16 values alike. v48 and v50 are v36 with a map of antennas before
-//! the cell, and in v59 to v66 that map is the cell's own; of these no sample
-//! was at hand, so a reading is taken only where that identity holds in it.
+//! v4 has an SFN and no subframe: the four bits that hold one in later versions take all
+//! 16 values equally. v48 and v50 are v36 with a map of antennas before the cell, and in
+//! v59 to v66 that map belongs to the cell; no sample of these was available, so a
+//! reading is used only if that identity holds.
 
 use airmile_model::Tti;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub struct ServCellSubpacket {
     /// Subframe of the measurement; not in v4.
     #[serde(serialize_with = "tti_count")]
     pub tti: Option<Tti>,
-    /// System frame number of the measurement, where that is all there is: v4.
+    /// System frame number of the measurement, if there is no subframe: v4.
     pub sfn: Option<u16>,
     /// RSRP of receive antenna 0 in dBm.
     pub rsrp_rx0_dbm: Option<f32>,
@@ -93,20 +93,20 @@ const MAX_PCI: u16 = 503;
 /// Chosen here: the identity holds within 0.6 dB in public logs of v36.
 const IDENTITY_TOLERANCE_DB: f32 = 0.75;
 
-/// Positions from the byte behind the subpacket's head.
+/// Positions from the byte after the subpacket's head.
 struct Layout {
     /// Bytes that the fields up to RSSI need.
     need: usize,
-    /// Bytes that the SNR needs, too; where they are missing it is `None`.
+    /// Bytes that the SNR also needs; without them it is `None`.
     full: usize,
-    /// Bytes that phones log (or, without a public log, that are written here).
+    /// Bytes logged by phones (or written here, without a public log).
     len: usize,
     earfcn: Field,
     n_cells: Option<Field>,
     pci: Field,
     serving: Field,
     is_serving: Option<Field>,
-    /// Where the SFN and above it the subframe stand.
+    /// Offset of the SFN, with the subframe below it.
     time: Time,
     rsrp: [Option<Field>; 5],
     rsrq: [Option<Field>; 3],
@@ -253,8 +253,8 @@ impl ServCellMeas {
     pub const CODE: u16 = 0xB193;
     /// The subpacket versions that have a layout.
     pub const VERSIONS: &'static [u8] = &[4, 18, 19, 22, 35, 36];
-    /// Subpacket versions whose layout no sample confirms: a reading that
-    /// contradicts itself is not taken.
+    /// Subpacket versions whose layout no sample confirms: an inconsistent reading is
+    /// dropped.
     pub const CHECKED_VERSIONS: &'static [u8] = &[48, 50, 59, 60, 61, 62, 63, 64, 65, 66];
 
     /// Decodes a payload; see [`Soft`].
@@ -327,9 +327,9 @@ impl ServCellSubpacket {
         }
     }
 
-    /// Whether time and identity can be, and power and quality of at least one
-    /// antenna and of their combination fit a bandwidth of LTE:
-    /// `RSRQ = 10 log10(N) + RSRP - RSSI` (TS 36.214, 5.1.3).
+    /// Whether time and identity are valid, and power and quality of at least one antenna
+    /// and of their combination fit a bandwidth of LTE: `RSRQ = 10 log10(N) + RSRP -
+    /// RSSI` (TS 36.214, 5.1.3).
     fn adds_up(&self) -> bool {
         let fits = |rsrp: Option<f32>, rsrq: Option<f32>, rssi: Option<f32>| {
             let (rsrp, rsrq, rssi) = (rsrp?, rsrq?, rssi?);

@@ -1,11 +1,11 @@
-//! What several messages have in common.
+//! Helpers of several messages.
 
 use airmile_model::{Modulation, RntiType, Tti};
 use serde::Serializer;
 
 use crate::diag::bits::{Field, Part, Writer};
 
-/// Where a message keeps its time.
+/// The position of a message's time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TimeAt {
     /// SFN and subframe in fields of their own.
@@ -19,7 +19,7 @@ pub(crate) enum TimeAt {
     Count(Field),
 }
 
-/// The time of a part; `None` where it holds no valid one.
+/// The time of a part; `None` if it is invalid.
 #[inline]
 pub(crate) fn get_tti(part: Part<'_>, at: TimeAt) -> Option<Tti> {
     match at {
@@ -46,7 +46,7 @@ pub(crate) const fn time_word(at: usize, sfn_bits: u32) -> TimeAt {
     TimeAt::Split { sfn: Field::new(at, 4, sfn_bits), subframe: Field::new(at, 0, 4) }
 }
 
-/// The code of an RNTI type; a type that no source explains becomes 15.
+/// The code of an RNTI type; an unexplained type becomes 15.
 pub(crate) fn rnti_code(rnti: RntiType) -> u8 {
     let index = RntiType::ALL.iter().position(|&known| known == rnti);
     match index {
@@ -70,8 +70,7 @@ pub(crate) const fn modulation_code(modulation: Modulation) -> u8 {
     modulation.bits_per_symbol() / 2 - 1
 }
 
-/// The value at the low end of a linear scale of 1/16 dB, where 0 stands for
-/// "not measured".
+/// The value at the low end of a linear scale of 1/16 dB, where 0 means "not measured".
 #[inline]
 pub(crate) fn sixteenths(raw: u64, offset: f32) -> Option<f32> {
     if raw == 0 { None } else { Some(raw as f32 * 0.0625 + offset) }

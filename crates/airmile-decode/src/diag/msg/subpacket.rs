@@ -1,4 +1,4 @@
-//! The subpacket frame that many messages use.
+//! The subpacket framing used by many messages.
 //!
 //! | offset | width | field |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | 2 | 2 bytes | not explained |
 //! | 4 | | subpackets: u8 id, u8 version, u16 size with these 4 bytes, body |
 //!
-//! The size field leads to the next subpacket; a body's own tables are never
-//! trusted to reach its end.
+//! The size field leads to the next subpacket; a body's own tables are not trusted to
+//! reach its end.
 
 use crate::diag::bits::{BEYOND, Cursor, Short, Writer, u8_at, u16_at};
 
@@ -22,11 +22,10 @@ pub(crate) struct Body<'a> {
     pub cursor: Cursor<'a>,
 }
 
-/// Message version, the subpackets that were known, and what could not be read.
+/// Message version, the known subpackets, and the unreadable parts.
 pub(crate) type Subpackets<T> = (u8, Vec<T>, Option<Short>);
 
-/// Reads all subpackets with `known`, which gives `None` for a subpacket of an
-/// id or version it does not know.
+/// Reads all subpackets with `known`, which returns `None` for an unknown id or version.
 pub(crate) fn parse_all<T>(
     payload: &[u8],
     mut known: impl FnMut(&mut Body<'_>, &mut Option<Short>) -> Result<Option<T>, Short>,
@@ -85,8 +84,8 @@ pub(crate) fn emit_head(version: u8, count: usize) -> Writer {
     writer
 }
 
-/// Writes a subpacket whose body `fill` writes, with zeros up to a multiple of
-/// 4 bytes, as phones do.
+/// Writes a subpacket with a body written by `fill`, padded with zeros to a multiple of 4
+/// bytes, as phones do.
 pub(crate) fn emit(writer: &mut Writer, id: u8, version: u8, fill: impl FnOnce(&mut Writer)) {
     let start = writer.part(4);
     fill(writer);

@@ -131,7 +131,7 @@ fn keys_payload_and_what_is_not_decoded_are_gone() {
     let length = (pdcp.len() - 4) as u16;
     pdcp[6..8].copy_from_slice(&length.to_le_bytes());
     let nas = b"\x01IMSI 001010123456789".to_vec();
-    // A subpacket of a version that is not known.
+    // A subpacket of an unknown version.
     let newer = [&[1, 1, 0, 0, 7, 99, 12, 0][..], b"TMSI1234"].concat();
     let log = hdlc_log(&[(0xb0a3, pdcp), (0xb0ed, nas), (0xb063, newer)]);
     let (out, changes) = scrub(&log, 13);
@@ -148,7 +148,7 @@ fn keys_payload_and_what_is_not_decoded_are_gone() {
 
 #[test]
 fn of_an_rlc_pdu_its_header_stays() {
-    // Data, poll, no extension, SN 5; then what it carried.
+    // Data, poll, no extension, SN 5; then its payload.
     let mut pdu =
         LoggedPdu { tti: None, size_bytes: 50, head: vec![0b1010_0000, 5, b'N', b'A', b'S'] };
     let changes = &mut Changes::default();
@@ -163,7 +163,7 @@ fn the_identities_among_mac_control_elements_are_blanked() {
     let mut header = vec![0x20 | 27, 0x20 | 29, 3, 0x12, 0x34, 0x47];
     assert_eq!(MacHeader::blank_identities(Direction::Ul, &mut header), 1);
     assert_eq!(header, [0x20 | 27, 0x20 | 29, 3, 0, 0, 0x47]);
-    // A contention resolution identity, and bytes behind that are no header.
+    // A contention resolution identity, and bytes after it are no header.
     let mut header = vec![28, 1, 2, 3, 4, 5, 6, 7, 8];
     assert_eq!(MacHeader::blank_identities(Direction::Dl, &mut header), 2);
     assert_eq!(header, [28, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(&out, &scrub(&log, usize::MAX).0);
         prop_assert_eq!(changes.of("messages"), 2);
         prop_assert_eq!(payloads(&out).len(), 2);
-        // What was decoded is decoded again.
+        // Decoded messages can be decoded again.
         let counts = |bytes: &[u8]| {
             payloads(bytes)
                 .iter()

@@ -1,32 +1,32 @@
-//! Which container a log is in, and where a damaged one goes on.
+//! Detects a log's container, and where a damaged one resumes.
 
 use super::MAX_LEADING;
 use crate::diag::dlf::{self, RecordHeader};
 use crate::diag::hdlc;
 
-/// What the stream is made of.
+/// The container of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// HDLC frames.
     Hdlc,
-    /// HDLC frames behind a leading section.
+    /// HDLC frames after a leading section.
     Qmdl2,
     /// DLF records.
     Dlf,
-    /// Unencoded log packets in between other bytes.
+    /// Unencoded log packets between other bytes.
     Hdf,
 }
 
-/// How far the search for the container has come.
+/// The state of the search for the container.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Detect {
     pub(super) hdlc: HdlcEvidence,
     pub(super) qmdl2: Option<HdlcEvidence>,
-    /// Length at which to look again.
+    /// Length at which to search again.
     pub(super) next: usize,
 }
 
-/// Good frames seen from some position on.
+/// Good frames from some position on.
 #[derive(Debug, Default, Clone)]
 pub(super) struct HdlcEvidence {
     pub(super) at: usize,
@@ -35,7 +35,7 @@ pub(super) struct HdlcEvidence {
 }
 
 impl HdlcEvidence {
-    /// Looks on; the position at which two frames have been good.
+    /// Continues the search; returns the position at which two frames were good.
     pub(super) fn look(&mut self, bytes: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
         while self.good < 2 {
             let rest = bytes.get(self.at..)?;
@@ -53,14 +53,14 @@ impl HdlcEvidence {
     }
 }
 
-/// Length of the leading section of a `.qmdl2`, should `bytes` begin with one.
+/// Length of the leading section of a `.qmdl2`, if `bytes` begin with one.
 pub(super) fn leading_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_le_bytes(*bytes.first_chunk::<4>()?) as usize;
     (4..=MAX_LEADING).contains(&len).then_some(len)
 }
 
-/// The position at which three chained heads were plausible; at the end of the
-/// input also a chain that ends with it.
+/// The position at which three chained heads were plausible; at the end of the input also
+/// a chain that ends with it.
 pub(super) fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
     let mut at = 0;
     for i in 0..3 {
@@ -76,19 +76,19 @@ pub(super) fn dlf_evidence(bytes: &[u8], whole: bool) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a stream that shows no good frame looks like damaged DLF.
+/// Whether a stream without good frames looks like damaged DLF.
 pub(super) fn any_dlf(bytes: &[u8], whole: bool) -> bool {
     RecordHeader::read(bytes).is_some_and(|head| head.plausible())
         || (1..bytes.len()).any(|at| dlf_evidence(&bytes[at..], whole).is_some())
 }
 
-/// What a place in a damaged DLF stream is.
+/// The kind of a place in a damaged DLF stream.
 pub(super) enum DamagedPlace {
     /// A head, chained to another one or to the end of the input.
     Chained,
     /// No such head.
     No,
-    /// That takes more bytes to tell.
+    /// More bytes are needed to decide.
     Unclear,
 }
 

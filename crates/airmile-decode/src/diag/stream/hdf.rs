@@ -1,12 +1,11 @@
-//! `.hdf`: log packets that stand unencoded inside an outer structure whose
-//! layout is not public.
+//! `.hdf`: unencoded log packets within an outer structure whose layout is not public.
 //!
-//! They are found by their head: `10 00 L L`, the two u16 lengths equal, a
-//! log code, a time stamp from 2010 to 2050 (see [`crate::diag::frame`]
-//! for the rest of it). What stands between them is stepped over. Bytes that only
-//! look like a head cost at most the 64 KiB that its length can state: 16
-//! bits of the mark, 16 of the length, 8 of the stamp and, for a code without
-//! a name, a stamp within a day of the last packet's have to agree by chance.
+//! They are found by their head: `10 00 L L`, the two u16 lengths equal, a log code, a
+//! time stamp from 2010 to 2050 (see [`crate::diag::frame`] for the rest of it). Bytes
+//! between them are skipped. Bytes that only look like a head cost at most the 64 KiB
+//! that its length can state: 16 bits of the mark, 16 of the length, 8 of the stamp and,
+//! for a code without a name, a stamp within a day of the last packet's have to agree by
+//! chance.
 
 use airmile_model::{Problem, Severity};
 
@@ -28,8 +27,8 @@ struct PacketHeader {
 }
 
 impl PacketHeader {
-    /// Reads the head at the start of `bytes`; `None` where there is none.
-    /// `last` is the stamp of the packet before it.
+    /// Reads the head at the start of `bytes`; `None` if there is none. `last` is the
+    /// stamp of the previous packet.
     fn read(bytes: &[u8], last: Option<u64>) -> Option<Self> {
         let head = bytes.first_chunk::<LOG_HEADER_LEN>()?;
         let word = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
@@ -50,14 +49,13 @@ impl PacketHeader {
     }
 }
 
-/// Where in `bytes` the next head may begin, from `from` on; it need not be
-/// one, nor be there whole.
+/// Where in `bytes` the next head may begin, from `from` on; it may be invalid or
+/// incomplete.
 fn candidate(bytes: &[u8], from: usize) -> Option<usize> {
     memchr::memchr(CMD_LOG, bytes.get(from..)?).map(|at| from + at)
 }
 
-/// The subscription that the wrapper right in front of a packet states; 0
-/// where there is no wrapper.
+/// The subscription stated by the wrapper right before a packet; 0 without a wrapper.
 fn subscription_of(before: &[u8]) -> u8 {
     match before.last_chunk::<WRAPPER_LEN>() {
         Some([CMD_MULTI_SIM, 1, 0, 0, subscription @ 1..=9, 0, 0, 0]) => *subscription,
@@ -65,9 +63,8 @@ fn subscription_of(before: &[u8]) -> u8 {
     }
 }
 
-/// Whether bytes without framing hold two or more unencoded packets. One that
-/// ends in a CRC and an HDLC terminator is none: it is a frame that needed no
-/// escapes.
+/// Whether bytes without framing hold two or more unencoded packets. A packet that ends
+/// in a CRC and an HDLC terminator does not count: it is a frame that needed no escapes.
 pub(super) fn evidence(bytes: &[u8]) -> bool {
     let (mut at, mut last, mut found) = (0, None, 0);
     while let Some(start) = candidate(bytes, at) {
@@ -87,8 +84,8 @@ pub(super) fn evidence(bytes: &[u8]) -> bool {
 }
 
 impl Deframer {
-    /// The next unencoded packet. The bytes of a wrapper stay in the buffer
-    /// until the packet behind them has been found.
+    /// The next unencoded packet. The bytes of a wrapper stay in the buffer until the
+    /// packet after them has been found.
     pub(super) fn next_unencoded(&mut self) -> Option<FoundFrame> {
         let (behind, last) = self.behind;
         loop {
@@ -119,7 +116,7 @@ impl Deframer {
                     what,
                 }));
             }
-            // What the last packet ended with is not in front of this one.
+            // Trailing bytes of the last packet do not count as before this one.
             let free = at.min(usize::try_from(offset - behind).unwrap_or(usize::MAX));
             let subscription = subscription_of(&rest[at - free..at]);
             let (from, to) = (self.start + at, self.start + at + head.len);
@@ -131,7 +128,7 @@ impl Deframer {
         }
     }
 
-    /// Lets go of the bytes before a place, but for the room of a wrapper.
+    /// Discards the bytes before a place, except enough for a wrapper.
     fn keep_wrapper(&mut self, at: usize) {
         let drop = at.saturating_sub(WRAPPER_LEN);
         self.start += drop;

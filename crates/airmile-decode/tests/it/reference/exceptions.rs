@@ -171,7 +171,8 @@ pub fn correct(code: u16, theirs: &mut Map<String, Value>) {
             }
         }
         // The reference puts the head of a UL-DCCH message before PDU 10, which has none:
-        // five bits (TS 38.331, 6.2.1), so that all bits after it move, into one byte more.
+        // five bits (TS 38.331, 6.2.1), which shifts all following bits into one more
+        // byte.
         0xB821 if theirs["pdu_number"] == 10 => {
             let hex = theirs["msg"]["hex"].as_str().unwrap();
             let byte = |at: usize| u16::from_str_radix(&hex[at..at + 2], 16).unwrap();

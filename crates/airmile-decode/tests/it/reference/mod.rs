@@ -1,13 +1,13 @@
 //! Every record of the public sample logs against a reference decoder's
 //! output (MobileInsight 6.0.0).
 //!
-//! The logs are other people's and not part of this repository: they are read
-//! from `$AIRMILE_SHARED/data/diag`, by default `../shared/data/diag` beside
-//! the repository. Without them the tests say so and pass.
+//! The logs belong to others and are not part of this repository: they are read from
+//! `$AIRMILE_SHARED/data/diag`, by default `../shared/data/diag` next to the repository.
+//! Without them the tests print so and pass.
 //!
-//! A message is projected onto the reference's own field names
-//! (`project/`) and compared field by field. A field of the reference that
-//! the projection lacks must stand in `exceptions.rs` with a reason.
+//! A message is projected onto the reference's own field names (`project/`) and compared
+//! field by field. A field of the reference that the projection lacks must be listed in
+//! `exceptions.rs` with a reason.
 
 mod counters;
 mod exceptions;
@@ -74,7 +74,7 @@ fn each_event(bytes: &[u8], mut f: impl FnMut(Event<'_>)) -> Deframer {
     deframer
 }
 
-/// What was compared of a message and version.
+/// The compared fields of a message and version.
 #[derive(Default)]
 struct Row {
     records: u64,
@@ -178,7 +178,7 @@ fn compare(log: &LogPacket<'_>, reference: &Value, file: &str, comparison: &mut 
         &reference["type"],
         &names::name(log.code).into(),
     );
-    // The reference takes the stamp's fraction for a 65536th of a tick.
+    // The reference treats the stamp's fraction as a 65536th of a tick.
     let theirs = iso_ns(reference["timestamp"].as_str().unwrap());
     let late = log.at.ns - theirs;
     comparison.fields += 1;
@@ -291,8 +291,8 @@ fn frames_and_codes_are_counted_alike() {
             log.display()
         );
         assert_eq!(counts["bytes"], ours.bytes);
-        // One log has a frame in its middle whose writer was interrupted; all
-        // other bad pieces are torn ends.
+        // One log has a frame in its middle whose writer was interrupted; all other bad
+        // pieces are truncated ends.
         assert_eq!(damage, u32::from(log.ends_with("mi_xiaomi_mi10_20201116_123302.mi2log")));
         assert_eq!(counts["diag_command_codes"], serde_json::json!(commands), "{}", log.display());
         assert_eq!(counts["dual_sim_wrapper_0x98_by_id"], serde_json::json!(subscriptions));
@@ -332,7 +332,7 @@ fn as_dlf_a_log_decodes_identically() {
     }
 }
 
-/// What a message emits decodes to the same message, on real ones too.
+/// What a message emits decodes to the same message, also for real ones.
 #[test]
 fn emitted_messages_decode_to_themselves() {
     let Some(logs) = samples() else { return };

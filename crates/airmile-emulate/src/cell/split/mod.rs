@@ -1,8 +1,8 @@
-//! A bearer that is split over LTE and NR (EN-DC, TS 37.340): a cell of each with RLC and
-//! MAC of its own, PDCP above both.
+//! A split bearer over LTE and NR (EN-DC, TS 37.340): a cell of each with its own RLC and
+//! MAC, and PDCP above both.
 //!
-//! Time goes by NR's slots. PDCP is at NR's base station: its queue feeds the legs as
-//! far as their desired buffer sizes go (TS 38.425, 5.4.2), LTE's over X2.
+//! The clock is NR's slots. PDCP is at NR's base station: it fills the legs up to their
+//! desired buffer sizes (TS 38.425, 5.4.2), the LTE leg over X2.
 
 mod pdcp;
 
@@ -18,12 +18,12 @@ use crate::scenario::{Competing, LinkConfig, Scenario, SplitConfig, UplinkConfig
 use crate::user::UserId;
 use pdcp::PdcpReceiver;
 
-/// Tells the NR leg's random numbers from those of LTE's carriers.
+/// Separates the NR leg's random streams from those of LTE's carriers.
 const NR_STREAMS: u64 = 2;
 
 const MS_NS: i64 = 1_000_000;
 
-/// PDCP of a direction.
+/// PDCP in one direction.
 #[derive(Debug, Clone)]
 struct Pdcp {
     next_count: u64,
@@ -45,7 +45,7 @@ impl Pdcp {
         }
     }
 
-    /// Numbers a packet: what a leg carries is known by its COUNT.
+    /// Numbers a packet: the legs identify packets by COUNT.
     fn number(&mut self, sdu: Sdu) -> Sdu {
         let count = self.next_count;
         self.next_count += 1;
@@ -53,7 +53,7 @@ impl Pdcp {
         Sdu { id: count, bytes: sdu.bytes }
     }
 
-    /// Packets in order, of those that a leg has delivered.
+    /// Processes a packet delivered by a leg; returns the packets that are now in order.
     fn receive(&mut self, sdu: Sdu, now_ns: i64) -> Vec<Sdu> {
         match self.receiver.receive(sdu.id, now_ns) {
             Some(counts) => self.release(counts),
@@ -74,7 +74,7 @@ impl Pdcp {
         counts.into_iter().filter_map(|count| self.packets.remove(&count)).collect()
     }
 
-    /// Bytes that a leg has delivered and that wait for those before them.
+    /// Bytes delivered by a leg that wait for earlier packets.
     fn waiting_bytes(&self) -> u64 {
         let of = |count: u64| self.packets.get(&count).map_or(0, |sdu| u64::from(sdu.bytes));
         self.receiver.waiting().map(of).sum()
@@ -86,17 +86,17 @@ impl Pdcp {
 pub(super) struct SplitCells {
     pub(super) nr: Cell,
     config: SplitConfig,
-    /// NR slots in a TTI of LTE, and how many of the present one are over.
+    /// NR slots in an LTE TTI, and how many of the present one have passed.
     slots_per_tti: u32,
     slots_over: u32,
     dl: Pdcp,
     ul: Pdcp,
-    /// Numbered packets that wait in PDCP at the base station.
+    /// Numbered packets waiting in PDCP at the base station.
     queue: VecDeque<Sdu>,
     queue_bytes: u64,
-    /// On X2, with when they are at LTE's base station.
+    /// Packets on X2 with their arrival times at LTE's base station.
     on_x2: VecDeque<(i64, Sdu)>,
-    /// By direction: data left LTE's queue in its present TTI.
+    /// By direction: whether data left LTE's queue in its present TTI.
     lte_left: [bool; 2],
     deliveries: VecDeque<Delivery>,
 }
@@ -170,8 +170,8 @@ impl SplitCells {
         true
     }
 
-    /// The phone's PDCP gives a packet to a leg at once (TS 38.323, 5.2.1): NR's, or
-    /// above the threshold that with less before it.
+    /// Passes an uplink packet to a leg at once (TS 38.323, 5.2.1): NR's, or above the
+    /// threshold the one with the shorter queue.
     fn push_uplink(&mut self, lte: &mut Cell, sdu: Sdu) -> bool {
         let dir = Direction::Ul;
         let queued = |cell: &Cell| cell.undelivered_bytes(UserId::MEASURED, dir).0;
@@ -188,7 +188,7 @@ impl SplitCells {
         fits
     }
 
-    /// Fills the legs' queues from PDCP's, the emptier one first.
+    /// Fills the legs' queues from PDCP, the shorter one first.
     fn feed(&mut self, lte: &mut Cell, now_ns: i64) {
         let (user, dir) = (UserId::MEASURED, Direction::Dl);
         while let Some(&(due_ns, sdu)) = self.on_x2.front()
@@ -220,8 +220,8 @@ impl SplitCells {
         self.on_x2.iter().map(|(_, sdu)| u64::from(sdu.bytes)).sum()
     }
 
-    /// Goes through a slot of NR, and in the first one of a TTI of LTE through that. What
-    /// LTE delivers is there with the TTI's last slot.
+    /// Simulates an NR slot, and at the first slot of an LTE TTI that TTI. LTE's deliveries
+    /// arrive with the TTI's last slot.
     pub(super) fn step(&mut self, lte: &mut Cell) {
         let now_ns = self.nr.now_ns();
         self.feed(lte, now_ns);
@@ -286,8 +286,7 @@ impl SplitCells {
         self.pdcp(dir).dropped_bytes
     }
 
-    /// What both cells together did: of the bearer in NR's slots, of each leg by its own
-    /// TTIs.
+    /// Truth of both cells: of the bearer in NR's slots, of each leg in its own TTIs.
     pub(super) fn into_truth(self, lte: Cell) -> CellTruth {
         let nr_numerology = self.nr.frame.numerology();
         let (lte, nr) = (lte.into_truth(), self.nr.into_truth());
@@ -318,7 +317,7 @@ impl SplitCells {
     }
 }
 
-/// A leg's cell: PDCP limits what its queue holds.
+/// The cell configuration of a leg: PDCP limits its queue.
 fn leg_cell(cell: &crate::scenario::CellConfig) -> crate::scenario::CellConfig {
     crate::scenario::CellConfig { queue_bytes: u64::MAX, ..cell.clone() }
 }

@@ -1,15 +1,15 @@
-//! PDCP above a bearer of two legs: numbers on one side, order on the other (TS 38.323,
-//! 5.2.2).
+//! PDCP above a bearer with two legs: numbering on one side, reordering on the other (TS
+//! 38.323, 5.2.2).
 
 use std::collections::BTreeSet;
 
-/// The receiving side. Packets are known by COUNT.
+/// The receiving side. Packets are identified by COUNT.
 #[derive(Debug, Clone)]
 pub(super) struct PdcpReceiver {
-    /// RX_DELIV: the first that is not handed on.
+    /// RX_DELIV: the first COUNT not delivered.
     next: u64,
     waiting: BTreeSet<u64>,
-    /// When t-Reordering runs out, and RX_REORD.
+    /// Expiry of t-Reordering, and RX_REORD.
     reordering: Option<(i64, u64)>,
     t_reordering_ns: i64,
 }
@@ -19,8 +19,8 @@ impl PdcpReceiver {
         Self { next: 0, waiting: BTreeSet::new(), reordering: None, t_reordering_ns }
     }
 
-    /// A packet has come by a leg; gives those that are in order now. `None`: it is too
-    /// late, t-Reordering has gone on without it.
+    /// Processes a packet from a leg; returns the COUNTs that are now in order. `None`: too
+    /// late, after t-Reordering has expired.
     pub(super) fn receive(&mut self, count: u64, now_ns: i64) -> Option<Vec<u64>> {
         if count < self.next {
             return None;
@@ -32,7 +32,7 @@ impl PdcpReceiver {
         Some(out)
     }
 
-    /// Lets t-Reordering run out.
+    /// Checks whether t-Reordering has expired.
     pub(super) fn tick(&mut self, now_ns: i64) -> Vec<u64> {
         let mut out = Vec::new();
         let Some((_, until)) = self.reordering.filter(|(due_ns, _)| *due_ns <= now_ns) else {
@@ -47,7 +47,7 @@ impl PdcpReceiver {
         out
     }
 
-    /// Those that wait for one before them.
+    /// COUNTs waiting for an earlier packet.
     pub(super) fn waiting(&self) -> impl Iterator<Item = u64> {
         self.waiting.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! The measured phone's system between its hosts and the firmware's buffer.
+//! The measured phone's operating system between its hosts and the firmware's buffer.
 
 mod modem_log;
 
@@ -17,7 +17,7 @@ use modem_log::ModemLog;
 
 const MS_NS: i64 = 1_000_000;
 
-/// Who answers probes (TEST-NET-2, RFC 5737), behind the core network.
+/// Host that answers probes (TEST-NET-2, RFC 5737), beyond the core network.
 const REFLECTOR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
 /// Echo (RFC 862).
@@ -30,12 +30,12 @@ pub(crate) struct Device {
     qcut: Qcut<IpPacket>,
     sockets: Option<Sockets>,
     log: ModemLog,
-    /// Packets on the way from the gate to the firmware, and when they are there.
+    /// Packets in transit from the gate to the firmware, with their arrival times.
     on_the_way: VecDeque<(i64, IpPacket)>,
     host_ns: i64,
 }
 
-/// What TCP Small Queues hold back.
+/// State of TCP Small Queues.
 #[derive(Debug, Clone)]
 struct Sockets {
     flow_bytes: u64,
@@ -65,7 +65,7 @@ impl Device {
         }
     }
 
-    /// A packet that a host of the phone sends.
+    /// A packet sent by a host of the phone.
     pub(crate) fn push(&mut self, now_ns: i64, packet: IpPacket) {
         let info = describe(&packet);
         if let Some(Sockets { flow_bytes, flows }) = &mut self.sockets {
@@ -79,8 +79,8 @@ impl Device {
         self.qcut.push(now_ns, info, packet);
     }
 
-    /// The next packet for the firmware, if there is one that may go; asked only
-    /// while the firmware has room.
+    /// The next packet for the firmware, if one may pass; call only while the firmware has
+    /// room.
     pub(crate) fn poll(&mut self, now_ns: i64) -> Option<IpPacket> {
         if self.host_ns == 0 {
             return self.pass(now_ns);
@@ -92,7 +92,7 @@ impl Device {
         self.on_the_way.pop_front().map(|(_, packet)| packet)
     }
 
-    /// The next packet that the gate lets go.
+    /// The next packet that the gate passes.
     fn pass(&mut self, now_ns: i64) -> Option<IpPacket> {
         if let Some(probe) = self.qcut.poll_probe(now_ns) {
             return Some(self.probe(probe));
@@ -109,19 +109,19 @@ impl Device {
         Some(packet)
     }
 
-    /// A record that the modem writes.
+    /// A record written by the modem.
     pub(crate) fn record(&mut self, record: &Record) {
         self.log.push(record);
     }
 
-    /// What the modem's log says by now.
+    /// Processes the part of the modem's log that is readable by now.
     pub(crate) fn read_log(&mut self, now_ns: i64) {
         while let Some(report) = self.log.poll(now_ns) {
             self.qcut.report(now_ns, report);
         }
     }
 
-    /// A packet comes down to the phone. True: it answers a probe, and is for no
+    /// A packet arrives at the phone. Returns true if it answers a probe and is for no
     /// host.
     pub(crate) fn arrived(&mut self, now_ns: i64, packet: &IpPacket) -> bool {
         match &packet.transport {
@@ -150,13 +150,13 @@ impl Device {
         IpPacket {
             src: SocketAddrV4::new(self.address, ECHO),
             dst: SocketAddrV4::new(REFLECTOR, ECHO),
-            // Sixteen bits, as the field has.
+            // Truncated to the 16 bits of the field.
             ip_id: (number % 0x1_0000) as u16,
             transport: Transport::Udp(payload),
         }
     }
 
-    /// A packet is in the queue no more: its socket may put in the next.
+    /// A packet has left the queue: its socket may queue the next one.
     fn left_queue(&mut self, now_ns: i64, packet: &IpPacket) {
         let Some(Sockets { flow_bytes, flows }) = &mut self.sockets else { return };
         let info = describe(packet);
@@ -174,13 +174,13 @@ impl Device {
     }
 }
 
-/// The answer to a probe; `None`: the packet is none.
+/// The answer to a probe; `None` if the packet is not a probe.
 pub(crate) fn reflect(packet: &IpPacket) -> Option<IpPacket> {
     let is_probe = *packet.dst.ip() == REFLECTOR && packet.dst.port() == ECHO;
     is_probe.then(|| IpPacket { src: packet.dst, dst: packet.src, ..packet.clone() })
 }
 
-/// The parameters of a discipline.
+/// The parameters of a queueing discipline.
 fn qcut(config: &UplinkQueueConfig) -> QcutConfig {
     let max_packets = config.packets as usize;
     let one_queue = |codel: Option<u32>| QueueConfig {
@@ -217,15 +217,15 @@ fn with_target(target_ms: u32) -> CodelConfig {
     CodelConfig { target_ns: i64::from(target_ms) * MS_NS, ..CodelConfig::default() }
 }
 
-/// A flow of the phone: its ports and the other end's address tell it apart.
+/// A flow of the phone, identified by its ports and the remote address.
 fn flow_key(near: SocketAddrV4, far: SocketAddrV4, protocol: u8) -> u64 {
     let address = u64::from(u32::from(*far.ip()));
-    // Protocols other than TCP are one.
+    // All protocols other than TCP count as one.
     let is_tcp = u64::from(protocol == TCP);
     (u64::from(near.port()) << 48 | u64::from(far.port()) << 32 | address) ^ is_tcp << 31
 }
 
-/// What a queue sees of a packet.
+/// The properties of a packet that a queue uses.
 fn describe(packet: &IpPacket) -> PacketInfo {
     let info = |protocol| PacketInfo {
         flow: flow_key(packet.src, packet.dst, protocol),
@@ -301,8 +301,8 @@ mod tests {
             device.push(0, segment(1, 960));
         }
         device.push(0, segment(2, 960));
-        // Two of the first flow in the queue, then the other's; the first's third is
-        // behind it.
+        // Two of the first flow in the queue, then one of the other; the third of the first
+        // comes after it.
         let ports: Vec<u16> =
             std::iter::from_fn(|| device.poll(0)).map(|packet| packet.src.port()).collect();
         assert_eq!(ports, [1, 1, 2, 1, 1]);

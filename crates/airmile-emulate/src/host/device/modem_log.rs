@@ -1,5 +1,5 @@
-//! The modem's log as the phone's system reads it: in batches, each some time after
-//! what it tells of.
+//! The modem's log as read by the phone's operating system: in batches, each with some
+//! delay.
 
 use std::collections::VecDeque;
 
@@ -9,22 +9,22 @@ use airmile_model::{Direction, Record};
 use super::MS_NS;
 use crate::scenario::ModemLogConfig;
 
-/// A transmission of new data: when, and its block's bytes.
+/// A transmission of new data: time and block size in bytes.
 type Transmission = (i64, u32);
 
-/// Batches that fill, and those that are written.
+/// Batches being filled, and written ones.
 #[derive(Debug, Clone)]
 pub(super) struct ModemLog {
     config: ModemLogConfig,
     start_ns: i64,
     transmissions: Vec<Transmission>,
-    /// What was written.
+    /// Reports of written batches.
     reported: ReportExtractor,
     /// The last buffer status report and the last sample of this batch.
     report: Option<ModemReport>,
     sample: Option<ModemReport>,
     buffer_due_ns: i64,
-    /// Batches so far, those that were lost among them.
+    /// Number of batches so far, including lost ones.
     batches: u64,
     due: VecDeque<(i64, ModemReport)>,
 }
@@ -44,7 +44,7 @@ impl ModemLog {
         }
     }
 
-    /// A record, in time order.
+    /// Adds a record, in time order.
     pub(super) fn push(&mut self, record: &Record) {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
@@ -68,7 +68,7 @@ impl ModemLog {
         }
     }
 
-    /// A report that can be read by now.
+    /// A report that is readable by now.
     pub(super) fn poll(&mut self, now_ns: i64) -> Option<ModemReport> {
         let quiet_ns = i64::from(self.config.quiet_ms) * MS_NS;
         if self.transmissions.last().is_some_and(|(at, _)| at + MS_NS + quiet_ns <= now_ns) {
@@ -90,8 +90,8 @@ impl ModemLog {
         self.due.pop_front().map(|(_, report)| report)
     }
 
-    /// Whether the next batch is lost: by a hash of its number (SplitMix64's finalizer), so
-    /// that a run can be repeated.
+    /// Whether the next batch is lost: from a hash of its number (SplitMix64's finalizer),
+    /// so that runs are reproducible.
     fn is_lost(&mut self) -> bool {
         self.batches += 1;
         let mut z =
@@ -101,7 +101,7 @@ impl ModemLog {
         (z ^ (z >> 31)) % 100 < u64::from(self.config.lost_percent)
     }
 
-    /// A report with its times on the host's clock, as far as that agrees.
+    /// A report with its times on the host's clock, including the clock error.
     fn ahead(&self, report: ModemReport) -> ModemReport {
         let by_ns = i64::from(self.config.ahead_ms) * MS_NS;
         match report {
@@ -125,7 +125,7 @@ impl ModemLog {
         }
     }
 
-    /// A batch: between its transmissions there were none.
+    /// Writes a batch: there were no other transmissions in its time.
     fn write_transmissions(&mut self, now_ns: i64) {
         let transmissions = std::mem::take(&mut self.transmissions);
         if self.is_lost() {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(read(&mut log, 8), []);
         let batch = [sent(1, 2, 951, 1_000), sent(2, 4, 471, 500)];
         assert_eq!(read(&mut log, 9), batch);
-        // One alone: 10 ms without another, and 5.
+        // A single one: 10 ms without another, and 5.
         log.push(&grant(20, 1_003));
         assert_eq!([read(&mut log, 30), read(&mut log, 31), read(&mut log, 35)], [[], [], []]);
         assert_eq!(read(&mut log, 36), [sent(4, 21, 951, 1_000)]);
@@ -221,12 +221,12 @@ mod tests {
         for ms in [5, 12, 21] {
             log.push(&grant(ms, 103));
         }
-        let told: Vec<i64> = read(&mut log, 39)
+        let times_ms: Vec<i64> = read(&mut log, 39)
             .into_iter()
             .filter_map(|r| {
                 if let ModemReport::Sent { to_ns, .. } = r { Some(to_ns / MS_NS) } else { None }
             })
             .collect();
-        assert_eq!(told, [6, 22]);
+        assert_eq!(times_ms, [6, 22]);
     }
 }

@@ -1,4 +1,4 @@
-//! The application that a workload's configuration describes.
+//! Creates the application described by a workload's configuration.
 
 use super::http::Request;
 use super::series::{ExchangeSeries, Pause};
@@ -6,8 +6,8 @@ use super::{Browser, SocketApplication, VideoPlayer};
 use crate::scenario::Workload;
 
 impl Workload {
-    /// The client's side, which begins at `start_ns`. The seed decides sizes of
-    /// web objects and video segments.
+    /// The client's side, starting at `start_ns`. The seed determines the sizes of web
+    /// objects and video segments.
     #[must_use]
     pub fn client(&self, start_ns: i64, seed: u64) -> Box<dyn SocketApplication> {
         let series = |request, count, pause, read_rate_bps| -> Box<dyn SocketApplication> {

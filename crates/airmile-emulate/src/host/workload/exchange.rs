@@ -3,7 +3,7 @@
 use super::http::{Request, response_bytes};
 use super::{AppEvent, AppEventKind, Sockets, StreamId, UnderWay};
 
-/// Where it is.
+/// Progress of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExchangeStep {
     Head,
@@ -26,7 +26,7 @@ pub(crate) struct HttpExchange {
 }
 
 impl HttpExchange {
-    /// Begins it on a lane.
+    /// Starts the exchange on a lane.
     pub(crate) fn begin(
         now_ns: i64,
         transfer: u64,
@@ -47,7 +47,7 @@ impl HttpExchange {
         }
     }
 
-    /// How far it is, once it has been asked for.
+    /// Its progress, once the request has been sent.
     pub(crate) fn under_way(&self) -> Option<UnderWay> {
         let written_bytes = match self.step {
             ExchangeStep::Head | ExchangeStep::Done { .. } => return None,
@@ -67,8 +67,8 @@ impl HttpExchange {
         matches!(self.step, ExchangeStep::Done { failed: true })
     }
 
-    /// Writes the request, if it can, and reads nothing: what there is to read is the
-    /// response of one before.
+    /// Writes the request, if possible, without reading: pending data belongs to the
+    /// previous response.
     pub(crate) fn ask(
         &mut self,
         now_ns: i64,
@@ -88,7 +88,7 @@ impl HttpExchange {
         self.step = ExchangeStep::Upload { left_bytes: self.request.upload_bytes };
     }
 
-    /// Does what can be done, reading no more than `read_bytes` of the body.
+    /// Makes progress, reading at most `read_bytes` of the body.
     pub(crate) fn advance(
         &mut self,
         now_ns: i64,
@@ -156,5 +156,5 @@ impl HttpExchange {
     }
 }
 
-/// The server's name in requests.
+/// The server name in requests.
 const HOST: &str = "server.airmile.test";

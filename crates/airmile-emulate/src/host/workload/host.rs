@@ -13,8 +13,8 @@ use crate::transport::tcp::{
 
 /// A host: many TCP connections and an application.
 ///
-/// A client's first event comes at the time its application begins, which
-/// [`poll_timeout`](Host::poll_timeout) gives.
+/// A client's first event occurs when its application starts, at the time given by
+/// [`poll_timeout`](Host::poll_timeout).
 #[derive(Debug)]
 pub struct EndHost {
     tcp: TcpSockets,
@@ -31,7 +31,7 @@ pub struct TcpSockets {
 }
 
 impl EndHost {
-    /// A client at `address` whose application talks to `server`.
+    /// A client at `address` whose application connects to `server`.
     #[must_use]
     pub fn client(
         address: Ipv4Addr,
@@ -65,13 +65,13 @@ impl EndHost {
         self.tcp.endpoint.connections()
     }
 
-    /// Counts of connections that are gone.
+    /// Statistics of closed connections.
     #[must_use]
     pub fn finished(&self) -> &[(ConnectionId, Stats)] {
         self.tcp.endpoint.finished()
     }
 
-    /// What happened to its connections since this was last called.
+    /// Connection events since the last call.
     pub fn poll_connection_event(&mut self) -> Option<ConnectionEvent> {
         self.tcp.endpoint.poll_event()
     }
@@ -81,31 +81,31 @@ impl EndHost {
         self.log.pop_front()
     }
 
-    /// The application has done all it wanted.
+    /// Whether the application has finished.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.application.is_done()
     }
 
-    /// Exchanges of the application that have begun and not ended.
+    /// Exchanges of the application that are in progress.
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {
         self.application.under_way()
     }
 
-    /// The least round trip of its connections.
+    /// Minimum RTT of its connections.
     pub(crate) fn min_rtt_ns(&self) -> Option<i64> {
         self.connections().filter_map(|(_, c)| c.min_rtt_ns()).min()
     }
 
-    /// Of a client: its server.
+    /// For a client: its server.
     pub(crate) fn server_address(&self) -> Option<Ipv4Addr> {
         self.tcp.server.map(|server| *server.ip())
     }
 
-    /// Its client tells of its radio.
-    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.tcp.endpoint.on_radio(now_ns, said);
+    /// Processes its client's feedback about the radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.tcp.endpoint.on_radio(now_ns, feedback);
     }
 
     fn advance(&mut self, now_ns: i64) {
@@ -167,7 +167,7 @@ impl Sockets for TcpSockets {
         if let Some(&id) = self.lanes.get(&lane).filter(|id| usable(id)) {
             return StreamId(id.0);
         }
-        // A server has nobody to connect to; what it opens never comes to be.
+        // A server opens no connections; such a stream is never established.
         let Some(server) = self.server else { return StreamId(u64::MAX) };
         let id = self.endpoint.connect(now_ns, server);
         self.lanes.insert(lane, id);

@@ -1,8 +1,8 @@
-//! Heads of HTTP/1.1 (RFC 9112), as far as the workloads need them.
+//! Heads of HTTP/1.1 messages (RFC 9112), as far as the workloads need them.
 
 use std::fmt::Write;
 
-/// What a client wants of a server, as the request's target tells.
+/// A client's request to the server, encoded in the request target.
 ///
 /// ```
 /// use airmile_emulate::workload::http::Request;
@@ -19,18 +19,18 @@ pub struct Request {
     pub bytes: u64,
     /// Bytes of the request's body; a POST if there are any.
     pub upload_bytes: u64,
-    /// The server sends no faster than this.
+    /// Maximum rate of the server's response.
     pub rate_bps: Option<u64>,
-    /// It sends in blocks of this many bytes.
+    /// The server sends in blocks of this many bytes.
     pub block_bytes: Option<u64>,
-    /// It thinks this long before it answers.
+    /// Server think time before the response.
     pub think_ms: Option<u64>,
-    /// It sends for so long, then pauses for so long, again and again.
+    /// The server alternates between sending and pausing for these times.
     pub on_off_ms: Option<(u64, u64)>,
 }
 
 impl Request {
-    /// A GET for nothing yet.
+    /// A GET for an empty body.
     #[must_use]
     pub fn get(path: &str) -> Self {
         Self { path: path.to_owned(), ..Self::default() }
@@ -74,7 +74,7 @@ impl Request {
         head.into_bytes()
     }
 
-    /// A request from its head; `None` if it is none.
+    /// Parses a request from its head; `None` if it is not one.
     #[must_use]
     pub fn parse(head: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(head).ok()?;
@@ -115,7 +115,7 @@ pub fn response_head(status: u16, bytes: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Bytes of body that a response's head announces; `None` if it is no response.
+/// Length of the body announced by a response's head; `None` if it is not a response.
 #[must_use]
 pub fn response_bytes(head: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(head).ok()?;

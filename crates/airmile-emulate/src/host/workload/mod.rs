@@ -1,13 +1,12 @@
-//! Applications: what clients ask for and servers answer, over TCP or QUIC.
+//! Applications: requests of clients and responses of servers, over TCP or QUIC.
 //!
-//! An [`SocketApplication`] is a state machine over [`Sockets`], which both transports
-//! give. Whoever drives it calls [`SocketApplication::advance`] when something has
-//! arrived or its time has come, and takes the log from
-//! [`SocketApplication::poll_event`].
+//! A [`SocketApplication`] is a state machine over [`Sockets`], which both transports
+//! implement. Its driver calls [`SocketApplication::advance`] when data has arrived or its
+//! timer is due, and polls the log by [`SocketApplication::poll_event`].
 //!
-//! Requests and responses are HTTP/1.1: their heads are real bytes, so that a
-//! capture shows them, and the server learns from the head alone what is wanted
-//! ([`http::Request`]); bodies are only counted.
+//! Requests and responses are HTTP/1.1: their heads are real bytes, so that captures show
+//! them, and the server needs only the head of a request ([`http::Request`]); bodies are
+//! only counted.
 
 mod config;
 mod exchange;

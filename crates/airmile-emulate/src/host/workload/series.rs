@@ -1,5 +1,5 @@
-//! The same exchange again and again on one lane: files, uploads, small
-//! requests, periodic downloads, slow readers.
+//! Repetitions of an exchange on one lane: files, uploads, small requests, periodic
+//! downloads, slow readers.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use super::{AppEvent, AppEventKind, SocketApplication, Sockets, UnderWay};
 
 const MS: i64 = 1_000_000;
 
-/// How often a slow reader reads; chosen here, as a player's or a writer's loop.
+/// Read interval of a slow reader (chosen here: as in a player's or a writer's loop).
 const READ_EVERY_NS: i64 = 10 * MS;
 
-/// When the next exchange begins.
+/// When the next exchange starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pause {
     AfterNs(i64),
@@ -68,7 +68,7 @@ impl ExchangeSeries {
         }
     }
 
-    /// Bytes that a slow reader may read now, and when more.
+    /// Bytes that a slow reader may read now, and when it may read more.
     fn readable(&self, now_ns: i64, exchange: &HttpExchange) -> (u64, Option<i64>) {
         let Some(rate_bps) = self.read_rate_bps else { return (u64::MAX, None) };
         let ticks = (now_ns - exchange.started_ns) / READ_EVERY_NS;

@@ -1,4 +1,4 @@
-//! The server: answers what the heads of requests ask for.
+//! The server: responds to the heads of requests.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::{AppEvent, SocketApplication, Sockets, StreamId};
 
 const MS: i64 = 1_000_000;
 
-/// A block of a paced response where the request names none: 10 ms worth, chosen
-/// here to be well under a segment's time at the rates that are paced.
+/// Default block of a paced response: 10 ms worth (chosen here: well under a segment's time
+/// at the paced rates).
 const BLOCK_MS: u64 = 10;
 
-/// One stream's answer.
+/// State of a stream's response.
 #[derive(Debug, Clone)]
 enum ResponseState {
     /// Waiting for a head.
     Idle,
     /// Reading the request's body.
     Upload { left_bytes: u64, request: Request },
-    /// Thinking.
+    /// Think time.
     Think { until_ns: i64, request: Request },
     /// Writing the head.
     Head { status: u16, request: Request },
@@ -30,7 +30,7 @@ enum ResponseState {
 #[derive(Debug, Default)]
 pub struct WorkloadServer {
     streams: BTreeMap<StreamId, ResponseState>,
-    /// When a stream goes on, whatever arrives.
+    /// When a stream continues, independent of arriving data.
     wake_ns: Option<i64>,
 }
 
@@ -42,8 +42,7 @@ impl WorkloadServer {
     }
 }
 
-/// Bytes that pacing allows in all at a time since the body's begin, and when it
-/// allows more.
+/// Bytes that pacing allows in total since the body's start, and when it allows more.
 fn allowance(request: &Request, elapsed_ns: i64) -> (u64, Option<i64>) {
     let mut sending_ns = elapsed_ns;
     let mut next_ns = None;
@@ -55,7 +54,7 @@ fn allowance(request: &Request, elapsed_ns: i64) -> (u64, Option<i64>) {
         if into_ns >= on_ns {
             let again_ns = (cycles + 1) * cycle_ns;
             let paced = request.rate_bps.is_some();
-            // Without a rate the pause alone holds it back.
+            // Without a rate only the pause limits it.
             return (if paced { rate_bytes(request, sending_ns) } else { 0 }, Some(again_ns));
         }
         next_ns = Some(cycles * cycle_ns + on_ns);
@@ -83,7 +82,7 @@ fn rate_bytes(request: &Request, sending_ns: i64) -> u64 {
 }
 
 impl ResponseState {
-    /// The next step, and when to go on if nothing arrives before.
+    /// Advances the response; returns when to continue if no data arrives before.
     fn advance(
         self,
         now_ns: i64,
@@ -201,7 +200,7 @@ mod tests {
         };
         let free = Request::default();
         check(&free, 5, u64::MAX, None);
-        // 800 kbit/s in blocks of 10,000 bytes: one each 100 ms.
+        // 800 kbit/s in blocks of 10,000 bytes: one every 100 ms.
         let paced =
             Request { rate_bps: Some(800_000), block_bytes: Some(10_000), ..Request::default() };
         check(&paced, 0, 10_000, Some(100));

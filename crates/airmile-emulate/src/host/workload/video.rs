@@ -1,4 +1,4 @@
-//! A video player: segments over HTTP, bitrates as the network allows.
+//! A video player: segments over HTTP, with bitrates adapted to the network.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use crate::scenario::{Abr, VideoConfig};
 
 const MS: i64 = 1_000_000;
 
-/// Segments whose throughput is remembered (FESTIVE, 4.2, takes 20; with
-/// segments of 4 s that is more than a minute, so fewer here).
+/// Number of segments in the throughput estimate (FESTIVE, 4.2, uses 20; with segments of 4
+/// s that is more than a minute, so fewer here).
 const REMEMBERED: usize = 5;
 
-/// Whether the picture moves.
+/// Playback state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Playback {
     Starting,
@@ -32,20 +32,20 @@ pub struct VideoPlayer {
     segment: u32,
     current: Option<(HttpExchange, u64)>,
     playback: Playback,
-    /// Video in store at `updated_ns`.
+    /// Buffered video at `updated_ns`.
     buffer_ns: i64,
     updated_ns: i64,
     rates_bps: VecDeque<f64>,
     last_bitrate_bps: Option<u64>,
-    /// The segment whose size was drawn last, and by what it differs from the
-    /// mean: one that is asked for again has its size.
+    /// The segment whose size was drawn last, and its deviation from the mean: a repeated
+    /// request gets the same size.
     drawn: Option<(u32, f64)>,
     log: VecDeque<AppEvent>,
     done: bool,
 }
 
 impl VideoPlayer {
-    /// A player that begins at `start_ns`.
+    /// A player that starts at `start_ns`.
     #[must_use]
     pub fn new(start_ns: i64, config: VideoConfig, seed: u64) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl VideoPlayer {
         }
     }
 
-    /// A segment is in store.
+    /// Adds a segment to the buffer.
     fn store(&mut self, now_ns: i64) {
         self.buffer_ns += self.segment_ns();
         let enough =
@@ -174,7 +174,7 @@ impl VideoPlayer {
         self.current = Some((exchange, bytes));
     }
 
-    /// The segment in flight; true when it is done.
+    /// Advances the segment in flight; returns true when it is complete.
     fn fetch(&mut self, now_ns: i64, sockets: &mut dyn Sockets) -> bool {
         let Some((mut exchange, bytes)) = self.current.take() else { return false };
         exchange.advance(now_ns, u64::MAX, sockets, &mut self.log);
@@ -188,7 +188,7 @@ impl VideoPlayer {
             self.rates_bps.pop_front();
         }
         if exchange.failed() {
-            // Once more, at what is then right.
+            // Retries at the bitrate that is then suitable.
             self.segment -= 1;
         } else {
             self.store(now_ns);

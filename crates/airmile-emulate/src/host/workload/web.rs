@@ -1,4 +1,4 @@
-//! A browser: pages of objects that ask for each other.
+//! A browser: pages of objects that refer to each other.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const SIZE_SPREAD: f64 = 1.318;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     bytes: u64,
-    /// The object that asks for it.
+    /// The object that refers to it.
     parent: Option<usize>,
 }
 
@@ -32,10 +32,10 @@ pub struct Browser {
     page_at_ns: Option<i64>,
     started_ns: i64,
     objects: Vec<Object>,
-    /// Objects that can be asked for from a time on, in order.
+    /// Objects with the times from which they can be requested, in order.
     wanted: VecDeque<(i64, usize)>,
     lanes: Vec<Option<(usize, HttpExchange)>>,
-    /// Behind the first lane's, on its connection, in the order of the requests.
+    /// Requests queued on the first lane's connection, in order.
     behind: VecDeque<(usize, HttpExchange)>,
     left: usize,
     log: VecDeque<AppEvent>,
@@ -43,7 +43,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// A browser that begins at `start_ns`.
+    /// A browser that starts at `start_ns`.
     #[must_use]
     pub fn new(start_ns: i64, config: WebConfig, seed: u64) -> Self {
         let lanes = if config.multiplexed { 1 } else { config.lanes.max(1) };
@@ -63,8 +63,8 @@ impl Browser {
         }
     }
 
-    /// The next page's objects: sizes drawn and scaled to the page's bytes; a
-    /// chain as deep as wanted, the others under objects of any level above.
+    /// The next page's objects: sizes are drawn and scaled to the page's bytes; a chain of
+    /// the given depth, the others below objects of any level above.
     fn draw_page(&mut self) -> Vec<Object> {
         let count = self.config.objects.max(1) as usize;
         let depth = (self.config.depth.max(1) as usize).min(count);
@@ -76,7 +76,7 @@ impl Browser {
         for (index, weight) in weights.into_iter().enumerate() {
             let parent = match index {
                 0 => None,
-                // The chain first, then under any but the deepest.
+                // The chain first, then below any but the deepest.
                 _ if index < depth => Some(index - 1),
                 _ => {
                     let mut parent = (self.random.uniform() * index as f64) as usize;
@@ -108,7 +108,7 @@ impl Browser {
         self.want(now_ns, 0, None, lookup_ns);
     }
 
-    /// An object can be asked for once its name is looked up.
+    /// An object can be requested once its name is looked up.
     fn want(&mut self, at_ns: i64, index: usize, initiator: Option<usize>, lookup_ns: i64) {
         let initiator = initiator.map(|parent| self.transfer(parent));
         let transfer = self.transfer(index);
@@ -116,13 +116,14 @@ impl Browser {
         self.wanted.push_back((at_ns.saturating_add(lookup_ns), index));
     }
 
-    /// By page and object, so that the same number is the same object in any run, in
-    /// whichever order they are asked for.
+    /// Numbered by page and object, so that an object has the same number in any run,
+    /// whatever the order of requests.
     fn transfer(&self, index: usize) -> u64 {
         u64::from(self.page) * self.objects.len() as u64 + index as u64
     }
 
-    /// Objects that have arrived ask for more; true if any lane moved.
+    /// Processes arrived objects, which refer to more; returns true if any lane made
+    /// progress.
     fn collect(&mut self, now_ns: i64, sockets: &mut dyn Sockets) -> bool {
         let mut any = false;
         for lane in 0..self.lanes.len() {
@@ -152,7 +153,7 @@ impl Browser {
         any
     }
 
-    /// Free lanes take what is wanted by now; true if any did.
+    /// Assigns requests that are due to free lanes; returns true if any was assigned.
     fn ask(&mut self, now_ns: i64, sockets: &mut dyn Sockets) -> bool {
         let mut any = false;
         for lane in 0..self.lanes.len() {
@@ -167,7 +168,7 @@ impl Browser {
             && self.lanes[0].is_some()
             && let Some((index, mut exchange)) = self.begin_next(now_ns, 0, sockets)
         {
-            // Its request goes out at once, if it can; its response is another's turn.
+            // The request is sent at once, if possible; its response is read in turn.
             exchange.ask(now_ns, sockets, &mut self.log);
             self.behind.push_back((index, exchange));
         }
@@ -177,7 +178,7 @@ impl Browser {
         any
     }
 
-    /// Begins what is wanted by now on a lane.
+    /// Starts requests that are due on a lane.
     fn begin_next(
         &mut self,
         now_ns: i64,

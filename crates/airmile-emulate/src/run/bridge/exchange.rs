@@ -1,5 +1,5 @@
-//! Transfers as they can be seen at a phone whose applications are not ours: a
-//! request goes up, data comes down (or up), until the next request.
+//! Transfers observed at a phone with unknown applications: a request goes up, data comes
+//! down (or up), until the next request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -12,14 +12,14 @@ use crate::net::{IpPacket, Transport};
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 
-/// What carries less is noted down, and no transfer: control messages, single
-/// bytes (chosen here: less than a full segment).
+/// Minimum size of a transfer; smaller exchanges, such as control messages and single
+/// bytes, are only logged (chosen here: less than a full segment).
 const LEAST_BYTES: u64 = 1_460;
 
-/// A connection's two ends, the phone's first.
+/// A connection's two endpoints, the phone's first.
 type Ends = (u8, SocketAddrV4, SocketAddrV4);
 
-/// What is going on over a connection.
+/// The current exchange of a connection.
 #[derive(Debug, Clone)]
 struct ObservedExchange {
     start_ns: i64,
@@ -29,29 +29,28 @@ struct ObservedExchange {
     dl_bytes: u64,
 }
 
-/// A connection, or what two ends say to each other without one.
+/// A connection, or datagrams between two endpoints.
 #[derive(Debug, Clone, Default)]
 struct ObservedConnection {
     open: Option<ObservedExchange>,
-    /// Payload that went up after data had come down: the next request if the data
-    /// pause now, as its answer takes a round trip; else a word about the data, as
-    /// HTTP/2's WINDOW_UPDATE.
+    /// Payload sent up after data had come down: the next request if the data pauses now,
+    /// as its response takes a round trip; otherwise control data such as HTTP/2's
+    /// WINDOW_UPDATE.
     asked: Option<ObservedExchange>,
     syn_ns: Option<i64>,
-    /// Of the handshake.
+    /// RTT of the handshake.
     rtt_ns: i64,
-    /// The sequence number after the last payload that went up, and up to which it is
+    /// The sequence number after the last payload sent up, and up to which it is
     /// acknowledged.
     sent_to: Option<u32>,
     acked_to: Option<u32>,
 }
 
-/// Cuts the connections of a phone into exchanges. Over TCP one begins with
-/// payload that goes up after payload has come down, and an answer that takes half a
-/// round trip of the handshake or more (chosen here: what is under way comes sooner,
-/// but for a pause of the link; an answer later): that is what a next request looks
-/// like, encrypted or not. UDP has no such sign: what passes between two ends is one
-/// exchange.
+/// Splits the connections of a phone into exchanges. Over TCP an exchange starts with
+/// payload sent up after payload has come down, and a response after at least half an RTT
+/// of the handshake (chosen here: data in flight arrives sooner, except for a pause of the
+/// link; a response later). This is the pattern of a next request, encrypted or not. UDP
+/// has no such sign: all data between two endpoints is one exchange.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     connections: BTreeMap<Ends, ObservedConnection>,
@@ -65,7 +64,7 @@ impl Exchanges {
         let connection =
             self.connections.entry((parsed.protocol, packet.src, packet.dst)).or_default();
         if parsed.syn {
-            // Another connection between the same ends, or the same SYN again.
+            // Another connection between the same endpoints, or a repeated SYN.
             let ObservedConnection { open, asked, .. } = std::mem::take(connection);
             let ends = (parsed.protocol, packet.src, packet.dst);
             self.ended.extend(open.into_iter().chain(asked).map(|exchange| (ends, exchange)));
@@ -96,8 +95,8 @@ impl Exchanges {
         }
         let acknowledges = connection.acknowledges(&parsed);
         if parsed.bytes == 0 {
-            // What goes up is over when its last byte is acknowledged; later
-            // acknowledgements are of FINs, probes and windows.
+            // An upload ends when its last byte is acknowledged; later acknowledgements are
+            // for FINs, probes and windows.
             let ObservedConnection { open, asked, .. } = connection;
             let uploads = asked.as_mut().or(open.as_mut()).filter(|open| open.dl_bytes == 0);
             if let Some(exchange) = uploads.filter(|_| acknowledges) {
@@ -122,7 +121,7 @@ impl Exchanges {
         exchange.last_ns = at_ns;
     }
 
-    /// All exchanges as transfers and notes, in order of their start.
+    /// All exchanges as transfers and log entries, in order of their start.
     pub(super) fn into_app_log(mut self) -> AppLog {
         for (ends, ObservedConnection { open, asked, .. }) in std::mem::take(&mut self.connections)
         {
@@ -158,7 +157,7 @@ impl ObservedExchange {
         app_log.notes.extend(self.first_dl_ns.map(|at_ns| note("first_byte", at_ns)));
         app_log.notes.push(AppNote { bytes: Some(bytes), ..note("end", self.last_ns) });
         if bytes >= LEAST_BYTES {
-            // Who watches packets cannot tell what more was to come.
+            // An observer of packets cannot know whether more data was to come.
             let (start_ns, end_ns, unfinished) = (self.start_ns, self.last_ns, false);
             app_log.ended.push(TimedTransfer { id, dir, start_ns, end_ns, bytes, unfinished });
         }
@@ -166,7 +165,7 @@ impl ObservedExchange {
 }
 
 impl ObservedConnection {
-    /// Bytes of payload that go up for the first time: what is sent again is none.
+    /// Payload bytes sent up for the first time, without retransmissions.
     fn new_bytes(&mut self, parsed: &Parsed) -> u64 {
         if parsed.protocol != PROTOCOL_TCP || parsed.bytes == 0 {
             return parsed.bytes;
@@ -180,10 +179,10 @@ impl ObservedConnection {
         new
     }
 
-    /// Whether a packet acknowledges payload that was not acknowledged before.
+    /// Whether a packet acknowledges new payload.
     fn acknowledges(&mut self, parsed: &Parsed) -> bool {
         let (Some(sent_to), Some(acked_to)) = (self.sent_to, self.acked_to) else { return false };
-        // A FIN has a number, too.
+        // A FIN also has a sequence number.
         let ack = if ahead(parsed.ack, sent_to) > 0 { sent_to } else { parsed.ack };
         let is_new = ahead(ack, acked_to) > 0;
         if is_new {
@@ -193,12 +192,12 @@ impl ObservedConnection {
     }
 }
 
-/// How far a sequence number is ahead of another (RFC 9293, 3.4); 0: it is not.
+/// How far a sequence number is ahead of another (RFC 9293, 3.4); 0 if it is not.
 fn ahead(number: u32, of: u32) -> u64 {
     u64::try_from(number.wrapping_sub(of).cast_signed()).unwrap_or(0)
 }
 
-/// What is looked at of a packet of TCP or UDP.
+/// The fields used of a TCP or UDP packet.
 struct Parsed {
     protocol: u8,
     bytes: u64,

@@ -1,9 +1,8 @@
-//! A run whose measured phone, server and box are outside: real hosts, whose
-//! packets are bytes. Whoever drives it gives it the time, a TTI at a time, and
-//! the packets.
+//! A run whose measured phone, server and box are outside: real hosts that exchange packets
+//! as bytes. Its driver provides the time, a TTI at a time, and the packets.
 //!
-//! Packets are taken at the start of a TTI and handed out after it: the clock
-//! ticks in TTIs for those outside, and a host sees its packets up to one late.
+//! Packets are taken at the start of a TTI and returned after it: for outside hosts the
+//! clock ticks in TTIs, and packets are delayed by up to one.
 
 mod exchange;
 
@@ -28,27 +27,26 @@ pub const PHONE_ADDRESS: Ipv4Addr = host::PHONE;
 /// Its server's address.
 pub const SERVER_ADDRESS: Ipv4Addr = host::server_address(0);
 
-/// Bytes that are no packet of the network that is emulated.
+/// Bytes that are not a packet of the emulated network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoPacket {
-    /// Another version of IP, or none.
-    #[error("byte 0, IP version: {0}, and only 4 is carried")]
+    /// Another version of IP, or not IP.
+    #[error("byte 0, IP version: {0}, and only 4 is supported")]
     Version(u8),
-    /// The length that the header tells is not what is there.
-    #[error("byte 2, IPv4 total length: {told} bytes told, {there} there")]
+    /// The length in the header differs from the actual length.
+    #[error("byte 2, IPv4 total length: {told} bytes declared, {there} present")]
     Length {
-        /// By the header.
+        /// Length in the header.
         told: usize,
-        /// In fact.
+        /// Actual length.
         there: usize,
     },
 }
 
 /// A run with hosts outside.
 ///
-/// For each TTI: [`push`](Self::push) what the hosts have sent,
-/// [`step`](Self::step), then [`poll`](Self::poll) until it gives `None`.
-/// [`finish`](Self::finish) at the end.
+/// For each TTI: [`push`](Self::push) the hosts' packets, call [`step`](Self::step), then
+/// [`poll`](Self::poll) until it returns `None`. Call [`finish`](Self::finish) at the end.
 #[derive(Debug)]
 pub struct Bridge {
     simulation: Simulation<ScenarioHost>,
@@ -58,8 +56,8 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// A run before its first TTI. The scenario's own applications and traffic
-    /// do not run; its other users do.
+    /// A run before its first TTI. The scenario's own applications and traffic do not run;
+    /// its other users do.
     ///
     /// # Errors
     /// A scenario that cannot be run.
@@ -95,10 +93,10 @@ impl Bridge {
         self.frame.slot_ns()
     }
 
-    /// A packet that a host sends now, at one of its interfaces.
+    /// A packet that a host sends now on one of its interfaces.
     ///
     /// # Errors
-    /// It is no IPv4 packet; nothing is sent.
+    /// The bytes are not an IPv4 packet; nothing is sent.
     pub fn push(&mut self, from: CapturePoint, bytes: Vec<u8>) -> Result<(), NoPacket> {
         let packet = read(bytes)?;
         if from == CapturePoint::Phone {
@@ -113,7 +111,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// All that happens up to the start of the next TTI, and that TTI.
+    /// Simulates all events up to the start of the next TTI, and that TTI.
     pub fn step(&mut self, sink: &mut impl RunSink) {
         self.simulation.step(sink);
         for node in [Node::Phone, Node::Proxy, Node::Server] {
@@ -145,7 +143,7 @@ impl Bridge {
         self.arrived.pop_front()
     }
 
-    /// Ends the run. Its transfers are the exchanges that were seen at the phone.
+    /// Ends the run. Its transfers are the exchanges observed at the phone.
     #[must_use]
     pub fn finish(self) -> RunOutcome {
         RunOutcome::from_simulation(
@@ -156,7 +154,7 @@ impl Bridge {
     }
 }
 
-/// A packet by its addresses, and its ports where it has them.
+/// Parses a packet's addresses, and its ports if it has any.
 fn read(bytes: Vec<u8>) -> Result<IpPacket, NoPacket> {
     let version = bytes.first().map_or(0, |first| first >> 4);
     if version != 4 {

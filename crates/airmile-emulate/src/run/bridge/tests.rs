@@ -11,7 +11,7 @@ use crate::scenario::{CoreConfig, PathConfig, Scenario};
 
 const MS_NS: i64 = 1_000_000;
 
-/// A datagram of a length, with contents that no other has.
+/// A datagram of a given length with unique contents.
 fn datagram(down: bool, n: u16, ip_bytes: usize) -> Vec<u8> {
     let phone = SocketAddrV4::new(PHONE_ADDRESS, 40_000);
     let server = SocketAddrV4::new(SERVER_ADDRESS, 443);
@@ -61,10 +61,10 @@ fn carries_bytes_unchanged_both_ways_in_order() {
     let sent = |down, per| (0..200_u16).map(move |n| datagram(down, n, 28 + usize::from(n) * per));
     assert!(at(CapturePoint::Phone).eq(sent(true, 7)));
     assert!(at(CapturePoint::Server).eq(sent(false, 1)));
-    // The captures hold each packet twice, at either end, in order of time.
+    // The captures contain each packet twice, once at each end, in time order.
     assert_eq!(seen.packets.len(), 800);
     assert!(seen.packets.is_sorted_by_key(|(at_ns, ..)| *at_ns));
-    // What left and arrived adds up, two bytes of PDCP a packet.
+    // Sent and received bytes add up, with two bytes of PDCP per packet.
     let outcome = bridge.finish();
     let bytes = |dir: Direction| -> u64 {
         let point = if dir == Direction::Dl { CapturePoint::Phone } else { CapturePoint::Server };
@@ -73,7 +73,7 @@ fn carries_bytes_unchanged_both_ways_in_order() {
     for totals in outcome.totals[0] {
         assert_eq!(totals.arrived_bytes, bytes(totals.dir));
         assert_eq!(totals.delivered_bytes, bytes(totals.dir));
-        // Each byte was in a PDU, with headers beside it, and status PDUs.
+        // Each byte was in a PDU, in addition to headers and status PDUs.
         assert!(seen.rlc_bytes[totals.dir as usize] > bytes(totals.dir));
     }
 }
@@ -87,7 +87,7 @@ fn delay_is_the_core_s_and_the_air_s() {
         bridge.step(&mut ());
         after_ms += 1;
     }
-    // 15 ms of core, then some TTIs to the phone, of which it is told a TTI later.
+    // 15 ms of core network, then some TTIs to the phone, which is notified one TTI later.
     assert!((17..30).contains(&after_ms), "{after_ms}");
 }
 
@@ -101,7 +101,7 @@ fn a_box_sees_both_sides() {
         bridge.step(&mut ());
         while let Some((point, bytes)) = bridge.poll() {
             points.push(point);
-            // It hands on what it gets.
+            // It forwards packets.
             match point {
                 CapturePoint::ProxyRan => bridge.push(CapturePoint::ProxyCore, bytes).unwrap(),
                 CapturePoint::ProxyCore => bridge.push(CapturePoint::ProxyRan, bytes).unwrap(),
@@ -155,8 +155,8 @@ fn segment(down: bool, seq: u32, ack: u32, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// Transfers of packets that the phone sends (false) or receives (true), each at its
-/// ms: direction, bytes, begin and end in ms.
+/// Transfers from packets that the phone sends (false) or receives (true), each at its ms:
+/// direction, bytes, start and end in ms.
 fn exchanges(packets: &[(i64, Vec<u8>)]) -> Vec<(Direction, u64, i64, i64)> {
     let mut exchanges = super::exchange::Exchanges::default();
     for (ms, bytes) in packets {
@@ -185,7 +185,7 @@ fn an_upload_ends_when_its_last_byte_is_acknowledged() {
         (40, syn(true)),
         (41, up(1)),
         (42, up(1_001)),
-        // Sent again: no more bytes.
+        // Retransmitted: no new bytes.
         (90, up(1)),
         (130, ack(2_001)),
         // A window, and the FIN's acknowledgement.
@@ -199,10 +199,10 @@ fn an_upload_ends_when_its_last_byte_is_acknowledged() {
 fn a_word_about_the_data_is_no_request() {
     let (up, down) = (|seq| segment(false, seq, 0, 30), |ack| segment(true, 0, ack, 1_400));
     let mut packets = vec![(0, syn(false)), (40, syn(true)), (41, up(1))];
-    // Data of 200 ms, with a window update in the middle.
+    // Data over 200 ms, with a window update in the middle.
     packets.extend((85..285).map(|ms| (ms, down(31))));
     packets.push((150, up(31)));
-    // A request when all is there, whose answer takes a round trip.
+    // A request when all data has arrived; its response takes a round trip.
     packets.push((286, up(61)));
     packets.extend((330..340).map(|ms| (ms, down(91))));
     packets.sort_by_key(|(ms, _)| *ms);
@@ -213,7 +213,7 @@ fn a_word_about_the_data_is_no_request() {
 #[test]
 fn a_next_request_begins_a_next_transfer() {
     let mut bridge = Bridge::new(&scenario(false)).unwrap();
-    // Two requests with an answer each; acknowledgements are no transfers.
+    // Two requests with a response each; acknowledgements are not transfers.
     for request in 0..2 {
         let next = (request + 1) * 100;
         bridge.push(CapturePoint::Phone, segment(false, request * 100, 0, 100)).unwrap();
@@ -252,8 +252,8 @@ fn what_is_no_packet_is_told() {
 }
 
 proptest! {
-    /// Packets of any protocol and options, and what is none: nothing panics, and
-    /// what is taken comes out as it was.
+    /// Packets of any protocol and options, and invalid ones: no panic, and accepted
+    /// packets are returned unchanged.
     #[test]
     fn what_is_taken_arrives_as_it_was(
         mut packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..20),

@@ -1,4 +1,4 @@
-//! Between the hosts and the queues before the air.
+//! Between the hosts and the queues of the air interface.
 
 use airmile_model::Direction;
 
@@ -8,8 +8,7 @@ use crate::rlc::Sdu;
 use crate::user::UserId;
 
 impl<H: Host> Simulation<H> {
-    /// What the measured phone's queueing lets go, for as long as the firmware has
-    /// room.
+    /// Releases packets of the measured phone's queueing while the firmware has room.
     pub(super) fn release(&mut self, now_ns: i64, sink: &mut impl RunSink) {
         while self.cell.takes_up(UserId::MEASURED, LARGEST_PACKET_BYTES + PDCP_HEADER_BYTES)
             && let Some(packet) = self.device.as_mut().and_then(|device| device.poll(now_ns))
@@ -22,7 +21,7 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    /// Into the queue before the air.
+    /// Queues a packet for the air interface.
     pub(super) fn send_air(
         &mut self,
         now_ns: i64,
@@ -51,7 +50,7 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    /// A packet that has crossed the air.
+    /// Returns a packet that has crossed the air interface.
     pub(super) fn land(&mut self, id: u64) -> Option<IpPacket> {
         let packet = self.in_air.get_mut(id as usize)?.take()?;
         self.free.push(id);

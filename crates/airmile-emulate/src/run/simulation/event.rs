@@ -1,9 +1,9 @@
-//! What is to happen in a run, in order of time.
+//! Scheduled events of a run, in time order.
 
 use crate::net::IpPacket;
 use crate::user::UserId;
 
-/// Which of a user's hosts.
+/// A host of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
     /// The phone.
@@ -14,7 +14,7 @@ pub enum Node {
     Server,
 }
 
-/// Happening is to happen.
+/// A scheduled event.
 #[derive(Debug, Clone)]
 pub(super) enum Happening {
     /// A packet reaches a host.
@@ -23,14 +23,14 @@ pub(super) enum Happening {
     Departure(Node, IpPacket),
     /// A packet reaches the base station.
     AtBaseStation(IpPacket),
-    /// A host asked to be called.
+    /// A host's timer.
     Timer(Node),
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct ScheduledEvent {
     pub(super) at_ns: i64,
-    /// Counts up: what was caused first happens first.
+    /// Sequence number: of simultaneous events, the first one caused happens first.
     pub(super) number: u64,
     pub(super) user: UserId,
     pub(super) what: Happening,
@@ -51,7 +51,7 @@ impl PartialOrd for ScheduledEvent {
 }
 
 impl Ord for ScheduledEvent {
-    /// The greatest is the next to happen.
+    /// The greatest is the next event.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
     }

@@ -1,13 +1,12 @@
-//! Hosts joined over the core network and the cell, in virtual time.
+//! Hosts connected over the core network and the cell, in virtual time.
 //!
 //! ```text
 //! server ══ core ══ (box) ── base station ≈≈ phone
 //! ```
 //!
-//! Each user has a phone, a server, and a box between if it likes. The cell is
-//! shared. Everything happens in order of time; what happens at the same time,
-//! in the order in which it was caused: the same hosts and seed give the same
-//! packets at the same times.
+//! Each user has a phone, a server, and optionally a box between them. The cell is shared.
+//! Events happen in time order, simultaneous ones in the order in which they were caused:
+//! the same hosts and seed give the same packets at the same times.
 
 mod air;
 mod event;
@@ -33,7 +32,7 @@ pub use event::Node;
 use event::{Happening, ScheduledEvent};
 pub use sink::{CapturePoint, DropPoint, RunSink};
 
-/// An IP packet of the phone's largest size (Ethernet's MTU).
+/// Maximum IP packet of the phone (Ethernet's MTU).
 const LARGEST_PACKET_BYTES: u32 = 1_500;
 
 /// Bytes of a PDCP header with a 12-bit SN (TS 36.323, 6.2.3).
@@ -51,13 +50,13 @@ struct UserHosts<H> {
     /// Server to box or base station, and back.
     down: CorePath,
     up: CorePath,
-    /// Between box and base station, each way.
+    /// Delay between box and base station, each direction.
     inner_ns: i64,
     /// When each host's timer event is due, by [`Node`].
     timers: [Option<i64>; 3],
-    /// IP bytes with PDCP headers that came to the queues, and were delivered.
+    /// IP bytes with PDCP headers that arrived at the queues, and were delivered.
     bytes: [(u64, u64); 2],
-    /// Tells the servers of the phone's radio.
+    /// Sends feedback on the phone's radio to the servers.
     reporter: Option<Reporter>,
 }
 
@@ -68,23 +67,23 @@ pub struct Simulation<H> {
     first_tti: TtiIndex,
     start_ns: i64,
     users: Vec<UserHosts<H>>,
-    /// What queues the measured phone's packets.
+    /// Queueing of the measured phone's packets.
     device: Option<Device>,
     events: BinaryHeap<ScheduledEvent>,
     caused: u64,
-    /// Packets in the air, by SDU identity, and identities that are free.
+    /// Packets on the air interface by SDU identity, and free identities.
     in_air: Vec<Option<IpPacket>>,
     free: Vec<u64>,
 }
 
-/// What a run leaves beside what went to its [`RunSink`].
+/// Result of a run, in addition to the output of its [`RunSink`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationEnd<H> {
     /// First TTI.
     pub first_tti: TtiIndex,
     /// TTIs.
     pub n_tti: u32,
-    /// What only the base station knows.
+    /// Truth known only to the base station.
     pub truth: CellTruth,
     /// Bytes of each user, downlink and uplink, by where they are.
     pub totals: Vec<[ByteTotals; 2]>,
@@ -96,7 +95,7 @@ impl<H: Host> Simulation<H> {
     /// A run before its first TTI. Users are in order; the first is measured.
     ///
     /// # Errors
-    /// A scenario that cannot be run, or no user.
+    /// A scenario that cannot be run, or without users.
     pub fn new(scenario: &Scenario, users: Vec<SimulatedUser<H>>) -> Result<Self, ScenarioError> {
         if users.is_empty() {
             return Err(ScenarioError::OutOfRange {
@@ -193,20 +192,20 @@ impl<H: Host> Simulation<H> {
         self.users.get_mut(user.index()).map(|place| &mut place.server)
     }
 
-    /// A user's box, where there is one.
+    /// A user's box, if any.
     pub fn proxy(&mut self, user: UserId) -> Option<&mut H> {
         self.users.get_mut(user.index()).and_then(|place| place.proxy.as_mut())
     }
 
-    /// A packet that a host sends unasked at the start of the next TTI, as
-    /// hosts outside of the run do.
+    /// Sends a packet of a host at the start of the next TTI without a call to the host,
+    /// for hosts outside of the run.
     pub fn send(&mut self, user: UserId, node: Node, packet: IpPacket) {
         if user.index() < self.users.len() {
             self.cause(self.cell.now_ns(), user, Happening::Departure(node, packet));
         }
     }
 
-    /// All that happens up to the start of the next TTI, and that TTI.
+    /// Simulates all events up to the start of the next TTI, and that TTI.
     pub fn step(&mut self, sink: &mut impl RunSink) {
         let now_ns = self.cell.now_ns();
         while self.events.peek().is_some_and(|event| event.at_ns <= now_ns) {
@@ -332,7 +331,7 @@ impl<H: Host> Simulation<H> {
         Self::host_of(&mut self.users[user.index()], node)
     }
 
-    /// Takes what a host sends, and its next timer.
+    /// Polls a host's packets and its next timer.
     fn drain(&mut self, now_ns: i64, user: UserId, node: Node, sink: &mut impl RunSink) {
         while let Some(packet) = self.host(user, node).and_then(|h| h.poll_transmit(now_ns)) {
             self.depart(now_ns, user, node, packet, sink);
@@ -381,7 +380,7 @@ impl<H: Host> Simulation<H> {
     fn set_timer(&mut self, now_ns: i64, user: UserId, node: Node) {
         let Some(due) = self.host(user, node).and_then(|host| host.poll_timeout()) else { return };
         let due = due.max(now_ns);
-        // An event that comes too early finds nothing due, and sets the next.
+        // An event that is too early finds nothing due, and sets the next.
         if self.users[user.index()].timers[node as usize].is_none_or(|set| set > due) {
             self.users[user.index()].timers[node as usize] = Some(due);
             self.cause(due, user, Happening::Timer(node));
@@ -426,7 +425,7 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    /// Shows a packet of the measured phone.
+    /// Passes a packet of the measured phone to the sink.
     fn capture(
         &self,
         at_ns: i64,

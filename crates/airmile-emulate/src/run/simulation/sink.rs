@@ -1,4 +1,4 @@
-//! What a run leaves while it runs.
+//! Output of a run while it is running.
 
 use airmile_model::Record;
 
@@ -7,20 +7,20 @@ use crate::run::{SenderPlace, SenderState};
 use crate::transport::tcp::ConnectionEvent;
 use crate::user::UserId;
 
-/// Where packets are seen.
+/// Capture point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CapturePoint {
     /// At the phone.
     Phone,
-    /// At the box, on the side of the base station.
+    /// At the box, on the base station's side.
     ProxyRan,
-    /// At the box, on the side of the server.
+    /// At the box, on the server's side.
     ProxyCore,
     /// At the server.
     Server,
 }
 
-/// Where a packet came to its end.
+/// Where a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropPoint {
     /// The user's queue at the base station was full.
@@ -33,14 +33,14 @@ pub enum DropPoint {
     CoreLoss,
 }
 
-/// Takes what a run leaves while it runs. Every method may be left out.
+/// Receives the output of a run. All methods are optional.
 pub trait RunSink {
-    /// What the measured phone's modem would log, in time order.
+    /// Records of the measured phone's modem log, in time order.
     fn record(&mut self, record: Record) {
         let _ = record;
     }
 
-    /// A packet of the measured phone passes a point.
+    /// A packet of the measured phone passes a capture point.
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
         let _ = (at_ns, point, packet);
     }
@@ -50,40 +50,39 @@ pub trait RunSink {
         let _ = (at_ns, user, point, packet);
     }
 
-    /// A packet of the measured phone goes to the firmware's buffer, where a
-    /// discipline queues above it ([`crate::Scenario::uplink_queue`]).
+    /// A packet of the measured phone is passed to the firmware's buffer, below a queueing
+    /// discipline ([`crate::Scenario::uplink_queue`]).
     fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
         let _ = (at_ns, packet);
     }
 
-    /// What the measured phone's firmware holds, in bytes, at the begin of a TTI.
+    /// Bytes in the measured phone's firmware at the start of a TTI.
     fn firmware(&mut self, at_ns: i64, bytes: u64) {
         let _ = (at_ns, bytes);
     }
 
-    /// Whether the two below are wanted.
+    /// Whether the next two methods are needed.
     fn wants_senders(&self) -> bool {
         false
     }
 
-    /// A TCP sender of the measured phone's traffic, once a ms where it changed.
+    /// State of a TCP sender of the measured phone's traffic, once a ms if it changed.
     fn sender_state(&mut self, state: &SenderState) {
         let _ = state;
     }
 
-    /// Something happened to such a sender, told at the end of its ms.
+    /// An event of such a sender, reported at the end of its ms.
     fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
         let _ = (place, event);
     }
 
-    /// Whether a run with applications may end before its time; asked once a ms.
-    /// `all_done`: those of every phone, and not of the measured one alone, have done
-    /// what they wanted.
+    /// Whether a run with applications may end early; called once a ms. `all_done`: the
+    /// applications of all phones, not only of the measured one, have finished.
     fn has_enough(&mut self, all_done: bool) -> bool {
         let _ = all_done;
         false
     }
 }
 
-/// A sink that keeps nothing.
+/// Discards all output.
 impl RunSink for () {}

@@ -1,10 +1,9 @@
-//! Virtual time as QUIC's library wants it.
+//! Virtual time for the QUIC library.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The instant that stands for 0 ns. Only differences count: which instant it
-/// is changes nothing.
+/// The instant that stands for 0 ns. Only differences matter, so any instant will do.
 #[allow(clippy::disallowed_methods)]
 fn base() -> Instant {
     static BASE: OnceLock<Instant> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Our congestion controllers under QUIC.
+//! Adapter from our congestion controllers to QUIC.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,11 +16,11 @@ use super::clock;
 /// RFC 9002, 7.2: ten datagrams.
 const INITIAL_WINDOW_DATAGRAMS: u64 = 10;
 
-/// Makes adapters.
+/// Creates adapters.
 #[derive(Debug, Clone)]
 pub(super) struct Factory {
     pub(super) kind: ControllerKind,
-    /// Those that it made, for what a client tells of its radio.
+    /// The adapters that it created, for a client's feedback about its radio.
     pub(super) made: Made,
 }
 
@@ -33,12 +33,12 @@ type Shared = Arc<Slot>;
 pub(super) struct Made(Arc<Mutex<Vec<Weak<Slot>>>>);
 
 impl Made {
-    /// A client tells of its radio: its connections share what it says.
-    pub(super) fn on_radio(&self, now_ns: i64, said: &Feedback) {
+    /// Processes a client's feedback about its radio, shared by its connections.
+    pub(super) fn on_radio(&self, now_ns: i64, feedback: &Feedback) {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|one| one.strong_count() > 0);
         let among = u64::try_from(made.len()).unwrap_or(1).max(1);
-        let share = Feedback { w_claw_bytes: said.w_claw_bytes / among, ..*said };
+        let share = Feedback { w_claw_bytes: feedback.w_claw_bytes / among, ..*feedback };
         for one in made.iter().filter_map(Weak::upgrade) {
             one.lock().unwrap_or_else(PoisonError::into_inner).on_radio(now_ns, &share);
         }
@@ -65,7 +65,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// Acknowledgements that came together.
+/// Acknowledgements that arrived together.
 #[derive(Debug, Clone, Copy, Default)]
 struct AckBatch {
     acked_bytes: u64,
@@ -73,7 +73,7 @@ struct AckBatch {
     srtt_ns: Option<i64>,
 }
 
-/// One of ours, as quinn sees it.
+/// Adapter of a controller to quinn's interface.
 #[derive(Debug)]
 struct Adapter {
     ours: Shared,
@@ -81,20 +81,20 @@ struct Adapter {
     sent_bytes: u64,
     acked_bytes: u64,
     flight_bytes: u64,
-    /// Losses of what was sent before belong to the same event (RFC 9002, 7.3.2).
+    /// Losses of data sent earlier belong to the same event (RFC 9002, 7.3.2).
     recovery_began: Option<Instant>,
     batch: AckBatch,
     round: RoundTrip,
 }
 
-/// A round trip's rate of delivery.
+/// Delivery rate of a round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundTrip {
-    /// Bytes that end the one at hand.
+    /// Stream bytes that end the current round trip.
     ends_at: u64,
-    /// When it began, and with how many bytes acknowledged.
+    /// When it started, and the bytes acknowledged by then.
     began: (i64, u64),
-    /// Of the one before.
+    /// Rate of the previous round trip.
     rate_bps: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Controller for Adapter {
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
         self.acked_bytes += bytes;
-        // RFC 9002, 7.3.2: what was sent before the recovery began does not count.
+        // RFC 9002, 7.3.2: data sent before the start of the recovery does not count.
         if self.recovery_began.is_none_or(|began| sent > began) {
             self.batch.acked_bytes += bytes;
         }
@@ -164,7 +164,7 @@ impl Controller for Adapter {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        // What is lost will not be acknowledged: round trips end without it.
+        // Lost data is never acknowledged: round trips end without it.
         self.acked_bytes += lost_bytes;
         if self.recovery_began.is_some_and(|began| sent <= began) {
             return;
@@ -197,7 +197,7 @@ impl Controller for Adapter {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        // Of another path: a controller of its own from here on.
+        // Another path gets its own controller.
         let ours = Arc::new(Mutex::new(self.ours().clone()));
         let Self { initial_bytes, sent_bytes, acked_bytes, flight_bytes, .. } = *self;
         let (recovery_began, batch, round) = (self.recovery_began, self.batch, self.round);

@@ -1,6 +1,6 @@
-//! A session that encrypts nothing: packets have the sizes of TLS 1.3 with
-//! AES-128-GCM, the handshake its messages and round trips, and the same seed
-//! gives the same bytes. It is for emulated networks only.
+//! A session without encryption: packets have the sizes of TLS 1.3 with AES-128-GCM, the
+//! handshake has its messages and round trips, and the same seed gives the same bytes. For
+//! emulated networks only.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -17,15 +17,15 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErr
 /// Bytes of an AEAD's tag, and of header protection's sample (RFC 9001, 5.3, 5.4).
 const TAG_BYTES: usize = 16;
 
-// Bytes of the handshake's messages: chosen here, as a browser's ClientHello, a
-// ServerHello with a key share, a chain of two certificates with its signature,
-// and a Finished with SHA-256 have them.
+// Message sizes of the handshake: chosen here, typical of a browser's ClientHello, a
+// ServerHello with a key share, a chain of two certificates with its signature, and a
+// Finished with SHA-256.
 const CLIENT_HELLO_BYTES: usize = 300;
 const SERVER_HELLO_BYTES: usize = 122;
 const SERVER_FLIGHT_BYTES: usize = 3000;
 const FINISHED_BYTES: usize = 36;
 
-/// Keys that do nothing.
+/// Keys without effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NullKey;
 
@@ -84,7 +84,7 @@ impl HandshakeTokenKey for NullKey {
 
 impl HmacKey for NullKey {
     fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        // FNV-1a, run on for the output: tells connection IDs apart, no more.
+        // FNV-1a, extended for the output: only distinguishes connection IDs.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         let mut step = |byte: u8| {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -118,20 +118,20 @@ fn keys() -> Keys {
     }
 }
 
-/// Where a side is in the handshake of RFC 9001, 4.
+/// Progress of a side in the handshake of RFC 9001, 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HandshakeStep {
-    /// Client: the ClientHello is to be written.
+    /// Client: the ClientHello must be written.
     ClientHello,
-    /// The peer's next message is awaited.
+    /// Waiting for the peer's next message.
     AwaitHello,
-    /// Client: keys for the handshake are to be given. Server: its hello, too.
+    /// Client: the handshake keys are due. Server: also its hello.
     HandshakeKeys,
-    /// Server: its flight and the last keys are to be given.
+    /// Server: its flight and the last keys are due.
     ServerFlight,
-    /// Client: the server's flight is awaited; server: the client's Finished.
+    /// Client: waiting for the server's flight; server: waiting for the client's Finished.
     AwaitFlight,
-    /// Client: Finished and the last keys are to be given.
+    /// Client: Finished and the last keys are due.
     Finished,
     Done,
 }
@@ -154,7 +154,7 @@ impl NullSession {
         Self { side, own, peer: None, step, inbox: Vec::new() }
     }
 
-    /// A message of a length: its length in front, as in TLS, then what it holds.
+    /// Writes a message: its length, as in TLS, then the contents.
     fn message(length: usize, content: &[u8], buf: &mut Vec<u8>) {
         let length = length.max(content.len() + 5);
         buf.extend(&(length as u32).to_be_bytes()[1..]);
@@ -163,7 +163,7 @@ impl NullSession {
         buf.resize(buf.len() + length - 5 - content.len(), 0);
     }
 
-    /// The next whole message's content, if it is there.
+    /// The contents of the next complete message, if any.
     fn take_message(&mut self) -> Option<Vec<u8>> {
         let head: [u8; 5] = self.inbox.get(..5)?.try_into().ok()?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -225,7 +225,7 @@ impl Session for NullSession {
                     self.step = HandshakeStep::Finished;
                 }
                 HandshakeStep::AwaitFlight => self.step = HandshakeStep::Done,
-                // A message out of turn.
+                // A message out of order.
                 _ => return Err(TransportErrorCode::PROTOCOL_VIOLATION.into()),
             }
         }

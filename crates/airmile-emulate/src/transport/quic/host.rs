@@ -22,13 +22,13 @@ use crate::net::{Host, IpPacket, Transport};
 use crate::random::Random;
 use crate::transport::socket::{AppEvent, SocketApplication, UnderWay};
 
-/// Bytes of connection IDs, as quinn's own.
+/// Length of connection IDs, as for quinn's own.
 const CID_BYTES: usize = 8;
 
 /// The client's port: the first dynamic one (RFC 6335, 6).
 const CLIENT_PORT: u16 = 49_152;
 
-/// Connection IDs by a seed.
+/// Connection IDs derived from a seed.
 struct SeededCids(Random);
 
 impl ConnectionIdGenerator for SeededCids {
@@ -52,13 +52,13 @@ pub struct QuicSnapshot {
     pub cwnd_bytes: u64,
     /// Smoothed round-trip time.
     pub srtt_ns: i64,
-    /// The least round-trip time.
+    /// The minimum round-trip time.
     pub min_rtt_ns: i64,
-    /// Payload of the largest datagram that the path is known to take.
+    /// Maximum datagram payload confirmed for the path.
     pub mtu_bytes: u16,
     /// Packets sent.
     pub packets_sent: u64,
-    /// Packets taken for lost.
+    /// Packets considered lost.
     pub packets_lost: u64,
     /// Their bytes.
     pub bytes_lost: u64,
@@ -90,7 +90,7 @@ impl fmt::Debug for QuicHost {
 }
 
 impl QuicHost {
-    /// A client at `address` whose application talks to `server`.
+    /// A client at `address` whose application connects to `server`.
     #[must_use]
     pub fn client(
         address: Ipv4Addr,
@@ -142,7 +142,7 @@ impl QuicHost {
         }
     }
 
-    /// The state of its connections now.
+    /// The current state of its connections.
     pub fn snapshots(&self) -> impl Iterator<Item = QuicSnapshot> {
         self.sockets.connections.values().map(|connection| {
             let path = connection.stats().path;
@@ -161,19 +161,19 @@ impl QuicHost {
         })
     }
 
-    /// The least round trip of its connections.
+    /// Minimum RTT of its connections.
     pub(crate) fn min_rtt_ns(&self) -> Option<i64> {
         self.snapshots().map(|snapshot| snapshot.min_rtt_ns).min()
     }
 
-    /// Of a client: its server.
+    /// For a client: its server.
     pub(crate) fn server_address(&self) -> Option<Ipv4Addr> {
         self.sockets.server.map(|server| *server.ip())
     }
 
-    /// Its client tells of its radio.
-    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.made.on_radio(now_ns, said);
+    /// Processes its client's feedback about the radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.made.on_radio(now_ns, feedback);
     }
 
     /// An entry of the application's log.
@@ -181,28 +181,27 @@ impl QuicHost {
         self.log.pop_front()
     }
 
-    /// The application has done all it wanted.
+    /// Whether the application has finished.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.application.is_done()
     }
 
-    /// Exchanges of the application that have begun and not ended.
+    /// Exchanges of the application that are in progress.
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {
         self.application.under_way()
     }
 
     fn packet(&mut self, destination: SocketAddr, payload: Vec<u8>) -> Option<IpPacket> {
-        // All addresses were made from IPv4.
+        // All addresses were created from IPv4.
         let SocketAddr::V4(dst) = destination else { return None };
         self.ip_id = self.ip_id.wrapping_add(1);
         let src = self.sockets.local;
         Some(IpPacket { src, dst, ip_id: self.ip_id, transport: Transport::Udp(payload) })
     }
 
-    /// Takes connections' messages to the endpoint and back, then lets the
-    /// application act.
+    /// Exchanges messages between connections and endpoint, then lets the application act.
     fn advance(&mut self, now_ns: i64) {
         self.application.advance(now_ns, &mut self.sockets);
         while let Some(event) = self.application.poll_event() {
@@ -211,7 +210,7 @@ impl QuicHost {
         let QuicSockets { endpoint, connections, .. } = &mut self.sockets;
         let mut drained = Vec::new();
         for (&handle, connection) in connections.iter_mut() {
-            // Streams are asked for their state: events tell nothing more.
+            // Streams are polled for their state: events add nothing.
             while connection.poll().is_some() {}
             while let Some(event) = connection.poll_endpoint_events() {
                 if let Some(event) = endpoint.handle_event(ConnectionHandle(handle), event) {

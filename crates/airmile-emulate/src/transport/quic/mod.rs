@@ -1,9 +1,9 @@
-//! QUIC in virtual time: `quinn-proto` behind [`Host`](crate::net::Host) and
-//! [`Sockets`](crate::workload::Sockets), with a session that encrypts nothing,
-//! so that the same seed gives the same packet times and sizes.
+//! QUIC in virtual time: `quinn-proto` with the interfaces [`Host`](crate::net::Host) and
+//! [`Sockets`](crate::workload::Sockets), and a session without encryption, so that the
+//! same seed gives the same packet times and sizes.
 //!
-//! Not so with [`QuicControl::Bbr`], which draws where its cycle begins from the
-//! system's random numbers.
+//! Except for [`QuicControl::Bbr`], which draws the start of its cycle from the system's
+//! random numbers.
 
 mod clock;
 mod control;
@@ -39,7 +39,7 @@ impl QuicConfig {
             .receive_window(VarInt::from_u32(self.receive_window_bytes))
             .send_window(self.send_window_bytes)
             .max_concurrent_bidi_streams(VarInt::from_u32(self.max_streams))
-            // One datagram a packet.
+            // One datagram per packet.
             .enable_segmentation_offload(false);
         Arc::new(transport)
     }

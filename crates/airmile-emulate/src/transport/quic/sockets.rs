@@ -1,4 +1,4 @@
-//! Streams of QUIC connections as applications see them.
+//! Streams of QUIC connections with the applications' interface.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
@@ -11,19 +11,19 @@ use quinn_proto::{
 use super::clock;
 use crate::transport::socket::{Sockets, StreamId};
 
-/// What bodies are made of.
+/// Contents of bodies.
 static FILLER: [u8; 1 << 16] = [b'x'; 1 << 16];
 
-/// Where a head ends (RFC 9112, 2.1).
+/// End of a head (RFC 9112, 2.1).
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// One stream.
 #[derive(Debug)]
 pub(super) struct QuicStream {
     connection: ConnectionHandle,
-    /// Absent until the handshake lets it open.
+    /// Absent until the handshake allows opening it.
     id: Option<QuinnStreamId>,
-    /// Bytes read from the connection and not by the application.
+    /// Bytes read from the connection but not by the application.
     unread: VecDeque<u8>,
     ended: bool,
 }
@@ -63,7 +63,7 @@ impl QuicSockets {
         self.connections.get_mut(&handle.0).filter(|c| !c.is_closed())
     }
 
-    /// The connection to the server, opened if need be.
+    /// The connection to the server, opened if necessary.
     fn connect(&mut self, now_ns: i64) -> Option<ConnectionHandle> {
         if let Some(handle) = self.current
             && self.connection(handle).is_some()
@@ -87,7 +87,7 @@ impl QuicSockets {
         stream
     }
 
-    /// The stream's connection and number, opening it if that can be done now.
+    /// The stream's connection and number; opens it if that is possible now.
     fn opened(&mut self, stream: StreamId) -> Option<(ConnectionHandle, QuinnStreamId)> {
         let (handle, id) = self.streams.get(&stream).map(|s| (s.connection, s.id))?;
         if let Some(id) = id {
@@ -105,8 +105,7 @@ impl QuicSockets {
         written.map_or(0, |written| written.bytes as u64)
     }
 
-    /// Takes up to `max_bytes` from the connection; to `keep` if they are to be
-    /// looked at.
+    /// Reads up to `max_bytes` from the connection; stores them if `keep` is set.
     fn pull(&mut self, stream: StreamId, max_bytes: u64, keep: bool) -> u64 {
         let Some((handle, id)) = self.opened(stream) else { return 0 };
         let mut taken = 0;
@@ -137,7 +136,7 @@ impl QuicSockets {
                         }
                     }
                 }
-                // What flow control then has to say goes with the next packet.
+                // Flow control updates go with the next packet.
                 let _ = chunks.finalize();
             }
         }
@@ -184,7 +183,7 @@ impl Sockets for QuicSockets {
     fn write_head(&mut self, _now_ns: i64, stream: StreamId, head: &[u8]) -> bool {
         let bytes = Bytes::copy_from_slice(head);
         let written = self.write_bytes(stream, &bytes);
-        // A head that went out in part cannot be taken back: the stream ends.
+        // A partly written head cannot be undone: the stream ends.
         if written > 0 && written < head.len() as u64 {
             self.end_exchange(stream);
         }
@@ -224,7 +223,7 @@ impl Sockets for QuicSockets {
         if let Some((handle, id)) = self.opened(stream)
             && let Some(connection) = self.connection(handle)
         {
-            // A stream that is gone needs no end.
+            // A closed stream needs no end.
             let _ = connection.send_stream(id).finish();
         }
     }

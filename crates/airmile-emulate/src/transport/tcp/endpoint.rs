@@ -1,4 +1,4 @@
-//! All TCP connections of a host: who gets a packet, and who sends next.
+//! All TCP connections of a host: dispatches packets, and chooses who sends next.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,33 +12,32 @@ use crate::net::{IpPacket, Transport};
 use crate::random::Random;
 use crate::scenario::TcpConfig;
 
-/// First port of those given to connections that are opened (RFC 6335, 6).
+/// First port for outgoing connections (RFC 6335, 6).
 const FIRST_PORT: u16 = 49_152;
 
-/// A connection of an endpoint: counts from 0 in the order of opening.
+/// A connection of an endpoint, numbered from 0 in the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// Events kept for who asks seldom or never; the oldest go first (chosen here).
+/// Maximum number of unread events; the oldest are dropped first (chosen here).
 const MAX_EVENTS: usize = 65_536;
 
-/// Something that happened to a connection.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionEvent {
-    /// Which.
+    /// The connection.
     pub connection: ConnectionId,
     /// Own address.
     pub local: SocketAddrV4,
     /// The peer's address.
     pub remote: SocketAddrV4,
-    /// What and when.
+    /// The event and its time.
     pub event: TcpEvent,
 }
 
 /// All TCP connections of a host.
 ///
-/// Connections that are closed are dropped; their counts stay
-/// ([`finished`](Self::finished)).
+/// Closed connections are dropped; their counts are kept ([`finished`](Self::finished)).
 #[derive(Debug)]
 pub struct Endpoint {
     address: Ipv4Addr,
@@ -52,9 +51,9 @@ pub struct Endpoint {
     listening: BTreeSet<u16>,
     listens_to_all: bool,
     accepted: VecDeque<ConnectionId>,
-    /// Connections that may have something to send.
+    /// Connections that may have segments to send.
     ready: BTreeSet<ConnectionId>,
-    /// When each is to be woken, and the same in order of time.
+    /// Timer of each connection, and the same in time order.
     timeouts: BTreeMap<ConnectionId, i64>,
     wakes: BTreeSet<(i64, ConnectionId)>,
     replies: VecDeque<IpPacket>,
@@ -63,7 +62,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections. The seed decides sequence numbers.
+    /// An endpoint without connections. The seed determines sequence numbers.
     #[must_use]
     pub fn new(address: Ipv4Addr, config: TcpConfig, seed: u64) -> Self {
         Self {
@@ -87,12 +86,12 @@ impl Endpoint {
         }
     }
 
-    /// Takes connections to a port.
+    /// Accepts connections to a port.
     pub fn listen(&mut self, port: u16) {
         self.listening.insert(port);
     }
 
-    /// Takes connections to any address and port, as a transparent proxy does.
+    /// Accepts connections to any address and port, as a transparent proxy does.
     pub fn listen_to_all(&mut self) {
         self.listens_to_all = true;
     }
@@ -109,7 +108,7 @@ impl Endpoint {
         self.connect_from(now_ns, local, remote, self.config.clone())
     }
 
-    /// Opens a connection from any address, with settings of its own.
+    /// Opens a connection from any address, with its own configuration.
     pub fn connect_from(
         &mut self,
         now_ns: i64,
@@ -130,7 +129,7 @@ impl Endpoint {
         id
     }
 
-    /// A connection that a peer has opened since this was last called.
+    /// A connection opened by a peer since the last call.
     pub fn accept(&mut self) -> Option<ConnectionId> {
         self.accepted.pop_front()
     }
@@ -141,21 +140,21 @@ impl Endpoint {
         self.connections.get(&id)
     }
 
-    /// A connection, to read from or write to; what it then has to send is sent.
+    /// A connection for reading or writing; resulting segments are sent.
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut TcpConnection> {
         let connection = self.connections.get_mut(&id)?;
         self.ready.insert(id);
         Some(connection)
     }
 
-    /// A client tells of its radio: what it says is for all of its connections together,
+    /// Processes a client's feedback about its radio, which covers all of its connections:
     /// those that send share it.
-    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
+    pub(crate) fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
         let sending = self.connections.values().filter(|c| c.is_sending()).count();
         let all = self.connections.values().filter(|c| c.is_established()).count();
         let among = if sending > 0 { sending } else { all };
-        let w_claw_bytes = said.w_claw_bytes / u64::try_from(among).unwrap_or(1).max(1);
-        let share = Feedback { w_claw_bytes, ..*said };
+        let w_claw_bytes = feedback.w_claw_bytes / u64::try_from(among).unwrap_or(1).max(1);
+        let share = Feedback { w_claw_bytes, ..*feedback };
         for (&id, connection) in &mut self.connections {
             connection.on_radio(now_ns, &share);
             self.ready.insert(id);
@@ -167,13 +166,13 @@ impl Endpoint {
         self.connections.iter().map(|(&id, connection)| (id, connection))
     }
 
-    /// The counts of connections that are gone.
+    /// The counts of closed connections.
     #[must_use]
     pub fn finished(&self) -> &[(ConnectionId, super::Stats)] {
         &self.finished
     }
 
-    /// Whether it has a connection between these addresses, or would take one.
+    /// Whether it has a connection between these addresses, or would accept one.
     #[must_use]
     pub fn takes(&self, local: SocketAddrV4, remote: SocketAddrV4) -> bool {
         self.by_addresses.contains_key(&(local, remote)) || self.listens_on(local)
@@ -183,7 +182,7 @@ impl Endpoint {
         self.listens_to_all || *local.ip() == self.address && self.listening.contains(&local.port())
     }
 
-    /// A segment has arrived.
+    /// Processes a segment.
     pub fn handle_segment(
         &mut self,
         now_ns: i64,
@@ -194,7 +193,7 @@ impl Endpoint {
         self.handle_segment_with(now_ns, local, remote, segment, None);
     }
 
-    /// The same, with the settings that a connection opened by it shall have.
+    /// The same, with the configuration of a connection that it opens.
     pub fn handle_segment_with(
         &mut self,
         now_ns: i64,
@@ -226,7 +225,7 @@ impl Endpoint {
         self.refuse(local, remote, segment);
     }
 
-    /// RFC 9293, 3.10.7.1: a RST for what no connection takes.
+    /// RFC 9293, 3.10.7.1: a RST for a segment without a connection.
     fn refuse(&mut self, local: SocketAddrV4, remote: SocketAddrV4, segment: &TcpSegment) {
         if segment.flags.rst {
             return;
@@ -244,9 +243,9 @@ impl Endpoint {
         self.replies.push_back(packet);
     }
 
-    /// Wakes the connections whose time has come; gives whether there were any.
+    /// Wakes connections whose timer has expired; returns whether there were any.
     pub fn handle_timeout(&mut self, now_ns: i64) -> bool {
-        // Each once: one that is still due then has to send first.
+        // Each once: one that is still due must send first.
         let due: Vec<(i64, ConnectionId)> =
             self.wakes.iter().take_while(|(at_ns, _)| *at_ns <= now_ns).copied().collect();
         let any = !due.is_empty();
@@ -282,7 +281,7 @@ impl Endpoint {
         None
     }
 
-    /// Collects events, sets the alarm and drops what is closed.
+    /// Collects events, sets the timer and drops closed connections.
     fn after(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let (local, remote) = (connection.local(), connection.remote());
@@ -323,7 +322,7 @@ impl Endpoint {
         self.wakes.first().map(|&(at_ns, _)| at_ns)
     }
 
-    /// What happened to the connections since this was last called.
+    /// Connection events since the last call.
     pub fn poll_event(&mut self) -> Option<ConnectionEvent> {
         self.events.pop_front()
     }

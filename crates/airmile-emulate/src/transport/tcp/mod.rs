@@ -1,11 +1,9 @@
-//! TCP without I/O: RFC 9293 with RFC 5681 (congestion control by
-//! [`airmile_control`]), 6298 (timer), 2018, 2883 and 6675 (SACK), 6582 (without
-//! SACK), 6937 (proportional reduction), 8985 (RACK and tail loss probe), 3042
-//! (limited transmit), 7323 (timestamps, window scale), 2861 (restart after
-//! idle), 3522 and 4015 (undoing what was for nothing).
+//! TCP without I/O: RFC 9293 with RFC 5681 (congestion control by [`airmile_control`]),
+//! 6298 (timer), 2018, 2883 and 6675 (SACK), 6582 (without SACK), 6937 (proportional
+//! reduction), 8985 (RACK and tail loss probe), 3042 (limited transmit), 7323 (timestamps,
+//! window scale), 2861 (restart after idle), 3522 and 4015 (undoing spurious reductions).
 //!
-//! Left out: both sides opening at once, urgent data, ECN, fast open, path MTU
-//! discovery.
+//! Not supported: simultaneous open, urgent data, ECN, fast open, path MTU discovery.
 
 mod connection;
 mod endpoint;

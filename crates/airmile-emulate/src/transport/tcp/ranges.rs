@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Disjoint ranges in order; ranges that touch are one.
+/// Disjoint ranges in order; adjacent ranges are merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet {
     ranges: Vec<Range<u64>>,
@@ -17,7 +17,7 @@ impl RangeSet {
         &self.ranges
     }
 
-    /// Adds a range; gives the parts of it that were not in before.
+    /// Adds a range; returns its parts that were not in the set.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut fresh = Vec::new();
         if range.is_empty() {
@@ -42,13 +42,13 @@ impl RangeSet {
         fresh
     }
 
-    /// The range that holds a position.
+    /// The range that contains a position.
     pub(crate) fn containing(&self, position: u64) -> Option<Range<u64>> {
         let index = self.ranges.partition_point(|r| r.end <= position);
         self.ranges.get(index).filter(|r| r.start <= position).cloned()
     }
 
-    /// Takes out all below a position.
+    /// Removes everything below a position.
     pub(crate) fn remove_below(&mut self, position: u64) {
         let whole = self.ranges.partition_point(|r| r.end <= position);
         self.ranges.drain(..whole);

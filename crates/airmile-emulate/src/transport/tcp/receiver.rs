@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, what to acknowledge and when, the window.
+//! The receiving half: reassembly, acknowledgements and the window.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use super::ranges::RangeSet;
 use crate::net::{Contents, Literal};
 use crate::scenario::TcpConfig;
 
-/// Arrivals that SACK blocks are made of: RFC 2018, 4 wants each block repeated
-/// in three ACKs at least; chosen here with room.
+/// Number of recent arrivals for SACK blocks: RFC 2018, 4 requires each block in at least
+/// three ACKs; chosen here with a margin.
 const RECENT: usize = 8;
 
-/// Positions count as sequence numbers do: the SYN is 0, the first byte 1.
+/// Positions count like sequence numbers: the SYN is 0, the first byte 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
@@ -19,12 +19,12 @@ pub(crate) struct Receiver {
     /// Bytes that the application has read.
     pub(crate) consumed: u64,
     beyond: RangeSet,
-    /// Starts of the latest arrivals beyond a gap, latest first.
+    /// Starts of the latest arrivals after a gap, latest first.
     recent: VecDeque<u64>,
     d_sack: Option<Range<u64>>,
     fin: Option<u64>,
     contents: Contents,
-    /// The window's right edge as last told.
+    /// The window's right edge as last advertised.
     edge: u64,
     buffer_bytes: u64,
     tuning: Option<Tuning>,
@@ -43,7 +43,7 @@ pub(crate) struct AckTimer {
     pub(crate) at_ns: Option<i64>,
 }
 
-/// Auto-tuning: the buffer is twice what the application reads in a round trip
+/// Auto-tuning: the buffer is twice the data that the application reads in a round trip
 /// (Linux's dynamic right-sizing, Fisk and Feng 2001).
 #[derive(Debug, Clone)]
 struct Tuning {
@@ -97,12 +97,12 @@ impl Receiver {
         data_end.saturating_sub(1).saturating_sub(self.consumed)
     }
 
-    /// The peer's FIN is in order.
+    /// Whether the peer's FIN is in order.
     pub(crate) fn fin_received(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// RFC 9293, 3.10.7.4: whether any of `range` lies in the window.
+    /// RFC 9293, 3.10.7.4: whether any part of `range` lies in the window.
     pub(crate) fn accepts(&self, range: &Range<u64>) -> bool {
         let edge = self.edge.max(self.next);
         if range.is_empty() {
@@ -112,7 +112,7 @@ impl Receiver {
         }
     }
 
-    /// A segment with data or FIN has arrived. `range` counts the FIN.
+    /// Processes a segment with data or FIN. `range` counts the FIN.
     pub(crate) fn on_data(
         &mut self,
         now_ns: i64,
@@ -148,7 +148,7 @@ impl Receiver {
     fn in_order(&mut self, now_ns: i64, fresh: Range<u64>, mss_bytes: u64) {
         let bytes = fresh.end - fresh.start;
         self.next = fresh.end;
-        // RFC 5681, 4.2: what fills all or part of a gap is acknowledged at once.
+        // RFC 5681, 4.2: a segment that fills all or part of a gap is acknowledged at once.
         self.acks.now |= !self.beyond.is_empty();
         if let Some(known) = self.beyond.ranges().first().filter(|r| r.start < self.next) {
             let twice = known.start..known.end.min(self.next);
@@ -205,8 +205,8 @@ impl Receiver {
         blocks
     }
 
-    /// The window field for the next segment: RFC 9293, 3.8.6.2.2 (no silly
-    /// windows) and RFC 7323, 2.3. Never takes back what was told.
+    /// The window field for the next segment: RFC 9293, 3.8.6.2.2 (silly window avoidance)
+    /// and RFC 7323, 2.3. Never shrinks the advertised window.
     pub(crate) fn take_window(&mut self, scale: u8, mss_bytes: u64) -> u16 {
         let wanted = self.wanted_edge();
         let step = mss_bytes.min(self.buffer_bytes / 2);
@@ -221,21 +221,24 @@ impl Receiver {
         self.consumed + 1 + self.buffer_bytes
     }
 
-    /// The application has read: whether the peer should be told of a window
-    /// that has at least doubled, as Linux does.
+    /// Processes reads of the application: checks whether to advertise a window that has at
+    /// least doubled, as in Linux.
     pub(crate) fn on_read(&mut self, now_ns: i64, bytes: u64, mss_bytes: u64) {
         self.consumed += bytes;
         self.contents.forget_below(self.consumed);
         self.tune(now_ns, mss_bytes);
-        let told = self.edge.saturating_sub(self.next);
+        let advertised = self.edge.saturating_sub(self.next);
         let could = self.wanted_edge().saturating_sub(self.next);
         let step = mss_bytes.min(self.buffer_bytes / 2);
-        if told * 2 <= self.buffer_bytes && could >= 2 * told && could >= told + step {
+        if advertised * 2 <= self.buffer_bytes
+            && could >= 2 * advertised
+            && could >= advertised + step
+        {
             self.acks.now = true;
         }
     }
 
-    /// A round trip as the receiver sees it (RFC 7323's echo of an ACK).
+    /// An RTT sample of the receiver (RFC 7323's echo of an ACK).
     pub(crate) fn on_rtt(&mut self, rtt_ns: i64) {
         if let Some(tuning) = &mut self.tuning {
             let rtt_ns = rtt_ns.max(1_000_000);
@@ -251,7 +254,7 @@ impl Receiver {
         }
         let copied = self.consumed - tuning.consumed_then;
         if copied > tuning.space_bytes {
-            // Twice what came, more while it still grows.
+            // Twice the received data, more while it still grows.
             let base = 2 * copied + 16 * mss_bytes;
             let grown =
                 base.saturating_mul(copied - tuning.space_bytes) / tuning.space_bytes.max(1);
@@ -263,7 +266,7 @@ impl Receiver {
         tuning.since_ns = now_ns;
     }
 
-    /// A literal that begins where the application reads, if it is all there.
+    /// A literal that starts at the read position, if it is complete.
     pub(crate) fn literal(&self) -> Option<&Literal> {
         let literal = self.contents.at(self.consumed)?;
         (literal.bytes.len() as u64 <= self.readable_bytes()).then_some(literal)
@@ -292,7 +295,7 @@ impl AckTimer {
         }
     }
 
-    /// The time for a delayed ACK may have come.
+    /// Checks whether a delayed ACK is due.
     pub(crate) fn on_timeout(&mut self, now_ns: i64) {
         if self.due(now_ns) {
             self.now = true;
@@ -305,7 +308,7 @@ impl AckTimer {
         self.now || self.at_ns.is_some_and(|at_ns| at_ns <= now_ns)
     }
 
-    /// One was sent, alone or with data.
+    /// An ACK was sent, alone or with data.
     pub(crate) fn on_sent(&mut self) {
         self.unacked_bytes = 0;
         self.now = false;
@@ -319,8 +322,8 @@ mod tests {
 
     const MSS: u64 = 500;
 
-    /// RFC 2018, 4's example: eight segments of 500 bytes from 5000; blocks on
-    /// each ACK.
+    /// The example of RFC 2018, 4: eight segments of 500 bytes from 5000; blocks on each
+    /// ACK.
     fn blocks(received: &[u64]) -> Vec<Range<u64>> {
         let mut receiver = Receiver::new(&TcpConfig::default());
         receiver.next = 5000;

@@ -1,5 +1,5 @@
-//! What acknowledgements and timers tell the sending half: round trips, losses
-//! and their repair.
+//! The sending half's handling of acknowledgements and timers: round trips, losses and
+//! their repair.
 
 use std::ops::Range;
 
@@ -12,16 +12,16 @@ use super::stats::EventKind;
 use super::undo::Undo;
 use crate::scenario::{LossDetection, RttSource};
 
-/// Whether the sender repairs a loss, and which way.
+/// Phase of loss recovery.
 #[derive(Debug, Clone)]
 pub(super) enum RecoveryPhase {
-    /// It does not.
+    /// No loss.
     Open,
-    /// Fast recovery, until all that was in flight at its begin has arrived.
+    /// Fast recovery, until all data in flight at its start has arrived.
     Recovery(Recovery),
     /// After a timeout, likewise.
     Loss {
-        /// Position after what was in flight.
+        /// Position after the data in flight at the start.
         recover: u64,
     },
 }
@@ -38,14 +38,14 @@ pub(super) struct Recovery {
     cwnd_bytes: u64,
     /// The controller's window before the loss.
     prior_bytes: u64,
-    /// The controller knows that the loss is no congestion: there is nothing to reduce in
-    /// proportion, and its window is the one in use.
+    /// The controller attributes the loss to another cause than congestion: there is no
+    /// proportional reduction, and its window is in use.
     is_excused: bool,
 }
 
 impl Recovery {
-    /// What may be in the pipe, with the controller's window now. The first retransmission
-    /// goes out at once.
+    /// Limit on the pipe for the controller's current window. The first retransmission is
+    /// sent at once.
     pub(super) fn window_bytes(&self, control_bytes: u64) -> u64 {
         match (self.is_excused, self.out_bytes) {
             (false, _) => self.cwnd_bytes,
@@ -54,8 +54,8 @@ impl Recovery {
         }
     }
 
-    /// Takes the controller's window: one that is not reduced, or no longer, says that the
-    /// loss was no congestion. At the least window nothing can be reduced.
+    /// Processes the controller's window: one that is not, or no longer, reduced shows that
+    /// the loss was not congestion. At the minimum window no reduction is possible.
     const fn judge(&mut self, control_bytes: u64, least_bytes: u64) {
         self.is_excused |= control_bytes >= self.prior_bytes && control_bytes > least_bytes;
     }
@@ -67,13 +67,12 @@ pub(crate) struct Incoming {
     /// SEG.ACK and SEG.SEQ.
     pub(crate) ack: u64,
     pub(crate) seq: u64,
-    /// The window that it tells, in bytes.
+    /// The advertised window, in bytes.
     pub(crate) window_bytes: u64,
     pub(crate) sack: Vec<Range<u64>>,
-    /// It carries nothing besides.
+    /// Whether it is a pure acknowledgement.
     pub(crate) bare: bool,
-    /// When the tick of the timestamp clock began in which the segment was sent
-    /// that it echoes (RFC 7323).
+    /// Start of the timestamp clock's tick in which the echoed segment was sent (RFC 7323).
     pub(crate) echo_tick_ns: Option<i64>,
 }
 
@@ -82,7 +81,7 @@ impl Sender {
         self.sack && self.config.loss_detection == LossDetection::Rack
     }
 
-    /// An acknowledgement that is not beyond SND.NXT.
+    /// Processes an acknowledgement up to SND.NXT.
     pub(crate) fn on_ack(&mut self, now_ns: i64, incoming: &Incoming) {
         if incoming.ack < self.una && incoming.sack.is_empty() {
             return;
@@ -158,19 +157,19 @@ impl Sender {
         }
     }
 
-    /// The round trip of the last of what was acknowledged, for the controller.
+    /// The RTT of the last acknowledged data, for the controller.
     fn latest_rtt(&self, now_ns: i64, acked: &Acked) -> Option<i64> {
         let sacked_ns = acked.sack_last_ns.filter(|_| self.config.rtt_from_sack);
         acked.last_sent_ns.max(sacked_ns).map(|sent_ns| now_ns - sent_ns)
     }
 
-    /// Measures the round trip (RFC 6298, 3 and 4; RFC 7323, 4).
+    /// Measures the RTT (RFC 6298, 3 and 4; RFC 7323, 4).
     fn measure(&mut self, now_ns: i64, incoming: &Incoming, advanced: bool, acked: &Acked) {
         let tick_ns = self.config.timestamp_tick_ns.max(1);
         let ticks_ns =
             |began_ns: i64| (now_ns - now_ns.rem_euclid(tick_ns) - began_ns).max(tick_ns);
         let by_echo = incoming.echo_tick_ns.filter(|_| advanced).map(ticks_ns);
-        // Karn: what was sent again tells nothing, nor what came with it.
+        // Karn: no sample from retransmitted data, nor from data acknowledged with it.
         let since = |sent_ns: i64| now_ns - sent_ns;
         let by_sent = acked.first_sent_ns.filter(|_| advanced && !acked.resent).map(since);
         let rtt_ns = match self.config.rtt_source {
@@ -197,7 +196,7 @@ impl Sender {
             }
         } else if advanced {
             self.dup_acks = 0;
-            // RFC 6582: one of the acknowledged was the one sent again.
+            // RFC 6582: one of the acknowledged segments was the retransmitted one.
             let counted = delivered_bytes.saturating_sub(self.mss_bytes);
             self.reno_sacked_bytes = match self.phase {
                 RecoveryPhase::Recovery(_) => self.reno_sacked_bytes.saturating_sub(counted),
@@ -206,7 +205,7 @@ impl Sender {
         }
     }
 
-    /// Gives the bytes newly taken for lost.
+    /// Detects losses; returns the bytes newly considered lost.
     fn find_lost(&mut self, now_ns: i64, advanced: bool) -> u64 {
         if self.board.is_empty() {
             self.timers.reorder_ns = None;
@@ -224,8 +223,8 @@ impl Sender {
             return self.find_lost_by_time(now_ns);
         }
         let lost_bytes = self.board.find_lost_by_sack(self.mss_bytes);
-        // RFC 6675, 5 (2): IsLost counts full segments; small ones are known to
-        // be lost by the number of duplicate ACKs alone.
+        // RFC 6675, 5 (2): IsLost counts full segments; the loss of small ones shows only
+        // in the number of duplicate ACKs.
         let by_number =
             self.dup_acks >= DUP_THRESH as u32 && matches!(self.phase, RecoveryPhase::Open);
         if by_number && self.board.lost_bytes() == 0 {
@@ -248,8 +247,8 @@ impl Sender {
         lost_bytes
     }
 
-    /// RFC 8985, 7.4: a probe that sent a segment again and was not reported as
-    /// a duplicate has repaired a loss.
+    /// RFC 8985, 7.4: a probe that retransmitted a segment without a duplicate report has
+    /// repaired a loss.
     fn end_probe(&mut self, now_ns: i64, d_sack: bool) {
         let Some((end, again)) = self.probe.filter(|&(end, _)| self.una >= end || d_sack) else {
             return;
@@ -278,7 +277,7 @@ impl Sender {
                 self.phase = RecoveryPhase::Open;
                 self.reno_sacked_bytes = 0;
                 self.event(now_ns, EventKind::RecoveryEnded);
-                // What was sent since and is lost is congestion of its own.
+                // Losses of data sent since then are congestion of their own.
                 if self.board.lost_bytes() > 0 {
                     self.begin_recovery(now_ns, acked.delivered_bytes);
                 }
@@ -298,7 +297,8 @@ impl Sender {
     /// RFC 6675, 5 (4).
     pub(super) fn begin_recovery(&mut self, now_ns: i64, delivered_bytes: u64) {
         let cwnd_bytes = self.control.cwnd_bytes();
-        // RFC 5681, 3.2 (2): without what limited transmit sent beyond the window.
+        // RFC 5681, 3.2 (2): without the segments that limited transmit sent beyond the
+        // window.
         let flight_size_bytes = self.flight_size_bytes().min(cwnd_bytes);
         let lost_bytes = self.board.waiting_bytes();
         let kind = CongestionKind::Loss;
@@ -334,13 +334,13 @@ impl Sender {
         }
     }
 
-    /// The client tells of its radio, perhaps whose a loss was.
-    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.control.on_radio(now_ns, said);
+    /// Processes the client's feedback about its radio, which may attribute a loss.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.control.on_radio(now_ns, feedback);
         self.judge_recovery();
     }
 
-    /// RFC 6937, 3.1, with slow start only while nothing more is found lost.
+    /// RFC 6937, 3.1, with slow start only while no further loss is detected.
     fn reduce(&mut self, delivered_bytes: u64, safe: bool) {
         let (pipe, mss_bytes) = (self.pipe_bytes(), self.mss_bytes);
         let proportional = self.config.proportional_reduction;
@@ -348,7 +348,7 @@ impl Sender {
         recovery.delivered_bytes += delivered_bytes;
         if !proportional {
             recovery.cwnd_bytes = recovery.ssthresh_bytes;
-            // The first retransmission goes out at once (RFC 6675, 5 (4.3)).
+            // The first retransmission is sent at once (RFC 6675, 5 (4.3)).
             if recovery.out_bytes == 0 {
                 recovery.cwnd_bytes = recovery.cwnd_bytes.max(pipe + mss_bytes);
             }
@@ -369,8 +369,8 @@ impl Sender {
         recovery.cwnd_bytes = pipe + send_bytes;
     }
 
-    /// The retransmission timer has expired: RFC 6298 (5.4) to (5.6), RFC 5681,
-    /// 3.1. False: the connection is given up.
+    /// The retransmission timer has expired: RFC 6298 (5.4) to (5.6), RFC 5681, 3.1.
+    /// Returns false if the connection is given up.
     pub(super) fn on_rto(&mut self, now_ns: i64) -> bool {
         let again = matches!(self.phase, RecoveryPhase::Loss { .. }) && self.rtt.backoff > 0;
         let in_recovery = matches!(self.phase, RecoveryPhase::Recovery(_));
@@ -404,8 +404,8 @@ impl Sender {
         true
     }
 
-    /// The handshake is done. If its SYN had to be sent again, the window begins
-    /// at one segment (RFC 5681, 3.1), the timeout at 3 s (RFC 6298, 5.7).
+    /// The handshake is done. If its SYN was retransmitted, the window starts at one
+    /// segment (RFC 5681, 3.1), the timeout at 3 s (RFC 6298, 5.7).
     pub(crate) fn on_established(&mut self) {
         if !std::mem::take(&mut self.syn_lost) {
             return;
@@ -414,8 +414,8 @@ impl Sender {
         self.rtt.fall_back();
     }
 
-    /// RFC 6298 (5.2) and (5.3); with `rtt_from_sack` also on SACK of what was
-    /// sent before the first segment in flight was, as Linux does.
+    /// RFC 6298 (5.2) and (5.3); with `rtt_from_sack` also on SACK of data sent before the
+    /// first segment in flight, as in Linux.
     fn rearm(&mut self, now_ns: i64, advanced: bool, acked: &Acked) {
         if self.board.is_empty() {
             self.timers.rto_ns = None;
@@ -449,7 +449,7 @@ impl Sender {
         }
         let mut wait_ns = self.rtt.srtt_ns.map_or(1_000_000_000, |srtt_ns| 2 * srtt_ns);
         if self.board.len() == 1 {
-            // The peer may delay its ACK: Linux takes the least timeout for it.
+            // The peer may delay its ACK: Linux adds the minimum timeout.
             wait_ns += self.config.rto.min_ns;
         }
         let at_ns = now_ns + wait_ns;

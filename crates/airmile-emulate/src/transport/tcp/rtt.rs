@@ -15,9 +15,9 @@ pub(crate) struct RttEstimator {
     pub(crate) rttvar_ns: i64,
     pub(crate) min_rtt_ns: Option<i64>,
     pub(crate) latest_ns: Option<i64>,
-    /// Timeouts in a row.
+    /// Consecutive timeouts.
     pub(crate) backoff: u32,
-    /// Least timeout until data is measured.
+    /// Minimum timeout until data is measured.
     fallback_ns: i64,
 }
 
@@ -35,13 +35,13 @@ impl RttEstimator {
         }
     }
 
-    /// The handshake is done, and its SYN had been lost: (5.7).
+    /// The handshake is done after a lost SYN: (5.7).
     pub(crate) const fn fall_back(&mut self) {
         self.backoff = 0;
         self.fallback_ns = FALLBACK_NS;
     }
 
-    /// A measurement: (2.2) and (2.3). It ends the backing off (Karn's rule).
+    /// A sample: (2.2) and (2.3). It ends the backoff (Karn's rule).
     pub(crate) fn sample(&mut self, rtt_ns: i64) {
         let rtt_ns = rtt_ns.max(0);
         self.latest_ns = Some(rtt_ns);
@@ -60,7 +60,7 @@ impl RttEstimator {
         self.fallback_ns = 0;
     }
 
-    /// Without the backing off.
+    /// The timeout without backoff.
     fn base_ns(&self) -> i64 {
         self.measured_ns().max(self.fallback_ns)
     }
@@ -77,13 +77,13 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout now: (2.1) to (2.5) and (5.5).
+    /// The current timeout: (2.1) to (2.5) and (5.5).
     pub(crate) fn rto_ns(&self) -> i64 {
         let factor = 1i64 << self.backoff.min(30);
         self.base_ns().saturating_mul(factor).min(self.config.max_ns)
     }
 
-    /// Whether so many timeouts in a row are too many.
+    /// Whether there were too many consecutive timeouts.
     pub(crate) fn gives_up(&self) -> bool {
         self.backoff > self.config.max_retries
     }
@@ -112,7 +112,7 @@ mod tests {
         check(rfc(), 1, &[600, 1000], 650.0 + 4.0 * 325.0);
         // (2.4): 100 + 4 * 50 rounded up to 1 s.
         check(rfc(), 1, &[100], 1000.0);
-        // G wins over a variance that has died out: 2000 + 100.
+        // G exceeds a variance that has decayed: 2000 + 100.
         check(rfc(), 100, &[2000; 60], 2100.0);
     }
 

@@ -1,4 +1,4 @@
-//! The sending half: what may be sent now, and why not more.
+//! The sending half: what may be sent now, and what limits it.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use super::undo::Undo;
 use crate::net::{Contents, Literal};
 use crate::scenario::TcpConfig;
 
-/// Positions count as sequence numbers do: the SYN is 0, the first byte 1, the
-/// FIN comes after the last byte.
+/// Positions count like sequence numbers: the SYN is 0, the first byte 1, the FIN comes
+/// after the last byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
     pub(super) config: TcpConfig,
@@ -22,7 +22,7 @@ pub(crate) struct Sender {
     pub(crate) next: u64,
     /// Bytes that the application has written.
     pub(crate) written_bytes: u64,
-    /// The application writes no more.
+    /// The application has finished writing.
     pub(crate) finished: bool,
     pub(super) contents: Contents,
     pub(super) board: Scoreboard,
@@ -30,19 +30,19 @@ pub(crate) struct Sender {
     pub(crate) rtt: RttEstimator,
     /// Payload of a full segment.
     pub(crate) mss_bytes: u64,
-    /// SACK was agreed on.
+    /// SACK was negotiated.
     pub(crate) sack: bool,
-    /// The peer's window: its size, its largest size, and the segment that told
-    /// it (SND.WL1, SND.WL2).
+    /// The peer's window: its size, its maximum so far, and the segment that advertised it
+    /// (SND.WL1, SND.WL2).
     pub(crate) rwnd_bytes: u64,
     pub(super) max_rwnd_bytes: u64,
     pub(super) window_told_by: (u64, u64),
     pub(super) phase: RecoveryPhase,
     pub(super) undo: Option<Undo>,
     pub(super) dup_acks: u32,
-    /// The timer has expired for the SYN.
+    /// The timer expired for the SYN.
     pub(super) syn_lost: bool,
-    /// Bytes that duplicate ACKs stand for, without SACK.
+    /// Bytes represented by duplicate ACKs, without SACK.
     pub(super) reno_sacked_bytes: u64,
     pub(super) reordering_seen: bool,
     pub(super) reorder_steps: i64,
@@ -51,8 +51,7 @@ pub(crate) struct Sender {
     pub(super) probe_due: bool,
     pub(super) small_due: bool,
     pub(crate) window_probe_due: bool,
-    /// Where SND.NXT was when a probe was sent, and whether it sent anything
-    /// again.
+    /// SND.NXT when a probe was sent, and whether it was a retransmission.
     pub(super) probe: Option<(u64, bool)>,
     pub(crate) last_sent_ns: Option<i64>,
     pub(super) usage: Usage,
@@ -62,7 +61,7 @@ pub(crate) struct Sender {
     pub(crate) events: Vec<TcpEvent>,
 }
 
-/// When to do something, if nothing comes before.
+/// Timers of the sending half.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timers {
     pub(super) rto_ns: Option<i64>,
@@ -73,13 +72,13 @@ pub(super) struct Timers {
     pub(super) pace_ns: Option<i64>,
 }
 
-/// How much of the window was used (RFC 7661; Linux's `tcp_cwnd_validate`).
+/// Use of the window (RFC 7661; Linux's `tcp_cwnd_validate`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Usage {
     max_flight_bytes: u64,
     round_end: u64,
     limited: bool,
-    /// Since when it was not all used.
+    /// Since when it has not been fully used.
     unused_since_ns: Option<i64>,
 }
 
@@ -134,7 +133,7 @@ impl Sender {
         self.events.push(TcpEvent { at_ns, kind });
     }
 
-    /// The options that both sides agreed on leave this much for payload.
+    /// Sets the payload size that the negotiated options leave.
     pub(crate) fn set_mss(&mut self, mss_bytes: u64) {
         self.mss_bytes = mss_bytes.max(1);
         self.control.on_mss(self.mss_bytes);
@@ -150,7 +149,7 @@ impl Sender {
         self.board.pipe_bytes().saturating_sub(self.reno_sacked_bytes)
     }
 
-    /// What may be in the pipe.
+    /// Limit on the pipe.
     pub(crate) fn cwnd_bytes(&self) -> u64 {
         match &self.phase {
             RecoveryPhase::Recovery(recovery) => recovery.window_bytes(self.control.cwnd_bytes()),
@@ -162,7 +161,7 @@ impl Sender {
         !matches!(self.phase, RecoveryPhase::Open)
     }
 
-    /// Position after the last that can be sent, FIN included.
+    /// Position after the last sendable one, including the FIN.
     pub(crate) fn end(&self) -> u64 {
         1 + self.written_bytes + u64::from(self.finished)
     }
@@ -172,7 +171,7 @@ impl Sender {
         self.finished.then_some(1 + self.written_bytes)
     }
 
-    /// The FIN is sent and acknowledged.
+    /// Whether the FIN is sent and acknowledged.
     pub(crate) fn fin_acked(&self) -> bool {
         self.fin().is_some_and(|fin| self.una > fin)
     }
@@ -200,7 +199,7 @@ impl Sender {
         self.limit
     }
 
-    /// Adds the time since the last change to what held the sender up.
+    /// Accounts the time since the last change to the previous limit.
     pub(crate) fn set_limit(&mut self, now_ns: i64, limit: Limit) {
         let held_ns = now_ns - self.limit_since_ns;
         match self.limit {
@@ -214,7 +213,7 @@ impl Sender {
         self.limit_since_ns = now_ns;
     }
 
-    /// What to send now, if anything; otherwise what holds it up is noted.
+    /// The segment to send now, if any; otherwise records the limiting factor.
     pub(crate) fn poll(&mut self, now_ns: i64) -> Option<Outgoing> {
         let outgoing = match self.choose(now_ns) {
             Ok(outgoing) => outgoing,
@@ -261,7 +260,7 @@ impl Sender {
         let in_flight = if self.config.limited_transmit || self.in_recovery() {
             self.pipe_bytes()
         } else {
-            // Without RFC 3042 nothing new goes out on duplicate ACKs.
+            // Without RFC 3042 no new data is sent on duplicate ACKs.
             self.flight_size_bytes()
         };
         if in_flight + (range.end - range.start) > self.cwnd_bytes() && !small {
@@ -273,23 +272,21 @@ impl Sender {
         Ok(Outgoing { range, again: None })
     }
 
-    /// The next new segment, as the peer's window and RFC 9293, 3.8.6.2.1
-    /// allow it.
+    /// The next new segment allowed by the peer's window and RFC 9293, 3.8.6.2.1.
     fn new_data(&mut self) -> Result<Range<u64>, Limit> {
         let window_end = self.una + self.rwnd_bytes;
         let end = self.end();
         let full = self.next + self.mss_bytes;
         let mut to = full.min(end).min(window_end);
         if to + 1 == end && self.finished && to == full {
-            // The FIN goes with the last full segment.
+            // The FIN is sent with the last full segment.
             to = end.min(window_end);
         }
         if to <= self.next {
             return Err(Limit::ReceiveWindow);
         }
         if to < full && to < end && !self.small_due {
-            // The window cuts the segment: only if that is half of all there
-            // ever was.
+            // The window truncates the segment: only if that is half of its maximum so far.
             if to - self.next < self.max_rwnd_bytes / 2 {
                 return Err(Limit::ReceiveWindow);
             }
@@ -300,7 +297,7 @@ impl Sender {
         Ok(self.next..to)
     }
 
-    /// RFC 8985, 7.3: new data if there is any, else the last segment again.
+    /// RFC 8985, 7.3: new data if there is any, otherwise the last segment again.
     fn choose_probe(&mut self) -> Option<Outgoing> {
         let fresh = self.new_data().ok().filter(|range| range.start < self.end());
         if let Some(range) = fresh {
@@ -416,7 +413,7 @@ impl Sender {
         }
     }
 
-    /// Whether the window, and nothing else, held the sender up of late.
+    /// Whether only the window limited the sender recently.
     pub(super) fn window_limited(&self) -> bool {
         if self.usage.limited {
             return true;

@@ -7,7 +7,7 @@ use super::stats::TcpEvent;
 use crate::net::Literal;
 
 impl TcpConnection {
-    /// What happened since this was last called.
+    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<TcpEvent> {
         std::mem::take(&mut self.sender.events)
     }
@@ -18,7 +18,7 @@ impl TcpConnection {
         if self.sender.finished { 0 } else { self.sender.writable_bytes() }
     }
 
-    /// Writes bytes that are only counted; gives how many there was room for.
+    /// Writes bytes that are only counted; returns how many there was room for.
     pub fn write(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.min(self.writable_bytes());
         self.sender.written_bytes += bytes;
@@ -53,13 +53,13 @@ impl TcpConnection {
         self.receiver.readable_filler_bytes()
     }
 
-    /// Bytes of the literal that is next in the stream, once it is all there.
+    /// Length of the next literal in the stream, once it is complete.
     #[must_use]
     pub fn readable_literal_bytes(&self) -> u64 {
         self.receiver.literal().map_or(0, |literal| literal.bytes.len() as u64)
     }
 
-    /// Reads so many bytes at most; gives how many.
+    /// Reads up to `max_bytes` bytes; returns the number.
     pub fn read(&mut self, now_ns: i64, max_bytes: u64) -> u64 {
         let bytes = self.readable_bytes().min(max_bytes);
         if bytes > 0 {
@@ -68,20 +68,20 @@ impl TcpConnection {
         bytes
     }
 
-    /// Reads the literal that is next in the stream, once it is all there.
+    /// Reads the next literal in the stream, once it is complete.
     pub fn read_literal(&mut self, now_ns: i64) -> Option<Arc<[u8]>> {
         let bytes = Arc::clone(&self.receiver.literal()?.bytes);
         self.read(now_ns, bytes.len() as u64);
         Some(bytes)
     }
 
-    /// The peer has finished and all of it has been read.
+    /// Whether the peer has finished and all its data has been read.
     #[must_use]
     pub fn is_read_to_end(&self) -> bool {
         self.receiver.fin_received() && self.receiver.readable_bytes() == 0
     }
 
-    /// Nothing more will be written: a FIN follows what was.
+    /// Finishes writing: a FIN follows the data.
     pub fn finish(&mut self) {
         self.sender.finished = true;
     }

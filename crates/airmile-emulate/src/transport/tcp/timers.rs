@@ -14,7 +14,7 @@ impl Sender {
             .min()
     }
 
-    /// Something may have expired. False: the peer is given up.
+    /// Processes expired timers. Returns false if the peer is given up.
     pub(crate) fn on_timeout(&mut self, now_ns: i64) -> bool {
         let due = |at_ns: Option<i64>| at_ns.is_some_and(|at_ns| at_ns <= now_ns);
         if due(self.timers.reorder_ns) {
@@ -52,8 +52,8 @@ impl Sender {
         true
     }
 
-    /// RFC 9293, 3.8.6.1: with nothing in flight only a probe finds out that the
-    /// window has opened.
+    /// RFC 9293, 3.8.6.1: with nothing in flight only a probe can discover that the window
+    /// has opened.
     pub(super) fn arm_persist(&mut self, now_ns: i64) {
         let shut_out = self.limit() == Limit::ReceiveWindow && self.board.is_empty();
         if !shut_out {

@@ -1,4 +1,4 @@
-//! Undoing a reduction that was for nothing (RFC 4015, RFC 3522, RFC 3708).
+//! Undoing spurious reductions (RFC 4015, RFC 3522, RFC 3708).
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use super::recovery::{Incoming, RecoveryPhase};
 use super::sender::Sender;
 use super::stats::EventKind;
 
-/// What is needed to see that a reduction was for nothing (RFC 4015).
+/// State to detect that a reduction was spurious (RFC 4015).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
-    /// When something was sent again first.
+    /// Time of the first retransmission.
     pub(super) first_ns: Option<i64>,
-    /// Copies sent, less those that the peer reported as duplicates.
+    /// Retransmissions, less those that the peer reported as duplicates.
     pub(super) copies: i64,
     pub(super) reported: bool,
 }
 
 impl Sender {
-    /// RFC 2883, 4: a first block that is acknowledged already or lies in the
-    /// second reports a duplicate.
+    /// RFC 2883, 4: a first block that is already acknowledged or lies in the second one
+    /// reports a duplicate.
     pub(super) fn apply_d_sack(&mut self, incoming: &Incoming) -> bool {
         let Some(first) = incoming.sack.first() else { return false };
         let within = |b: &Range<u64>| b.start <= first.start && first.end <= b.end;
@@ -30,13 +30,13 @@ impl Sender {
             undo.copies -= 1;
             undo.reported = true;
         }
-        // RFC 8985, 6.2 step 4: more patience.
+        // RFC 8985, 6.2 step 4: a longer reordering window.
         self.reorder_steps = (self.reorder_steps + 1).min(16);
         true
     }
 
-    /// RFC 3522: the echo of a segment sent before anything was sent again shows
-    /// that the first copy had arrived.
+    /// RFC 3522: the echo of a segment sent before any retransmission shows that the
+    /// original had arrived.
     pub(super) fn undo_by_echo(&mut self, now_ns: i64, incoming: &Incoming) -> bool {
         if !self.config.undo_spurious || !self.in_recovery() {
             return false;

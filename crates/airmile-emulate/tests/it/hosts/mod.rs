@@ -1,4 +1,4 @@
-//! A phone that fetches files over TCP, and its server.
+//! A phone that downloads files over TCP, and its server.
 #![allow(dead_code)]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -10,8 +10,8 @@ use airmile_emulate::{CoreConfig, LinkConfig, SimulatedUser};
 pub const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
-/// Either end: the phone opens a connection for each file and asks by
-/// connecting; the server sends `file_bytes` on each and closes.
+/// Either end: the phone opens a connection for each file, which is the request; the server
+/// sends `file_bytes` on each and closes it.
 #[derive(Debug)]
 pub struct Files {
     endpoint: Endpoint,
@@ -115,7 +115,7 @@ impl Host for Files {
     }
 }
 
-/// A user that fetches files of a size, from `start_ns` on.
+/// A user that downloads files of a size, from `start_ns` on.
 pub fn user(
     file_bytes: u64,
     start_ns: i64,

@@ -1,4 +1,4 @@
-//! Hosts in a row, joined by links.
+//! Hosts in a row, connected by links.
 
 use std::net::Ipv4Addr;
 
@@ -6,15 +6,14 @@ use airmile_emulate::net::{Host, IpPacket};
 
 use super::{Link, LinkConfig};
 
-/// Hosts in a row. A packet goes towards the host that has its destination's
-/// address; a host without an address is a box on the way.
+/// Hosts in a row. A packet moves towards the host with its destination address; a host
+/// without an address is a box on the path.
 pub struct Chain<'a> {
     pub now_ns: i64,
     hosts: Vec<(&'a mut dyn Host, Option<Ipv4Addr>)>,
-    /// Between each two: to the right and to the left.
+    /// Between neighbours: to the right and to the left.
     pub links: Vec<(Link<IpPacket>, Link<IpPacket>)>,
-    /// Every packet, with its time, the host that sent it, and whether it went
-    /// to the right.
+    /// Every packet with its time, the host that sent it, and whether it went to the right.
     pub trace: Vec<(i64, usize, bool, IpPacket)>,
 }
 
@@ -61,7 +60,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Runs until a time or until nothing is left to happen.
+    /// Runs until a time or until there are no more events.
     pub fn run(&mut self, until_ns: i64) {
         let mut same = 0;
         loop {

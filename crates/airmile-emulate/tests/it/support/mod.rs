@@ -12,19 +12,19 @@ use rand_chacha::ChaCha8Rng;
 
 pub const MS: i64 = 1_000_000;
 
-/// What a link does to packets.
+/// Impairments of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkConfig {
     pub rate_bps: Option<u64>,
     pub delay_ns: i64,
-    /// Packets that wait; one more is dropped.
+    /// Queue capacity; further packets are dropped.
     pub queue_packets: usize,
     pub loss: f64,
     pub duplicate: f64,
-    /// Share of packets that arrive so much later.
+    /// Share of packets that arrive late, and by how much.
     pub reorder: f64,
     pub reorder_ns: i64,
-    /// Drops each packet of this number.
+    /// Drops every packet with this number.
     pub drop_every: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ impl<T: Clone> Link<T> {
         self.arrivals.push(Arrival { at_ns, number: self.number, item });
     }
 
-    /// Holds up all that is on its way, and what comes after it.
+    /// Delays all packets in transit, and those after them.
     pub fn hold(&mut self, now_ns: i64, duration_ns: i64) {
         self.free_ns = self.free_ns.max(now_ns) + duration_ns;
         let held = std::mem::take(&mut self.arrivals).into_iter();
@@ -154,7 +154,7 @@ pub fn address(host: u8, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), port)
 }
 
-/// A server that sends and a client that reads, each over its own direction.
+/// A server that sends and a client that reads, with a link in each direction.
 pub struct Pair {
     pub now_ns: i64,
     pub client: TcpConnection,
@@ -166,7 +166,7 @@ pub struct Pair {
     pub to_write: u64,
     pub finish: bool,
     pub read_bytes: u64,
-    /// Bytes the client reads at most in one go, and how often.
+    /// Maximum bytes that the client reads at once, and how often.
     pub read_rate_bps: Option<u64>,
     read_from_ns: i64,
     /// Every segment, with its time and whether it went down.
@@ -277,7 +277,7 @@ impl Pair {
         .min()
     }
 
-    /// Runs until `until_ns` or until nothing is left to happen.
+    /// Runs until `until_ns` or until there are no more events.
     pub fn run(&mut self, until_ns: i64) {
         let mut same = 0;
         loop {
@@ -290,7 +290,7 @@ impl Pair {
         self.now_ns = until_ns.max(self.now_ns);
     }
 
-    /// Runs until the client has read so much; gives when.
+    /// Runs until the client has read this many bytes; returns when.
     pub fn run_until_read(&mut self, bytes: u64, limit_ns: i64) -> Option<i64> {
         while self.read_bytes < bytes {
             self.exchange();

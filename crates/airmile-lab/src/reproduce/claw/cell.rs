@@ -1,4 +1,4 @@
-//! Figures 6 and 10: RSRQ against allocated RBs, and a load that is followed.
+//! Figures 6 and 10: RSRQ against allocated RBs, and the estimation of a changing load.
 
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::workload::Workload;
@@ -14,20 +14,20 @@ use airmile::Result;
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     name: "claw-fig6-10",
     source: "CLAW, MobiSys 2017, figures 6 and 10",
-    what: "RSRQ against allocated RBs; the load that is told beside a stream that grows",
+    what: "RSRQ against allocated RBs; the estimated load during a growing stream",
     run: run_all,
 };
 
 const SCENARIO: &str = include_str!("../../../experiments/claw-growing.toml");
 
-/// By as much each second (6.1).
+/// Increase per second (6.1).
 const STEP_BPS: u64 = 500_000;
-/// The first stream's start: what was before is over.
+/// The first stream's start, after all earlier traffic has ended.
 const START_MS: u32 = 4_000;
 /// The smoothing window (figure 10).
 const WINDOW_MS: i64 = 200;
 
-/// Records of the modem, and what came to the phone.
+/// Records of the modem, and data that arrived at the phone.
 #[derive(Default)]
 struct PhoneRecords {
     records: Vec<Record>,
@@ -48,7 +48,7 @@ impl RunSink for PhoneRecords {
     }
 }
 
-/// A stream for each second, which goes on to the end.
+/// A stream for each second, which continues until the end.
 fn growing(seed: u64, seconds: u64) -> Result<Scenario> {
     let mut scenario = read(SCENARIO)?;
     (scenario.seed, scenario.duration_ms) = (seed, START_MS + 1_000 * (seconds as u32 + 2));
@@ -67,12 +67,12 @@ fn growing(seed: u64, seconds: u64) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// What a run comes to.
+/// Results of a run.
 struct Followed {
-    /// Correlation of the load told with the traffic, and with the true load.
+    /// Correlation of the estimated load with the traffic, and with the true load.
     traffic: f64,
     truth: f64,
-    /// That of the true load with the traffic, and of the rate told with it.
+    /// Correlation of the true load with the traffic, and of the estimated rate with it.
     ceiling: f64,
     rate: f64,
     /// Mean absolute error of the load in points.
@@ -111,7 +111,7 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
     let (mut load, mut mbps, mut traffic, mut truth) = (vec![], vec![], vec![], vec![]);
     let (mut ceiling, mut rates) = (vec![], vec![]);
     for estimate in estimator.finish() {
-        let Some(told) = estimate.load else { continue };
+        let Some(estimated) = estimate.load else { continue };
         let from = estimate.tti.since(outcome.first_tti);
         let Ok(at) = usize::try_from(from) else { continue };
         let within: Vec<f64> =
@@ -126,14 +126,14 @@ fn follow(scenario: &Scenario) -> Result<Followed> {
         let rate = f64::from(bytes) * 8.0 / (WINDOW_MS as f64 * 1e3);
         let true_load = within.iter().sum::<f64>() / cell_prb / WINDOW_MS as f64;
         let seconds = from as f64 / 1e3;
-        load.push((seconds, 100.0 * told));
+        load.push((seconds, 100.0 * estimated));
         mbps.push((seconds, rate));
-        traffic.push((told, rate));
-        truth.push((told, true_load));
+        traffic.push((estimated, rate));
+        truth.push((estimated, true_load));
         ceiling.push((true_load, rate));
-        // Equation 12 on the PRBs in use, in place of the free ones.
+        // Equation 12 with the PRBs in use instead of the free ones.
         if let (Some(free_bps), Some(free)) = (estimate.capacity_bps, estimate.n_free_prb) {
-            rates.push((free_bps * told * estimate.n_total_prb / free.max(1.0), rate));
+            rates.push((free_bps * estimated * estimate.n_total_prb / free.max(1.0), rate));
         }
     }
     let mut rsrq = Vec::new();
@@ -171,17 +171,17 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     let of = |value: fn(&Followed) -> f64| mean(&found.iter().map(value).collect::<Vec<_>>());
     let rows = vec![
         Row::new(
-            "correlation of the load told with the traffic at the phone",
+            "correlation of the estimated load with the traffic at the phone",
             "",
             of(|f| f.traffic),
         )
         .note("the bar: over 0.95"),
-        Row::new("correlation of the load told with the true one", "", of(|f| f.truth)),
+        Row::new("correlation of the estimated load with the true one", "", of(|f| f.truth)),
         Row::new("correlation of the true load with the traffic", "", of(|f| f.ceiling))
-            .note("what no analyzer of the load can be above"),
-        Row::new("correlation of the rate told with the traffic", "", of(|f| f.rate))
-            .note("the load told, by equation 12 at the MCS of its window"),
-        Row::new("error of the load told, mean", "points", of(|f| f.error)),
+            .note("an upper bound for any load analyzer"),
+        Row::new("correlation of the estimated rate with the traffic", "", of(|f| f.rate))
+            .note("the estimated load, by equation 12 at the MCS of its window"),
+        Row::new("error of the estimated load, mean", "points", of(|f| f.error)),
         Row::new("correlation of RSRQ with equation 6 by the RBs in use", "", of(|f| f.rsrq)),
     ];
     let mut figures = Vec::new();
@@ -196,7 +196,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
         .caption("The first run; one antenna's readings.");
         let load = Figure::new(
             "load",
-            "The load told, beside the traffic",
+            "The estimated load and the traffic",
             Axis::new("time (s)"),
             Axis::new("load (%), traffic (Mbit/s)"),
         )

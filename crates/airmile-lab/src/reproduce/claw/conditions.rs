@@ -1,5 +1,5 @@
-//! Figure 18: one page under other cells, channels, phones and protocols. The paper loads
-//! a LinkedIn profile, of which it tells no size; here it is the median page.
+//! Figure 18: one page with other cells, channels, phones and protocols. The paper loads a
+//! LinkedIn profile without giving its size; here it is the median page.
 
 use airmile_emulate::quic::QuicControl;
 use airmile_emulate::{LinkConfig, Scenario, SchedulerKind, SecondaryConfig, TransportKind};
@@ -41,7 +41,7 @@ fn with(change: impl FnOnce(&mut Scenario)) -> Result<Scenario> {
     })
 }
 
-/// Changes against Cubic and CQIC, and the load, of each case.
+/// Changes against Cubic and CQIC, and the load, for each case.
 const PAPER: [[f64; 3]; 3] = [[-66.0, -38.0, 0.0], [-59.0, -51.0, 70.0], [-59.0, -51.0, 70.0]];
 
 fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
@@ -52,7 +52,7 @@ fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = [
         ("idle cell".to_owned(), with(|_| {})?),
         ("busy cell".to_owned(), with(shared)?),
-        // Small users take whole TTIs: PRBs that are idle are not there to be had.
+        // Small users take whole TTIs: idle PRBs in them are not available.
         ("busy cell, whole TTIs".to_owned(), with(busy)?),
     ];
     let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS];
@@ -71,7 +71,7 @@ fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-/// A phone that moves so many metres a second: coherence falls with speed from the
+/// A phone moving at a speed in metres per second: coherence falls with speed from the
 /// scenario's 80 ms at 3 km/h, shadowing decorrelates over 50 m (TR 36.814).
 fn moving(metres_per_s: f64, snr_mean_db: f64) -> impl FnOnce(&mut Scenario) {
     move |scenario| {
@@ -85,12 +85,12 @@ fn moving(metres_per_s: f64, snr_mean_db: f64) -> impl FnOnce(&mut Scenario) {
     }
 }
 
-/// Quinn's own controllers. Its BBR is not in: it draws from the system's random numbers.
+/// Quinn's own controllers. Its BBR is left out: it draws from the system's random numbers.
 const QUINNS: [(QuicControl, &str); 2] =
     [(QuicControl::QuinnCubic, "quinn's Cubic"), (QuicControl::QuinnNewReno, "quinn's NewReno")];
 
-/// CLAW over HTTP/3 beside quinn's own controllers.
-fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &LoadCase) -> Result<Vec<Row>> {
+/// CLAW over HTTP/3 compared with quinn's own controllers.
+fn against_quinns(work: &Work<'_>, scenario: &Scenario, case: &LoadCase) -> Result<Vec<Row>> {
     let claw = case.of(CLAW);
     let mut rows = Vec::new();
     for (control, what) in QUINNS {
@@ -112,10 +112,10 @@ fn beside_quinns(work: &Work<'_>, scenario: &Scenario, case: &LoadCase) -> Resul
 }
 
 fn more(work: &Work<'_>) -> Result<ExperimentResult> {
-    // With the paper's change against Cubic, where it tells one.
+    // With the paper's change against Cubic, if given.
     let cases: [(&str, Scenario, Option<f64>); 9] = [
-        // The other cases change one thing in it. The paper's -46 is over HTTP/2; it has -36
-        // for an operator and -35 for a device.
+        // The other cases change one thing in it. The paper's -46 is over HTTP/2; it has
+        // -36 for an operator and -35 for a device.
         ("12 dB, whole TTIs, one carrier, HTTP/2", with(|_| {})?, Some(-46.0)),
         ("SINR 5 dB", with(|s| s.link.snr_mean_db = 5.0)?, Some(-44.0)),
         // The slow drive is between tall buildings, the fast one in the open (6.2.2).
@@ -152,7 +152,7 @@ fn more(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut rows: Vec<Row> =
         cases.iter().zip(papers).flat_map(|(case, paper)| case.rows(paper)).collect();
     if let (Some((_, scenario)), Some(case)) = (scenarios.last(), cases.last()) {
-        rows.extend(beside_quinns(work, scenario, case)?);
+        rows.extend(against_quinns(work, scenario, case)?);
     }
     let figure = bars("Load time of the median page", CASES, &cases);
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })

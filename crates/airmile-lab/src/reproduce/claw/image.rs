@@ -1,4 +1,5 @@
-//! A page of a single image: figures 11 to 13, the saturated cell of figure 7, and losses.
+//! A page with a single image: figures 11 to 13, the saturated cell of figure 7, and
+//! losses.
 
 use airmile_emulate::{RlcConfig, Scenario};
 
@@ -27,7 +28,7 @@ pub(in crate::reproduce) const SATURATED: Experiment = Experiment {
 pub(in crate::reproduce) const LOSSES: Experiment = Experiment {
     name: "claw-losses",
     source: "CLAW, MobiSys 2017, section 4.3.2",
-    what: "the same page where the radio loses packets, or a queue does, with and without telling them apart",
+    what: "the same page with losses in the radio or in a queue, with and without loss attribution",
     run: losses,
 };
 
@@ -43,7 +44,7 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = run_cases(work, &cases, &algorithms, runs)?;
     let case = &cases[0];
     let mut rows = case.rows(Some(-56.0));
-    // What no window can be better than: the link, the handshakes and the receiver alone.
+    // Lower bound for any window: only the link, the handshakes and the receiver.
     let at_once = page(|scenario| {
         scenario.server_tcp.initial_window_segments = AT_ONCE_SEGMENTS;
     })?;
@@ -55,7 +56,7 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let changes: Vec<f64> =
         pairs.map(|(floor, cubic)| 100.0 * (floor.page_ms / cubic.page_ms - 1.0)).collect();
     let row = Row::new("the floor against Cubic", "%", mean(&changes));
-    rows.push(row.note("what no window can be better than here"));
+    rows.push(row.note("a lower bound for any window here"));
     for kind in algorithms {
         let worst = worst(&case.values(kind, |l| l.page_ms));
         rows.push(Row::new(format!("{}: load time, worst", name(kind)), "ms", worst));
@@ -81,14 +82,14 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut windows = Figure::new(
         "cwnd",
         "The server's window during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
     let mut shares = Figure::new(
         "prb",
         "PRBs of the phone during a page's load",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("share of the cell's PRBs (%)"),
     )
     .caption("The first run of each, in steps of 50 ms.");
@@ -118,14 +119,14 @@ fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
     for (what, ms) in [("1 s", 1_000.0), ("2 s", 2_000.0)] {
         for kind in [CLAW, CUBIC] {
             let cwnd: Vec<f64> = case.of(kind).iter().map(|l| l.cwnd_at(ms)).collect();
-            let what = format!("{}: window {what} after the page's begin", name(kind));
+            let what = format!("{}: window {what} after the page's start", name(kind));
             rows.push(Row::new(what, "kB", mean(&cwnd)));
         }
     }
     let mut windows = Figure::new(
         "cwnd",
         "The server's window in a saturated cell",
-        Axis::new("time since the page's begin (ms)"),
+        Axis::new("time since the page's start (ms)"),
         Axis::new("cwnd (kB)"),
     )
     .caption("The first run of each.");
@@ -137,14 +138,14 @@ fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![windows], ..ExperimentResult::default() })
 }
 
-/// A radio that gives up about one block of a hundred, and RLC that does not repeat it.
+/// A radio that gives up about one block in a hundred, with RLC in unacknowledged mode.
 fn lossy(scenario: &mut Scenario) {
     scenario.link.bler_target = 0.01;
     scenario.cell.dl_harq_transmissions = 1;
     scenario.dl_rlc = RlcConfig { unacknowledged: true, ..scenario.dl_rlc.clone() };
 }
 
-/// A page in which the last round trip weighs less.
+/// A larger page, in which the last round trip has less weight.
 fn longer(scenario: &mut Scenario, change: impl FnOnce(&mut Scenario)) {
     change(scenario);
     if let Some(web) = web(scenario) {
@@ -159,7 +160,7 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
             scenario.radio_reports.losses = false;
         })
     };
-    // The same radio, whose losses RLC repeats.
+    // The same radio, with RLC retransmissions.
     let repeated = |scenario: &mut Scenario| {
         lossy(scenario);
         scenario.dl_rlc.unacknowledged = false;
@@ -167,11 +168,12 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     let short_queue = |scenario: &mut Scenario| scenario.cell.queue_bytes = 150_000;
     let cases = [
         ("no radio loss".to_owned(), page(repeated)?),
-        ("1 % radio loss, told".to_owned(), page(lossy)?),
-        ("1 % radio loss, not told".to_owned(), without(lossy)?),
+        ("1 % radio loss, reported".to_owned(), page(lossy)?),
+        ("1 % radio loss, not reported".to_owned(), without(lossy)?),
         ("8 MB, no radio loss".to_owned(), page(|s| longer(s, repeated))?),
-        ("8 MB, 1 % radio loss, told".to_owned(), page(|s| longer(s, lossy))?),
-        // Packets that find no room have no number yet: no modem sees that they are gone.
+        ("8 MB, 1 % radio loss, reported".to_owned(), page(|s| longer(s, lossy))?),
+        // Packets without room have no sequence number yet: their loss is invisible to the
+        // modem.
         ("a short queue".to_owned(), page(short_queue)?),
     ];
     let cases = run_cases(work, &cases, &[CLAW, CUBIC], work.size.of(1, 20, 20))?;
@@ -183,17 +185,21 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     };
     let lost: Vec<f64> =
         cases[1].of(CLAW).iter().map(|l| 100.0 * l.again as f64 / l.sent.max(1) as f64).collect();
-    rows.push(Row::new("segments sent again under radio loss", "%", mean(&lost)));
+    rows.push(Row::new("segments retransmitted under radio loss", "%", mean(&lost)));
     rows.push(
-        against("CLAW: radio loss, told, against none", &cases[1], &cases[0])
+        against("CLAW: radio loss, reported, against none", &cases[1], &cases[0])
             .note("the bar: within 10 %"),
     );
     rows.push(
-        against("CLAW, 8 MB: radio loss, told, against none", &cases[4], &cases[3])
+        against("CLAW, 8 MB: radio loss, reported, against none", &cases[4], &cases[3])
             .note("the bar: within 10 %"),
     );
-    rows.push(against("CLAW: radio loss, not told, against none", &cases[2], &cases[0]));
-    rows.push(judged(against("CLAW: radio loss, told against not told", &cases[1], &cases[2])));
-    let figure = bars("Load time by what loses packets", CASES, &cases);
+    rows.push(against("CLAW: radio loss, not reported, against none", &cases[2], &cases[0]));
+    rows.push(judged(against(
+        "CLAW: radio loss, reported against not reported",
+        &cases[1],
+        &cases[2],
+    )));
+    let figure = bars("Load time by the cause of losses", CASES, &cases);
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }

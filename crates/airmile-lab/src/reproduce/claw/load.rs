@@ -1,4 +1,4 @@
-//! A page's load, and what is seen of it at the server.
+//! A page load, and its observation at the server.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,52 +17,52 @@ const MS_NS: f64 = 1e6;
 /// The page's server: the second application's.
 const PAGE_SERVER: u8 = 2;
 
-/// A run goes on for as long once all phones have their pages, in ms (as the scenarios
-/// have it for the measured one).
+/// Time that a run continues once all phones have their pages, in ms (as the scenarios set
+/// it for the measured one).
 const TAIL_MS: u32 = 50;
 
-/// The time in which most was sent is of this length in ns (chosen here: under a round
-/// trip, over what a scheduler's timer can do).
+/// Window for the maximum sending rate, in ns (chosen here: under a round trip, over the
+/// range of a scheduler's timer).
 const SENT_WINDOW_NS: i64 = 100_000_000;
 
-/// A page that was loaded.
+/// A loaded page.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Loaded {
-    /// From the begin to the last object; the whole run's length where it did not end.
+    /// From the start to the last object; the whole run's length if unfinished.
     pub(super) page_ms: f64,
-    /// The same of the other phones' pages.
+    /// The same for the other phones' pages.
     pub(super) others_ms: Vec<f64>,
     /// Mean round trip of the page's packets at the server.
     pub(super) rtt_ms: f64,
-    /// The server's window in kB, by ms since the page's begin.
+    /// The server's window in kB, by ms since the page's start.
     pub(super) cwnd: Vec<(f64, f64)>,
-    /// Shares of the cell's PRBs that the phone had, by ms since the page's begin.
+    /// Shares of the cell's PRBs allocated to the phone, by ms since the page's start.
     pub(super) own_share: Vec<(f64, f64)>,
     /// Share of the cell's PRBs in use in the second before the page.
     pub(super) load_before: f64,
     /// Windows over the smoothed round trip, as rates in bit/s.
     pub(super) rates_bps: Vec<f64>,
-    /// The highest rate in bit/s at which the page's server sent in 100 ms, with what it
-    /// sent again: payload, less the segment that ends them.
+    /// Maximum sending rate of the page's server over 100 ms in bit/s, including
+    /// retransmissions: payload without the segment that ends them.
     pub(super) sent_bps: f64,
-    /// Phones whose pages had not ended with the run.
+    /// Phones with unfinished pages at the end of the run.
     pub(super) unfinished: u64,
-    /// Segments that the page's server sent, and sent again.
+    /// Segments that the page's server sent and retransmitted.
     pub(super) sent: u64,
     pub(super) again: u64,
 }
 
-/// What is seen while a run goes on.
+/// Observations during a run.
 #[derive(Debug, Default)]
 struct LoadMonitor {
-    /// Ends of segments under way, by port, with when they went out; none where twice.
+    /// Ends of segments in flight, by port, with their send times; `None` if sent twice.
     under_way: HashMap<(u16, u32), Option<i64>>,
     rtts_ms: Vec<f64>,
     cwnd: Vec<(i64, f64)>,
     rates_bps: Vec<f64>,
     sent: u64,
     again: u64,
-    /// What went out within [`SENT_WINDOW_NS`], and the most that ever did.
+    /// Data sent within [`SENT_WINDOW_NS`], and the maximum so far.
     recent: VecDeque<(i64, u64)>,
     recent_bytes: u64,
     most_bytes: u64,
@@ -184,25 +184,25 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
 }
 
 impl Loaded {
-    /// The window in kB at a time in ms since the page's begin.
+    /// The window in kB at a time in ms since the page's start.
     pub(super) fn cwnd_at(&self, ms: f64) -> f64 {
         self.cwnd.iter().rev().find(|(at, _)| *at <= ms).map_or(f64::NAN, |(_, kb)| *kb)
     }
 
-    /// The largest rate that a window asked for, in bit/s.
+    /// The maximum rate requested by a window, in bit/s.
     pub(super) fn asked_bps(&self) -> f64 {
         self.rates_bps.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Share in percent of the cell's PRBs that the phone had from one time to another,
-    /// in ms since the page's begin.
+    /// Share in percent of the cell's PRBs allocated to the phone between two times, in ms
+    /// since the page's start.
     pub(super) fn share_between(&self, from_ms: f64, to_ms: f64) -> f64 {
         let within = self.own_share.iter().filter(|(at, _)| (from_ms..to_ms).contains(at));
         100.0 * within.map(|(_, share)| share).sum::<f64>() / (to_ms - from_ms).max(1.0)
     }
 }
 
-/// The worst of load times.
+/// The worst of the load times.
 pub(super) fn worst(values: &[f64]) -> crate::reproduce::estimate::Estimate {
     quantile(values, 1.0)
 }

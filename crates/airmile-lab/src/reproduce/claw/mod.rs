@@ -1,7 +1,7 @@
 //! CLAW: figures 6 to 20 of its evaluation (MobiSys 2017, section 6), in virtual time.
 //!
-//! Scenarios and seeds were set before any result of them was seen: those of the rows
-//! begin at [`SEEDS`], and what was mended in the controller was looked at with others.
+//! Scenarios and seeds were set before any of their results were seen: the seeds of the
+//! rows start at [`SEEDS`], and changes to the controller were tested with others.
 
 mod cell;
 mod conditions;
@@ -56,7 +56,7 @@ const fn name(kind: ControllerKind) -> &'static str {
     }
 }
 
-/// The common scenario with what a case changes in it.
+/// The common scenario with a case's changes.
 fn page(change: impl FnOnce(&mut Scenario)) -> Result<Scenario> {
     let mut scenario = read(PAGE)?;
     change(&mut scenario);
@@ -75,26 +75,26 @@ fn page_of(app: &mut AppConfig) -> Option<&mut WebConfig> {
     }
 }
 
-/// Other users who always have data.
+/// Other users with permanent demand.
 fn saturate(scenario: &mut Scenario) {
     scenario.competing = vec![Competing::FullBuffer { users: 3 }];
 }
 
-/// Other users who fill about 70 % of the cell: each 1.7 Mbit/s for half of the time
-/// (set by the load that they alone give, before any page was loaded beside them).
+/// Other users who fill about 70 % of the cell: each 1.7 Mbit/s for half of the time (set
+/// from their load alone, before any page was loaded with them).
 fn busy(scenario: &mut Scenario) {
     let on_off =
         Competing::OnOff { users: 12, rate_bps: 1_700_000, mean_on_ms: 1_000, mean_off_ms: 1_000 };
     scenario.competing = vec![on_off];
 }
 
-/// A case's loads: by algorithm, then by seed.
+/// Loads of a case: by algorithm, then by seed.
 struct LoadCase {
     what: String,
     by: Vec<(ControllerKind, Vec<Loaded>)>,
 }
 
-/// Loads a page by each algorithm under each case, all with the same seeds.
+/// Loads a page with each algorithm in each case, all with the same seeds.
 fn run_cases(
     work: &Work<'_>,
     cases: &[(String, Scenario)],
@@ -125,10 +125,10 @@ fn run_cases(
 
 const BETTER: &str = "bar held: better than Cubic with 95 % confidence";
 const ALIKE: &str = "no worse than Cubic; no difference is shown";
-const FEW: &str = "too few runs to tell";
+const FEW: &str = "too few runs for a verdict";
 const WORSE: &str = "bar missed: worse than Cubic with 95 % confidence";
 
-/// A change against Cubic, with what the bar says of it; of one run nothing.
+/// A change against Cubic with the verdict of the threshold; without one for a single run.
 fn judged(row: Row) -> Row {
     let note = match (row.low, row.high) {
         (None, None) => return row.note(FEW),
@@ -148,7 +148,7 @@ impl LoadCase {
         self.of(kind).iter().map(of).collect()
     }
 
-    /// The change of CLAW's load times against another's in percent, seed by seed.
+    /// Changes of CLAW's load times against another's in percent, seed by seed.
     fn changes(&self, other: ControllerKind) -> Vec<f64> {
         let pairs = self.of(CLAW).iter().zip(self.of(other));
         pairs.map(|(ours, theirs)| 100.0 * (ours.page_ms / theirs.page_ms - 1.0)).collect()
@@ -175,7 +175,7 @@ impl LoadCase {
     }
 }
 
-/// Mean load times of cases as a figure.
+/// A figure of the cases' mean load times.
 fn bars(title: &str, label: &'static str, cases: &[LoadCase]) -> Figure {
     let mut figure =
         Figure::new("loads", title, Axis::new(label), Axis::new("load time (ms), mean"));

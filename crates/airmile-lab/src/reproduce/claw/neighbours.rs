@@ -1,5 +1,4 @@
-//! Figure 20: Cubic beside Cubic, Cubic beside CLAW, CLAW beside CLAW; and clients that
-//! lie.
+//! Figure 20: Cubic with Cubic, Cubic with CLAW, CLAW with CLAW; and misreporting clients.
 
 use airmile_control::ControllerKind;
 use airmile_control::claw::{Bottleneck, Feedback};
@@ -17,27 +16,27 @@ use airmile::Result;
 pub(in crate::reproduce) const FRIENDS: Experiment = Experiment {
     name: "claw-fig20",
     source: "CLAW, MobiSys 2017, figure 20",
-    what: "two phones load the same page at the same time: what CLAW costs a Cubic neighbour",
+    what: "two phones load the same page at the same time: the cost of CLAW to a Cubic neighbour",
     run: friends,
 };
 
 pub(in crate::reproduce) const HOSTILE: Experiment = Experiment {
     name: "claw-hostile",
     source: "ours",
-    what: "clients that lie: what they cost a Cubic neighbour, and whether the operator's cap holds",
+    what: "misreporting clients: their cost to a Cubic neighbour, and whether the operator's cap holds",
     run: hostile,
 };
 
-/// What the measured phone's server and the neighbour's run.
+/// Congestion control of the servers of the measured phone and of the neighbour.
 type Pair = (ControllerKind, ControllerKind);
 
-/// Two phones with the same page at the same time.
+/// Two phones that load the same page at the same time.
 fn two(seed: u64, (measured, neighbour): Pair, scheduler: SchedulerKind) -> Result<Scenario> {
     page(|scenario| {
         scenario.seed = seed;
         scenario.cell.scheduler = scheduler;
         scenario.server_tcp.control = measured;
-        // The run goes on until the neighbour is done, too.
+        // The run continues until the neighbour has finished, too.
         scenario.tail_ms = 10_000;
         scenario.others = vec![OtherConfig {
             count: 1,
@@ -50,41 +49,41 @@ fn two(seed: u64, (measured, neighbour): Pair, scheduler: SchedulerKind) -> Resu
     })
 }
 
-/// A client's lie.
+/// Kind of misreporting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
-    /// It tells the truth.
+    /// Honest reports.
     None,
-    /// The largest number there is, in an empty cell.
+    /// The maximum window, in an empty cell.
     Window,
-    /// The same, a report at every tick.
+    /// The same, with a report at every tick.
     Rate,
-    /// The first report again and again.
+    /// The first report repeated.
     Replay,
-    /// Every loss is the radio's.
+    /// All losses attributed to the radio.
     Losses,
-    /// The same of a sender that the wireline limits, so that its window is Cubic's.
+    /// The same with a bottleneck in the wireline, so that the window is Cubic's.
     Wireline,
-    /// The largest number there is, in a full cell.
+    /// The maximum window, in a full cell.
     Full,
-    /// One moment all, the next nothing.
+    /// Alternately the maximum and nothing.
     Swings,
-    /// A load that is no number.
+    /// An invalid load.
     Nonsense,
 }
 
 pub(super) const LIES: [(Lie, &str); 8] = [
     (Lie::Window, "the largest window"),
     (Lie::Rate, "the largest window at every tick"),
-    (Lie::Replay, "the first report, again and again"),
+    (Lie::Replay, "the first report, repeated"),
     (Lie::Losses, "all losses are the radio's"),
     (Lie::Wireline, "all losses are the radio's, on a wireline"),
     (Lie::Full, "the largest window in a full cell"),
-    (Lie::Swings, "all or nothing by turns"),
-    (Lie::Nonsense, "a load that is no number"),
+    (Lie::Swings, "all and nothing alternately"),
+    (Lie::Nonsense, "an invalid load"),
 ];
 
-/// A program that lies on the phone.
+/// A misreporting program on the phone.
 #[derive(Debug)]
 struct Liar {
     honest: RadioAgent,
@@ -99,22 +98,22 @@ impl RadioReader for Liar {
     }
 
     fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
-        let said = self.honest.poll(now_ns, phone);
+        let feedback = self.honest.poll(now_ns, phone);
         let every_tick =
             matches!(self.lie, Lie::Rate | Lie::Losses | Lie::Wireline | Lie::Full | Lie::Swings);
-        let said = said.or_else(|| self.first.filter(|_| every_tick && phone.busy))?;
+        let feedback = feedback.or_else(|| self.first.filter(|_| every_tick && phone.busy))?;
         self.reports += 1;
-        let first = *self.first.get_or_insert(said);
+        let first = *self.first.get_or_insert(feedback);
         let lie = Feedback {
             sequence: self.reports,
             w_claw_bytes: u64::MAX,
             load: 0.0,
             bottleneck: Bottleneck::Cellular,
             idle: false,
-            ..said
+            ..feedback
         };
         Some(match self.lie {
-            Lie::None => said,
+            Lie::None => feedback,
             Lie::Window | Lie::Rate => lie,
             Lie::Replay => Feedback { sequence: 1, ..Feedback { w_claw_bytes: u64::MAX, ..first } },
             Lie::Losses => Feedback { radio_losses: self.reports, ..lie },
@@ -131,7 +130,7 @@ impl RadioReader for Liar {
     }
 }
 
-/// Loads both pages; the neighbour's client lies.
+/// Loads both pages; the neighbour's client misreports.
 pub(super) fn run_pair(scenario: &Scenario, lie: Lie) -> Result<Loaded> {
     let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
         let honest = RadioAgent::new(setup.clone());
@@ -151,9 +150,9 @@ pub(super) fn cost(loads: &[Loaded], base: &[Loaded]) -> Vec<f64> {
 
 fn friends(work: &Work<'_>) -> Result<ExperimentResult> {
     let arms: [(Pair, &str); 3] = [
-        ((CUBIC, CUBIC), "Cubic beside Cubic"),
-        ((CUBIC, CLAW), "Cubic beside CLAW"),
-        ((CLAW, CLAW), "CLAW beside CLAW"),
+        ((CUBIC, CUBIC), "Cubic with Cubic"),
+        ((CUBIC, CLAW), "Cubic with CLAW"),
+        ((CLAW, CLAW), "CLAW with CLAW"),
     ];
     let runs = work.size.of(1, 16, 20);
     let mut items = Vec::new();
@@ -188,7 +187,7 @@ fn friends(work: &Work<'_>) -> Result<ExperimentResult> {
                 rows.push(Row::new(what, "ms", mean(&values)));
             }
         }
-        let what = format!("{scheduler}: what a CLAW neighbour costs Cubic");
+        let what = format!("{scheduler}: cost of a CLAW neighbour to Cubic");
         let row = Row::new(what, "%", mean(&cost(groups[1], groups[0])));
         rows.push(row.paper(0.0).note("the bar: no more than 5 %"));
         for (side, points) in drawn.into_iter().enumerate() {
@@ -199,7 +198,7 @@ fn friends(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-/// The operator's limit in the hostile runs.
+/// The operator's limit in the runs with misreporting clients.
 const LIMIT_BPS: u64 = 20_000_000;
 
 fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
@@ -209,7 +208,7 @@ fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
     for n in 0..runs {
         items.push((two(SEEDS + n, (CUBIC, CUBIC), SchedulerKind::RoundRobin)?, Lie::None));
     }
-    // Beside a Cubic phone, and then the liar as the measured one.
+    // With a Cubic phone, and then with the misreporting phone as the measured one.
     for (lie, _) in LIES {
         for pair in [(CUBIC, limited), (limited, CUBIC)] {
             for n in 0..runs {
@@ -223,30 +222,30 @@ fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
     let mut rows = Vec::new();
     let mut points = Vec::new();
     for (at, (_, what)) in LIES.iter().enumerate() {
-        let (beside, liars) =
+        let (neighbour, misreporting) =
             (groups.next().unwrap_or_default(), groups.next().unwrap_or_default());
-        let costs = mean(&cost(beside, base));
+        let costs = mean(&cost(neighbour, base));
         points.push(((at + 1) as f64, costs.value));
         rows.push(
             Row::new(format!("{what}: cost to a Cubic neighbour"), "%", costs)
                 .note("the bar: no more than 5 %"),
         );
         let over = |rate: fn(&Loaded) -> f64| {
-            let rates: Vec<f64> = liars.iter().map(|l| rate(l) / LIMIT_BPS as f64).collect();
+            let rates: Vec<f64> = misreporting.iter().map(|l| rate(l) / LIMIT_BPS as f64).collect();
             super::load::worst(&rates)
         };
-        let asked = format!("{what}: largest rate that the window asks for over the cap");
+        let asked = format!("{what}: largest rate requested by the window over the cap");
         rows.push(
             Row::new(asked, "times", over(Loaded::asked_bps))
                 .note("window over smoothed round trip; the cap is 20 Mbit/s; the bar: 1"),
         );
-        let sent = format!("{what}: most that is sent in 100 ms over the cap");
+        let sent = format!("{what}: maximum sent in 100 ms over the cap");
         rows.push(
             Row::new(sent, "times", over(|l| l.sent_bps))
-                .note("payload, with what is sent again; the bar: 1"),
+                .note("payload, including retransmissions; the bar: 1"),
         );
     }
-    // What the cap takes: no client tells anything, and nothing is held.
+    // Effect of the cap: without feedback it does not apply.
     let cubic: Vec<f64> = base.iter().map(|l| l.asked_bps() / LIMIT_BPS as f64).collect();
     rows.push(
         Row::new(
@@ -254,12 +253,12 @@ fn hostile(work: &Work<'_>) -> Result<ExperimentResult> {
             "times",
             super::load::worst(&cubic),
         )
-        .note("for comparison: who tells nothing has no cap"),
+        .note("for comparison: without feedback there is no cap"),
     );
     rows.extend(super::shared_line::rows(work)?);
     let figure = Figure::new(
         "lies",
-        "What a client that lies costs a Cubic neighbour",
+        "Cost of a misreporting client to a Cubic neighbour",
         Axis::new("lie (number)"),
         Axis::new("change of the neighbour's load time (%)").from(-20.0, 20.0),
     )

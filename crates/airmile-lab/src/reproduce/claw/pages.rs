@@ -1,4 +1,4 @@
-//! Twenty page profiles (figure 16), and five of them by all algorithms (figure 17).
+//! Twenty page profiles (figure 16), and five of them with all algorithms (figure 17).
 
 use super::{
     Axis, CASES, CLAW, CQIC, CUBIC, Experiment, ExperimentResult, Figure, Row, Series, VEGAS,
@@ -9,7 +9,7 @@ use airmile::Result;
 pub(in crate::reproduce) const FIGURE_16: Experiment = Experiment {
     name: "claw-fig16",
     source: "CLAW, MobiSys 2017, figures 15 and 16",
-    what: "20 pages of the sizes and object counts of today's, over HTTP/2 in an idle cell",
+    what: "20 pages with today's sizes and object counts, over HTTP/2 in an idle cell",
     run: figure_16,
 };
 
@@ -20,15 +20,15 @@ pub(in crate::reproduce) const FIGURE_17: Experiment = Experiment {
     run: figure_17,
 };
 
-/// Log-normal spreads about the median mobile page of the HTTP Archive: 2,311 kB and 66
+/// Log-normal spreads around the median mobile page of the HTTP Archive: 2,311 kB and 66
 /// requests (Web Almanac 2024, chapter Page weight). The 90th percentiles of 2019 are 6 MB
-/// of 1.9 at the median, and 179 of 74 requests (Web Almanac 2019, chapter 18): natural
-/// logarithms of those ratios over 1.2816 give the spreads.
+/// with a median of 1.9, and 179 with a median of 74 requests (Web Almanac 2019, chapter
+/// 18): natural logarithms of those ratios over 1.2816 give the spreads.
 const MEDIAN: (f64, f64) = (2_311_000.0, 66.0);
 const SPREAD: (f64, f64) = (0.90, 0.69);
 
-/// The normal distribution's quantiles at 2.5, 7.5, ... 47.5 %; above they are the same
-/// with the other sign.
+/// The normal distribution's quantiles at 2.5, 7.5, ... 47.5 %; the upper ones are the same
+/// with opposite sign.
 const QUANTILES: [f64; 10] =
     [-1.960, -1.440, -1.150, -0.935, -0.755, -0.598, -0.454, -0.319, -0.189, -0.063];
 
@@ -40,9 +40,9 @@ struct Profile {
     depth: u32,
 }
 
-/// Twenty: sizes at evenly spaced quantiles; object counts at quantiles that keep to the
-/// size's rank within some places, as no small page has many objects (figure 16); depths
-/// of 3 to 6 (chosen here: document, style sheet or script, what these ask for).
+/// Twenty profiles: sizes at evenly spaced quantiles; object counts at quantiles within
+/// some ranks of the size's, as no small page has many objects (figure 16); depths of 3 to
+/// 6 (chosen here: document, style sheet or script, their references).
 fn profiles() -> Vec<Profile> {
     let z = |rank: usize| if rank < 10 { QUANTILES[rank] } else { -QUANTILES[19 - rank] };
     let of = |rank: usize| {
@@ -81,7 +81,7 @@ fn figure_16(work: &Work<'_>) -> Result<ExperimentResult> {
         interval: None,
         ..e
     };
-    let row = Row::new("least change of the pages", "%", no_interval(of(1.0)));
+    let row = Row::new("smallest change of the pages", "%", no_interval(of(1.0)));
     rows.push(row.paper(-27.0));
     let row = Row::new("largest change of the pages", "%", no_interval(of(0.0)));
     rows.push(row.paper(-48.0));

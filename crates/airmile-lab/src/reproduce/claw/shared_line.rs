@@ -1,6 +1,6 @@
-//! A liar and a Cubic flow in one queue: a line before the cell, through which a phone has a
-//! page over TCP and a download over HTTP/3 beside it. (Two phones share no queue: the
-//! scheduler keeps them apart, whatever a server sends.)
+//! A misreporting client and a Cubic flow in one queue: a line before the cell, over which
+//! a phone loads a page over TCP and a concurrent download over HTTP/3. (Two phones share
+//! no queue: the scheduler separates them, whatever a server sends.)
 
 use airmile_control::ControllerKind;
 use airmile_emulate::quic::QuicControl;
@@ -14,17 +14,18 @@ use airmile::Result;
 /// The line: faster than the page needs, slower than the cell (chosen here).
 const LINE_BPS: u64 = 10_000_000;
 
-/// Its queue: more than a round trip's worth of 165 ms, and a quarter of one (chosen here).
+/// Its queue: more than the data of a round trip of 165 ms, and a quarter of one (chosen
+/// here).
 const QUEUES: [(u64, &str); 2] = [(250_000, "a deep queue"), (50_000, "a short queue")];
 
-/// Begins before the page, and goes on behind it.
+/// Starts before the page, and continues after it.
 const RIVAL_START_MS: u32 = 2_500;
 const RIVAL_BYTES: u64 = 10_000_000;
 
-/// A sender that believes all that it is told: what the measure is to find out.
+/// A sender that trusts all feedback, as a reference.
 const TRUSTS_CLIENT: ControllerKind = ControllerKind::Claw { limit_bps: None, trust_client: true };
 
-/// A page over TCP's Cubic, and a rival over QUIC with another control.
+/// A page over TCP with Cubic, and a rival over QUIC with another controller.
 fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> {
     page(|scenario| {
         scenario.seed = seed;
@@ -43,14 +44,18 @@ fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> 
     })
 }
 
-/// What lies cost the page, against a rival with Cubic.
+/// Cost of misreporting for the page, against a rival with Cubic.
 pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
     let runs = work.size.of(1, 10, 20);
     let lies = LIES.iter().map(|(lie, what)| (CLAW, *lie, *what));
     let arms: Vec<(ControllerKind, Lie, &str)> = std::iter::once((CUBIC, Lie::None, "Cubic"))
         .chain([(CLAW, Lie::None, "the truth")])
         .chain(lies)
-        .chain([(TRUSTS_CLIENT, Lie::Window, "the largest window, to a sender that believes all")])
+        .chain([(
+            TRUSTS_CLIENT,
+            Lie::Window,
+            "the largest window, to a sender that trusts the client",
+        )])
         .collect();
     let mut items = Vec::new();
     for (queue_bytes, _) in QUEUES {
@@ -69,7 +74,7 @@ pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
             let costs = mean(&cost(groups.next().unwrap_or_default(), base));
             let what = format!("one line, {queue}, {what}: cost to a Cubic flow");
             let note = if *rival == TRUSTS_CLIENT {
-                "for comparison: what the checks are for"
+                "for comparison: the effect of no checks"
             } else {
                 "the bar: no more than 5 %"
             };

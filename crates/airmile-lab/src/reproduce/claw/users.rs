@@ -35,13 +35,13 @@ fn crowd(users: u16, seed: u64) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// What a run's users have.
+/// Results of a run's users.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shared {
     mean_ms: f64,
-    /// Of their rates.
+    /// Jain's index of their rates.
     jain: f64,
-    /// Share in percent of those whose pages had not ended with the run.
+    /// Share in percent of pages that were unfinished at the end of the run.
     unfinished: f64,
 }
 
@@ -59,7 +59,7 @@ fn shared(loaded: &Loaded) -> Shared {
 }
 
 fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
-    // Runs of the large one are few, as each is a minute of 500 phones.
+    // Few runs of the large one, as each is a minute with 500 phones.
     let most = work.size.of(15, 500, 500) as u16;
     let crowds: Vec<(u16, u64)> = [5, 15, 25, 35, 45]
         .map(|users| (users, work.size.of(1, 8, 20)))
@@ -93,7 +93,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             rows.push(Row::new(what("Jain's index of the rates"), "", mean(&jain)));
             let unfinished = mean(&of(|s| s.unfinished));
             if unfinished.value > 0.0 {
-                let row = Row::new(what("pages that had not ended"), "%", unfinished);
+                let row = Row::new(what("unfinished pages"), "%", unfinished);
                 rows.push(row.note("counted with the run's length, 120 s"));
             }
         }
@@ -114,7 +114,7 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
     )
     .with(Series::curve("CLAW", claw))
     .with(Series::curve("Cubic", cubic))
-    .caption(format!("n = {} runs each; of {most} users fewer.", crowds[0].1));
+    .caption(format!("n = {} runs each; fewer with {most} users.", crowds[0].1));
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 

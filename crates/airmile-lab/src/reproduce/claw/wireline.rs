@@ -22,11 +22,11 @@ pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     run: run_all,
 };
 
-/// The paper throttles to 30 kbit/s, at which its page would take nine minutes and not 11
-/// s: at 1.5 Mbit/s it takes those.
+/// The paper throttles to 30 kbit/s, at which its page would take nine minutes instead of
+/// 11 s; at 1.5 Mbit/s it takes 11 s.
 const RATE_BPS: u64 = 1_500_000;
 
-/// A sender that believes the client whatever the path delivers: what the paper's has.
+/// A sender that trusts the client whatever the path delivers, as in the paper.
 const TRUSTS_CLIENT: ControllerKind = ControllerKind::Claw { limit_bps: None, trust_client: true };
 
 fn throttled(scenario: &mut Scenario) {
@@ -34,23 +34,23 @@ fn throttled(scenario: &mut Scenario) {
     scenario.core.down.limit = Some(limit);
 }
 
-/// What a phone's program said of the bottleneck.
+/// Reports of a phone's program on the bottleneck.
 #[derive(Debug, Clone, Copy, Default)]
-struct Said {
-    /// When it was first busy, and when it first named the wireline, in ns.
+struct BottleneckReports {
+    /// When the phone was first busy, and when the wireline was first reported, in ns.
     first_ns: Option<i64>,
     wireline_ns: Option<i64>,
     min_rtt_ns: i64,
-    /// Reports, and those that named another bottleneck than the cell.
+    /// Number of reports, and of those that reported another bottleneck than the cell.
     reports: u64,
     other: u64,
 }
 
-/// The program, and what it said.
+/// The program, and a record of its reports.
 #[derive(Debug)]
 struct Noting {
     agent: RadioAgent,
-    said: Arc<Mutex<Said>>,
+    reports: Arc<Mutex<BottleneckReports>>,
 }
 
 impl RadioReader for Noting {
@@ -60,29 +60,29 @@ impl RadioReader for Noting {
 
     fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
         let feedback = self.agent.poll(now_ns, phone)?;
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         if !feedback.idle {
-            said.first_ns.get_or_insert(now_ns);
-            said.min_rtt_ns = phone.min_rtt_ns.unwrap_or(said.min_rtt_ns);
-            said.reports += 1;
-            said.other += u64::from(feedback.bottleneck != Bottleneck::Cellular);
+            reports.first_ns.get_or_insert(now_ns);
+            reports.min_rtt_ns = phone.min_rtt_ns.unwrap_or(reports.min_rtt_ns);
+            reports.reports += 1;
+            reports.other += u64::from(feedback.bottleneck != Bottleneck::Cellular);
         }
         if feedback.bottleneck == Bottleneck::Wireline {
-            said.wireline_ns.get_or_insert(now_ns);
+            reports.wireline_ns.get_or_insert(now_ns);
         }
         Some(feedback)
     }
 }
 
-/// What the phone's program says of the bottleneck in a run of CLAW.
-fn said(scenario: &Scenario) -> Result<Said> {
-    let said = Arc::new(Mutex::new(Said::default()));
+/// Reports of the phone's program on the bottleneck in a run of CLAW.
+fn reports(scenario: &Scenario) -> Result<BottleneckReports> {
+    let reports = Arc::new(Mutex::new(BottleneckReports::default()));
     let reader = |setup: &ReaderSetup| -> Box<dyn RadioReader> {
-        Box::new(Noting { agent: RadioAgent::new(setup.clone()), said: Arc::clone(&said) })
+        Box::new(Noting { agent: RadioAgent::new(setup.clone()), reports: Arc::clone(&reports) })
     };
     load_with(scenario, &reader)?;
-    let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(*said)
+    let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(*reports)
 }
 
 /// How fast the detector decides, and how often it is wrong.
@@ -98,24 +98,25 @@ fn decisions(work: &Work<'_>, runs: u64) -> Result<Vec<Row>> {
             })?);
         }
     }
-    let found = work.for_each(&items, said)?;
+    let found = work.for_each(&items, reports)?;
     let (wireline, cellular) = found.split_at((runs as usize).min(found.len()));
     let took: Vec<f64> = wireline
         .iter()
-        .filter_map(|said| {
-            let took_ns = said.wireline_ns? - said.first_ns?;
-            // The window that is told first fills the cell two round trips later.
-            Some(took_ns as f64 / said.min_rtt_ns.max(1) as f64 - 2.0)
+        .filter_map(|reports| {
+            let took_ns = reports.wireline_ns? - reports.first_ns?;
+            // The first reported window fills the cell two round trips later.
+            Some(took_ns as f64 / reports.min_rtt_ns.max(1) as f64 - 2.0)
         })
         .collect();
     let found_share = 100.0 * took.len() as f64 / wireline.len().max(1) as f64;
-    let share = |said: &Said| 100.0 * said.other as f64 / said.reports.max(1) as f64;
+    let share =
+        |reports: &BottleneckReports| 100.0 * reports.other as f64 / reports.reports.max(1) as f64;
     let wrong: Vec<f64> = cellular.iter().map(share).collect();
     Ok(vec![
         Row::new("wireline: runs in which it is named", "%", mean(&[found_share])),
-        Row::new("wireline: named after so many round trips", "", mean(&took))
+        Row::new("wireline: round trips until it is named", "", mean(&took))
             .paper(3.0)
-            .note("since the first window that was told fills the cell; the bar: within 3"),
+            .note("since the first reported window fills the cell; the bar: within 3"),
         Row::new("cellular bottleneck: reports that name another", "%", mean(&wrong)),
     ])
 }
@@ -145,10 +146,10 @@ fn run_all(work: &Work<'_>) -> Result<ExperimentResult> {
             let rtts = mean(&case.values(kind, |l| l.rtt_ms));
             rows.push(Row::new(what("packets' round trip, mean"), "ms", rtts));
         }
-        // Figure 8: what the phone has of the cell behind the first second.
+        // Figure 8: the phone's share of the cell after the first second.
         let shares: Vec<f64> =
             case.of(CLAW).iter().map(|l| l.share_between(1_000.0, l.page_ms)).collect();
-        let what = format!("{}: the phone's share of PRBs behind 1 s", case.what);
+        let what = format!("{}: the phone's share of PRBs after 1 s", case.what);
         rows.push(Row::new(what, "%", mean(&shares)));
     }
     let against = |a: &LoadCase, b: &LoadCase, kind| {

@@ -1,4 +1,4 @@
-//! Figure 22: what users wait for beside an upload.
+//! Figure 22: user-visible delays during an upload.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use airmile::Result;
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     name: "qcut-fig22",
     source: "QCut, section 7, figure 22",
-    what: "page loads, a video and a call-like flow beside an upload",
+    what: "page loads, a video and a call-like flow during an upload",
     run: figure_22,
 };
 
 const SCENARIO: &str = include_str!("../../../experiments/qcut-applications.toml");
 
-/// What is measured of a run, by its name, with its unit and whether less is better.
+/// Measures of a run, by application, with unit.
 const MEASURES: [(&str, &str, &str); 7] = [
     ("page", "page load, mean", "s"),
     ("video", "video start", "s"),
@@ -61,7 +61,8 @@ fn values(app: &str, notes: &[AppNote], start_ns: i64) -> Vec<f64> {
     }
 }
 
-/// No upload; an upload with nothing, CoDel, QCut above the firmware; and ours.
+/// No upload; an upload with no queueing discipline, CoDel or QCut above the firmware; and
+/// our variants.
 fn arms() -> Vec<(bool, Variant)> {
     let limit = Limit::DelayMs(20);
     vec![
@@ -80,7 +81,7 @@ fn arms() -> Vec<(bool, Variant)> {
     ]
 }
 
-/// The bar: so near to no upload, in percent.
+/// Threshold: maximum difference to no upload, in percent.
 const WITHIN: f64 = 10.0;
 
 const APPS: [&str; 3] = ["page", "video", "call"];
@@ -124,7 +125,7 @@ fn figure_22(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures, ..ExperimentResult::default() })
 }
 
-/// An application's rows: each measure by arm, and what an arm adds to none.
+/// An application's rows: each measure by arm, and the difference of an arm to no upload.
 fn rows_of(
     signal: Signal,
     app: &str,
@@ -149,7 +150,7 @@ fn rows_of(
                 let is_judged = matches!(variant.discipline, Discipline::Qcut { .. });
                 rows.push(match (is_judged, *unit) {
                     (false, _) => row,
-                    // Of a rate more is better.
+                    // For a rate, more is better.
                     (true, "Mbit/s") => row.at_least(-WITHIN),
                     (true, _) => row.at_most(WITHIN),
                 });
@@ -162,7 +163,7 @@ fn rows_of(
 fn figure_of(signal: Signal, arms: &[(bool, Variant)], by_arm: &[Vec<Vec<f64>>]) -> Figure {
     let mut figure = Figure::new(
         if signal == WEAK { "weak" } else { "strong" },
-        format!("Page load time beside an upload, {}", signal.name),
+        format!("Page load time during an upload, {}", signal.name),
         Axis::log("mean page load time (s)"),
         Axis::cdf("runs up to this time (%)"),
     )

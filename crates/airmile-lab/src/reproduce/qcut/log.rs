@@ -1,4 +1,4 @@
-//! QCut-D where grants are some TTIs apart, and by a modem log as real ones come.
+//! QCut-D with grants some TTIs apart, and with realistic modem logs.
 
 use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, ModemLogConfig, Scenario};
@@ -13,21 +13,21 @@ use airmile::Result;
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     name: "qcut-log",
     source: "QCut (ours: its evaluation has no such part)",
-    what: "an upload with a grant each 1 to 6 TTIs, and by a log that is late or lacks batches",
+    what: "an upload with a grant every 1 to 6 TTIs, and with a log that is late or lacks batches",
     run: log,
 };
 
 const QCUT_D: Discipline = Discipline::Qcut { limit: Limit::DelayMs(20) };
 const ROUND_TRIPS: Discipline = Discipline::RoundTrips { limit: Limit::DelayMs(20) };
 
-/// What differs from the scenario.
+/// Differences to the scenario.
 struct LogImpairment {
     what: String,
     grant_every_tti: u32,
     modem_log: ModemLogConfig,
 }
 
-/// Spacings of grants, and logs (chosen here: what ports and drivers do to them).
+/// Spacings of grants, and log impairments (chosen here: effects of ports and drivers).
 fn cases() -> Vec<LogImpairment> {
     let log = ModemLogConfig::default;
     let spaced = (1..=6).map(|every| LogImpairment {
@@ -83,7 +83,7 @@ fn scenario(
 
 fn log(work: &Work<'_>) -> Result<ExperimentResult> {
     let seeds = work.size.of(1, 6, 20);
-    // The idle path, Cubic above the firmware alone, and both gates.
+    // The idle path, only Cubic above the firmware, and both gates.
     let arms = [
         ("idle", Discipline::Fifo),
         ("upload", Discipline::Fifo),
@@ -110,7 +110,7 @@ fn log(work: &Work<'_>) -> Result<ExperimentResult> {
             let (idle, cubic, qcut, round_trips) = (next(), next(), next(), next());
             for (name, gate) in [("QCut-D", qcut), ("by round trips", round_trips)] {
                 let of = |what: &str| format!("{}, {}, {name}: {what}", signal.name, case.what);
-                // The same seeds have the same fading: each run against its own.
+                // The same seeds have the same fading: each run is compared with its own.
                 let against = |base: &[Throughput], of: fn(&Throughput, &Throughput) -> f64| {
                     mean(
                         &gate.iter().zip(base).map(|(run, base)| of(run, base)).collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
-//! QCut: figures 20 to 22 of its evaluation, and steps of the link. Its text here
-//! is the end of the paper, without values: rows have none of the paper's.
+//! QCut: figures 20 to 22 of its evaluation, and steps of the link. The available text is
+//! the end of the paper, without values: rows have no values of the paper.
 
 mod applications;
 mod log;
@@ -16,9 +16,9 @@ pub(super) use log::EXPERIMENT as LOG;
 pub(super) use steps::EXPERIMENT as STEPS;
 pub(super) use upload::{FIGURE_20, FIGURE_21};
 
-const NO_VALUES: &str = "the paper's text that we have gives the figure's axes, no values";
+const NO_VALUES: &str = "the available text of the paper has the figure's axes, but no values";
 
-/// Mean uplink SNR in dB, and what the base station grants.
+/// Mean uplink SNR in dB, and the base station's grants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Signal {
     name: &'static str,
@@ -29,7 +29,7 @@ struct Signal {
 /// Chosen for figure 21's axes: 8 and 3 Mbit/s.
 const STRONG: Signal = Signal { name: "strong signal", ul_snr_mean_db: 12.0, snr_mean_db: 14.0 };
 const WEAK: Signal = Signal { name: "weak signal", ul_snr_mean_db: 0.0, snr_mean_db: 2.0 };
-/// Figure 20's second: between the two.
+/// Figure 20's second signal: between the two.
 const FAIR: Signal = Signal { name: "fair signal", ul_snr_mean_db: 6.0, snr_mean_db: 8.0 };
 
 impl Signal {
@@ -39,11 +39,11 @@ impl Signal {
     }
 }
 
-/// The start of autorate's shaper in bit/s, which its user has to know: about the
-/// strong signal's rate.
+/// Initial rate of autorate's shaper in bit/s, which its user has to know: about the strong
+/// signal's rate.
 const AUTORATE_START_BPS: u64 = 6_000_000;
 
-/// Queueing of the phone under a congestion control.
+/// Queueing of the phone with a congestion control.
 #[derive(Debug, Clone, PartialEq)]
 struct Variant {
     name: &'static str,
@@ -67,14 +67,14 @@ impl Variant {
     }
 }
 
-/// Those of figure 21, and ours.
+/// The variants of figure 21, and ours.
 fn variants() -> Vec<Variant> {
     let qcut = |limit| Discipline::Qcut { limit };
     vec![
         Variant::new("Cubic", Discipline::Fifo),
         Variant { control: ControllerKind::Vegas, ..Variant::new("Vegas", Discipline::Fifo) },
         Variant::new("CoDel", Discipline::Codel { target_ms: 5 }),
-        // Linux's tcp_limit_output_bytes in the paper's year.
+        // Linux's tcp_limit_output_bytes at the time of the paper.
         Variant::new("TSQ", Discipline::Tsq { flow_bytes: 262_144 }),
         Variant::new("QCut-B (5 KB)", qcut(Limit::Bytes(5_000))),
         Variant::new("QCut-B (20 KB)", qcut(Limit::Bytes(20_000))),

@@ -1,4 +1,4 @@
-//! Steps of the link under QCut: what the firmware holds, and what is lost.
+//! Steps of the link with QCut: the firmware's occupancy, and losses.
 
 use std::sync::Arc;
 
@@ -20,39 +20,41 @@ pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
 
 const SCENARIO: &str = include_str!("../../../experiments/qcut-steps.toml");
 
-/// When the step comes, and until when it is watched, in ms of the run.
+/// Time of the step, and end of the observation, in ms of the run.
 const STEP_MS: i64 = 8_000;
 const WATCHED_MS: i64 = 14_000;
 
 /// The rate before, in bytes per ms: 8 Mbit/s.
 const BEFORE: f64 = 1_000.0;
 
-/// The phone's modem log writes transmissions at the latest each 11 ms, and they
-/// are read 5 ms later: the interval between two reports.
+/// The phone's modem log writes transmissions at least every 11 ms, and they are read 5 ms
+/// later: the interval between two reports.
 const REPORT_MS: f64 = 11.0;
 const LATE_MS: f64 = 5.0;
 
-/// The limit in ms, 20 and a grant's 21, two fifths more while the gate looks for rate
-/// (`airmile_control::qcut::Limit`), and one large packet in bytes: at 0.8 Mbit/s it takes
-/// 15 ms, and what the log has of the buffer is as coarse.
+/// The limit in ms, 20 plus 21 for a grant, and two fifths more while the gate probes for
+/// rate (`airmile_control::qcut::Limit`), and one large packet in bytes: at 0.8 Mbit/s it
+/// takes 15 ms, and the log's data on the buffer is as coarse.
 const LIMIT_MS: f64 = 57.4;
 const PACKET_BYTES: f64 = 1_500.0;
 
-/// Of the link's rate from a second after the step on, in percent: headers take 4 (chosen here).
+/// Minimum share of the link's rate from a second after the step on, in percent: headers
+/// take 4 (chosen here).
 const MIN_CARRIED: f64 = 94.5;
 
-/// Back is who is not over the limit for so long: each 400 ms it looks for rate.
+/// Recovered once the limit is not exceeded for this time: the gate probes for rate every
+/// 400 ms.
 const STAYS_MS: i64 = 400;
 
 /// A step of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkStep {
-    /// Nothing for 60 ms (a handover without random access's delays: TS 36.133,
-    /// 5.1.2, has 45 ms of interruption and more), then half of the rate.
+    /// Nothing for 60 ms (a handover without random access delays: TS 36.133, 5.1.2, has an
+    /// interruption of 45 ms and more), then half of the rate.
     Handover,
     /// A tenth of the rate within 100 ms.
     Drop,
-    /// The modem tells nothing for 2 s.
+    /// The modem reports nothing for 2 s.
     Silence,
 }
 
@@ -63,7 +65,7 @@ const STEPS: [(LinkStep, &str); 3] = [
 ];
 
 impl LinkStep {
-    /// Bytes per ms that the uplink carries at a time, in ms after the step.
+    /// Uplink capacity in bytes per ms, by ms after the step.
     fn rate(self, since_ms: i64) -> f64 {
         match self {
             Self::Handover if (0..60).contains(&since_ms) => 0.0,
@@ -96,26 +98,26 @@ impl LinkStep {
     }
 }
 
-/// What a step did.
+/// Response to a step.
 struct StepResponse {
-    /// Most that the firmware held from the step on, in bytes.
+    /// Maximum firmware occupancy from the step on, in bytes.
     most: f64,
-    /// From the step until no more than the limit was held, and stayed so, in ms; and
-    /// the bar.
+    /// Time from the step until the occupancy stayed within the limit, in ms; and its
+    /// threshold.
     back_ms: f64,
     bar_ms: f64,
-    /// Packets that the queueing dropped, and that are nowhere.
+    /// Packets dropped by the queueing, and packets lost otherwise.
     dropped: f64,
     lost: f64,
     /// Share of the link's rate that arrived from 1 s after the step on, in percent.
     carried: f64,
     /// Share of TTIs from the step on that began with nothing to send, in percent.
     starved: f64,
-    /// What the firmware held, by ms from the step on, in kB.
+    /// Firmware occupancy in kB, by ms from the step on.
     held: Vec<(f64, f64)>,
 }
 
-/// From when on no more than the limit was held for [`STAYS_MS`]; NaN: never.
+/// When the occupancy starts to stay within the limit for [`STAYS_MS`]; NaN: never.
 fn back_ms(held: &[(i64, f64)], limit: f64) -> f64 {
     let mut back = None;
     for (since, bytes) in held.iter().filter(|(since, _)| *since >= 0) {
@@ -143,7 +145,7 @@ fn answer(step: LinkStep, scenario: &Scenario) -> Result<StepResponse> {
     let limit = LIMIT_MS * rate + PACKET_BYTES;
     let most = after().map(|(_, bytes)| *bytes).fold(0.0, f64::max);
     let back_ms = back_ms(&held, limit);
-    // What the firmware held when a report of the step could be there.
+    // Firmware occupancy at the earliest possible report of the step.
     let early = after().filter(|(since, _)| (*since as f64) <= REPORT_MS + LATE_MS);
     let at_step = early.map(|(_, bytes)| *bytes).fold(0.0, f64::max);
     let [sent, handed, dropped] = watch.packets;
@@ -181,16 +183,17 @@ fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
         Axis::new("held (kB)"),
     )
     .caption(format!("The first of n = {seeds} runs of each step."));
-    const BAR: &str = "the bar: what the firmware held until a report of the step was there, at the new rate; a report's interval; 50 ms";
+    const BAR: &str = "the bar: the firmware's occupancy at the first report of the step, at the \
+        new rate; a report's interval; 50 ms";
     for ((_, name), answers) in STEPS.iter().zip(answers.chunks(seeds as usize)) {
         let of = |value: fn(&StepResponse) -> f64| -> Estimate {
             mean(&answers.iter().map(value).collect::<Vec<f64>>())
         };
         let row = |what: &str, unit, value| Row::new(format!("{name}: {what}"), unit, value);
-        rows.push(row("most that the firmware held", "kB", of(|a| a.most / 1e3)));
+        rows.push(row("maximum firmware occupancy", "kB", of(|a| a.most / 1e3)));
         rows.push(row("back under the limit after", "ms", of(|a| a.back_ms)));
         rows.push(row("bar for it", "ms", of(|a| a.bar_ms)).note(BAR));
-        // One that never was back is over it, too.
+        // A run without recovery also exceeds it.
         let over = answers.iter().filter(|a| a.back_ms.is_nan() || a.back_ms > a.bar_ms);
         let over = over.count() as u64;
         rows.push(row("runs over the bar", "", count(over, answers.len())).at_most(0.0));

@@ -14,20 +14,20 @@ use airmile::Result;
 pub(in crate::reproduce) const FIGURE_20: Experiment = Experiment {
     name: "qcut-fig20",
     source: "QCut, section 7, figure 20",
-    what: "an upload's round trip from the firmware on, against CoDel's target above it",
+    what: "an upload's round trip from the firmware, against CoDel's target above it",
     run: figure_20,
 };
 
 pub(in crate::reproduce) const FIGURE_21: Experiment = Experiment {
     name: "qcut-fig21",
     source: "QCut, section 7, figure 21",
-    what: "an upload's throughput against its round trip from the firmware on",
+    what: "an upload's throughput against its round trip from the firmware",
     run: figure_21,
 };
 
 pub(super) const SCENARIO: &str = include_str!("../../../experiments/qcut-upload.toml");
 
-/// The start is left out: slow start, and the first filling of the buffer, in ms.
+/// Slow start and the first filling of the buffer are left out, in ms.
 const SETTLED_MS: i64 = 10_000;
 
 /// A run's throughput and median RTT_F.
@@ -110,12 +110,13 @@ fn figure_20(work: &Work<'_>) -> Result<ExperimentResult> {
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })
 }
 
-/// The bars: of Cubic's throughput, in percent, and over the idle path's RTT_F, in ms.
+/// Thresholds: share of Cubic's throughput, in percent, and excess over the idle path's
+/// RTT_F, in ms.
 pub(super) const MIN_SHARE: f64 = 95.0;
 pub(super) const MAX_OVER_MS: f64 = 30.0;
 
-/// Whether the bars are for a variant: QCut-D, and QCut-B where its bytes are worth less
-/// than 30 ms of the link's rate.
+/// Whether the thresholds apply to a variant: QCut-D, and QCut-B if its bytes take less
+/// than 30 ms at the link's rate.
 fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
     match variant.discipline {
         Discipline::Qcut { limit: Limit::DelayMs(_) } => true,
@@ -126,8 +127,8 @@ fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
     }
 }
 
-/// Nothing else has both more throughput and a shorter round trip, by more than
-/// what runs differ by: 1 % and 1 ms.
+/// No other variant has both more throughput and a shorter round trip, by more than the
+/// variation of runs: 1 % and 1 ms.
 fn is_on_front(of: (f64, f64), all: &[(f64, f64)]) -> bool {
     !all.iter().any(|other| other.0 > of.0 * 1.01 && other.1 < of.1 - 1.0)
 }
@@ -160,7 +161,7 @@ fn figure_21(work: &Work<'_>) -> Result<ExperimentResult> {
             let mbps = mean(&values(runs, |p| p.mbps));
             rows.push(Row::new(of("throughput"), "Mbit/s", mbps).note(NO_VALUES));
             rows.push(Row::new(of("RTT_F, median"), "ms", rtt_f(runs)).note(NO_VALUES));
-            // The same seeds have the same fading: each run against its own.
+            // The same seeds have the same fading: each run is compared with its own.
             let shares: Vec<f64> = runs
                 .iter()
                 .zip(&by_variant[0])

@@ -1,4 +1,4 @@
-//! What is seen of a run with a queue above the phone's firmware.
+//! Observations of a run with a queue above the phone's firmware.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,34 +7,33 @@ use airmile_emulate::{CapturePoint, DropPoint, RunSink, UserId};
 
 use crate::reproduce::estimate::quantile;
 
-/// Where probes go (RFC 862).
+/// Destination port of probes (RFC 862).
 const ECHO: u16 = 7;
 
-/// Round trips from the firmware on, what it held, and where packets went.
+/// Round trips from the firmware on, its occupancy, and packet counts.
 #[derive(Default)]
 pub(super) struct QueueMonitor {
-    /// Values before this time do not count.
+    /// Values before this time are ignored.
     pub(super) from_ns: i64,
-    /// Ends of segments under way, by port, with when they went to the firmware;
-    /// none where they went twice (Karn).
+    /// Ends of segments in flight, by port, with the times at which they went to the
+    /// firmware; `None` if they went twice (Karn).
     under_way: HashMap<(u16, u32), Option<i64>>,
     /// RTT_F in ms.
     rtt_f_ms: Vec<f64>,
-    /// How much of each stream the server has got: at first, and now.
+    /// Bytes of each stream received by the server: at first, and now.
     got: BTreeMap<u16, (Option<u64>, u64)>,
     last_ns: i64,
-    /// When data came to the servers, and how much.
+    /// Arrival times and amounts of data at the servers.
     arrived: Vec<(i64, u64)>,
-    /// Bytes in the firmware at the begin of each TTI.
+    /// Bytes in the firmware at the start of each TTI.
     pub(super) held: Vec<(i64, u64)>,
-    /// Packets that the phone's hosts sent, that went to the firmware, and that
-    /// were dropped above it.
+    /// Packets sent by the phone's hosts, passed to the firmware, and dropped above it.
     pub(super) packets: [u64; 3],
 }
 
 impl RunSink for QueueMonitor {
     fn handed_over(&mut self, at_ns: i64, packet: &IpPacket) {
-        // Probes were sent by no host.
+        // Probes are not sent by hosts.
         let is_probe = matches!(packet.transport, Transport::Udp(_)) && packet.dst.port() == ECHO;
         self.packets[1] += u64::from(!is_probe);
         if let Transport::Tcp(segment) = &packet.transport
@@ -82,12 +81,12 @@ impl RunSink for QueueMonitor {
 }
 
 impl QueueMonitor {
-    /// One whose values count from a time on.
+    /// Ignores values before a time.
     pub(super) fn from_ns(from_ns: i64) -> Self {
         Self { from_ns, ..Self::default() }
     }
 
-    /// Bytes that came to the servers between two times in ms of the run.
+    /// Bytes that arrived at the servers between two times in ms of the run.
     pub(super) fn bytes_between(&self, start_ns: i64, (from_ms, to_ms): (i64, i64)) -> u64 {
         let (from_ns, to_ns) = (start_ns + from_ms * 1_000_000, start_ns + to_ms * 1_000_000);
         let arrived = self.arrived.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
@@ -99,7 +98,7 @@ impl QueueMonitor {
         quantile(&self.rtt_f_ms, 0.5).value
     }
 
-    /// Mbit/s of new data that came to the servers.
+    /// Mbit/s of new data that arrived at the servers.
     pub(super) fn mbps(&self) -> f64 {
         let bytes = self.got.values().filter_map(|(first, last)| Some(last - (*first)?));
         bytes.sum::<u64>() as f64 * 8e3 / (self.last_ns - self.from_ns).max(1) as f64
@@ -137,9 +136,9 @@ mod tests {
         for (ack, at_ms) in [(101, 60), (201, 80), (301, 200)] {
             watch.packet(at_ms * MS, CapturePoint::Phone, &segment(false, 1, ack, 0..0));
         }
-        // 50 and 60 ms; the third went twice.
+        // 50 and 60 ms; the third was sent twice.
         assert_eq!((watch.rtt_f_ms(), watch.packets), (55.0, [4, 4, 0]));
-        // 200 bytes behind the first segment, by 110 ms.
+        // 200 bytes after the first segment, by 110 ms.
         assert!((watch.mbps() - 1_600.0 / 110e3).abs() < 1e-9, "{}", watch.mbps());
     }
 }

@@ -1,9 +1,9 @@
-//! Experiments between real hosts, with hosts that are none.
+//! Experiments between real hosts, tested with simulated hosts.
 
 use super::*;
 
-/// Hosts that are none: the scenario's own applications in virtual time, whose
-/// files are those of a run in real time.
+/// Simulated hosts: the scenario's own applications in virtual time, with the files of a
+/// run in real time.
 struct Virtual;
 
 impl Hosts for Virtual {
@@ -25,7 +25,7 @@ impl Hosts for Virtual {
     }
 }
 
-/// All TTIs of a run so late.
+/// Statistics in which all TTIs have this lateness.
 fn late(us: u64) -> Lateness {
     Lateness {
         n_tti: 100,
@@ -39,8 +39,8 @@ fn late(us: u64) -> Lateness {
     }
 }
 
-/// Hosts whose curl and player are three downloads of 350 kB every 4 s in virtual
-/// time, over the port that the script names; and what the player would have noted.
+/// Hosts whose curl and player are three downloads of 350 kB every 4 s in virtual time,
+/// over the port named in the script; with the player's log.
 struct Scripted {
     /// Runs over this port fail.
     fails_at: Option<u16>,
@@ -91,8 +91,8 @@ impl Hosts for Scripted {
         log += &format!("{{\"event\":\"resumed\",\"value\":{stalled_ms}}}\n");
         log += "{\"event\":\"speed_test\",\"value\":650000}\n";
         if keeps_warm {
-            let told = r#"{"fetches":20,"bytes":10500,"mediaBytes":1050000,"kept":1,"alone":1,"radioMj":11,"radioWithoutMj":10}"#;
-            let event = serde_json::json!({"event": "keep_warm", "what": told});
+            let text = r#"{"fetches":20,"bytes":10500,"mediaBytes":1050000,"kept":1,"alone":1,"radioMj":11,"radioWithoutMj":10}"#;
+            let event = serde_json::json!({"event": "keep_warm", "what": text});
             log += &format!("{event}\n");
         }
         std::fs::write(dir.join("command.jsonl"), log).unwrap();
@@ -137,11 +137,10 @@ fn ports_of_a_middlebox() {
     let of = |what: &str| ours(&rows, what);
     let segments =
         |port: u16, what: &str| of(&format!("0.78 Mbit/s, segments of 4 s, port {port}: {what}"));
-    for what in
-        ["link demand", "true link demand", "throughput of a segment behind a pause, median"]
+    for what in ["link demand", "true link demand", "throughput of a segment after a pause, median"]
     {
         let [through, tls, past] = [80, 443, 7777].map(|port| segments(port, what));
-        // The same seed: the two ports of the middlebox are alike.
+        // The same seed: the two ports of the middlebox have equal results.
         assert!(
             through < past && (through - tls).abs() < 0.1 * through,
             "{what}: {through} {tls} {past}"
@@ -150,7 +149,7 @@ fn ports_of_a_middlebox() {
     assert_eq!(of("bitrate, port 7777 against 80").round(), 50.0);
     assert_eq!(of("time stalled, port 80"), 300.0);
     assert_eq!(of("time stalled, port 7777 against 80").round(), -67.0);
-    // None switched: nothing can be taken away.
+    // No switches: there is nothing to reduce.
     let switches = rows.iter().find(|row| row.what.starts_with("switches")).unwrap();
     assert_eq!((switches.ours, switches.n), (None, 1));
 }
@@ -168,10 +167,10 @@ fn a_window_that_is_kept_warm() {
         assert_eq!(of("kept warm: fetches"), 20.0);
         assert_eq!(of("kept warm: extra bytes by the module's own count"), 1.0);
         assert_eq!(of("kept warm: more radio energy by its model").round(), 10.0);
-        // The same runs in virtual time: nothing passes between segments.
+        // The same runs in virtual time: no data between segments.
         assert!(of("kept warm: extra bytes, both ways").abs() < 0.1);
         let [through, past] = ["through the middlebox", "past it"]
-            .map(|way| of(&format!("{way}: throughput of a segment behind a pause, median")));
+            .map(|way| of(&format!("{way}: throughput of a segment after a pause, median")));
         assert!(through < past, "{through} {past}");
     }
 }
@@ -180,12 +179,12 @@ fn a_window_that_is_kept_warm() {
 fn what_fails_takes_nothing_from_the_others() {
     let some = Scripted { fails_at: Some(443) };
     let Reproduced { rows, failed, .. } = with_hosts("bursttracker-fig9", Some(&some));
-    let told = failed.unwrap();
-    assert!(told.starts_with("run 2 of 3: the browser ended; run 2 of 3: "), "{told}");
+    let text = failed.unwrap();
+    assert!(text.starts_with("run 2 of 3: the browser ended; run 2 of 3: "), "{text}");
     assert_eq!(ours(&rows, "bitrate, port 7777 against 80").round(), 50.0);
     let lost = "adaptive, segments of 2 s, port 443: link demand";
     assert!(rows.iter().any(|row| row.what == lost && row.ours.is_none() && row.n == 0));
-    // All of it failed, and what follows is run.
+    // All of it failed, and the following experiments still run.
     let none = Scripted { fails_at: Some(80) };
     let names = ["virtual-vs-real", "bursttracker-fig8"].map(str::to_owned);
     let done = reproduce(&names, Size::Quick, Some(&none), &RunCount::default(), &mut ()).unwrap();
@@ -208,10 +207,10 @@ fn real_hosts_are_asked_for_and_their_lateness_is_told() {
     }
     let skipped = with_hosts("bursttracker-fig9", Some(&Virtual)).skipped;
     assert_eq!(skipped.as_deref(), Some("no player"));
-    // What is read from files is what was seen in memory.
+    // Values read from files match those observed in memory.
     let Reproduced { rows, skipped, invalid, .. } = with_hosts("huang-fig10-13", Some(&Virtual));
     let correlation = "correlation of bytes in flight and RTT, mean of flows";
     let in_files = ours(&rows, &format!("kernel TCP: {correlation}"));
     assert!((in_files - ours(&rows, correlation)).abs() < 1e-9, "{in_files}");
-    assert!(skipped.is_none() && invalid.is_some_and(|told| told.starts_with("2 of 2")));
+    assert!(skipped.is_none() && invalid.is_some_and(|text| text.starts_with("2 of 2")));
 }

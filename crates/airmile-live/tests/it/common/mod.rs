@@ -1,4 +1,4 @@
-//! What the tests share: a log, what the file gives, and waiting.
+//! Helpers of the tests: a log, the results for its file, and waiting.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -10,14 +10,14 @@ use airmile::model::{Burst, Direction};
 use airmile::{Inputs, Progress, RadioOptions, radio};
 use airmile_live::snapshot::{LiveEvent, Snapshot};
 
-/// A log of our own generator.
+/// A generated log.
 pub fn sample(name: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     airmile_lab::run_scenario(name, None, dir.path()).unwrap();
     std::fs::read(dir.path().join("modem.mi2log")).unwrap()
 }
 
-/// The bursts that a file with these bytes gives.
+/// The bursts of a file with these bytes.
 pub fn bursts_of_file(bytes: &[u8]) -> Vec<Burst> {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log.mi2log");
@@ -43,7 +43,7 @@ pub fn decided(events: impl IntoIterator<Item = std::sync::Arc<LiveEvent>>) -> V
     by_direction(&bursts.collect::<Vec<_>>())
 }
 
-/// Waits until something holds; a minute is as good as never.
+/// Waits until a condition holds; fails after a minute.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -52,7 +52,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Bytes that the engine has taken in.
+/// Bytes that the engine has consumed.
 pub fn taken(now: &Snapshot) -> u64 {
     now.view.intake.bytes
 }

@@ -110,8 +110,8 @@ fn a_block_of_status_alone_neither_begins_nor_ends_a_burst() {
 
 #[test]
 fn a_pdu_is_traced_back_to_the_first_transmission_of_its_block() {
-    // The block of TTI 11 fails and is delivered 16 TTIs later: the queue ran
-    // empty at 11 all the same.
+    // The block of TTI 11 fails and is delivered 16 TTIs later: the queue still ran empty
+    // at 11.
     let lost = Grant { crc_ok: Some(false), ..block(11, 1, 1_000, 0) };
     let retx = |tti, crc_ok| Grant {
         retx: Some(true),
@@ -138,7 +138,7 @@ fn a_pdu_is_traced_back_to_the_first_transmission_of_its_block() {
 
 #[test]
 fn padding_that_only_the_retransmission_shows_belongs_to_the_first_transmission() {
-    // A modem logs what was in a block once it has passed.
+    // A modem logs the contents of a block once it has been received.
     let failed = |tti, harq_id| Grant {
         crc_ok: Some(false),
         padding_bytes: None,
@@ -175,7 +175,7 @@ fn a_handover_ends_a_burst_as_unknown() {
 
 #[test]
 fn what_reaches_back_into_a_hole_is_not_joined_over_it() {
-    // What was written behind the hole covers some of its TTIs.
+    // Records written after the hole cover some of its TTIs.
     let hole = Hole { at: None, position: at(0, 13), n_tti: 50, why: "test" };
     check(
         &[
@@ -212,7 +212,7 @@ fn a_hole_is_unknown_and_not_contention() {
 
 #[test]
 fn a_second_of_silence_is_no_contention() {
-    // The last PDU left data behind, as it says; then nothing for 5 s.
+    // The last PDU shows that data was left; then nothing for 5 s.
     let records = |pause: i64| -> Vec<Record> {
         [(10, 0), (11, 1), (11 + pause, 2), (12 + pause, 3)]
             .into_iter()
@@ -249,7 +249,7 @@ fn a_stalled_window_waits_with_data() {
 fn the_users_queue_is_empty_when_the_last_bearers_is() {
     let other = |tti, sn, poll| RlcPdu { bearer: 4, ..pdu(tti, sn, 500, poll) };
     let mut records: Vec<Record> = Vec::new();
-    // What comes before teaches that pauses after polls are long.
+    // Earlier records show that pauses after polls are long.
     let mut sn = 0;
     for i in 0..20_i64 {
         for (tti, poll) in [(100 + i * 50, false), (101 + i * 50, true)] {
@@ -318,4 +318,28 @@ fn auto_falls_back_to_padding_and_to_allocations() {
     };
     assert_eq!(evidence(true), Some(Evidence::Padding));
     assert_eq!(evidence(false), Some(Evidence::Grants));
+}
+
+/// A cell that does not segment packets leaves 24 bytes of its large blocks unused while data
+/// waits; a lone acknowledgement of 56 bytes leaves 22 of 78, and nothing waits after it.
+#[test]
+fn padding_of_much_of_a_block_before_a_long_pause_ends_a_burst() {
+    let mut records: Vec<Record> = Vec::new();
+    let mut tti = 0;
+    for _ in 0..30 {
+        for padding in [0, 24, 0, 24, 0, 24, 700] {
+            records.push(block(tti, 0, 3_030, padding).into());
+            tti += 1;
+        }
+        tti += 40;
+    }
+    records.push(block(tti, 0, 78, 22).into());
+    for padding in [0, 24, 700] {
+        records.push(block(tti + 900, 0, 3_030, padding).into());
+        tti += 1;
+    }
+    let options = with(EvidenceChoice::Padding);
+    let bursts = run(&records, options);
+    let longest = bursts.iter().map(|burst| burst.end_tti.0 - burst.start_tti.0).max();
+    assert_eq!((bursts.len(), longest), (31, Some(6)));
 }

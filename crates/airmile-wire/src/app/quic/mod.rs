@@ -1,4 +1,4 @@
-//! QUIC by what its headers leave in the clear (RFC 9000, 17; RFC 9312).
+//! QUIC, from the unencrypted parts of its headers (RFC 9000, 17; RFC 9312).
 
 mod initial;
 
@@ -11,8 +11,8 @@ const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
 
-/// Whether a datagram begins with a long header of a version that is known:
-/// 1 (RFC 9000), 2 (RFC 9369) or a draft.
+/// Whether a datagram begins with a long header of a known version: 1 (RFC 9000), 2 (RFC
+/// 9369) or a draft.
 pub(crate) fn is_long_header(payload: &[u8]) -> bool {
     let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
     first & (LONG | FIXED) == LONG | FIXED
@@ -30,8 +30,8 @@ pub(super) struct QuicState {
     down: Option<bool>,
     up: Option<bool>,
     edge_down_ns: Option<i64>,
-    /// What the client's Initial packets said so far; gone once it is all there, or
-    /// the handshake is over.
+    /// What the client's Initial packets contained so far; `None` once the hello is
+    /// complete or the handshake is over.
     initials: Option<Box<Initials>>,
     hello: Option<Hello>,
 }
@@ -41,7 +41,7 @@ impl QuicState {
         Some((self.confirmed_ns? - self.first_ns?).max(0))
     }
 
-    /// The client hello, or more of it than before.
+    /// The client hello, when more of it is known than before.
     pub(super) const fn take_hello(&mut self) -> Option<Hello> {
         self.hello.take()
     }
@@ -56,8 +56,8 @@ impl QuicState {
         }
     }
 
-    /// Takes a datagram; gives an RTT between monitor and client where the spin
-    /// bit turned (RFC 9000, 17.4: the client sends the opposite of what it got).
+    /// Takes a datagram; returns an RTT between monitor and client when the spin bit
+    /// changed (RFC 9000, 17.4: the client sends the opposite of what it received).
     pub(super) fn push(&mut self, up: bool, packet: &Packet<'_>) -> Option<i64> {
         let first = *packet.payload.first()?;
         let now = packet.at_ns;

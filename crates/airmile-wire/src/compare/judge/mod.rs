@@ -12,49 +12,49 @@ use super::sample::{
     measure, restart_share, throughput_bps,
 };
 
-/// Fewer transfers tell nothing of a group (chosen here: of two groups of four, the
-/// least p that a test can give is 2 / 70).
+/// Minimum number of transfers in a group (chosen here: with two groups of four, the
+/// minimum p of a test is 2 / 70).
 pub const MIN_TRANSFERS: usize = 4;
-/// A difference is taken for one below this p, after Holm.
+/// A difference is significant below this p, after Holm.
 const ALPHA: f64 = 0.05;
-/// A rate under this share of another's is held down (chosen here).
+/// A rate below this share of another's is throttled (chosen here).
 const CAPPED: f64 = 0.85;
-/// Link demand that is lower by this goes with it (chosen here, as the width of the
-/// verdict's band: 75 to 90 %).
+/// A throttled group's link demand is lower by at least this (chosen here, as the width
+/// of the verdict's band: 75 to 90 %).
 const LESS_DEMAND: f64 = 0.10;
-/// From this link demand on, the downlink is what limits.
+/// From this link demand on, the downlink is the limit.
 const DOWNLINK_LIMITS: f64 = 0.90;
-/// Within this factor, throughputs are the same for a person (chosen here).
+/// Throughputs within this factor are the same to a user (chosen here).
 const SAME_FACTOR: f64 = 1.25;
-/// Conditions that differ by more are not the same (chosen here): throughput of the
+/// Conditions that differ by more are not comparable (chosen here): throughput of the
 /// link and sizes by a factor, load by a share, RSRP in dB.
 const LINK_FACTOR: f64 = 1.5;
 const SIZE_FACTOR: f64 = 1.5;
 const LOAD_APART: f64 = 0.20;
 const RSRP_APART_DB: f64 = 6.0;
 
-/// What came out.
+/// The outcome of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonOutcome {
-    /// Some groups restart slow start behind pauses, others do not.
+    /// Some groups restart slow start after pauses, others do not.
     Restarts,
-    /// Some groups' rates are held down.
+    /// Some groups' rates are throttled.
     Throttling,
-    /// They do not differ by what a person would notice.
+    /// The groups do not differ noticeably to a user.
     NoDifference,
-    /// Cannot be told.
+    /// Undetermined.
     CannotTell,
 }
 
-/// Two groups held against each other: the second's values less the first's.
+/// A comparison of two groups: the second's values minus the first's.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PairFinding {
-    /// The first group, by its place.
+    /// The first group, by its index.
     pub a: usize,
     /// The second.
     pub b: usize,
-    /// Share of transfers behind pauses that began in slow start.
+    /// Share of transfers after pauses that began in slow start.
     pub restarts: Option<Difference>,
     /// Link demand, 0 to 1.
     pub link_demand: Option<Difference>,
@@ -62,7 +62,7 @@ pub struct PairFinding {
     pub log_throughput: Option<Difference>,
     /// The same of the rate in the second half of transfers.
     pub log_late_rate: Option<Difference>,
-    /// What growth cost behind pauses, in ms.
+    /// Cost of growth after pauses, in ms.
     pub growth_ms: Option<Difference>,
     /// Conditions that differ, in words.
     pub conditions_differ: Vec<String>,
@@ -71,25 +71,26 @@ pub struct PairFinding {
 /// The verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// What came out.
+    /// The outcome.
     pub outcome: ComparisonOutcome,
-    /// The groups that it is about: those that restart, or are held down.
+    /// The groups concerned: those that restart, or are throttled.
     pub about: Vec<usize>,
-    /// Those that they are held against.
+    /// The groups that they are compared with.
     pub against: Vec<usize>,
-    /// Why it cannot be told; what goes with the verdict.
+    /// Why the outcome is undetermined, or remarks on the verdict.
     pub notes: Vec<String>,
-    /// 1 less the p that it rests on, or its interval's share; 0 where nothing is told.
+    /// 1 minus the p of the deciding test, or the coverage of its interval; 0 if
+    /// undetermined.
     pub confidence: f64,
-    /// Whether the groups were measured by turns.
+    /// Whether the groups were measured alternately.
     pub by_turns: bool,
-    /// What each group gives.
+    /// The finding of each group.
     pub groups: Vec<GroupFinding>,
     /// All pairs; p after Holm, over the pairs of each measure.
     pub pairs: Vec<PairFinding>,
 }
 
-/// Holds groups against each other.
+/// Compares groups.
 #[must_use]
 pub fn judge(groups: &[Vec<Sample>], seed: u64) -> Judgement {
     let by_turns = is_by_turns(groups);
@@ -147,7 +148,7 @@ fn hold(a: &[Sample], b: &[Sample], by_turns: bool, seed: u64) -> PairFinding {
 /// One measure of a pair.
 type Measure = fn(&mut PairFinding) -> &mut Option<Difference>;
 
-/// Puts p after Holm in place of p.
+/// Replaces each p by its value after Holm.
 fn correct(pairs: &mut [PairFinding], of: Measure) {
     let ps: Vec<f64> = pairs.iter_mut().filter_map(|pair| of(pair).map(|d| d.p)).collect();
     let mut corrected = holm(&ps).into_iter();
@@ -165,7 +166,7 @@ fn differ(a: &GroupFinding, b: &GroupFinding) -> Vec<String> {
         out.push(format!("what the link carried ({:.1} and {:.1} Mbit/s)", mbps.0, mbps.1));
     }
     if let Some((a, b)) = both(|g| g.others_load).filter(|(a, b)| (a - b).abs() > LOAD_APART) {
-        out.push(format!("others' load of the cell ({:.0} and {:.0} %)", a * 100.0, b * 100.0));
+        out.push(format!("cell load by other users ({:.0} and {:.0} %)", a * 100.0, b * 100.0));
     }
     if let Some((a, b)) = both(|g| g.rsrp_dbm).filter(|(a, b)| (a - b).abs() > RSRP_APART_DB) {
         out.push(format!("RSRP ({a:.0} and {b:.0} dBm)"));
@@ -180,12 +181,11 @@ impl Judgement {
     fn conclude(&mut self) {
         let few = self.groups.iter().map(|group| group.transfers).min().unwrap_or_default();
         if self.groups.len() < 2 {
-            return self.notes.push("there is one group alone: nothing to hold it against".into());
+            return self.notes.push("there is only one group: nothing to compare it with".into());
         }
         if few < MIN_TRANSFERS {
             return self.notes.push(format!(
-                "too few transfers: a group has {few}, and {MIN_TRANSFERS} is the least that a \
-                 test can tell anything of"
+                "too few transfers: a group has {few}, and a test needs at least {MIN_TRANSFERS}"
             ));
         }
         if self.restarts() || self.throttling() || self.is_same() {
@@ -194,7 +194,7 @@ impl Judgement {
         self.untold();
     }
 
-    /// Groups that restart, held against those that do not.
+    /// Groups that restart, compared with those that do not.
     fn restarts(&mut self) -> bool {
         let of = |wanted| {
             let groups = self.groups.iter().enumerate();
@@ -218,8 +218,8 @@ impl Judgement {
         true
     }
 
-    /// Of pairs between two lists of groups: p, and the difference of the first list's
-    /// less the second's.
+    /// For pairs between two lists of groups: p, and the difference of the first list's
+    /// value minus the second's.
     fn between(
         &self,
         about: &[usize],
@@ -247,7 +247,7 @@ impl Judgement {
         pairs.flat_map(|pair| pair.conditions_differ.clone()).collect()
     }
 
-    /// Groups whose rate stays under the best one's to the end of transfers.
+    /// Groups whose rate stays below the best one's until the end of transfers.
     fn throttling(&mut self) -> bool {
         let rate = |group: &GroupFinding| group.late_rate_bps.map_or(0.0, |rate| rate.value);
         let best = (0..self.groups.len())
@@ -284,7 +284,7 @@ impl Judgement {
         true
     }
 
-    /// p, where a group's rate is held down against another's.
+    /// p, if a group's rate is throttled compared with another's.
     fn is_held_down(&self, at: usize, best: usize) -> Option<f64> {
         let (group, other) = (self.groups.get(at)?, self.groups.get(best)?);
         let (p, less) = self.between(&[at], &[best], |pair| pair.log_late_rate).first().copied()?;
@@ -295,14 +295,14 @@ impl Judgement {
             return None;
         }
         if let (Some(own), Some(others)) = (group.link_demand, other.link_demand) {
-            // A queue that is as full is the downlink's doing.
+            // A queue that is as full points to the downlink.
             let as_full = own.value > others.value - LESS_DEMAND;
             return (!as_full).then_some(p);
         }
         Some(p)
     }
 
-    /// Whether all are the same, as far as a person would notice.
+    /// Whether all groups are the same to a user.
     fn is_same(&mut self) -> bool {
         let limit = SAME_FACTOR.ln();
         let within = self.pairs.iter().all(|pair| {
@@ -320,15 +320,15 @@ impl Judgement {
         let all = |wanted| self.groups.iter().all(|g| g.restarts_slow_start == wanted);
         if all(Restarts::Yes) {
             self.notes.push(
-                "all of them restart slow start behind pauses: the server itself, or a middlebox \
-                 that takes them all"
+                "all of them restart slow start after pauses: the server does it, or a middlebox \
+                 on all of their paths"
                     .into(),
             );
         }
         true
     }
 
-    /// Says why nothing was told.
+    /// Adds the reason why there is no verdict.
     fn untold(&mut self) {
         let sure: Vec<&PairFinding> = self
             .pairs
@@ -347,8 +347,8 @@ impl Judgement {
             let differ: Vec<String> =
                 sure.iter().flat_map(|pair| pair.conditions_differ.clone()).collect();
             self.notes.push(if differ.is_empty() {
-                "the groups differ by more than chance, but neither do some of them restart slow \
-                 start where others do not, nor is a rate held down"
+                "the groups differ by more than chance, but not in slow-start restarts or in a \
+                 rate limit"
                     .to_owned()
             } else {
                 format!("the groups differ, and so do conditions: {}", differ.join(", "))
@@ -357,13 +357,13 @@ impl Judgement {
         let untold = self.groups.iter().any(|g| g.restarts_slow_start == Restarts::Unknown);
         if untold && self.groups.iter().all(|g| g.behind_pauses < MIN_TRANSFERS) {
             self.notes.push(
-                "too few transfers follow a pause of a second on a connection that was there: \
-                 restarts of slow start cannot be seen"
+                "too few transfers follow a pause of a second on an open connection: restarts of \
+                 slow start cannot be seen"
                     .into(),
             );
         } else if untold {
             self.notes.push(
-                "whether slow start restarts cannot be told of all: capture packets at the phone"
+                "not every group shows whether slow start restarts: capture packets at the phone"
                     .into(),
             );
         }

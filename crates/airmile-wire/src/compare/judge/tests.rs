@@ -3,8 +3,8 @@ use super::*;
 
 const MS: i64 = 1_000_000;
 
-/// A transfer of 400 kB that took so long, of which its sender's growth cost so
-/// much, with this much of throughput time.
+/// A transfer of 400 kB of duration `ms`, of which its sender's growth cost `lag_ms`,
+/// with this throughput time.
 fn sample(turn: usize, ms: i64, lag_ms: i64, late_mbps: f64, queued_ms: Option<i64>) -> Sample {
     let wobble = (turn as i64 * 7) % 5;
     let start = if lag_ms > 60 { Start::SlowStart } else { Start::Open };
@@ -79,10 +79,10 @@ fn what_cannot_be_told() {
     says(&[group(12, open), group(3, open)], "too few");
     // A rate that is lower while the queue is as full is the radio's.
     let slow_radio = |turn| sample(turn, 1_600, 0, 2.0, Some(1_550));
-    says(&[group(12, slow_radio), group(12, open)], "neither");
+    says(&[group(12, slow_radio), group(12, open)], "but not in slow-start restarts");
     // A cap, or the cell: another load.
     let elsewhere = |turn| Sample { others_load: Some(0.9), ..capped(turn) };
-    says(&[group(12, elsewhere), group(12, open)], "others' load");
+    says(&[group(12, elsewhere), group(12, open)], "cell load by other users");
     // Nobody saw the radio, one after the other.
     let unseen = |turn| Sample { queued_ns: None, ..capped(turn) };
     let later = |turn| {
@@ -92,8 +92,8 @@ fn what_cannot_be_told() {
     says(&[group(12, unseen), group(12, later)], "by turns");
 }
 
-/// Groups that are drawn from the same: durations and rates vary by a factor, half
-/// of the transfers restart, and nobody sees the radio. A verdict is an error.
+/// Groups from the same distribution: durations and rates vary by a factor, half of the
+/// transfers restart, and there are no radio records. A verdict is an error.
 #[test]
 fn chance_alone_is_seldom_a_verdict() {
     use rand::{RngExt, SeedableRng};
@@ -108,17 +108,17 @@ fn chance_alone_is_seldom_a_verdict() {
             })
             .collect::<Vec<_>>()
     };
-    let mut told = 0;
+    let mut verdicts = 0;
     for n in 0..40 {
         let restarts = if n % 2 == 0 { 5 } else { 1 };
         let outcome = judge(&[drawn(restarts), drawn(restarts)], n).outcome;
-        told += usize::from(matches!(
+        verdicts += usize::from(matches!(
             outcome,
             ComparisonOutcome::Restarts | ComparisonOutcome::Throttling
         ));
     }
     // Of 40, 5 are under the upper end of Wilson's interval around 5 %.
-    assert!(told <= 5, "{told} of 40");
+    assert!(verdicts <= 5, "{verdicts} of 40");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_full_downlink_is_no_throttling() {
     let full = |turn| sample(turn, 1_600, 0, 2.0, Some(1_580));
     let unseen = |turn| Sample { queued_ns: None, ..open(turn) };
     check(&[group(12, full), group(12, unseen)], ComparisonOutcome::CannotTell, &[]);
-    // Nor is a rate of transfers of which each is its connection's first.
+    // Nor is a rate of transfers that are each the first of their connection.
     let first = |turn| Sample { pause_ns: None, ..capped(turn) };
     check(&[group(12, first), group(12, open)], ComparisonOutcome::CannotTell, &[]);
 }
@@ -140,7 +140,7 @@ fn restarts_under_unlike_conditions_are_no_verdict_unless_by_turns() {
         Sample { start_ns: weak.start_ns + 1_000_000 * MS, ..weak }
     };
     check(&[group(12, restarting), group(12, later)], ComparisonOutcome::CannotTell, &[]);
-    // Logs without a time of day were never by turns.
+    // Logs without a time of day were never measured alternately.
     let timeless = |turn| Sample { is_timeless: true, ..weak(turn) };
     check(&[group(12, restarting), group(12, timeless)], ComparisonOutcome::CannotTell, &[]);
 }

@@ -1,11 +1,11 @@
-//! What the router keeps of a flow and of a user.
+//! The router's state of a flow and of a user.
 
 use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader};
 
 use super::super::flow::FlowKey;
 use super::super::options::StudyOptions;
 
-/// What decides how long a flow lasts. A cache line, with room for nothing more.
+/// The state that decides how long a flow lasts. It fills a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct RoutedFlow {
@@ -30,9 +30,9 @@ impl RoutedFlow {
     pub(super) const FIRST_SEQ: [u16; 2] = [1 << 5, 1 << 6];
     /// The client's SYN was seen.
     pub(super) const SYN: u16 = 1 << 7;
-    /// Another connection began on the same ports beside this one.
+    /// Another connection began on the same ports during this one.
     pub(super) const TWIN: u16 = 1 << 8;
-    /// That one was answered, and this one went on.
+    /// That connection was answered, and this one continued.
     pub(super) const SPLIT: u16 = 1 << 9;
     /// Either end has sent its FIN.
     pub(super) const FIN: [u16; 2] = [1 << 10, 1 << 11];
@@ -47,7 +47,7 @@ impl RoutedFlow {
         self.is(Self::CLOSED) || self.is(Self::FIN[0]) || self.is(Self::FIN[1])
     }
 
-    /// How long it may be without a packet.
+    /// Maximum time without a packet.
     pub(super) const fn patience_ns(&self, options: &StudyOptions) -> i64 {
         if self.is(Self::CLOSED) {
             return options.linger_ns;
@@ -74,7 +74,7 @@ impl RoutedFlow {
         if tcp.flags.has(TcpFlags::FIN) {
             self.state |= Self::FIN[from];
         }
-        // Half closed it lasts: the other FIN may come minutes later (paper 4.1).
+        // A half-closed flow lasts: the other FIN may come minutes later (paper 4.1).
         if rst || self.is(Self::FIN[0]) && self.is(Self::FIN[1]) {
             self.state |= Self::CLOSED;
         }

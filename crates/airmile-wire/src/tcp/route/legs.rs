@@ -1,5 +1,5 @@
-//! Both legs of a connection in one capture, as at a proxy that splits it behind
-//! the phone's back: the same addresses and ports, other sequence numbers.
+//! Both legs of a connection in one capture, as at a transparent split-connection proxy:
+//! the same addresses and ports, other sequence numbers.
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use airmile_model::{Leg, Termination};
@@ -7,21 +7,21 @@ use airmile_model::{Leg, Termination};
 use super::super::flow::FlowKey;
 use super::{Change, PacketRouter, RoutedFlow};
 
-/// A proxy connects to the server within this of the last packet of the client's
-/// leg; whoever uses a port again waits longer (chosen here).
+/// A proxy connects to the server within this time of the last packet of the client's
+/// leg; a host that reuses a port waits longer (chosen here).
 const CONNECTS_WITHIN_NS: i64 = 3_000_000_000;
-/// Probes are a number below what is next (RFC 9293, 3.8.4).
+/// Probes are one below the next sequence number (RFC 9293, 3.8.4).
 const BELOW: u32 = 2;
 
 impl RoutedFlow {
-    /// Which leg it was of a connection that turned out to be split.
+    /// The leg of a connection that turned out to be split.
     pub(super) fn leg(&self) -> Option<Leg> {
         let name = if self.key.leg == 0 { Leg::Client } else { Leg::Server };
         self.is(Self::SPLIT).then_some(name)
     }
 
-    /// Whether a SYN is not of this connection, and that of a leg beside it.
-    fn is_opened_beside(&self, at_ns: i64, tcp: &TcpHeader, from: usize) -> bool {
+    /// Whether a SYN belongs not to this connection, but to a parallel leg.
+    fn opens_parallel_leg(&self, at_ns: i64, tcp: &TcpHeader, from: usize) -> bool {
         self.is(Self::SYN)
             && !self.is_closing()
             && from == self.client()
@@ -29,7 +29,7 @@ impl RoutedFlow {
             && at_ns - self.last_ns <= CONNECTS_WITHIN_NS
     }
 
-    /// How far an end's number is ahead of where that end began.
+    /// How far a number is ahead of where its end began.
     const fn ahead(&self, end: usize, number: SeqNum) -> u32 {
         number.0.wrapping_sub(self.first_seq[end]).wrapping_add(BELOW)
     }
@@ -46,11 +46,11 @@ impl PacketRouter {
         from: usize,
     ) -> bool {
         let Some(flow) = found.and_then(|at| self.flows.get(at as usize)) else { return false };
-        flow.is(RoutedFlow::TWIN) || opens(tcp) && flow.is_opened_beside(packet.at_ns, tcp, from)
+        flow.is(RoutedFlow::TWIN) || opens(tcp) && flow.opens_parallel_leg(packet.at_ns, tcp, from)
     }
 
-    /// The leg of a TCP packet, and its flow if there is one. `first`: the leg
-    /// towards the client, or what has no other.
+    /// The leg of a TCP packet, and its flow if there is one. `first`: the leg towards
+    /// the client, or an unsplit connection.
     #[cold]
     pub(super) fn leg_of(
         &mut self,
@@ -68,20 +68,20 @@ impl PacketRouter {
             return (0, first);
         };
         let Some(one) = one else {
-            // The client's leg is over; what goes on is the other.
+            // The client's leg is over; later packets belong to the other.
             return if second.is_some() && !opens(tcp) { (1, second) } else { (0, None) };
         };
-        let beside = opens(tcp) && one.is_opened_beside(packet.at_ns, tcp, from);
+        let parallel = opens(tcp) && one.opens_parallel_leg(packet.at_ns, tcp, from);
         let Some(other) = other else {
-            if beside {
+            if parallel {
                 self.mark(first, RoutedFlow::TWIN);
                 return (1, None);
             }
             return (0, first);
         };
         if opens(tcp) && other.first_seq[from] != tcp.seq.0 {
-            if beside && self.is_older(second, first) {
-                // That one was of an earlier connection.
+            if parallel && self.is_older(second, first) {
+                // That one belonged to an earlier connection.
                 second.into_iter().for_each(|at| self.end_flow(at, Termination::Replaced, changes));
                 self.mark(first, RoutedFlow::TWIN);
                 return (1, None);
@@ -110,13 +110,13 @@ impl PacketRouter {
     }
 }
 
-/// Whether it asks for a connection.
+/// Whether it requests a connection.
 fn opens(tcp: &TcpHeader) -> bool {
     tcp.flags.has(TcpFlags::SYN) && !tcp.flags.has(TcpFlags::ACK)
 }
 
-/// Whether a packet goes on where the `other` leg began rather than `one`: by the
-/// numbers of the client's end, of which both legs have shown a SYN.
+/// Whether a packet continues the `other` leg rather than `one`: by the numbers of the
+/// client's end, of which both legs have shown a SYN.
 fn nearer(one: &RoutedFlow, other: &RoutedFlow, tcp: &TcpHeader, from: usize) -> bool {
     let client = other.client();
     let (end, number) = if from == client {

@@ -1,9 +1,9 @@
-//! Which flow and user a packet is of, and when those begin and end.
+//! Assigns packets to flows and users, and decides when these begin and end.
 //!
-//! A [`PacketRouter`] sees every packet and decides what needs all of them; a
-//! [`PacketShard`](super::PacketShard) analyses the flows of some users. Both in
-//! turn are a [`PacketStudy`](super::PacketStudy); with several shards each may
-//! be on a core of its own, and finds what one alone would.
+//! A [`PacketRouter`] takes every packet and decides what depends on all of them; a
+//! [`PacketShard`](super::PacketShard) analyses the flows of some users. In sequence they
+//! form a [`PacketStudy`](super::PacketStudy). With several shards, each may run on its
+//! own core, and the findings are the same as with one.
 
 mod entry;
 mod legs;
@@ -22,13 +22,12 @@ use super::mix::mix;
 use super::options::StudyOptions;
 use super::quality::Quality;
 
-/// How often flows that are over are looked for, in time of the capture.
+/// Interval of checks for ended flows, in capture time.
 const SWEEP_NS: i64 = 10_000_000_000;
-/// Of the most flows that may be open so many end at once where there are more, as
-/// finding the longest idle goes through all (chosen here).
+/// When there are too many open flows, this share of the maximum ends at once, as finding
+/// those idle longest visits all (chosen here).
 const CROWD_SHARE: usize = 16;
-/// How often flows without traffic are asked for memory, in time of the capture
-/// (chosen here).
+/// Interval at which idle flows free memory, in capture time (chosen here).
 const REST_EVERY_NS: i64 = 500_000_000;
 
 /// The multiple of `step` at or before a time.
@@ -36,26 +35,26 @@ const fn floor(at_ns: i64, step: i64) -> i64 {
     at_ns - at_ns.rem_euclid(step)
 }
 
-/// Users are dealt to so many partitions, and partitions to shards: what a partition remembers
-/// is the same however many shards there are. One router feeds no more than
-/// some three shards (chosen here).
+/// Users are assigned to this many partitions, and partitions to shards: the state of a
+/// partition does not depend on the number of shards. One router feeds at most about
+/// three shards (chosen here).
 pub const PARTITIONS: usize = 4;
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     /// Partition of the flow's user, under [`PARTITIONS`].
     pub partition: u8,
-    /// The flow's place.
+    /// The flow's index.
     pub(super) flow: u32,
     /// From the client (0) or the server (1).
     pub(super) sender: u8,
 }
 
-/// A flow or user begins or ends, ahead of the packet that was pushed.
+/// A flow or user begins or ends before the packet that was pushed.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
-    /// Lane that it concerns; `None`: all.
+    /// The partition concerned; `None`: all.
     pub partition: Option<u8>,
     pub(super) what: ChangeKind,
 }
@@ -75,19 +74,19 @@ pub(super) enum ChangeKind {
     FlowEnds {
         at: u32,
         why: Termination,
-        /// Which leg of a split connection it was.
+        /// The leg of a split connection.
         leg: Option<Leg>,
     },
     UserEnds {
         at: u32,
     },
-    /// Time to give back memory.
+    /// Time to free memory.
     Rest {
         now: i64,
     },
 }
 
-/// What a flow is from its first packet on.
+/// Properties of a flow from its first packet on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewFlow {
     pub(super) number: u64,
@@ -99,7 +98,7 @@ pub(super) struct NewFlow {
     pub(super) mid_flow: bool,
 }
 
-/// Tells flows and users apart.
+/// Assigns packets to flows and users.
 #[derive(Debug)]
 pub struct PacketRouter {
     options: StudyOptions,
@@ -111,9 +110,10 @@ pub struct PacketRouter {
     addresses: HashMap<Address, u32, FixedState>,
     users: Vec<Option<UserEntry>>,
     free_users: Vec<u32>,
-    /// Number of the packet that is placed: of flows and users that begin with it.
+    /// Number of the packet being routed: flows and users that begin with it are numbered
+    /// by it.
     packet: u64,
-    /// Latest time that was seen.
+    /// Latest time so far.
     now_ns: i64,
     last_ns: i64,
     next_sweep_ns: i64,
@@ -143,11 +143,11 @@ impl PacketRouter {
         }
     }
 
-    /// Takes the next packet of the capture. What begins or ends ahead of it is
-    /// added to `changes`, in order. `None`: it is of no flow.
+    /// Takes the next packet of the capture. What begins or ends before it is added to
+    /// `changes`, in order. `None`: it belongs to no flow.
     #[inline]
     pub fn push(&mut self, packet: &Packet<'_>, changes: &mut Vec<Change>) -> Option<Route> {
-        // What waited in vain for a fragment comes late, and says so.
+        // A datagram that waited in vain for a fragment arrives late, and is marked so.
         if packet.at_ns < self.last_ns && !packet.fragmented {
             self.quality.stepped_back(self.last_ns - packet.at_ns);
         }
@@ -157,9 +157,10 @@ impl PacketRouter {
         self.place(packet, number, packet.at_ns, changes)
     }
 
-    /// Places a packet of a capture of which the others are elsewhere: `number` of
-    /// them came before it, the latest at `clock_ns` or before. Quality is theirs to
-    /// count; all else is as if [`push`](Self::push) had seen the whole capture.
+    /// Routes a packet of a capture whose other packets are elsewhere: `number` of them
+    /// came before it, the latest at `clock_ns` or before. Their holder counts the
+    /// quality; everything else is as if [`push`](Self::push) had taken the whole
+    /// capture.
     #[inline]
     pub fn place(
         &mut self,
@@ -217,13 +218,13 @@ impl PacketRouter {
         self.index.find(hash, is_it).copied()
     }
 
-    /// What is known of the capture so far, but for what shards count.
+    /// The capture's quality so far, without the shards' counts.
     #[must_use]
     pub const fn quality(&self) -> &Quality {
         &self.quality
     }
 
-    /// How many flows are open.
+    /// Number of open flows.
     #[must_use]
     pub fn open_flows(&self) -> usize {
         self.index.len()
@@ -236,7 +237,7 @@ impl PacketRouter {
         Some(flow.key.ends()[flow.client()].0)
     }
 
-    /// The end of the capture: all flows and users end, each by a change to `sink`.
+    /// Ends the capture: all flows and users end, each with a change passed to `sink`.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Change)) {
         let mut changes = Vec::new();
         let live = self.flows.iter().enumerate().filter(|(_, flow)| flow.is(RoutedFlow::LIVE));
@@ -256,8 +257,8 @@ impl PacketRouter {
         }
     }
 
-    /// The capture is at `now_ns`. What is over by the clock ends at multiples of
-    /// ten seconds, so that it does not hang on who else has packets when.
+    /// Advances the clock to `now_ns`. Timeouts take effect at multiples of ten seconds,
+    /// so that they do not depend on other users' packets.
     #[inline]
     pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
         if now_ns > self.now_ns {
@@ -290,7 +291,7 @@ impl PacketRouter {
         self.next_rest_ns = rest.saturating_add(REST_EVERY_NS).min(self.next_sweep_ns);
     }
 
-    /// The clock was set back: what was seen later than now was seen now.
+    /// After a backward clock step, later times count as now.
     pub fn set_back(&mut self, now_ns: i64) {
         self.now_ns = now_ns;
         self.last_ns = self.last_ns.min(now_ns);
@@ -304,7 +305,7 @@ impl PacketRouter {
         }
     }
 
-    /// Makes room where too many flows are open: the longest idle end, and users
+    /// Frees entries when too many flows are open: those idle longest end, and users
     /// without flows.
     fn make_room(&mut self, changes: &mut Vec<Change>) {
         let Some(most) = self.options.max_flows.filter(|most| self.index.len() >= *most) else {
@@ -329,8 +330,8 @@ impl PacketRouter {
         }
     }
 
-    /// Ends flows and users that are over, in the order in which they began; gives
-    /// the soonest time at which another one may be.
+    /// Ends flows and users that are over, in the order in which they began; returns the
+    /// next time at which one may be.
     fn sweep(&mut self, now_ns: i64, changes: &mut Vec<Change>) -> i64 {
         let mut soonest = i64::MAX;
         let mut over = Vec::new();

@@ -1,4 +1,4 @@
-//! Acknowledgements of a stream, and what passes behind its own.
+//! Acknowledgements of a stream, and data that passes after its own.
 
 use airmile_model::packet::TcpHeader;
 
@@ -6,9 +6,9 @@ use super::super::opt64::Opt64;
 use super::losses::EarlyAck;
 use super::{AckKind, ByteStream, JUMP_BYTES, OutstandingSegment};
 
-/// An ACK may be captured this long ahead of its data (chosen here: more than
-/// queues of a network card and clocks of two taps are apart, less than any RTT
-/// after which the same is sent again).
+/// An ACK may be captured up to this long before its data (chosen here: more than the
+/// offset between queues of a network card or the clocks of two taps, less than any RTT
+/// after which a retransmission follows).
 const ACK_AHEAD_NS: i64 = 10_000_000;
 
 impl ByteStream {
@@ -42,7 +42,7 @@ impl ByteStream {
         let fin = i64::from(self.fin_at == Opt64::some(self.max));
         let unseen = edge - self.max - fin;
         if unseen > 0 {
-            // Acknowledged, but it did not pass: the capture missed it, or has it late.
+            // Acknowledged without passing: the capture missed it, or has it late.
             self.totals.unseen_bytes += unseen.unsigned_abs();
             let early = &mut self.lost.get_or_insert_default().early;
             let before = early.filter(|early| early.end == self.max);
@@ -57,7 +57,7 @@ impl ByteStream {
             return AckKind::Old;
         }
         if std::mem::take(&mut self.acked_guessed) {
-            // The first that gets here repeats nothing.
+            // The first one at this point repeats nothing.
             return AckKind::Same;
         }
         let sack = self.take_sack(now, tcp, edge);
@@ -81,7 +81,7 @@ impl ByteStream {
                 break;
             }
             if segment.end() > edge {
-                // Part of it: a super-segment, or a middlebox cut it anew.
+                // Part of a segment: a super-segment, or one split by a middlebox.
                 if let Some(front) = self.segments.front_mut() {
                     *front = OutstandingSegment {
                         times: segment.times,
@@ -105,7 +105,7 @@ impl ByteStream {
         if self.lost.is_some() {
             self.repaired_to(edge);
         }
-        // Karn: no sample where the range was sent twice (RFC 6298, 3).
+        // Karn: no sample if the range was sent twice (RFC 6298, 3).
         let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
         if let Some(rtt) = rtt_ns {
             self.rtt.push(rtt);
@@ -114,7 +114,7 @@ impl ByteStream {
         AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
     }
 
-    /// Whether what passes was acknowledged a moment ago; then it is not unseen.
+    /// Whether data was acknowledged just before; then it does not count as unseen.
     pub(super) fn come_late(&mut self, now: i64, start: i64, end: i64) -> bool {
         let Some(lost) = &mut self.lost else { return false };
         let fits = |early: &EarlyAck| {

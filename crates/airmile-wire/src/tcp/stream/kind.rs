@@ -1,15 +1,15 @@
-//! What a segment and an acknowledgement are.
+//! Kinds of segments and acknowledgements.
 
-/// What a segment is.
+/// The kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum SegmentKind {
-    /// The next bytes, or bytes ahead of a hole.
+    /// The next bytes, or bytes after a hole.
     New {
         ahead: bool,
     },
-    /// Nothing that takes sequence numbers.
+    /// Nothing that occupies sequence numbers.
     Bare,
-    /// Bytes that were overtaken on the way.
+    /// Bytes that were reordered on the path.
     Reordered,
     /// Bytes that were sent before.
     Retransmission(RetransmissionCause),
@@ -17,45 +17,45 @@ pub(in crate::tcp) enum SegmentKind {
     KeepAlive,
     /// RFC 9293, 3.8.6.1.
     WindowProbe,
-    /// A SYN or a bare FIN once more.
+    /// A repeated SYN or bare FIN.
     HandshakeAgain,
     CloseAgain,
-    /// A sequence number far from all that may be sent.
+    /// A sequence number far outside the window.
     OutOfWindow,
 }
 
-/// Why something was sent again.
+/// The cause of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum RetransmissionCause {
-    /// Duplicate ACKs or SACK asked for it (RFC 5681, 3.2; RFC 6675).
+    /// Duplicate ACKs or SACK (RFC 5681, 3.2; RFC 6675).
     Fast,
-    /// The timer went off (RFC 6298, 5).
+    /// The retransmission timer (RFC 6298, 5).
     Timeout,
     /// RFC 8985, 7.
     TailLossProbe,
     /// The receiver had acknowledged it when it passed.
     Spurious,
-    /// Cannot be told.
+    /// Undetermined.
     Unknown,
 }
 
-/// What an acknowledgement is.
+/// The kind of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum AckKind {
-    /// New bytes acknowledged; when the last segment of them was sent, and the first.
+    /// New bytes acknowledged; when the last and the first segment of them were sent.
     Advance { segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64>, first_ns: Option<i64> },
     /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
     /// by the order of segments.
     Duplicate { rtt_ns: Option<i64> },
-    /// The same number, another window.
+    /// The same number with another window.
     WindowUpdate,
     /// Nothing new.
     Same,
-    /// Older than what was acknowledged.
+    /// Older than a previous acknowledgement.
     Old,
 }
 
-/// What [`ByteStream::segment`](super::ByteStream::segment) found.
+/// The result of [`ByteStream::segment`](super::ByteStream::segment).
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tcp) struct SegmentReport {
     pub(in crate::tcp) kind: SegmentKind,

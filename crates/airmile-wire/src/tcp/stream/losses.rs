@@ -1,8 +1,8 @@
-//! What only a direction with losses, reordering or copies has.
+//! State that only a direction with losses, reordering or copies has.
 
 use super::super::ranges::Ranges;
 
-/// Totals that a direction without loss has none of.
+/// Totals of a direction with losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::tcp) struct LossTotals {
     pub(in crate::tcp) retx: u64,
@@ -16,11 +16,11 @@ pub(in crate::tcp) struct LossTotals {
     pub(in crate::tcp) dup_acks: u64,
     pub(in crate::tcp) d_sacks: u64,
     pub(in crate::tcp) out_of_window: u64,
-    /// Segments that passed behind their own ACK.
+    /// Segments that passed after their own ACK.
     pub(in crate::tcp) late: u64,
 }
 
-/// What a direction without loss has none of.
+/// State of a direction with losses.
 #[derive(Debug, Default)]
 pub(super) struct LossState {
     pub(super) losses: LossTotals,
@@ -40,8 +40,8 @@ pub(super) struct SequenceHole {
     pub(super) opener_ts: Option<u32>,
 }
 
-/// Bytes that were acknowledged before they passed: where taps or queues of a
-/// network card have clocks of their own.
+/// Bytes that were acknowledged before they passed: taps or queues of a network card with
+/// separate clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EarlyAck {
     pub(super) start: i64,

@@ -1,5 +1,5 @@
-//! One direction of a TCP connection as the monitor sees it: which bytes
-//! passed, which again, which are in flight, and how long ACKs took.
+//! One direction of a TCP connection at the monitor: which bytes passed, were
+//! retransmitted or are in flight, and how long ACKs took.
 
 mod acks;
 mod kind;
@@ -19,22 +19,22 @@ pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
 use losses::{LossState, LossTotals, SequenceHole};
 use rtt::RttTotals;
 
-/// Segments remembered until they are acknowledged. With 1448 bytes each that
-/// is 23 MB in flight (chosen here).
+/// Maximum number of segments kept until acknowledged. With 1448 bytes each that is 23 MB
+/// in flight (chosen here).
 const MAX_SEGMENTS: usize = 16_384;
-/// As long as nothing came from the other side (chosen here): one-sided
-/// captures do not fill the memory.
+/// The same until the other side sends a packet (chosen here): one-sided captures do not
+/// fill the memory.
 const MAX_SEGMENTS_UNHEARD: usize = 64;
-/// Holes remembered (chosen here).
+/// Maximum number of holes kept (chosen here).
 const MAX_HOLES: usize = 64;
-/// A window this part below the largest holds unread data: more than what the
-/// ACKs on their way can be behind (chosen here).
+/// A window smaller than the largest by this part holds unread data: more than the ACKs
+/// in flight account for (chosen here).
 const UNREAD_PART: i64 = 4;
 /// A sequence number may be this far beyond the largest window (chosen here).
 const JUMP_BYTES: i64 = 1 << 20;
-/// Without IP identification and time stamps: what fills a hole sooner than
-/// this was overtaken, not repeated (Jaiswal et al. 2003 use the RTT; 3 ms where
-/// it is unknown).
+/// Without IP identification and time stamps: a segment that fills a hole sooner than
+/// this was reordered, not retransmitted (Jaiswal et al. 2003 use the RTT; 3 ms if it is
+/// unknown).
 const REORDER_NS: i64 = 3_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -57,11 +57,10 @@ impl OutstandingSegment {
     }
 }
 
-/// Segments that a stream has room for at first: what one that asks for something
-/// sends (chosen here).
+/// Initial capacity of segments: what an endpoint with a request sends (chosen here).
 const FIRST_ROOM: usize = 4;
 
-/// Makes room in a full queue: twice as much.
+/// Doubles the capacity of a full queue.
 pub(super) fn make_room<T>(queue: &mut VecDeque<T>) {
     let n = queue.len();
     if n == queue.capacity() {
@@ -85,16 +84,16 @@ pub(super) struct StreamTotals {
 pub(super) struct ByteStream {
     /// Sequence number of offset 0.
     base: Option<SeqNum>,
-    /// Behind the highest byte that passed.
+    /// Offset after the highest byte that passed.
     max: i64,
-    /// Behind the highest byte acknowledged.
+    /// Offset after the highest byte acknowledged.
     acked: i64,
     segments: VecDeque<OutstandingSegment>,
     lost: Option<Box<LossState>>,
     fin_at: Opt64,
     syn_seen: bool,
     heard_back: bool,
-    /// `acked` is where the first data began, in the middle of a flow.
+    /// `acked` was set to the start of the first data, in the middle of a flow.
     acked_guessed: bool,
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
@@ -102,12 +101,12 @@ pub(super) struct ByteStream {
     /// Recovery lasts until this is acknowledged (RFC 6582).
     recovery_until: Opt64,
     timeout_until: Opt64,
-    /// Where the next segment of a wild jump would be.
+    /// Where the segment after an implausible jump would begin.
     jump: Opt64,
     last_id: Option<u16>,
     ids_in_order: u16,
     ids_out_of_order: u16,
-    /// Window that the other side gives, scaled where its scale is known.
+    /// Window advertised by the other side, scaled if its scale is known.
     pub(super) rwnd: Option<u64>,
     rwnd_raw: u16,
     largest_rwnd: i64,
@@ -122,7 +121,7 @@ pub(super) struct ByteStream {
 }
 
 impl ByteStream {
-    /// Totals of trouble so far.
+    /// Totals of losses so far.
     pub(super) fn losses(&self) -> LossTotals {
         self.lost.as_ref().map_or_else(LossTotals::default, |lost| lost.losses)
     }
@@ -131,7 +130,7 @@ impl ByteStream {
         &mut self.lost.get_or_insert_default().losses
     }
 
-    /// What the last ACK said is there twice (RFC 2883).
+    /// The range that the last ACK reported as received twice (RFC 2883).
     #[inline]
     pub(super) fn d_sack(&self) -> Option<(i64, i64)> {
         self.lost.as_ref()?.d_sack
@@ -146,16 +145,16 @@ impl ByteStream {
         self.acked
     }
 
-    /// Whether no segment has room in a window that has been larger: the
-    /// application has not read what is there. (A window that is full at its
-    /// largest may still keep a queue in the network.)
+    /// Whether no segment fits into a window that has been larger: the application has
+    /// not read the data. (A window that is full at its maximum may still keep a queue in
+    /// the network.)
     pub(super) fn is_stopped_by_reader(&self) -> bool {
         let Some(rwnd) = self.rwnd.map(u64::cast_signed) else { return false };
         let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
         no_room && rwnd < self.largest_rwnd - self.largest_rwnd / UNREAD_PART
     }
 
-    /// Behind the last byte that the receiver is known to have.
+    /// Offset after the last byte that the receiver is known to have.
     pub(super) fn received_to(&self) -> i64 {
         let sacked = self.lost.as_ref().and_then(|lost| lost.sacked.end());
         sacked.map_or(self.acked, |end| end.max(self.acked))
@@ -165,7 +164,7 @@ impl ByteStream {
         self.max
     }
 
-    /// Whether the sender makes up for a loss.
+    /// Whether the sender is in loss recovery.
     pub(super) const fn in_recovery(&self) -> bool {
         self.recovery_until.is_some()
     }
@@ -182,7 +181,7 @@ impl ByteStream {
         self.fin_at.is_some()
     }
 
-    /// Whether a segment goes on beyond all that passed, not far away.
+    /// Whether a segment goes beyond all previous data, but not far.
     #[inline]
     pub(super) fn is_beyond(&self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
         let ahead = |start: i64| (self.max..self.max + JUMP_BYTES).contains(&start);
@@ -192,7 +191,7 @@ impl ByteStream {
             && self.offset_of(tcp.seq, self.max).is_some_and(ahead)
     }
 
-    /// Whether an ACK goes beyond all before it, within what passed.
+    /// Whether an ACK goes beyond all previous ones, within what passed.
     #[inline]
     pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
         tcp.flags.has(TcpFlags::ACK)
@@ -209,7 +208,7 @@ impl ByteStream {
         Some(near + i64::from(seq.since(near_seq)))
     }
 
-    /// Takes a segment of this sender (copies of the capture left out before).
+    /// Takes a segment of this sender, after duplicates of the capture are removed.
     #[inline]
     pub(super) fn segment(
         &mut self,
@@ -297,7 +296,7 @@ impl ByteStream {
     }
 
     fn bare(&mut self, start: i64) -> SegmentKind {
-        // Before any data the first ACK shows where the stream is.
+        // Before any data the first ACK shows the stream's position.
         if self.totals.packets == 1 && self.max == 0 {
             self.max = start;
         }
@@ -311,7 +310,7 @@ impl ByteStream {
         SegmentKind::Bare
     }
 
-    /// Probes with a byte: of a silent peer, or of a closed window.
+    /// Probes with a byte: for a silent peer, or a closed window.
     fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<SegmentKind> {
         if length != 1 || fin || self.totals.packets == 1 {
             return None;
@@ -323,7 +322,7 @@ impl ByteStream {
         idle.then_some(SegmentKind::KeepAlive)
     }
 
-    /// Notes where the FIN is; false where it was known.
+    /// Records the position of the FIN; returns false if it was known.
     const fn close(&mut self, end: i64) -> bool {
         if self.fin_at.is_some() {
             return false;
@@ -338,7 +337,7 @@ impl ByteStream {
         !first && (start > self.max + reach || end < self.acked.min(self.max) - reach)
     }
 
-    /// A jump is believed when the next segment goes on behind it.
+    /// A jump is accepted when the next segment continues after it.
     fn out_of_window(&mut self, start: i64, end: i64, length: i64) -> SegmentReport {
         self.losses_mut().out_of_window += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
@@ -358,7 +357,7 @@ impl ByteStream {
         SegmentReport { kind: SegmentKind::OutOfWindow, start, new_bytes }
     }
 
-    /// Learns whether the sender counts its IP identification up.
+    /// Learns whether the sender increments its IP identification.
     #[inline]
     fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
         let Some(id) = packet.ip_id else { return };
@@ -378,8 +377,8 @@ impl ByteStream {
         self.ids_in_order >= 4 && self.ids_out_of_order <= self.ids_in_order / 8
     }
 
-    /// Remembers the next segment. Built where it stays: copied as a whole, it would
-    /// wait for the stores of its parts.
+    /// Appends the next segment. It is built in place: a copy of the whole would wait for
+    /// the stores of its parts.
     #[inline]
     fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
@@ -417,7 +416,7 @@ impl ByteStream {
     ) -> SegmentReport {
         let ahead = start > self.max && self.totals.segments > 1;
         if self.totals.segments == 1 && !self.syn_seen {
-            // In the middle of a flow: what came before is not missing.
+            // In the middle of a flow: earlier data is not missing.
             self.acked = self.acked.max(self.max).min(start);
             self.acked_guessed = true;
         } else if start > self.max {
@@ -443,7 +442,7 @@ impl ByteStream {
         });
     }
 
-    /// All before `edge` arrived: what was lost of it is so no more.
+    /// All data before `edge` arrived: its losses are repaired.
     fn repaired_to(&mut self, edge: i64) {
         let Some(lost) = &mut self.lost else { return };
         lost.sacked.forget_below(edge);
@@ -467,14 +466,14 @@ impl ByteStream {
         totals ^ self.max ^ self.last_advance_ns ^ self.rtt.sum ^ self.last_sent_ns
     }
 
-    /// The same of the segments on their way.
+    /// The same for the segments in flight.
     #[inline]
     pub(super) fn touch_segments(&self) -> i64 {
         let at = |segment: Option<&OutstandingSegment>| segment.map_or(0, |segment| segment.start);
         at(self.segments.front()) ^ at(self.segments.back())
     }
 
-    /// Gives back the room of segments that were acknowledged.
+    /// Frees the memory of acknowledged segments.
     pub(super) fn rest(&mut self) {
         self.segments.shrink_to_fit();
     }

@@ -1,4 +1,4 @@
-//! Segments below what passed before: overtaken on the way, or sent again, and why.
+//! Segments below the highest byte passed: reordered or retransmitted, and why.
 
 use airmile_model::packet::{Packet, TcpHeader};
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl ByteStream {
-    /// A segment that begins below what passed before.
+    /// Classifies a segment that begins below the highest byte passed.
     pub(super) fn below(
         &mut self,
         packet: &Packet<'_>,
@@ -50,7 +50,7 @@ impl ByteStream {
         SegmentReport { kind: SegmentKind::Retransmission(why), start, new_bytes }
     }
 
-    /// Takes a range out of the holes; gives the first hole it met and the bytes.
+    /// Takes a range out of the holes; returns the first hole it met and the bytes.
     fn fill(&mut self, start: i64, end: i64) -> Option<(SequenceHole, i64)> {
         let holes = &mut self.lost.as_mut()?.holes;
         let first = *holes.iter().find(|h| h.start < end && start < h.end)?;
@@ -69,7 +69,7 @@ impl ByteStream {
         Some((first, bytes))
     }
 
-    /// Whether what fills a hole was sent before what opened it.
+    /// Whether a segment that fills a hole was sent before the one that opened it.
     fn was_overtaken(&self, hole: &SequenceHole, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
         if self.ids_count_up()
             && let (Some(id), Some(opener)) = (packet.ip_id, hole.opener_id)
@@ -106,7 +106,7 @@ impl ByteStream {
         let rto = self.rto.rto_ns(beyond_ns).map_or(1_000_000_000, |r| r.max(LINUX_MIN_RTO_NS));
         // A quarter less: the monitor sees neither the sender's clock nor all of its RTT.
         let timer_ran = idle >= rto - rto / 4;
-        // Whoever is asked by duplicate ACKs answers at once.
+        // A fast retransmission follows the duplicate ACKs at once.
         let last_dup_ns = self.lost.as_ref().map_or(now, |lost| lost.last_dup_ns);
         let late = times > 1 || self.dup_acks >= 3 && now - last_dup_ns >= rto - rto / 4;
         if asked && !(timer_ran && late && start == self.acked) {

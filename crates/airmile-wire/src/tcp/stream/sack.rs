@@ -4,12 +4,12 @@ use airmile_model::packet::TcpHeader;
 
 use super::ByteStream;
 
-/// What SACK blocks told.
+/// The result of SACK blocks.
 #[derive(Default)]
 pub(super) struct Sacked {
-    /// Whether any byte was not known to be there.
+    /// Whether any byte was newly reported.
     pub(super) is_new: bool,
-    /// RTT of the segment that the first block tells of.
+    /// RTT of the segment in the first block.
     pub(super) rtt_ns: Option<i64>,
 }
 
@@ -40,19 +40,20 @@ impl ByteStream {
         found
     }
 
-    /// Without SACK, RTT of the segment behind a duplicate ACK: the first one is of
-    /// the segment behind the missing one, and so on, as they came in order
+    /// Without SACK, RTT of the segment that triggered a duplicate ACK: the first one
+    /// belongs to the segment after the missing one, and so on, in order of arrival
     /// (paper 5.1).
     pub(super) fn rtt_by_order(&self, now: i64, tcp: &TcpHeader) -> Option<i64> {
         let missing = self.segments.front().filter(|first| first.start == self.acked)?;
-        let told = !tcp.sack.is_empty() || self.lost.as_ref().is_some_and(|l| l.sacked.bytes() > 0);
+        let has_sack =
+            !tcp.sack.is_empty() || self.lost.as_ref().is_some_and(|l| l.sacked.bytes() > 0);
         let segment = self.segments.get(self.dup_acks as usize)?;
         let once = segment.times == 1 && segment.start >= missing.end();
-        (once && !told).then(|| (now - segment.sent_ns).max(0))
+        (once && !has_sack).then(|| (now - segment.sent_ns).max(0))
     }
 
-    /// Marks segments as received; gives the RTT of the last one, where the
-    /// block grew by one or two (more: ACKs were lost, and it is ambiguous).
+    /// Marks segments as received; returns the RTT of the last one if the block grew by
+    /// one or two (more: ACKs were lost, and it is ambiguous).
     fn mark_sacked(&mut self, now: i64, from: i64, to: i64) -> Option<i64> {
         let first = self.segments.partition_point(|s| s.end() <= from);
         let (mut count, mut last) = (0, None);

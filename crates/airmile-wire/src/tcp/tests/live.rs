@@ -1,4 +1,4 @@
-//! Studies that have no end: memory is bounded, and flows end by the clock.
+//! Endless studies: memory is bounded, and flows end by the clock.
 
 use airmile_model::Termination;
 use airmile_model::flow::PacketRow;
@@ -48,7 +48,7 @@ fn study(max_flows: Option<usize>) -> PacketStudy {
     })
 }
 
-/// How flows ended, by client port.
+/// The termination of each flow, by client port.
 fn ended(study: &mut PacketStudy) -> Vec<(u16, Termination)> {
     let rows = std::iter::from_fn(|| study.poll());
     let flows = rows.filter_map(|row| match row {
@@ -66,18 +66,18 @@ fn a_scan_crowds_out_what_is_longest_idle() {
         let tcp = if n % 2 == 0 { syn() } else { segment() };
         study.push(&packet(i64::from(n) * 1_000, n, tcp));
         assert!(study.open_flows() <= 64);
-        // The one that goes on stays.
+        // The active flow stays.
         study.push(&packet(i64::from(n) * 1_000, 65_535, segment()));
     }
     let ended = ended(&mut study);
     assert_eq!(ended.len() + study.open_flows(), 10_001);
     assert!(ended.iter().all(|(port, _)| *port != 65_535));
-    // In the order in which they came, and told as what they were.
+    // In order of arrival, each with its own termination.
     assert!(ended.is_sorted_by_key(|(port, _)| *port));
     let why = |port: u16| {
         if port.is_multiple_of(2) { Termination::SynOnly } else { Termination::Crowded }
     };
-    assert!(ended.iter().all(|(port, told)| *told == why(*port)));
+    assert!(ended.iter().all(|(port, how)| *how == why(*port)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Hand-built connections: a line a packet, and what the study makes of them.
+//! Hand-built connections, one packet per line, and the study's results.
 
 mod live;
 mod properties;
@@ -113,7 +113,7 @@ fn run(packets: &[P]) -> (Vec<FlowRow>, Vec<TcpEvent>) {
     (flows, events)
 }
 
-/// The events behind an opening, by name and offset in the server's stream.
+/// The events after an opening, by name and offset in the server's stream.
 #[track_caller]
 fn check(after: &[P], expected: &[(TcpEventKind, i64)]) -> FlowRow {
     let packets = [opening().as_slice(), after].concat();
@@ -185,7 +185,7 @@ fn three_duplicate_acks_make_it_fast() {
     );
     assert_eq!((flow.dl_retx, flow.dl_retx_fast, flow.dl_bytes), (1, 1, 5000));
     let (_, events) = run(&[opening(), packets].concat());
-    // Sent again at 150 ms, acknowledged at 190; the newest data took 43 of its 100.
+    // Retransmitted at 150 ms, acknowledged at 190; the newest data took 43 of its 100.
     let last = events.last().unwrap();
     assert_eq!((last.rtt_retx_ns, last.rtt_during_ns), (Some(40 * MS), Some(43 * MS)));
     assert_eq!((flow.dl_dup_acks, flow.dl_retx_bytes, flow.dl_reordered), (3, 1000, 0));
@@ -299,8 +299,8 @@ fn a_new_syn_on_the_same_ports_is_a_new_flow() {
     );
 }
 
-/// Three segments of which the middle one is lost behind the monitor; its
-/// retransmission repairs it.
+/// Three segments of which the middle one is lost after the monitor; its retransmission
+/// repairs it.
 #[test]
 fn a_trace_is_what_passed() {
     let lost = [
@@ -347,7 +347,7 @@ fn a_trace_is_what_passed() {
 /// Both legs of a connection at a proxy: the phone's, and the proxy's own.
 fn split_legs() -> Vec<P> {
     let mut packets = opening();
-    // Connects when it has the request.
+    // It connects when it has the request.
     packets.extend([
         p(70, true, SYN, 7_000_099, 0, 0),
         p(90, false, SYN | ACK, 5_000_999, 7_000_100, 0),
@@ -400,7 +400,7 @@ fn without_sack_duplicate_acks_are_of_segments_in_order() {
     packets.extend(
         (1..5).map(|n| p(100 + n, false, ACK, 1000 + n as u32 * 1000, 200, 1000).id(1 + n as u16)),
     );
-    // The first is missing; the others are told of at 141, 145, 149 and 153 ms.
+    // The first is missing; ACKs at 141, 145, 149 and 153 ms report the others.
     packets.extend((0..4).map(|n| p(141 + 4 * n, true, ACK, 200, 1000, 0).id(n as u16)));
     packets.push(p(160, false, ACK, 1000, 200, 1000).id(6));
     packets.push(p(220, true, ACK, 200, 6000, 0).id(9));
@@ -436,7 +436,7 @@ fn the_first_ack_in_the_middle_of_a_flow_repeats_nothing() {
     assert_eq!((flows[0].dl_dup_acks, events.len()), (0, 0), "{events:?}");
 }
 
-/// A capture with a tap a direction: ACKs are 1 ms early.
+/// A capture with a tap per direction: ACKs are 1 ms early.
 #[test]
 fn an_ack_ahead_of_its_data_loses_nothing() {
     let mut packets = Vec::new();

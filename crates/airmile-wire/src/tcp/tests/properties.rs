@@ -21,7 +21,7 @@ fn download(sizes: &[u32], base: u32) -> Vec<P> {
     packets
 }
 
-/// What segmentation, copies and the start of sequence numbers do not change.
+/// The totals that segmentation, copies and initial sequence numbers do not change.
 fn totals(packets: &[P]) -> (u64, u64, u64, u64) {
     let (flows, _) = run(packets);
     assert_eq!(flows.len(), 1);

@@ -1,4 +1,4 @@
-//! What an application's log answers, and what it lacks.
+//! The questions that an application's log answers, and what it lacks.
 
 use airmile_capture::application::ApplicationFormat;
 use airmile_model::{PlayerEventKind, TimeBase};
@@ -6,7 +6,7 @@ use airmile_model::{PlayerEventKind, TimeBase};
 use super::{Missing, MissingKind};
 use crate::session::Application;
 
-/// What a log without any other file lacks.
+/// What is missing if there is only an application's log.
 pub(in super::super) fn missing() -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind, what: &str, how: &str| {
@@ -14,20 +14,20 @@ pub(in super::super) fn missing() -> Vec<Missing> {
     };
     add(
         MissingKind::Radio,
-        "what the radio link did meanwhile",
+        "the state of the radio link during the transfers",
         "log the modem while the transfers run (MobileInsight, QXDM, a DIAG port with `airmile \
-         live --port`), and give that log beside this one",
+         live --port`), and pass that log together with this one",
     );
     add(
         MissingKind::Packets,
-        "packets of the same time",
-        "capture at the phone (tcpdump -s 128, PCAPdroid) and at the server, and give the \
-         captures beside this log",
+        "packets captured at the same time",
+        "capture at the phone (tcpdump -s 128, PCAPdroid) and at the server, and pass the \
+         captures together with this log",
     );
     out
 }
 
-/// Questions that a log answers.
+/// The questions that a log answers.
 pub(in super::super) fn answers(application: &Application) -> Vec<String> {
     let log = &application.log;
     let title = application.format.title();
@@ -43,8 +43,8 @@ pub(in super::super) fn answers(application: &Application) -> Vec<String> {
     let phases = log.transfers.iter().filter(|t| t.phases.before_first_byte_ns().is_some()).count();
     if phases > 0 {
         out.push(format!(
-            "how their time was split (own queue, lookup, handshakes, first byte): from {phases} \
-             transfers with phases"
+            "how their time was split (own queue, name lookup, handshakes, first byte): from \
+             {phases} transfers with phases"
         ));
     }
     let count = |kind| log.events.iter().filter(|event| event.kind == kind).count();
@@ -52,18 +52,18 @@ pub(in super::super) fn answers(application: &Application) -> Vec<String> {
     let buffer = count(PlayerEventKind::Buffer);
     if !log.events.is_empty() {
         out.push(format!(
-            "when the picture stood still and which bitrate was shown: from {stalls} stalls, \
-             {switches} changes of bitrate and {buffer} buffer levels"
+            "when playback stalled and which bitrate was shown: from {stalls} stalls, {switches} \
+             changes of bitrate and {buffer} buffer levels"
         ));
     }
     if !log.rates.is_empty() {
-        out.push(format!("the rate second by second: from {} intervals", log.rates.len()));
+        out.push(format!("the rate in each second: from {} intervals", log.rates.len()));
     }
     out
 }
 
-/// A log that places its start no better than this has to be aligned by its data
-/// (chosen here: a few round trips).
+/// A log whose start is less precise than this has to be aligned by its data (chosen here: a few
+/// round trips).
 const ROUGHLY_PLACED_NS: i64 = 100_000_000;
 
 /// What a log itself lacks.
@@ -75,24 +75,24 @@ pub(in super::super) fn lacks(application: &Application) -> Vec<Missing> {
         |what: String, how: &str| out.push(Missing { kind, what, how_to_capture: how.to_owned() });
     if scale.base == TimeBase::Unplaced {
         add(
-            format!("{}: when it was in the day", application.path),
-            "its times count from some start: have the log written with wall-clock times, or \
-             with both clocks at its start (docs/application-logs.md)",
+            format!("{}: its time of day", application.path),
+            "its times count from an unknown start: have the log written with wall-clock times, \
+             or with both clocks at its start (docs/application-logs.md)",
         );
     } else if scale.placed_within_ns >= ROUGHLY_PLACED_NS {
         let how = match application.format {
             ApplicationFormat::Iperf3 | ApplicationFormat::Iperf3Stream => {
                 "iperf3 before 3.18 writes whole seconds: update it"
             }
-            _ => "have the server log ms (nginx: msec=$msec)",
+            _ => "configure the server to log ms (nginx: msec=$msec)",
         };
-        add(format!("{}: when it began, to better than a second", application.path), how);
+        add(format!("{}: its start, to better than a second", application.path), how);
     }
     if !application.log.transfers.is_empty()
         && application.log.transfers.iter().all(|transfer| transfer.bytes.is_none())
     {
         add(
-            format!("{}: how many bytes its transfers had", application.path),
+            format!("{}: the bytes of its transfers", application.path),
             "export it with sizes (docs/application-logs.md)",
         );
     }

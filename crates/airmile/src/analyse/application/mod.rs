@@ -1,4 +1,4 @@
-//! What applications' logs add to a diagnosis; and what they tell alone.
+//! What application logs add to a diagnosis, and what they show on their own.
 
 mod lacks;
 mod place;
@@ -28,13 +28,13 @@ use place::TransferPlace;
 pub use summary::{ApplicationSummary, EventPoint, RateOver};
 use summary::{before_first_byte_ns, busy, length_ns, overlaps, words};
 
-/// A part of a transfer that is worth advice of its own (chosen here).
+/// A phase with at least this share of a transfer gets its own advice (chosen here).
 const WORTH_ADVICE: f64 = 0.5;
 
-/// What the application itself noted down of a transfer.
+/// A transfer as the application logged it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ApplicationSide {
-    /// What it was.
+    /// Kind of transfer.
     pub kind: TransferKind,
     /// Protocol, as in `h2`.
     pub protocol: Option<String>,
@@ -42,16 +42,15 @@ pub struct ApplicationSide {
     pub connection: Option<String>,
     /// Bitrate of a media segment in bits per second.
     pub bitrate_bps: Option<f64>,
-    /// Whether it failed or was given up.
+    /// Whether it failed or was cancelled.
     pub failed: bool,
-    /// In the application's own queue, in ms; here and below null where the log
-    /// does not tell.
+    /// Time in the application's own queue, in ms; here and below null if the log does not have it.
     pub blocked_ms: Option<f64>,
     /// Name lookup, in ms.
     pub dns_ms: Option<f64>,
-    /// TCP handshake, or QUIC's, in ms.
+    /// TCP or QUIC handshake, in ms.
     pub connect_ms: Option<f64>,
-    /// TLS handshake beside it, in ms.
+    /// TLS handshake after it, in ms.
     pub tls_ms: Option<f64>,
     /// Sending the request, in ms.
     pub send_ms: Option<f64>,
@@ -59,13 +58,13 @@ pub struct ApplicationSide {
     pub wait_ms: Option<f64>,
     /// From the first byte to the last, in ms.
     pub receive_ms: Option<f64>,
-    /// Stalls of the player that touch it.
+    /// Stalls of the player that overlap it.
     pub stalls: u64,
-    /// Their time inside of it, in ms.
+    /// Their time inside it, in ms.
     pub stalled_ms: f64,
 }
 
-/// Leaves what begins within limits on the time, counted from the log's start.
+/// Keeps the transfers that start within the limits on the time, counted from the log's start.
 pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
     if limits == Limits::default() {
         return;
@@ -79,7 +78,7 @@ pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
     log.rates.retain(|rate| filter.keeps_ns(rate.start_ns));
 }
 
-/// Judges the transfers of applications' logs where nothing else shows them.
+/// Judges the transfers of application logs if there is no other evidence.
 pub(super) fn judge(answer: &RadioAnalysis, files: &[FileReport]) -> Judgement {
     let missing = missing_beside(files);
     let log = answer.applications.iter().find(|one| !one.log.transfers.is_empty());
@@ -101,7 +100,7 @@ pub(super) fn judge(answer: &RadioAnalysis, files: &[FileReport]) -> Judgement {
     }
 }
 
-/// A log's transfers with what it knows of them.
+/// A log's transfers with their facts.
 pub(super) fn own_transfers(
     log: &ApplicationLog,
     answer: &RadioAnalysis,
@@ -125,20 +124,20 @@ pub(super) fn own_transfers(
     .collect()
 }
 
-/// Whether the clock of given transfers is not known, as a thing that is missing.
+/// The clock of given transfers as missing evidence, if it is unknown.
 pub(super) fn unaligned(answer: &RadioAnalysis, clocks: &[ClockReport]) -> Option<Missing> {
     let aligned = clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
     let given = answer.applications.iter().any(|one| one.gave_transfers);
     (given && !aligned).then(|| Missing {
         kind: MissingKind::Clock,
-        what: "how far the application's clock is from the modem's".to_owned(),
-        how_to_capture: "the data do not tell, and they are taken for one: let the phone set its \
+        what: "the offset of the application's clock from the modem's".to_owned(),
+        how_to_capture: "the same clock is assumed: let the phone set its \
                          clock by the network before it logs, or log a larger download"
             .to_owned(),
     })
 }
 
-/// What applications' logs hold.
+/// The contents of application logs.
 pub(super) fn summaries(answer: &RadioAnalysis) -> Vec<ApplicationSummary> {
     answer.applications.iter().map(summary::summary).collect()
 }
@@ -160,7 +159,7 @@ fn session(log: &ApplicationLog) -> SessionJudgement {
     }
 }
 
-/// What is missing next to the files that were given.
+/// What is missing in addition to the given files.
 fn missing_beside(files: &[FileReport]) -> Vec<Missing> {
     let captured = files.iter().any(|file| file.kind.starts_with("pcap"));
     let mut missing = missing();
@@ -183,7 +182,7 @@ fn measures(transfer: &AppTransfer, overlapped: bool, from_ns: i64, base: TimeBa
     }
 }
 
-/// Time by cause where only the log knows it: set-up, and the rest.
+/// Time by cause if only the log has it: set-up, and the rest.
 fn shares_ms(transfer: &AppTransfer, duration_ms: f64) -> SharesMs {
     let setup_ms = transfer.phases.setup_ns().map_or(0.0, ms).min(duration_ms);
     let mut shares = BTreeMap::from([("unknown", duration_ms - setup_ms)]);
@@ -210,7 +209,7 @@ fn advice(transfer: &AppTransfer) -> ApplicationAdvice {
     }
 }
 
-/// What applications' logs know of a transfer.
+/// The facts of a transfer from application logs.
 pub(super) fn facts(
     id: &str,
     measures: &Measures,
@@ -259,7 +258,7 @@ pub(super) fn facts(
     known
 }
 
-/// Whether a log gives any part of a transfer's time.
+/// Whether a log has any phase of a transfer.
 fn has_phases(phases: Phases) -> bool {
     let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
     let parts = [blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns];

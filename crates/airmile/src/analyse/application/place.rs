@@ -1,4 +1,4 @@
-//! A transfer on the time axis, and what an application noted down meanwhile.
+//! A transfer on the time axis, and the log events during it.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::{RadioAnalysis, bits_per_s, ms};
 use crate::analyse::diagnose::Measures;
 use crate::fact::{Fact, FactKind};
 
-/// An application's log by what is looked for: whole sessions have thousands of each.
+/// An index of an application's log: sessions can have thousands of entries of each kind.
 pub(in super::super) struct Lookup<'a> {
     log: &'a ApplicationLog,
     by_id: HashMap<&'a str, Vec<&'a AppTransfer>>,
@@ -29,12 +29,12 @@ impl<'a> Lookup<'a> {
         Self { log, by_id, longest_stall_ns, longest_rate_ns }
     }
 
-    /// Transfers of a name.
+    /// Transfers with a name.
     pub(super) fn named(&self, id: &str) -> impl Iterator<Item = &'a AppTransfer> {
         self.by_id.get(id).into_iter().flatten().copied()
     }
 
-    /// Events that may reach into a span.
+    /// Events that may overlap a span.
     fn events(&self, from_ns: i64, to_ns: i64) -> &'a [PlayerEvent] {
         let events = &self.log.events;
         let from_ns = from_ns.saturating_sub(self.longest_stall_ns);
@@ -43,7 +43,7 @@ impl<'a> Lookup<'a> {
         events.get(first..last).unwrap_or_default()
     }
 
-    /// Rates that may reach into a span.
+    /// Rates that may overlap a span.
     fn rates(&self, from_ns: i64, to_ns: i64) -> &'a [RatePoint] {
         let rates = &self.log.rates;
         let from_ns = from_ns.saturating_sub(self.longest_rate_ns);
@@ -53,7 +53,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// How long a picture stood still, in nanoseconds; 0 for another event.
+/// The length of a stall in nanoseconds; 0 for another event.
 fn stall_ns(event: &PlayerEvent) -> i64 {
     match event.kind {
         PlayerEventKind::Stall => (event.value.unwrap_or(0.0) * 1e6) as i64,
@@ -65,7 +65,7 @@ const fn long_ns(rate: &RatePoint) -> i64 {
     rate.end_ns.saturating_sub(rate.start_ns)
 }
 
-/// Where a transfer is, by time and by TTI.
+/// The position of a transfer in time and in TTIs.
 pub(super) struct TransferPlace {
     start_ns: i64,
     end_ns: i64,
@@ -91,7 +91,7 @@ impl TransferPlace {
         Self { start_ns, end_ns, whole }
     }
 
-    /// Whether a time lies in it, in part.
+    /// Whether a time overlaps it.
     pub(super) const fn touches(&self, from_ns: i64, to_ns: i64) -> bool {
         from_ns < self.end_ns && to_ns > self.start_ns
     }
@@ -103,7 +103,7 @@ impl TransferPlace {
         TtiIndex(self.whole.0.0 + (share.clamp(0.0, 1.0) * n_tti) as i64)
     }
 
-    /// What a player noted down meanwhile; gives its stalls, and their ms inside.
+    /// Adds the player's events during the transfer; returns its stalls, and their ms inside.
     pub(super) fn player(&self, application: &Lookup<'_>, facts: &mut Vec<Fact>) -> (u64, f64) {
         let (mut n, mut stalled_ns, mut first) = (0_u64, 0, None);
         let (mut switches, mut bps) = (0_u64, None);
@@ -144,13 +144,13 @@ impl TransferPlace {
         (n, stalled_ms)
     }
 
-    /// Rates, losses and round trips meanwhile, of a speed test or a connection.
+    /// Adds rates, losses and round trips during the transfer, of a speed test or a connection.
     pub(super) fn rates(&self, application: &Lookup<'_>, facts: &mut Vec<Fact>) {
         let longest_ns = application.longest_rate_ns;
         let near = application.rates(self.start_ns, self.end_ns).iter();
         let touched: Vec<&RatePoint> =
             near.filter(|rate| self.touches(rate.start_ns, rate.end_ns)).collect();
-        // What is wholly inside, but for what is left of a second at the end of a test.
+        // Intervals that are completely inside, except the partial second at the end of a test.
         let whole = touched.iter().filter(|rate| {
             let inside = rate.start_ns >= self.start_ns && rate.end_ns <= self.end_ns;
             inside && long_ns(rate) >= longest_ns / 2

@@ -1,4 +1,4 @@
-//! Applications' logs all in all: sums, and sentences.
+//! Summaries of application logs: sums and sentences.
 
 use airmile_model::{
     AppTransfer, ApplicationLog, Direction, PlayerEvent, PlayerEventKind, TimeBase,
@@ -9,46 +9,46 @@ use serde::Serialize;
 use super::{bits_per_s, ms, plural};
 use crate::session::Application;
 
-/// What an application's log holds, all in all.
+/// The contents of an application's log, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ApplicationSummary {
-    /// The name it was opened by.
+    /// The path it was opened with.
     pub path: String,
     /// Its format.
     pub kind: &'static str,
-    /// What wrote it, as it says.
+    /// The program that wrote it, as stated in it.
     pub made_by: Option<String>,
-    /// What its times count from.
+    /// The origin of its times.
     pub clock: TimeBase,
-    /// How exactly it places its start, in ms.
+    /// Precision of its start, in ms.
     pub placed_within_ms: f64,
-    /// Whether the transfers above are its own.
+    /// Whether the transfers above are from this log.
     pub gave_transfers: bool,
     /// Transfers over the network.
     pub transfers: u64,
-    /// Of these, how many failed.
+    /// Number of failed ones.
     pub failed: u64,
-    /// Requests that the cache answered.
+    /// Requests served from the cache.
     pub from_cache: u64,
     /// Bytes of its transfers.
     pub bytes: u64,
-    /// Time in which any transfer ran, in ms.
+    /// Time with at least one transfer, in ms.
     pub busy_ms: f64,
     /// Bytes over that time, in bits per second.
     pub busy_bps: Option<f64>,
-    /// Times that the picture stood still.
+    /// Number of stalls.
     pub stalls: u64,
-    /// How long, in ms; of a stall whose end is not told nothing.
+    /// Total length of stalls, in ms; a stall without an end in the log counts as zero.
     pub stalled_ms: f64,
     /// Changes of the bitrate.
     pub switches: u64,
     /// Mean bitrate of the media segments, in bits per second.
     pub mean_bitrate_bps: Option<f64>,
-    /// Least that lay in the player's buffer after the start, in ms.
+    /// Minimum of the player's buffer after the start, in ms.
     pub least_buffer_ms: Option<f64>,
-    /// What the player noted down, in order.
+    /// Events of the player, in order.
     pub events: Vec<EventPoint>,
-    /// Rates of a speed test, or of a second of QUIC.
+    /// Rates of a speed test, or of QUIC in each second.
     pub rates: Vec<RateOver>,
     /// The log in a sentence.
     pub says: String,
@@ -57,27 +57,26 @@ pub struct ApplicationSummary {
 /// An event of a player.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct EventPoint {
-    /// When, in microseconds by the log's clock.
+    /// Its time, in microseconds by the log's clock.
     pub time_us: i64,
-    /// What.
+    /// Its kind.
     pub kind: PlayerEventKind,
-    /// How much: ms of a stall or in the buffer, bits per second of a switch or an
-    /// estimate.
+    /// Its value: ms of a stall or in the buffer, bits per second of a switch or an estimate.
     pub value: Option<f64>,
 }
 
-/// A rate over a time.
+/// The rate in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RateOver {
     /// Start in microseconds by the log's clock.
     pub start_us: i64,
     /// End in microseconds (exclusive).
     pub end_us: i64,
-    /// Which way.
+    /// Direction.
     pub dir: Direction,
     /// Bits per second.
     pub bps: f64,
-    /// Segments sent again, or packets lost.
+    /// Segments retransmitted, or packets lost.
     pub retransmits: Option<u64>,
     /// Mean round trip in microseconds.
     pub rtt_us: Option<f64>,
@@ -133,7 +132,7 @@ pub(super) fn summary(application: &Application) -> ApplicationSummary {
     }
 }
 
-/// A log in words.
+/// The sentence about a log.
 pub(super) fn words(log: &ApplicationLog, busy_ns: i64) -> String {
     let n = log.transfers.len() as u64;
     let mut out = format!("{n} transfer{}", plural(n));
@@ -156,12 +155,9 @@ pub(super) fn words(log: &ApplicationLog, busy_ns: i64) -> String {
     let (stalls, stalled_ms) = stalls(log);
     if stalls > 0 {
         let s = stalled_ms / 1e3;
-        out.push_str(&format!(
-            "; the picture stood still {stalls} time{}, {s:.1} s",
-            plural(stalls)
-        ));
+        out.push_str(&format!("; playback stalled {stalls} time{}, {s:.1} s", plural(stalls)));
     } else if log.events.iter().any(|event| event.kind == PlayerEventKind::Started) {
-        out.push_str("; the picture never stood still");
+        out.push_str("; playback never stalled");
     }
     let switches = log.events.iter().filter(|e| e.kind == PlayerEventKind::Switch).count() as u64;
     if switches > 0 {
@@ -183,7 +179,7 @@ pub(super) fn before_first_byte_ns(transfers: &[AppTransfer]) -> i64 {
     transfers.iter().map(of).fold(0, i64::saturating_add)
 }
 
-/// Of each transfer (in the order of their starts), whether another overlaps it.
+/// For each transfer (in the order of their starts), whether another overlaps it.
 pub(super) fn overlaps(transfers: &[AppTransfer]) -> Vec<bool> {
     let mut out = Vec::with_capacity(transfers.len());
     let mut busy_until = i64::MIN;
@@ -195,7 +191,7 @@ pub(super) fn overlaps(transfers: &[AppTransfer]) -> Vec<bool> {
     out
 }
 
-/// Time in which any transfer ran, in nanoseconds.
+/// Time with at least one transfer, in nanoseconds.
 pub(super) fn busy(transfers: &[AppTransfer]) -> i64 {
     let (mut total, mut until) = (0_i64, i64::MIN);
     for transfer in transfers {
@@ -210,7 +206,7 @@ fn bytes_of(log: &ApplicationLog) -> u64 {
     log.transfers.iter().filter_map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
 }
 
-/// How often and how long the picture stood still, in ms.
+/// Number and total length of stalls, in ms.
 fn stalls(log: &ApplicationLog) -> (u64, f64) {
     let stalls = log.events.iter().filter(|event| event.kind == PlayerEventKind::Stall);
     stalls.fold((0, 0.0), |(n, ms), stall| (n + 1, ms + stall.value.unwrap_or(0.0)))

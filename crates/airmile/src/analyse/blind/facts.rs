@@ -1,4 +1,4 @@
-//! What probabilities by packets rest on, as facts.
+//! The evidence of probabilities by packets, as facts.
 
 use airmile_model::TtiIndex;
 use airmile_wire::attribute::{CaptureSite, Shares};
@@ -9,13 +9,13 @@ use airmile_wire::packets_only::{
 use super::super::radio::{Missing, MissingKind};
 use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};
 
-/// A reason or a pause is worth naming from this share of a transfer on (chosen here).
+/// A reason or a pause is named from this share of a transfer on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
-/// A rate that varies by less while a queue stands is called steady (chosen here: of the
-/// lab's wires nine in ten are below, of its cells one in ten).
+/// A rate that varies by less than this while data is queued is called steady (chosen here: true
+/// for nine of ten of the lab's wired links and one of ten of its cells).
 const STEADY: f64 = 0.2;
 
-/// The answer for a session.
+/// The statement for a session.
 pub(super) fn statement(
     phone: Option<&CapturedPhone>,
     spans: &[TransferSpan],
@@ -34,7 +34,7 @@ pub(super) fn statement(
     }
 }
 
-/// What the probabilities of a transfer rest on.
+/// The evidence for the probabilities of a transfer.
 pub(super) fn facts(
     phone: &CapturedPhone,
     span: &TransferSpan,
@@ -96,7 +96,7 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
     .flatten()
 }
 
-/// What to try next.
+/// The advice for a transfer.
 pub(super) fn advice(
     named: Option<Suspect>,
     restarter: Restarter,
@@ -110,7 +110,7 @@ pub(super) fn advice(
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 
-/// What would make the answer surer, the most useful first.
+/// What would make the result more certain, the most useful first.
 pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind: MissingKind, what: &str, how: &str| {
@@ -121,37 +121,48 @@ pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> 
         add(
             MissingKind::Packets,
             "the phone's own packets",
-            "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not) while \
-             the transfer runs again",
+            "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid) while the \
+             transfer runs again",
         );
     }
-    add(
-        MissingKind::Radio,
-        "what the radio link did",
-        "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
-         DIAG port with `airmile live --port`), and give that log beside the capture: the \
-         downlink's queue is then seen, and no guess",
-    );
+    let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
+    if !without_cell {
+        add(
+            MissingKind::Radio,
+            "the state of the radio link",
+            "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
+             DIAG port with `airmile live --port`), and pass that log together with the capture: it \
+             shows the downlink queue, which is only estimated without it",
+        );
+    }
     if place != CaptureSite::Server {
         add(
             MissingKind::Packets,
             "what the server sent, and when",
-            "capture at the server, too (`tcpdump -s 128`): data that it held back is then told \
-             from data that the way held back",
+            "capture at the server, too (`tcpdump -s 128`): this separates delays at the server \
+             from delays on the path",
+        );
+    }
+    if without_cell {
+        add(
+            MissingKind::Packets,
+            "a transfer over a cellular network",
+            "turn Wi-Fi off and repeat the transfer: round trips under 4 ms are too short for LTE \
+             or NR, so these packets crossed no cell",
         );
     }
     if spans.iter().any(|span| span.transport == TransportKind::Plain) {
         add(
             MissingKind::Packets,
-            "TCP time stamps (RFC 7323), without which a queue in round trips is not seen",
-            "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
+            "TCP time stamps (RFC 7323), which show queues in round trips",
+            "enable them at both ends (Linux: net.ipv4.tcp_timestamps=1)",
         );
     }
     if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
         add(
             MissingKind::Application,
             "what a QUIC sender waited for",
-            "repeat it over TCP, or give the application's own log (Chrome's net-log) beside it",
+            "repeat it over TCP, or also pass the application's own log (Chrome's net-log)",
         );
     }
     out

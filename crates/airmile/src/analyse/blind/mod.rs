@@ -1,4 +1,4 @@
-//! Captures without a modem log: who the bottleneck may have been, as probabilities.
+//! Captures without a modem log: probabilities of each possible bottleneck.
 
 mod facts;
 mod read;
@@ -31,15 +31,15 @@ use airmile_io::input::{Progress, comes_once};
 
 pub(super) use read::{Look, look};
 
-/// Who may have been the bottleneck, by packets alone.
+/// A possible bottleneck, by packets alone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Suspicion {
     /// `radio`, `wireline`, `sender_limited`, `receive_window`, `slow_start_restart`,
     /// `first_slow_start`, `uplink_queue`, or `other`: several at once, or none of these.
     pub suspect: &'static str,
-    /// The causes that it stands for. More than one: packets do not part them.
+    /// Its causes; packets cannot separate them if there are several.
     pub causes: Vec<Cause>,
-    /// 0 to 1; those of all suspects add up to 1.
+    /// 0 to 1; the probabilities of all suspects add up to 1.
     pub probability: f64,
 }
 
@@ -50,10 +50,10 @@ impl From<&packets_only::Suspicion> for Suspicion {
     }
 }
 
-/// What captures tell where the radio is not seen.
+/// The evidence of captures if the radio was not logged.
 #[derive(Debug)]
 pub(crate) struct Blind {
-    /// The phone by the capture nearest to it; `None` where nothing went to anybody.
+    /// The phone in the capture nearest to it; `None` without any traffic.
     phone: Option<CapturedPhone>,
     /// That capture's name.
     name: String,
@@ -61,16 +61,16 @@ pub(crate) struct Blind {
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
     restarter: Restarter,
-    /// Downloads of a table of transfers: names, from and to in nanoseconds.
+    /// Downloads of a table of transfers: names, start and end in nanoseconds.
     table: Vec<(String, i64, i64)>,
-    /// The application's clock over the capture's; `None` where they are one.
+    /// The application's clock relative to the capture's; `None` if it is the same.
     application: Option<ClockLine>,
     min_bytes: u64,
 }
 
 impl Blind {
-    /// Reads captures, where there is nothing of the radio beside them: `rest` are the
-    /// other inputs. Gives the session of these, too.
+    /// Reads captures if nothing of the radio was given; `rest` are the other inputs. Also returns
+    /// the session of these.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -111,7 +111,7 @@ impl Blind {
         Ok(Some((session.without_radio(), blind)))
     }
 
-    /// Sets the application's clock to the capture's.
+    /// Aligns the application's clock to the capture's.
     fn align(&mut self, session: &Session) {
         let given = session.transfers();
         let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
@@ -120,8 +120,8 @@ impl Blind {
         self.application = line.ok().filter(ClockLine::differs);
     }
 
-    /// The capture nearest to the phone, where it is on the axis: transfers of an
-    /// application with another clock have an axis of their own.
+    /// The capture nearest to the phone, if it is on the axis: transfers of an application with
+    /// another clock have a separate axis.
     pub(super) fn drawn(&self) -> Option<&str> {
         self.application.is_none().then_some(self.name.as_str())
     }
@@ -136,7 +136,7 @@ impl Blind {
         &self.name
     }
 
-    /// What is known of clocks.
+    /// The reports on clocks.
     pub(super) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
     }
@@ -146,7 +146,7 @@ impl Blind {
         self.files
     }
 
-    /// Judges transfers by packets, with what applications' logs add.
+    /// Judges transfers by packets and application logs.
     pub(super) fn judge(&self, answer: &RadioAnalysis) -> Judgement {
         let Some(phone) = &self.phone else {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
@@ -176,15 +176,15 @@ impl Blind {
         Judgement { session, transfers, transfers_from, missing }
     }
 
-    /// Numbers of spans; `None` where the capture's place or the spans show none.
+    /// The features of spans; `None` if the capture's place or the spans do not have any.
     fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
         let seen = phone.place != CaptureSite::Between;
         seen.then(|| Features::from_spans(phone, spans)).flatten()
     }
 
-    /// The transfers: the application's, where their times fall into the capture, or else
-    /// the capture's own; and where they are from.
+    /// The transfers, and where they are from: the application's, if their times lie within the
+    /// capture, else the capture's own.
     fn place(
         &self,
         phone: &CapturedPhone,
@@ -200,7 +200,7 @@ impl Blind {
             if spans.iter().any(|span| span.bytes > 0) {
                 let own = application::own_transfers(log, answer, logs).into_iter().zip(spans);
                 let placed = own.map(|((id, measures, mut application), span)| {
-                    // The packets give the rate.
+                    // The packets determine the rate.
                     application
                         .facts
                         .retain(|one| !matches!(one.kind, FactKind::Throughput { .. }));
@@ -231,7 +231,7 @@ impl Blind {
     ) -> PacketSide {
         let shares = phone.split(span);
         let followed = span.transport != packets_only::TransportKind::Datagrams;
-        // Setup that the application notes is in what the packets show.
+        // Setup in the application's log is also in the packets.
         let shares_ms = (followed && shares.total_ns() > 0).then(|| {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
@@ -278,7 +278,7 @@ struct PlacedTransfer {
     application: Option<ApplicationFacts>,
 }
 
-/// What captures lack, whatever they hold.
+/// What captures always lack.
 pub(super) fn missing_beside() -> Vec<Missing> {
     facts::missing(None, &[])
 }
@@ -289,7 +289,7 @@ fn named(suspects: &[packets_only::Suspicion]) -> Option<packets_only::Suspicion
     (first.probability >= NAMED_FROM && first.suspect != Suspect::Other).then_some(first)
 }
 
-/// A suspect as a verdict; of the radio, its causes are not parted.
+/// A suspect as a verdict; the causes of the radio are not separated.
 fn verdict(suspect: Suspect) -> Verdict {
     match suspect.causes() {
         [cause] => (*cause).into(),
@@ -298,7 +298,7 @@ fn verdict(suspect: Suspect) -> Verdict {
     }
 }
 
-/// Downloads of a table of transfers; those of an application's log are in that.
+/// Downloads of a table of transfers; an application's log has its own.
 fn table(session: &Session) -> Vec<(String, i64, i64)> {
     if session.applications().iter().any(|one| one.gave_transfers) {
         return Vec::new();

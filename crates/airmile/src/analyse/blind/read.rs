@@ -1,4 +1,4 @@
-//! Captures to phones.
+//! Reads captures into phones.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
 
-/// What captures show.
+/// The contents of captures.
 pub(super) struct Read {
     pub(super) phone: Option<CapturedPhone>,
-    /// The name of the capture that shows it.
+    /// The name of the capture with the phone.
     pub(super) name: String,
     pub(super) files: Vec<FileReport>,
 }
 
-/// One capture: its report, packets of IP, and its largest user.
+/// One capture: its report, IP packets, and largest user.
 struct One {
     report: FileReport,
     packets: u64,
@@ -52,10 +52,10 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     Ok(One { report, packets, phone })
 }
 
-/// Reads captures; the phone is taken from the one nearest to it.
+/// Reads captures and returns the phone of the one nearest to it.
 ///
 /// # Errors
-/// One cannot be read; none holds a packet.
+/// A file cannot be read, or none holds a packet.
 pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) -> Result<Read> {
     let mut all = Vec::new();
     for path in captures {
@@ -85,8 +85,8 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
             read.name.clone_from(&one.report.path);
             read.phone = one.phone;
         } else if rank(&one).map(|(near, _)| near) == near && near.is_some() {
-            let what = "not used: another capture of the same place has more of the phone's \
-                        data; join the parts of one with `mergecap`"
+            let what = "not used: another capture at the same place has more of the phone's data; \
+                        join the parts of one capture with `mergecap`"
                 .to_owned();
             one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         }
@@ -95,7 +95,7 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     Ok(read)
 }
 
-/// What came to the phone, by whatever carried it.
+/// The data that arrived at the phone, over any protocol.
 pub(super) fn arrivals(phone: &CapturedPhone) -> Arrivals {
     let of = |transport| {
         let mut arrivals = Arrivals::new();
@@ -105,7 +105,7 @@ pub(super) fn arrivals(phone: &CapturedPhone) -> Arrivals {
     of(TransportKind::Stamped).merged(&of(TransportKind::Datagrams))
 }
 
-/// What `inspect` tells of a capture.
+/// The result of `inspect` for a capture.
 #[derive(Debug)]
 pub(in super::super) struct Look {
     pub(in super::super) report: FileReport,
@@ -123,7 +123,7 @@ impl Look {
     }
 }
 
-/// Looks at a capture: what `diagnose` can answer from it.
+/// Inspects a capture: what `diagnose` can answer from it.
 ///
 /// # Errors
 /// It cannot be read.
@@ -153,21 +153,21 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
     }
     match phone.place {
         CaptureSite::Phone | CaptureSite::Unknown => look.answers.push(format!(
-            "who the bottleneck may have been, as probabilities (`airmile diagnose`): from {} \
-             downloads of one phone, {stamped} over TCP with time stamps, {plain} without, \
-             {datagrams} over UDP or QUIC, of which less can be told",
+            "probabilities of each possible bottleneck (`airmile diagnose`): from {} downloads of \
+             one phone, {stamped} over TCP with time stamps, {plain} without, {datagrams} over \
+             UDP or QUIC, which show less",
             spans.len()
         )),
         CaptureSite::Between | CaptureSite::Server => look.lack(
-            "the phone's side: it was not taken at the phone, so that how data came over the \
-             air does not show",
-            "capture at the phone (tcpdump -s 128 where it is rooted, PCAPdroid where not)",
+            "the phone's side: the capture was not taken at the phone, so it does not show how \
+             data arrived over the air",
+            "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid)",
         ),
     }
     if plain > stamped {
         look.lack(
-            "TCP time stamps: without them a queue in round trips does not show",
-            "switch them on at both ends (Linux: net.ipv4.tcp_timestamps=1)",
+            "TCP time stamps, which show queues in round trips",
+            "enable them at both ends (Linux: net.ipv4.tcp_timestamps=1)",
         );
     }
     Ok(look)

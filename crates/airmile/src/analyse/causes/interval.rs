@@ -1,13 +1,13 @@
-//! How far a share may be from what was found.
+//! Confidence intervals of a share.
 
-/// Samples of a bootstrap (Efron 1979; chosen here: percentiles of 2.5 % to a
-/// percent or two).
+/// Samples of a bootstrap (Efron 1979; chosen here: gives percentiles of 2.5 % to within a percent
+/// or two).
 const SAMPLES: usize = 1_000;
-/// From so few transfers on nothing is drawn (chosen here).
+/// Minimum number of transfers for a bootstrap (chosen here).
 const LEAST: usize = 4;
 
-/// A session's share from its transfers' (part, least, most, total): by their own
-/// errors, which may all go one way, and by how they differ from each other.
+/// The interval of a session's share from its transfers' (part, minimum, maximum, total): from
+/// their own errors, which may all have one sign, and from their variation.
 pub(super) fn of_session(transfers: &[(f64, f64, f64, f64)]) -> (f64, f64) {
     let sum = |of: fn(&(f64, f64, f64, f64)) -> f64| transfers.iter().map(of).sum::<f64>();
     let total = sum(|t| t.3).max(1.0);
@@ -20,8 +20,8 @@ pub(super) fn of_session(transfers: &[(f64, f64, f64, f64)]) -> (f64, f64) {
     (low.min(drawn_low).max(0.0), high.max(drawn_high).min(1.0))
 }
 
-/// Percentiles 2.5 and 97.5 of the share over transfers drawn with replacement; the
-/// same transfers give the same.
+/// Percentiles 2.5 and 97.5 of the share over transfers drawn with replacement; deterministic for
+/// the same transfers.
 fn bootstrap(transfers: &[(f64, f64, f64, f64)], share: f64) -> (f64, f64) {
     // splitmix64 (Steele, Lea, Flood 2014).
     let mut state = transfers.len() as u64;
@@ -63,7 +63,7 @@ mod tests {
         // Few: their own errors.
         check(&[50.0], (0.48, 0.52));
         check(&[20.0, 80.0], (0.48, 0.52));
-        // Alike: as well.
+        // Equal: likewise.
         check(&[50.0; 8], (0.48, 0.52));
         // Half 0, half 100: the mean of 16 has a standard error of 12.5 points.
         let halves = [0.0, 100.0].repeat(8);

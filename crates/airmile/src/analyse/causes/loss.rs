@@ -1,15 +1,15 @@
-//! Segments that were lost and sent again.
+//! Lost and retransmitted segments.
 
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
-/// A timer that duplicate ACKs make needless needs a loss, too.
+/// A timeout that duplicate ACKs make unnecessary needs a loss, too.
 const RELIEF: Relief =
     Relief { faster: 1.0, stays: 0.0, window: Window::Small, also: &[Cause::UndesiredSlowStart] };
 
-/// The radio lost them.
+/// Lost by the radio.
 pub(super) struct Radio;
 
 impl Explain for Radio {
@@ -30,7 +30,7 @@ impl Explain for Radio {
     }
 }
 
-/// A queue was full, or a line lost them.
+/// Lost in a full queue or on a wire.
 pub(super) struct Congestion;
 
 impl Explain for Congestion {

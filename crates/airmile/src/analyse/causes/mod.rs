@@ -1,7 +1,7 @@
 //! Causes: what captures add to a diagnosis of the radio.
 //!
-//! Each cause is a module that gives how it was seen, what mends it, and what the transfer
-//! would have taken without it ([`Explain`]); [`EXPLAINED`] lists them.
+//! Each cause is a module that gives how it was detected, the advice, and the transfer's duration
+//! without it ([`Explain`]); [`EXPLAINED`] lists them.
 
 mod interval;
 mod loss;
@@ -25,22 +25,23 @@ use super::radio::RadioAnalysis;
 use super::wire::Wire;
 use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
 
-/// Confidence in a cause that packets name, where it leads by far (chosen here, with the shares
-/// that were right on the lab's families and on kernels' packets in view: docs/causes.md).
+/// Confidence in a cause by packets with a clear lead (chosen here from the shares that were right
+/// for the lab's families and for kernels' packets: docs/causes.md).
 const CAUSE_CONFIDENCE: f64 = 0.97;
-/// It leads by far with a share that is so much larger than the next one's: what parts two
-/// causes is a few points off each. With equal shares either may be it.
+/// A lead is clear from this difference of shares to the next cause on: errors of the split are a
+/// few points. With equal shares either may lead.
 const LEADS_BY_FAR: f64 = 0.2;
 const EITHER: f64 = 0.5;
 
-/// How sure it is that a cause leads, by how far it does; `ceiling` where it does by far.
+/// The confidence that a cause leads, by its margin; `ceiling` with a clear lead.
 fn lead_confidence(ceiling: f64, margin: f64) -> f64 {
     let far = (margin / LEADS_BY_FAR).clamp(0.0, 1.0);
     let either = ceiling.min(EITHER);
     either + (ceiling - either) * far
 }
 
-/// By how much of the time a cause leads those that the verdict leaves.
+/// The margin, as a share of the time, of a cause over the other causes that agree with the
+/// verdict.
 fn margin(parts: &[(Cause, i64)], cause: Cause, wanted: impl Fn(Cause) -> bool) -> f64 {
     let total: i64 = parts.iter().map(|(_, ns)| *ns).sum();
     let own = parts.iter().find(|(one, _)| *one == cause).map_or(0, |(_, ns)| *ns);
@@ -52,59 +53,58 @@ fn margin(parts: &[(Cause, i64)], cause: Cause, wanted: impl Fn(Cause) -> bool) 
 /// A cause is named in words from this share of a transfer on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
 
-/// A transfer, as causes see it.
+/// A transfer and the evidence of its causes.
 struct Context<'a> {
     split: &'a Split,
     finding: &'a TransferFinding,
     wire: &'a Wire,
 }
 
-/// What is known of a cause.
+/// The properties of a cause.
 trait Explain: Sync {
-    /// Which one.
+    /// The cause.
     fn cause(&self) -> Cause;
 
-    /// How it was seen.
+    /// How it was detected.
     fn detail(&self, seen: &Context) -> CauseDetail;
 
-    /// What mends it.
+    /// How to remove or reduce it.
     fn advice(&self, seen: &Context) -> CauseAdvice;
 
-    /// How sure it is that it is this one, where it leads by far.
+    /// The confidence that it is this one, with a clear lead.
     fn confidence(&self, _seen: &Context) -> f64 {
         CAUSE_CONFIDENCE
     }
 
-    /// What is left of the link's need for time without it, and of the cause's own
-    /// time, by which factors.
+    /// The factors by which the link's time and the cause's own time change without it.
     fn relief(&self, _seen: &Context) -> Relief {
         Relief::default()
     }
 }
 
-/// What a transfer gets without a cause.
+/// What removing a cause changes for a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Relief {
-    /// By how much the link is faster.
+    /// Factor by which the link is faster.
     faster: f64,
-    /// Share of the cause's time that stays.
+    /// Share of the cause's time that remains.
     stays: f64,
-    /// How the window would begin.
+    /// How the window would start.
     window: Window,
-    /// Causes that follow from it, and go with it.
+    /// Causes that follow from it and disappear with it.
     also: &'static [Cause],
 }
 
-/// How a connection's window would begin without a cause.
+/// How a connection's window would start without a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Window {
     /// Small, as it did.
     Small,
-    /// Small, over round trips without the queue that was seen in them.
+    /// Small, over round trips without their queueing delay.
     SmallOverEmptyPath,
-    /// As large as the receiver's lets it be.
+    /// As large as the receiver's window permits.
     Receivers,
-    /// So large that it holds nothing back.
+    /// Large enough never to limit.
     Wide,
 }
 
@@ -114,7 +114,7 @@ impl Default for Relief {
     }
 }
 
-/// Every cause but [`Cause::Unknown`].
+/// Every cause except [`Cause::Unknown`].
 const EXPLAINED: [&dyn Explain; 12] = [
     &radio::Contention,
     &radio::Signal,
@@ -134,21 +134,20 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
     EXPLAINED.into_iter().find(|one| one.cause() == cause)
 }
 
-/// The time of each transfer by cause; `None` where it is no download, or its senders are
-/// not known.
+/// The time of each transfer by cause; `None` if it is no download, or its senders are unknown.
 pub(super) fn splits(answer: &RadioAnalysis, wire: &Wire) -> Vec<Option<Split>> {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
     found.map(|(finding, usage)| Split::new(finding, usage, answer, wire)).collect()
 }
 
-/// What captures show of a transfer.
+/// A transfer's side from captures.
 pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> WireSide {
     let seen = Context { split, finding, wire };
     let radio = finding.verdict;
     let leading = split.leading(|cause| leaves(radio, cause)).filter(|_| !finding.overlapped);
-    // Queues and waits are the phone's, not the application's: of transfers at the
-    // same time only the shares are known.
+    // Queues and waits are the phone's, not the application's: for simultaneous transfers only the
+    // shares are known.
     let causes = (!finding.overlapped).then(|| WireCauses {
         leading: leading.map(|cause| LeadingCause {
             cause,
@@ -171,7 +170,7 @@ pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> Wir
     }
 }
 
-/// Which causes a verdict on the radio leaves.
+/// Whether a cause agrees with a verdict on the radio.
 const fn leaves(verdict: Verdict, cause: Cause) -> bool {
     match verdict {
         Verdict::Radio => cause.is_radio(),
@@ -180,7 +179,7 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
     }
 }
 
-/// The cause to mend: of a shared verdict, the one that is not the radio's.
+/// The cause to remove: for a shared verdict, the one that is not the radio's.
 fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, CauseAdvice)> {
     let cause = match seen.finding.verdict {
         Verdict::Mixed => seen.split.leading(|cause| leaves(Verdict::NotRadio, cause)),
@@ -214,7 +213,7 @@ fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {
         .collect()
 }
 
-/// The TTI at a share of a transfer.
+/// The TTI at a fraction of a transfer.
 fn tti(share: f64, finding: &TransferFinding) -> TtiIndex {
     let n_tti = finding.end_tti.since(finding.start_tti) as f64;
     TtiIndex(finding.start_tti.0 + (share.clamp(0.0, 1.0) * n_tti) as i64)

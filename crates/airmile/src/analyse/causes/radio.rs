@@ -1,11 +1,11 @@
-//! The downlink queue is not empty: others hold the cell, or the signal carries little.
+//! The downlink queue is not empty: other users hold the cell, or the signal carries little.
 
 use airmile_model::Cause;
 
 use super::{Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
-/// Others hold the PRBs.
+/// Other users hold the PRBs.
 pub(super) struct Contention;
 
 impl Explain for Contention {
@@ -28,7 +28,7 @@ impl Explain for Contention {
     }
 }
 
-/// What the phone's own PRBs carry.
+/// The capacity of the phone's own PRBs.
 pub(super) struct Signal;
 
 impl Explain for Signal {
@@ -44,7 +44,7 @@ impl Explain for Signal {
         CauseAdvice::Signal
     }
 
-    /// The best signal: MCS 28 on one layer, nothing sent twice.
+    /// The best signal: MCS 28 on one layer, without retransmissions.
     fn relief(&self, seen: &Context) -> Relief {
         let efficiency = seen.split.efficiency().unwrap_or(1.0);
         Relief { faster: 1.0 / efficiency, stays: efficiency, ..Relief::default() }

@@ -20,7 +20,7 @@ impl Explain for Restart {
         CauseAdvice::SlowStartRestart(seen.wire.restarter)
     }
 
-    /// The window would have been there.
+    /// The window would have kept its size.
     fn relief(&self, _: &Context) -> Relief {
         Relief { window: Window::Wide, ..Relief::default() }
     }

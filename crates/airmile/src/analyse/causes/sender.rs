@@ -6,18 +6,18 @@ use airmile_wire::attribute::Reason;
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
-/// Confidence where only the phone's side was seen and data came steadily: a proxy that
-/// waits for a slow line looks the same (chosen here).
+/// Confidence if only the phone's side was captured and data arrived steadily: a proxy in front of
+/// a slow link looks the same (chosen here).
 const MAY_BE_A_LINE: f64 = 0.6;
 
-/// After so long a pause a window may begin anew (the least RTO of Linux).
+/// After a pause of this length a window may restart (the minimum RTO of Linux).
 const LEAST_RTO_NS: i64 = 200_000_000;
 
 pub(super) struct SenderLimited;
 
 impl SenderLimited {
-    /// Whether a line behind a proxy would look the same: data comes little by little
-    /// where it was asked for, and nobody saw the server.
+    /// Whether a slow link behind a proxy would look the same: requested data arrives little by
+    /// little, and the server was not captured.
     fn may_be_a_line(seen: &Context) -> bool {
         let split = seen.split;
         let trickles = split.ms(Reason::AppLimited) + split.ms(Reason::Pacing);
@@ -54,7 +54,7 @@ impl Explain for SenderLimited {
         }
     }
 
-    /// What restarts slow start inside the transfer is its own pauses.
+    /// The restarts of slow start inside the transfer are due to its own pauses.
     fn relief(&self, seen: &Context) -> Relief {
         let pause_ns = seen.split.longest(Cause::SenderLimited).map_or(0, |(from, to)| to - from);
         let also: &[Cause] =
@@ -85,9 +85,9 @@ mod tests {
             let seen = Context { split: &split, finding: &finding, wire: &wire };
             assert_eq!(split.without(Cause::SenderLimited, &seen).ms, left_ms);
         };
-        // 100 kB at 8 Mbit/s are 100 ms, the setup stays.
+        // 100 kB at 8 Mbit/s take 100 ms, the setup remains.
         check(600, 200.0);
-        // Pauses within the RTO restart nothing: the restarts stay, from ten segments on.
+        // Pauses within the RTO restart nothing: the restarts remain, from ten segments on.
         check(150, 400.0);
     }
 

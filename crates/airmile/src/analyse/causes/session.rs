@@ -14,12 +14,12 @@ use super::split::{Split, leading};
 use super::{CAUSE_CONFIDENCE, Context, explained, interval, lead_confidence, leaves, margin};
 use crate::fact::Statement;
 
-/// Where transfers that ran alone are less of all transfers' time, what they waited for is
-/// not told of all (chosen here).
+/// Minimum share of transfers that ran alone in the time of all; below it no cause is given for all
+/// (chosen here).
 const LEAST_APART: f64 = 0.5;
 
-/// Names the leading cause of a session by its transfers that did not run at the same time
-/// as others, and by those that ran in parallel from one host, as one.
+/// Names the leading cause of a session by its transfers that did not overlap others, and by those
+/// that ran in parallel from one host, taken as one.
 pub(in super::super) fn name_of_session(
     session: &mut SessionJudgement,
     splits: &[Option<Split>],
@@ -112,7 +112,7 @@ fn leading_cause(
     LeadingCause { cause, share, bounds: (low, high), confidence }
 }
 
-/// A cause's share, at least and at most.
+/// A cause's share, its minimum and maximum.
 fn share(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> (f64, f64, f64) {
     let each: Vec<(f64, f64, f64, f64)> = transfers
         .iter()
@@ -126,7 +126,7 @@ fn share(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> (f64, f64, f
     (part / f64::max(total, 1.0), low, high)
 }
 
-/// What the transfers would have taken without a cause.
+/// The duration of the transfers without a cause.
 fn without(cause: Cause, transfers: &[(&Split, &TransferFinding)], wire: &Wire) -> Counterfactual {
     let mut sum = Counterfactual { of: cause, ms: 0.0, low_ms: 0.0, high_ms: 0.0 };
     for (split, finding) in transfers {
@@ -138,7 +138,7 @@ fn without(cause: Cause, transfers: &[(&Split, &TransferFinding)], wire: &Wire) 
     sum
 }
 
-/// That of the transfers with the cause, by their time.
+/// The confidence of the transfers with the cause, weighted by their time.
 fn confidence(cause: Cause, transfers: &[(&Split, &TransferFinding)], wire: &Wire) -> f64 {
     let Some(one) = explained(cause) else { return CAUSE_CONFIDENCE };
     let (mut sum, mut weight) = (0.0, 0.0);

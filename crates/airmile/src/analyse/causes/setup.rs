@@ -31,7 +31,7 @@ impl Explain for Setup {
         }
     }
 
-    /// What is asked for takes a round trip to come.
+    /// Requested data needs a round trip to arrive.
     fn relief(&self, seen: &Context) -> Relief {
         let all_ns = seen.split.ns(Cause::Setup) as f64;
         let asked_ns = seen.split.ms(Reason::Request) * 1e6;

@@ -1,4 +1,4 @@
-//! Slow starts: the connection's own, and one after a timeout that was not needed.
+//! Slow starts: the connection's first, and one after an unnecessary timeout.
 
 use airmile_model::Cause;
 
@@ -36,7 +36,7 @@ impl Explain for First {
         CauseAdvice::FirstSlowStart
     }
 
-    /// The receiver's window, which grows with what it has, still holds the sender back.
+    /// The receiver's window, which grows with the data received, still limits the sender.
     fn relief(&self, _: &Context) -> Relief {
         Relief { window: Window::Receivers, ..Relief::default() }
     }

@@ -1,4 +1,4 @@
-//! A transfer's time, split among causes, and what it would have taken without one.
+//! A transfer's time, split among causes, and its duration without one.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
 use super::super::wire::Wire;
 use super::{Context, Relief, Window, explained};
 
-/// Free PRBs while data waited, from which on they are not taken for others' (chosen
+/// From this share of free PRBs while data waited on, they do not count as other users' (chosen
 /// here: above the error of the load).
 const IDLE_SHARE: f64 = 0.25;
-/// Headers of IP and TCP with time stamps, of bytes on the air.
+/// Factor of IP and TCP headers with time stamps.
 const HEADERS: f64 = 1_500.0 / 1_448.0;
-/// An edge between two causes is known so well: half of what a queue may stand before
-/// it is called one ([`airmile_wire::attribute`], chosen there).
+/// Uncertainty of an edge between two causes: half of the minimum duration of a queue
+/// ([`airmile_wire::attribute`], chosen there).
 const EDGE_NS: f64 = 10e6;
-/// The link's rate at another time is so much less or more (chosen here).
+/// Factor by which the link's rate may differ at another time (chosen here).
 const OTHER_RATE: f64 = 1.25;
-/// What a transfer would have taken is off by this share of what it took, or less, in 95 %
-/// of the runs that thresholds were chosen on (`airmile-accuracy --causes tuned`): what
-/// went on at once is not taken apart by time alone.
+/// In 95 % of the runs that thresholds were chosen on (`airmile-accuracy --causes tuned`), an
+/// estimated duration without a cause is off by at most this share of the duration: simultaneous
+/// causes cannot be separated by time alone.
 const MODEL_ERROR: f64 = 0.07;
 
-/// What a transfer would have taken without a cause.
+/// The estimated duration of a transfer without a cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Without {
     pub(super) ms: f64,
@@ -39,21 +39,21 @@ pub(super) struct Without {
 /// A transfer's time by cause, in nanoseconds.
 pub(in super::super) struct Split {
     by_cause: BTreeMap<Cause, i64>,
-    /// By how much each may be less, and more.
+    /// By how much each may be lower, and higher.
     errors: BTreeMap<Cause, (f64, f64)>,
     shares: Shares,
     total_ns: i64,
-    /// Share of the cell's PRBs that others had while data waited.
+    /// Share of the cell's PRBs that other users held while data waited.
     others: Option<f64>,
-    /// Bits that this phone's PRBs carried, of what the best MCS would have.
+    /// Bits carried by this phone's PRBs, relative to the best MCS.
     efficiency: Option<f64>,
     start_ns: i64,
     /// The link's rate in bits per second.
     link_bps: Option<f64>,
     bytes: Option<u64>,
-    /// The same at most: the phone alone in the cell.
+    /// Its maximum: with the phone alone in the cell.
     fastest_bps: Option<f64>,
-    /// Windows of its connection's receiver, where it began in it.
+    /// Windows of its connection's receiver, if the connection started during it.
     windows: Vec<ReceiveWindow>,
     round_trip_ns: i64,
     /// The same over an empty path.
@@ -61,7 +61,7 @@ pub(in super::super) struct Split {
 }
 
 impl Split {
-    /// `None` where a transfer is no download, or its senders are not known.
+    /// `None` if a transfer is no download, or its senders are unknown.
     pub(super) fn new(
         finding: &TransferFinding,
         usage: &Usage,
@@ -92,7 +92,7 @@ impl Split {
             by_cause
         };
         let by_cause = divide(&shares);
-        // What another clock would have said.
+        // The split with a different clock offset.
         let error_ns = wire.clock_error_ns();
         let shifted = [-error_ns, error_ns];
         let shifted: Vec<_> = shifted
@@ -149,13 +149,13 @@ impl Split {
         self.ns(cause) as f64 / self.total_ns as f64
     }
 
-    /// A cause's share at least and at most; what is unknown may be its.
+    /// Minimum and maximum of a cause's share; unknown time may belong to it.
     pub(super) fn share_bounds(&self, cause: Cause) -> (f64, f64) {
         let (low, high) = self.bounds_ns(cause);
         (low / self.total_ns as f64, high / self.total_ns as f64)
     }
 
-    /// A cause's time at least and at most.
+    /// Minimum and maximum of a cause's time.
     pub(super) fn bounds_ns(&self, cause: Cause) -> (f64, f64) {
         let (less, more) = self.errors.get(&cause).copied().unwrap_or_default();
         let ns = self.ns(cause) as f64;
@@ -163,28 +163,28 @@ impl Split {
         ((ns - less).max(0.0), (ns + more + unknown).min(self.total_ns as f64))
     }
 
-    /// The cause with the largest share among those wanted; where more than any is
-    /// unknown, none.
+    /// The cause with the largest share among those wanted; none if more time than any cause's is
+    /// unknown.
     pub(super) fn leading(&self, wanted: impl Fn(Cause) -> bool) -> Option<Cause> {
         leading(self.parts(), wanted)
     }
 
-    /// Share of the cell's PRBs that others had while data waited.
+    /// Share of the cell's PRBs that other users held while data waited.
     pub(super) const fn others(&self) -> Option<f64> {
         self.others
     }
 
-    /// Bits that its PRBs carried, of what they would have at the best MCS.
+    /// Bits carried by its PRBs, relative to the best MCS.
     pub(super) const fn efficiency(&self) -> Option<f64> {
         self.efficiency
     }
 
-    /// Where most of a cause is, in nanoseconds.
+    /// The longest span of a cause, in nanoseconds.
     pub(super) fn longest(&self, cause: Cause) -> Option<(i64, i64)> {
         self.shares.longest.get(&cause).copied()
     }
 
-    /// A time as a share of the transfer.
+    /// A time as a fraction of the transfer.
     pub(super) fn place(&self, at_ns: i64) -> f64 {
         (at_ns - self.start_ns) as f64 / self.total_ns as f64
     }
@@ -193,8 +193,8 @@ impl Split {
         self.shares.by_reason.get(&reason).map_or(0.0, |ns| *ns as f64 / 1e6)
     }
 
-    /// What the transfer would have taken without a cause: its bytes still take what
-    /// the link needs for them.
+    /// The duration of the transfer without a cause: its bytes still take the time that the link
+    /// needs for them.
     pub(super) fn without(&self, cause: Cause, seen: &Context) -> Without {
         let relief = explained(cause).map_or_else(Relief::default, |one| one.relief(seen));
         let bounds = |cause| (self.bounds_ns(cause), self.ns(cause) as f64);
@@ -208,8 +208,8 @@ impl Split {
         let without_ms = |part_ns, rate| self.without_ms(cause, part_ns, rate, relief);
         let low_ms = match cause.is_radio() {
             true => without_ms(high, OTHER_RATE),
-            // What came little by little kept the queue at the cell from running empty in
-            // time that all of it at once may not take.
+            // Data that arrived little by little kept the cell's queue from emptying during time
+            // that it may not need all at once.
             false => {
                 let fastest = self.fastest_bps.zip(self.link_bps).map_or(1.0, |(a, b)| a / b);
                 without_ms(high + self.radio_ns(), fastest.max(OTHER_RATE))
@@ -223,7 +223,7 @@ impl Split {
         }
     }
 
-    /// Time in which the downlink's queue was not empty.
+    /// Time in which the downlink queue was not empty.
     fn radio_ns(&self) -> f64 {
         (self.ns(Cause::RadioContention) + self.ns(Cause::RadioSignal)) as f64
     }
@@ -232,7 +232,7 @@ impl Split {
         let total = self.total_ns as f64;
         let rest = (total - part_ns * (1.0 - relief.stays)).max(0.0);
         let goes = |one| cause == one || relief.also.contains(&one);
-        // Of what is set up over a path without the queue, a round trip each stays.
+        // A round trip of each set-up remains, over a path without the queue.
         let setup = match goes(Cause::Setup) {
             true if cause == Cause::Setup => 0.0,
             true => {
@@ -248,7 +248,7 @@ impl Split {
     /// From the first byte to the last over the link, which is faster by a factor.
     fn link_ns(&self, faster: f64, relief: Relief) -> f64 {
         let Some((bps, bytes)) = self.link_bps.zip(self.bytes) else { return 0.0 };
-        // A window that began anew behind idle time starts as a connection's does.
+        // A window that restarted after idle time starts as a new connection's.
         let restarts = !relief.also.contains(&Cause::SlowStartRestart);
         let begun = self.ms(Reason::Handshake) > 0.0;
         let starts = begun || restarts && self.ms(Reason::SlowStartRestart) > 0.0;
@@ -262,7 +262,7 @@ impl Split {
     }
 }
 
-/// The largest among those wanted; where more than any is unknown, none.
+/// The largest among those wanted; none if more time than any cause's is unknown.
 pub(super) fn leading(
     parts: impl Iterator<Item = (Cause, i64)>,
     wanted: impl Fn(Cause) -> bool,
@@ -278,7 +278,7 @@ pub(super) fn leading(
         .map(|(cause, _)| cause)
 }
 
-/// What the radio's records say of a transfer.
+/// A transfer as the radio's records show it.
 struct RadioSeries {
     downlink: Vec<RadioSpan>,
     uplink: Vec<RadioSpan>,
@@ -287,7 +287,7 @@ struct RadioSeries {
 }
 
 impl RadioSeries {
-    /// Splits a transfer as if the packets' clock showed `by_ns` more.
+    /// Splits a transfer as if the packets' clock were `by_ns` later.
     fn split(&self, wire: &Wire, start_ns: i64, end_ns: i64, by_ns: i64) -> Option<Shares> {
         let spans = |spans: &[RadioSpan]| -> Vec<RadioSpan> {
             let later = |span: &RadioSpan| RadioSpan {
@@ -312,7 +312,7 @@ impl RadioSeries {
     }
 }
 
-/// Places TTIs in time by a transfer's own start.
+/// Places TTIs in time relative to a transfer's start.
 struct TransferTimeline {
     start_ns: i64,
     start: TtiIndex,
@@ -346,8 +346,8 @@ impl TransferTimeline {
     }
 }
 
-/// How much longer or shorter the time in bursts may be: of an end that is not sure,
-/// a share of the burst, and ends are independent.
+/// The error of the time in bursts: the end of an uncertain burst contributes a share of the burst,
+/// and ends are independent.
 fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
     let inside = report.bursts.iter().filter(|b| {
         b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
@@ -361,16 +361,16 @@ fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
     squares.sqrt()
 }
 
-/// Bursts tell the link's rate from this throughput time on, and where they last so long on
-/// average: shorter ones do not fill the cell (both chosen here; a HARQ round trip is 8 TTIs).
+/// Bursts show the link's rate if their throughput time reaches this and their average length
+/// suffices: shorter ones do not fill the cell (both chosen here; a HARQ round trip is 8 TTIs).
 const MIN_BURSTS_MS: f64 = 200.0;
 const MIN_BURST_TTIS: f64 = 10.0;
-/// Layers at most (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
+/// Maximum number of layers (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
 const MAX_LAYERS: f64 = 4.0;
 
-/// The link's rate in bits per second: what it carried while data waited long enough; else
-/// what the cell had free, or what all of its PRBs would have carried as this phone's did.
-/// Never more than the cell can carry.
+/// The link's rate in bits per second: what it carried while data waited long enough; else the
+/// cell's free capacity, or what all of its PRBs would have carried at this phone's efficiency. At
+/// most the cell's peak rate.
 fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
     let inside = report.bursts.iter().filter(|b| {
         b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
@@ -392,30 +392,30 @@ fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> O
     found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
 }
 
-/// The link's rate at most: what the cell had free; else all of its PRBs.
+/// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
 fn fastest_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
     let found = capacity_bps(finding, report).or_else(|| with_all_prbs_bps(finding, usage));
     let peak = peak_bps(report);
     found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
 }
 
-/// What all PRBs of the cell would carry as this phone's own did.
+/// The rate of all PRBs of the cell at this phone's efficiency.
 fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
     let held_ms = usage.prb_share? * finding.duration_ms;
     let bits = finding.bytes? as f64 * 8.0 * HEADERS;
     (held_ms > 0.0).then(|| bits * 1e3 / held_ms)
 }
 
-/// What the cell carries at most: the best MCS on all PRBs and layers (TS 36.213, tables
-/// 7.1.7.1-1 and 7.1.7.2.1-1).
+/// The cell's peak rate: the best MCS on all PRBs and layers (TS 36.213, tables 7.1.7.1-1 and
+/// 7.1.7.2.1-1).
 fn peak_bps(report: &RadioReport) -> Option<f64> {
     let i_tbs = mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?;
     let bits = tbs_bits(i_tbs, report.n_prb_cell?)?;
     Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
 }
 
-/// Mean of what the cell had for this phone in the windows of a transfer: its own
-/// PRBs and free ones (CLAW, section 4.2).
+/// Mean capacity of the cell for this phone in the windows of a transfer: its own PRBs and free
+/// ones (CLAW, section 4.2).
 fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> {
     let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
     let windows = report.cell_load.iter().filter(|window| inside(window.tti));
@@ -425,9 +425,9 @@ fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> 
     (n > 0).then(|| sum / f64::from(n))
 }
 
-/// Others' share of the PRBs while this phone's data waited: what was not its own, as
-/// a cell with data leaves none free; where the load tells that many were, others'
-/// part of the load.
+/// Other users' share of the PRBs while this phone's data waited: all PRBs not its own, as a cell
+/// with queued data leaves none free; if the load estimate shows many free ones, the others' part
+/// of the load.
 fn others(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
     let demand = finding.link_demand.filter(|demand| *demand > 0.0)?;
     let not_own = (1.0 - usage.prb_share? / demand).clamp(0.0, 1.0);
@@ -441,8 +441,8 @@ fn others(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Opt
     Some(by_load.filter(|others| not_own - others > IDLE_SHARE).unwrap_or(not_own))
 }
 
-/// Bits that this phone's PRBs carried, of what the best MCS of one layer would have
-/// (TS 36.213, tables 7.1.7.1-1 and 7.1.7.2.1-1).
+/// Bits carried by this phone's PRBs, relative to the best MCS of one layer (TS 36.213, tables
+/// 7.1.7.1-1 and 7.1.7.2.1-1).
 fn efficiency(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
     let n_prb = report.n_prb_cell?;
     let best = tbs_bits(mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?, n_prb)?;
@@ -455,7 +455,7 @@ fn efficiency(finding: &TransferFinding, usage: &Usage, report: &RadioReport) ->
 /// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).
 const BEST_MCS: u8 = 28;
 
-/// Time in which the log has a hole is nobody's.
+/// Time in gaps of the log has no known cause.
 fn set_holes_apart(by_cause: &mut BTreeMap<Cause, i64>, holes_ns: i64) {
     let rest: i64 = by_cause.values().sum();
     if holes_ns <= 0 || rest <= 0 {
@@ -503,7 +503,7 @@ mod tests {
     }
 
     impl Split {
-        /// The same, with what was waited for.
+        /// The same, with the longest span of a cause.
         pub(in super::super) fn longest_at(mut self, cause: Cause, ms: i64) -> Self {
             self.shares.longest.insert(cause, (0, ms * 1_000_000));
             self
@@ -540,7 +540,7 @@ mod tests {
         }
     }
 
-    /// Parts in ms; the cause, and what is left without it, at least and at most.
+    /// Parts in ms; the cause, and the duration without it with its minimum and maximum.
     #[track_caller]
     fn check(parts: &[(Cause, i64)], cause: Cause, expected_ms: (f64, f64, f64)) {
         let (split, finding, wire) = (Split::example(parts), example_finding(), Wire::example());
@@ -558,7 +558,7 @@ mod tests {
     #[test]
     fn without_a_cause_the_link_still_takes_its_time() {
         use Cause::{RadioContention, RadioSignal, SenderLimited, Setup, Wireline};
-        // 100 kB at 8 Mbit/s are 100 ms, the setup stays.
+        // 100 kB at 8 Mbit/s take 100 ms, the setup remains.
         check(&[(SenderLimited, 900), (Setup, 100)], SenderLimited, (200.0, 110.0, 295.0));
         check(&[(SenderLimited, 300), (Wireline, 700)], SenderLimited, (700.0, 600.0, 790.0));
         // Alone in the cell the link is twice as fast.
@@ -567,7 +567,7 @@ mod tests {
             RadioContention,
             (500.0, 400.0, 590.0),
         );
-        // At the best MCS a quarter of the own time is left.
+        // At the best MCS a quarter of the own time remains.
         check(&[(RadioSignal, 800), (Setup, 200)], RadioSignal, (400.0, 307.5, 485.0));
     }
 

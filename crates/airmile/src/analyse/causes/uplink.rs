@@ -20,7 +20,7 @@ impl Explain for UplinkQueue {
         CauseAdvice::UplinkQueue
     }
 
-    /// The round trips that were seen are the queue's own, of handshakes and slow starts, too.
+    /// The measured round trips include the queue, in handshakes and slow starts, too.
     fn relief(&self, _: &Context) -> Relief {
         let also = &[Cause::Setup, Cause::FirstSlowStart, Cause::SlowStartRestart];
         Relief { window: Window::SmallOverEmptyPath, also, ..Relief::default() }

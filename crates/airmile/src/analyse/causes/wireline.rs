@@ -20,8 +20,8 @@ impl Explain for Wireline {
         CauseAdvice::Wireline
     }
 
-    /// What its full queue, or its policer, drops is sent again; a line that costs less than
-    /// losses do is not taken for what lost them.
+    /// Packets dropped by its full queue or policer are retransmitted; a link that costs less than
+    /// the losses is not assumed to have caused them.
     fn relief(&self, seen: &Context) -> Relief {
         let ns = |cause| seen.split.ns(cause);
         let drops = ns(Cause::Wireline) > ns(Cause::LossRecoveryCongestion);

@@ -11,8 +11,8 @@ use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// A round trip on the client's side under this share of the whole: the capture is at
-/// the client (chosen here, as in a diagnosis).
+/// The capture is at the client if the client's share of the round trip is below this (chosen here,
+/// as in a diagnosis).
 const AT_CLIENT: f64 = 0.1;
 
 /// A connection as the client sees it.
@@ -31,11 +31,11 @@ pub(super) struct Captured {
     pub(super) name: String,
     pub(super) report: FileReport,
     pub(super) flows: Vec<Flow>,
-    /// The client's side of the round trip over the whole; `None` without handshakes.
+    /// The client's side of the round trip relative to the whole; `None` without handshakes.
     client_share: Option<f64>,
 }
 
-/// Reads captures; those nearest to the client are kept.
+/// Reads captures and keeps those nearest to the client.
 ///
 /// # Errors
 /// One cannot be read.
@@ -55,10 +55,10 @@ pub(super) fn read(
         .filter_map(|one| one.client_share)
         .reduce(f64::min)
         .map_or(1.0, |least| least.max(AT_CLIENT));
-    // Without a handshake nothing tells where it is from: kept where it is alone.
+    // Without a handshake the place of a capture is unknown: it is kept if it is the only one.
     let alone = all.len() == 1;
     all.retain(|one| alone || one.client_share.is_some_and(|share| share <= nearest));
-    // A proxy is a client, too: of the server, which it has a shorter way to.
+    // A proxy is a client of the server, too, with a shorter path to it.
     let longest = all.iter().filter_map(Captured::round_trip_ns).max().unwrap_or(0);
     all.retain(|one| one.round_trip_ns().is_none_or(|rtt_ns| rtt_ns >= longest / 2));
     least_round_trips(&mut all);
@@ -66,7 +66,7 @@ pub(super) fn read(
 }
 
 impl Captured {
-    /// The handshakes' round trip in the middle, in nanoseconds.
+    /// The median round trip of handshakes, in nanoseconds.
     fn round_trip_ns(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.flows.iter().filter_map(|flow| flow.rtt_ns).collect();
         all.sort_unstable();
@@ -74,8 +74,8 @@ impl Captured {
     }
 }
 
-/// Gives each connection the least round trip of those to its server's port: a handshake
-/// that waited for the radio is none of the way's.
+/// Sets each connection's round trip to the minimum of those to its server's port: a handshake may
+/// have waited for the radio.
 fn least_round_trips(all: &mut [Captured]) {
     let mut least: HashMap<(Address, u16), i64> = HashMap::new();
     for flow in all.iter().flat_map(|one| &one.flows) {
@@ -91,7 +91,7 @@ fn least_round_trips(all: &mut [Captured]) {
 
 type End = (Address, u16);
 
-/// A capture that is being read: connections by the client's end, then the server's.
+/// A capture during reading: connections by the client's end, then the server's.
 #[derive(Debug, Default)]
 struct ConnectionReader {
     open: HashMap<(End, End), ClientConnection>,
@@ -109,13 +109,13 @@ struct ClientConnection {
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
     rtt_ns: Option<i64>,
-    /// The end of what came down so far.
+    /// The end of the data received so far.
     down_end: Option<SeqNum>,
     up_end: Option<SeqNum>,
 }
 
 impl ClientConnection {
-    /// New bytes of a segment, by where those before ended.
+    /// New bytes of a segment, given the end of the previous ones.
     fn fresh(end: &mut Option<SeqNum>, seq: SeqNum, bytes: u32) -> u64 {
         let to = SeqNum(seq.0.wrapping_add(bytes));
         let new = end.map_or_else(|| i32::try_from(bytes).unwrap_or(0), |end| to.since(end));
@@ -140,8 +140,8 @@ impl ConnectionReader {
         let (src, dst) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         if syn && !ack {
-            // The same ports again, unless it is the same SYN again: which of the two was
-            // answered cannot be told (Karn).
+            // Reused ports, unless it is a retransmitted SYN: which of the two was answered is
+            // unknown (Karn).
             let again = self.open.get(&(src, dst)).is_some_and(|c| c.isn == Some(tcp.seq));
             if again {
                 if let Some(connection) = self.open.get_mut(&(src, dst)) {
@@ -157,12 +157,12 @@ impl ConnectionReader {
             return;
         }
         let is_up = self.open.contains_key(&(src, dst))
-            // Begun before the capture: the server's port is the lower one.
+            // Started before the capture: the server has the lower port.
             || !self.open.contains_key(&(dst, src)) && packet.dst_port < packet.src_port;
         let key = if is_up { (src, dst) } else { (dst, src) };
         let connection = self.open.entry(key).or_default();
         if syn {
-            // Of one that comes again, the first.
+            // The first of retransmissions counts.
             let Some(syn_ns) = connection.syn_ns.take() else { return };
             connection.syn_ack_ns = Some(packet.at_ns);
             connection.rtt_ns = Some(packet.at_ns - syn_ns);

@@ -1,4 +1,4 @@
-//! A run's transfers, from whatever its directory holds.
+//! The transfers of a run, from any files in its directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::recognise::Kind;
 
-/// Transfers of fewer bytes are none (chosen here, as where transfers are detected).
+/// Minimum bytes of a transfer (chosen here, as for detected transfers).
 pub(super) const LEAST_BYTES: u64 = 20_000;
-/// An application sees a byte later than its capture: so much is allowed for on both
-/// sides (chosen here).
+/// An application reads a byte later than the capture shows it: tolerance on both sides (chosen
+/// here).
 const SLACK_NS: i64 = 50_000_000;
 
-/// A transfer, and what tells its group.
+/// A transfer, and the properties that determine its group.
 #[derive(Debug, Clone)]
 pub(super) struct GroupedTransfer {
     pub(super) sample: Sample,
@@ -47,18 +47,18 @@ pub(super) struct Run {
     pub(super) name: String,
     pub(super) transfers: Vec<GroupedTransfer>,
     pub(super) files: Vec<FileReport>,
-    /// What it was told from, in words.
+    /// The kinds of evidence, in words.
     pub(super) seen_by: Vec<&'static str>,
-    /// Whether its server restarts slow start itself, as that says.
+    /// Whether its server reports that it restarts slow start itself.
     pub(super) server_restarts: bool,
 }
 
-/// The files of a run by what they are.
+/// The files of a run by kind.
 #[derive(Debug, Default)]
 struct RunInputs {
     captures: Vec<PathBuf>,
     probe: Option<ProbeLog>,
-    /// Whether something holds the radio's records, or an application's transfers.
+    /// Whether there are records of the radio, or an application's transfers.
     radio: bool,
     application: bool,
 }
@@ -83,7 +83,7 @@ impl RunInputs {
     }
 }
 
-/// The files right in a directory, or the file.
+/// The files directly in a directory, or the file itself.
 fn within(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -131,7 +131,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         return Err(Error::Unusable {
             path: path.to_owned(),
             what: "holds no run: give a directory with a modem log, captures, an application's \
-                   log or what `airmile probe run` has left"
+                   log or the output of `airmile probe run`"
                 .into(),
         });
     }
@@ -142,11 +142,11 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         ("application's log", files.application),
     ];
     run.seen_by = by.into_iter().filter(|(_, there)| *there).map(|(what, _)| what).collect();
-    run.transfers.sort_by_key(|told| told.sample.start_ns);
+    run.transfers.sort_by_key(|grouped| grouped.sample.start_ns);
     Ok(run)
 }
 
-/// A diagnosis, and what came over the radio when.
+/// A diagnosis, and the data received over the radio.
 struct RunDiagnosis {
     diagnosis: Diagnosis,
     answer: RadioAnalysis,
@@ -155,7 +155,7 @@ struct RunDiagnosis {
 }
 
 fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RunDiagnosis> {
-    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
+    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
     let mut came = Vec::new();
     let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
         if let Record::Grant(grant) = &tagged.record
@@ -165,7 +165,7 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
         }
     })?;
     came.sort_unstable();
-    let diagnosis = conclude(&answer, beside, &options.thresholds);
+    let diagnosis = conclude(&answer, aligned, &options.thresholds);
     Ok(RunDiagnosis { diagnosis, answer, came })
 }
 
@@ -173,21 +173,21 @@ impl RunDiagnosis {
     fn transfers(&self, captured: &[Captured], probe: Option<&ProbeLog>) -> Vec<GroupedTransfer> {
         let shifts: Vec<i64> = captured.iter().map(|one| self.shift_ns(&one.name)).collect();
         let all = self.diagnosis.transfers.iter().enumerate();
-        let mut told: Vec<GroupedTransfer> = all
-            .filter_map(|(at, transfer)| self.told(at, transfer, captured, &shifts, probe))
+        let mut grouped: Vec<GroupedTransfer> = all
+            .filter_map(|(at, transfer)| self.grouped(at, transfer, captured, &shifts, probe))
             .collect();
-        fill_in(&mut told);
-        told
+        fill_in(&mut grouped);
+        grouped
     }
 
-    /// What is added to a capture's times to have them on the modem's clock.
+    /// The offset from a capture's times to the modem's clock.
     fn shift_ns(&self, name: &str) -> i64 {
         let clock = self.diagnosis.clocks.iter().find(|c| c.file == name && c.corrected);
         let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
         -(offset_ms * 1e6) as i64
     }
 
-    fn told(
+    fn grouped(
         &self,
         at: usize,
         transfer: &TransferDiagnosis,
@@ -204,7 +204,7 @@ impl RunDiagnosis {
         let by_clock = measures.start_us.zip(measures.end_us);
         let by_clock =
             by_clock.and_then(|(from, to)| from.checked_mul(1_000).zip(to.checked_mul(1_000)));
-        // Of a log without a time of day, in ms from its start.
+        // For a log without a time of day, in ms from its start.
         let by_log = || {
             let from_ns = measures.start_tti.0.saturating_mul(1_000_000);
             (from_ns, from_ns.saturating_add((measures.duration_ms * 1e6) as i64))
@@ -213,7 +213,7 @@ impl RunDiagnosis {
         let usage = self.answer.report.usage.get(at);
         let seen = self.answer.seen.get(at);
         let ns = |ms: f64| (ms * 1e6) as i64;
-        let mut told = GroupedTransfer {
+        let mut grouped = GroupedTransfer {
             sample: Sample {
                 start_ns,
                 duration_ns: ns(measures.duration_ms),
@@ -239,44 +239,44 @@ impl RunDiagnosis {
             && let Some(own) = probe.transfers.iter().find(|one| one.id == transfer.id)
             && let Some(other) = of_probe(probe, own)
         {
-            (told.port, told.server) = (other.port, other.server);
-            told.sample.turn = other.sample.turn;
-            told.sample.rtt_ns = other.sample.rtt_ns;
-            told.sample.pause_ns = other.sample.pause_ns;
-            told.sample.growth = other.sample.growth;
-            told.sample.wait_ns = other.sample.wait_ns;
+            (grouped.port, grouped.server) = (other.port, other.server);
+            grouped.sample.turn = other.sample.turn;
+            grouped.sample.rtt_ns = other.sample.rtt_ns;
+            grouped.sample.pause_ns = other.sample.pause_ns;
+            grouped.sample.growth = other.sample.growth;
+            grouped.sample.wait_ns = other.sample.wait_ns;
         }
         let span = (start_ns, end_ns);
         let flow = captured
             .iter()
             .zip(shifts)
             .flat_map(|(one, shift)| one.flows.iter().map(move |flow| (flow, *shift)))
-            .filter(|(flow, _)| told.port.is_none_or(|port| flow.port == port))
+            .filter(|(flow, _)| grouped.port.is_none_or(|port| flow.port == port))
             .max_by_key(|(flow, shift)| arrived(flow, *shift, span).1);
         match flow.map(|(flow, shift)| (flow, arrived(flow, shift, span))) {
             Some((flow, (arrivals, sum))) if sum > bytes / 2 => {
-                told.port = Some(flow.port);
-                told.server = Some(flow.server.to_string());
-                told.sample.rtt_ns = flow.rtt_ns.or(told.sample.rtt_ns);
+                grouped.port = Some(flow.port);
+                grouped.server = Some(flow.server.to_string());
+                grouped.sample.rtt_ns = flow.rtt_ns.or(grouped.sample.rtt_ns);
                 if !measures.overlapped {
-                    told.sample.growth = growth(&arrivals, told.sample.rtt_ns);
-                    told.sample.pause_ns = pause_of(flow, &arrivals).or(told.sample.pause_ns);
+                    grouped.sample.growth = growth(&arrivals, grouped.sample.rtt_ns);
+                    grouped.sample.pause_ns = pause_of(flow, &arrivals).or(grouped.sample.pause_ns);
                 }
             }
-            _ if told.sample.growth.is_none() && !measures.overlapped => {
-                // By what came over the radio, which is the phone's whole traffic.
+            _ if grouped.sample.growth.is_none() && !measures.overlapped => {
+                // From the data received over the radio, which is all of the phone's traffic.
                 let from = self.came.partition_point(|(at, _)| *at < start_ns);
                 let to = self.came.partition_point(|(at, _)| *at < end_ns);
                 let came = self.came.get(from..to).unwrap_or_default();
-                told.sample.growth = growth(came, told.sample.wait_ns);
+                grouped.sample.growth = growth(came, grouped.sample.wait_ns);
             }
             _ => {}
         }
-        Some(told)
+        Some(grouped)
     }
 }
 
-/// What came over a connection during a span, and its bytes.
+/// The arrivals on a connection during a span, and their bytes.
 fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i64, u64)>, u64) {
     let exchanges = flow.exchanges.iter().filter(|exchange| {
         exchange.end_ns + shift_ns >= from_ns - SLACK_NS
@@ -291,7 +291,7 @@ fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i6
     (arrivals, sum)
 }
 
-/// The pause before the exchange that the arrivals begin with.
+/// The pause before the exchange that the arrivals start with.
 fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
     let first = arrivals.first()?.0;
     let begins =
@@ -299,12 +299,12 @@ fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
     flow.exchanges.iter().find(begins)?.pause_ns
 }
 
-/// Pauses of transfers whose connections are known by an application's log alone. Of
-/// others nobody knows whether they were on a connection that was there.
-fn fill_in(told: &mut [GroupedTransfer]) {
+/// Fills in pauses of transfers whose connections are known only from an application's log. For
+/// others it is unknown whether the connection was already open.
+fn fill_in(grouped: &mut [GroupedTransfer]) {
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
-    told.sort_by_key(|one| one.sample.start_ns);
-    for one in told {
+    grouped.sort_by_key(|one| one.sample.start_ns);
+    for one in grouped {
         let Some(connection) = one.connection.clone() else { continue };
         let end_ns = one.sample.start_ns.saturating_add(one.sample.duration_ns);
         let before = last.insert(connection, end_ns);
@@ -340,7 +340,7 @@ fn of_capture(captured: &Captured) -> Vec<GroupedTransfer> {
     all.collect()
 }
 
-/// A transfer by a probe's own times; `None` where it failed.
+/// A transfer by a probe's own times; `None` if it failed.
 fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<GroupedTransfer> {
     let connection = log.connections.get(one.connection)?;
     if one.failed.is_some() || one.bytes < LEAST_BYTES {

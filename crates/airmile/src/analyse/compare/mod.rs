@@ -1,4 +1,4 @@
-//! `compare`: runs or ports held against each other (BurstTracker, 4.5 and 5.1).
+//! `compare`: compares runs or ports (BurstTracker, 4.5 and 5.1).
 
 mod flows;
 mod gather;
@@ -21,28 +21,28 @@ use airmile_io::input::Progress;
 use gather::{GroupedTransfer, Run, gather};
 pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 
-/// How transfers are put into groups.
+/// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
-    /// By port where ports are known and there are several, else by run.
+    /// By port if there are several known ports, else by run.
     #[default]
     Auto,
-    /// By the server's port, over all runs.
+    /// By the server's port, across all runs.
     Port,
     /// By run.
     Run,
 }
 
-/// What to compare, and how.
+/// Options of `compare`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompareOptions {
-    /// How transfers are put into groups.
+    /// How transfers are grouped.
     pub by: GroupBy,
-    /// Only these ports; all of them where it is empty.
+    /// Only these ports; all if empty.
     pub ports: Vec<u16>,
-    /// What intervals and tests are drawn from.
+    /// Seed of intervals and tests.
     pub seed: u64,
-    /// How the radio is analysed.
+    /// Options of the radio analysis.
     pub radio: RadioOptions,
 }
 
@@ -54,11 +54,11 @@ pub enum CompareVerdict {
     MiddleboxRestarts,
     /// Slow start restarts in some runs over the same port: the sender, or a middlebox.
     Restarts,
-    /// The rate of some is held down.
+    /// The rate of some is limited.
     Throttling,
-    /// They do not differ by what a person would notice.
+    /// They do not differ noticeably.
     NoDifference,
-    /// Cannot be told.
+    /// No verdict is possible.
     CannotTell,
 }
 
@@ -74,26 +74,26 @@ impl std::fmt::Display for CompareVerdict {
     }
 }
 
-/// What `compare` says.
+/// The result of `compare`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// What came out.
+    /// The verdict.
     pub verdict: CompareVerdict,
-    /// The same in a sentence.
+    /// The same as a sentence.
     pub says: String,
-    /// How sure that is, 0 to 1: 1 less the p that it rests on.
+    /// Confidence of the verdict, 0 to 1: 1 minus its p.
     pub confidence: f64,
-    /// The groups that it is about, by name: those that restart, or are held down.
+    /// The groups that the verdict is about, by name: those that restart or are limited.
     pub about: Vec<String>,
-    /// Those that they are held against.
+    /// The groups that they are compared with.
     pub against: Vec<String>,
-    /// What goes with the verdict, or why it cannot be told.
+    /// Remarks on the verdict, or why there is none.
     pub notes: Vec<String>,
     /// What to do next.
     pub next_step: String,
     /// `port` or `run`.
     pub grouped_by: &'static str,
-    /// Whether the groups were measured by turns, so that conditions were the same.
+    /// Whether the groups were measured in turn, under the same conditions.
     pub by_turns: bool,
     /// The groups.
     pub groups: Vec<ComparedGroup>,
@@ -101,7 +101,7 @@ pub struct Comparison {
     pub pairs: Vec<ComparedPair>,
     /// The runs.
     pub runs: Vec<ComparedRun>,
-    /// What is missing for a better answer, and how to capture it.
+    /// What is missing for a better result, and how to capture it.
     pub missing: Vec<Missing>,
     /// The files.
     pub files: Vec<FileReport>,
@@ -112,21 +112,21 @@ pub struct Comparison {
 pub struct ComparedGroup {
     /// Its name.
     pub name: String,
-    /// The server's port, where all transfers have one.
+    /// The server's port, if all transfers have one.
     pub port: Option<u16>,
     /// The runs that its transfers are from.
     pub runs: Vec<String>,
     /// Servers' addresses.
     pub servers: Vec<String>,
-    /// Share of its time by cause, 0 to 1, the largest first, as the diagnosis splits
-    /// it; empty without a modem log.
+    /// Share of its time by cause, 0 to 1, the largest first, from the diagnosis; empty without a
+    /// modem log.
     pub causes: Vec<CauseShare>,
     /// Its measures.
     #[serde(flatten)]
     pub finding: GroupFinding,
 }
 
-/// A cause and its part of a group's time.
+/// A cause and its share of a group's time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CauseShare {
     /// The cause, as `diagnose` names it.
@@ -135,14 +135,14 @@ pub struct CauseShare {
     pub share: f64,
 }
 
-/// Two groups held against each other.
+/// The comparison of two groups.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedPair {
     /// The first group's name.
     pub first: String,
     /// The second's.
     pub second: String,
-    /// The difference, second less first.
+    /// The difference, second minus first.
     #[serde(flatten)]
     pub finding: PairFinding,
 }
@@ -150,11 +150,11 @@ pub struct ComparedPair {
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedRun {
-    /// As it was given.
+    /// Its path as given.
     pub path: String,
     /// Downloads of 20 kB and more in it.
     pub transfers: usize,
-    /// What shows them.
+    /// The evidence for them.
     pub seen_by: Vec<&'static str>,
 }
 
@@ -166,7 +166,7 @@ impl Comparison {
     }
 }
 
-/// Holds runs, or the ports in them, against each other.
+/// Compares runs, or the ports in them.
 ///
 /// # Errors
 /// A run cannot be read, or none of them holds a download.
@@ -179,8 +179,9 @@ pub fn compare(
     let mut read = Vec::with_capacity(runs.len());
     for path in runs {
         let mut run = gather(path, &options.radio, progress)?;
-        let wanted = |told: &GroupedTransfer| {
-            options.ports.is_empty() || told.port.is_some_and(|port| options.ports.contains(&port))
+        let wanted = |transfer: &GroupedTransfer| {
+            options.ports.is_empty()
+                || transfer.port.is_some_and(|port| options.ports.contains(&port))
         };
         run.transfers.retain(wanted);
         read.push(run);
@@ -205,36 +206,36 @@ pub fn compare(
     Ok(answer)
 }
 
-/// Whether the port of most transfers is known, and they are not all the same.
+/// Whether the ports of most transfers are known, and there are several.
 fn has_several_ports(runs: &[Run]) -> bool {
     let all: Vec<Option<u16>> =
-        runs.iter().flat_map(|run| run.transfers.iter().map(|told| told.port)).collect();
+        runs.iter().flat_map(|run| run.transfers.iter().map(|transfer| transfer.port)).collect();
     let known = all.iter().flatten().count();
     let several = all.iter().flatten().collect::<BTreeSet<_>>().len() > 1;
-    // Where a few of many are not known, those are left out.
+    // A few unknown ones are ignored.
     several && known * 10 >= all.len() * 9
 }
 
-/// Groups with enough transfers for a test, where there are two of them: a port with
-/// one download is no reason to tell nothing of the others.
+/// Groups with enough transfers for a test, if there are two of them: a port with one download does
+/// not prevent a verdict on the others.
 fn large_enough(groups: Vec<Group>) -> (Vec<Group>, Option<String>) {
-    let is_enough = |group: &Group| group.told.len() >= MIN_TRANSFERS;
+    let is_enough = |group: &Group| group.transfers.len() >= MIN_TRANSFERS;
     if groups.iter().filter(|group| is_enough(group)).count() < 2 {
         return (groups, None);
     }
     let (enough, few): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_enough);
     let names: Vec<String> =
-        few.iter().map(|group| format!("{} ({})", group.name, group.told.len())).collect();
-    let note = format!("too few transfers, and left out: {}", names.join(", "));
+        few.iter().map(|group| format!("{} ({})", group.name, group.transfers.len())).collect();
+    let note = format!("ignored, with too few transfers: {}", names.join(", "));
     (enough, (!names.is_empty()).then_some(note))
 }
 
-/// Transfers that belong together, with the runs that they are from.
+/// Transfers of one group, with their runs.
 #[derive(Debug)]
 struct Group {
     name: String,
     port: Option<u16>,
-    told: Vec<GroupedTransfer>,
+    transfers: Vec<GroupedTransfer>,
     runs: BTreeSet<String>,
 }
 
@@ -243,15 +244,15 @@ fn group(runs: &[Run], by_port: bool) -> Vec<Group> {
     if by_port {
         let mut ports: BTreeMap<u16, Group> = BTreeMap::new();
         for run in runs {
-            for told in &run.transfers {
-                let Some(port) = told.port else { continue };
+            for transfer in &run.transfers {
+                let Some(port) = transfer.port else { continue };
                 let group = ports.entry(port).or_insert_with(|| Group {
                     name: format!("port {port}"),
                     port: Some(port),
-                    told: Vec::new(),
+                    transfers: Vec::new(),
                     runs: BTreeSet::new(),
                 });
-                group.told.push(told.clone());
+                group.transfers.push(transfer.clone());
                 group.runs.insert(run.name.clone());
             }
         }
@@ -263,16 +264,20 @@ fn group(runs: &[Run], by_port: bool) -> Vec<Group> {
             groups.push(Group {
                 name: run.name.clone(),
                 port,
-                told: run.transfers.clone(),
+                transfers: run.transfers.clone(),
                 runs: BTreeSet::from([run.name.clone()]),
             });
         }
     }
     for group in &mut groups {
-        group.told.sort_by_key(|told| told.sample.start_ns);
-        // A probe tells its turns; else the n-th of each were taken together.
-        if group.told.iter().all(|told| told.sample.turn == 0) {
-            group.told.iter_mut().enumerate().for_each(|(n, told)| told.sample.turn = n);
+        group.transfers.sort_by_key(|transfer| transfer.sample.start_ns);
+        // A probe records its turns; otherwise the n-th transfers of each group count as one turn.
+        if group.transfers.iter().all(|transfer| transfer.sample.turn == 0) {
+            group
+                .transfers
+                .iter_mut()
+                .enumerate()
+                .for_each(|(n, transfer)| transfer.sample.turn = n);
         }
     }
     groups
@@ -281,7 +286,7 @@ fn group(runs: &[Run], by_port: bool) -> Vec<Group> {
 fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Comparison {
     let samples: Vec<Vec<Sample>> = groups
         .iter()
-        .map(|group| group.told.iter().map(|told| told.sample.clone()).collect())
+        .map(|group| group.transfers.iter().map(|transfer| transfer.sample.clone()).collect())
         .collect();
     let judged = judge(&samples, seed);
     let names = |of: &[usize]| -> Vec<String> {
@@ -346,12 +351,13 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     }
 }
 
-/// Whether restarts of these groups, and not of those, are a middlebox's: over ports that
-/// they do not share, to the same servers; or where captures at both ends show it.
-/// Servers of their own may restart, or not, for themselves.
+/// Whether the restarts of the groups `about` are a middlebox's: over ports that `against` does not
+/// use, to the same servers; or if captures at both ends show it. Different servers may restart, or
+/// not, by themselves.
 fn is_middlebox(groups: &[Group], about: &[usize], against: &[usize]) -> bool {
     let of = |at: &usize| groups.get(*at);
-    if about.iter().filter_map(of).all(|g| g.told.iter().any(|told| told.by_middlebox)) {
+    if about.iter().filter_map(of).all(|g| g.transfers.iter().any(|transfer| transfer.by_middlebox))
+    {
         return !about.is_empty();
     }
     let pairs = about.iter().flat_map(|a| against.iter().map(move |b| (a, b)));
@@ -364,14 +370,14 @@ fn is_middlebox(groups: &[Group], about: &[usize], against: &[usize]) -> bool {
 }
 
 fn servers(group: &Group) -> Vec<String> {
-    let all: BTreeSet<&String> = group.told.iter().filter_map(|t| t.server.as_ref()).collect();
+    let all: BTreeSet<&String> = group.transfers.iter().filter_map(|t| t.server.as_ref()).collect();
     all.into_iter().cloned().collect()
 }
 
-/// Shares of a group's time, the largest first; not those that say nothing.
+/// Shares of a group's time, the largest first, without uninformative ones.
 fn causes(group: &Group) -> Vec<CauseShare> {
     let mut sums: BTreeMap<&'static str, f64> = BTreeMap::new();
-    for (cause, ms) in group.told.iter().flat_map(|told| &told.shares) {
+    for (cause, ms) in group.transfers.iter().flat_map(|transfer| &transfer.shares) {
         *sums.entry(cause).or_default() += ms;
     }
     let whole: f64 = sums.values().sum();

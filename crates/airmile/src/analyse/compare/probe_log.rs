@@ -1,5 +1,4 @@
-//! What `airmile probe` writes down: transfers over several ports, and when their
-//! bytes came.
+//! The log of `airmile probe`: transfers over several ports, and when their bytes arrived.
 
 use std::path::Path;
 
@@ -18,22 +17,22 @@ pub struct ProbeLog {
     pub document: String,
     /// Its version.
     pub version: u32,
-    /// The server's name, as it was given.
+    /// The server's name, as given.
     pub host: String,
     /// Bytes of a segment.
     pub segment_bytes: u64,
-    /// Segments of a connection.
+    /// Segments per connection.
     pub segments: u32,
     /// Pause before each segment of a connection, in ms.
     pub pause_ms: u64,
-    /// Rounds, each with a connection for each port.
+    /// Rounds, each with one connection per port.
     pub rounds: u32,
-    /// What the order of ports was drawn from.
+    /// Seed for the order of the ports.
     pub seed: u64,
-    /// Whether the server's kernel restarts slow start behind pauses, as it says
-    /// itself; null where it does not.
+    /// Whether the server's kernel restarts slow start after pauses, as the server reports; null if
+    /// it does not report it.
     pub server_restarts_after_idle: Option<bool>,
-    /// Connections, in the order in which they were made.
+    /// Connections, in the order of their creation.
     pub connections: Vec<ProbeConnection>,
     /// Transfers, in order.
     pub transfers: Vec<ProbeTransfer>,
@@ -44,50 +43,47 @@ pub struct ProbeLog {
 pub struct ProbeConnection {
     /// The server's port.
     pub port: u16,
-    /// Whether TLS was spoken.
+    /// Whether TLS was used.
     pub tls: bool,
-    /// The round it was made in.
+    /// The round of the connection.
     pub round: u32,
     /// The server's address.
     pub server: String,
-    /// When it was asked for.
+    /// Start of the connection.
     pub start_us: i64,
-    /// How long the TCP handshake took.
+    /// Duration of the TCP handshake.
     pub connect_us: i64,
-    /// How long the TLS handshake took beside that; null without TLS.
+    /// Duration of the TLS handshake after it; null without TLS.
     pub tls_us: Option<i64>,
 }
 
 /// A segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeTransfer {
-    /// Its name: `port-PORT-N`, also in the application log beside.
+    /// Its name: `port-PORT-N`, also in the application log next to it.
     pub id: String,
-    /// Its connection, by its place in the list.
+    /// Its connection, as an index into the list.
     pub connection: usize,
-    /// Its turn: segments of the same turn were taken together, a port each.
+    /// Its turn: segments of the same turn were fetched together, one per port.
     pub turn: u32,
-    /// When the request went.
+    /// When the request was sent.
     pub start_us: i64,
-    /// When the answer's first byte came; null where none did.
+    /// When the response's first byte arrived; null if none did.
     pub first_byte_us: Option<i64>,
-    /// When its last byte came.
+    /// When its last byte arrived.
     pub end_us: i64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Time since the transfer before on its connection, in microseconds; null for
-    /// the first.
+    /// Time since the previous transfer on its connection, in microseconds; null for the first.
     pub pause_us: Option<i64>,
-    /// What failed; null where nothing did.
+    /// The error; null if it succeeded.
     pub failed: Option<String>,
-    /// What came at the socket when: microseconds since the request, and bytes, heads
-    /// and TLS included.
+    /// Arrivals at the socket: microseconds since the request, and bytes including headers and TLS.
     pub arrivals: Vec<(i64, u64)>,
 }
 
 impl ProbeTransfer {
-    /// A field whose value no transfer has; times are such that sums of them in
-    /// nanoseconds fit.
+    /// A field with an impossible value; times are limited so that sums of them in nanoseconds fit.
     fn wrong_field(&self) -> Option<&'static str> {
         const MOST_US: i64 = i64::MAX / 4_000;
         let in_order = self.arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0);
@@ -113,16 +109,16 @@ impl ProbeTransfer {
     }
 }
 
-/// The maximum size of a log (chosen here: 40 GB of segments, an arrival each 16 kB).
+/// The maximum size of a log (chosen here: 40 GB of segments, one arrival per 16 kB).
 const MAX_BYTES: SizeLimit = SizeLimit { name: "MAX_PROBE_LOG_BYTES", bytes: 64 << 20 };
 
-/// What a probe's log begins with.
+/// The start of a probe's log.
 const MARK: &[u8] = b"\"document\": \"probe\"";
 
 impl ProbeLog {
     /// The version that is written.
     pub const VERSION: u32 = 1;
-    /// What the file is called.
+    /// The name of the file.
     pub const FILE: &str = "probe.json";
 
     /// Whether a file is a probe's log, by its first bytes.
@@ -132,8 +128,8 @@ impl ProbeLog {
         holds(head, MARK)
     }
 
-    /// The least that a round trip to a port took, in microseconds, of its handshakes: one
-    /// may have waited for the radio.
+    /// The minimum round trip to a port, in microseconds, over its handshakes: one may have waited
+    /// for the radio.
     pub(super) fn round_trip_us(&self, port: u16) -> Option<i64> {
         let connects = self.connections.iter().filter(|c| c.port == port).map(|c| c.connect_us);
         connects.filter(|us| *us > 0).min()
@@ -142,7 +138,7 @@ impl ProbeLog {
     /// Reads a log.
     ///
     /// # Errors
-    /// The file cannot be read, or is none.
+    /// The file cannot be read, or is no probe's log.
     pub fn read(path: &Path, progress: &Progress) -> Result<Self> {
         let text = read_text(path, progress, MAX_BYTES)?;
         let wrong = |what: String| {
@@ -150,7 +146,7 @@ impl ProbeLog {
             Error::Unusable { path: path.to_owned(), what }
         };
         let mut log: Self = serde_json::from_str(&text)
-            .map_err(|e| wrong(format!("is no whole log of `airmile probe`: {e}")))?;
+            .map_err(|e| wrong(format!("is not a complete log of `airmile probe`: {e}")))?;
         let names = log.transfers.iter_mut().flat_map(|t| [Some(&mut t.id), t.failed.as_mut()]);
         let servers = log.connections.iter_mut().map(|c| Some(&mut c.server));
         for text in names.chain(servers).chain([Some(&mut log.host)]).flatten() {
@@ -159,18 +155,21 @@ impl ProbeLog {
         if log.version != Self::VERSION {
             let (found, known) = (log.version, Self::VERSION);
             return Err(wrong(format!(
-                "is a probe's log of version {found}, and {known} is what is read here"
+                "is a probe log of version {found}; only version {known} is supported"
             )));
         }
         for transfer in &log.transfers {
             if let Some(field) = transfer.wrong_field() {
-                return Err(wrong(format!("transfer {}: field `{field}` cannot be", transfer.id)));
+                return Err(wrong(format!(
+                    "transfer {}: field `{field}` has an impossible value",
+                    transfer.id
+                )));
             }
         }
         let lost = log.transfers.iter().find(|t| t.connection >= log.connections.len());
         match lost {
             Some(transfer) => Err(wrong(format!(
-                "transfer {}: field `connection` names none of the connections",
+                "transfer {}: field `connection` refers to no connection",
                 transfer.id
             ))),
             None => Ok(log),

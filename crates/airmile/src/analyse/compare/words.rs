@@ -1,18 +1,18 @@
-//! The answer in sentences.
+//! The sentences of a comparison.
 
 use std::collections::BTreeSet;
 
 use super::{CompareVerdict, ComparedGroup};
 use crate::analyse::radio::{Missing, MissingKind};
 
-/// From this share of a group's time on, a cause is told of it (chosen here).
-const WORTH_TELLING: f64 = 0.1;
+/// A cause is mentioned from this share of a group's time on (chosen here).
+const WORTH_NAMING: f64 = 0.1;
 
-/// Of a server whose own restarts hide a middlebox's.
-pub(super) const SERVER_RESTARTS: &str = "the server's own kernel restarts slow start behind \
+/// The note on a server whose own restarts hide a middlebox's.
+pub(super) const SERVER_RESTARTS: &str = "the server's own kernel restarts slow start after \
      pauses, which hides what a middlebox does: sysctl -w net.ipv4.tcp_slow_start_after_idle=0 there";
 
-/// Names in a row; ports in short.
+/// Names as a list; ports abbreviated.
 fn list(names: &[String]) -> String {
     let ports: Option<Vec<&str>> = names.iter().map(|name| name.strip_prefix("port ")).collect();
     let (before, names) = match ports {
@@ -38,12 +38,12 @@ pub(super) fn says(
     let (about, against) = (list(about), list(against));
     match verdict {
         CompareVerdict::MiddleboxRestarts => format!(
-            "A middlebox restarts slow start on {about}, not on {against}: behind pauses, \
-             transfers begin with an initial window there."
+            "A middlebox restarts slow start on {about}, not on {against}: after pauses, \
+             transfers there start with an initial window."
         ),
         CompareVerdict::Restarts => format!(
-            "Slow start restarts behind pauses in {about}, not in {against}: the sender, or a \
-             middlebox on its way."
+            "Slow start restarts after pauses in {about}, not in {against}: by the sender, or by \
+             a middlebox on its path."
         ),
         CompareVerdict::Throttling => {
             let of = |name: &str| {
@@ -52,11 +52,11 @@ pub(super) fn says(
                 Some(group.finding.late_rate_bps?.value / 1e6)
             };
             let rates = of(&about).zip(of(&against)).map_or_else(String::new, |(own, other)| {
-                format!(" ({own:.2} Mbit/s where the other gets {other:.2})")
+                format!(" ({own:.2} Mbit/s; the other gets {other:.2})")
             });
             format!(
-                "{} held down to a lower rate than {against}{rates}, and not by the downlink nor \
-                 by a restart: throttling, or a slower way there.",
+                "{} limited to a lower rate than {against}{rates}, and neither by the downlink \
+                 nor by a restart: throttling, or a slower path there.",
                 starts_upper(&format!(
                     "{about} {}",
                     if about.contains(" and ") { "are" } else { "is" }
@@ -65,11 +65,11 @@ pub(super) fn says(
         }
         CompareVerdict::NoDifference => {
             let all: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-            format!("No difference between {} that a person would notice.", list(&all))
+            format!("No noticeable difference between {}.", list(&all))
         }
         CompareVerdict::CannotTell => match notes.first() {
-            Some(why) => format!("Cannot tell: {why}."),
-            None => "Cannot tell from these runs.".to_owned(),
+            Some(why) => format!("No verdict: {why}."),
+            None => "No verdict from these runs.".to_owned(),
         },
     }
 }
@@ -79,7 +79,7 @@ fn starts_upper(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Servers that some groups have and others do not: not the same content's way.
+/// A note if groups have different servers, so that their paths may differ.
 pub(super) fn servers_differ(groups: &[ComparedGroup]) -> Option<String> {
     let known = groups.iter().filter(|group| !group.servers.is_empty());
     let sets: Vec<BTreeSet<&String>> = known.map(|group| group.servers.iter().collect()).collect();
@@ -87,24 +87,23 @@ pub(super) fn servers_differ(groups: &[ComparedGroup]) -> Option<String> {
         sets.get(at + 1..).unwrap_or_default().iter().any(|other| set.is_disjoint(other))
     });
     apart.then(|| {
-        "the groups' servers are not the same: what differs may be theirs, not the network's"
-            .to_owned()
+        "the groups' servers differ: the difference may be theirs, not the network's".to_owned()
     })
 }
 
-/// What a diagnosis of the same transfers found, where it says so, too.
+/// A note if the diagnosis of the same transfers confirms the verdict.
 pub(super) fn shown_by_a_diagnosis(
     verdict: CompareVerdict,
     about: &[String],
     groups: &[ComparedGroup],
 ) -> Option<String> {
     let restarts = matches!(verdict, CompareVerdict::MiddleboxRestarts | CompareVerdict::Restarts);
-    let told: Vec<String> = groups
+    let named: Vec<String> = groups
         .iter()
         .filter(|group| restarts && about.contains(&group.name))
         .filter_map(|group| {
             let cause = group.causes.iter().find(|c| c.cause == "slow_start_restart")?;
-            (cause.share >= WORTH_TELLING).then(|| {
+            (cause.share >= WORTH_NAMING).then(|| {
                 format!(
                     "{} ({:.0} %)",
                     list(std::slice::from_ref(&group.name)),
@@ -113,9 +112,8 @@ pub(super) fn shown_by_a_diagnosis(
             })
         })
         .collect();
-    (!told.is_empty()).then(|| {
-        format!("by the diagnosis, restarts took a part of the time of {}", told.join(" and "))
-    })
+    (!named.is_empty())
+        .then(|| format!("the diagnosis also finds restarts in {}", named.join(" and ")))
 }
 
 pub(super) const fn next_step(verdict: CompareVerdict, by_turns: bool) -> &'static str {
@@ -125,20 +123,20 @@ pub(super) const fn next_step(verdict: CompareVerdict, by_turns: bool) -> &'stat
              each pause; a capture at the server shows whether it sends at once"
         }
         CompareVerdict::Restarts => {
-            "at the server: sysctl net.ipv4.tcp_slow_start_after_idle=0; if it stays, run \
-             `airmile probe` over ports 80, 443 and 7777"
+            "at the server: sysctl net.ipv4.tcp_slow_start_after_idle=0; if the restarts remain, \
+             run `airmile probe` over ports 80, 443 and 7777"
         }
         CompareVerdict::Throttling => {
-            "repeat at another hour and through a tunnel: a cap stays, a slower way does not"
+            "repeat at another hour and through a tunnel: a cap remains, a slower path does not"
         }
         CompareVerdict::NoDifference => {
-            "diagnose one of them for what limits all: airmile diagnose RUN"
+            "diagnose one of them to find what limits all: airmile diagnose RUN"
         }
         CompareVerdict::CannotTell if !by_turns => {
-            "take them by turns, so that conditions are the same: airmile probe run HOST"
+            "measure them in turn, under the same conditions: airmile probe run HOST"
         }
         CompareVerdict::CannotTell => {
-            "more segments: airmile probe run HOST --rounds 3; with packets captured beside"
+            "fetch more segments: airmile probe run HOST --rounds 3; capture packets at the same time"
         }
     }
 }
@@ -156,7 +154,7 @@ pub(super) fn missing(seen: &BTreeSet<&str>, verdict: CompareVerdict) -> Vec<Mis
     if !seen.contains("captures") && verdict == CompareVerdict::CannotTell {
         missing.push(Missing {
             kind: MissingKind::Packets,
-            what: "how transfers begin, packet by packet".to_owned(),
+            what: "the start of transfers, packet by packet".to_owned(),
             how_to_capture: "tcpdump -i any -s 96 -w RUN/phone.pcap tcp, while they run".to_owned(),
         });
     }

@@ -1,4 +1,4 @@
-//! One judgement of a transfer, and of a session, from every source's side.
+//! The judgement of a transfer, and of a session, from all sources.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::{Counterfactual, EvidenceItem, Measures, SessionVerdict, TransferDiag
 use crate::fact::{Advice, CauseAdvice, Fact, Statement};
 use crate::wording;
 
-/// Time in ms by cause, under the names that the document has.
+/// Time in ms by cause, with the names of the document.
 pub(in super::super) type SharesMs = BTreeMap<&'static str, f64>;
 
-/// What is found of all, before it has words.
+/// The complete judgement, before its sentences are made.
 pub(in super::super) struct Judgement {
     pub(in super::super) session: SessionJudgement,
     pub(in super::super) transfers: Vec<TransferJudgement>,
@@ -22,7 +22,7 @@ pub(in super::super) struct Judgement {
     pub(in super::super) missing: Vec<Missing>,
 }
 
-/// What each source found of one transfer.
+/// The findings of each source about one transfer.
 #[derive(Default)]
 pub(in super::super) struct Sides {
     pub(in super::super) radio: Option<RadioSide>,
@@ -31,29 +31,29 @@ pub(in super::super) struct Sides {
     pub(in super::super) application: Option<ApplicationFacts>,
 }
 
-/// By the radio's records.
+/// From the radio's records.
 pub(in super::super) struct RadioSide {
     pub(in super::super) verdict: Verdict,
     pub(in super::super) confidence: f64,
     pub(in super::super) shares_ms: SharesMs,
-    /// What it would have taken had its data always been there.
+    /// Its duration if its data had always been queued.
     pub(in super::super) without_ms: Option<f64>,
     pub(in super::super) facts: Vec<Fact>,
     pub(in super::super) advice: Advice,
 }
 
-/// By captures next to them.
+/// From captures in addition to the radio's records.
 pub(in super::super) struct WireSide {
     pub(in super::super) shares_ms: SharesMs,
     pub(in super::super) facts: Vec<Fact>,
-    /// `None` for a transfer that overlaps another: queues and waits are the phone's then.
+    /// `None` for a transfer that overlaps another: queues and waits are then the phone's.
     pub(in super::super) causes: Option<WireCauses>,
 }
 
-/// Which cause captures name.
+/// The causes that captures show.
 pub(in super::super) struct WireCauses {
     pub(in super::super) leading: Option<LeadingCause>,
-    /// The cause to mend, what the transfer would have taken without it in ms, and how.
+    /// The cause to remove, the transfer's duration without it in ms, and how.
     pub(in super::super) mend: Option<(Cause, f64, CauseAdvice)>,
 }
 
@@ -61,36 +61,36 @@ pub(in super::super) struct WireCauses {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) struct LeadingCause {
     pub(in super::super) cause: Cause,
-    /// Its share, 0 to 1, and the bounds of that.
+    /// Its share, 0 to 1, and the bounds of the share.
     pub(in super::super) share: f64,
     pub(in super::super) bounds: (f64, f64),
-    /// How sure it is that it is this one.
+    /// The confidence that it is this one.
     pub(in super::super) confidence: f64,
 }
 
-/// By captures alone.
+/// From captures alone.
 pub(in super::super) struct PacketSide {
     pub(in super::super) verdict: Verdict,
     pub(in super::super) confidence: f64,
-    /// `None` where its sender cannot be followed.
+    /// `None` if its sender cannot be followed.
     pub(in super::super) shares_ms: Option<SharesMs>,
     pub(in super::super) suspects: Vec<Suspicion>,
     pub(in super::super) facts: Vec<Fact>,
     pub(in super::super) advice: Advice,
 }
 
-/// By the application's own log.
+/// From the application's own log.
 #[derive(Default)]
 pub(in super::super) struct ApplicationFacts {
     pub(in super::super) name: Option<String>,
     pub(in super::super) side: Option<ApplicationSide>,
     pub(in super::super) facts: Vec<Fact>,
-    /// Where nothing else is known of its time.
+    /// Set if its time is not known from another source.
     pub(in super::super) shares_ms: Option<SharesMs>,
     pub(in super::super) advice: Option<Advice>,
 }
 
-/// What all sources together say of a transfer.
+/// The judgement of a transfer by all sources together.
 pub(in super::super) struct TransferJudgement {
     id: String,
     name: Option<String>,
@@ -106,9 +106,9 @@ pub(in super::super) struct TransferJudgement {
     suspects: Vec<Suspicion>,
 }
 
-/// Joins the sides of a transfer. The radio gives the verdict where it was seen; captures
-/// next to it name the cause that the verdict leaves; packets alone give probabilities; an
-/// application's log alone gives its phases.
+/// Joins the sides of a transfer. The radio gives the verdict if it was logged; captures in
+/// addition name the cause within that verdict; packets alone give probabilities; an application's
+/// log alone gives its phases.
 pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> TransferJudgement {
     let Sides { radio, wire, packets, application } = sides;
     let application = application.unwrap_or_default();
@@ -150,7 +150,7 @@ pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> Tr
 }
 
 impl TransferJudgement {
-    /// Takes what captures name; the verdict is still the radio's.
+    /// Adds what captures show; the verdict is still the radio's.
     fn name_cause(&mut self, wire: WireSide) {
         self.shares_ms = wire.shares_ms;
         self.facts.splice(0..0, wire.facts);
@@ -170,7 +170,7 @@ impl TransferJudgement {
         }
     }
 
-    /// The document, with its words.
+    /// The document, with its sentences.
     pub(in super::super) fn into_document(self) -> TransferDiagnosis {
         let evidence = self.facts.iter().map(|fact| {
             let (value, unit) = fact.kind.value();
@@ -198,7 +198,7 @@ impl TransferJudgement {
     }
 }
 
-/// What all sources together say of a session.
+/// The judgement of a session by all sources together.
 #[derive(Default)]
 pub(in super::super) struct SessionJudgement {
     pub(in super::super) verdict: Option<Verdict>,
@@ -213,17 +213,17 @@ pub(in super::super) struct SessionJudgement {
 }
 
 impl SessionJudgement {
-    /// Nothing is known but this.
+    /// Nothing is known except this.
     pub(in super::super) fn unknown(statement: Statement) -> Self {
         Self { statements: vec![statement], ..Self::default() }
     }
 
-    /// The verdict; unknown where no source gave one.
+    /// The verdict; unknown if no source gave one.
     pub(in super::super) fn verdict(&self) -> Verdict {
         self.verdict.unwrap_or(Verdict::Unknown)
     }
 
-    /// The document, with its words.
+    /// The document, with its sentences.
     pub(in super::super) fn into_document(self) -> SessionVerdict {
         SessionVerdict {
             verdict: self.verdict(),

@@ -1,10 +1,10 @@
 //! `diagnose`: one verdict per transfer and for the session, with evidence.
 //!
-//! Inputs are aligned and opened once ([`super::beside`]). Each source gives its side of a
-//! transfer as facts and numbers: the radio ([`radio`]), captures next to it
-//! ([`super::causes`]), captures alone ([`super::blind`]), applications' logs
-//! ([`super::application`]). [`join`] makes one judgement of the sides, and
-//! [`crate::wording`] the sentences of the document.
+//! Inputs are aligned and opened once ([`super::aligned`]). Each source gives its side of a
+//! transfer as facts and numbers: the radio ([`radio`]), captures in addition to it
+//! ([`super::causes`]), captures alone ([`super::blind`]), application logs
+//! ([`super::application`]). [`join`] makes one judgement of the sides, and [`crate::wording`] the
+//! sentences of the document.
 
 pub(super) mod join;
 mod radio;
@@ -29,17 +29,17 @@ use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// What `diagnose` says.
+/// The result of `diagnose`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Diagnosis {
-    /// The answer for all transfers together.
+    /// The verdict on all transfers together.
     pub session: SessionVerdict,
-    /// The answer for each transfer.
+    /// The verdict on each transfer.
     pub transfers: Vec<TransferDiagnosis>,
-    /// Where the transfers are from: `given`, or `detected` in the allocation, or in
-    /// packets where that was not seen.
+    /// Where the transfers are from: `given`, or `detected` in the allocation, or in packets if the
+    /// radio was not logged.
     pub transfers_from: &'static str,
-    /// The pages of browsers' logs.
+    /// The pages of browser logs.
     pub pages: Vec<Page>,
     /// The players of logs, with what their stalls and changes of bitrate waited for.
     pub players: Vec<PlayerSession>,
@@ -47,101 +47,102 @@ pub struct Diagnosis {
     pub cells: Vec<ServingCell>,
     /// Downlink bandwidth in PRBs.
     pub n_prb_cell: Option<u16>,
-    /// What the records hold.
+    /// The amount of each kind of evidence.
     pub evidence_counts: EvidenceCounts,
-    /// What applications' logs hold.
+    /// The contents of application logs.
     pub applications: Vec<ApplicationSummary>,
-    /// What is missing for a better answer, and how to capture it.
+    /// What is missing for a better result, and how to capture it.
     pub missing: Vec<Missing>,
-    /// How the files' clocks stand against each other.
+    /// The offsets between the files' clocks.
     pub clocks: Vec<ClockReport>,
     /// The files.
     pub files: Vec<FileReport>,
 }
 
-/// The answer for all transfers of the direction that carried more.
+/// The verdict on all transfers of the direction that carried more.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SessionVerdict {
-    /// Who the bottleneck was.
+    /// The bottleneck.
     pub verdict: Verdict,
-    /// How sure that is, 0 to 1.
+    /// Confidence of the verdict, 0 to 1.
     pub confidence: f64,
-    /// Which way the transfers went that it is about.
+    /// Direction of the transfers.
     pub dir: Option<Direction>,
     /// Link demand of all of them together.
     pub link_demand: Option<f64>,
     /// Time in ms by cause, all of them together; empty without captures.
     pub shares: BTreeMap<&'static str, f64>,
-    /// The cause with the largest share, as the verdict leaves them; null without captures.
+    /// The cause with the largest share within the verdict; null without captures.
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
     pub leading_share: Option<f64>,
-    /// That share at least, by the errors of its parts and from transfer to transfer (95 %).
+    /// Lower bound of that share, from the errors of its parts and the variation between transfers
+    /// (95 %).
     pub leading_share_low: Option<f64>,
-    /// And at most.
+    /// Upper bound.
     pub leading_share_high: Option<f64>,
-    /// What they would have taken without the leading cause, and with a shared verdict
-    /// without the one beside the downlink; empty without captures.
+    /// The transfers' duration without the leading cause and, for a shared verdict, without the
+    /// cause other than the downlink; empty without captures.
     pub counterfactuals: Vec<Counterfactual>,
     /// The verdict in a sentence.
     pub says: String,
-    /// By packets alone, the most probable first; empty where the radio was seen.
+    /// By packets alone, the most probable first; empty if the radio was logged.
     pub suspects: Vec<Suspicion>,
 }
 
-/// What transfers would have taken without a cause.
+/// The duration of transfers without a cause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Counterfactual {
-    /// Without which cause.
+    /// The cause.
     pub of: Cause,
     /// Time in ms, all of them together.
     pub ms: f64,
-    /// At least.
+    /// Lower bound.
     pub low_ms: f64,
-    /// At most.
+    /// Upper bound.
     pub high_ms: f64,
 }
 
-/// The answer for one transfer.
+/// The verdict on one transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransferDiagnosis {
     /// The transfer's name.
     pub id: String,
-    /// What the application asked for: a URL, without its query.
+    /// What the application requested: a URL, without its query.
     pub name: Option<String>,
-    /// Who the bottleneck was.
+    /// The bottleneck.
     pub verdict: Verdict,
-    /// How sure that is, 0 to 1.
+    /// Confidence of the verdict, 0 to 1.
     pub confidence: f64,
     /// Time in ms by cause; the parts add up to the duration.
     pub shares: BTreeMap<&'static str, f64>,
-    /// The cause with the largest share, as the verdict leaves them; null without captures.
+    /// The cause with the largest share within the verdict; null without captures.
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
     pub leading_share: Option<f64>,
-    /// That share at least, by the errors of its parts: ends of bursts, clocks, edges.
+    /// Lower bound of that share, from the errors of its parts: ends of bursts, clocks, edges.
     pub leading_share_low: Option<f64>,
-    /// And at most.
+    /// Upper bound.
     pub leading_share_high: Option<f64>,
-    /// What it would have taken without that cause, in ms; with a shared verdict,
-    /// without the leading cause beside the downlink.
+    /// Its duration without that cause, in ms; for a shared verdict, without the leading cause
+    /// other than the downlink.
     pub counterfactual_ms: Option<f64>,
-    /// Without which cause; null without captures: had its data always been there.
+    /// The removed cause; null without captures: its data had always been queued.
     pub counterfactual_of: Option<Cause>,
-    /// Why.
+    /// The evidence.
     pub evidence: Vec<EvidenceItem>,
     /// What to do next.
     pub next_step: String,
-    /// What the application itself noted down of it; null without its log.
+    /// The transfer as the application logged it; null without its log.
     pub application: Option<ApplicationSide>,
-    /// By packets alone, the most probable first; empty where the radio was seen.
+    /// By packets alone, the most probable first; empty if the radio was logged.
     pub suspects: Vec<Suspicion>,
-    /// The measures that it rests on.
+    /// The measures that the verdict uses.
     #[serde(flatten)]
     pub finding: Measures,
 }
 
-/// The measures of a transfer, as `radio` gives them.
+/// The measures of a transfer, as in `radio`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Measures {
     /// `dl` or `ul`.
@@ -164,15 +165,15 @@ pub struct Measures {
     pub link_demand: Option<f64>,
     /// Link throughput in bits per second: bytes / throughput time.
     pub link_throughput_bps: Option<f64>,
-    /// Rate inside bursts in bits per second: bytes of its bursts / their TTIs,
-    /// the last ones included.
+    /// Rate inside bursts in bits per second: bytes of its bursts / their TTIs, including the last
+    /// ones.
     pub burst_throughput_bps: Option<f64>,
     /// Whether another transfer overlaps it.
     pub overlapped: bool,
 }
 
 impl Measures {
-    /// Of nothing yet, and of the radio nothing at all.
+    /// Empty measures, without the radio.
     pub(super) const fn without_radio(dir: Direction) -> Self {
         Self {
             dir,
@@ -191,24 +192,24 @@ impl Measures {
     }
 }
 
-/// A reason: words, a number, and a place on the time axis.
+/// A piece of evidence: a sentence, a number, and a place on the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EvidenceItem {
-    /// What was seen, in words with the number.
+    /// The sentence, with the number.
     pub what: String,
     /// The number.
     pub value: Option<f64>,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// Where to look: first TTI; of an application's log alone, ms since its first
-    /// transfer began.
+    /// First TTI of the evidence; for an application's log alone, ms since the start of its first
+    /// transfer.
     pub from_tti: TtiIndex,
-    /// Where to look: end TTI (exclusive).
+    /// End TTI of the evidence (exclusive).
     pub to_tti: TtiIndex,
 }
 
 impl Diagnosis {
-    /// Whether it rests on applications' logs and nothing of the radio, nor on packets.
+    /// Whether it uses only application logs, neither the radio nor packets.
     #[must_use]
     pub fn is_of_applications_alone(&self) -> bool {
         let packets = self.files.iter().any(|file| file.kind.starts_with("pcap"));
@@ -223,47 +224,49 @@ impl Diagnosis {
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
-    let (session, beside) = AlignedInputs::gather(inputs, options, progress)?;
-    let keep = if beside.wire.is_some() { Keep::Lists } else { Keep::Findings };
+    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
+    let keep = if aligned.wire.is_some() { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |_| {})?;
-    conclude_with_pages(&answer, beside, &options.thresholds, progress)
+    conclude_with_pages(&answer, aligned, &options.thresholds, progress)
 }
 
-/// Joins what all inputs show, pages included, for which the capture is read again.
+/// Joins all inputs, including pages, for which the capture is read again.
 ///
 /// # Errors
 /// The capture cannot be read.
 pub(crate) fn conclude_with_pages(
     answer: &RadioAnalysis,
-    beside: AlignedInputs,
+    aligned: AlignedInputs,
     thresholds: &VerdictThresholds,
     progress: &Progress,
 ) -> Result<Diagnosis> {
-    let capture = beside.nearest_capture();
-    let mut diagnosis = conclude(answer, beside, thresholds);
+    let capture = aligned.nearest_capture();
+    let mut diagnosis = conclude(answer, aligned, thresholds);
     diagnosis.pages = page::pages(capture.as_deref(), &diagnosis, answer, progress)?;
     diagnosis.players = player::players(&diagnosis, answer);
     Ok(diagnosis)
 }
 
-/// Joins what all inputs show.
+/// Joins all inputs.
 pub(crate) fn conclude(
     answer: &RadioAnalysis,
-    beside: AlignedInputs,
+    aligned: AlignedInputs,
     thresholds: &VerdictThresholds,
 ) -> Diagnosis {
     let report = &answer.report;
     let mut files = report.files.clone();
-    files.extend(beside.captures);
+    files.extend(aligned.captures);
     let Judgement { session, transfers, transfers_from, missing } =
-        match (beside.blind, answer.alone) {
+        match (aligned.blind, answer.alone) {
             (Some(blind), _) => {
                 let judged = blind.judge(answer);
                 files.extend(blind.into_files());
                 judged
             }
             (None, true) => application::judge(answer, &files),
-            (None, false) => radio::judge(answer, beside.wire.as_ref(), &beside.clocks, thresholds),
+            (None, false) => {
+                radio::judge(answer, aligned.wire.as_ref(), &aligned.clocks, thresholds)
+            }
         };
     Diagnosis {
         session: session.into_document(),
@@ -276,7 +279,7 @@ pub(crate) fn conclude(
         evidence_counts: report.evidence_counts,
         applications: application::summaries(answer),
         missing,
-        clocks: beside.clocks,
+        clocks: aligned.clocks,
         files,
     }
 }

@@ -1,4 +1,4 @@
-//! What the radio's records show of transfers, as facts.
+//! Transfers as the radio's records show them, as facts.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,7 +20,7 @@ use super::Measures;
 use super::join::{Judgement, RadioSide, SessionJudgement, SharesMs, Sides, join};
 use crate::fact::{Advice, Fact, FactKind, Statement};
 
-/// Judges transfers by the radio, with what captures and applications' logs add.
+/// Judges transfers by the radio, with captures and application logs in addition.
 pub(super) fn judge(
     answer: &RadioAnalysis,
     wire: Option<&Wire>,
@@ -80,8 +80,8 @@ fn carried(report: &RadioReport, dir: Direction) -> u64 {
     of_dir.filter_map(|t| t.bytes).fold(0, u64::saturating_add)
 }
 
-/// The findings that a session's verdict rests on, and how many transfers they are of: what
-/// ran at the same time counts once, as one, as the queue is the user's.
+/// The findings that determine a session's verdict, and the number of their transfers: simultaneous
+/// ones count once, as one, since the queue is the user's.
 fn judged(answer: &RadioAnalysis, dir: Direction) -> (Vec<&TransferFinding>, usize) {
     let known = |finding: &TransferFinding| {
         finding.throughput_time_ms.is_some() && finding.verdict != Verdict::Unknown
@@ -161,16 +161,15 @@ fn side(
     }
 }
 
-/// What a transfer would have taken had its data always been there: its bytes
-/// at the rate inside bursts.
+/// The duration of a transfer if its data had always been queued: its bytes at the rate inside
+/// bursts.
 fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
     let bits = finding.bytes? as f64 * 8.0;
     let ms = bits * 1_000.0 / finding.burst_throughput_bps?;
     Some(ms.min(finding.duration_ms))
 }
 
-/// The duration by cause. Without packets, all that is not the radio's is
-/// somebody else's, unnamed.
+/// The duration by cause. Without packets, everything except the radio's share has no known cause.
 fn shares_ms(finding: &TransferFinding) -> SharesMs {
     let Some(queued_ms) = finding.throughput_time_ms else {
         return BTreeMap::from([("unknown", finding.duration_ms)]);
@@ -216,8 +215,8 @@ fn facts(
     out
 }
 
-/// Link demand this near to a limit may as well be on its other side (chosen
-/// here: the trackers' usual error on samples of known truth, with room).
+/// Link demand this close to a limit may be on its other side (chosen here: the trackers' usual
+/// error on samples with known truth, plus a margin).
 const CLOSE_DEMAND: f64 = 0.03;
 
 fn near_limit(verdict: Verdict, demand: f64, thresholds: &VerdictThresholds) -> Option<FactKind> {
@@ -237,7 +236,7 @@ fn tti_ms(finding: &TransferFinding) -> f64 {
     if n_tti > 0 { finding.duration_ms / n_tti as f64 } else { 1.0 }
 }
 
-/// The bursts that touch a transfer, as far as they are inside it.
+/// The bursts that overlap a transfer; a length counts only the part inside it.
 fn bursts_of(bursts: &BurstsSeen, finding: &TransferFinding) -> FactKind {
     FactKind::Bursts {
         count: bursts.count,
@@ -246,11 +245,10 @@ fn bursts_of(bursts: &BurstsSeen, finding: &TransferFinding) -> FactKind {
     }
 }
 
-/// A time without a burst that is shorter does not matter (chosen here).
+/// Shorter times without a burst are not reported (chosen here).
 const LONG_EMPTY_MS: f64 = 100.0;
 
-/// The longest span inside the transfer that no burst covers, where it is long enough to
-/// matter.
+/// The longest span without a burst inside the transfer, if it is long enough to be reported.
 fn longest_empty(finding: &TransferFinding, seen: &TransferTrace) -> Option<(TtiIndex, TtiIndex)> {
     finding.throughput_time_ms?;
     let empty = seen.bursts.as_ref()?.longest_empty_until(finding.end_tti);
@@ -264,14 +262,14 @@ fn signal(usage: &Usage) -> Option<FactKind> {
     known.then_some(FactKind::Signal { rsrp_dbm, snr_db, mcs_mean, retx_share })
 }
 
-/// What others held of the cell meanwhile, by its load.
+/// The share of other users in the cell during the transfer, from its load.
 fn others(finding: &TransferFinding, others: &Others) -> Option<FactKind> {
     let (share, confidence) = others.mean().filter(|_| finding.dir == Direction::Dl)?;
     Some(FactKind::OthersShare { share, confidence, rough: confidence < ROUGH_CONFIDENCE })
 }
 
-/// Signal that is called weak here: below it a cell-edge MCS is usual (chosen
-/// here, as operators' planning does).
+/// Signal below which it is called weak: a cell-edge MCS is usual there (chosen here, as in
+/// operators' planning).
 const WEAK_RSRP_DBM: f64 = -110.0;
 
 fn advice(

@@ -1,5 +1,4 @@
-//! What packets of a page's time show: which connection carried each request, and what that
-//! one's sender waited for.
+//! What packets show of a page: the connection of each request, and what its sender waited for.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,23 +18,23 @@ use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// A request passes, and its last byte comes, so near to when the browser says (chosen here:
-/// what events wait for in a busy browser).
+/// Maximum difference between the browser's times and the packets of a request and of its last byte
+/// (chosen here: delays of events in a busy browser).
 const NEAR_NS: i64 = 60_000_000;
-/// A suspect is taken for the slow link from this probability on (chosen here: it is held
-/// against the other link alone).
+/// A link counts as the slow one from this probability on (chosen here: only the two links are
+/// compared).
 const LIKELY: f64 = 0.2;
 
-/// A capture's connections, by the clock of the browser's log.
+/// A capture's connections, on the clock of the browser's log.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     connections: Vec<Connection>,
     radio: Option<RadioSpans>,
-    /// What a queue on the way is put down to.
+    /// The cause that a queue on the path counts as.
     queue: Option<PageCause>,
 }
 
-/// When the radio's queues stood, by the clock of the browser's log.
+/// When data was queued at the radio, on the clock of the browser's log.
 #[derive(Debug, Default)]
 struct RadioSpans {
     downlink: Vec<RadioSpan>,
@@ -72,13 +71,13 @@ impl Packets {
         Ok(Self { connections: collector.finish(line.as_ref()), radio, queue })
     }
 
-    /// Whether the radio was seen, too.
+    /// Whether the radio was logged, too.
     pub(super) const fn has_radio(&self) -> bool {
         self.radio.is_some()
     }
 
-    /// The connection of each request, where packets show it: by the client's port, where the
-    /// log names it, or else by when requests and answers passed.
+    /// The connection of each request, if packets show it: by the client's port if the log has it,
+    /// else by the times of requests and responses.
     pub(super) fn matched(&self, requests: &[&AppTransfer]) -> Vec<Option<usize>> {
         let mut votes: HashMap<&str, HashMap<usize, u32>> = HashMap::new();
         let own: Vec<Option<usize>> = requests
@@ -91,7 +90,7 @@ impl Packets {
                 found
             })
             .collect();
-        // A connection of the log is one of the capture.
+        // Each connection of the log matches one of the capture.
         let elected: HashMap<&str, usize> = votes
             .into_iter()
             .filter_map(|(name, votes)| {
@@ -106,7 +105,7 @@ impl Packets {
         each.collect()
     }
 
-    /// Whether a connection has data in a request's time.
+    /// Whether a connection has data during a request.
     fn spans(&self, at: usize, request: &AppTransfer) -> bool {
         let Some(one) = self.connections.get(at) else { return false };
         let first = one.arrivals_ns.partition_point(|ns| *ns < request.start_ns - NEAR_NS);
@@ -136,7 +135,7 @@ impl Packets {
         each.min().map(|(_, at)| at)
     }
 
-    /// The causes of a time of a connection, in order of where most of each is.
+    /// The causes of a span of a connection, in order of their longest spans.
     fn split(&self, at: usize, from_ns: i64, to_ns: i64) -> Option<(Shares, &Connection)> {
         let one = self.connections.get(at)?;
         let radio = self.radio.as_ref().map(|radio| RadioEvidence {
@@ -154,7 +153,7 @@ impl Packets {
         of: &dyn Fn(Reason) -> PageCause,
     ) -> Vec<(PageCause, i64)> {
         let Some((shares, _)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
-        // What is behind an upload, or before the radio, is so whatever the reason.
+        // A delay by an upload or before the radio counts as that, whatever the sender's reason.
         let by_cause = |cause: Cause| shares.by_cause.get(&cause).copied().unwrap_or(0);
         let mut upload = by_cause(Cause::UplinkQueue);
         let mut parts: Vec<(PageCause, i64)> = Vec::new();
@@ -202,7 +201,7 @@ impl Packets {
         self.causes(at, (from_ns, to_ns), &|reason| match reason {
             Reason::Handshake | Reason::Promotion => PageCause::Setup,
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
-            // The radio's queue is seen, and was empty.
+            // The radio's queue was logged and empty.
             Reason::Pacing if self.radio.is_some() => PageCause::Server,
             Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
@@ -215,8 +214,8 @@ impl Packets {
         })
     }
 
-    /// A handshake: a SYN that was sent again had been lost; the rest is set-up, but for the
-    /// radio's queue.
+    /// A handshake: a retransmitted SYN had been lost; the rest is set-up, except for the radio's
+    /// queue.
     pub(super) fn set_up(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
         let Some((shares, one)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
         let near = |ns: &&i64| **ns >= from_ns - NEAR_NS && **ns <= to_ns;
@@ -233,22 +232,22 @@ impl Packets {
     }
 }
 
-/// From a request's start to when it was sent.
+/// From a request's start until it was sent.
 fn before_sent_ns(request: &AppTransfer) -> i64 {
     let p = request.phases;
     let parts = [p.blocked_ns, p.dns_ns, p.connect_ns, p.tls_ns];
     parts.into_iter().flatten().fold(0, i64::saturating_add)
 }
 
-/// The line of a capture's clock over that of the browser's log: what was found of either,
-/// joined. With a modem log both are set to its clock.
+/// The offset of a capture's clock from that of the browser's log, from the known offsets of both.
+/// With a modem log both are aligned to its clock.
 fn to_log(capture: &str, diagnosis: &Diagnosis, radio: bool) -> Option<ClockLine> {
     let of =
         |file: &str| diagnosis.clocks.iter().find(|clock| clock.file == file && clock.corrected);
     if radio {
         return of(capture).map(line);
     }
-    // There the log's clock was held against the capture's: the other way round.
+    // There the log's clock was compared with the capture's: the offset is inverted.
     of(TRANSFERS).map(line).map(|line| ClockLine {
         offset_ns: -line.offset_ns,
         drift_ppm: -line.drift_ppm,
@@ -270,7 +269,7 @@ fn line(clock: &ClockReport) -> ClockLine {
     }
 }
 
-/// Which link a queue is put down to, by packets alone.
+/// The link that a queue is attributed to, by packets alone.
 fn slow_link(diagnosis: &Diagnosis) -> Option<PageCause> {
     let probability = |name: &str| {
         let found = diagnosis.session.suspects.iter().find(|one| one.suspect == name);
@@ -284,7 +283,8 @@ fn slow_link(diagnosis: &Diagnosis) -> Option<PageCause> {
     }
 }
 
-/// Bursts in time, by the transfer that began last before each; `None` without a modem log.
+/// Bursts in time, relative to the last transfer that started before each; `None` without a modem
+/// log.
 fn radio_spans(answer: &RadioAnalysis) -> Option<RadioSpans> {
     let report = &answer.report;
     let mut anchors: Vec<(i64, i64)> = report

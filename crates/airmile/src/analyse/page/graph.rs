@@ -1,4 +1,4 @@
-//! Which request waited for which, the path that took longest, and the load without a cause.
+//! Dependencies between requests, the critical path, and the load time without a cause.
 
 pub use crate::fact::Milestone;
 use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
@@ -6,24 +6,24 @@ use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
 use super::parts::Part;
 use super::select::PageLoad;
 
-/// A request that begins so soon after another's end may have been asked for by it, by the
-/// precision of browsers' times (chosen here).
+/// A request that starts this soon after another's end may be caused by it, given the precision of
+/// browsers' times (chosen here).
 const SOON_NS: i64 = 5_000_000;
-/// After so long without anything of what asked for it, a request may have waited for
+/// After a pause of this length in the data of its initiator, a request may have waited for
 /// something else (chosen here).
 const LONG_GAP_NS: i64 = 50_000_000;
 
 /// Connections that browsers open to a host with HTTP/1.1 (Chrome, Firefox and Safari: six).
 const BROWSERS_CONNECTIONS: usize = 6;
 
-/// What a request waits for before it begins.
+/// What a request waits for before it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     /// The page's start.
     Start,
-    /// Another's end.
+    /// Another request's end.
     End(usize),
-    /// What had come of another by then.
+    /// The data of another request that had arrived by then.
     During(usize),
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Step {
     pub(super) to_ns: i64,
 }
 
-/// A page's requests and what each waits for.
+/// A page's requests and their dependencies.
 pub(super) struct Graph {
     pub(super) milestone: Milestone,
     start_ns: i64,
@@ -99,12 +99,12 @@ impl Graph {
         needed.max_by_key(|(_, ((_, end), _))| *end).map(|(at, _)| at)
     }
 
-    /// The path that took longest, from the start on, without a gap.
+    /// The critical path, from the start on, without gaps.
     pub(super) fn critical_path(&self) -> Vec<Step> {
         let mut path = Vec::new();
         let mut cursor = self.end_ns;
         let mut at = self.last();
-        // Each step goes to a request that began before.
+        // Each step goes to a request that started earlier.
         for _ in 0..=self.spans.len() {
             let Some((one, (from_ns, to_ns))) = at.and_then(|at| Some((at, *self.spans.get(at)?)))
             else {
@@ -127,8 +127,8 @@ impl Graph {
         path
     }
 
-    /// Whether all the connections that a browser opens to a host were in use while a request
-    /// was in its queue: then it waited for what they waited for.
+    /// Whether all connections that a browser opens to a host were in use while a request was
+    /// queued: then it waited for the same as they did.
     fn is_crowded(&self, part: &Part) -> bool {
         let middle_ns = part.from_ns.midpoint(part.to_ns);
         let in_use = self.parts.iter().flatten().filter(|other| {
@@ -137,7 +137,8 @@ impl Graph {
         in_use.count() >= BROWSERS_CONNECTIONS
     }
 
-    /// What a request in the way did meanwhile, last part first; the rest stays blocked.
+    /// Adds the phases of a blocking request during `within`, last part first; the rest remains
+    /// blocked.
     fn push_blocker(&self, path: &mut Vec<Step>, by: usize, own: usize, within: (i64, i64)) {
         let (from_ns, mut cursor) = within;
         let blocked = |path: &mut Vec<Step>, from_ns: i64, to_ns: i64| {
@@ -168,7 +169,7 @@ impl Graph {
         out
     }
 
-    /// The request of a path with most of a cause, and how much.
+    /// The request of a path with most of a cause, and its time.
     pub(super) fn largest(&self, cause: PageCause, path: &[Step]) -> Option<(usize, i64)> {
         let mut sums = vec![0; self.spans.len()];
         for step in path.iter().filter(|step| step.cause == cause) {
@@ -180,12 +181,12 @@ impl Graph {
         most.filter(|(_, ns)| *ns > 0)
     }
 
-    /// How much sooner the milestone would be without a cause: each request begins when what
-    /// it waits for is there, and goes on without the cause's time.
+    /// How much earlier the milestone would be without a cause: each request starts when its
+    /// dependency is available, and takes its time without the cause's.
     pub(super) fn saves_ns(&self, without: PageCause) -> i64 {
         let mut order: Vec<usize> = (0..self.spans.len()).collect();
         order.sort_by_key(|at| self.spans.get(*at).copied());
-        // Where each part's start and end come to be.
+        // New start and end of each part.
         let mut moved: Vec<Option<Vec<(i64, i64)>>> = vec![None; self.spans.len()];
         for at in order {
             let Some(&(start_ns, _)) = self.spans.get(at) else { continue };
@@ -231,12 +232,12 @@ impl Graph {
         self.end_ns.saturating_sub(end_ns.saturating_add(tail_ns.max(0))).max(0)
     }
 
-    /// Whether a request that blocks a part is over when the part is.
+    /// Whether a request that blocks a part ends no later than the part.
     fn ends_before(&self, by: usize, part: &Part) -> bool {
         self.spans.get(by).is_some_and(|(_, end)| *end <= part.to_ns.saturating_add(SOON_NS))
     }
 
-    /// Where a time of a request comes to be.
+    /// The new time of an instant of a request.
     fn moved_to(&self, at: usize, was_ns: i64, moved: &[Option<Vec<(i64, i64)>>]) -> i64 {
         let Some(points) = moved.get(at).and_then(Option::as_ref) else { return was_ns };
         let next = points.partition_point(|(was, _)| *was < was_ns);
@@ -266,7 +267,7 @@ fn push_page(path: &mut Vec<Step>, from_ns: i64, to_ns: i64) {
     }
 }
 
-/// What the wait is counted to, and how long it is.
+/// The milestone of the wait, and how long it is.
 fn milestone(load: &PageLoad<'_>) -> (Milestone, i64) {
     let ns = |ms: Option<f64>| ms.filter(|ms| *ms > 0.0).map(|ms| (ms * 1e6) as i64);
     let page = load.page;
@@ -279,8 +280,8 @@ fn milestone(load: &PageLoad<'_>) -> (Milestone, i64) {
     }
 }
 
-/// What a request waited for before it began: what asked for it, by the log; else, or where
-/// that had ended long before, what ended last before.
+/// What a request waited for before it started: its initiator in the log; without one, or if that
+/// had ended long before, the request that last ended before it.
 fn after(at: usize, requests: &[&AppTransfer]) -> After {
     let Some(own) = requests.get(at) else { return After::Start };
     let before = || requests.iter().enumerate().take(at);
@@ -301,8 +302,8 @@ fn after(at: usize, requests: &[&AppTransfer]) -> After {
             After::End(other)
         }
         (Some((other, asks)), _) => position(other, asks, own),
-        (None, Some((other, _))) if own.initiator.is_none() || at > 0 => After::End(other),
-        // A document that is still coming asks for what it has named so far.
+        (None, Some((other, _))) => After::End(other),
+        // A document in transfer initiates the requests it has named so far.
         _ => match requests.first() {
             Some(first) if at > 0 && first.end_ns > own.start_ns => After::During(0),
             _ => After::Start,

@@ -1,9 +1,9 @@
 //! Pages: what the load of each waited for, along its critical path.
 //!
-//! A browser's log says when each request began and how its time passed; packets of the same
-//! time say what its connection waited for ([`connections`]), the modem log when the radio's
-//! queue stood. [`parts`] splits each request among causes, [`graph`] finds which request
-//! waited for which and replays the load without a cause.
+//! A browser's log gives the start and phases of each request; packets captured at the same time
+//! show what its connection waited for ([`connections`]), the modem log when data was queued at the
+//! radio. [`parts`] splits each request among causes; [`graph`] finds the dependencies between
+//! requests and replays the load without a cause.
 
 mod connections;
 mod graph;
@@ -30,7 +30,7 @@ use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// A cause is worth a saving from this share of the wait on (chosen here).
+/// A saving is reported for a cause from this share of the wait on (chosen here).
 const WORTH_SAVING: f64 = 0.02;
 
 /// The load of a page.
@@ -40,33 +40,32 @@ pub struct Page {
     pub id: String,
     /// Its URL, without its query.
     pub url: String,
-    /// Where the page's requests are from: `log`, which says so, or `pauses` between requests.
+    /// How requests are assigned to the page: by the `log`, or by `pauses` between requests.
     pub grouped_by: &'static str,
-    /// When its load began, in microseconds since the Unix epoch; null where the log does not
-    /// place its times.
+    /// Start of its load, in microseconds since the Unix epoch; null if the log has no absolute
+    /// times.
     pub start_us: Option<i64>,
-    /// What the verdict is about: `first_paint`, `load`, or `last_byte` where the log has
-    /// neither.
+    /// The milestone of the verdict: `first_paint`, `load`, or `last_byte` if the log has neither.
     pub milestone: Milestone,
-    /// How long that took, in ms.
+    /// Time until the milestone, in ms.
     pub wait_ms: f64,
-    /// Until something was painted, in ms.
+    /// Time until the first paint, in ms.
     pub first_paint_ms: Option<f64>,
-    /// Until the document was parsed, in ms.
+    /// Time until the document was parsed, in ms.
     pub content_loaded_ms: Option<f64>,
-    /// Until all of it was there, in ms; to the last byte where the log does not say.
+    /// Time until the load event, in ms; until the last byte if the log does not have it.
     pub load_ms: f64,
     /// Bytes of its requests.
     pub bytes: u64,
-    /// What it waited for longest.
+    /// The longest cause of the wait.
     pub verdict: PageCause,
     /// The verdict in a sentence.
     pub says: String,
-    /// What the verdict rests on: `log` alone, `packets` too, or `radio` too.
+    /// The evidence of the verdict: `log` alone, also `packets`, or also `radio`.
     pub evidence: &'static str,
     /// Time of the critical path by cause, in ms; the parts add up to `wait_ms`.
     pub shares: BTreeMap<&'static str, f64>,
-    /// What each fix would save, the largest first.
+    /// The saving of each fix, the largest first.
     pub savings: Vec<PageSaving>,
     /// The critical path, from the start on.
     pub critical_path: Vec<PathStep>,
@@ -74,19 +73,19 @@ pub struct Page {
     pub requests: Vec<PageRequest>,
 }
 
-/// What the load would save without a cause.
+/// The time that the load would save without a cause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PageSaving {
-    /// Without which cause.
+    /// The cause.
     pub cause: PageCause,
-    /// How much sooner the milestone would be, in ms; what else then takes its place is
-    /// counted, a link that gets full is not.
+    /// How much earlier the milestone would be, in ms; includes the next cause in its place, but
+    /// not a link that becomes full.
     pub saves_ms: f64,
     /// The request of the critical path with most of it.
     pub request: Option<String>,
-    /// How much that has, in ms.
+    /// That request's part, in ms.
     pub request_ms: f64,
-    /// The same in a sentence, with what to do.
+    /// The same as a sentence, with advice.
     pub says: String,
 }
 
@@ -101,7 +100,7 @@ pub struct PathStep {
     pub to_ms: f64,
     /// Phase of the request.
     pub phase: Option<RequestPhase>,
-    /// What it waited for.
+    /// The cause of the wait.
     pub cause: PageCause,
 }
 
@@ -112,7 +111,7 @@ pub struct PageRequest {
     pub id: String,
     /// Its URL, without its query.
     pub url: String,
-    /// What it was.
+    /// Kind of transfer.
     pub kind: TransferKind,
     /// Protocol, as in `h2`.
     pub protocol: Option<String>,
@@ -126,13 +125,13 @@ pub struct PageRequest {
     pub start_ms: f64,
     /// End.
     pub end_ms: f64,
-    /// The request whose answer it waited for before it began; null: the page's start.
+    /// The request whose response it waited for before it started; null: the page's start.
     pub waited_for: Option<String>,
     /// Whether it is on the critical path.
     pub critical: bool,
-    /// Its own longest cause.
+    /// Its longest cause.
     pub cause: PageCause,
-    /// Its time, in order.
+    /// Its parts, in order.
     pub parts: Vec<RequestPart>,
 }
 
@@ -141,18 +140,18 @@ pub struct PageRequest {
 pub struct RequestPart {
     /// Phase.
     pub phase: RequestPhase,
-    /// What it waited for.
+    /// The cause of the wait.
     pub cause: PageCause,
     /// Start.
     pub from_ms: f64,
     /// End.
     pub to_ms: f64,
-    /// The request that was in its way.
+    /// The request that blocked it.
     pub blocked_by: Option<String>,
 }
 
-/// Judges the pages of browsers' logs. `capture` is the one nearest to the phone, read again
-/// where there are pages.
+/// Judges the pages of browser logs. `capture` is the one nearest to the phone, read again if there
+/// are pages.
 ///
 /// # Errors
 /// The capture cannot be read again.
@@ -182,7 +181,7 @@ pub(crate) fn pages(
     Ok(out)
 }
 
-/// One page, judged.
+/// Judges one page.
 fn judge(
     load: &PageLoad<'_>,
     log: &ApplicationLog,
@@ -288,7 +287,7 @@ fn judge(
     }
 }
 
-/// The cause with the most; of equal ones the first.
+/// The cause with the largest time; of equal ones the first.
 fn leading(shares: &BTreeMap<PageCause, i64>) -> PageCause {
     let named = shares.iter().max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)));
     named.map_or(PageCause::Unknown, |(cause, _)| *cause)
@@ -305,7 +304,7 @@ fn document(part: &Part, start_ns: i64, id: &dyn Fn(usize) -> Option<String>) ->
     }
 }
 
-/// A request's URL as it may be shown, or its name.
+/// A request's URL as it may be printed, or its name.
 fn shown(request: &AppTransfer, answer: &RadioAnalysis) -> String {
     let url = if answer.whole_urls { request.url.clone() } else { request.name() };
     url.filter(|url| !url.is_empty()).unwrap_or_else(|| request.id.clone())

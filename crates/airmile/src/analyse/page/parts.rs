@@ -7,12 +7,12 @@ use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
 use super::connections::Packets;
 use super::select::PageLoad;
 
-/// What ends together: the precision of browsers' times, and what a script takes between two
-/// events (chosen here).
+/// Ends that differ by less are simultaneous: the precision of browsers' times, and a script's time
+/// between two events (chosen here).
 const TOGETHER_NS: i64 = 15_000_000;
-/// A wait in the browser's queue that is shorter is its own work (chosen here).
+/// A shorter wait in the browser's queue is the browser's own work (chosen here).
 const SHORT_QUEUE_NS: i64 = 5_000_000;
-/// Answers on one connection that one may wait for in turn (chosen here).
+/// Maximum number of responses on a connection that one may wait for in turn (chosen here).
 const MAX_QUEUED: usize = 1_000;
 
 /// A part of a request with one cause.
@@ -22,7 +22,7 @@ pub(super) struct Part {
     pub(super) cause: PageCause,
     pub(super) from_ns: i64,
     pub(super) to_ns: i64,
-    /// The request in its way.
+    /// The request that blocked it.
     pub(super) blocked_by: Option<usize>,
 }
 
@@ -99,7 +99,7 @@ const fn whole(span: &Span, cause: PageCause) -> Part {
     Part { phase, cause, from_ns, to_ns, blocked_by: None }
 }
 
-/// Fills a span with causes, in the order in which they are given.
+/// Fills a span with causes, in the given order.
 fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     let mut at = span.from_ns;
     let last = causes.len().saturating_sub(1);
@@ -114,14 +114,14 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     }
 }
 
-/// A wait for a first byte by the log alone: a round trip, and the server for the rest.
+/// A wait for a first byte by the log alone: one round trip, and the server for the rest.
 fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64) {
     let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
     out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
     out.push(whole(&Span { from_ns: cut, ..*span }, PageCause::Server));
 }
 
-/// The phases of a request; what a log leaves open goes to the last.
+/// The phases of a request; time without a phase in the log goes to the last.
 fn phases(request: &AppTransfer) -> Vec<Span> {
     let p = request.phases;
     let lengths = [
@@ -147,10 +147,10 @@ fn phases(request: &AppTransfer) -> Vec<Span> {
     out
 }
 
-/// Least round trip to each host, by the handshakes of TCP; of a host without one, by the
-/// quickest answer.
+/// Minimum round trip to each host, from TCP handshakes; for a host without one, from the fastest
+/// response.
 fn round_trips(log: &ApplicationLog) -> HashMap<&str, i64> {
-    // QUIC's handshake has TLS in it, of one round trip, too.
+    // QUIC's handshake includes TLS, and takes one round trip, too.
     let mut out = least(log, |one| one.phases.connect_ns);
     for (host, ns) in least(log, |one| one.phases.wait_ns) {
         let known = out.entry(host).or_insert(ns);
@@ -183,8 +183,8 @@ fn is_of_host(one: &AppTransfer, other: &AppTransfer) -> bool {
     of(one) == of(other)
 }
 
-/// In the browser's queue: the request that held its place is the one of its connection, or
-/// else of its host, that ended when the queue did.
+/// Time in the browser's queue: the blocking request is the one on its connection, else to its
+/// host, that ended when the queueing did.
 fn queued(at: usize, span: &Span, load: &PageLoad<'_>) -> Part {
     let Some(own) = load.requests.get(at) else { return whole(span, PageCause::Unknown) };
     let under_way = || {
@@ -210,8 +210,8 @@ fn same_connection(one: &AppTransfer, other: &AppTransfer) -> bool {
     one.connection.is_some() && one.connection == other.connection
 }
 
-/// Of a wait, what was the request's own, and what was the turn of others: answers that came
-/// back to back on its connection, the last of which ended when its own began.
+/// Splits a wait into the request's own part and the turn of others: responses that arrived back to
+/// back on its connection, the last of which ended when its own started.
 fn in_turn(
     at: usize,
     span: &Span,

@@ -1,16 +1,16 @@
-//! Which requests are of which page.
+//! Assigns requests to pages.
 
 use std::collections::BTreeMap;
 
 use airmile_model::{AppPage, AppTransfer, ApplicationLog};
 
-/// Without pages in the log, one begins after this long without a request (chosen here: as
-/// long as browsers' own tools wait for a page to be idle, twice).
+/// Without pages in the log, one starts after this long without a request (chosen here: twice as
+/// long as browsers' own tools wait for an idle page).
 const PAUSE_NS: i64 = 1_000_000_000;
-/// Requests of a page that are kept (chosen here: the largest pages have some thousand).
+/// Maximum number of requests of a page (chosen here: the largest pages have some thousand).
 const MAX_REQUESTS: usize = 5_000;
 
-/// The load of a page, as its log has it.
+/// The load of a page, from its log.
 pub(super) struct PageLoad<'a> {
     pub(super) id: String,
     pub(super) grouped_by: &'static str,

@@ -94,8 +94,8 @@ fn a_fix_saves_until_another_request_is_the_last() {
     // 200 ms of the document and 5 of the image.
     assert_eq!(saves_ms(&graph, PageCause::Server), 205);
     assert_eq!(saves_ms(&graph, PageCause::Dns), 10);
-    // Without receiving, the image ends at 345 ms and the style sheet at 400: of both, less
-    // the document's 10 ms, is 400 + 5 ms of the page's own left.
+    // Without receiving, the image ends at 345 ms and the style sheet at 400: without the
+    // document's 10 ms, 400 + 5 ms of the page's own time remain.
     assert_eq!(saves_ms(&graph, PageCause::Transfer), 660 - 405);
     assert_eq!(saves_ms(&graph, PageCause::Loss), 0);
 }
@@ -123,7 +123,7 @@ fn a_request_in_the_queue_is_blocked_by_the_one_that_ends_with_it() {
     assert_eq!(graph.parts(1)[0].blocked_by, Some(0));
     assert_eq!(path(&graph)[0], (Some(1), PageCause::Blocked, 100));
     assert_eq!(saves_ms(&graph, PageCause::Blocked), 100);
-    // Without round trips, the first is over after 50 ms, and the second 50 ms later.
+    // Without round trips, the first ends after 50 ms, and the second 50 ms later.
     assert_eq!(saves_ms(&graph, PageCause::RoundTrip), 100);
 }
 
@@ -152,7 +152,7 @@ fn a_document_that_still_comes_asks_for_what_it_names() {
     let graph = graph(&log);
     let sums: i64 = path(&graph).iter().map(|step| step.2).sum();
     assert_eq!((sums, graph.waited_for(1)), (400, Some(0)));
-    // Of the document's 100 ms until its first byte a round trip of 50 stays.
+    // Of the document's 100 ms until its first byte, a round trip of 50 remains.
     assert_eq!(saves_ms(&graph, PageCause::Server), 50);
 }
 

@@ -1,5 +1,4 @@
-//! Captures beside a modem log: what the senders of the phone's transfers
-//! waited for.
+//! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
 mod phone;
 
@@ -23,44 +22,44 @@ use airmile_io::error::Result;
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::recognise::Kind;
 
-/// What captures tell of the phone.
+/// The phone as captures show it.
 #[derive(Debug)]
 pub(crate) struct Wire {
     attribution: Attribution,
-    /// IP bytes of all that is not TCP (QUIC for one), whose senders nobody follows.
+    /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
     others: ByteBins,
     /// Payload over TCP towards the phone.
     followed: ByteBins,
-    /// The same, of each server.
+    /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
     /// The name of the capture nearest to the phone.
     name: String,
-    /// Other captures' clocks against that one's.
+    /// Offsets of other captures' clocks from that one's.
     clocks: Vec<ClockReport>,
-    /// How far its clock may be from the radio's, in nanoseconds.
+    /// Maximum offset of its clock from the radio's, in nanoseconds.
     clock_error_ns: i64,
     round_trip_ns: i64,
     empty_round_trip_ns: i64,
     openings: Vec<Opening>,
     pub(crate) place: CaptureSite,
     pub(crate) restarter: Restarter,
-    /// The server's own capture is there, too.
+    /// There is also a capture at the server.
     pub(crate) has_server: bool,
 }
 
-/// Error of a clock that nothing tells (chosen here: what the alignment keeps within
+/// Error of a clock that cannot be aligned (chosen here: the error of the alignment
 /// on runs of the lab, `airmile-accuracy --clocks`).
-const UNTOLD_CLOCK_NS: i64 = 5_000_000;
+const UNKNOWN_CLOCK_NS: i64 = 5_000_000;
 
-/// A connection is a transfer's where it began up to so long before it (chosen here: a few
-/// clocks' errors, and less than a round trip after the transfer before).
+/// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
+/// clock errors, and less than a round trip after the previous transfer).
 const OPENS_BEFORE_NS: i64 = 50_000_000;
-/// Transfers in parallel are one host's where so much of their bytes is (chosen here: what
-/// else a phone does meanwhile is little).
+/// Parallel transfers belong to one host if it has this share of their bytes (chosen here: a
+/// phone's other traffic is small).
 const ONE_HOST_SHARE: f64 = 0.9;
 
-/// Inputs without captures, and the captures.
+/// Separates captures from the other inputs.
 ///
 /// # Errors
 /// A file or directory cannot be read.
@@ -81,14 +80,14 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
 }
 
 fn is_capture(path: &Path) -> Result<bool> {
-    // What comes once cannot be looked at twice.
+    // A stream cannot be read twice.
     if comes_once(path) {
         return Ok(false);
     }
     Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
 }
 
-/// What captures show of senders, where they hold TCP, and a report of each.
+/// The senders as captures show them, if there is TCP, and a report of each capture.
 pub(crate) type Seen = (Option<Wire>, Vec<FileReport>);
 
 impl Wire {
@@ -97,8 +96,8 @@ impl Wire {
     /// # Errors
     /// One cannot be read.
     pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Seen> {
-        // A phone's own capture is smaller than its server's, of whose clients the
-        // known one is kept.
+        // A phone's own capture is smaller than its server's; of the server's clients the known one
+        // is kept.
         let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
         let mut order: Vec<usize> = (0..captures.len()).collect();
         order.sort_by_key(|at| captures.get(*at).map(bytes));
@@ -156,7 +155,7 @@ impl Wire {
             }
             Some(waits)
         });
-        // A clock's offset is the same for all; its drift is set right where it is known.
+        // A clock's offset is the same for all; its drift is applied where it is known.
         let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
             let (_, user) = rest.get(at)?;
             let line = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs);
@@ -173,7 +172,7 @@ impl Wire {
             Some((_, server)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
-        // What leaves the server comes to the cell half a round trip later.
+        // Packets that leave the server arrive at the cell half a round trip later.
         let delay_ns = match first.place {
             CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
                 first.downstream_ns / 2
@@ -203,7 +202,7 @@ impl Wire {
             arrivals: first.arrivals,
             name,
             clocks,
-            clock_error_ns: UNTOLD_CLOCK_NS,
+            clock_error_ns: UNKNOWN_CLOCK_NS,
             round_trip_ns,
             empty_round_trip_ns,
             openings,
@@ -213,47 +212,47 @@ impl Wire {
         })
     }
 
-    /// Whether its packets came right from the radio.
+    /// Whether it was captured at the phone, directly after the radio.
     pub(crate) fn is_at_phone(&self) -> bool {
         self.place == CaptureSite::Phone
     }
 
-    /// The name of the capture whose clock it has.
+    /// The name of the capture with the reference clock.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What came to the phone.
+    /// The data that arrived at the phone.
     pub(crate) const fn arrivals(&self) -> &Arrivals {
         &self.arrivals
     }
 
-    /// Other captures' clocks against its own.
+    /// Offsets of other captures' clocks from its own.
     pub(crate) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
     }
 
-    /// How far its clock may be from the radio's, in nanoseconds.
+    /// Maximum offset of its clock from the radio's, in nanoseconds.
     pub(crate) const fn clock_error_ns(&self) -> i64 {
         self.clock_error_ns
     }
 
-    /// Tells how well its clock is known.
+    /// Sets the error of its clock.
     pub(crate) const fn set_clock_error(&mut self, error_ns: i64) {
         self.clock_error_ns = error_ns;
     }
 
-    /// The least round trip of its connections, in nanoseconds.
+    /// The minimum round trip of its connections, in nanoseconds.
     pub(crate) const fn round_trip_ns(&self) -> i64 {
         self.round_trip_ns
     }
 
-    /// The same of the connection with the least: what others had above it was a queue's.
+    /// The minimum over all connections: a longer one includes a queue.
     pub(crate) const fn empty_round_trip_ns(&self) -> i64 {
         self.empty_round_trip_ns
     }
 
-    /// How the receiver's window grew in the first connection that began in a span.
+    /// The receiver's window in the first connection that started in a span.
     pub(crate) fn windows(&self, from_ns: i64, to_ns: i64) -> &[ReceiveWindow] {
         let from_ns = from_ns.saturating_sub(OPENS_BEFORE_NS);
         let first = self.openings.partition_point(|one| one.begun_ns < from_ns);
@@ -261,7 +260,7 @@ impl Wire {
         first.map_or(&[], |one| &one.windows)
     }
 
-    /// Sets it to the clock that the line is over.
+    /// Moves it to the reference clock of the line.
     pub(crate) fn set_clock(&mut self, line: &ClockLine) {
         for opening in &mut self.openings {
             opening.begun_ns = line.to_reference(opening.begun_ns);
@@ -272,7 +271,7 @@ impl Wire {
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
     }
 
-    /// Whether what came in a transfer's time came from one server, but for a little.
+    /// Whether the data that arrived during a transfer is almost all from one server.
     pub(crate) fn is_of_one_host(&self, finding: &TransferFinding) -> bool {
         let Some((from_us, to_us)) = finding.start_us.zip(finding.end_us) else { return false };
         let within = |bytes: &ByteBins| bytes.within(from_us * 1_000, to_us * 1_000);
@@ -280,8 +279,8 @@ impl Wire {
         largest as f64 >= ONE_HOST_SHARE * within(&self.followed) as f64
     }
 
-    /// Splits a transfer, of which the radio's spans are given; `None` where most of
-    /// what passed meanwhile was not TCP.
+    /// Splits a transfer, given the radio's spans; `None` if most of the traffic during it was not
+    /// TCP.
     pub(crate) fn split(
         &self,
         from_ns: i64,
@@ -294,9 +293,9 @@ impl Wire {
     }
 }
 
-/// The line of a capture's clock over the first one's: by what passed both (`direct`,
-/// of each), or by way of a capture between them, as at a proxy that splits, where that
-/// is surer.
+/// The offset of a capture's clock from the first one's: directly, from their common traffic
+/// (`direct`, for each), or via a capture between them, as at a proxy that splits, if that is more
+/// precise.
 fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Aligned {
     let (own, (_, user)) = direct.get(at).zip(captures.get(at)).ok_or(Unaligned::Nothing)?;
     let others = captures.iter().zip(direct).enumerate().filter(|(other, _)| *other != at);
@@ -309,7 +308,7 @@ fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Alig
 
 #[cfg(test)]
 impl Wire {
-    /// Of a phone without packets.
+    /// A phone without packets.
     pub(crate) fn example() -> Self {
         Self {
             attribution: Attribution::default(),

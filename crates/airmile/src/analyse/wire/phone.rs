@@ -1,4 +1,4 @@
-//! The phone as one capture shows it: its connections, and what passed when.
+//! The phone in one capture: its connections, and when data passed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
@@ -14,17 +14,17 @@ use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
 
-/// Slow starts after idle time that a server's own packets show, of those that
-/// the phone sees: under this share they are somebody else's (chosen here).
+/// If the server's own packets show less than this share of the slow starts after idle time that
+/// the phone sees, another host causes them (chosen here).
 const OWN_RESTARTS: f64 = 0.34;
-/// A byte of a connection is marked once in so many bytes, or in so much time
-/// (chosen here).
+/// A connection's stream is marked at most once per this many bytes, or per [`MARK_NS`] (chosen
+/// here).
 const MARK_BYTES: i64 = 4_096;
 const MARK_NS: i64 = 50_000_000;
 /// No packet has more payload, with any offload.
 const MOST_AT_ONCE: i64 = 65_536;
-/// Addresses whose bytes outside of TCP are kept at most, but for half as many again: those
-/// to whom the most came (chosen here).
+/// Number of addresses whose bytes outside of TCP are kept, with half as many again as slack: those
+/// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
 
 /// Both ends of a connection, the client's first.
@@ -38,23 +38,23 @@ struct ServerSide {
     /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
     client_isn: Option<u32>,
     server_isn: Option<u32>,
-    /// When bytes passed that count from the connection's start.
+    /// When bytes passed, counted from the connection's start.
     down: Marks,
     up: Marks,
     acks: Marks,
 }
 
-/// When the bytes up to an offset had passed first: offsets and nanoseconds.
+/// When the bytes up to an offset had first passed: offsets and nanoseconds.
 ///
-/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an
-/// offload cuts segments, and at the ends of packets that come after [`MARK_NS`].
+/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an offload cuts
+/// segments, and at the ends of packets that arrive after [`MARK_NS`].
 #[derive(Debug, Default)]
 struct Marks(Vec<(i64, i64)>);
 
 impl Marks {
     fn add(&mut self, offset: i64, at_ns: i64) {
         let (last, since) = self.0.last().map_or((0, i64::MIN), |(last, at)| (*last, *at));
-        // A hole in the capture is no packet: what was in it passed at another time.
+        // A gap in the capture is no packet: its content passed at another time.
         let crossed = (last.div_euclid(MARK_BYTES) + 1..=offset.div_euclid(MARK_BYTES))
             .map(|n| n * MARK_BYTES)
             .filter(|mark| offset - mark < MOST_AT_ONCE);
@@ -75,13 +75,13 @@ impl Marks {
     }
 }
 
-/// Datagrams that are remembered, and their first bytes (chosen here: enough of what is
-/// encrypted that no two are alike).
+/// Maximum number of remembered datagrams; the digest of their first bytes is unique, since they
+/// are encrypted (chosen here).
 const MAX_DATAGRAMS: usize = 2_000_000;
 const DATAGRAM_HEAD_BYTES: usize = 48;
 
-/// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and
-/// no two are alike (RFC 9001, 5).
+/// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and no two
+/// are equal (RFC 9001, 5).
 #[derive(Debug, Default)]
 struct Datagrams(HashMap<u64, i64>);
 
@@ -106,7 +106,7 @@ impl Datagrams {
 }
 
 impl ServerSide {
-    /// Whether both are one. Address translation may have changed the client's end;
+    /// Whether both are the same connection. Address translation may have changed the client's end;
     /// a proxy that splits has another sequence number.
     fn is(&self, other: &Self) -> bool {
         self.server_isn.is_some()
@@ -114,7 +114,7 @@ impl ServerSide {
             && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
     }
 
-    /// Takes where a packet's bytes end.
+    /// Marks the end of a packet's bytes.
     fn mark(&mut self, packet: &TracedPacket) {
         if self.server_isn.is_none() || packet.flags.has(TcpFlags::SYN) {
             return;
@@ -135,16 +135,16 @@ impl ServerSide {
         }
     }
 
-    /// Data towards the phone that passed at the server, too.
+    /// Data towards the phone that also passed at the server.
     fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
         self.down
             .pairs(&server.down, false)
             .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
     }
 
-    /// What of it passed at another capture, too, which is nearer to the server.
+    /// Marks of the stream that also passed at another capture, nearer to the server.
     fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
-        // What a proxy acknowledges it has sent itself.
+        // A splitting proxy sends its own acknowledgements.
         let whole = self.is(other);
         let acks = self.acks.pairs(&other.acks, true).filter(move |_| whole);
         self.up.pairs(&other.up, true).chain(acks).chain(self.down.pairs(&other.down, false))
@@ -157,61 +157,61 @@ struct User {
     waits: WaitTimeline,
     uplink: ByteBins,
     followed: ByteBins,
-    /// The same, by the server that it came from.
+    /// The same, by server.
     hosts: BTreeMap<Address, ByteBins>,
     dl_bytes: u64,
-    /// It has a connection that another capture has, too.
+    /// It has a connection that is also in another capture.
     known: bool,
     connections: BTreeMap<u64, ServerSide>,
     arrivals: Arrivals,
 }
 
-/// A capture that is being read.
+/// A capture during reading.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     users: BTreeMap<u64, User>,
-    /// Ends of the packet at hand.
+    /// Ends of the current packet.
     ends: Option<Ends>,
-    /// First bytes of its payload: enough to tell a TLS record.
+    /// First bytes of its payload: enough to recognise a TLS record.
     begin: [u8; 3],
     held: Vec<WaitSpan>,
-    /// Bytes that are not TCP's.
+    /// Bytes other than TCP's.
     others: ByteBins,
-    /// The same, by whom they went to.
+    /// The same, by destination.
     others_to: BTreeMap<Address, Arrivals>,
     /// Datagrams by their first bytes.
     datagrams: Datagrams,
     quic: QuicSenders,
-    /// Who has an address, and users of QUIC so far whom the engine does not know.
+    /// The user of each address, including users of QUIC that the engine does not know.
     by_address: HashMap<Address, u64>,
     unknown_users: u64,
-    /// Sequence numbers of servers that captures before have shown.
+    /// Sequence numbers of servers from earlier captures.
     known: HashSet<u32>,
 }
 
-/// Users that a capture keeps at most, but for half as many again: the known ones and those who
-/// received the most (chosen here: a server has thousands, and each has its spans).
+/// Number of users that a capture keeps, with half as many again as slack: the known ones and those
+/// who received the most (chosen here: a server has thousands, each with its spans).
 const MOST_USERS: usize = 64;
-/// Numbers of users whom QUIC has shown first are apart from the engine's.
+/// Numbers of users first seen with QUIC, separate from the engine's.
 const OF_QUIC: u64 = 1 << 63;
-/// A server of QUIC answers within this, and a quarter of the round trip to the client (chosen
-/// here: what it encrypts before a first answer).
+/// A QUIC server responds within this time plus a quarter of the round trip to the client (chosen
+/// here: its encryption before a first response).
 const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
-    /// Of which servers some are known.
+    /// With known servers.
     pub(super) fn knowing(known: HashSet<u32>) -> Self {
         Self { known, ..Self::default() }
     }
 
-    /// What is known of servers by this capture and those before.
+    /// The known servers of this capture and earlier ones.
     pub(super) fn isns(&self) -> HashSet<u32> {
         let connections = self.users.values().flat_map(|user| user.connections.values());
         let own = connections.filter_map(|connection| connection.server_isn);
         self.known.iter().copied().chain(own).collect()
     }
 
-    /// Forgets the users who are neither known nor received much.
+    /// Forgets users who are neither known nor received much.
     fn forget(&mut self) {
         let rank = |(number, user): (&u64, &User)| (user.known, user.dl_bytes, *number);
         let mut ranks: Vec<_> = self.users.iter().map(rank).collect();
@@ -223,7 +223,7 @@ impl Capture {
         self.by_address.retain(|_, number| self.users.contains_key(number));
     }
 
-    /// Forgets the addresses to which the least came outside of TCP.
+    /// Forgets the addresses that received the least outside of TCP.
     fn forget_others(&mut self) {
         if self.others_to.len() < MOST_OTHERS + MOST_OTHERS / 2 {
             return;
@@ -234,7 +234,7 @@ impl Capture {
         self.others_to.retain(|_, to| to.points().len() > least);
     }
 
-    /// Takes a packet as it is, before what was made of it.
+    /// Records a raw packet, before the engine processes it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
         if !matches!(packet.transport, Transport::Tcp(_)) {
             self.datagrams.note(packet);
@@ -255,7 +255,7 @@ impl Capture {
         }
     }
 
-    /// Takes a datagram of QUIC, as far as its sender can be followed.
+    /// Processes a QUIC datagram whose sender can be followed.
     fn push_datagram(&mut self, datagram: &FollowedDatagram) {
         let address = datagram.ends[0].0;
         let unknown_users = &mut self.unknown_users;
@@ -293,14 +293,14 @@ impl Capture {
         }
     }
 
-    /// Where there are too many users for one more, those who received little are forgotten.
+    /// Makes room for another user by forgetting those who received little.
     fn make_room(&mut self, number: u64) {
         if self.users.len() >= MOST_USERS + MOST_USERS / 2 && !self.users.contains_key(&number) {
             self.forget();
         }
     }
 
-    /// Takes what the engine made of a packet of TCP.
+    /// Processes a TCP packet as the engine traced it.
     pub(super) fn push(&mut self, packet: &TracedPacket) {
         let down = packet.dir == Direction::Dl;
         let ends = self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
@@ -339,7 +339,7 @@ impl Capture {
         user.waits.push(&self.held);
     }
 
-    /// Each user as if it were the phone, who received the most first.
+    /// Each user as if it were the phone; those who received the most first.
     pub(super) fn finish(self) -> Vec<Phone> {
         let mut users: Vec<Phone> = self.users.into_values().map(Phone::of).collect();
         for user in &mut users {
@@ -347,7 +347,7 @@ impl Capture {
             user.arrivals = to.map_or_else(Arrivals::new, Clone::clone).merged(&user.arrivals);
         }
         users.sort_by_key(|user| std::cmp::Reverse(user.dl_bytes));
-        // With many users it is not told whose they are.
+        // With several users their owner is unknown.
         if let [only] = users.as_mut_slice() {
             only.others = self.others;
             only.datagrams = self.datagrams;
@@ -363,7 +363,7 @@ pub(super) struct Opening {
     pub(super) windows: Vec<ReceiveWindow>,
 }
 
-/// The phone as one capture shows it.
+/// The phone in one capture.
 #[derive(Debug)]
 pub(super) struct Phone {
     pub(super) waits: WaitTimeline,
@@ -393,7 +393,7 @@ impl Phone {
             datagrams: Datagrams::default(),
             arrivals: user.arrivals,
             connections,
-            // A part of a capture without handshakes is like one from between.
+            // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {
                 CaptureSite::Unknown => CaptureSite::Between,
                 place => place,
@@ -404,7 +404,7 @@ impl Phone {
         }
     }
 
-    /// Whether it was captured at the server. A server of QUIC answers from user space, some
+    /// Whether it was captured at the server. A QUIC server responds from user space, some
     /// milliseconds late.
     pub(super) fn is_at_server(&self) -> bool {
         let quic = || self.connections.iter().all(|connection| connection.story.is_encrypted());
@@ -412,8 +412,8 @@ impl Phone {
         self.place == CaptureSite::Server || near && quic()
     }
 
-    /// When its connections began, in nanoseconds, and how their receiver's windows grew;
-    /// in order.
+    /// When its connections started, in nanoseconds, and how their receiver's windows grew; in
+    /// order.
     pub(super) fn openings(&self) -> Vec<Opening> {
         let mut openings: Vec<Opening> = self
             .connections
@@ -431,7 +431,7 @@ impl Phone {
         self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
     }
 
-    /// The least round trip of all connections, in nanoseconds.
+    /// The minimum round trip of all connections, in nanoseconds.
     pub(super) fn least_round_trip_ns(&self) -> Option<i64> {
         let each = self.connections.iter().filter_map(|connection| {
             Some(connection.story.upstream_rtt_ns()? + connection.story.downstream_rtt_ns()?)
@@ -439,14 +439,14 @@ impl Phone {
         each.filter(|ns| *ns > 0).min()
     }
 
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub(super) fn lost(&self) -> Vec<LostSegment> {
         let each = self.connections.iter().flat_map(|connection| connection.story.lost());
         each.copied().collect()
     }
 
-    /// Data towards it that passed at the server, too: over TCP by its place in the stream,
-    /// in datagrams by its first bytes.
+    /// Data towards it that also passed at the server: over TCP by its place in the stream, in
+    /// datagrams by its first bytes.
     pub(super) fn passages(&self, server: &Self) -> Vec<Passage> {
         let there = Index::of(server);
         let same =
@@ -475,7 +475,7 @@ impl Phone {
         self.waits.spans().first().map(|span| span.from_ns)
     }
 
-    /// Goes on with the next part of a capture; another view of the same time is left out.
+    /// Appends the next part of a capture; another view of the same time is ignored.
     pub(super) fn go_on(&mut self, users: Vec<Self>) {
         let Some(next) = users.into_iter().next() else { return };
         if self.waits.append(&next.waits) {
@@ -491,8 +491,8 @@ impl Phone {
         }
     }
 
-    /// The same phone among the users of another capture: by a connection of both, or
-    /// else, as behind a proxy that splits, by the same ends; or who is alone there.
+    /// The same phone among the users of another capture: by a common connection, or else, as
+    /// behind a proxy that splits, by the same ends; or the only user there.
     pub(super) fn among(&self, mut users: Vec<Self>) -> Option<Self> {
         let n = users.len();
         let own = Index::of(self);
@@ -505,15 +505,15 @@ impl Phone {
         Some(users.swap_remove(at))
     }
 
-    /// What passed at a capture nearer to the server, too.
+    /// Data that also passed at a capture nearer to the server.
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
         let there = Index::of(other);
         let pairs = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
         pairs.flat_map(|(mine, there)| mine.pairs(there)).collect()
     }
 
-    /// By what the server's own capture shows of the connections that restart: each
-    /// port may have another middlebox, or none.
+    /// Judged by the connections that restart in the server's own capture: each port may have
+    /// another middlebox, or none.
     pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
         let restart: Vec<&ServerSide> =
             self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
@@ -530,7 +530,7 @@ impl Phone {
     }
 }
 
-/// Connections by what tells them apart.
+/// Connections by their identifying properties.
 struct Index<'a> {
     by_isn: HashMap<u32, Vec<&'a ServerSide>>,
     by_ends: HashMap<Ends, &'a ServerSide>,
@@ -550,18 +550,18 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Those that are the same as another, seen at another place.
+    /// The same connections, seen at another place.
     fn same(&self, other: &ServerSide) -> impl Iterator<Item = &'a ServerSide> {
         let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
         isn.into_iter().flatten().copied().filter(|own| own.is(other))
     }
 
-    /// The one with the same ends, of which a proxy may have split one.
+    /// The one with the same ends, possibly split by a proxy.
     fn with_ends_of(&self, other: &ServerSide) -> Option<&'a ServerSide> {
         self.by_ends.get(&other.ends?).copied()
     }
 
-    /// The likeliest: sequence numbers of small stacks may start alike, and ends are
+    /// The most likely one: sequence numbers of small stacks may start alike, and ends may be
     /// translated on the way.
     fn find(&self, other: &ServerSide) -> Option<&'a ServerSide> {
         let exact = self.same(other).find(|own| own.ends == other.ends);

@@ -1,12 +1,12 @@
-//! From TTIs to the log's clock.
+//! Converts TTIs to the log's clock.
 
 use airmile_model::{Stamp, TtiIndex};
 
-/// Anchors are this far apart: drift within is far below a TTI.
+/// Anchors are this far apart: the drift in between is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
 
-/// Tells the time of a TTI by the nearest record before it that has both; where
-/// no record has a time, the time is the TTI's count from 0.
+/// Gives the time of a TTI from the nearest earlier record that has both; without any timed record,
+/// the time is the TTI's count from 0.
 #[derive(Default)]
 pub struct TtiClock {
     /// `(TTI, nanoseconds)`, ascending.
@@ -15,13 +15,13 @@ pub struct TtiClock {
 }
 
 impl TtiClock {
-    /// Tells the numerology of grants: of bursts and transfers, too, as in
+    /// Sets the numerology of grants, which also applies to bursts and transfers, as in
     /// `airmile_radio::transfer`.
     pub const fn set_numerology(&mut self, numerology: u8) {
         self.numerology = numerology;
     }
 
-    /// Learns from a record; gives the time if it is the first that is told.
+    /// Adds the time of a record; returns it if it is the first known one.
     pub fn note(&mut self, TtiIndex(tti): TtiIndex, at: Option<Stamp>) -> Option<u64> {
         let at = at?;
         let first = self.anchors.is_empty();
@@ -46,7 +46,7 @@ impl TtiClock {
         1_000_000 >> numerology
     }
 
-    /// Start of a TTI in nanoseconds; traces have none before 0.
+    /// Start of a TTI in nanoseconds; traces have no times before 0.
     pub fn ns(&self, tti: i64) -> u64 {
         let after = self.anchors.partition_point(|anchor| anchor.0 <= tti);
         let (from, at_ns) = self.anchors.get(after.saturating_sub(1)).copied().unwrap_or_default();

@@ -1,10 +1,9 @@
-//! A trace for ui.perfetto.dev: what was found and what it rests on, on one
-//! time axis.
+//! A trace for ui.perfetto.dev: findings and their evidence on one time axis.
 //!
-//! Perfetto's protobuf stream of packets, not the older JSON: it is written as
-//! the records come, is compact, and has 64-bit nanoseconds.
-//! Times are the log's clock. Records go to the file at once; what is held does
-//! not grow with their number, but for a clock anchor a second.
+//! It uses Perfetto's protobuf stream of packets, not the older JSON: it can be written while
+//! records arrive, is compact, and has 64-bit nanoseconds. Times are on the log's clock. Records go
+//! to the file at once; memory does not grow with their number, except for a clock anchor per
+//! second.
 
 mod clock;
 mod phone;
@@ -29,30 +28,29 @@ use airmile_io::error::Result;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};
 
-/// A trace file that is being written. What was under its name before stays
-/// there until it is whole.
+/// A trace file that is being written. An existing file of that name remains until the new one is
+/// complete.
 pub struct TraceFile {
     out: Replacement,
     trace: Trace<BufWriter<File>>,
 }
 
 impl TraceFile {
-    /// Begins the file. `input` is the name under which the tracks are.
+    /// Starts the file. `input` is the name of the group of tracks.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn create(path: &Path, input: &str, options: &RadioOptions) -> Result<Self> {
         let (out, file) = Replacement::begin(path)?;
         Ok(Self { out, trace: Trace::new(BufWriter::new(file), input, options) })
     }
 
-    /// Adds what a record tells. That the file cannot be written is told at
-    /// the end.
+    /// Adds a record. A write error is reported at the end.
     pub fn push(&mut self, tagged: &Tagged) {
         self.trace.push(tagged);
     }
 
-    /// Adds what was found, and ends the file.
+    /// Adds the findings, and ends the file.
     ///
     /// # Errors
     /// The file could not be written.
@@ -123,7 +121,7 @@ impl<W: Write> Trace<W> {
     }
 }
 
-/// The phone where there is no modem log: the axis is that of its transfers.
+/// The phone if there is no modem log: the axis is that of its transfers.
 fn phone_of_transfers(input: String, diagnosis: &Diagnosis, options: &RadioOptions) -> Phone {
     let mut phone = Phone::new(input, options.limits);
     let all = || diagnosis.transfers.iter().map(|transfer| &transfer.finding);
@@ -135,7 +133,7 @@ fn phone_of_transfers(input: String, diagnosis: &Diagnosis, options: &RadioOptio
     phone
 }
 
-/// Writes what was found of one subscription.
+/// Writes the findings of one subscription.
 struct Findings<'a, W: Write> {
     out: &'a mut Stream<W>,
     phone: &'a mut Phone,
@@ -154,7 +152,7 @@ impl<W: Write> Findings<'_, W> {
         self.slice(Shows::Verdict, (first, end), name, args)
     }
 
-    /// Transfers, those that overlap beside one another.
+    /// Transfers; overlapping ones are on parallel tracks.
     fn transfers(&mut self, radio: &RadioReport, diagnosis: &Diagnosis) -> io::Result<()> {
         let findings = radio.transfers.iter().map(Some).chain(std::iter::repeat(None));
         let mut both: Vec<(&TransferDiagnosis, Option<&TransferFinding>)> =
@@ -215,8 +213,8 @@ impl<W: Write> Findings<'_, W> {
     }
 
     fn burst(&mut self, burst: &Burst) -> io::Result<()> {
-        // As a transfer's `burst_throughput_bps`: the last TTI's bytes are in
-        // it, so that TTI is, too.
+        // As in a transfer's `burst_throughput_bps`: it includes the last TTI's bytes, hence also
+        // that TTI.
         let ns = burst.n_tti().saturating_add(1).saturating_mul(self.phone.clock.tti_ns());
         let args = Args::default()
             .int("bytes", Some(burst.bytes))
@@ -233,13 +231,13 @@ impl<W: Write> Findings<'_, W> {
         self.slice(Shows::Bursts(burst.dir), span, Name::Common(&name), args)
     }
 
-    /// Counters of the load, and slices where it cannot be told: a counter
-    /// would go on with its last value there.
+    /// Counters of the load, and slices where it is unknown: a counter would continue with its last
+    /// value there.
     fn load(&mut self, radio: &RadioReport) -> io::Result<()> {
-        let (mut told_to, last) = self.phone.span.unwrap_or_default();
+        let (mut known_to, last) = self.phone.span.unwrap_or_default();
         for window in &radio.cell_load {
-            self.load_untold(told_to, window.tti)?;
-            told_to = window.tti.saturating_add(CellLoad::WINDOW_TTIS);
+            self.unknown_load(known_to, window.tti)?;
+            known_to = window.tti.saturating_add(CellLoad::WINDOW_TTIS);
             let ns = self.phone.clock.ns(window.tti);
             for (shows, share) in
                 [(Shows::CellLoad, window.load), (Shows::OwnShare, window.own_share)]
@@ -247,19 +245,19 @@ impl<W: Write> Findings<'_, W> {
                 self.phone.measure(self.out, shows, ns, share * 100.0)?;
             }
         }
-        if radio.cell_load.is_empty() { Ok(()) } else { self.load_untold(told_to, last) }
+        if radio.cell_load.is_empty() { Ok(()) } else { self.unknown_load(known_to, last) }
     }
 
-    fn load_untold(&mut self, from: i64, to: i64) -> io::Result<()> {
+    fn unknown_load(&mut self, from: i64, to: i64) -> io::Result<()> {
         if to <= from {
             return Ok(());
         }
-        let name = Name::Common("cell load not known");
-        self.slice(Shows::LoadUntold, (from, to), name, Args::default())
+        let name = Name::Common("cell load unknown");
+        self.slice(Shows::LoadUnknown, (from, to), name, Args::default())
     }
 
-    /// A slice from a TTI to another (exclusive), as far as the log goes: times
-    /// of an application may be of another clock, years away.
+    /// A slice between two TTIs (end exclusive), within the log: times of an application may be on
+    /// another clock, years away.
     fn slice(
         &mut self,
         shows: Shows,

@@ -1,5 +1,5 @@
-//! The tracks of one subscription. What records tell is written as they come;
-//! held are the tracks, and of each the TTI that is still open.
+//! The tracks of one subscription. Records are written as they arrive; memory holds the tracks,
+//! each with its open TTI.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,35 +14,35 @@ use airmile_io::limits::{LimitFilter, Limits};
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;
 
-/// The modem's clock begins with GPS time: a stamp before 1980-01-06 is a time
-/// of day without its date, of a text export.
+/// The modem's clock starts with GPS time: a stamp before 1980-01-06 is a time of day without its
+/// date, from a text export.
 const GPS_EPOCH_NS: u64 = 315_964_800_000_000_000;
 
-/// A hole is drawn as a day at most (chosen here): a length beyond is damage,
-/// and would push all that follows behind it.
+/// Maximum length of a drawn gap, one day (chosen here): a longer one is damage, and would shift
+/// everything after it.
 const MAX_HOLE_TTIS: i64 = 86_400_000;
 
-/// What a track shows, in the order in which a viewer has them.
+/// The content of a track, in the viewer's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shows {
     Verdict,
-    /// One for each of those that overlap.
+    /// One for each overlapping transfer.
     Transfers(u8),
-    /// What a page waited for.
+    /// The causes of a page's wait.
     CriticalPath,
-    /// Requests of pages, one for each of those that overlap.
+    /// Requests of pages, one track for each overlapping request.
     Requests(u8),
     Bursts(Direction),
     Prb(Direction, u8),
     Grants(Direction, u8),
-    /// Those that came when later TTIs had been written; one for each of those
-    /// that came later still.
+    /// Grants that arrived after later TTIs had been written; further tracks for those that overlap
+    /// again.
     LateGrants(Direction, u8, u8),
     Buffer,
     Bsr(u8),
     CellLoad,
     OwnShare,
-    LoadUntold,
+    LoadUnknown,
     Rsrp(u8),
     Rsrq(u8),
     Snr(u8),
@@ -70,11 +70,11 @@ impl Shows {
             Self::Bsr(group) => format!("Buffer status reports, group {group}"),
             Self::CellLoad => "Cell load".into(),
             Self::OwnShare => "Own share of the cell".into(),
-            Self::LoadUntold => "Cell load not known".into(),
+            Self::LoadUnknown => "Cell load unknown".into(),
             Self::Rsrp(cell) => of_cell("RSRP".into(), cell),
             Self::Rsrq(cell) => of_cell("RSRQ".into(), cell),
             Self::Snr(cell) => of_cell("SNR".into(), cell),
-            Self::Holes => "Holes in the log".into(),
+            Self::Holes => "Gaps in the log".into(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Shows {
         }
     }
 
-    /// Place among the siblings: directions, and in each the cells, together.
+    /// Rank among the siblings: by direction, then by cell.
     fn rank(self) -> i32 {
         let on = |dir, cell: u8, of_three: i32| {
             let first = if dir == Direction::Dl { 1_000 } else { 2_000 };
@@ -109,7 +109,7 @@ impl Shows {
             Self::Bsr(group) => 3_001 + i32::from(group),
             Self::CellLoad => 4_000,
             Self::OwnShare => 4_001,
-            Self::LoadUntold => 4_002,
+            Self::LoadUnknown => 4_002,
             Self::Rsrp(cell) => 4_010 + i32::from(cell) * 3,
             Self::Rsrq(cell) => 4_011 + i32::from(cell) * 3,
             Self::Snr(cell) => 4_012 + i32::from(cell) * 3,
@@ -122,18 +122,18 @@ impl Shows {
 #[derive(Default)]
 struct Track {
     uuid: u64,
-    /// Where its last slice begins.
+    /// Start of its last slice.
     start_ns: u64,
-    /// Where its last slice ends: slices of a track must not overlap in part.
+    /// End of its last slice: slices of a track must not overlap partially.
     end_ns: u64,
-    /// Slices that are open; they end at `end_ns`.
+    /// Number of open slices; they end at `end_ns`.
     open: u32,
     open_tti: Option<i64>,
     /// A counter's last value.
     last: Option<i64>,
 }
 
-/// One subscription's tracks, under one of their own.
+/// One subscription's tracks, below a common parent.
 pub struct Phone {
     name: String,
     root: u64,
@@ -142,7 +142,7 @@ pub struct Phone {
     tracks: BTreeMap<Shows, Track>,
     /// TTI and bytes of all logical channels of the last sample.
     buffer: Option<(i64, i64)>,
-    /// First TTI, and the end of the last, that records speak of.
+    /// First TTI, and the end of the last, in the records.
     pub span: Option<(i64, i64)>,
 }
 
@@ -159,7 +159,7 @@ impl Phone {
         }
     }
 
-    /// Writes what a record tells.
+    /// Writes a record.
     pub fn push<W: Write>(&mut self, out: &mut Stream<W>, record: &Record) -> io::Result<()> {
         if matches!(record, Record::CellInfo(_)) || !self.filter.keeps(record) {
             return Ok(());
@@ -194,7 +194,7 @@ impl Phone {
         }
     }
 
-    /// Ends what is open.
+    /// Ends everything open.
     pub fn finish<W: Write>(&mut self, out: &mut Stream<W>) -> io::Result<()> {
         self.write_buffer(out)?;
         let grants: Vec<Shows> = self.tracks.keys().copied().collect();
@@ -208,7 +208,7 @@ impl Phone {
         Ok(())
     }
 
-    /// A slice. Where it overlaps the last one of its track it begins behind it.
+    /// A slice. If it overlaps the last one of its track, it starts after it.
     pub fn slice<W: Write>(
         &mut self,
         out: &mut Stream<W>,
@@ -226,18 +226,18 @@ impl Phone {
         out.end(uuid, end_ns)
     }
 
-    /// SubscriptionAnalysis and clock anchors: all that can become many.
+    /// Tracks and clock anchors: everything whose number can grow.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.tracks.len() + self.clock.anchors()
     }
 
-    /// Where the last slice of a track ends.
+    /// The end of a track's last slice.
     pub fn end_ns(&self, shows: Shows) -> u64 {
         self.tracks.get(&shows).map_or(0, |track| track.end_ns)
     }
 
-    /// A counter's value from a time on; nothing where it is as before.
+    /// A counter's value from a time on; nothing is written if it is unchanged.
     pub fn count<W: Write>(
         &mut self,
         out: &mut Stream<W>,
@@ -307,7 +307,7 @@ impl Phone {
         if let (false, Some(n_prb)) = (late, grant.n_prb) {
             self.count(out, Shows::Prb(of.0, of.1), start_ns, n_prb.into())?;
         }
-        // Viewers colour by name: by the MCS, the signal shows.
+        // Viewers colour by name: the MCS shows the signal.
         let name = match (grant.retx, grant.mcs) {
             (Some(true), _) => "retransmission".to_owned(),
             (_, Some(mcs)) => format!("MCS {mcs}"),
@@ -316,7 +316,7 @@ impl Phone {
         out.begin(uuid, start_ns, Name::Common(&name), grant_args(grant))
     }
 
-    /// A track of late grants on which a TTI is free, or open.
+    /// A track of late grants on which a TTI is free or open.
     fn late_lane(&self, (dir, cell): (Direction, u8), tti: i64, start_ns: u64) -> Shows {
         let has_room = |shows: &Shows| {
             self.tracks.get(shows).is_none_or(|track| {
@@ -327,8 +327,7 @@ impl Phone {
         (0..u8::MAX).map(lane).find(has_room).unwrap_or(lane(u8::MAX))
     }
 
-    /// Ends the slices of a track's TTI; without a next one behind it, nothing
-    /// is scheduled from there on.
+    /// Ends the slices of a track's TTI; if no TTI follows directly, nothing is scheduled after it.
     fn close_tti<W: Write>(
         &mut self,
         out: &mut Stream<W>,

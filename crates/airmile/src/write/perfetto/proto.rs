@@ -1,20 +1,20 @@
-//! The few messages and fields of Perfetto's trace format that a trace of ours
-//! needs, with the numbers of `protos/perfetto/trace/perfetto_trace.proto`. A
-//! trace is a stream of [`TracePacket`]s, each as field 1 of a message `Trace`.
+//! The messages and fields of Perfetto's trace format that are needed here, with the numbers of
+//! `protos/perfetto/trace/perfetto_trace.proto`. A trace is a stream of [`TracePacket`]s, each as
+//! field 1 of a message `Trace`.
 
 use prost::{Message, Oneof};
 
-/// Field 1 of `Trace`, length-delimited: what is before each packet.
+/// Field 1 of `Trace`, length-delimited: precedes each packet.
 pub const PACKET_TAG: u8 = 0x0a;
 
 /// `ClockSnapshot.Clock.BuiltinClocks`.
 pub const CLOCK_REALTIME: u32 = 1;
-/// The clock of time stamps that name none.
+/// The clock of time stamps without an explicit clock.
 pub const CLOCK_BOOTTIME: u32 = 6;
 
 /// `TracePacket.SequenceFlags`: names are interned from here on.
 pub const SEQUENCE_CLEARED: u32 = 1;
-/// `TracePacket.SequenceFlags`: uses names interned before.
+/// `TracePacket.SequenceFlags`: uses names interned earlier.
 pub const SEQUENCE_NEEDS_STATE: u32 = 2;
 
 /// `TrackDescriptor.ChildTracksOrdering`: children by their rank.
@@ -22,7 +22,7 @@ pub const ORDER_EXPLICIT: i32 = 3;
 
 /// `TrackEvent.Type`.
 pub const SLICE_BEGIN: i32 = 1;
-/// Ends the last slice of its track that is open.
+/// Ends the last open slice of its track.
 pub const SLICE_END: i32 = 2;
 /// A point of a counter.
 pub const COUNTER: i32 = 4;
@@ -138,7 +138,7 @@ pub struct CounterDescriptor {
     pub unit_name: Option<String>,
 }
 
-/// A whole trace, for tests; one that is written is never held whole.
+/// A whole trace, for tests; a written trace is never in memory as a whole.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {

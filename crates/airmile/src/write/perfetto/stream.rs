@@ -14,15 +14,15 @@ use super::proto::{
 /// The one sequence of packets in the trace; any number but 0.
 const SEQUENCE: u32 = 1;
 
-/// A slice's name.
+/// The name of a slice.
 pub enum Name<'a> {
-    /// One of a few, written once.
+    /// A common name, written once.
     Common(&'a str),
-    /// Its own.
+    /// A unique name.
     Own(String),
 }
 
-/// Arguments of a slice; what is not known is left out.
+/// Arguments of a slice; unknown ones are omitted.
 #[derive(Default)]
 pub struct Args(Vec<(&'static str, Value)>);
 
@@ -56,12 +56,12 @@ impl Args {
     }
 }
 
-/// What a new track is.
+/// The properties of a new track.
 pub struct TrackKind<'a> {
     pub name: &'a str,
-    /// The track that it is under; 0 for none.
+    /// The parent track; 0 for none.
     pub parent: u64,
-    /// Place among its siblings.
+    /// Rank among its siblings.
     pub rank: i32,
     /// Unit of a counter; `None` for slices.
     pub unit: Option<&'a str>,
@@ -87,8 +87,8 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// Says that times are nanoseconds since the Unix epoch: viewers can then
-    /// show the time of day.
+    /// Declares that times are nanoseconds since the Unix epoch, so that viewers can show the time
+    /// of day.
     pub fn clock(&mut self, ns: u64) -> io::Result<()> {
         let clock = |id| Clock { clock_id: Some(id), timestamp: Some(ns) };
         let clocks = vec![clock(CLOCK_BOOTTIME), clock(CLOCK_REALTIME)];
@@ -98,7 +98,7 @@ impl<W: Write> Stream<W> {
         })
     }
 
-    /// A new track; gives its number.
+    /// Creates a track; returns its number.
     pub fn track(&mut self, kind: &TrackKind<'_>) -> io::Result<u64> {
         let first = self.tracks == 0;
         self.tracks += 1;
@@ -160,7 +160,7 @@ impl<W: Write> Stream<W> {
         self.event(ns, event, None)
     }
 
-    /// Names that are held.
+    /// Number of interned names.
     #[cfg(test)]
     pub fn names(&self) -> usize {
         self.event_names.0.len() + self.argument_names.0.len()
@@ -199,7 +199,7 @@ impl<W: Write> Stream<W> {
 struct Names(HashMap<String, u64>);
 
 impl Names {
-    /// A name's number; a new one goes to `fresh`, too.
+    /// A name's number; a new name is also added to `fresh`.
     fn number(&mut self, name: &str, fresh: &mut Vec<InternedName>) -> u64 {
         if let Some(iid) = self.0.get(name) {
             return *iid;

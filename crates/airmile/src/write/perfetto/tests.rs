@@ -1,4 +1,4 @@
-//! What is written is decoded again and held against the answer.
+//! The written trace is decoded again and compared with the result.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ struct Shown {
     units: BTreeMap<String, String>,
 }
 
-/// As a viewer reads a trace: events by their time, those of one time as they
-/// were written; an end ends the slice of its track that began last.
+/// Reads a trace as a viewer does: events by their time, those of one time in the order of writing;
+/// an end ends the last started slice of its track.
 fn show(bytes: &[u8]) -> Shown {
     let mut shown = Shown::default();
     let mut tracks = BTreeMap::new();
@@ -94,7 +94,7 @@ fn words(value: &str) -> Value {
     Value::Text(value.to_owned())
 }
 
-/// The answer for files, and the trace beside it.
+/// The result for files, and the trace.
 fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnosis, Shown) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace.pftrace");
@@ -106,8 +106,8 @@ fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnos
     (radio, diagnosis, show(&std::fs::read(path).unwrap()))
 }
 
-/// TTIs are counted by the base station's clock, slices lie on the log's, whose
-/// stamps are off by up to 2 ms in the logs at hand. By hand-made times it is exact.
+/// TTIs are counted by the base station's clock, slices are on the log's clock, whose stamps are
+/// off by up to 2 ms in the available logs. With synthetic times it is exact.
 fn same_ms(a: f64, b: f64) -> bool {
     (a - b).abs() < 2.5
 }
@@ -218,7 +218,7 @@ fn a_table_by_hand() {
     for (name, value) in [("tti", 10), ("n_prb", 50), ("mcs", 18), ("tbs_bytes", 900), ("tb", 1)] {
         assert_eq!(second[name], int(value), "{name}");
     }
-    assert!(!second.contains_key("harq_id"), "what is not known is left out");
+    assert!(!second.contains_key("harq_id"), "unknown values are omitted");
     assert_eq!(
         shown.counters["Downlink PRBs per TTI"],
         [(ms(10), 50.0), (ms(12), 0.0), (ms(14), 4.0), (ms(15), 0.0)]
@@ -229,7 +229,7 @@ fn a_table_by_hand() {
         .collect();
     assert_eq!(spans, [(ms(10), ms(13), "a"), (ms(12), ms(15), "b"), (ms(15), ms(15), "c")]);
     let far = &shown.slices["Transfers"][2].args;
-    assert_eq!(far["start_tti"], int(900_000), "its own times are told");
+    assert_eq!(far["start_tti"], int(900_000), "its own times are kept");
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn real_logs_are_shown_as_they_were_diagnosed() {
     for name in ["pixelxl_2018_download.mi2log", "seoul2021_upload_500KB.mi2log"] {
         let path = shared.join("data/diag").join(name);
         if !path.exists() {
-            #[allow(clippy::print_stderr, reason = "a skipped test says so")]
+            #[allow(clippy::print_stderr, reason = "a skipped test is reported")]
             {
-                eprintln!("SKIPPED: {} is not there", path.display());
+                eprintln!("SKIPPED: {} is missing", path.display());
             }
             continue;
         }
@@ -272,17 +272,17 @@ fn nothing_is_written_over_or_left_behind() {
     assert!(says(&grants, &nowhere).contains("cannot write"), "{}", says(&grants, &nowhere));
     assert!(says(&empty, &out).contains("no radio records"));
     assert!(!out.exists());
-    // What is there stays if nothing is written.
+    // An existing file remains if nothing is written.
     std::fs::write(&out, "precious").unwrap();
     assert!(says(&empty, &out).contains("no radio records"));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
     assert!(says(&grants, &PathBuf::from("-")).contains("name a file"));
-    // One file by two names.
+    // One file under two names.
     let exports = Exports { html: Some(out.clone()), perfetto: Some(dir.path().join("./trace")) };
     let inputs = Inputs { files: vec![grants], ..Inputs::default() };
     let options = RadioOptions::default();
     let both = export(&inputs, &options, &exports, true, &Progress::default()).unwrap_err();
-    assert!(both.to_string().contains("name two files"));
+    assert!(both.to_string().contains("name different files"));
 }
 
 #[test]
@@ -300,13 +300,13 @@ fn records_of_no_numerology_do_not_change_the_axis() {
         phone.finish(&mut trace.out).unwrap();
     }
     drop(trace);
-    let hole = &show(&bytes).slices["Holes in the log"][0];
+    let hole = &show(&bytes).slices["Gaps in the log"][0];
     assert_eq!((hole.start_ns, hole.end_ns), (50_000_000, 55_000_000));
 }
 
 proptest! {
-    /// In whatever order blocks come, each has its slice, of at most a TTI, and
-    /// no slices overlap in part.
+    /// In any order of blocks, each has its slice of at most a TTI, and slices do not overlap
+    /// partially.
     #[test]
     fn any_order_of_grants(
         ttis in prop::collection::vec((0_i64..40, any::<bool>(), 0_u8..2), 0..60),
@@ -340,7 +340,7 @@ proptest! {
     }
 }
 
-/// What a trace holds in memory does not grow with the grants.
+/// A trace's memory does not grow with the grants.
 #[test]
 fn grants_are_not_held() {
     struct Sink(u64);

@@ -1,9 +1,9 @@
-//! Inputs that several tests go through.
+//! Inputs of several tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modem logs to try: our own, and real ones where they are.
+/// Modem logs of the lab, and real ones if available.
 pub fn logs(dir: &Path) -> Vec<PathBuf> {
     let mut logs = Vec::new();
     // The samples have all kinds of records; the others are long.
@@ -23,7 +23,7 @@ pub fn logs(dir: &Path) -> Vec<PathBuf> {
             logs.extend(paths.filter(known));
         }
         Err(_) => {
-            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is not there")
+            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is missing")
         }
     }
     logs

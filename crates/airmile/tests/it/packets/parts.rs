@@ -1,4 +1,4 @@
-//! A study in parts has the rows of one in one piece.
+//! A study in parts has the same rows as one in one piece.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -13,7 +13,7 @@ use airmile::packets::scale::{
 };
 use airmile::{PacketOptions, PacketReport, Progress, TableFormat, packet_tables};
 
-/// Rows of each table as text, in order of their text: rows of two parts have none.
+/// Rows of each table as text, sorted by their text, since the order of parts is undefined.
 type Rows = BTreeMap<String, Vec<String>>;
 
 /// One packet: milliseconds, the ends, flags (`None`: UDP), sequence and acknowledgement
@@ -24,9 +24,9 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const FIN: u8 = 17;
 
-/// Three hours of some users: pages fetched again and again on few ports, so that some
-/// flows are idle, some linger and some are replaced; servers that connect to phones;
-/// and peers without a port to tell them by.
+/// Three hours of some users: pages fetched repeatedly on few ports, so that some flows are idle,
+/// some linger and some are replaced; servers that connect to phones; and peers without a known
+/// port.
 fn traffic() -> Vec<Sent> {
     let mut sent = Vec::new();
     for user in 0..40_u8 {
@@ -60,7 +60,7 @@ fn traffic() -> Vec<Sent> {
                 sent.push(Sent(at + 61_000, a, b, Some(ACK), [base + 202, end + 1], 0));
             }
         }
-        // Strays: a server that connects, and peers of whom either sends first.
+        // Strays: a server that connects, and peers of which either sends first.
         let at = 500_000 + u64::from(user) * 31_000;
         if user % 4 == 0 {
             sent.push(Sent(at, server, phone(9), Some(SYN), [5, 0], 0));
@@ -82,7 +82,7 @@ fn traffic() -> Vec<Sent> {
     sent
 }
 
-/// Captures of the packets, one of each.
+/// Captures of the packets, one for each.
 fn captures(dir: &Path, sent: &[Sent], files: usize) -> Vec<PathBuf> {
     let chunks = sent.chunks(sent.len().div_ceil(files)).enumerate();
     let write = |(n, sent): (usize, &[Sent])| {

@@ -1,10 +1,10 @@
-//! What the tests of pages read in them.
+//! Reads the content of pages in tests.
 
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// What was packed with gzip and written in base64.
+/// Unpacks gzip in base64.
 pub fn unpacked(base64: &str) -> Vec<u8> {
     let digit = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',

@@ -49,8 +49,8 @@ fn v22_byte_by_byte() {
     assert_eq!(meas.subpackets[0].snr_rx0_db, None);
 }
 
-/// A measurement of which each field is set in its own 32-bit word, or
-/// 16-bit one, at the place where the layout's description puts it.
+/// A measurement with each field set in its own 32-bit or 16-bit word, at the position
+/// given by the layout's description.
 fn built(version: u8, len: usize, words: &[(usize, u32)]) -> ServCellSubpacket {
     let mut payload = bytes_of("01 01 00 00 19 00 00 00");
     payload[5] = version;

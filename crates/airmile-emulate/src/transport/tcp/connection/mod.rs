@@ -19,20 +19,19 @@ use crate::transport::tcp::stats::{EventKind, Limit, Snapshot, Stats};
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
 
-/// Keep-alive probes without an answer after which the peer is given up
-/// (Linux's `tcp_keepalive_probes`).
+/// Unanswered keep-alive probes after which the peer is given up (Linux's
+/// `tcp_keepalive_probes`).
 const MAX_KEEP_ALIVES: u32 = 9;
 
 /// One end of a connection.
 ///
-/// Give it what arrives ([`handle_segment`](Self::handle_segment)) and the time
-/// ([`handle_timeout`](Self::handle_timeout)); after each of these, and after
-/// the application has read, written or finished, send all that
-/// [`poll_transmit`](Self::poll_transmit) gives and come back at
+/// Pass it arriving segments ([`handle_segment`](Self::handle_segment)) and the time
+/// ([`handle_timeout`](Self::handle_timeout)). After each of these, and after the
+/// application has read, written or finished, send all segments of
+/// [`poll_transmit`](Self::poll_transmit) and call again at
 /// [`poll_timeout`](Self::poll_timeout).
 ///
-/// Bytes are counted, not stored, but for literals
-/// ([`Literal`](super::Literal)).
+/// Bytes are counted and not stored, except for literals ([`Literal`](super::Literal)).
 #[derive(Debug, Clone)]
 pub struct TcpConnection {
     config: TcpConfig,
@@ -61,8 +60,8 @@ pub struct TcpConnection {
 }
 
 impl TcpConnection {
-    /// Opens a connection: the first segment to send is the SYN. `random`
-    /// decides the initial sequence number and the timestamps' offset.
+    /// Opens a connection: the first segment to send is the SYN. `random` determines the
+    /// initial sequence number and the timestamps' offset.
     #[must_use]
     pub fn connect(
         now_ns: i64,
@@ -74,7 +73,7 @@ impl TcpConnection {
         Self::new(now_ns, local, remote, config, random, TcpState::SynSent)
     }
 
-    /// Answers a SYN: `None` if the segment is none.
+    /// Answers a SYN: `None` if the segment is not one.
     #[must_use]
     pub fn accept(
         now_ns: i64,
@@ -103,10 +102,10 @@ impl TcpConnection {
         state: TcpState,
     ) -> Self {
         let largest = config.receive.max_buffer_bytes.max(config.receive.buffer_bytes);
-        // RFC 7323, 2.3: the least scale that can tell the largest window.
+        // RFC 7323, 2.3: the smallest scale that can express the largest window.
         let own_scale = (0..14).find(|scale| largest >> scale <= 0xffff).unwrap_or(14);
         let mut sender = Sender::new(config.clone(), now_ns);
-        // Before the peer has told a window only the SYN goes out.
+        // Before the peer's first window only the SYN is sent.
         sender.rwnd_bytes = 0;
         Self {
             local,
@@ -132,7 +131,7 @@ impl TcpConnection {
         }
     }
 
-    /// What a SYN, or its answer, says (RFC 9293, 3.7.1; RFC 7323, 1.3).
+    /// Applies the options of a SYN or its answer (RFC 9293, 3.7.1; RFC 7323, 1.3).
     fn apply_options(&mut self, syn: &TcpSegment) {
         self.irs = syn.seq;
         self.receiver.next = 1;
@@ -148,13 +147,13 @@ impl TcpConnection {
                 self.scaling = false;
             }
         }
-        let told = u64::from(syn.mss_bytes.unwrap_or(536));
+        let mss_option = u64::from(syn.mss_bytes.unwrap_or(536));
         let options = if self.timestamps { TIMESTAMPS_BYTES } else { 0 };
-        let mss_bytes = told.min(u64::from(self.config.mss_bytes)).saturating_sub(options);
+        let mss_bytes = mss_option.min(u64::from(self.config.mss_bytes)).saturating_sub(options);
         self.sender.set_mss(mss_bytes.max(1));
     }
 
-    /// Own address.
+    /// The local address.
     #[must_use]
     pub fn local(&self) -> SocketAddrV4 {
         self.local
@@ -166,19 +165,19 @@ impl TcpConnection {
         self.remote
     }
 
-    /// Where it is in its life.
+    /// The connection state.
     #[must_use]
     pub fn state(&self) -> TcpState {
         self.state
     }
 
-    /// The application can write: the handshake is done, nothing is closed here.
+    /// Whether the application can write: the handshake is done, and this side is open.
     #[must_use]
     pub fn is_established(&self) -> bool {
         matches!(self.state, TcpState::Established | TcpState::CloseWait)
     }
 
-    /// Nothing more will come of it.
+    /// Whether the connection is closed for good.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == TcpState::Closed && !self.reset_due
@@ -190,23 +189,23 @@ impl TcpConnection {
         Stats { duplicate_bytes: self.receiver.duplicate_bytes, ..self.sender.stats }
     }
 
-    /// The least round trip.
+    /// The minimum RTT.
     pub(crate) const fn min_rtt_ns(&self) -> Option<i64> {
         self.sender.rtt.min_rtt_ns
     }
 
-    /// Whether it has something to send, or in flight.
+    /// Whether it has data to send, or in flight.
     pub(crate) fn is_sending(&self) -> bool {
         let sender = &self.sender;
         self.is_established() && sender.acked_bytes() < sender.written_bytes
     }
 
-    /// The peer tells of its radio.
-    pub(crate) fn on_radio(&mut self, now_ns: i64, said: &Feedback) {
-        self.sender.on_radio(now_ns, said);
+    /// Processes the peer's feedback about its radio.
+    pub(crate) fn on_radio(&mut self, now_ns: i64, feedback: &Feedback) {
+        self.sender.on_radio(now_ns, feedback);
     }
 
-    /// The state now.
+    /// The current state.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let sender = &self.sender;
@@ -228,7 +227,7 @@ impl TcpConnection {
         }
     }
 
-    /// A segment of this connection has arrived.
+    /// Processes a segment of this connection.
     pub fn handle_segment(&mut self, now_ns: i64, segment: &TcpSegment) {
         self.sender.stats.segments_received += 1;
         self.keep_alives = 0;
@@ -240,7 +239,7 @@ impl TcpConnection {
         }
     }
 
-    /// RFC 9293, 3.10.7.3; both sides opening at once is left out.
+    /// RFC 9293, 3.10.7.3; simultaneous open is not supported.
     fn handle_syn_answer(&mut self, now_ns: i64, segment: &TcpSegment) {
         let acks_syn = segment.flags.ack && segment.ack == self.iss.wrapping_add(1);
         if segment.flags.rst {
@@ -279,8 +278,8 @@ impl TcpConnection {
             return;
         }
         if segment.flags.rst {
-            // Second: only the very next number resets; others in the window
-            // are answered, as they may be forged (RFC 5961, 3.2).
+            // Second: only the exact next number resets; others in the window get a
+            // challenge ACK, as they may be forged (RFC 5961, 3.2).
             if start == self.receiver.next {
                 self.sender.event(now_ns, EventKind::Reset);
                 self.close(now_ns);
@@ -289,16 +288,16 @@ impl TcpConnection {
             }
             return;
         }
-        // A SYN again: RFC 9293, 3.10.7.4, fourth: a challenge ACK.
+        // A repeated SYN: RFC 9293, 3.10.7.4, fourth: a challenge ACK.
         if segment.flags.syn || !segment.flags.ack {
             self.receiver.acks.now = true;
             return;
         }
-        // RFC 7323, 5.3 (R1) and (R3): not of what is outside the window.
+        // RFC 7323, 5.3 (R1) and (R3): not from segments outside the window.
         if acceptable {
             self.note_timestamp(segment, start);
         }
-        // What is outside the window still acknowledges, as duplicates do.
+        // Segments outside the window still acknowledge, as duplicates do.
         let Some(ack) = position(segment.ack, self.iss, self.sender.una) else { return };
         if ack > self.sender.next {
             self.receiver.acks.now = true;
@@ -360,7 +359,7 @@ impl TcpConnection {
         self.sender.on_ack(now_ns, &incoming);
     }
 
-    /// When the tick began that the segment echoes.
+    /// Start of the tick that the segment echoes.
     fn echo_tick_ns(&self, now_ns: i64, segment: &TcpSegment) -> Option<i64> {
         let (_, ts_ecr) = segment.timestamps.filter(|_| self.timestamps)?;
         let ticks = self.ts_val(now_ns).wrapping_sub(ts_ecr);
@@ -377,7 +376,7 @@ impl TcpConnection {
         (now_ns.div_euclid(self.tick_ns()) as u32).wrapping_add(self.ts_offset)
     }
 
-    /// What FINs sent, acknowledged and received make of the state.
+    /// Advances the state after FINs were sent, acknowledged or received.
     fn step_state(&mut self, now_ns: i64) {
         let peer_finished = self.receiver.fin_received();
         if peer_finished && !self.peer_finish_told {
@@ -390,7 +389,7 @@ impl TcpConnection {
         let next = match self.state {
             TcpState::SynSent | TcpState::SynReceived | TcpState::Closed => return,
             TcpState::TimeWait => {
-                // A FIN again: RFC 9293, 3.10.7.4, eighth.
+                // A repeated FIN: RFC 9293, 3.10.7.4, eighth.
                 if self.receiver.acks.now {
                     self.close_at_ns = Some(now_ns + self.config.time_wait_ns);
                 }
@@ -429,8 +428,7 @@ impl TcpConnection {
         self.keep_alive_at_ns = self.config.keep_alive_ns.map(|ns| now_ns + ns);
     }
 
-    /// The time that [`poll_timeout`](Self::poll_timeout) gave has come; any
-    /// other time is fine, too.
+    /// Processes expired timers; calling it at any time is allowed.
     pub fn handle_timeout(&mut self, now_ns: i64) {
         if self.state == TcpState::Closed {
             return;
@@ -451,7 +449,7 @@ impl TcpConnection {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), at the latest.
+    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<i64> {
         if self.state == TcpState::Closed {
@@ -465,8 +463,8 @@ impl TcpConnection {
     }
 }
 
-/// A sequence number's position, the one nearest to `near`; `None` where it
-/// would lie before the stream's begin.
+/// The position of a sequence number nearest to `near`; `None` if it would lie before the
+/// start of the stream.
 fn position(seq: u32, initial: u32, near: u64) -> Option<u64> {
     let offset = seq.wrapping_sub(initial.wrapping_add(near as u32)) as i32;
     near.checked_add_signed(i64::from(offset))

@@ -1,4 +1,4 @@
-//! What a connection sends.
+//! Segments that a connection sends.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl TcpConnection {
             return Some(self.count(segment));
         }
         if std::mem::take(&mut self.sender.window_probe_due) && self.sender.una > 0 {
-            // As Linux: a segment just below the window, which asks for an ACK.
+            // As in Linux: a segment just below the window, which triggers an ACK.
             let mut probe = self.segment(now_ns, self.sender.una..self.sender.una);
             probe.seq = probe.seq.wrapping_sub(1);
             return Some(self.count(probe));
@@ -49,7 +49,7 @@ impl TcpConnection {
         segment
     }
 
-    /// The segment for a range of positions, with an ACK for what has arrived.
+    /// The segment for a range of positions, acknowledging received data.
     fn segment(&mut self, now_ns: i64, range: Range<u64>) -> TcpSegment {
         let syn = range.start == 0 && range.end > 0;
         let fin = self.sender.fin().is_some_and(|fin| range.contains(&fin));
@@ -58,7 +58,7 @@ impl TcpConnection {
         let payload = first..(range.end.max(1) - 1 - u64::from(fin)).max(first);
         let scale = if syn { 0 } else { self.own_scale };
         let window = self.receiver.take_window(scale, self.sender.mss_bytes);
-        // 40 bytes of options: room for three blocks beside timestamps.
+        // 40 bytes of options: room for three blocks in addition to timestamps.
         let max_blocks = if self.timestamps { 3 } else { 4 };
         let use_sack = self.sender.sack && !syn;
         let blocks =

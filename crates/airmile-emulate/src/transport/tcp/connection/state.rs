@@ -1,7 +1,7 @@
 //! The states of a connection.
 
-/// Where a connection is in its life (RFC 9293, 3.3.2). Listening is the
-/// business of [`Endpoint`](super::super::Endpoint).
+/// State of a connection (RFC 9293, 3.3.2). Listening is handled by
+/// [`Endpoint`](super::super::Endpoint).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TcpState {
     /// SYN sent.
@@ -10,24 +10,24 @@ pub enum TcpState {
     SynReceived,
     /// Open on both sides.
     Established,
-    /// Closed here, not yet acknowledged.
+    /// Closed by this side, not yet acknowledged.
     FinWait1,
-    /// Closed here and acknowledged.
+    /// Closed by this side and acknowledged.
     FinWait2,
-    /// Closed there.
+    /// Closed by the peer.
     CloseWait,
     /// Closed on both sides, not yet acknowledged here.
     Closing,
-    /// Closed there and then here, not yet acknowledged.
+    /// Closed by the peer and then by this side, not yet acknowledged.
     LastAck,
-    /// Closed, and waiting for stray segments.
+    /// Closed, waiting for stray segments.
     TimeWait,
-    /// Gone.
+    /// Fully closed.
     Closed,
 }
 
 impl TcpState {
-    /// The handshake is not done.
+    /// Whether the handshake is still in progress.
     #[must_use]
     pub fn is_opening(self) -> bool {
         matches!(self, Self::SynSent | Self::SynReceived)

@@ -1,10 +1,10 @@
-//! Which segments count as lost.
+//! Determines which segments count as lost.
 
 use super::{DUP_THRESH, Latest, Scoreboard, SentSegment};
 
 impl Scoreboard {
-    /// RFC 6675, IsLost: DupThresh ranges or more than DupThresh - 1 segments'
-    /// bytes have arrived above. Gives the bytes newly taken for lost.
+    /// RFC 6675, IsLost: DupThresh ranges or the bytes of more than DupThresh - 1 segments
+    /// have arrived above. Returns the bytes newly considered lost.
     pub(crate) fn find_lost_by_sack(&mut self, mss_bytes: u64) -> u64 {
         let (mut ranges, mut bytes) = (0, 0);
         let enough = self.sacked.ranges().iter().rev().find(|range| {
@@ -33,7 +33,7 @@ impl Scoreboard {
         lost_bytes
     }
 
-    /// The first segment is taken for lost (RFC 6582, without SACK).
+    /// Considers the first segment lost (RFC 6582, without SACK).
     pub(crate) fn lose_first(&mut self) -> u64 {
         let bytes = self.sent.front().filter(|s| !s.lost).map_or(0, SentSegment::bytes);
         self.change(0, |sent| {
@@ -43,8 +43,8 @@ impl Scoreboard {
         bytes
     }
 
-    /// RFC 5681, 3.1: after a timeout all that has not arrived is taken for
-    /// lost, copies included. What SACK reported is kept (RFC 6675, 5.1).
+    /// RFC 5681, 3.1: after a timeout everything that has not arrived is considered lost,
+    /// including retransmissions. SACK information is kept (RFC 6675, 5.1).
     pub(crate) fn lose_all(&mut self) {
         for index in 0..self.sent.len() {
             self.change(index, |sent| {
@@ -56,7 +56,7 @@ impl Scoreboard {
         self.order.clear();
     }
 
-    /// Nothing was lost after all.
+    /// Revokes all losses.
     pub(crate) fn forgive(&mut self) {
         for index in 0..self.sent.len() {
             self.change(index, |sent| sent.lost = false);
@@ -64,9 +64,8 @@ impl Scoreboard {
         self.lost_below = 0;
     }
 
-    /// RFC 8985, 6.2 step 5: what was sent so long before something that has
-    /// arrived is lost. Gives the bytes newly taken for lost, and when to look
-    /// again.
+    /// RFC 8985, 6.2 step 5: a segment is lost if it was sent long enough before one that
+    /// has arrived. Returns the bytes newly considered lost, and when to check again.
     pub(crate) fn find_lost_by_time(
         &mut self,
         now_ns: i64,

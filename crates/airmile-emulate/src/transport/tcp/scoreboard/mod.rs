@@ -1,5 +1,5 @@
-//! What was sent and is not acknowledged: which of it has arrived (RFC 2018),
-//! which is taken for lost (RFC 6675, RFC 8985), how much is in the pipe.
+//! Unacknowledged segments: which have arrived (RFC 2018), which are considered lost (RFC
+//! 6675, RFC 8985), and the size of the pipe.
 
 mod loss;
 
@@ -15,12 +15,12 @@ pub(crate) const DUP_THRESH: usize = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct SentSegment {
     pub(crate) range: Range<u64>,
-    /// When it was sent last.
+    /// When it was last sent.
     pub(crate) sent_ns: i64,
     pub(crate) transmissions: u32,
     sacked: bool,
     lost: bool,
-    /// SentSegment again, and that copy is in the pipe.
+    /// Whether it was retransmitted and the copy is in the pipe.
     resent: bool,
     /// Bytes delivered on the connection when it was sent, and when that was.
     delivered_bytes: u64,
@@ -48,24 +48,23 @@ impl SentSegment {
     }
 }
 
-/// What an acknowledgement told of the segments in flight.
+/// Effect of an acknowledgement on the segments in flight.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Acked {
-    /// Bytes that are now known to have arrived, and were not before.
+    /// Bytes newly known to have arrived.
     pub(crate) delivered_bytes: u64,
-    /// When the first and the last segment were sent of those acknowledged by
-    /// number that were sent once and not known to have arrived.
+    /// Send times of the first and the last cumulatively acknowledged segment that was sent
+    /// once and not known to have arrived.
     pub(crate) first_sent_ns: Option<i64>,
     pub(crate) last_sent_ns: Option<i64>,
-    /// When the last segment was sent of those acknowledged by SACK, sent once.
+    /// Send time of the first segment acknowledged by SACK that was sent once.
     pub(crate) sack_first_ns: Option<i64>,
     pub(crate) sack_last_ns: Option<i64>,
-    /// Something acknowledged by number had been sent again.
+    /// Whether a cumulatively acknowledged segment had been retransmitted.
     pub(crate) resent: bool,
-    /// Something sent once arrived after what was sent later (RFC 8985, 6.2
-    /// step 4).
+    /// Whether a segment sent once arrived after later ones (RFC 8985, 6.2 step 4).
     pub(crate) reordered: bool,
-    /// (bytes delivered, time) when the segment sent last of these was sent.
+    /// (bytes delivered, time) when the latest of these segments was sent.
     delivered_then: Option<(i64, u64, i64)>,
 }
 
@@ -84,15 +83,15 @@ pub(crate) struct Scoreboard {
     pipe_bytes: u64,
     sacked_bytes: u64,
     sacked_segments: usize,
-    /// Bytes taken for lost that have not arrived since.
+    /// Bytes considered lost that have not arrived since.
     lost_bytes: u64,
-    /// Bytes that wait to be sent again, and where the first may be.
+    /// Bytes waiting for retransmission, and where the first may be.
     waiting_bytes: u64,
     waiting_from: u64,
-    /// Below this all that has not arrived is taken for lost already.
+    /// Below this everything that has not arrived is already considered lost.
     lost_below: u64,
-    /// In order of sending, for RACK: time, end, transmissions. An entry that
-    /// the segment no longer agrees with is stale.
+    /// In send order, for RACK: time, end, transmissions. Entries that no longer match the
+    /// segment are stale.
     order: VecDeque<(i64, u64, u32)>,
     latest: Option<Latest>,
     rack_rtt_ns: i64,
@@ -125,12 +124,12 @@ impl Scoreboard {
         self.sent.len()
     }
 
-    /// When the first segment was sent last.
+    /// When the first segment was last sent.
     pub(crate) fn head_sent_ns(&self) -> Option<i64> {
         self.sent.front().map(|s| s.sent_ns)
     }
 
-    /// The highest position that SACK has reported.
+    /// The highest position reported by SACK.
     pub(crate) fn highest_sacked(&self) -> Option<u64> {
         self.sacked.ranges().last().map(|r| r.end)
     }
@@ -154,7 +153,7 @@ impl Scoreboard {
         self.sent.partition_point(|s| s.range.end <= position)
     }
 
-    /// A new segment was sent.
+    /// Adds a new segment.
     pub(crate) fn on_sent(&mut self, now_ns: i64, range: Range<u64>, rack: bool) {
         if self.sent.is_empty() {
             self.delivered_ns = now_ns;
@@ -176,7 +175,7 @@ impl Scoreboard {
         self.sent.push_back(sent);
     }
 
-    /// The segment that holds a position was sent again.
+    /// The segment at a position was retransmitted.
     pub(crate) fn on_resent(&mut self, now_ns: i64, position: u64, rack: bool) {
         let (delivered_bytes, delivered_ns) = (self.delivered_bytes, self.delivered_ns);
         let index = self.index_of(position);
@@ -192,7 +191,7 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment that waits to be sent again (RFC 6675, NextSeg (1)).
+    /// The first segment waiting for retransmission (RFC 6675, NextSeg (1)).
     pub(crate) fn next_waiting(&mut self) -> Option<Range<u64>> {
         if self.waiting_bytes == 0 {
             self.waiting_from = u64::MAX;
@@ -217,11 +216,11 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 8985, 6.2 step 2: the segment has arrived, at `now_ns`.
+    /// RFC 8985, 6.2 step 2: the segment arrived at `now_ns`.
     fn note_latest(&mut self, now_ns: i64, index: usize, min_rtt_ns: Option<i64>) {
         let Some(sent) = self.sent.get(index) else { return };
         let rtt_ns = now_ns - sent.sent_ns;
-        // Too soon for the copy: the first one had arrived.
+        // Too early for the retransmission: the original had arrived.
         if sent.transmissions > 1 && min_rtt_ns.is_some_and(|min| rtt_ns < min) {
             return;
         }
@@ -232,7 +231,7 @@ impl Scoreboard {
         }
     }
 
-    /// A SACK block.
+    /// Processes a SACK block.
     pub(crate) fn on_sack(
         &mut self,
         now_ns: i64,
@@ -270,7 +269,7 @@ impl Scoreboard {
         }
     }
 
-    /// All below a position is acknowledged.
+    /// Processes a cumulative acknowledgement.
     pub(crate) fn on_ack(
         &mut self,
         now_ns: i64,
@@ -304,7 +303,7 @@ impl Scoreboard {
         self.sacked.remove_below(una);
     }
 
-    /// Part of the first segment is acknowledged.
+    /// Acknowledges part of the first segment.
     fn trim_head(&mut self, una: u64, acked: &mut Acked) {
         let Some(sent) = self.sent.front() else { return };
         if sent.range.start >= una {
@@ -327,8 +326,8 @@ impl Scoreboard {
         }
     }
 
-    /// Adds what arrived; gives the rate of delivery over the time since the
-    /// segment that arrived last was sent, in bit/s.
+    /// Adds arrived data; returns the delivery rate since the latest arrived segment was
+    /// sent, in bit/s.
     pub(crate) fn on_delivered(&mut self, now_ns: i64, acked: &Acked) -> Option<u64> {
         self.delivered_bytes += acked.delivered_bytes;
         self.delivered_ns = now_ns;
@@ -339,8 +338,7 @@ impl Scoreboard {
         u64::try_from(rate).ok()
     }
 
-    /// Whether what SACK reported makes DupThresh segments, of whatever size
-    /// (RFC 8985, 6.2 step 4).
+    /// Whether SACK has reported DupThresh segments, of any size (RFC 8985, 6.2 step 4).
     pub(crate) const fn sacked_dup_thresh(&self) -> bool {
         self.sacked_segments >= DUP_THRESH
     }
@@ -383,7 +381,7 @@ mod tests {
 
     #[test]
     fn is_lost_and_pipe_by_rfc_6675() {
-        // Blocks in segments; bytes taken for lost; pipe after.
+        // Blocks in segments; bytes considered lost; pipe after that.
         let check = |blocks: &[(u64, u64)], lost: u64, pipe: u64| {
             let mut board = ten();
             sack(&mut board, 0, blocks);
@@ -395,7 +393,7 @@ mod tests {
         check(&[(1, 2)], 0, 9);
         check(&[(1, 3)], 0, 8);
         check(&[(1, 4)], 1, 6);
-        // Three ranges of one segment: only what lies under all three.
+        // Three ranges of one segment: only segments below all three.
         check(&[(1, 2), (3, 4), (5, 6)], 1, 6);
         check(&[(2, 3), (4, 7)], 3, 3);
         check(&[(3, 10)], 3, 0);
@@ -422,11 +420,12 @@ mod tests {
         assert_eq!(board.next_waiting(), Some(0..MSS));
         board.on_resent(100_000_000, 0, true);
         assert_eq!((board.pipe_bytes(), board.next_waiting()), (7 * MSS, None));
-        // What was sent after the copy arrives 100 ms later: the copy is lost.
+        // Data sent after the retransmission arrives 100 ms later: the retransmission is
+        // lost.
         board.on_sent(101_000_000, 10 * MSS..11 * MSS, true);
         sack(&mut board, 201_000_000, &[(10, 11)]);
         let (lost_bytes, _) = board.find_lost_by_time(201_000_000, 0);
-        // Segments 4 to 9 are older than the copy, too.
+        // Segments 4 to 9 are older than the retransmission, too.
         assert_eq!(lost_bytes, 7 * MSS);
         assert_eq!(board.next_waiting(), Some(0..MSS));
         board.check();

@@ -1,6 +1,6 @@
-//! The client hello in QUIC's Initial packets. They are encrypted under keys that
-//! anyone can derive from the first packet (RFC 9001, 5.2; RFC 9369, 3.3), so that
-//! who sees the path sees the server's name, as with TLS over TCP.
+//! The client hello in QUIC Initial packets. Their keys are derived from the first packet
+//! (RFC 9001, 5.2; RFC 9369, 3.3), so an observer on the path sees the server's name, as
+//! with TLS over TCP.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,10 @@ const MAX_CID_BYTES: usize = 20;
 /// RFC 9001, 5.4.2: the sample begins where the longest packet number would end.
 const MAX_NUMBER_BYTES: usize = 4;
 const SAMPLE_BYTES: usize = 16;
-/// A hello that is longer is not read (chosen here: with post-quantum keys they
-/// have 2 KB).
+/// Longer hellos are not read (chosen here: with post-quantum keys they take 2 KB).
 const MAX_HELLO_BYTES: usize = 16 * 1024;
-/// Initial packets of a client that are decrypted at most (chosen here: a hello of
-/// 16 KB has 14, and some are sent again).
+/// Maximum number of client Initial packets to decrypt (chosen here: a hello of 16 KB
+/// takes 14, and some are retransmitted).
 const MAX_TRIED: u8 = 32;
 /// The header of a handshake message (RFC 8446, 4): type and length.
 const HANDSHAKE_HEADER_BYTES: usize = 4;
@@ -52,20 +51,20 @@ pub(super) struct Initials {
 }
 
 impl Initials {
-    /// No more is read.
+    /// A state that reads no more packets.
     pub(super) const fn over() -> Self {
         Self { keys: None, pieces: BTreeMap::new(), bytes: 0, tried: MAX_TRIED }
     }
 
-    /// Takes a datagram of the client, of one or more packets. Gives what the hello
-    /// says as far as it is there, and whether that is all of it.
+    /// Takes a client datagram of one or more packets. Returns the hello as far as it is
+    /// there, and whether it is complete.
     pub(super) fn push(&mut self, datagram: &[u8]) -> Option<(Hello, bool)> {
         let mut rest = datagram;
         let (mut more, mut destination) = (false, None);
         while self.tried < MAX_TRIED
             && let Some((packet, behind)) = Protected::read(rest)
         {
-            // RFC 9000, 12.2: all of a datagram are of one connection.
+            // RFC 9000, 12.2: all packets of a datagram belong to one connection.
             if *destination.get_or_insert(packet.destination) != packet.destination {
                 break;
             }
@@ -82,10 +81,10 @@ impl Initials {
         (whole || hello != Hello::default()).then_some((hello, whole))
     }
 
-    /// Decrypts a packet; whether it held a piece of the handshake.
+    /// Decrypts a packet; returns whether it held a piece of the handshake.
     fn open(&mut self, packet: &Protected<'_>) -> bool {
-        // All of a client's have the keys of the first; but of a Retry, which is
-        // answered under a new connection ID (RFC 9001, 5.2).
+        // All of a client's packets use the keys of the first, except after a Retry,
+        // which the client answers under a new connection ID (RFC 9001, 5.2).
         let opened = self.keys.as_ref().and_then(|keys| keys.open(packet)).or_else(|| {
             let keys = Keys::client(packet.version, packet.destination)?;
             let opened = keys.open(packet)?;
@@ -96,7 +95,8 @@ impl Initials {
         opened.is_some_and(|frames| self.frames(&frames))
     }
 
-    /// Takes CRYPTO frames (RFC 9000, 19.6); others of an Initial packet are skipped.
+    /// Parses CRYPTO frames (RFC 9000, 19.6); other frames of an Initial packet are
+    /// skipped.
     fn frames(&mut self, mut frames: &[u8]) -> bool {
         let mut more = false;
         while let Some(&kind) = frames.first() {
@@ -112,7 +112,7 @@ impl Initials {
                     more |= self.piece(offset, piece);
                     Some(rest)
                 }),
-                // CONNECTION_CLOSE, or what may not be in here.
+                // CONNECTION_CLOSE, or a frame that is not allowed here.
                 _ => None,
             };
             match next {
@@ -134,7 +134,7 @@ impl Initials {
         true
     }
 
-    /// The hello as far as it is there without a hole.
+    /// The hello up to the first gap.
     fn hello(&self) -> (Hello, bool) {
         let mut bytes: Vec<u8> = Vec::new();
         for (offset, piece) in &self.pieces {
@@ -156,7 +156,7 @@ impl Initials {
     }
 }
 
-/// An ACK frame behind its type.
+/// Skips an ACK frame; `frame` starts after its type.
 fn skip_ack(frame: &[u8], ecn: bool) -> Option<&[u8]> {
     let mut rest = frame;
     let mut next = || {
@@ -165,7 +165,7 @@ fn skip_ack(frame: &[u8], ecn: bool) -> Option<&[u8]> {
         Some(value)
     };
     let (_largest, _delay, ranges, _first) = (next()?, next()?, next()?, next()?);
-    // Each has a varint of a byte or more.
+    // Each range has a varint of at least one byte.
     for _ in 0..ranges.min(frame.len() as u64) {
         let (_gap, _range) = (next()?, next()?);
     }
@@ -180,14 +180,14 @@ struct Protected<'a> {
     version: u32,
     is_initial: bool,
     destination: &'a [u8],
-    /// From its first byte to its end.
+    /// From the packet's first byte to its last.
     bytes: &'a [u8],
-    /// Where the packet number is.
+    /// Offset of the packet number.
     number_at: usize,
 }
 
 impl<'a> Protected<'a> {
-    /// The packet that a datagram begins with, and what comes behind it.
+    /// Reads the packet at the start of a datagram; returns it and the rest.
     fn read(datagram: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (&first, rest) = datagram.split_first()?;
         if first & (LONG | FIXED) != LONG | FIXED {
@@ -264,8 +264,8 @@ impl Keys {
         })
     }
 
-    /// Removes a packet's protection (RFC 9001, 5.3 and 5.4): its frames, or `None`
-    /// where the keys are others, or the packet is damaged.
+    /// Removes a packet's protection (RFC 9001, 5.3 and 5.4). Returns its frames, or
+    /// `None` if the keys do not match or the packet is damaged.
     fn open(&self, packet: &Protected<'_>) -> Option<Vec<u8>> {
         let sample_at = packet.number_at + MAX_NUMBER_BYTES;
         let sample = packet.bytes.get(sample_at..sample_at + SAMPLE_BYTES)?;
@@ -291,7 +291,7 @@ impl Keys {
         Some(block.into())
     }
 
-    /// RFC 9001, 5.3. A client's first packets have numbers that are sent whole.
+    /// RFC 9001, 5.3. A client's first packets carry their full packet number.
     fn nonce(&self, number: u64) -> [u8; 12] {
         let mut nonce = self.iv;
         nonce.iter_mut().rev().zip(number.to_le_bytes()).for_each(|(byte, n)| *byte ^= n);

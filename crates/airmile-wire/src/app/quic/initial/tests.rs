@@ -23,7 +23,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// Protects a packet as its sender does; `header` ends with a number of four bytes.
+/// Protects a packet as a sender does; `header` ends with a four-byte packet number.
 fn seal(keys: &Keys, header: &[u8], number: u32, frames: &[u8]) -> Vec<u8> {
     let nonce = keys.nonce(number.into());
     let payload = Payload { msg: frames, aad: header };
@@ -36,7 +36,7 @@ fn seal(keys: &Keys, header: &[u8], number: u32, frames: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An Initial packet of any version, token and frames.
+/// An Initial packet of any version, with a token and frames.
 fn initial(version: u32, destination: &[u8], token: &[u8], number: u32, frames: &[u8]) -> Vec<u8> {
     let first = if version == V2 { 0xd3 } else { 0xc3 };
     let mut header = vec![first];
@@ -110,7 +110,7 @@ fn hello() -> Vec<u8> {
 fn pieces_over_packets_in_any_order() {
     let (hello, id) = (hello(), [7; 8]);
     let (a, b) = hello.split_at(100);
-    // The end comes first, behind an ACK; the beginning in a datagram of two packets.
+    // The end comes first, after an ACK; the beginning in a datagram of two packets.
     let mut behind = vec![2, 5, 0, 0, 5, 1];
     behind.extend(crypto(100, b));
     let first = initial(V1, &id, &[], 0, &behind);
@@ -126,7 +126,7 @@ fn pieces_over_packets_in_any_order() {
 fn a_retry_changes_the_keys() {
     let mut initials = Initials::default();
     assert_eq!(initials.push(&initial(V1, &[1; 8], &[], 0, &crypto(90, &hello()[90..]))), None);
-    // Under the server's connection ID, and the hello from its beginning.
+    // Under the server's connection ID, with the hello from its beginning.
     let after = initial(V1, &[2; 5], b"retry", 1, &crypto(0, &hello()));
     assert_eq!(initials.push(&after), Some((names("example.com", "alpn"), true)));
 }

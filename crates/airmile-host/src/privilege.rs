@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use landlock::{
     ABI, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, path_beneath_rules,
 };
@@ -12,6 +11,8 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
+
+use crate::{Attempt, SystemError};
 
 /// The privileges that a process keeps.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +30,18 @@ pub struct Kept<'a> {
 ///
 /// # Errors
 /// The kernel refuses.
-pub fn keep(kept: Kept<'_>) -> Result<()> {
-    set_no_new_privs(true).context("no_new_privs")?;
+pub fn keep(kept: Kept<'_>) -> Result<(), SystemError> {
+    let what = |of: &str| format!("cannot give up rights: {of}");
+    set_no_new_privs(true).attempt(|| what("no_new_privs"))?;
     // A second layer: kernels before 5.13 and filters of system calls may refuse it.
     let _ = restrict_writes(kept.writable);
-    let has = capabilities(None).context("capabilities")?;
+    let has = capabilities(None).attempt(|| what("capabilities"))?;
     if has.effective.contains(CapabilitySet::SETPCAP) {
         for other in (CapabilitySet::all() - kept.capabilities).iter() {
             match remove_capability_from_bounding_set(other) {
                 // This kernel does not have the capability.
                 Ok(()) | Err(Errno::INVAL) => {}
-                Err(error) => return Err(error).context("the bounding set of capabilities"),
+                Err(error) => return Err(error).attempt(|| what("the bounding set")),
             }
         }
     }
@@ -50,9 +52,9 @@ pub fn keep(kept: Kept<'_>) -> Result<()> {
         permitted: has.permitted & kept.capabilities,
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, left).context("giving up capabilities")?;
+    set_capabilities(None, left).attempt(|| what("capabilities"))?;
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    calls::refuse(kept)?;
+    calls::refuse(kept).attempt(|| what("system calls"))?;
     Ok(())
 }
 
@@ -70,7 +72,8 @@ fn restrict_writes(writable: &[&Path]) -> Result<(), RulesetError> {
 /// A filter of system calls (seccomp).
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod calls {
-    use anyhow::{Context, Result};
+    use std::io;
+
     use rustix::thread::CapabilitySet;
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
@@ -138,7 +141,7 @@ mod calls {
     const X32: i64 = 0x4000_0000;
 
     /// Refuses system calls with EPERM, if the kernel supports such filters.
-    pub(super) fn refuse(kept: Kept<'_>) -> Result<()> {
+    pub(super) fn refuse(kept: Kept<'_>) -> io::Result<()> {
         let mut refused = REFUSED.to_vec();
         if !kept.capabilities.contains(CapabilitySet::BPF) {
             refused.extend(BPF);
@@ -150,12 +153,11 @@ mod calls {
         if cfg!(target_arch = "x86_64") {
             refused.extend(other);
         }
-        let arch = TargetArch::try_from(std::env::consts::ARCH).context("a filter of calls")?;
+        let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
         let rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
         let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, not_permitted, arch);
-        let program: BpfProgram =
-            filter.and_then(TryInto::try_into).context("a filter of calls")?;
+        let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
         // A second layer, as above.
         let _ = apply_filter(&program);
         Ok(())

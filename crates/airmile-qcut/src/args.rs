@@ -1,12 +1,14 @@
-//! Arguments of `qcut`.
+//! Arguments of `airmile qcut` and of the program `airmile-qcut`, which are the same.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airmile_control::qcut::Limit;
+use airmile_host::command::seconds;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::packets::duration;
+use crate::options::{Deploy, ProbeTo, PublishTo};
 
 /// Arguments of `qcut`.
 #[derive(Debug, Subcommand)]
@@ -16,12 +18,20 @@ pub enum QcutCommand {
   sudo airmile qcut run --up wwan0 --modem /dev/ttyUSB0
   sudo airmile qcut run --up wwan0 --limit 5KB --metrics 127.0.0.1:9478
   sudo airmile qcut run --up eth1 --deploy htb --urgent-port 22,5060
+  sudo airmile qcut run --up wwan0 --deploy none --publish file:/run/airmile/uplink.json
   airmile lab shell busy-video -o run -- sh -c 'airmile qcut run --up lte0 --modem $AIRMILE_MODEM_LOG'
 
 Without --modem, TCP round trips show how much the modem holds; this is less exact, but helps.
 Needs CAP_NET_ADMIN and CAP_NET_RAW (root).
 All changes are undone when it ends, even after `kill -9`: docs/qcut.md.")]
     Run(QcutRunArgs),
+    /// Check what this machine has for each deployment, and name what is missing; changes nothing
+    #[command(after_help = "Examples:
+  sudo airmile qcut check --up wwan0
+  sudo airmile qcut check --up wwan0 --modem /dev/ttyUSB0 --json | jq .auto
+
+Exit status: 0 the deployment of --deploy works, 3 it does not.")]
+    Check(QcutCheckArgs),
     /// Show what a running instance holds, sends and drops, by class
     #[command(after_help = "Examples:
   airmile qcut watch
@@ -43,19 +53,6 @@ pub struct QcutInterfaceArgs {
     /// The interface of the uplink
     #[arg(long, value_name = "IFACE")]
     pub up: String,
-}
-
-/// How packets are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DeployArg {
-    /// The kernel's queue for user space: an exact gate
-    Nfqueue,
-    /// The kernel's HTB, its rate kept at the modem's: less work, less exact
-    Htb,
-    /// The kernel's CAKE, the same way
-    Cake,
-    /// A TUN device with routes into it: for a host without a packet filter
-    Tun,
 }
 
 /// How packets are classified.
@@ -82,10 +79,10 @@ pub struct QcutRunArgs {
     pub modem: Option<PathBuf>,
     /// How much the modem may hold: 20ms of its rate, or bytes as 5KB, 20KB
     #[arg(long, value_name = "LIMIT", default_value = "20ms")]
-    pub limit: String,
+    pub limit: Limit,
     /// How packets are held
     #[arg(long, value_enum, default_value = "nfqueue")]
-    pub deploy: DeployArg,
+    pub deploy: Deploy,
     /// How packets are classified, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "dns,acks,dscp")]
     pub classify: Vec<ClassifyArg>,
@@ -102,34 +99,30 @@ pub struct QcutRunArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// End after this time
-    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// The host to ping while no TCP flows, at most every 200 ms: auto (the last packet's
     /// destination), off, or an address
-    #[arg(long, value_name = "HOST", default_value = "auto", value_parser = probe)]
-    pub probe: ProbeArg,
+    #[arg(long, value_name = "HOST", default_value = "auto")]
+    pub probe: ProbeTo,
+    /// Publish rate and queue for other programs: file:PATH, ubus, or mqtt://HOST[:PORT]/TOPIC;
+    /// may be given several times
+    #[arg(long, value_name = "TARGET")]
+    pub publish: Vec<PublishTo>,
 }
 
-/// The host to ping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeArg {
-    /// The destination of the last packet.
-    Auto,
-    /// None.
-    Off,
-    /// This host.
-    Host(Ipv4Addr),
-}
-
-fn probe(text: &str) -> Result<ProbeArg, String> {
-    match text {
-        "auto" => Ok(ProbeArg::Auto),
-        "off" => Ok(ProbeArg::Off),
-        host => host
-            .parse()
-            .map(ProbeArg::Host)
-            .map_err(|_| "give auto, off, or an IPv4 address".to_owned()),
-    }
+/// Arguments of `qcut check`.
+#[derive(Debug, Clone, Args)]
+pub struct QcutCheckArgs {
+    /// The interface of the uplink
+    #[arg(long, value_name = "IFACE")]
+    pub up: String,
+    /// The modem's log, which is read for 3 seconds
+    #[arg(long, value_name = "SOURCE")]
+    pub modem: Option<PathBuf>,
+    /// The deployment that has to work
+    #[arg(long, value_enum, default_value = "auto")]
+    pub deploy: Deploy,
 }
 
 /// Arguments of `qcut watch`.

@@ -1,0 +1,86 @@
+//! What the programs' commands share: options of all of them, secrets, and text on a terminal.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use airmile_model::{printable, printable_lines};
+use clap::{ArgAction, Args};
+
+use crate::{Attempt, SystemError, files};
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Print one JSON document instead of tables (schemas: docs/schema)
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print no progress and no warnings
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print all problems and all bursts
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+impl Global {
+    /// Prints a one-line warning.
+    pub fn warn(&self, text: &str) {
+        if !self.quiet {
+            to_stderr(&format!("airmile: {}", printable(text)));
+        }
+    }
+}
+
+/// Seconds above 0.
+///
+/// # Errors
+/// The text is something else.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "give seconds above 0".into())
+}
+
+/// The token of a server, from `--token-file` or the environment: never from the command
+/// line, where others on the machine would see it.
+///
+/// # Errors
+/// The file cannot be read, or others may read it.
+pub fn token(file: Option<&Path>) -> Result<Option<String>, SystemError> {
+    let token = match file {
+        Some(path) => {
+            let text = files::read_secret(path);
+            Some(text.attempt(|| format!("--token-file {}", path.display()))?)
+        }
+        None => std::env::var("AIRMILE_TOKEN").ok(),
+    };
+    Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+}
+
+/// Writes a text to standard error. Control characters from input cannot move the cursor. A failure
+/// (`2>&1 | head`) cannot be reported.
+pub fn to_stderr(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
+}
+
+/// Prints a text on standard output; control characters from input cannot move the cursor.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(printable_lines(text).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_above_zero() {
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1_500)));
+        for text in ["0", "-1", "", "nan", "1e300", "5s"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}
