@@ -476,6 +476,9 @@ def check_apk(binary, work):
 
 def main():
     binary = os.path.abspath(sys.argv[1])
+    if not os.path.exists(binary):
+        print(f"SKIPPED: {binary} was not built")
+        return 0
     if os.geteuid() != 0:
         print("SKIPPED: needs root, to make network namespaces and to shape in them")
         return 0

@@ -34,6 +34,9 @@ def check_elf(path, machine):
 def main():
     most, paths = int(sys.argv[1]), sys.argv[2:]
     for path in paths:
+        if not os.path.exists(path):
+            print(f"SKIPPED: {path} was not built")
+            continue
         machine = path.rsplit("-", 1)[1]
         check_elf(path, machine)
         size = os.path.getsize(path)
