@@ -1,6 +1,5 @@
-//! The version of the programs (`airmile`, `airmile-qcut`): the crate's and, from a checkout,
-//! the commit; for `--version` also the features and the target. A package's build that has an
-//! archive alone names the commit in `AIRMILE_COMMIT`.
+//! Passes the version to the programs (`airmile`, `airmile-qcut`): the crate's and, from a
+//! checkout, the commit; for `--version` also the features and the target.
 
 #![allow(clippy::print_stdout, reason = "a build script prints its instructions to cargo")]
 
@@ -12,8 +11,7 @@ fn main() {
     println!("cargo:rerun-if-changed={}/../airmile-cli/build.rs", env!("CARGO_MANIFEST_DIR"));
     println!("cargo:rerun-if-env-changed=AIRMILE_COMMIT");
     let number = env!("CARGO_PKG_VERSION");
-    let named = std::env::var("AIRMILE_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = named.or_else(commit);
+    let commit = commit();
     let version = match &commit {
         Some(commit) => format!("{number} ({})", commit.get(..10).unwrap_or(commit)),
         None => number.to_owned(),
@@ -35,9 +33,15 @@ fn features() -> String {
     if on.is_empty() { "none".into() } else { on.join(" ").replace('_', "-") }
 }
 
-/// The checked-out commit; `None` without git, or if the source is not a checkout of its own (an
-/// archive, or inside another project's).
+/// The commit: `AIRMILE_COMMIT` where it is set (a container is built without `.git`), or the one
+/// checked out. `None` without git, or if the source is not a checkout of its own (an archive, or
+/// inside another project's).
 fn commit() -> Option<String> {
+    if let Ok(commit) = std::env::var("AIRMILE_COMMIT") {
+        let commit = commit.trim().to_lowercase();
+        let is_hash = commit.len() >= 10 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        return is_hash.then_some(commit);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
     let top = git(&["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root {
