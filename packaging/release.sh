@@ -18,7 +18,7 @@ musllinux=musllinux_1_2
 
 arches=${ARCHES:-x86_64 aarch64}
 profile=${PROFILE:-dist}
-dist=$PWD/${DIST_DIR:-dist}
+dist=$(realpath -m "${DIST_DIR:-dist}")
 target_dir=${CARGO_TARGET_DIR:-$PWD/target}
 stage=$target_dir/release-stage
 venv=$target_dir/release-venv
@@ -85,7 +85,7 @@ binaries() {
   for arch in $arches; do
     target=$arch-unknown-linux-musl
     has_target "$target"
-    cargo zigbuild --locked --profile $profile -p airmile-cli --bin airmile --target "$target"
+    cargo zigbuild --locked --profile "$profile" -p airmile-cli --bin airmile --target "$target"
     check_static "$(built "$arch")"
   done
   manual
@@ -124,7 +124,7 @@ deb() {
   mkdir -p "$dist"
   local arch
   for arch in $arches; do
-    "$tools/bin/cargo-deb" --package airmile-cli --no-build --no-strip --profile $profile \
+    "$tools/bin/cargo-deb" --package airmile-cli --no-build --no-strip --profile "$profile" \
       --target "$arch-unknown-linux-musl" --output "$dist/"
   done
 }
@@ -137,9 +137,9 @@ wheels() {
   for arch in $arches; do
     has_target "$arch-unknown-linux-gnu"
     has_target "$arch-unknown-linux-musl"
-    maturin build --quiet --locked --profile $profile --zig --target "$arch-unknown-linux-gnu" \
+    maturin build --quiet --locked --profile "$profile" --zig --target "$arch-unknown-linux-gnu" \
       --compatibility $manylinux --out "$dist"
-    maturin build --quiet --locked --profile $profile --zig --target "$arch-unknown-linux-musl" \
+    maturin build --quiet --locked --profile "$profile" --zig --target "$arch-unknown-linux-musl" \
       --compatibility $musllinux --out "$dist"
   done
 }
@@ -212,6 +212,8 @@ all() {
   sbom
   npm_package
   container
+  # The program for routers.
+  make --no-print-directory release-qcut "DIST_DIR=$dist"
   checksums
 }
 
