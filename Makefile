@@ -16,11 +16,14 @@ RELEASE := $(TARGET)/release
 TESTED := $(CARGO) test --locked --workspace --no-run --quiet
 TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
+DEMO := $(TARGET)/demo/airmile
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
 
 .PHONY: help quick links site scale build demo check fmt lint test docs accuracy bench differential kernel-tcp kernel-causes study-traffic test-realtime soak-realtime measure-realtime player fuzz fuzz-commands crash deny units wheel test-python \
-	test-claw test-qcut release-qcut package-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean
+	test-claw test-qcut release-qcut package-qcut measure-qcut cpu-qcut soak-qcut soak-live fuzz-http measure-live web web-check test-web test-browser performance pictures clean \
+	release msrv test-install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -28,11 +31,13 @@ help: ## list the targets
 build: ## build the airmile command (target/release/airmile)
 	$(OPTIMISED) airmile
 
-demo: build ## make a sample log with our own generator and diagnose it
-	$(AIRMILE) lab run sample-download --force -o $(DEMO_DIR)/sample-download
-	$(AIRMILE) lab run sample-rate-limited --force -o $(DEMO_DIR)/sample-rate-limited
-	$(AIRMILE) diagnose $(DEMO_DIR)/sample-download/modem.mi2log
-	$(AIRMILE) diagnose $(DEMO_DIR)/sample-rate-limited/modem.mi2log
+# The first build of a clone: what takes long to optimise is not (Cargo.toml, profile.demo).
+demo: ## build the command fast (target/demo/airmile), make two sample logs and diagnose them
+	$(CARGO) build --locked --profile demo -p airmile-cli --bin airmile
+	$(DEMO) lab run sample-download --force -o $(DEMO_DIR)/sample-download
+	$(DEMO) lab run sample-rate-limited --force -o $(DEMO_DIR)/sample-rate-limited
+	$(DEMO) diagnose $(DEMO_DIR)/sample-download/modem.mi2log
+	$(DEMO) diagnose $(DEMO_DIR)/sample-rate-limited/modem.mi2log
 
 check: fmt lint test accuracy docs ## everything that CI asks: format, lints, tests, accuracy bars, docs
 
@@ -174,6 +179,21 @@ wheel: ## build the Python package with the command in it (dist/*.whl); needs Ru
 	@for wheel in $(DIST_DIR)/airmile-*.whl; do case $$wheel in *-linux_*.whl) \
 	  echo "error: $$wheel has no manylinux or musllinux tag: something in it needs more than any of them allows (target/wheel-venv/bin/maturin build -v says what). For this machine alone: pip install ." >&2; \
 	  exit 1;; esac; done
+
+# packaging/release.sh has a function for each part: binaries deb wheels sbom npm container checksums.
+release: ## static binaries, wheels and .deb for x86_64 and aarch64, SBOM, image, sums into dist/; needs pip (ARCHES=x86_64)
+	packaging/release.sh all
+
+release-%:
+	packaging/release.sh $*
+
+msrv: ## the oldest Rust that Cargo.toml states compiles all crates (SKIPPED where rustup cannot have it)
+	@rustup run $(MSRV) rustc --version 2>/dev/null || rustup toolchain install $(MSRV) --profile minimal --no-self-update >/dev/null 2>&1 || \
+	  { echo "SKIPPED: Rust $(MSRV) cannot be installed here"; exit 0; }; \
+	PYO3_NO_PYTHON=1 CARGO_TARGET_DIR=$(TARGET)/msrv rustup run $(MSRV) cargo check --locked --workspace --features airmile-python/extension
+
+test-install: ## the static binary, the wheel and the .deb in empty roots: a sample and its diagnosis, under 10 s (SKIPPED without root or mirror)
+	$(PYTHON) tests/install/empty_root.py $(DIST_DIR) $(or $(BIN),$(wildcard $(TARGET)/*-linux-musl/$(or $(PROFILE),dist)/airmile))
 
 test-python: wheel ## install the wheel where there is no compiler, and run the Python tests
 	rm -rf $(PYTHON_VENV)

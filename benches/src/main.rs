@@ -1,8 +1,8 @@
 //! Speed compared with peers, in one run, as ratios: machines are noisy, so a single
 //! figure is not meaningful.
 //!
-//! - decoding compared with a bare loop that unescapes HDLC and checks CRCs, byte by
-//!   byte, and with `signalcat` if it is installed;
+//! - decoding in CPU time of one core, compared with a bare loop that only unescapes HDLC
+//!   and checks CRCs, and with `signalcat` if it is installed;
 //! - inference in TTIs per second, on one core;
 //! - memory on a log and on one 100 times longer;
 //! - packet analysis compared with a bare loop, `tcptrace` and `tshark`, and the memory
@@ -17,7 +17,7 @@ mod packets;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use airmile::codec::diag::{Deframer, Event, LogReader, Message};
 use airmile::model::Record;
@@ -37,7 +37,7 @@ struct Args {
     /// A log to use in addition to the generated one
     #[arg(long)]
     log: Option<PathBuf>,
-    /// Ratios under which the status is 1: decode to bare loop, TTIs per second
+    /// Exit with status 1 if a bar is missed
     #[arg(long)]
     strict: bool,
     /// Only these parts
@@ -120,23 +120,21 @@ fn verdict(strict: bool, met: bool) -> Result<()> {
     Ok(())
 }
 
-/// Median time of each loop, run in alternation.
-fn in_turn(runs: usize, loops: &[(&'static str, &dyn Fn() -> u64)]) -> Vec<Duration> {
+/// Median CPU time of each loop in seconds, run in alternation.
+fn in_turn(runs: usize, loops: &[(&'static str, &dyn Fn() -> u64)]) -> Vec<f64> {
     let mut times = vec![Vec::new(); loops.len()];
     for _ in 0..runs.max(1) {
         for ((_, work), times) in loops.iter().zip(&mut times) {
-            let start = Instant::now();
+            let start = packets::cpu_seconds();
             black_box(work());
-            times.push(start.elapsed());
+            times.push(packets::cpu_seconds() - start);
         }
     }
-    times.into_iter().map(median).collect()
+    times.into_iter().map(packets::median).collect()
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
-}
+/// Bytes of a log that a core turns into records each second.
+const RECORDS_BAR: f64 = 300e6;
 
 fn decoding(log: &[u8], runs: usize) -> bool {
     let loops: [(&'static str, &dyn Fn() -> u64); 5] = [
@@ -147,15 +145,14 @@ fn decoding(log: &[u8], runs: usize) -> bool {
         ("records and bursts", &|| bursts(log)),
     ];
     let times = in_turn(runs, &loops);
-    let bare = times.first().copied().unwrap_or_default().as_secs_f64();
+    let bare = times.first().copied().unwrap_or_default();
     println!("  {:26} {:>10} {:>22}", "loop", "MB/s", "ratio to the bare loop");
-    for ((name, _), time) in loops.iter().zip(&times) {
-        let seconds = time.as_secs_f64();
+    for ((name, _), seconds) in loops.iter().zip(&times) {
         println!("  {name:26} {:>10.0} {:>22.2}", log.len() as f64 / 1e6 / seconds, bare / seconds);
     }
-    let ratio = bare / times.get(3).copied().unwrap_or_default().as_secs_f64();
-    let met = ratio >= 1.0 / 3.0;
-    println!("  bar: records at 0.33 or more of the bare loop: {}", word(met));
+    let rate = log.len() as f64 / times.get(3).copied().unwrap_or_default();
+    let met = rate >= RECORDS_BAR;
+    println!("  bar: records at {:.0} MB/s of a core: {}", RECORDS_BAR / 1e6, word(met));
     met
 }
 
@@ -243,12 +240,15 @@ fn signalcat(command: &Path, dir: &Path, log: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Million TTIs that a core judges each second.
+const INFERENCE_BAR: f64 = 20.0;
+
 /// A user scheduled in nearly every TTI: the most work per TTI.
 fn inference(runs: usize) -> Result<bool> {
     let busy = logs::busy_records(false)?;
     let bursty = logs::busy_records(true)?;
     println!("\ninference, one core:");
-    let mut best = 0.0_f64;
+    let mut met = true;
     for (name, (records, n_tti)) in [("every TTI scheduled", busy), ("one user of several", bursty)]
     {
         let run: &dyn Fn() -> u64 = &|| {
@@ -257,16 +257,15 @@ fn inference(runs: usize) -> Result<bool> {
             tracker.finish().len() as u64
         };
         let time = in_turn(runs, &[("bursts", run)]).first().copied().unwrap_or_default();
-        let rate = n_tti as f64 / time.as_secs_f64() / 1e6;
-        let per_record = records.len() as f64 / time.as_secs_f64() / 1e6;
+        let rate = n_tti as f64 / time / 1e6;
+        let per_record = records.len() as f64 / time / 1e6;
         println!(
             "  {name:22} {rate:>8.1} million TTIs/s, {per_record:.1} million records/s ({} records)",
             records.len()
         );
-        best = best.max(rate);
+        met &= rate >= INFERENCE_BAR;
     }
-    let met = best >= 20.0;
-    println!("  bar: 20 million TTIs a second: {}", word(met));
+    println!("  bar: {INFERENCE_BAR:.0} million TTIs a second, either way: {}", word(met));
     Ok(met)
 }
 

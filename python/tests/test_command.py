@@ -13,12 +13,15 @@ Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 def test_version_and_help(command: Command) -> None:
-    version = command("--version")
+    version = command("-V")
     assert version.returncode == 0
     # A build from a checkout has its commit after the version.
     words = version.stdout.decode().split()
     assert words[:2] == ["airmile", am.__version__]
     assert len(words) <= 3
+    lines = command("--version").stdout.decode().splitlines()
+    assert lines[0].split() == words
+    assert [line.split(":")[0] for line in lines[1:]] == ["commit", "features", "target"]
     assert b"Usage: airmile " in command("radio", "--help").stdout
 
 

@@ -244,7 +244,7 @@ fn resident() -> Result<u64> {
 }
 
 /// CPU time of all threads of this process so far, the kernel's part included.
-fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
@@ -258,7 +258,8 @@ fn children_seconds() -> Result<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The middle one of some times.
+pub fn median(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

@@ -282,6 +282,8 @@ pub(crate) enum Statement {
     NoDownload,
     /// Captures only at the server.
     CapturedAtServer,
+    /// The capture holds the packets of one direction alone.
+    OneDirection,
     /// Captures only between phone and server.
     CapturedBetween,
     /// Too few packets for a pattern.

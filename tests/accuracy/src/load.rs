@@ -92,7 +92,7 @@ fn subframes(records: &[Record]) -> Vec<Subframe> {
         }
     }
     let measured = records.iter().filter_map(|record| match record {
-        Record::Measurement(m) => Some(m.clone()),
+        Record::Measurement(m) => Some((**m).clone()),
         _ => None,
     });
     let subframe = |m: Measurement| {

@@ -168,7 +168,7 @@ function waterfall(page: Page): HTMLElement {
         (cause === "" || one.parts.some((part) => part.cause === cause)) &&
         (!critical || one.critical),
     );
-    body.replaceChildren(...found.slice(0, rows).map((one) => row(one, end, names)));
+    body.replaceChildren(...found.slice(0, rows).map((one) => row(one, end, names, origin(page.url))));
     more.hidden = found.length <= rows;
     shown.textContent = `${count(Math.min(rows, found.length))} of ${plural(page.requests.length, "request")}; ● is on the critical path`;
   };
@@ -233,7 +233,14 @@ function waterfall(page: Page): HTMLElement {
   );
 }
 
-function row(one: PageRequest, end: number, names: Map<string, string>): HTMLElement {
+/** Scheme and host of a URL. */
+function origin(url: string): string {
+  return /^[a-z]+:\/\/[^/]+/.exec(url)?.[0] ?? "";
+}
+
+/** A row; the host is named only if it is not the page's, `own`. */
+function row(one: PageRequest, end: number, names: Map<string, string>, own: string): HTMLElement {
+  const url = own !== "" && one.url.startsWith(`${own}/`) ? one.url.slice(own.length) : one.url;
   const lane = h("div", { class: "lane" });
   const at = (ms: number): string => `${((100 * ms) / end).toFixed(3)}%`;
   const described: string[] = [];
@@ -255,7 +262,7 @@ function row(one: PageRequest, end: number, names: Map<string, string>): HTMLEle
     h(
       "th",
       { scope: "row" },
-      h("span", { class: "request-url", title: one.url }, marked, one.critical && h("span", { class: "hidden" }, "on the critical path: "), one.url),
+      h("span", { class: "request-url", title: one.url }, marked, one.critical && h("span", { class: "hidden" }, "on the critical path: "), url),
       h("span", { class: "note" }, about.filter((part) => Boolean(part)).join(" · ")),
     ),
     h("td", { class: "number" }, (one.end_ms - one.start_ms).toFixed(0)),

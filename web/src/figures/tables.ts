@@ -1,7 +1,7 @@
 /** Tables: the data of the figures as numbers. */
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
-import { h, section } from "../dom";
+import { h, prose, section } from "../dom";
 import { bytes, count, DASH, plural, timeOfDay, words } from "../format";
 import type { Series } from "../series";
 import { transferRow } from "./transfers";
@@ -195,7 +195,7 @@ function missingList(document: DiagnoseDocument): HTMLElement {
   if (document.missing.length === 0) return h("p", {}, "Nothing: the files contain all evidence.");
   const list = h("dl", { class: "missing" });
   for (const item of document.missing) {
-    list.append(h("dt", {}, item.what), h("dd", {}, item.how_to_capture));
+    list.append(h("dt", {}, item.what), h("dd", {}, ...prose(item.how_to_capture)));
   }
   return list;
 }

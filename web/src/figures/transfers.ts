@@ -1,7 +1,7 @@
 /** Transfers: verdict, shares of time, evidence with links to its place. */
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
-import { h, section } from "../dom";
+import { h, prose, section } from "../dom";
 import { bitrate, bytes, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
 import { badge, family } from "./verdict";
 
@@ -58,10 +58,11 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     "article",
     { class: `card ${family(transfer.verdict)}` },
     title,
+    transfer.name && transfer.name !== transfer.id && h("p", { class: "page-url" }, transfer.name),
     h("p", { class: "note" }, facts.join(" · ")),
     sharesBar(transfer, locate),
     evidence,
-    h("p", { class: "next" }, h("strong", {}, "Next: "), transfer.next_step),
+    h("p", { class: "next" }, h("strong", {}, "Next: "), ...prose(transfer.next_step)),
   );
 }
 

@@ -29,15 +29,27 @@ pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
-/// The version, followed by the commit if built from a checkout.
+/// The version, followed by the commit if built from a checkout: `-V`, and the first line of
+/// `--version`.
 const VERSION: &str = env!("AIRMILE_VERSION");
+
+/// What `--version` prints: the build, for a report of a fault.
+const LONG_VERSION: &str = concat!(
+    env!("AIRMILE_VERSION"),
+    "\ncommit: ",
+    env!("AIRMILE_COMMIT"),
+    "\nfeatures: ",
+    env!("AIRMILE_FEATURES"),
+    "\ntarget: ",
+    env!("AIRMILE_TARGET"),
+);
 
 /// Is it the air, and if not, who?
 ///
 /// Reads a phone's modem log (or tables made from one) and reports, for each transfer, whether the
 /// radio link was the bottleneck, and why.
 #[derive(Debug, Parser)]
-#[command(name = "airmile", version = VERSION, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "airmile", version = VERSION, long_version = LONG_VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:
   airmile inspect log.mi2log              what the log holds, what it can answer
   airmile diagnose log.mi2log             who was the bottleneck

@@ -23,7 +23,8 @@ pub fn completions(shell: Shell) -> Result<Outcome> {
 pub fn pages(dir: &Path) -> Result<Outcome> {
     let fail = || format!("{}: cannot write the manual", dir.display());
     std::fs::create_dir_all(dir).with_context(fail)?;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    // A page has the version in one line.
+    let mut command = Cli::command().disable_help_subcommand(true).long_version(None);
     command.build();
     page(&command, dir)?;
     Ok(Outcome::Done)

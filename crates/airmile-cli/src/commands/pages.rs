@@ -44,9 +44,9 @@ fn one(page: &Page, all: bool) -> String {
     requests.sort_by(|a, b| (b.end_ms - b.start_ms).total_cmp(&(a.end_ms - a.start_ms)));
     let shown = if all { requests.len() } else { SLOWEST.min(requests.len()) };
     let of = if shown < page.requests.len() {
-        format!("{shown} of {} requests, slowest first (-v: all)", page.requests.len())
+        format!("The {shown} slowest of {} requests (-v: all)", page.requests.len())
     } else {
-        "requests, slowest first".to_owned()
+        "The requests, slowest first".to_owned()
     };
     let rows = requests.iter().take(shown).map(|request| {
         vec![
@@ -57,7 +57,7 @@ fn one(page: &Page, all: bool) -> String {
             short(&request.url),
         ]
     });
-    out.push_str(&format!("The {of}; * is on the critical path:\n"));
+    out.push_str(&format!("{of}; * is on the critical path:\n"));
     out.push_str(&table(&["at ms", "ms", "bytes", "waited for", "URL"], &[3, 4], rows.collect()));
     out
 }

@@ -331,22 +331,29 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     }
 }
 
+/// `-V` is one line for scripts; `--version` begins with it and describes the build.
 #[test]
-fn two_builds_can_be_told_apart() {
-    let out = airmile(&["--version"]);
-    let version = text(&out.stdout);
-    let version = version.trim().strip_prefix("airmile ").unwrap();
-    let number = env!("CARGO_PKG_VERSION");
+fn version_names_the_build() {
+    let short = text(&airmile(&["-V"]).stdout);
+    let long = text(&airmile(&["--version"]).stdout);
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(short.lines().collect::<Vec<_>>(), lines[..1], "{long}");
+
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let git = Command::new("git").arg("-C").arg(&root).args(["rev-parse", "HEAD"]).output();
-    match git {
+    let number = env!("CARGO_PKG_VERSION");
+    let (version, commit) = match git {
         Ok(git) if git.status.success() && root.join(".git").exists() => {
-            let commit = version.strip_prefix(number).unwrap().trim();
-            let commit = commit.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap();
-            assert!(commit.len() >= 10 && text(&git.stdout).starts_with(commit), "{version}");
+            let commit = text(&git.stdout).trim().to_owned();
+            (format!("airmile {number} ({})", &commit[..10]), commit)
         }
-        _ => assert_eq!(version, number),
-    }
+        _ => (format!("airmile {number}"), "unknown".to_owned()),
+    };
+    let features = if cfg!(feature = "bpf") { "features: bpf" } else { "features: none" };
+    assert_eq!(lines[..3], [version.as_str(), &format!("commit: {commit}"), features], "{long}");
+    let target = lines[3].strip_prefix("target: ").unwrap();
+    assert!(target.contains(std::env::consts::ARCH), "{long}");
+    assert_eq!(lines.len(), 4, "{long}");
 }
 
 /// Names of rates are the glossary's in all outputs.

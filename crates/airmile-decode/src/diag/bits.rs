@@ -177,21 +177,33 @@ impl<'a> Cursor<'a> {
         &mut self,
         count: usize,
         problem: &mut Option<Short>,
-        mut item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<T, Short>,
+        item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<T, Short>,
     ) -> Vec<T> {
         let mut out = Vec::with_capacity(count.min(self.left()));
+        self.list_into(count, problem, &mut out, item);
+        out
+    }
+
+    /// As [`list`](Self::list), appended to `out`, which may store a few items inline.
+    #[inline]
+    pub fn list_into<T>(
+        &mut self,
+        count: usize,
+        problem: &mut Option<Short>,
+        out: &mut impl Extend<T>,
+        mut item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<T, Short>,
+    ) {
         for _ in 0..count {
             if problem.is_some() {
                 break;
             }
             match item(self, problem) {
-                Ok(value) => out.push(value),
+                Ok(value) => out.extend([value]),
                 Err(short) => {
                     problem.get_or_insert(short);
                 }
             }
         }
-        out
     }
 }
 

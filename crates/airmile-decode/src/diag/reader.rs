@@ -150,10 +150,7 @@ impl LogReader {
         self.deframer.finish_last();
         self.drain(sink);
         for (&subscription, assembler) in &mut self.assemblers {
-            assembler.finish();
-            while let Some(record) = assembler.poll() {
-                sink(Tagged { subscription, record });
-            }
+            assembler.finish(&mut |record| sink(Tagged { subscription, record }));
         }
     }
 
@@ -215,7 +212,8 @@ impl LogReader {
             match parsed {
                 Ok(Some(parsed)) if believed => {
                     count.decoded += 1;
-                    assembler.push(packet.at, &parsed.message);
+                    let mut give = |record| sink(Tagged { subscription, record });
+                    assembler.push(packet.at, &parsed.message, &mut give);
                     if let Some(error) = parsed.problem {
                         stats.message_problem(packet.offset, &error);
                     }
@@ -244,9 +242,6 @@ impl LogReader {
                            and is taken as following"
                         .into(),
                 });
-            }
-            while let Some(record) = assembler.poll() {
-                sink(Tagged { subscription, record });
             }
         }
     }

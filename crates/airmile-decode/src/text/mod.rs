@@ -153,10 +153,7 @@ impl TextReader {
         }
         self.packet_done(sink);
         for (&subscription, assembler) in &mut self.assemblers {
-            assembler.finish();
-            while let Some(record) = assembler.poll() {
-                sink(Tagged { subscription, record });
-            }
+            assembler.finish(&mut |record| sink(Tagged { subscription, record }));
         }
         for (&subscription, order) in &mut self.nr {
             order.release(None, &mut |record| sink(Tagged { subscription, record }));
@@ -244,13 +241,15 @@ impl TextReader {
         let outcome = match code {
             0xB173 => lte::pdsch_stat(&body).map(|(stat, bad)| {
                 let assembler = self.assemblers.entry(subscription).or_default();
-                assembler.push(at, &Message::PdschStat(stat));
+                let mut give = |record| sink(Tagged { subscription, record });
+                assembler.push(at, &Message::PdschStat(stat), &mut give);
                 bad
             }),
             0xB063 if lte_mac::is_read(&body) => {
                 lte_mac::mac_dl_report(&body).map(|(report, bad)| {
                     let assembler = self.assemblers.entry(subscription).or_default();
-                    assembler.push(at, &Message::MacDlReport(report));
+                    let mut give = |record| sink(Tagged { subscription, record });
+                    assembler.push(at, &Message::MacDlReport(report), &mut give);
                     bad
                 })
             }
@@ -301,11 +300,6 @@ impl TextReader {
     }
 
     fn give(&mut self, now: Stamp, sink: &mut dyn FnMut(Tagged)) {
-        for (&subscription, assembler) in &mut self.assemblers {
-            while let Some(record) = assembler.poll() {
-                sink(Tagged { subscription, record });
-            }
-        }
         for (&subscription, order) in &mut self.nr {
             order.release(Some(now.ns), &mut |record| sink(Tagged { subscription, record }));
         }

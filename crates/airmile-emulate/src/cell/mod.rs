@@ -363,8 +363,7 @@ impl Cell {
         let fade_db = self.carriers[0].fade_db(UserId::MEASURED);
         let measurement = self.meter.measure(self.position(), load, fade_db);
         let at = self.at();
-        self.records
-            .push_back(Record::Measurement(airmile_model::Measurement { at, ..measurement }));
+        self.records.push_back(airmile_model::Measurement { at, ..measurement }.into());
     }
 
     fn measure_others(&mut self) {
@@ -375,7 +374,7 @@ impl Cell {
             let fade_db = self.carriers[0].fade_db(user);
             let measurement = meter.measure(position, load, fade_db);
             let record = airmile_model::Measurement { at, ..measurement };
-            self.others_records.push_back((user, Record::Measurement(record)));
+            self.others_records.push_back((user, record.into()));
         }
     }
 

@@ -94,10 +94,7 @@ impl Timeline {
             active_time_ms,
             unknown_ms,
             link_demand,
-            link_throughput_bps: bytes
-                .zip(throughput_time_ms)
-                .filter(|&(_, t)| t > 0.0)
-                .map(|(bytes, t)| bytes as f64 * 8_000.0 / t),
+            link_throughput_bps: link_throughput_bps(bytes, throughput_time_ms, duration_ms),
             burst_throughput_bps: self.burst_throughput_bps(meter),
             evidence: self.evidence,
             verdict,
@@ -239,11 +236,8 @@ pub fn combine_segments(
     whole.overlapped = segments.iter().any(|s| s.overlapped);
     whole.link_demand =
         whole.throughput_time_ms.filter(|_| whole.duration_ms > 0.0).map(|t| t / whole.duration_ms);
-    whole.link_throughput_bps = whole
-        .bytes
-        .zip(whole.throughput_time_ms)
-        .filter(|&(_, t)| t > 0.0)
-        .map(|(bytes, t)| bytes as f64 * 8_000.0 / t);
+    whole.link_throughput_bps =
+        link_throughput_bps(whole.bytes, whole.throughput_time_ms, whole.duration_ms);
     whole.burst_throughput_bps = None;
     whole.verdict = whole.link_demand.map_or(Verdict::Unknown, |demand| thresholds.judge(demand));
     if whole.overlapped && whole.verdict != Verdict::NotRadio {
@@ -260,6 +254,21 @@ fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
     let distance =
         (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
     0.5 + 0.5 * (distance / 0.05).min(1.0)
+}
+
+/// Link throughput has a value from this share of throughput time on (chosen here): of a
+/// transfer whose blocks each emptied the queue, bytes over a few TTIs are no rate of the link.
+const MIN_BUSY_SHARE: f64 = 0.05;
+
+/// Bytes over throughput time (BurstTracker, section 3), in bit/s.
+fn link_throughput_bps(
+    bytes: Option<u64>,
+    throughput_time_ms: Option<f64>,
+    duration_ms: f64,
+) -> Option<f64> {
+    let busy_ms =
+        throughput_time_ms.filter(|ms| *ms > 0.0 && *ms >= MIN_BUSY_SHARE * duration_ms)?;
+    Some(bytes? as f64 * 8_000.0 / busy_ms)
 }
 
 /// A verdict whose limit lies within what is missing is given, with the confidence of one

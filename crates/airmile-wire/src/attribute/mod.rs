@@ -28,7 +28,7 @@ pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
-pub(crate) use sender_model::MIN_REQUEST_BYTES;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
+pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
 pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};

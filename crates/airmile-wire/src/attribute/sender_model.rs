@@ -20,7 +20,7 @@ const MAX_SENT: usize = 16_384;
 const SLACK_NS: i64 = 20_000_000;
 /// After this long without data in flight a sender may restart slow start: Linux's
 /// minimum RTO (RFC 6298 asks for 1 s).
-pub(super) const MIN_RTO_NS: i64 = 200_000_000;
+pub(crate) const MIN_RTO_NS: i64 = 200_000_000;
 /// A smaller client payload is not a request: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
 pub(crate) const MIN_REQUEST_BYTES: u64 = 60;

@@ -62,6 +62,10 @@ pub struct Features {
     pub transport: TransportKind,
     /// Where the capture was taken: at the server, acknowledgements stand for arrivals.
     pub place: CaptureSite,
+    /// Whether the capture lacks the TCP packets of one direction.
+    pub one_way: bool,
+    /// Whether data followed a pause after which a sender may restart slow start.
+    pub paused_before: bool,
     /// Minimum round trip to the server of the largest transfer, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// How long it took, in nanoseconds.
@@ -137,6 +141,9 @@ impl Features {
             values,
             transport,
             place: phone.place,
+            one_way: phone.one_way && transport != TransportKind::Datagrams,
+            paused_before: phone
+                .paused_before(transport, spans.iter().map(|span| span.to_ns).max().unwrap_or(0)),
             base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
             bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),

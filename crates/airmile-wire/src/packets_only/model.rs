@@ -143,6 +143,7 @@ impl Evidence {
     pub fn of(features: &Features) -> Option<Self> {
         let late = features.values.get(UNKNOWN_SHARE).is_some_and(|share| *share > LATE_SHARE);
         match (features.place, features.transport) {
+            _ if features.one_way => None,
             (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
             (CaptureSite::Server, _) => Some(Self::Server),
             (_, TransportKind::Datagrams) => Some(Self::Datagrams),
@@ -194,6 +195,17 @@ impl CoefficientTable {
     }
 }
 
+/// The others share the probability of an impossible suspect.
+fn exclude(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
+    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| *one == suspect) {
+        *p = 0.0;
+    }
+    let rest: f64 = probabilities.iter().sum();
+    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| *one != suspect) {
+        *p = if rest > 0.0 { *p / rest } else { 1.0 / (N_SUSPECTS - 1) as f64 };
+    }
+}
+
 /// Computes probabilities.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Model;
@@ -217,12 +229,14 @@ impl Model {
     pub fn judge(features: &Features) -> Vec<Suspicion> {
         let Some(evidence) = Evidence::of(features) else { return Vec::new() };
         let mut probabilities = Self::table(evidence).probabilities(&features.values);
-        if Self::no_radio(features) {
-            // Not a cellular network: the others share the radio's probability.
-            let rest: f64 = probabilities.iter().skip(1).sum();
-            probabilities[0] = 0.0;
-            for p in probabilities.iter_mut().skip(1) {
-                *p = if rest > 0.0 { *p / rest } else { 1.0 / (N_SUSPECTS - 1) as f64 };
+        for (suspect, excluded) in [
+            // Not a cellular network.
+            (Suspect::Radio, Self::no_radio(features)),
+            // RFC 5681, 4.1: only after an idle time of a retransmission time-out.
+            (Suspect::SlowStartRestart, !features.paused_before),
+        ] {
+            if excluded {
+                exclude(&mut probabilities, suspect);
             }
         }
         let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;

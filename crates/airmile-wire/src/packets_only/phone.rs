@@ -7,8 +7,8 @@ use airmile_model::{Direction, TcpEventKind};
 
 use super::model::MIN_RADIO_RTT_NS;
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
-    WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides,
+    WaitSpan, WaitTimeline,
 };
 use crate::tcp::TracedPacket;
 
@@ -101,6 +101,8 @@ struct UserDownlink {
     again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, OpenResponse)>,
     bytes: u64,
+    /// TCP packets to the phone, and from it.
+    packets: [u64; 2],
     connections: BTreeMap<u64, FlowDownlink>,
 }
 
@@ -205,6 +207,8 @@ impl UserDownlink {
         let connection = self.connections.entry(packet.flow).or_default();
         connection.begun_ns.get_or_insert(packet.at_ns);
         connection.server = connection.server.or(server);
+        let [down, up] = &mut self.packets;
+        *(if packet.dir == Direction::Dl { down } else { up }) += 1;
         if packet.dir == Direction::Dl {
             connection.bytes = connection.bytes.saturating_add(packet.new_bytes);
             self.bytes = self.bytes.saturating_add(packet.new_bytes);
@@ -320,6 +324,8 @@ pub struct CapturedPhone {
     pub bytes: u64,
     /// Minimum round trip to the server that sent the most, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
+    /// Whether the capture lacks the TCP packets of one direction: it shows no round trips.
+    pub one_way: bool,
     /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
@@ -387,6 +393,7 @@ impl CapturedPhone {
             place,
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
+            one_way: user.packets.contains(&0) && user.packets != [0, 0],
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
             arrivals: if at_server { user.acked } else { user.arrivals },
@@ -395,6 +402,17 @@ impl CapturedPhone {
             again_ns: user.again_ns,
             answers,
         }
+    }
+
+    /// Whether data followed a pause after which a sender may restart slow start.
+    pub(super) fn paused_before(&self, kind: TransportKind, until_ns: i64) -> bool {
+        let list = self.arrivals(kind);
+        let known = list.partition_point(|(at_ns, _)| *at_ns <= until_ns);
+        let pairs = list.get(..known).unwrap_or_default().windows(2);
+        pairs.into_iter().any(|pair| match pair {
+            [a, b] => b.0.saturating_sub(a.0) >= MIN_RTO_NS,
+            _ => false,
+        })
     }
 
     /// Its transfers of at least this many bytes: answers that overlap, or have no pause

@@ -121,8 +121,6 @@ impl BandwidthWindow {
 pub(super) struct Bandwidth {
     points: VecDeque<AckPoint>,
     least_rtt: Opt64,
-    /// The threshold of the ACKs so far.
-    threshold: Option<SendRateThreshold>,
     /// The best window of the current bin that is too slow by itself, if the user has
     /// concurrent flows.
     slow: Option<Box<BandwidthWindow>>,
@@ -140,9 +138,9 @@ const MAX_WAITING: usize = 2_000;
 
 impl Bandwidth {
     /// Marks out-of-order data or a duplicate ACK: windows do not extend over it.
-    pub(super) fn disturb(&mut self) {
+    pub(super) fn disturb(&mut self, threshold: SendRateThreshold) {
         if !self.points.is_empty() {
-            self.settle();
+            self.settle(threshold);
             self.points.clear();
         }
     }
@@ -163,12 +161,12 @@ impl Bandwidth {
     }
 
     /// Frees the memory of ACKs, once all are too old for another window.
-    pub(super) fn rest(&mut self) {
-        if self.threshold == Some(SendRateThreshold::Auto) {
+    pub(super) fn rest(&mut self, threshold: SendRateThreshold) {
+        if threshold == SendRateThreshold::Auto {
             // An empty queue still holds its memory.
             self.points.shrink_to_fit();
         } else {
-            self.settle();
+            self.settle(threshold);
             self.points = VecDeque::new();
         }
         self.windows.shrink_to_fit();
@@ -182,17 +180,16 @@ impl Bandwidth {
         let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
         if bin != self.bin {
-            self.close_bin();
+            self.close_bin(threshold);
             self.bin = bin;
         }
         self.least_rtt = Opt64::some(least);
-        self.threshold = Some(threshold);
         let backwards = |last: &AckPoint| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
         let ran_empty =
             threshold == SendRateThreshold::Auto && (stopped || rtt < least + QUEUED_NS);
         if ran_empty || self.points.back().is_some_and(backwards) {
             // The next window begins after it.
-            self.disturb();
+            self.disturb(threshold);
         }
         while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
             self.points.pop_front();
@@ -210,7 +207,7 @@ impl Bandwidth {
     }
 
     /// Chooses the best window that ends in this bin, once no better one can follow.
-    fn settle(&mut self) {
+    fn settle(&mut self, threshold: SendRateThreshold) {
         if self.points.len() < 2 {
             return;
         }
@@ -224,14 +221,14 @@ impl Bandwidth {
             for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
                 // Most flows are too short for the longer windows.
                 if first_ns <= last.at_ns - length {
-                    self.consider(&last, length);
+                    self.consider(&last, length, threshold);
                 }
             }
         }
     }
 
     /// Tries the window that ends with the ACK `last` and is about `length` long.
-    fn consider(&mut self, last: &AckPoint, length: i64) {
+    fn consider(&mut self, last: &AckPoint, length: i64, threshold: SendRateThreshold) {
         let before = self.points.partition_point(|p| p.at_ns <= last.at_ns - length);
         let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;
@@ -249,9 +246,9 @@ impl Bandwidth {
         // The client sent it half the minimum round trip earlier.
         let way_back = self.least_rtt.get().unwrap_or(0) / 2;
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
-        let enough = match self.threshold {
-            Some(SendRateThreshold::Fixed(least)) => r_snd_bps >= least,
-            Some(SendRateThreshold::Auto) | None => true,
+        let enough = match threshold {
+            SendRateThreshold::Fixed(least) => r_snd_bps >= least,
+            SendRateThreshold::Auto => true,
         };
         let window = BandwidthWindow { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
         if enough {
@@ -277,8 +274,8 @@ impl Bandwidth {
         off(window) < off(best)
     }
 
-    fn close_bin(&mut self) {
-        self.settle();
+    fn close_bin(&mut self, threshold: SendRateThreshold) {
+        self.settle(threshold);
         if self.windows.len() > MAX_WAITING {
             self.forget_best();
         }
@@ -299,9 +296,14 @@ impl Bandwidth {
     }
 
     /// Takes the windows whose rate can be computed, now that G is known.
-    pub(super) fn drain_windows(&mut self, tick_ns: f64, at_end: bool) -> Vec<BandwidthWindow> {
+    pub(super) fn drain_windows(
+        &mut self,
+        tick_ns: f64,
+        at_end: bool,
+        threshold: SendRateThreshold,
+    ) -> Vec<BandwidthWindow> {
         if at_end {
-            self.close_bin();
+            self.close_bin(threshold);
         }
         let best = self.windows.pop_if(|_| self.has_best);
         let windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
@@ -339,7 +341,7 @@ mod tests {
             };
             bandwidth.push(&acked, threshold);
         }
-        assert_eq!(bandwidth.drain_windows(1e6, true).len(), expected);
+        assert_eq!(bandwidth.drain_windows(1e6, true, threshold).len(), expected);
     }
 
     #[test]

@@ -126,9 +126,9 @@ impl FlowState {
             sack: both(|o| o.sack),
             timestamps: both(|o| o.timestamps)
                 .or_else(|| self.is_tcp().then(|| offers_stamps(client, server))),
-            client_initial_window_bytes: client.initial_window.map(u64::from),
-            client_min_window_bytes: client.min_window.map(u64::from),
-            server_initial_window_bytes: server.initial_window.map(u64::from),
+            client_initial_window_bytes: client.initial_window.get().map(u64::from),
+            client_min_window_bytes: client.min_window.get().map(u64::from),
+            server_initial_window_bytes: server.initial_window.get().map(u64::from),
             client_zero_windows: client.zero_windows.into(),
             window_full_ns: server.full.total_ns,
             window_full_first: server

@@ -9,7 +9,7 @@ use super::cwnd::OwnFlight;
 use super::episode::Episodes;
 use super::flight::FlightCounts;
 use super::mix::mix;
-use super::opt64::Opt64;
+use super::opt64::{Opt32, Opt64};
 use super::route::NewFlow;
 use super::sender::SenderWindow;
 use super::stream::ByteStream;
@@ -126,8 +126,8 @@ pub(super) struct Handshake {
     pub(super) syn_ns: Opt64,
     pub(super) syn_ack_ns: Opt64,
     pub(super) ack_ns: Opt64,
-    syns: u32,
-    syn_acks: u32,
+    syns: u8,
+    syn_acks: u8,
     /// TSval of the SYN and of the ACK.
     pub(super) syn_ts: Option<u32>,
     pub(super) ack_ts: Option<u32>,
@@ -158,12 +158,12 @@ impl Handshake {
         let value = tcp.timestamps.map(|t| t.0);
         match (syn, ack, up) {
             (true, false, true) => {
-                self.syns += 1;
+                self.syns = self.syns.saturating_add(1);
                 self.syn_ns.or_set(now);
                 self.syn_ts = self.syn_ts.or(value);
             }
             (true, true, false) => {
-                self.syn_acks += 1;
+                self.syn_acks = self.syn_acks.saturating_add(1);
                 self.syn_ack_ns.or_set(now);
             }
             (false, true, true) if self.syn_ack_ns.is_some() && self.ack_ns.is_none() => {
@@ -203,8 +203,8 @@ pub(super) struct End {
     pub(super) sure_copies: bool,
     pub(super) offer: Offer,
     pub(super) clock: TickClock,
-    pub(super) initial_window: Option<u32>,
-    pub(super) min_window: Option<u32>,
+    pub(super) initial_window: Opt32,
+    pub(super) min_window: Opt32,
     pub(super) zero_windows: u32,
     last_window_zero: bool,
     pub(super) bandwidth: Option<Box<Bandwidth>>,
@@ -212,7 +212,6 @@ pub(super) struct End {
     pub(super) sender: SenderWindow,
     /// Present if samples of the window are wanted.
     pub(super) own_flight: Option<Box<OwnFlight>>,
-    pub(super) flight_counts: FlightCounts,
     /// Flow control by the other end.
     pub(super) full: WindowFull,
 }
@@ -233,8 +232,8 @@ impl End {
     pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
         // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
         if let Some(window) = window.and_then(|window| u32::try_from(window).ok()) {
-            self.initial_window.get_or_insert(window);
-            self.min_window = Some(self.min_window.map_or(window, |least| least.min(window)));
+            self.initial_window.or_set(window);
+            self.min_window = self.min_window.or_min(window);
         }
         let closed = raw == 0 && !self.last_window_zero;
         self.last_window_zero = raw == 0;
@@ -285,6 +284,8 @@ pub(super) struct FlowState {
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
     pub(super) udp: Option<Box<[UdpTotals; 2]>>,
+    /// Bytes that the server had in flight.
+    pub(super) dl_flights: FlightCounts,
     /// The part of either end's RTT on its own side of the monitor.
     pub(super) beyond_ns: [i64; 2],
 }
@@ -328,6 +329,7 @@ impl FlowState {
             app: AppState::default(),
             udp: None,
             beyond_ns: [0; 2],
+            dl_flights: FlightCounts::default(),
         }
     }
 

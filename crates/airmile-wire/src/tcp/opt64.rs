@@ -54,6 +54,45 @@ impl From<Option<i64>> for Opt64 {
     }
 }
 
+/// As `Option<u32>` for what is less than `u32::MAX`, such as windows (30 bits at most).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opt32(u32);
+
+impl Opt32 {
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    #[inline]
+    pub(crate) const fn get(self) -> Option<u32> {
+        if self.0 == u32::MAX { None } else { Some(self.0) }
+    }
+
+    /// Sets it if it is empty.
+    #[inline]
+    pub(crate) const fn or_set(&mut self, value: u32) {
+        if self.0 == u32::MAX {
+            self.0 = value;
+        }
+    }
+
+    /// The lesser of both, if both are there.
+    #[inline]
+    pub(crate) fn or_min(self, value: u32) -> Self {
+        Self(self.0.min(value))
+    }
+}
+
+impl Default for Opt32 {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl From<Option<u32>> for Opt32 {
+    fn from(value: Option<u32>) -> Self {
+        value.map_or(Self::NONE, Self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +110,19 @@ mod tests {
             assert_eq!(one, Opt64::NONE);
         }
         assert_eq!(size_of::<Opt64>(), 8);
+    }
+
+    #[test]
+    fn as_an_option_of_32_bits() {
+        for option in [None, Some(0), Some(7), Some(u32::MAX - 1)] {
+            let mut one = Opt32::from(option);
+            assert_eq!(
+                (one.get(), one.or_min(7).get()),
+                (option, Some(option.unwrap_or(7).min(7)))
+            );
+            one.or_set(9);
+            assert_eq!(one.get(), option.or(Some(9)));
+        }
+        assert_eq!(size_of::<Opt32>(), 4);
     }
 }

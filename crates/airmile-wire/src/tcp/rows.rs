@@ -118,7 +118,7 @@ impl FlowState {
         let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver == 0)) else {
             return;
         };
-        for window in bandwidth.drain_windows(tick_ns, at_end) {
+        for window in bandwidth.drain_windows(tick_ns, at_end, options.send_rate_threshold) {
             let mut place = (0, 1);
             if let Some(user) = &mut user {
                 let flows = if alone { 1 } else { user.aggregate.flows_at(window.middle_ns()) };

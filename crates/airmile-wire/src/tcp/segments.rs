@@ -150,7 +150,7 @@ impl FlowState {
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
         let probe = matches!(seen.kind, SegmentKind::KeepAlive | SegmentKind::WindowProbe);
         self.touch(packet, probe);
-        self.note(now, packet, sender, seen, rows);
+        self.note(packet, sender, seen, options, rows);
         if let SegmentKind::Retransmission(why) = seen.kind {
             let end = &mut self.ends[sender];
             let place = (seen.start, end.stream.next());
@@ -181,10 +181,10 @@ impl FlowState {
     /// Adds the rows and counters of a segment's kind.
     fn note(
         &mut self,
-        now: i64,
         packet: &Packet<'_>,
         sender: usize,
         seen: SegmentReport,
+        options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
         let Some(name) = event_of(seen.kind) else { return };
@@ -198,9 +198,9 @@ impl FlowState {
                 | SegmentKind::OutOfWindow
         ) && let Some(bandwidth) = &mut self.ends[sender].bandwidth
         {
-            bandwidth.disturb();
+            bandwidth.disturb(options.send_rate_threshold);
         }
-        self.event(now, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
+        self.event(packet.at_ns, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
     }
 
     /// Takes data of an end: its window, the receiver's, and bursts.
@@ -226,7 +226,7 @@ impl FlowState {
             next: end.stream.next(),
         });
         if sender == 1 {
-            end.flight_counts.push(flight);
+            self.dl_flights.push(flight);
         }
         if options.tables.inflight_samples {
             let largest = end.stream.largest_segment;
@@ -238,7 +238,7 @@ impl FlowState {
                     next: end.stream.next(),
                     mss: largest.into(),
                     is_full: packet.payload_bytes >= largest,
-                    rwnd: end.stream.rwnd,
+                    rwnd: end.stream.rwnd(),
                     phase,
                 });
             rows.push(PacketRow::Inflight(InflightSample {
@@ -248,7 +248,7 @@ impl FlowState {
                 flight_bytes: flight.unsigned_abs(),
                 sender_flight_bytes: own.flight.unsigned_abs(),
                 cwnd_bytes: own.cwnd.map(i64::unsigned_abs),
-                rwnd_bytes: end.stream.rwnd,
+                rwnd_bytes: end.stream.rwnd(),
                 phase,
             }));
         }
@@ -269,7 +269,7 @@ impl FlowState {
         }
         let mss = mss.unwrap_or(end.stream.largest_segment).min(end.stream.largest_segment.max(1));
         let flight = end.stream.flight();
-        if end.full.push(now, flight, end.stream.rwnd, mss) {
+        if end.full.push(now, flight, end.stream.rwnd(), mss) {
             let next = end.stream.next();
             self.event(now, sender, TcpEventKind::WindowFull, next, 0, rows);
         }
@@ -339,7 +339,7 @@ impl FlowState {
             }
             AckKind::Duplicate { rtt_ns } => {
                 if let Some(bandwidth) = &mut end.bandwidth {
-                    bandwidth.disturb();
+                    bandwidth.disturb(options.send_rate_threshold);
                 }
                 let dup = DupAck {
                     at_ns: now,

@@ -6,6 +6,7 @@ use airmile_model::flow::{FlowRow, PacketRow, UserRow};
 use airmile_model::packet::{Packet, Transport};
 use airmile_model::{Leg, Termination};
 
+use super::bandwidth::SendRateThreshold;
 use super::duplicates::RecentPackets;
 use super::flight::FlightCounts;
 use super::flow::FlowState;
@@ -106,10 +107,11 @@ impl PacketShard {
             ChangeKind::FlowEnds { at, why, leg } => self.end_flow(at, why, leg),
             ChangeKind::UserEnds { at } => self.end_user(at),
             ChangeKind::Rest { now } => {
+                let threshold = self.options.send_rate_threshold;
                 let (flows, small) = (&mut self.flows, &mut self.of_one_packet);
                 self.awake.retain(|at| match flows.get_mut(*at as usize) {
                     Some(Some(flow)) if now - flow.last_ns > REST_NS => {
-                        flow.rest();
+                        flow.rest(threshold);
                         flow.awake = false;
                         false
                     }
@@ -217,8 +219,7 @@ impl PacketShard {
         let row = flow.end(number, (why, leg), user, &self.options, &mut rows);
         self.take_rows(&mut rows, flow.is_aside());
         self.scratch = rows;
-        let [_, server] = &mut flow.ends;
-        let flights = std::mem::take(&mut server.flight_counts);
+        let flights = std::mem::take(&mut flow.dl_flights);
         let counted = (row.dl_bytes > super::summary::COUNTED_BYTES).then_some(flights);
         self.found.push(Finding(FindingKind::FlowState(Box::new(row), counted)));
     }
@@ -332,11 +333,11 @@ impl FlowState {
     }
 
     /// Frees memory that only an active flow needs.
-    fn rest(&mut self) {
+    fn rest(&mut self, threshold: SendRateThreshold) {
         for end in &mut self.ends {
             end.stream.rest();
             if let Some(bandwidth) = &mut end.bandwidth {
-                bandwidth.rest();
+                bandwidth.rest(threshold);
             }
         }
     }

@@ -98,7 +98,7 @@ impl FlowState {
             flight_bytes: own.flight().unsigned_abs(),
             ack: acks.then(|| TracedAck {
                 offset_bytes: other.acked(),
-                rwnd_bytes: other.rwnd,
+                rwnd_bytes: other.rwnd(),
                 duplicate: other.losses().dup_acks > before.dup_acks,
                 flight_bytes: other.flight().unsigned_abs(),
                 sack: other.sack_offsets(tcp),

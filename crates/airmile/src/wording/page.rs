@@ -85,8 +85,33 @@ pub(crate) fn page_saving(
     request_ms: f64,
 ) -> String {
     let share = saves_ms / wait_ms.max(1e-9) * 100.0;
-    let most = request
-        .filter(|_| request_ms > 0.0)
-        .map_or_else(String::new, |url| format!("; {} of it on {url}", time(request_ms)));
+    let most = match request.filter(|_| request_ms > 0.0) {
+        None => String::new(),
+        Some(url) if request_ms <= saves_ms => format!("; {} of it on {url}", time(request_ms)),
+        // Without the longest wait, other requests determine the end: the saving is smaller.
+        Some(url) => format!("; the longest such wait, {}, is on {url}", time(request_ms)),
+    };
     format!("{}: {} would save {} ({share:.0} %){most}", cause(of), fix(of), time(saves_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of a saving is not larger than the saving.
+    #[test]
+    fn a_request_with_a_longer_wait_than_the_saving_is_no_part_of_it() {
+        let of = |saves_ms, request_ms| {
+            page_saving(PageCause::Loss, saves_ms, 10_000.0, Some("http://a/b"), request_ms)
+        };
+        let fix = "lost packets: a path without losses would save";
+        for (saves_ms, request_ms, expected) in [
+            (810.0, 400.0, "810 ms (8 %); 400 ms of it on http://a/b"),
+            (810.0, 810.0, "810 ms (8 %); 810 ms of it on http://a/b"),
+            (810.0, 3_300.0, "810 ms (8 %); the longest such wait, 3.3 s, is on http://a/b"),
+            (810.0, 0.0, "810 ms (8 %)"),
+        ] {
+            assert_eq!(of(saves_ms, request_ms), format!("{fix} {expected}"));
+        }
+    }
 }

@@ -51,6 +51,9 @@ fn statement(statement: &Statement) -> String {
         Statement::CapturedAtServer => "No verdict: the capture was taken at the server and does \
             not show how data arrived at the phone. Capture at the phone, and log its modem."
             .into(),
+        Statement::OneDirection => "No verdict: the capture holds the packets of one direction \
+            alone, so it shows no round trips. Capture both directions."
+            .into(),
         Statement::CapturedBetween => "No verdict: the capture was taken between server and phone \
             and does not show how data arrived at the phone. Capture at the phone, and log its \
             modem."
@@ -69,8 +72,8 @@ fn statement(statement: &Statement) -> String {
             .into(),
         Statement::ApplicationAlone { log, before_first_byte } => {
             let mut out = format!(
-                "No verdict: an application's log shows how long its transfers took, not what they \
-                 waited for. It shows: {log}"
+                "No verdict on the link: an application's log shows how long its transfers took, \
+                 not what the link did meanwhile. It shows: {log}"
             );
             if let Some(share) = before_first_byte {
                 out.push_str(&format!(

@@ -154,7 +154,7 @@ fn the_applications_transfers() {
 }
 
 /// A download of `n` segments, one in 2 ms, with round trips of `rtt_us`: raw IPv4 in a pcap file.
-fn download(rtt_us: u32, n: u32) -> Vec<u8> {
+fn download(rtt_us: u32, n: u32, both_ways: bool) -> Vec<u8> {
     const SYN: u8 = 2;
     const ACK: u8 = 16;
     let mut file: Vec<u8> = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101_u32]
@@ -162,6 +162,9 @@ fn download(rtt_us: u32, n: u32) -> Vec<u8> {
         .flat_map(|word| word.to_le_bytes())
         .collect();
     let mut packet = |at_us: u32, down: bool, flags: u8, seq: u32, ack: u32, payload: u16| {
+        if !down && !both_ways {
+            return;
+        }
         let (own, peer) =
             if down { ([192, 0, 2, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [192, 0, 2, 1]) };
         let (from, to) = if down { (80_u16, 40_000_u16) } else { (40_000, 80) };
@@ -196,7 +199,7 @@ fn a_path_without_a_cell_gets_other_advice() {
     let dir = tempfile::tempdir().unwrap();
     for (rtt_us, modem) in [(1_000, false), (40_000, true)] {
         let capture = dir.path().join("phone.pcap");
-        std::fs::write(&capture, download(rtt_us, 1_000)).unwrap();
+        std::fs::write(&capture, download(rtt_us, 1_000, true)).unwrap();
         let answer = of(&[capture]);
         let how =
             |needle: &str| answer.missing.iter().any(|one| one.how_to_capture.contains(needle));
@@ -204,4 +207,27 @@ fn a_path_without_a_cell_gets_other_advice() {
         assert_eq!(how("Wi-Fi"), !modem, "{:?}", answer.missing);
         assert!(answer.transfers.iter().all(|one| modem || !one.next_step.contains("modem")));
     }
+}
+
+/// The packets to the phone alone show no round trips: no suspect is named.
+#[test]
+fn one_direction_gives_no_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("phone.pcap");
+    std::fs::write(&capture, download(40_000, 1_000, false)).unwrap();
+    let answer = of(&[capture]);
+    assert_eq!(answer.session.verdict, Verdict::Unknown);
+    assert!(answer.session.says.contains("one direction"), "{}", answer.session.says);
+    assert!(answer.missing.iter().any(|one| one.what.contains("other direction")));
+}
+
+/// A sender restarts slow start after idle time alone (RFC 5681, 4.1).
+#[test]
+fn without_a_pause_nothing_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("phone.pcap");
+    std::fs::write(&capture, download(40_000, 1_000, true)).unwrap();
+    let answer = of(&[capture]);
+    let restart = answer.session.suspects.iter().find(|one| one.suspect == "slow_start_restart");
+    assert!(restart.unwrap().probability < 0.01, "{:?}", answer.session.suspects);
 }

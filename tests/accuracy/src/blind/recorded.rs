@@ -60,6 +60,8 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             values: std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN)),
             transport: carrier,
             place,
+            one_way: false,
+            paused_before: true,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,
             bytes: bytes.parse().with_context(fails)?,

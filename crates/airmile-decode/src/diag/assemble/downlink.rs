@@ -268,7 +268,7 @@ const HARQ_PATIENCE_TTIS: i64 = 4 * HARQ_RTT_TTIS;
 
 impl HarqMemory {
     /// Sets `retx` of a user's grant; grants come in TTI order.
-    pub(super) fn settle(&mut self, grant: &mut Grant, mac_logged_around: bool) {
+    pub(super) fn settle(&mut self, grant: &mut Grant, mac_logged_around: impl Fn() -> bool) {
         let tti = grant.position.tti.0;
         self.failed.retain(|f| tti - f.tti <= HARQ_PATIENCE_TTIS);
         let earlier = self.take_failed(grant);
@@ -286,10 +286,10 @@ impl HarqMemory {
                     grant.retx = grant.retx.or(Some(false));
                 }
             }
-        } else if grant.crc_ok.is_none() && mac_logged_around {
+        } else if grant.crc_ok.is_none() && mac_logged_around() {
             grant.crc_ok = Some(false);
         }
-        if grant.retx.is_none() && (grant.crc_ok.is_some() || mac_logged_around) {
+        if grant.retx.is_none() && (grant.crc_ok.is_some() || mac_logged_around()) {
             grant.retx = Some(earlier.is_some());
         }
         if grant.retx == Some(false)

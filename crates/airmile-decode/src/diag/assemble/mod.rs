@@ -14,12 +14,13 @@ mod nr;
 pub(crate) mod nr_order;
 mod orphans;
 mod plain;
+mod pool;
 mod signalling;
 mod timing;
 mod uplink;
 mod waiting;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use airmile_model::tti::{Tti, TtiIndex};
 use airmile_model::window::TtiWindow;
@@ -30,6 +31,7 @@ use self::downlink::{DlParts, HarqMemory};
 use self::mac::{LOGGED_NEAR_TTIS, LoggedTtis};
 use self::nr_order::NrOrder;
 use self::orphans::{OrphanRun, is_assignment};
+use self::pool::RecordPool;
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
 use self::waiting::{Place, Waiting};
@@ -53,6 +55,8 @@ const FIRST_SRB_INDEX: u8 = 32;
 pub struct Assembler {
     timing: Timing,
     waiting: TtiWindow<Waiting>,
+    /// Records of the waiting TTIs that are not joined.
+    records: RecordPool,
     mac_ttis: LoggedTtis,
     /// TTIs of downlink RLC PDUs that 0xB082 logged.
     rlc_ttis: LoggedTtis,
@@ -73,12 +77,13 @@ pub struct Assembler {
     damaged: bool,
     late: u64,
     untimed: u64,
-    out: VecDeque<Record>,
+    /// Records that wait for no TTI, in order of arrival.
+    at_once: Vec<Record>,
 }
 
 impl Assembler {
-    /// Takes the next message, written at `at`.
-    pub fn push(&mut self, at: Stamp, message: &Message) {
+    /// Takes the next message, written at `at`; complete records go to `give`, in TTI order.
+    pub fn push(&mut self, at: Stamp, message: &Message, give: &mut dyn FnMut(Record)) {
         self.note_holes(at);
         match message {
             Message::PdschPacket(m) => self.pdsch_packet(at, m),
@@ -138,7 +143,7 @@ impl Assembler {
             Message::NrServCell(m) => self.nr_cell(at, m),
             Message::NrRrcOta(m) => self.nr_rrc_message(at, m),
         }
-        self.release(at.ns);
+        self.release(at.ns, give);
     }
 
     /// Marks lost bytes before the next message: the time in between is a hole.
@@ -151,16 +156,11 @@ impl Assembler {
         self.note_holes(at);
     }
 
-    /// The next record, in TTI order.
-    pub fn poll(&mut self) -> Option<Record> {
-        self.out.pop_front()
-    }
-
-    /// Returns all waiting records.
-    pub fn finish(&mut self) {
-        self.release_through((u32::MAX, TtiIndex(i64::MAX)));
-        let Self { nr, out, .. } = self;
-        nr.release(None, &mut |record| out.push_back(record));
+    /// Passes all waiting records to `give`.
+    pub fn finish(&mut self, give: &mut dyn FnMut(Record)) {
+        self.at_once.drain(..).for_each(&mut *give);
+        self.release_through((u32::MAX, TtiIndex(i64::MAX)), give);
+        self.nr.release(None, give);
     }
 
     /// Number of backward jumps of the log's clock: several logs in one, or the same one
@@ -275,11 +275,15 @@ impl Assembler {
     }
 
     fn slot(&mut self, position: Position) -> &mut Waiting {
+        self.slot_and_records(position).0
+    }
+
+    fn slot_and_records(&mut self, position: Position) -> (&mut Waiting, &mut RecordPool) {
         let at = (position.timing_segment, position.tti);
         if self.released.is_some_and(|released| at < released) {
             self.late += 1;
         }
-        self.waiting.at(at)
+        (self.waiting.at(at), &mut self.records)
     }
 
     fn dl_parts(&mut self, position: Position, rnti: RntiType) -> &mut DlParts {
@@ -292,28 +296,28 @@ impl Assembler {
 
     fn hold(&mut self, position: Position, record: impl Into<Record>) {
         let record = record.into();
-        let slot = self.slot(position);
+        let (slot, records) = self.slot_and_records(position);
         slot.is_assigned |= is_assignment(&record);
-        slot.other.push(record);
+        records.push(&mut slot.other, record);
     }
 
     fn emit_now(&mut self, record: impl Into<Record>) {
-        self.out.push_back(record.into());
+        self.at_once.push(record.into());
     }
 
-    fn release(&mut self, now_ns: i64) {
+    fn release(&mut self, now_ns: i64, give: &mut dyn FnMut(Record)) {
+        self.at_once.drain(..).for_each(&mut *give);
         if let Some((segment, tti)) = self.timing.now(now_ns) {
-            self.release_through((segment, tti.plus(-HORIZON_TTIS)));
+            self.release_through((segment, tti.plus(-HORIZON_TTIS)), give);
         }
-        let Self { nr, out, .. } = self;
-        nr.release(Some(now_ns), &mut |record| out.push_back(record));
+        self.nr.release(Some(now_ns), give);
     }
 
-    /// Returns everything before `until`, TTI by TTI: grants first.
-    fn release_through(&mut self, until: (u32, TtiIndex)) {
+    /// Passes everything before `until` to `give`, TTI by TTI: grants first.
+    fn release_through(&mut self, until: (u32, TtiIndex), give: &mut dyn FnMut(Record)) {
         let mut waiting = std::mem::take(&mut self.waiting);
         while let Some((at, slot)) = waiting.first_before(until) {
-            self.release_slot(at, slot);
+            self.release_slot(at, slot, give);
             waiting.remove_first();
         }
         self.waiting = waiting;
@@ -323,30 +327,41 @@ impl Assembler {
         self.rlc_ttis.forget_before(oldest);
     }
 
-    fn release_slot(&mut self, at: (u32, TtiIndex), slot: &mut Waiting) {
+    fn release_slot(
+        &mut self,
+        at: (u32, TtiIndex),
+        slot: &mut Waiting,
+        give: &mut dyn FnMut(Record),
+    ) {
         let has_block = !slot.dl.is_empty();
         if let Some(hole) = self.orphans.step(at, slot.is_assigned && !has_block, has_block) {
             let at = self.stamp(hole.position);
-            self.out.push_back(Hole { at, ..hole }.into());
+            give(Hole { at, ..hole }.into());
         }
         for (place, parts) in slot.dl.drain(..) {
-            self.give_dl(at, place, parts);
+            self.give_dl(at, place, parts, give);
         }
         for (place, parts) in slot.ul.drain(..) {
             let position = position_of(at, place);
             let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
             let mut grant = parts.grant(position, place.1, n_prb_cell);
             grant.at = self.stamp(position);
-            self.out.push_back(grant.into());
+            give(grant.into());
         }
-        if self.rlc_ttis.near(at) {
+        if !slot.mac_rlc.is_empty() && self.rlc_ttis.near(at) {
             slot.mac_rlc.clear();
         }
-        self.out.extend(slot.mac_rlc.drain(..).map(Record::from));
-        self.out.extend(slot.other.drain(..));
+        slot.mac_rlc.drain(..).for_each(|pdu| give(pdu.into()));
+        self.records.drain(&mut slot.other, give);
     }
 
-    fn give_dl(&mut self, at: (u32, TtiIndex), place: Place, parts: DlParts) {
+    fn give_dl(
+        &mut self,
+        at: (u32, TtiIndex),
+        place: Place,
+        parts: DlParts,
+        give: &mut dyn FnMut(Record),
+    ) {
         let position = position_of(at, place);
         let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
         if at.0 != self.harq_segment {
@@ -355,14 +370,13 @@ impl Assembler {
             self.harq = HarqMemory::default();
         }
         let stamp = self.stamp(position);
-        let near = self.mac_ttis.around((at.0, at.1));
-        let Self { harq, out, .. } = self;
+        let Self { harq, mac_ttis, .. } = self;
         parts.each_grant(position, place.1, n_prb_cell, |mut grant| {
             grant.at = stamp;
             if grant.rnti.is_user() {
-                harq.settle(&mut grant, near);
+                harq.settle(&mut grant, || mac_ttis.around(at));
             }
-            out.push_back(grant.into());
+            give(grant.into());
         });
     }
 }

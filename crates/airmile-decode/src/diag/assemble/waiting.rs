@@ -1,9 +1,11 @@
 //! Records that wait for other messages about their TTI.
 
 use airmile_model::window::Slot;
-use airmile_model::{Record, RlcPdu, RntiType};
+use airmile_model::{RlcPdu, RntiType};
+use smallvec::SmallVec;
 
 use super::downlink::DlParts;
+use super::pool::RecordList;
 use super::uplink::UlParts;
 
 /// A cell and a kind of RNTI, for transmissions in a TTI.
@@ -12,32 +14,32 @@ pub(super) type Place = (u8, RntiType);
 /// Capacity that a slot keeps (chosen here: a busy TTI has some ten records).
 const USUAL_ROOM: usize = 16;
 
+/// One entry for each place, usually a single one.
+type Places<T> = SmallVec<[(Place, T); 1]>;
+
 /// The waiting records of one TTI.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, by place.
-    pub(super) dl: Vec<(Place, DlParts)>,
+    pub(super) dl: Places<DlParts>,
     /// Uplink grants, by place.
-    pub(super) ul: Vec<(Place, UlParts)>,
+    pub(super) ul: Places<UlParts>,
     /// RLC PDUs described by the MAC layer's message: returned if RLC's own message was
     /// not logged.
     pub(super) mac_rlc: Vec<RlcPdu>,
     /// Records that are not joined, in order of arrival.
-    pub(super) other: Vec<Record>,
+    pub(super) other: RecordList,
     /// Whether a downlink assignment of the user was decoded.
     pub(super) is_assigned: bool,
 }
 
 impl Slot for Waiting {
     fn clear(&mut self) {
-        self.dl.clear();
-        self.ul.clear();
+        // One place needs no heap memory; that of more places is returned.
+        (self.dl, self.ul) = (Places::new(), Places::new());
         self.mac_rlc.clear();
-        self.other.clear();
-        self.dl.shrink_to(USUAL_ROOM);
-        self.ul.shrink_to(USUAL_ROOM);
         self.mac_rlc.shrink_to(USUAL_ROOM);
-        self.other.shrink_to(USUAL_ROOM);
+        self.other = RecordList::default();
         self.is_assigned = false;
     }
 }
@@ -53,7 +55,7 @@ impl Waiting {
 }
 
 /// The entry of a place in a list sorted by place, which has one or two elements.
-fn entry<T: Default>(list: &mut Vec<(Place, T)>, place: Place) -> &mut T {
+fn entry<T: Default>(list: &mut Places<T>, place: Place) -> &mut T {
     let at = match list.binary_search_by_key(&place, |(p, _)| *p) {
         Ok(at) => at,
         Err(at) => {

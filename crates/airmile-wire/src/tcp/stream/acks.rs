@@ -27,15 +27,16 @@ impl ByteStream {
         }
         let window_same = tcp.window == self.rwnd_raw;
         self.rwnd_raw = tcp.window;
-        self.rwnd = window;
+        // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
+        self.rwnd = window.and_then(|window| u32::try_from(window).ok()).into();
         let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
-        self.largest_rwnd = self.largest_rwnd.max(most.min(1 << 30));
+        self.largest_rwnd = self.largest_rwnd.max(most.clamp(0, 1 << 30) as u32);
         if self.base.is_none() {
             self.base = Some(tcp.ack);
             return AckKind::Same;
         }
         let Some(edge) = self.offset_of(tcp.ack, self.acked) else { return AckKind::Same };
-        if edge > self.max + JUMP_BYTES + 2 * self.largest_rwnd {
+        if edge > self.max + JUMP_BYTES + 2 * i64::from(self.largest_rwnd) {
             self.losses_mut().out_of_window += 1;
             return AckKind::Same;
         }

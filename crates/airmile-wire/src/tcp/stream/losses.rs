@@ -1,5 +1,6 @@
 //! State that only a direction with losses, reordering or copies has.
 
+use super::super::opt64::Opt64;
 use super::super::ranges::Ranges;
 
 /// Totals of a direction with losses.
@@ -29,6 +30,11 @@ pub(super) struct LossState {
     pub(super) d_sack: Option<(i64, i64)>,
     pub(super) early: Option<EarlyAck>,
     pub(super) last_dup_ns: i64,
+    /// Recovery lasts until this is acknowledged (RFC 6582).
+    pub(super) recovery_until: Opt64,
+    pub(super) timeout_until: Opt64,
+    /// Where the segment after an implausible jump would begin.
+    pub(super) jump: Opt64,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 
-use super::opt64::Opt64;
+use super::opt64::{Opt32, Opt64};
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
 pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
@@ -98,18 +98,13 @@ pub(super) struct ByteStream {
     /// Duplicate ACKs since the last advance.
     pub(super) dup_acks: u32,
     last_advance_ns: i64,
-    /// Recovery lasts until this is acknowledged (RFC 6582).
-    recovery_until: Opt64,
-    timeout_until: Opt64,
-    /// Where the segment after an implausible jump would begin.
-    jump: Opt64,
     last_id: Option<u16>,
     ids_in_order: u16,
     ids_out_of_order: u16,
     /// Window advertised by the other side, scaled if its scale is known.
-    pub(super) rwnd: Option<u64>,
+    rwnd: Opt32,
     rwnd_raw: u16,
-    largest_rwnd: i64,
+    largest_rwnd: u32,
     /// Largest payload of a segment.
     pub(super) largest_segment: u32,
     pub(super) rtt: RttTotals,
@@ -149,9 +144,10 @@ impl ByteStream {
     /// not read the data. (A window that is full at its maximum may still keep a queue in
     /// the network.)
     pub(super) fn is_stopped_by_reader(&self) -> bool {
-        let Some(rwnd) = self.rwnd.map(u64::cast_signed) else { return false };
+        let Some(rwnd) = self.rwnd.get().map(i64::from) else { return false };
+        let largest = i64::from(self.largest_rwnd);
         let no_room = rwnd - self.flight() < i64::from(self.largest_segment.max(1));
-        no_room && rwnd < self.largest_rwnd - self.largest_rwnd / UNREAD_PART
+        no_room && rwnd < largest - largest / UNREAD_PART
     }
 
     /// Offset after the last byte that the receiver is known to have.
@@ -165,12 +161,17 @@ impl ByteStream {
     }
 
     /// Whether the sender is in loss recovery.
-    pub(super) const fn in_recovery(&self) -> bool {
-        self.recovery_until.is_some()
+    pub(super) fn in_recovery(&self) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.recovery_until.is_some())
     }
 
-    pub(super) const fn after_timeout(&self) -> bool {
-        self.timeout_until.is_some()
+    pub(super) fn after_timeout(&self) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.timeout_until.is_some())
+    }
+
+    /// Window advertised by the other side in bytes.
+    pub(super) fn rwnd(&self) -> Option<u64> {
+        self.rwnd.get().map(u64::from)
     }
 
     pub(super) const fn last_sent_ns(&self) -> i64 {
@@ -237,7 +238,9 @@ impl ByteStream {
         if self.is_out_of_window(start, end) {
             return self.out_of_window(start, end, length);
         }
-        self.jump = Opt64::NONE;
+        if let Some(lost) = &mut self.lost {
+            lost.jump = Opt64::NONE;
+        }
         let seen_from = self.max;
         if let Some(kind) = self.probe(start, end, length, fin) {
             self.totals.segments -= u64::from(length > 0);
@@ -301,7 +304,7 @@ impl ByteStream {
             self.max = start;
         }
         if start == self.max - 1 && self.acked >= self.max && self.max > 0 && !self.closed() {
-            return if self.rwnd == Some(0) {
+            return if self.rwnd.get() == Some(0) {
                 SegmentKind::WindowProbe
             } else {
                 SegmentKind::KeepAlive
@@ -315,7 +318,7 @@ impl ByteStream {
         if length != 1 || fin || self.totals.packets == 1 {
             return None;
         }
-        if self.rwnd == Some(0) && start == self.acked && end >= self.max {
+        if self.rwnd.get() == Some(0) && start == self.acked && end >= self.max {
             return (start < self.max).then_some(SegmentKind::WindowProbe);
         }
         let idle = end == self.max && self.acked >= self.max;
@@ -332,27 +335,26 @@ impl ByteStream {
     }
 
     fn is_out_of_window(&self, start: i64, end: i64) -> bool {
-        let reach = JUMP_BYTES + 2 * self.largest_rwnd.max(1 << 16);
+        let reach = JUMP_BYTES + 2 * i64::from(self.largest_rwnd.max(1 << 16));
         let first = self.totals.packets == 1 || (self.max == 0 && self.segments.is_empty());
         !first && (start > self.max + reach || end < self.acked.min(self.max) - reach)
     }
 
     /// A jump is accepted when the next segment continues after it.
     fn out_of_window(&mut self, start: i64, end: i64, length: i64) -> SegmentReport {
-        self.losses_mut().out_of_window += 1;
+        let lost = self.lost.get_or_insert_default();
+        lost.losses.out_of_window += 1;
         let new_bytes = u64::try_from(length).unwrap_or(0);
         self.totals.bytes += new_bytes;
-        if self.jump.get().is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
-            self.jump = Opt64::NONE;
+        if lost.jump.get().is_some_and(|at| (at..=at + JUMP_BYTES).contains(&start)) {
+            lost.jump = Opt64::NONE;
+            lost.holes.clear();
+            lost.sacked = Ranges::default();
+            (lost.recovery_until, lost.timeout_until) = (Opt64::NONE, Opt64::NONE);
             self.segments.clear();
-            if let Some(lost) = &mut self.lost {
-                lost.holes.clear();
-                lost.sacked = Ranges::default();
-            }
-            (self.recovery_until, self.timeout_until) = (Opt64::NONE, Opt64::NONE);
             (self.max, self.acked) = (end, start);
         } else {
-            self.jump = Opt64::some(end);
+            lost.jump = Opt64::some(end);
         }
         SegmentReport { kind: SegmentKind::OutOfWindow, start, new_bytes }
     }
@@ -454,7 +456,7 @@ impl ByteStream {
                 h.start < h.end
             });
         }
-        for until in [&mut self.recovery_until, &mut self.timeout_until] {
+        for until in [&mut lost.recovery_until, &mut lost.timeout_until] {
             *until = until.get().filter(|until| edge < *until).into();
         }
     }

@@ -87,17 +87,18 @@ impl ByteStream {
     }
 
     fn why_again(&mut self, now: i64, start: i64, end: i64, beyond_ns: i64) -> RetransmissionCause {
-        let sacked = self.lost.as_ref().map(|lost| &lost.sacked);
+        let lost = self.lost.as_deref();
+        let sacked = lost.map(|lost| &lost.sacked);
         let sacked_bytes = sacked.map_or(0, Ranges::bytes);
         if end <= self.acked || sacked.is_some_and(|sacked| sacked.covers(start, end)) {
             return RetransmissionCause::Spurious;
         }
-        if self.timeout_until.get().is_some_and(|until| start < until) {
+        if lost.and_then(|lost| lost.timeout_until.get()).is_some_and(|until| start < until) {
             return RetransmissionCause::Timeout;
         }
         let asked = self.dup_acks >= 3
             || sacked_bytes >= 3 * i64::from(self.largest_segment.max(1))
-            || self.recovery_until.get().is_some_and(|until| start < until);
+            || lost.and_then(|lost| lost.recovery_until.get()).is_some_and(|until| start < until);
         let first = self.segments.partition_point(|s| s.end() <= start);
         let earlier = self.segments.get(first);
         let last_sent = earlier.map_or(self.last_sent_ns, |s| s.sent_ns);
@@ -107,10 +108,10 @@ impl ByteStream {
         // A quarter less: the monitor sees neither the sender's clock nor all of its RTT.
         let timer_ran = idle >= rto - rto / 4;
         // A fast retransmission follows the duplicate ACKs at once.
-        let last_dup_ns = self.lost.as_ref().map_or(now, |lost| lost.last_dup_ns);
+        let last_dup_ns = lost.map_or(now, |lost| lost.last_dup_ns);
         let late = times > 1 || self.dup_acks >= 3 && now - last_dup_ns >= rto - rto / 4;
         if asked && !(timer_ran && late && start == self.acked) {
-            self.recovery_until.or_set(self.max);
+            self.recover();
             return RetransmissionCause::Fast;
         }
         let srtt = self.rto.srtt_ns().unwrap_or(0) + beyond_ns;
@@ -118,15 +119,21 @@ impl ByteStream {
             return RetransmissionCause::TailLossProbe;
         }
         if timer_ran || times > 1 {
-            self.timeout_until = Opt64::some(self.max);
-            self.recovery_until = Opt64::NONE;
+            let lost = self.lost.get_or_insert_default();
+            lost.timeout_until = Opt64::some(self.max);
+            lost.recovery_until = Opt64::NONE;
             return RetransmissionCause::Timeout;
         }
         if self.dup_acks > 0 || sacked_bytes > 0 {
-            self.recovery_until.or_set(self.max);
+            self.recover();
             return RetransmissionCause::Fast;
         }
         RetransmissionCause::Unknown
+    }
+
+    /// Recovery begins, unless it has.
+    fn recover(&mut self) {
+        self.lost.get_or_insert_default().recovery_until.or_set(self.max);
     }
 
     pub(super) fn send_again(&mut self, now: i64, start: i64, end: i64) {

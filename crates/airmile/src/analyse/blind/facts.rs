@@ -26,6 +26,7 @@ pub(super) fn statement(
     let Some(phone) = phone.filter(|_| !spans.is_empty()) else { return Statement::NoDownload };
     let n = spans.len();
     match (suspects.first(), phone.place) {
+        (None, _) if phone.one_way => Statement::OneDirection,
         (None, CaptureSite::Server) => Statement::CapturedAtServer,
         (None, CaptureSite::Between) => Statement::CapturedBetween,
         (None, _) => Statement::TooLittle,
@@ -141,6 +142,13 @@ pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> 
             "what the server sent, and when",
             "capture at the server, too (`tcpdump -s 128`): this separates delays at the server \
              from delays on the path",
+        );
+    }
+    if phone.is_some_and(|phone| phone.one_way) {
+        add(
+            MissingKind::Packets,
+            "the packets of the other direction",
+            "capture without a filter on the direction (tcpdump without `src` or `dst`)",
         );
     }
     if without_cell {

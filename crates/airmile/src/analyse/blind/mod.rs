@@ -23,7 +23,7 @@ use super::diagnose::join::{
 };
 use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
-use crate::fact::{FactKind, Restarter};
+use crate::fact::{Fact, FactKind, Restarter};
 use crate::session::{Inputs, Session};
 use airmile_io::FileReport;
 use airmile_io::error::Result;
@@ -166,8 +166,12 @@ impl Blind {
         let transfers = found.into_iter().map(|one| {
             let features = self.features(&[one.span]);
             let place = (one.measures.start_tti, one.measures.end_tti);
-            let packets = Some(self.side(phone, &one.span, features.as_ref(), place));
-            let sides = Sides { packets, application: one.application, ..Sides::default() };
+            let mut packets = self.side(phone, &one.span, features.as_ref(), place);
+            if one.measures.overlapped && one.application.is_some() {
+                packets.facts.retain(|one| !is_throughput(one));
+            }
+            let sides =
+                Sides { packets: Some(packets), application: one.application, ..Sides::default() };
             join(one.id, one.measures, sides)
         });
         let transfers = transfers.collect();
@@ -200,10 +204,10 @@ impl Blind {
             if spans.iter().any(|span| span.bytes > 0) {
                 let own = application::own_transfers(log, answer, logs).into_iter().zip(spans);
                 let placed = own.map(|((id, measures, mut application), span)| {
-                    // The packets determine the rate.
-                    application
-                        .facts
-                        .retain(|one| !matches!(one.kind, FactKind::Throughput { .. }));
+                    // The packets determine the rate, except if other transfers' are among them.
+                    if !measures.overlapped {
+                        application.facts.retain(|one| !is_throughput(one));
+                    }
                     PlacedTransfer { id, measures, span, application: Some(application) }
                 });
                 return ("given", placed.collect());
@@ -287,6 +291,10 @@ pub(super) fn missing_beside() -> Vec<Missing> {
 fn named(suspects: &[packets_only::Suspicion]) -> Option<packets_only::Suspicion> {
     let first = suspects.first().copied()?;
     (first.probability >= NAMED_FROM && first.suspect != Suspect::Other).then_some(first)
+}
+
+const fn is_throughput(fact: &Fact) -> bool {
+    matches!(fact.kind, FactKind::Throughput { .. })
 }
 
 /// A suspect as a verdict; the causes of the radio are not separated.

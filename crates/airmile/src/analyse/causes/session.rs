@@ -93,7 +93,10 @@ pub(in super::super) fn name_of_session(
         restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
         share,
         bounds,
-        beside_radio: radio == Verdict::Mixed,
+        beside_radio: radio == Verdict::Mixed
+            || [Cause::RadioContention, Cause::RadioSignal]
+                .into_iter()
+                .any(|of_radio| self::share(of_radio, transfers).0 > share),
     });
     if radio != Verdict::Mixed {
         session.verdict = Some(cause.into());

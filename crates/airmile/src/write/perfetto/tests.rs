@@ -393,6 +393,6 @@ fn a_failing_disk_is_told() {
         snr_rx0_db: None,
         snr_rx1_db: None,
     };
-    trace.push(&Tagged { subscription: 0, record: Record::Measurement(measurement) });
+    trace.push(&Tagged { subscription: 0, record: measurement.into() });
     assert_eq!(trace.failed.unwrap().kind(), io::ErrorKind::StorageFull);
 }
