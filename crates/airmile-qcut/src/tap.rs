@@ -97,9 +97,7 @@ impl Tap {
         };
         let (bytes, from) = (received.bytes, received.address);
         let stamp = received.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::ScmTimestampns(stamp) => {
-                Some(stamp.num_nanoseconds())
-            }
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp.num_nanoseconds()),
             _ => None,
         });
         let Some(from) = from.filter(|from| from.ifindex() == self.index) else { return Ok(true) };
