@@ -163,14 +163,11 @@ impl Packets {
             Some((_, sum)) => *sum += ns,
             None => parts.push((cause, ns)),
         };
-        // First the waits that an upload's queue makes directly, then those that it stretches.
-        let direct = |reason: &Reason| {
-            matches!(reason, Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime)
-        };
-        let (queued, stretched): (Vec<_>, Vec<_>) =
-            shares.by_reason.iter().partition(|(reason, _)| direct(reason));
-        for (reason, ns) in queued.into_iter().chain(stretched) {
-            let behind = upload.min(*ns).max(0);
+        for (reason, ns) in &shares.by_reason {
+            let behind = match reason {
+                Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime => upload.min(*ns),
+                _ => 0,
+            };
             upload -= behind;
             add(PageCause::UplinkQueue, behind);
             add(of(*reason), *ns - behind);
@@ -185,12 +182,10 @@ impl Packets {
             Reason::Handshake | Reason::Promotion => PageCause::Setup,
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             Reason::LossRecovery => PageCause::Loss,
-            // A timer goes off for nothing where a queue makes round trips longer.
-            Reason::Queue | Reason::UndesiredSlowStart => {
-                self.queue.unwrap_or(PageCause::RoundTrip)
-            }
+            Reason::Queue => self.queue.unwrap_or(PageCause::RoundTrip),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::ReceiveWindow => PageCause::ReceiveWindow,
+            Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::Request
             | Reason::NoRequest
             | Reason::FirstSlowStart
@@ -208,10 +203,10 @@ impl Packets {
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             // The radio's queue was logged and empty.
             Reason::Pacing if self.radio.is_some() => PageCause::Server,
-            Reason::LossRecovery => PageCause::Loss,
+            Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
             Reason::ReceiveWindow => PageCause::ReceiveWindow,
-            Reason::Queue | Reason::UndesiredSlowStart => self.queue.unwrap_or(PageCause::Transfer),
+            Reason::Queue => self.queue.unwrap_or(PageCause::Transfer),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::Request => PageCause::RoundTrip,
             Reason::NoRequest | Reason::Pacing | Reason::AfterLast => PageCause::Transfer,
