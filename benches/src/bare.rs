@@ -56,13 +56,15 @@ fn crc(tables: &Tables, bytes: &[u8]) -> u16 {
 /// `tables[k][byte]`: the effect of a byte `k` bytes before the end of a step.
 fn tables() -> Tables {
     let mut tables = [[0; 256]; LANES];
-    for byte in 0..256 {
-        let bit = |crc: u16, _| if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 };
-        let mut crc = (0..8).fold(byte as u16, bit);
-        tables[0][byte] = crc;
-        for lane in 1..LANES {
-            crc = crc >> 8 ^ tables[0][usize::from(crc as u8)];
-            tables[lane][byte] = crc;
+    let bit = |crc: u16, _| if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 };
+    for (byte, entry) in (0_u16..).zip(&mut tables[0]) {
+        *entry = (0..8).fold(byte, bit);
+    }
+    // A later table needs all of the first.
+    for lane in 1..LANES {
+        for byte in 0..256 {
+            let crc = tables[lane - 1][byte];
+            tables[lane][byte] = crc >> 8 ^ tables[0][usize::from(crc as u8)];
         }
     }
     tables

@@ -120,13 +120,13 @@ def flat(row: tuple[Any, ...]) -> list[Any]:
 
 
 def test_table_1(study: tuple[am.PacketReport, Path], query: Query) -> None:
-    values = {(row["measure"], row["percentile"]): row["value"] for row in study[0].table1}
-    assert any(values.values())
+    reported = {(row["measure"], row["percentile"]): row["value"] for row in study[0].table1}
+    assert any(reported.values())
     for percentile, *values in query("table1"):
         for measure, value in zip(("dl_kbps", "ul_kbps", "handshake_rtt_ms"), values, strict=True):
             n = len(study[0].flows)
             # With few flows the quantile is between two of them.
-            expected = values[measure, int(percentile)]
+            expected = reported[measure, int(percentile)]
             assert (value is None) == (expected is None), (measure, percentile)
             if percentile == 50 and n % 2 == 1 and expected is not None:
                 assert near(value, expected), (measure, value, expected)

@@ -14,7 +14,7 @@ use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
     recvmsg, setsockopt, socket, sockopt,
 };
-use nix::sys::time::{TimeSpec, TimeVal};
+use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::thread::StopFlag;
@@ -145,7 +145,7 @@ impl InterfaceCapture {
         // Without privilege, the kernel's own limit applies.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &KERNEL_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &KERNEL_BYTES));
-        let look = TimeVal::new(0, LOOK_US);
+        let look = TimeVal::microseconds(LOOK_US);
         setsockopt(&socket, sockopt::ReceiveTimeout, &look).map_err(failed("SO_RCVTIMEO"))?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)
             .map_err(failed("SO_TIMESTAMPNS"))?;

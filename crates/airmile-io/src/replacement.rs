@@ -230,6 +230,7 @@ mod tests {
 
     /// A link that another user made in a directory like `/tmp` is replaced, not followed.
     #[cfg(unix)]
+    #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
     #[test]
     fn outputs_a_strangers_link_is_not_followed() {
         use std::os::unix::fs::{PermissionsExt, lchown, symlink};

@@ -23,12 +23,11 @@ use crate::kernel::{
     Host, NF_TABLES, NFNETLINK_QUEUE, NFT, NFT_QUEUE, Need, OPTION, SCH_CAKE, SCH_FQ_CODEL,
     SCH_HTB, TUN, XT_NFQUEUE, find_program,
 };
-use crate::modem::Modem;
+use crate::modem::{Modem, check_modem};
 use crate::netlink::Netlink;
 use crate::netlink::queue::Queue;
 use crate::netlink::traffic;
 use crate::options::Deploy;
-use crate::run::{check_modem, unknown};
 use crate::tun::mtu_of;
 
 /// For how long a modem's log is read (chosen here: the buffer is reported each 40 ms, batches
@@ -118,7 +117,7 @@ const fn cost(deploy: Deploy) -> &'static str {
 /// # Errors
 /// The interface does not exist; the modem's log cannot be opened.
 pub fn check(interface: &str, modem: Option<&LogSource>) -> Result<CheckReport> {
-    let index = if_nametoindex(interface).map_err(|_| unknown(interface))?;
+    let index = if_nametoindex(interface).map_err(|_| Error::unknown_interface(interface))?;
     let host = Host::here();
     let root = Netlink::route().and_then(|mut netlink| traffic::root_of(&mut netlink, index));
     let queueing = root.ok().flatten().map(|root| root.kind);

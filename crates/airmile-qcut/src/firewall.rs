@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use airmile_control::qcut::{ClassConfig, Tier};
 use airmile_host::Attempt;
 
-use crate::check;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::instance::{CommandInput, StateFile, SystemChange};
 use crate::netlink::traffic::{CLASSES, MAJOR};
 use crate::options::Deploy;
@@ -93,7 +92,7 @@ pub(crate) fn queue(
     let why = format!(
         "neither nft ({by_nft}) nor iptables ({by_iptables}) can redirect packets to a queue"
     );
-    Err(check::unfit(Deploy::Nfqueue, interface, &why))
+    Err(Error::deployment(Deploy::Nfqueue, interface, &why))
 }
 
 /// The command of a rule that redirects packets to a queue.

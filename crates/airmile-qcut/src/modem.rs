@@ -8,10 +8,15 @@ use std::time::Duration;
 
 use airmile_control::qcut::{ModemReport, ReportExtractor};
 use airmile_decode::diag::PromptReader;
+use airmile_host::Attempt;
 use airmile_host::clock::{monotonic_ns, wall_ns};
-use airmile_host::source::{LogPiece, LogSource, SourceState, read_from_now};
+use airmile_host::source::{LogPiece, LogSource, ModemLink, SourceState, read_from_now};
 use airmile_host::thread::{StopFlag, lock};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use crate::error::Result;
 
 /// Polling interval of a growing file (chosen here: a fifth of the time in which a log's
 /// batch of transmissions fills).
@@ -20,6 +25,27 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Maximum age of a useful report (chosen here: five times as long as a modem may be
 /// silent).
 const OLDEST_NS: i64 = 1_000_000_000;
+
+/// Reports a modem log that cannot be read at once; a missing one may still appear.
+pub(crate) fn check_modem(source: Option<&LogSource>) -> Result<()> {
+    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) = source
+    else {
+        return Ok(());
+    };
+    // Not opened: opening a port or a pipe might block.
+    let readable = match path.is_dir() {
+        true => Err(Errno::ISDIR),
+        false => access(path.as_path(), Access::READ_OK),
+    };
+    match readable {
+        Err(e) if e != Errno::NOENT => Ok(Err(e).refused(
+            || format!("cannot read the modem's log {}", path.display()),
+            "Give a log that grows, a DIAG port (/dev/ttyUSB0) that no other program has, or - \
+             for standard input; without --modem its buffer is estimated from round trips.",
+        )?),
+        _ => Ok(()),
+    }
+}
 
 /// Source of reports, and its state.
 #[derive(Debug)]

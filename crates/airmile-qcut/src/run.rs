@@ -1,11 +1,8 @@
 //! A deployment from start to end.
 
 use airmile_host::Attempt;
-use airmile_host::source::{LogSource, ModemLink};
 use airmile_host::thread::StopFlag;
-use nix::net::if_::{if_nameindex, if_nametoindex};
-use rustix::fs::{Access, access};
-use rustix::io::Errno;
+use nix::net::if_::if_nametoindex;
 use rustix::thread::{CapabilitySet, capabilities};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -16,6 +13,7 @@ use crate::firewall;
 use crate::gate;
 use crate::guard::Guard;
 use crate::instance::StateFile;
+use crate::modem::check_modem;
 use crate::netlink::queue::Queue;
 use crate::options::{Deploy, Options};
 use crate::publish::Publisher;
@@ -44,7 +42,7 @@ pub struct Summary {
 /// change could not be undone.
 pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let name = &options.interface;
-    let index = if_nametoindex(name.as_str()).map_err(|_| unknown(name))?;
+    let index = if_nametoindex(name.as_str()).map_err(|_| Error::unknown_interface(name))?;
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     if !capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
         Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
@@ -71,7 +69,10 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     // Also if the setup failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);
     drop((server, publisher));
-    outcome?;
+    outcome.map_err(|error| match error {
+        Error::Deployment { deploy, interface, why } => check::unfit(deploy, &interface, &why),
+        other => other,
+    })?;
     restored?;
     if is_gone {
         return Err(Error::Unfit(format!(
@@ -80,34 +81,6 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     }
     notify(&format!("{name}: restored"));
     Ok(Summary { status: GateStatus::clone(&status) })
-}
-
-pub(crate) fn unknown(name: &str) -> Error {
-    let listed = if_nameindex().ok();
-    let names = listed.iter().flatten().map(|each| each.name().to_string_lossy().into_owned());
-    let names: Vec<String> = names.collect();
-    Error::Unfit(format!("{name}: there is no such interface; there are {}", names.join(", ")))
-}
-
-/// Reports a modem log that cannot be read at once; a missing one may still appear.
-pub(crate) fn check_modem(source: Option<&LogSource>) -> Result<()> {
-    let (Some(LogSource::Follow(path)) | Some(LogSource::Modem(ModemLink::Path(path)))) = source
-    else {
-        return Ok(());
-    };
-    // Not opened: opening a port or a pipe might block.
-    let readable = match path.is_dir() {
-        true => Err(Errno::ISDIR),
-        false => access(path.as_path(), Access::READ_OK),
-    };
-    match readable {
-        Err(e) if e != Errno::NOENT => Ok(Err(e).refused(
-            || format!("cannot read the modem's log {}", path.display()),
-            "Give a log that grows, a DIAG port (/dev/ttyUSB0) that no other program has, or - \
-             for standard input; without --modem its buffer is estimated from round trips.",
-        )?),
-        _ => Ok(()),
-    }
 }
 
 fn words(options: &Options) -> String {
@@ -147,7 +120,7 @@ fn deploy(
             let queue = Queue::open(u32::try_from(most).unwrap_or(u32::MAX));
             let mut queue = queue.map_err(|error| {
                 let why = format!("cannot open a kernel queue (NFQUEUE): {error}");
-                check::unfit(Deploy::Nfqueue, name, &why)
+                Error::deployment(Deploy::Nfqueue, name, &why)
             })?;
             let filter = firewall::queue(state, name, index, queue.number())?;
             notify(&format!("{name}: queue {}, rules by {}", queue.number(), filter.name()));

@@ -10,7 +10,6 @@ use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
 
-use crate::check;
 use crate::control::{Control, GateSnapshot};
 use crate::error::{Error, Result};
 use crate::firewall;
@@ -150,7 +149,7 @@ pub(crate) fn install(
     let rate = Shaper::START_BYTES_PER_S;
     if options.deploy == Deploy::Cake {
         traffic::install_cake(&mut netlink, index, rate).map_err(|error| {
-            check::unfit(Deploy::Cake, name, &format!("cannot install a CAKE: {error}"))
+            Error::deployment(Deploy::Cake, name, &format!("cannot install a CAKE: {error}"))
         })?;
         if options.classes != ClassConfig::default() {
             notify(&format!("{name}: CAKE uses DSCP and flows: other classes have no effect"));
@@ -159,7 +158,7 @@ pub(crate) fn install(
     }
     let packet_bytes = tun::mtu_of(name) + LINK_HEADER_BYTES;
     let leaf = traffic::install(&mut netlink, index, rate, packet_bytes).map_err(|error| {
-        check::unfit(Deploy::Htb, name, &format!("cannot install an HTB: {error}"))
+        Error::deployment(Deploy::Htb, name, &format!("cannot install an HTB: {error}"))
     })?;
     if leaf != Leaf::FqCodel {
         notify(&format!(

@@ -10,7 +10,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     ControlMessageOwned, LinkAddr, MsgFlags, bind, recvmsg, setsockopt, sockopt,
 };
-use nix::sys::time::TimeSpec;
+use nix::sys::time::{TimeSpec, TimeValLike};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::header::{self, IncomingAnswer};
@@ -97,9 +97,7 @@ impl Tap {
         };
         let (bytes, from) = (received.bytes, received.address);
         let stamp = received.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::ScmTimestampns(stamp) => {
-                Some(stamp.tv_sec() * 1_000_000_000 + stamp.tv_nsec())
-            }
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp.num_nanoseconds()),
             _ => None,
         });
         let Some(from) = from.filter(|from| from.ifindex() == self.index) else { return Ok(true) };

@@ -13,8 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::check;
-use crate::error::{NEEDS_ROOT, Result};
+use crate::error::{Error, NEEDS_ROOT, Result};
 use crate::firewall::MARK;
 use crate::header;
 use crate::instance::{StateFile, SystemChange};
@@ -62,7 +61,7 @@ impl Tunnel {
             let why = format!(
                 "cannot make the device {name}: {error} (in a container: --device /dev/net/tun)"
             );
-            check::unfit(Deploy::Tun, interface, &why)
+            Error::deployment(Deploy::Tun, interface, &why)
         })?;
         device.set_nonblocking(true).attempt(|| format!("cannot use the device {name}"))?;
         let mut tunnel = Self {

@@ -359,7 +359,7 @@ fn version_names_the_build() {
 /// Names of rates are the glossary's in all outputs.
 #[test]
 fn rates_have_one_name_each() {
-    let (_keep, run) = sample("sample-rate-limited");
+    let (_keep, run) = sample("sample-download");
     let log = path(&run, "modem.mi2log");
     let answer = document("diagnose", &["diagnose", &log]);
     let shown = text(&airmile(&["diagnose", &log]).stdout);

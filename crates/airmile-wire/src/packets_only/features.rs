@@ -3,7 +3,8 @@
 use airmile_model::Cause;
 
 use super::pattern::{ArrivalPattern, quantile};
-use super::phone::{CapturedPhone, TransferSpan, TransportKind, within};
+use super::phone::CapturedPhone;
+use super::span::{TransferSpan, TransportKind, within};
 use crate::attribute::{CaptureSite, Reason};
 
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice

@@ -16,9 +16,11 @@ mod features;
 mod model;
 mod pattern;
 mod phone;
+mod span;
 #[cfg(test)]
 mod tests;
 
 pub use features::{Features, N_FEATURES, NAMES};
 pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
-pub use phone::{CapturedPhone, CapturedPhones, TransferSpan, TransportKind};
+pub use phone::{CapturedPhone, CapturedPhones};
+pub use span::{TransferSpan, TransportKind};

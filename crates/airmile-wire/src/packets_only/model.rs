@@ -7,7 +7,7 @@ use super::coefficients;
 use super::features::{
     FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNKNOWN_SHARE,
 };
-use super::phone::TransportKind;
+use super::span::TransportKind;
 use crate::attribute::CaptureSite;
 
 /// The possible bottlenecks that packets can distinguish.

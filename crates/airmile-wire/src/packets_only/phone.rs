@@ -6,6 +6,7 @@ use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
 use super::model::MIN_RADIO_RTT_NS;
+use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
 use crate::attribute::{
     Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides,
     WaitSpan, WaitTimeline,
@@ -15,9 +16,6 @@ use crate::tcp::TracedPacket;
 /// Data within this time is one arrival (chosen here: the shortest slot of NR below 6
 /// GHz).
 const MERGE_NS: i64 = 250_000;
-/// A pause between an answer and the next request ends a transfer (chosen here, as
-/// in `airmile-radio`'s `detect`).
-const PAUSE_NS: i64 = 500_000_000;
 /// This long without data ends a transfer even without another request (chosen here:
 /// LTE's RRC inactivity timer has this length, too).
 const SILENCE_NS: i64 = 10_000_000_000;
@@ -27,38 +25,6 @@ const MAX_STAMPS: usize = 4_096;
 /// has one or two, a server's capture thousands).
 const MAX_USERS: usize = 64;
 const MAX_FLOWS: usize = 16_384;
-
-/// The transport of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TransportKind {
-    /// TCP with time stamps: continuous round-trip samples.
-    Stamped,
-    /// TCP without time stamps: queues are not visible.
-    Plain,
-    /// Datagrams: only arrivals are visible.
-    Datagrams,
-}
-
-/// A transfer to the phone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransferSpan {
-    /// Its request, or the connection's first packet, in nanoseconds.
-    pub from_ns: i64,
-    /// Its last data, in nanoseconds.
-    pub to_ns: i64,
-    /// Payload.
-    pub bytes: u64,
-    /// Its transport.
-    pub transport: TransportKind,
-}
-
-impl TransferSpan {
-    /// Its duration, in nanoseconds.
-    #[must_use]
-    pub const fn ns(&self) -> i64 {
-        self.to_ns.saturating_sub(self.from_ns)
-    }
-}
 
 /// One connection's downlink.
 #[derive(Debug, Default)]
@@ -478,38 +444,4 @@ impl CapturedPhone {
     pub fn split(&self, span: &TransferSpan) -> Shares {
         self.attribution.split(span.from_ns, span.to_ns, None)
     }
-}
-
-/// The entries of a list in a span, both ends included.
-pub(super) fn within<T>(
-    list: &[(i64, T)],
-    from_ns: i64,
-    to_ns: i64,
-) -> impl Iterator<Item = &(i64, T)> {
-    let first = list.partition_point(|(at, _)| *at < from_ns);
-    list.iter().skip(first).take_while(move |(at, _)| *at <= to_ns)
-}
-
-/// Merges spans that overlap or follow each other without a pause. The transport of most
-/// of the bytes decides.
-fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
-    spans.sort_by_key(|span| (span.from_ns, span.to_ns));
-    let mut out: Vec<TransferSpan> = Vec::new();
-    let mut most = 0;
-    for span in spans {
-        match out.last_mut() {
-            Some(last) if span.from_ns <= last.to_ns.saturating_add(PAUSE_NS) => {
-                if span.bytes > most {
-                    (most, last.transport) = (span.bytes, span.transport);
-                }
-                last.to_ns = last.to_ns.max(span.to_ns);
-                last.bytes = last.bytes.saturating_add(span.bytes);
-            }
-            _ => {
-                most = span.bytes;
-                out.push(span);
-            }
-        }
-    }
-    out
 }
