@@ -105,7 +105,7 @@ pub struct QcutRunArgs {
     /// destination), off, or an address
     #[arg(long, value_name = "HOST", default_value = "auto")]
     pub probe: ProbeTo,
-    /// Publish rate and queue for other programs: file:PATH, ubus, or mqtt://HOST[:PORT]/TOPIC;
+    /// Publish rate and queue for other programs: file:PATH, ubus, or mqtt://HOST:PORT/TOPIC;
     /// may be given several times
     #[arg(long, value_name = "TARGET")]
     pub publish: Vec<PublishTo>,
