@@ -7,6 +7,7 @@ Needs root and an airmile with the feature `bpf`; otherwise prints SKIPPED.
 """
 
 import os
+import pathlib
 import secrets
 import shutil
 import subprocess
@@ -14,18 +15,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from process_rights import check_rights
+
 # Capability bits (linux/capability.h).
 NET_ADMIN, SYS_ADMIN, PERFMON, BPF = 12, 21, 38, 39
-SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-
-
-def process_status(pid):
-    """Fields of /proc/PID/status of each thread."""
-    threads = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        lines = open(f"/proc/{pid}/task/{task}/status").read().splitlines()
-        threads.append({name: value.strip() for name, value in (line.split(":", 1) for line in lines)})
-    return threads
 
 
 def check_privileges_of_attach(airmile, namespace, key_file, words, expected):
@@ -36,16 +30,9 @@ def check_privileges_of_attach(airmile, namespace, key_file, words, expected):
         line = process.stdout.readline()
         if "attached" not in line:
             return process.communicate()[1].strip()
-        threads = process_status(process.pid)
-        assert len(threads) > 1, f"{len(threads)} threads: none receives reports"
-        for status in threads:
-            sets = {name: int(status[name], 16) for name in SETS}
-            assert sets["CapEff"] == expected, (status["Name"], sets)
-            assert all(bits & ~expected == 0 for bits in sets.values()), (status["Name"], sets)
-            assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), status
-        status = threads[0]
-        print(f"privileges of claw attach {' '.join(words)}: "
-              + ", ".join(f"{name} {status[name]}" for name in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")))
+        threads, rights = check_rights(process.pid, expected)
+        assert threads > 1, f"{threads} threads: none receives reports"
+        print(f"privileges of claw attach {' '.join(words)}: {rights}")
     finally:
         process.terminate()
         try:

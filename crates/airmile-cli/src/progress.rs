@@ -54,7 +54,7 @@ impl Shown {
     /// Starts to show the reading of `inputs`.
     pub fn start(global: &Global, inputs: &Inputs) -> Self {
         let progress = Progress::default();
-        let sizes = inputs.files.iter().chain(&inputs.transfers).map(std::fs::metadata);
+        let sizes = inputs.paths().map(std::fs::metadata);
         let total: u64 = sizes.filter_map(|m| m.ok().map(|m| m.len())).sum();
         let counted = progress.clone();
         let drawer = Drawer::start(global, move |stop| watch(&counted, stop, total));

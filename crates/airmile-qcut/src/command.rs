@@ -109,9 +109,7 @@ fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
     })?;
     let summary = crate::run(&options, &mut |words| global.warn(words))?;
     if global.json {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, &summary.status).map_err(io::Error::from)?;
-        writeln!(out)?;
+        print_json(&summary.status)?;
     } else if !global.quiet {
         print(&text(&summary.status))?;
     }
@@ -172,9 +170,7 @@ fn text(status: &GateStatus) -> String {
 fn look_at(global: &Global, args: &QcutCheckArgs) -> Result<u8> {
     let report = check(&args.up, args.modem.as_deref().map(source).as_ref())?;
     if global.json {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
-        writeln!(out)?;
+        print_json(&report)?;
     } else {
         print(&check_text(&report))?;
     }
@@ -238,9 +234,15 @@ fn look(global: &Global, args: &QcutWatchArgs) -> Result<()> {
     }
 }
 
+/// A document in one line.
+fn print_json(document: &impl serde::Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, document)?;
+    writeln!(out)
+}
+
 /// A line every half second, until the instance ends.
 fn lines(global: &Global, address: SocketAddr, token: Option<&str>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
     let mut is_first = true;
     loop {
         let now = match watch::ask(address, token) {
@@ -253,12 +255,10 @@ fn lines(global: &Global, address: SocketAddr, token: Option<&str>) -> io::Resul
         };
         is_first = false;
         if global.json {
-            serde_json::to_writer(&mut out, &now)?;
-            writeln!(out)?;
+            print_json(&now)?;
         } else {
-            writeln!(out, "{}", watch::line(&now))?;
+            print(&format!("{}\n", watch::line(&now)))?;
         }
-        out.flush()?;
         std::thread::sleep(watch::EVERY);
     }
 }

@@ -108,7 +108,10 @@ pub fn study_page<'a>(
 impl Exports {
     /// Refuses outputs that would overwrite an input or each other.
     fn check(&self, inputs: &Inputs) -> Result<()> {
-        let read = read_files(inputs.files.iter().chain(&inputs.transfers).map(PathBuf::as_path));
+        if self.html.is_none() && self.perfetto.is_none() {
+            return Ok(());
+        }
+        let read = read_files(inputs.paths());
         for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
             let Some(path) = path else { continue };
             if path.as_os_str() == "-" {

@@ -139,6 +139,17 @@ mod tests {
         any::<u8>()
     }
 
+    /// A time stamp option of another length than ten does not replace a right one.
+    #[test]
+    fn time_stamps_stay_after_a_broken_option() {
+        for broken in [[8, 2, 0, 0], [8, 3, 0, 0], [8, 4, 0, 0]] {
+            let mut header = TcpHeader::default();
+            tcp::read_options(&mut header, &[1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);
+            tcp::read_options(&mut header, &broken);
+            assert_eq!(header.timestamps, Some((7, 9)));
+        }
+    }
+
     proptest! {
         #[test]
         fn the_same_as_the_long_way(data in frame_bytes(), wire_bytes in 0_u32..200) {

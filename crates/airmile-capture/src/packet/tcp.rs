@@ -70,7 +70,10 @@ fn read_option(header: &mut TcpHeader, kind: u8, value: &[u8]) {
                 }
             }
         }
-        (8, stamps) => header.timestamps = u32_at(stamps, 0).zip(u32_at(stamps, 4)),
+        // RFC 7323, 3.2: eight bytes; another length is no time stamp.
+        (8, stamps) if stamps.len() == 8 => {
+            header.timestamps = u32_at(stamps, 0).zip(u32_at(stamps, 4));
+        }
         _ => {}
     }
 }

@@ -33,10 +33,9 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
-    budgets.refuse_inputs(inputs.files.iter().chain(&inputs.transfers).map(|p| p.as_path()))?;
+    budgets.refuse_inputs(inputs.paths())?;
     if let Some(dir) = &args.output {
-        let read = inputs.files.iter().chain(&inputs.transfers).map(|path| path.as_path());
-        refuse_inputs([dir.join(DOCUMENT)], read)?;
+        refuse_inputs([dir.join(DOCUMENT)], inputs.paths())?;
     }
     let shown = Shown::start(global, &inputs);
     let (_, answer) = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress)?;

@@ -99,14 +99,16 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
     let threshold = fit_padding(rows, &is_data, None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
-    let gaps = dl_gaps(rows, &is_data);
+    // With a threshold of zero any padding decides, whatever the pause after it.
+    let gaps = if threshold > 0 { dl_gaps(rows, &is_data) } else { Vec::new() };
     rows.iter()
         .zip(is_data)
-        .zip(gaps)
-        .map(|((row, data), gap)| {
+        .enumerate()
+        .map(|(i, (row, data))| {
             if !data {
                 return Decision::NO_DATA;
             }
+            let gap = gaps.get(i).copied().flatten();
             let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology));
             let padded = row.padding_bytes.is_some_and(|padding| {
                 let much = padding.saturating_mul(MUCH_PADDING) >= row.tbs_bytes;

@@ -168,6 +168,14 @@ fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
     }
 }
 
+/// When the first data after a pause of [`MIN_RTO_NS`] or more arrived.
+fn first_after_pause(list: &[(i64, u32)]) -> Option<i64> {
+    list.iter()
+        .zip(list.iter().skip(1))
+        .find(|(a, b)| b.0.saturating_sub(a.0) >= MIN_RTO_NS)
+        .map(|(_, after)| after.0)
+}
+
 impl UserDownlink {
     fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<WaitSpan>) {
         let connection = self.connections.entry(packet.flow).or_default();
@@ -297,6 +305,9 @@ pub struct CapturedPhone {
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
+    /// When data first followed a pause of [`MIN_RTO_NS`] or more.
+    paused_ns: Option<i64>,
+    datagrams_paused_ns: Option<i64>,
     /// Ends of round trips, and the excess of each over the minimum to its server, in
     /// nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
@@ -354,6 +365,7 @@ impl CapturedPhone {
         };
         let answers = answers.into_iter().map(|(server, answer)| (server, span(answer))).collect();
         queued.sort_unstable();
+        let arrivals = if at_server { user.acked } else { user.arrivals };
         let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         Self {
             place,
@@ -362,7 +374,9 @@ impl CapturedPhone {
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
-            arrivals: if at_server { user.acked } else { user.arrivals },
+            paused_ns: first_after_pause(&arrivals),
+            datagrams_paused_ns: first_after_pause(&datagrams),
+            arrivals,
             datagrams,
             queued,
             again_ns: user.again_ns,
@@ -372,13 +386,11 @@ impl CapturedPhone {
 
     /// Whether data followed a pause after which a sender may restart slow start.
     pub(super) fn paused_before(&self, kind: TransportKind, until_ns: i64) -> bool {
-        let list = self.arrivals(kind);
-        let known = list.partition_point(|(at_ns, _)| *at_ns <= until_ns);
-        let pairs = list.get(..known).unwrap_or_default().windows(2);
-        pairs.into_iter().any(|pair| match pair {
-            [a, b] => b.0.saturating_sub(a.0) >= MIN_RTO_NS,
-            _ => false,
-        })
+        let after_ns = match kind {
+            TransportKind::Datagrams => self.datagrams_paused_ns,
+            TransportKind::Stamped | TransportKind::Plain => self.paused_ns,
+        };
+        after_ns.is_some_and(|ns| ns <= until_ns)
     }
 
     /// Its transfers of at least this many bytes: answers that overlap, or have no pause

@@ -45,7 +45,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut applications = Vec::new();
     let mut usable_files = 0;
     let mut captures = Vec::new();
-    for path in inputs.files.iter().chain(&inputs.transfers) {
+    for path in inputs.paths() {
         if path.is_file() && !comes_once(path) {
             let input = Input::open(path, progress)?;
             if Kind::of(input.head()).is_capture() {
@@ -55,7 +55,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 continue;
             }
         }
-        let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
+        let one = Inputs { files: vec![path.to_owned()], transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {

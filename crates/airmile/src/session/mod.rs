@@ -48,6 +48,13 @@ pub struct Inputs {
     pub application_offset_ns: i64,
 }
 
+impl Inputs {
+    /// All paths.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().chain(&self.transfers).map(PathBuf::as_path)
+    }
+}
+
 /// Everything that was read, except the records themselves.
 #[derive(Debug, Default)]
 pub struct Loaded {

@@ -96,7 +96,7 @@ pub(in super::super) fn name_of_session(
         beside_radio: radio == Verdict::Mixed
             || [Cause::RadioContention, Cause::RadioSignal]
                 .into_iter()
-                .any(|of_radio| self::share(of_radio, transfers).0 > share),
+                .any(|of_radio| part_of_time(of_radio, transfers) > share),
     });
     if radio != Verdict::Mixed {
         session.verdict = Some(cause.into());
@@ -124,9 +124,16 @@ fn share(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> (f64, f64, f
             (split.ns(cause) as f64, low, high, split.total_ns() as f64)
         })
         .collect();
-    let (part, total) = each.iter().fold((0.0, 0.0), |(a, b), t| (a + t.0, b + t.3));
     let (low, high) = interval::of_session(&each);
-    (part / f64::max(total, 1.0), low, high)
+    (part_of_time(cause, transfers), low, high)
+}
+
+/// A cause's part of the transfers' time.
+fn part_of_time(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> f64 {
+    let (part, total) = transfers.iter().fold((0.0, 0.0), |(part, total), (split, _)| {
+        (part + split.ns(cause) as f64, total + split.total_ns() as f64)
+    });
+    part / f64::max(total, 1.0)
 }
 
 /// The duration of the transfers without a cause.
