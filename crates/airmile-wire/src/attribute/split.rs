@@ -16,6 +16,8 @@ use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 /// close examination of performance and power characteristics of 4G LTE networks",
 /// MobiSys 2012, table 1).
 pub const RELEASE_NS: i64 = 5_000_000_000;
+/// Maximum initial window (RFC 6928, 2): a response of at most so many bytes is one flight.
+pub const INITIAL_WINDOW_BYTES: u64 = 14_600;
 /// A loss on the radio shows at the phone up to this much later, when the following
 /// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
@@ -68,6 +70,28 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// The shares of a transfer of so many bytes: one that fits the initial window waits for no
+    /// slow start. Such time, of another transfer on the phone, has no known cause here.
+    #[must_use]
+    pub fn of_bytes(mut self, bytes: Option<u64>) -> Self {
+        if bytes.is_none_or(|bytes| bytes > INITIAL_WINDOW_BYTES) {
+            return self;
+        }
+        if let Some(ns) = self.by_cause.remove(&Cause::FirstSlowStart) {
+            *self.by_cause.entry(Cause::Unknown).or_default() += ns;
+        }
+        if let Some(ns) = self.by_reason.remove(&Reason::FirstSlowStart) {
+            *self.by_reason.entry(Reason::Unknown).or_default() += ns;
+        }
+        if let Some(n) = self.pieces.remove(&Cause::FirstSlowStart) {
+            *self.pieces.entry(Cause::Unknown).or_default() += n;
+        }
+        if let Some(longest) = self.longest.remove(&Cause::FirstSlowStart) {
+            self.longest.entry(Cause::Unknown).or_insert(longest);
+        }
+        self
+    }
+
     /// The sum in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
@@ -426,5 +450,25 @@ impl Shares {
         if longest.1 - longest.0 < to_ns - from_ns {
             *longest = (from_ns, to_ns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_within_the_initial_window_has_no_slow_start() {
+        let mut shares = Shares::default();
+        shares.add(Cause::FirstSlowStart, Reason::FirstSlowStart, 0, 70);
+        shares.add(Cause::Setup, Reason::Request, 70, 100);
+        let check = |bytes, expected: &[(Cause, i64)]| {
+            let got = shares.clone().of_bytes(bytes);
+            assert_eq!(got.by_cause.into_iter().collect::<Vec<_>>(), expected);
+            assert_eq!(got.by_reason.values().sum::<i64>(), 100);
+        };
+        check(Some(14_600), &[(Cause::Setup, 30), (Cause::Unknown, 70)]);
+        check(Some(14_601), &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
+        check(None, &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
     }
 }

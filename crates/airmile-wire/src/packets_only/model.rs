@@ -8,7 +8,7 @@ use super::features::{
     FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE, UNKNOWN_SHARE,
 };
 use super::span::TransportKind;
-use crate::attribute::CaptureSite;
+use crate::attribute::{CaptureSite, INITIAL_WINDOW_BYTES};
 
 /// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,6 +227,14 @@ impl Model {
     /// the evidence.
     #[must_use]
     pub fn judge(features: &Features) -> Vec<Suspicion> {
+        Self::judge_transfer(features, None)
+    }
+
+    /// As [`Self::judge`], with the bytes of a transfer if the application's log has them. One that
+    /// fits the initial window needs no second flight: what its time shows of a slow start is
+    /// another transfer's, and counts as [`Suspect::Other`].
+    #[must_use]
+    pub fn judge_transfer(features: &Features, bytes: Option<u64>) -> Vec<Suspicion> {
         let Some(evidence) = Evidence::of(features) else { return Vec::new() };
         let mut probabilities = Self::table(evidence).probabilities(&features.values);
         for (suspect, excluded) in [
@@ -237,6 +245,17 @@ impl Model {
         ] {
             if excluded {
                 exclude(&mut probabilities, suspect);
+            }
+        }
+        if bytes.unwrap_or(features.bytes) <= INITIAL_WINDOW_BYTES {
+            let mut moved = 0.0;
+            for (p, suspect) in probabilities.iter_mut().zip(Suspect::ALL) {
+                match suspect {
+                    Suspect::FirstSlowStart => moved = std::mem::take(p),
+                    // The last one.
+                    Suspect::Other => *p += moved,
+                    _ => {}
+                }
             }
         }
         let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;

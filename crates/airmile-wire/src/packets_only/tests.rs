@@ -184,6 +184,24 @@ fn no_cell_no_radio() {
     assert!((sum - 1.0).abs() < 1e-9);
 }
 
+/// Ten segments are one flight (RFC 6928): no slow start to wait for, whatever the packets of
+/// simultaneous transfers show.
+#[test]
+fn a_transfer_within_the_initial_window_waits_for_no_slow_start() {
+    let list = phone(&[(0, 50, 300)]);
+    let features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    let of = |bytes, suspect| {
+        let all = Model::judge_transfer(&features, bytes);
+        all.iter().find(|one| one.suspect == suspect).unwrap().probability
+    };
+    let (first, other) = (Suspect::FirstSlowStart, Suspect::Other);
+    assert_eq!(of(Some(14_601), first), of(None, first));
+    assert!(of(None, first) > 0.002, "{}", of(None, first));
+    assert!(of(Some(14_600), first) < 0.002);
+    let sum = |bytes| of(bytes, first) + of(bytes, other);
+    assert!((sum(Some(1_000)) - sum(None)).abs() < 1e-9);
+}
+
 /// Constants alone: their softmax. An unknown feature has no weight.
 #[test]
 fn a_tables_arithmetic() {

@@ -78,7 +78,7 @@ impl Split {
         let silences: Vec<(i64, i64)> =
             answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
         let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
-        let seen = RadioSeries { downlink, uplink, silences, losses_ns };
+        let seen = RadioSeries { downlink, uplink, silences, losses_ns, bytes: finding.bytes };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
         let others = others(finding, usage, report);
         let divide = |shares: &Shares| {
@@ -284,6 +284,7 @@ struct RadioSeries {
     uplink: Vec<RadioSpan>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
+    bytes: Option<u64>,
 }
 
 impl RadioSeries {
@@ -308,7 +309,8 @@ impl RadioSeries {
             silences: &silences,
             losses_ns: &losses_ns,
         };
-        wire.split(start_ns + by_ns, end_ns + by_ns, radio)
+        let shares = wire.split(start_ns + by_ns, end_ns + by_ns, radio)?;
+        Some(shares.of_bytes(self.bytes))
     }
 }
 
