@@ -15,6 +15,11 @@ const SHORT_QUEUE_NS: i64 = 5_000_000;
 /// Maximum number of responses on a connection that one may wait for in turn (chosen here).
 const MAX_QUEUED: usize = 1_000;
 
+/// Minimum number of waits while other responses arrived, and by how much the median of their
+/// server's part exceeds twice that of the others, for a queue to be possible (chosen here).
+const MIN_CROWDED: usize = 3;
+const GROWN_NS: i64 = 50_000_000;
+
 /// A part of a request with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
@@ -47,6 +52,7 @@ pub(super) fn requests(
     packets: Option<&Packets>,
 ) -> (Vec<Vec<Part>>, bool) {
     let round_trips = round_trips(log);
+    let crowded = Crowded::new(load, &round_trips);
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
     let seen = found.iter().any(Option::is_some);
@@ -74,7 +80,7 @@ pub(super) fn requests(
                         _ => {
                             let host = request.url.as_deref().map(host).unwrap_or_default();
                             let round_trip_ns = round_trips.get(host).copied().unwrap_or(0);
-                            answered(&mut out, &own, round_trip_ns);
+                            answered(&mut out, &own, round_trip_ns, crowded.server_ns(at));
                         }
                     }
                     out.extend(held);
@@ -114,11 +120,85 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     }
 }
 
-/// A wait for a first byte by the log alone: one round trip, and the server for the rest.
-fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64) {
+/// A wait for a first byte by the log alone: one round trip, and the server for the rest, up to a
+/// maximum; what exceeds it may be a queue.
+fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64, server_ns: i64) {
     let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
+    let doubt = cut.saturating_add(server_ns).min(span.to_ns);
     out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
-    out.push(whole(&Span { from_ns: cut, ..*span }, PageCause::Server));
+    out.push(whole(&Span { from_ns: cut, to_ns: doubt, ..*span }, PageCause::Server));
+    out.push(whole(&Span { from_ns: doubt, ..*span }, PageCause::Unknown));
+}
+
+/// Waits for first bytes while other responses arrived: if they are much longer than the other
+/// waits, a queue on the path may have caused them as well as the server.
+struct Crowded {
+    /// The usual wait for the server without other responses, if crowded waits are longer.
+    usual_ns: Option<i64>,
+    /// Which requests waited while other responses arrived.
+    crowded: Vec<bool>,
+}
+
+impl Crowded {
+    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
+        let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
+        let arriving: Vec<(i64, i64)> = load
+            .requests
+            .iter()
+            .map(|one| (one.end_ns.saturating_sub(one.phases.receive_ns.unwrap_or(0)), one.end_ns))
+            .collect();
+        // A response arrives after its own wait, so that it never counts.
+        let crowded: Vec<bool> = waits
+            .iter()
+            .map(|wait| {
+                wait.is_some_and(|(from, to)| covered_ns(&arriving, from, to) * 2 >= to - from)
+            })
+            .collect();
+        let (mut in_crowd, mut alone) = (Vec::new(), Vec::new());
+        for ((request, wait), crowded) in load.requests.iter().zip(&waits).zip(&crowded) {
+            let Some((from, to)) = wait else { continue };
+            let host = request.url.as_deref().map(host).unwrap_or_default();
+            let server_ns = (to - from - round_trips.get(host).copied().unwrap_or(0)).max(0);
+            if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
+        }
+        let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
+            let grows = in_crowd.len() >= MIN_CROWDED && crowd > 2 * alone + GROWN_NS;
+            grows.then_some(alone)
+        });
+        Self { usual_ns, crowded }
+    }
+
+    /// How much of a request's wait is the server's for certain.
+    fn server_ns(&self, at: usize) -> i64 {
+        let usual = self.usual_ns.filter(|_| self.crowded.get(at) == Some(&true));
+        usual.unwrap_or(i64::MAX)
+    }
+}
+
+/// From the request to the first byte.
+fn wait(request: &AppTransfer) -> Option<(i64, i64)> {
+    let receive_ns = request.phases.receive_ns.unwrap_or(0);
+    let to_ns = request.end_ns.saturating_sub(receive_ns);
+    let wait_ns = request.phases.wait_ns.filter(|ns| *ns > 0)?;
+    Some((to_ns.saturating_sub(wait_ns), to_ns))
+}
+
+/// How much of a time range the spans cover together.
+fn covered_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
+    let within = spans.iter().map(|(from, to)| ((*from).max(from_ns), (*to).min(to_ns)));
+    let mut within: Vec<(i64, i64)> = within.filter(|(from, to)| to > from).collect();
+    within.sort_unstable();
+    let (mut sum, mut at) = (0, from_ns);
+    for (from, to) in within {
+        sum += (to - from.max(at)).max(0);
+        at = at.max(to);
+    }
+    sum
+}
+
+fn median(values: &mut [i64]) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
 /// The phases of a request; time without a phase in the log goes to the last.
