@@ -46,7 +46,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        output::print(&text(&answer, global.verbose > 0))?;
+        output::print_wrapped(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
     let damaged = answer.files.iter().any(|f| f.damaged);
