@@ -67,7 +67,9 @@ fn free_ports() -> String {
 fn plan(document: &str, step: &Step, ports: &str) -> Option<(String, Handling)> {
     let mut line = match step {
         Step::Shell { line, .. } => line.clone(),
-        Step::Python(program) => format!("python3 - <<'PROGRAM'\n{program}PROGRAM"),
+        Step::Python(program) => {
+            format!("cat >program.py <<'PROGRAM'\n{program}PROGRAM\npython3 program.py")
+        }
     };
     // Paths of the source tree, in which that tutorial is followed.
     let scripts = repository().join("tests/scale");
@@ -131,7 +133,12 @@ fn run(path: &Path, dir: &Path) -> Vec<Ran> {
     };
     let steps = planned.into_iter().enumerate().map(|(n, (step, line, handling))| Ran {
         line,
-        expected: if let Handling::Status(status) = handling { status } else { 0 },
+        expected: match handling {
+            Handling::Status(status) => status,
+            // 128 and SIGTERM.
+            Handling::Terminated => 143,
+            _ => 0,
+        },
         status: read(n, "status").trim().parse().ok(),
         printed: read(n, "out"),
         errors: format!("{}{}", read(n, "err"), String::from_utf8_lossy(&done.stderr)),

@@ -67,10 +67,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The files that a document's reader has.
-pub(super) const HAVE: &[(&str, &str)] = &[
-    (
-        "README.md",
-        "airmile lab run page -o made && cp made/modem.mi2log log.mi2log && \
+pub(super) const HAVE: &[(&str, &str)] = &[(
+    "README.md",
+    "airmile lab run page -o made && cp made/modem.mi2log log.mi2log && \
          cp made/phone.pcapng phone.pcap && cp made/page.har page.har",
-    ),
-];
+)];
