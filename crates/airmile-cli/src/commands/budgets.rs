@@ -47,8 +47,8 @@ impl Budgets {
         Ok(refuse_inputs(files, inputs)?)
     }
 
-    /// Evaluates the budgets on a document, reports those exceeded or not evaluable, and returns how the command
-    /// ends.
+    /// Evaluates the budgets on a document, reports those exceeded or not evaluable, and returns how
+    /// the command ends.
     pub fn settle(
         &self,
         global: &Global,
@@ -72,7 +72,9 @@ impl Budgets {
         for (budget, held) in &judged {
             report(global, budget, held);
         }
-        let any = |state| judged.iter().flat_map(|(_, held)| held).any(|one| one.state == state);
+        let any = |state: BudgetState| {
+            judged.iter().flat_map(|(_, held)| held).any(|one| one.state == state)
+        };
         Ok(if any(BudgetState::Exceeded) {
             Outcome::OverBudget
         } else if any(BudgetState::NotEvaluable) {
@@ -85,7 +87,7 @@ impl Budgets {
 
 /// Names the transfers, pages or session over a budget, and those it cannot be evaluated for.
 fn report(global: &Global, budget: &Budget, held: &[Held]) {
-    let warn = |state, what: &str, why: fn(&Held) -> String| {
+    let warn = |state: BudgetState, what: &str, why: fn(&Held) -> String| {
         let which: Vec<&Held> = held.iter().filter(|one| one.state == state).collect();
         if which.is_empty() {
             return;
