@@ -31,9 +31,10 @@ help: ## list the targets
 build: ## build the airmile command (target/release/airmile)
 	$(OPTIMISED) airmile
 
-# The first build of a clone: what takes long to optimise is not (Cargo.toml, profile.demo).
+# The first build of a clone: what takes long to optimise is not (Cargo.toml, profile.demo), and
+# commands that use a network or a modem are left out (crates/airmile-cli/Cargo.toml, features).
 demo: ## build the command fast (target/demo/airmile), make two sample logs and diagnose them
-	$(CARGO) build --locked --profile demo -p airmile-cli --bin airmile
+	$(CARGO) build --locked --profile demo -p airmile-cli --no-default-features --bin airmile
 	$(DEMO) lab run sample-download --force -o $(DEMO_DIR)/sample-download
 	$(DEMO) lab run sample-rate-limited --force -o $(DEMO_DIR)/sample-rate-limited
 	$(DEMO) diagnose $(DEMO_DIR)/sample-download/modem.mi2log

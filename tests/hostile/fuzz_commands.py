@@ -191,15 +191,10 @@ class Failure(Exception):
 
 def run(airmile, args, peak):
     """Runs a command with its limits; returns its status, or raises."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-
     environment = dict(os.environ, RUST_BACKTRACE="0")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = subprocess.Popen([airmile, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                 preexec_fn=limit, env=environment)
+        child = subprocess.Popen([airmile, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_S, CPU_S))
         timer = threading.Timer(WALL_S, child.kill)
         timer.start()
         begun = time.monotonic()
@@ -242,6 +237,9 @@ def main():
     airmile = shutil.which(options.airmile) or str(pathlib.Path(options.airmile).resolve())
     begun, counts, failures, lock = time.monotonic(), collections.Counter(), [], threading.Lock()
     peak = [0]
+    # Commands inherit these: without code of ours between fork and exec, a start is cheap.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as directory:
         work = pathlib.Path(directory)
         inputs = seeds(airmile, work)

@@ -28,6 +28,11 @@ pub mod text {
     pub use crate::commands::radio::text as radio;
 }
 
+/// What a build without the feature `network` says of a command that it does not know.
+#[cfg(not(feature = "network"))]
+const WITHOUT_NETWORK: &str = "this build has no `live`, `record`, `probe`, `claw`, `qcut` and \
+                               `lab shell` (feature `network`); `make build` has them";
+
 /// Runs the command with its arguments, the first of which is its own name, and returns the exit
 /// status. The program and the Python package both call this.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
@@ -36,6 +41,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Err(printed) => {
             // Help and version come here, too. A failure to print them cannot be reported.
             let _ = printed.print();
+            #[cfg(not(feature = "network"))]
+            if printed.kind() == clap::error::ErrorKind::InvalidSubcommand {
+                output::notice(WITHOUT_NETWORK);
+            }
             u8::try_from(printed.exit_code()).unwrap_or(2)
         }
     };
@@ -51,12 +60,17 @@ fn run_parsed(cli: &Cli) -> u8 {
         Command::Radio(args) => commands::radio::run(&cli.global, args),
         Command::Diagnose(args) => commands::diagnose::run(&cli.global, args),
         Command::Compare(args) => commands::compare::run(&cli.global, args),
+        #[cfg(feature = "network")]
         Command::Probe(command) => commands::probe::run(&cli.global, command),
         Command::Packets(args) => commands::packets::run(&cli.global, args),
         Command::Scrub(args) => commands::scrub::run(&cli.global, args),
+        #[cfg(feature = "network")]
         Command::Claw(command) => commands::claw::run(&cli.global, command),
+        #[cfg(feature = "network")]
         Command::Record(args) => commands::record::run(&cli.global, args),
+        #[cfg(feature = "network")]
         Command::Live(args) => commands::live::run(&cli.global, args),
+        #[cfg(feature = "network")]
         Command::Qcut(command) => commands::qcut::run(&cli.global, command),
         Command::Lab(args) => commands::lab::run(&cli.global, args),
         Command::Completions { shell } => commands::manual::completions(*shell),

@@ -46,7 +46,7 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     if !capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
         Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
-            .refused(|| format!("{name}: the guard cannot start"), NEEDS_ROOT)?;
+            .refused(|| format!("cannot shape {name}: its guard does not start"), NEEDS_ROOT)?;
     }
     check_modem(options.modem.as_ref())?;
     let stop = StopFlag::new();

@@ -15,7 +15,7 @@ use std::time::Instant;
 use airmile_control::claw::feedback::{FeedbackKey, FeedbackReport, SessionCounts};
 use airmile_control::claw::{ClawOptions, OperatorLimits};
 use airmile_host::Attempt;
-use airmile_host::thread::{AsyncWorker, Stopped};
+use airmile_host::async_thread::{AsyncWorker, Stopped};
 use bytes::Bytes;
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use serde::Serialize;

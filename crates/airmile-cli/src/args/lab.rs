@@ -1,5 +1,6 @@
 //! Arguments of `lab`.
 
+#[cfg(feature = "network")]
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ docs/lab.md describes scenario files, and every file and column of a run.
 Exit status 3: no such scenario or file, a scenario that cannot be run, or a directory that is
 not empty.")]
     Run(LabRunArgs),
+    #[cfg(feature = "network")]
     /// Run a command as the phone, in real time: real TCP, real programs (Linux)
     #[command(
         after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
@@ -36,6 +38,7 @@ Examples:
   airmile diagnose run"
     )]
     Shell(LabShellArgs),
+    #[cfg(feature = "network")]
     /// The first process of a command run by `shell`
     #[command(hide = true)]
     Inside(LabInsideArgs),
@@ -66,6 +69,7 @@ pub struct LabRunArgs {
 }
 
 /// Arguments of `lab shell`.
+#[cfg(feature = "network")]
 #[derive(Debug, Clone, Args)]
 pub struct LabShellArgs {
     /// The scenario's name, or a scenario file (docs/schema/scenario.json)
@@ -101,6 +105,7 @@ pub struct LabShellArgs {
 }
 
 /// Arguments of `lab inside`, which waits until all processes have ended, and ends if a thread has.
+#[cfg(feature = "network")]
 #[derive(Debug, Clone, Args)]
 pub struct LabInsideArgs {
     #[arg(long)]
@@ -112,6 +117,7 @@ pub struct LabInsideArgs {
     pub command: Vec<OsString>,
 }
 
+#[cfg(feature = "network")]
 fn positive_ms(text: &str) -> Result<f64, String> {
     let ms = text.parse().ok().filter(|ms: &f64| *ms > 0.0 && *ms <= 60_000.0);
     ms.ok_or_else(|| "give ms above 0, and at most 60000".into())

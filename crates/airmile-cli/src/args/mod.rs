@@ -1,11 +1,15 @@
 //! The command line's arguments.
 
+#[cfg(feature = "network")]
 mod claw;
 mod compare;
 mod lab;
+#[cfg(feature = "network")]
 mod live;
 mod packets;
+#[cfg(feature = "network")]
 mod probe;
+#[cfg(feature = "network")]
 mod record;
 mod scrub;
 
@@ -19,13 +23,20 @@ use airmile::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use airmile_host::command::Global;
+#[cfg(feature = "network")]
 pub use airmile_qcut::args::QcutCommand;
+#[cfg(feature = "network")]
 pub use claw::{ClawAgentArgs, ClawAttachArgs, ClawCommand, ClawGetArgs, ClawServeArgs, ModemArgs};
 pub use compare::CompareArgs;
-pub use lab::{LabCommand, LabInsideArgs, LabReproduceArgs, LabShellArgs};
+pub use lab::{LabCommand, LabReproduceArgs};
+#[cfg(feature = "network")]
+pub use lab::{LabInsideArgs, LabShellArgs};
+#[cfg(feature = "network")]
 pub use live::LiveArgs;
 pub use packets::PacketsArgs;
+#[cfg(feature = "network")]
 pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
+#[cfg(feature = "network")]
 pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
 
@@ -115,6 +126,7 @@ Examples:
 docs/compare.md has the statistics and the limits of the verdicts."
     )]
     Compare(CompareArgs),
+    #[cfg(feature = "network")]
     /// Test ports: fetch segments over several ports in turn, and compare
     #[command(subcommand)]
     Probe(ProbeCommand),
@@ -141,6 +153,7 @@ The key makes pseudonyms the same in all copies made with it. Do not share it: w
 pseudonyms can be traced back.
 A manifest next to the copy lists what was changed and what was not.")]
     Scrub(ScrubArgs),
+    #[cfg(feature = "network")]
     /// Record a modem's log and an interface's packets to files, for a later diagnosis
     #[command(after_help = "Examples:
   airmile record --port /dev/ttyUSB0 -o drive
@@ -151,6 +164,7 @@ A manifest next to the copy lists what was changed and what was not.")]
 docs/phones.md: how to get at the log, by phone and modem.
 Exit status 3: nothing came, or a file cannot be written.")]
     Record(RecordArgs),
+    #[cfg(feature = "network")]
     /// Report bursts and verdicts as they happen, from a modem's port or a growing log
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
@@ -158,9 +172,11 @@ Exit status 3: nothing came, or a file cannot be written.")]
   airmile live --follow log.qmdl --listen 127.0.0.1:8787
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
+    #[cfg(feature = "network")]
     /// Keep the uplink queue of this host short, so that an upload delays nothing (Linux)
     #[command(subcommand)]
     Qcut(QcutCommand),
+    #[cfg(feature = "network")]
     /// Serve with a congestion window that follows the phone's cell: over QUIC or the kernel's TCP
     #[command(subcommand)]
     Claw(ClawCommand),

@@ -10,6 +10,7 @@ use airmile_lab::reproduce::{
 use airmile_lab::{LabOptions, LabRun, run_scenario_with, scenarios};
 use anyhow::Result;
 
+use super::hosts;
 use crate::Outcome;
 use crate::args::{Global, LabCommand, LabReproduceArgs};
 use crate::output::{self, percent, table};
@@ -36,7 +37,9 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
                 output::print(&run_text(&run))?;
             }
         }
+        #[cfg(feature = "network")]
         LabCommand::Shell(args) => return super::shell::run(global, args),
+        #[cfg(feature = "network")]
         LabCommand::Inside(args) => return super::shell::inside(args),
         LabCommand::Reproduce(args) => return run_experiments(global, args),
     }
@@ -126,7 +129,7 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
     args.output.as_deref().map_or(Ok(()), |dir| prepare(dir, args.force))?;
     let shown = Runs::start(global);
     let mut following = Following { shown: &shown, dir: args.output.as_deref() };
-    let hosts = super::shell::hosts()?;
+    let hosts = hosts()?;
     let done = reproduce(&args.names, size, hosts.as_deref(), &shown.count, &mut following)?;
     drop(shown);
     if global.json {

@@ -349,7 +349,8 @@ fn version_names_the_build() {
         }
         _ => (format!("airmile {number}"), "unknown".to_owned()),
     };
-    let features = if cfg!(feature = "bpf") { "features: bpf" } else { "features: none" };
+    let features =
+        if cfg!(feature = "bpf") { "features: bpf network" } else { "features: network" };
     assert_eq!(lines[..3], [version.as_str(), &format!("commit: {commit}"), features], "{long}");
     let target = lines[3].strip_prefix("target: ").unwrap();
     assert!(target.contains(std::env::consts::ARCH), "{long}");

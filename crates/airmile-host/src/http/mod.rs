@@ -20,7 +20,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
-use crate::thread::AsyncWorker;
+use crate::async_thread::AsyncWorker;
 use access::{Access, admit};
 use listener::{ConnectionLimits, ConnectionPlace, LimitedListener};
 pub use metrics::Metrics;
