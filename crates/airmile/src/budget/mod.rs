@@ -236,7 +236,8 @@ impl Test {
         if let [kind, name] = path
             && is_share(kind)
         {
-            return share(of.get("shares")?, kind == "shares", name).map(Found::Number);
+            let is_page = first.as_str() == PAGE;
+            return share(of.get("shares")?, kind == "shares", name, is_page).map(Found::Number);
         }
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
@@ -259,7 +260,7 @@ impl Test {
 
 /// A part of a time, as a fraction of it or in ms. The radio's parts count as the radio; a cause
 /// that is not separated from others is unknown.
-fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
+fn share(shares: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64> {
     let parts: Vec<(&str, f64)> = shares
         .as_object()?
         .iter()
@@ -270,7 +271,9 @@ fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
         return None;
     }
     let is_radio = |part: &str| part == "radio" || part.starts_with("radio_");
-    let is_parted = parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
+    // A page's radio is one cause among others, a transfer's may be all that is known.
+    let is_parted =
+        is_page || parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
     let of = |wanted: &dyn Fn(&str) -> bool| {
         parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| ms).sum::<f64>()
     };
