@@ -30,6 +30,7 @@ mod counters;
 mod dl_slots;
 mod fuse;
 mod gap;
+mod newest_sdu;
 mod padding;
 mod paper;
 mod poll_model;

@@ -12,6 +12,7 @@
 
 use smallvec::SmallVec;
 
+use super::newest_sdu::NewestSdu;
 use crate::small_map::SmallMap;
 
 /// An RLC data PDU, with the fields of the poll model.
@@ -36,6 +37,11 @@ pub(super) struct PollRun {
     pub is_new: bool,
     /// Every PDU since the last poll was seen.
     pub is_complete: bool,
+    /// Bytes of a segment next to the polled one, of which it is unknown whether it was
+    /// sent before the poll; 0: none.
+    pub tied_bytes: u32,
+    /// Neither this run nor the one before ends at such a segment.
+    pub is_exact: bool,
     /// AM_Window_Size: half of the sequence numbers (TS 36.322, 7.2; TS 38.322, 7.2).
     pub window: u32,
 }
@@ -63,9 +69,11 @@ const RESTART_PDUS: u32 = 16;
 pub(super) struct BearerCounters {
     highest: Option<i64>,
     sn_modulus: i64,
+    newest: NewestSdu,
     pdus: u32,
     bytes: u32,
     is_complete: bool,
+    is_exact: bool,
     behind_next: i64,
     behind_run: u32,
 }
@@ -90,7 +98,9 @@ impl BearerCounters {
         let mut numbered: SmallVec<[(i64, &PduLite); 8]> =
             pdus.iter().map(|pdu| (self.unwrap_sn(pdu.sn), pdu)).collect();
         if numbered.len() > 1 {
-            numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.size_bytes, pdu.poll));
+            // Of segments of one SDU in several blocks, the one that polls counts as the
+            // first: if a counter caused the poll, the run ends at its limit.
+            numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.poll != Some(true), pdu.size_bytes));
         }
         let mut mark = PollMark {
             bearer,
@@ -99,15 +109,34 @@ impl BearerCounters {
             inner_runs: SmallVec::new(),
             hole_before: false,
         };
+        let mut polled = None;
         for (sn, pdu) in numbered {
-            mark.inner_runs.extend(mark.last_run.take());
-            let is_new = !pdu.resegment && self.highest.is_none_or(|highest| sn > highest);
+            // Which of these segments was sent last is unknown: the poll remains the last
+            // one's, and the limits show whether a counter caused it.
+            let is_beside_poll = polled == Some(sn) && pdu.poll != Some(true);
+            if let Some(run) = mark.last_run.as_mut().filter(|_| is_beside_poll) {
+                run.tied_bytes = run.tied_bytes.saturating_add(pdu.size_bytes);
+                run.is_exact = false;
+                self.is_exact = false;
+            } else {
+                mark.inner_runs.extend(mark.last_run.take());
+                mark.poll = pdu.poll;
+            }
+            let is_later = self.highest.is_none_or(|highest| sn > highest);
+            // Nothing is retransmitted in the TTI of its first transmission.
+            let is_segment =
+                self.highest == Some(sn) && (is_beside_poll || self.newest.is_continued_by(pdu));
+            let is_new = !pdu.resegment && (is_later || is_segment);
             let bytes_before = self.bytes;
             if is_new {
                 if self.highest.is_some_and(|highest| sn > highest + 1) {
                     self.is_complete = false;
                     mark.hole_before = true;
                 }
+                if is_later {
+                    self.newest = NewestSdu::default();
+                }
+                self.newest.add(pdu);
                 self.highest = Some(sn);
                 self.behind_run = 0;
                 // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
@@ -117,19 +146,22 @@ impl BearerCounters {
             } else {
                 self.watch_restart(sn);
             }
-            mark.poll = pdu.poll;
             if pdu.poll == Some(true) {
+                polled = Some(sn);
                 mark.last_run = Some(PollRun {
                     pdus: self.pdus,
                     bytes_before,
                     bytes: self.bytes,
                     is_new,
                     is_complete: self.is_complete,
+                    tied_bytes: 0,
+                    is_exact: self.is_exact,
                     window: u32::try_from(self.sn_modulus / 2).unwrap_or(u32::MAX),
                 });
                 self.pdus = 0;
                 self.bytes = 0;
                 self.is_complete = true;
+                self.is_exact = true;
             }
         }
         mark
@@ -191,7 +223,8 @@ impl PollLimits {
     /// The limits that agree with the complete runs between polls, each with whether more
     /// data followed at once.
     pub(super) fn fit<'a>(runs: impl Iterator<Item = (&'a PollRun, bool)>) -> Self {
-        let runs: Vec<(&PollRun, bool)> = runs.filter(|(r, _)| r.is_new && r.is_complete).collect();
+        let runs: Vec<(&PollRun, bool)> =
+            runs.filter(|(r, _)| r.is_new && r.is_complete && r.is_exact).collect();
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
@@ -219,8 +252,9 @@ impl PollLimits {
 
     /// Whether a counter, and not an empty buffer, can have set the poll.
     pub(super) fn explains(&self, run: &PollRun) -> bool {
-        self.poll_pdu.is_some_and(|limit| run.pdus >= limit)
-            || self.poll_byte.is_some_and(|limit| reaches(run.bytes.into(), limit))
+        let (pdus, bytes) = (u32::from(run.tied_bytes > 0), u64::from(run.tied_bytes));
+        self.poll_pdu.is_some_and(|limit| run.pdus + pdus >= limit)
+            || self.poll_byte.is_some_and(|limit| reaches(u64::from(run.bytes) + bytes, limit))
     }
 }
 
