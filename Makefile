@@ -223,7 +223,7 @@ performance: build web/node_modules ## size and frames of a report of ten millio
 	cd web && AIRMILE=$(abspath $(AIRMILE)) npm run --silent performance
 
 web/node_modules: web/package-lock.json
-	cd web && npm install --no-save --no-audit --no-fund && touch node_modules
+	cd web && npm ci --no-audit --no-fund && touch node_modules
 
 links: ## relative links and anchors of all Markdown lead somewhere; the index of decisions is current
 	$(PYTHON) tests/docs/links.py .
