@@ -67,6 +67,7 @@ pub fn kinds() -> Vec<Kind> {
     let plain = |versions: &[u8]| versions.iter().map(|&v| (0, v.into())).collect::<Vec<_>>();
     add_nr(0xB821, &plain(msg::NrRrcOta::VERSIONS));
     add_nr(0xB823, msg::NrServCell::VERSIONS);
+    add_nr(0xB857, &[(0, 6)]);
     add_nr(0xB872, &[(0, 4), (2, 1), (3, 8)]);
     add_nr(0xB881, msg::NrUlTbStats::VERSIONS);
     add_nr(0xB887, &[(2, 5), (3, 3), (3, 13)]);
@@ -97,10 +98,42 @@ pub fn payload(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
         bytes[5] = version;
         bytes[6..8].copy_from_slice(&size.to_le_bytes());
     }
+    if kind.code == msg::NrDlData::CODE {
+        return dl_data(&bytes, rng).emit();
+    }
     match Message::parse(kind.code, &bytes) {
         Ok(Some(parsed)) => parsed.message.emit(),
         _ => bytes,
     }
+}
+
+/// Blocks of one bearer that add up: chance does not find them.
+fn dl_data(bytes: &[u8], rng: &mut impl Rng) -> msg::NrDlData {
+    let bearer = msg::NrRlcBearer {
+        lcid: 4,
+        pdcp_sn_code: rng.random_range(0..4),
+        kind: 2,
+        rlc_index: rng.random_range(0..4),
+        rlc_sn_code: rng.random_range(0..4),
+        rlc_mode: rng.random_range(0..4),
+        counters: rng.random(),
+    };
+    let mut block = |logged: Vec<msg::NrSubPdu>| msg::NrDlDataBlock {
+        tbs_bytes: rng.random_range(300_000..400_000),
+        slot: rng.random_range(0..20),
+        frame: rng.random_range(0..1024),
+        subheaders: logged.len() as u16,
+        carrier: rng.random_range(0..2),
+        logged,
+    };
+    let sdu = |bytes: &[u8; 12]| {
+        let mut bytes = *bytes;
+        bytes[0] = 4 | bytes[0] & 64;
+        msg::NrSubPdu(bytes)
+    };
+    let (subheaders, _) = bytes[4..].as_chunks();
+    let blocks = subheaders.chunks(4).map(|few| block(few.iter().map(sdu).collect())).collect();
+    msg::NrDlData { last_time: 0, bearers: vec![bearer], blocks }
 }
 
 /// A log packet to be written.

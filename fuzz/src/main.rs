@@ -231,7 +231,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
         ("rrc", &[0xB0C0, 0xB0C1, 0xB0C2]),
         ("counters", &[0xB087, 0xB097, 0xB888]),
         ("measurements", &[0xB179, 0xB18A, 0xB193, 0xB195]),
-        ("nr", &[0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F]),
+        ("nr", &[0xB821, 0xB823, 0xB872, 0xB881, 0xB887, 0xB97F, 0xB857]),
     ];
     for kind in generate::kinds() {
         for (target, codes) in families {

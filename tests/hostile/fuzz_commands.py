@@ -181,6 +181,8 @@ def bombs(work):
         ("probe", packed("probe.json.gz", b'{"document": "probe", ', b" " * mb, 1_000), ["compare"]),
         ("har text", packed("text.har.gz", b'{"log": {"version": "1.2", "entries": [{"a": "', b"x" * mb, 300), ["inspect"]),
         ("har nest", packed("nest.har.gz", b'{"log": {"version": "1.2", "entries": [', b"[" * mb, 100), ["inspect"]),
+        ("capture", packed("zeros.pcap.gz", bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"), bytes(mb), 100),
+         ["inspect", "packets", "diagnose"]),
         ("lines", packed("lines.csv.gz", b"tti,dir,n_prb\n", b"\n" * mb, 1_000), ["inspect"]),
     ]
 

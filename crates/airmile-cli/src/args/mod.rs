@@ -215,6 +215,10 @@ pub struct FilesArgs {
     /// bytes)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub rnti: Option<u16>,
+    /// Also read messages whose layout is from a single public source, without a sample: 0xB857
+    /// (docs/versions.md)
+    #[arg(long)]
+    pub experimental: bool,
     /// Limits on the time.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -436,6 +440,6 @@ pub struct DiagnoseArgs {
 
 /// Returns the files and transfers as the library's inputs.
 pub fn inputs(files: &FilesArgs, transfers: Option<&PathBuf>) -> Inputs {
-    let (transfers, rnti) = (transfers.cloned(), files.rnti);
-    Inputs { files: files.files.clone(), transfers, rnti, ..Inputs::default() }
+    let (transfers, rnti, experimental) = (transfers.cloned(), files.rnti, files.experimental);
+    Inputs { files: files.files.clone(), transfers, rnti, experimental, ..Inputs::default() }
 }

@@ -78,6 +78,7 @@ pub struct LogReader {
     deframer: Deframer,
     assemblers: BTreeMap<u8, Assembler>,
     stats: LogStats,
+    experimental: bool,
 }
 
 /// Subscriptions count from 1; packets without the wrapper belong to the same modem's
@@ -91,10 +92,18 @@ impl LogReader {
         Self::default()
     }
 
+    /// Also reads messages whose layout is from a single public source, without a sample
+    /// ([`Message::is_experimental`]).
+    #[must_use]
+    pub fn experimental(self, experimental: bool) -> Self {
+        Self { experimental, ..self }
+    }
+
     /// The next part of a rotated log: TTIs and cells continue from this one.
     #[must_use]
     pub fn next_file(self) -> Self {
-        Self { assemblers: self.assemblers, ..Self::default() }
+        let Self { assemblers, experimental, .. } = self;
+        Self { assemblers, experimental, ..Self::default() }
     }
 
     /// Recognises a log by its first bytes: two good frames or records, or one and
@@ -177,7 +186,7 @@ impl LogReader {
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(Tagged)) {
-        let Self { deframer, assemblers, stats } = self;
+        let Self { deframer, assemblers, stats, experimental } = self;
         while let Some(event) = deframer.poll() {
             let packet = match event {
                 Event::Log(packet) => packet,
@@ -204,7 +213,10 @@ impl LogReader {
             let jumps = assembler.clock_jumps();
             let parsed = Message::parse(packet.code, packet.payload);
             let believed = match &parsed {
-                Ok(Some(parsed)) => stats.believes(key, &parsed.message),
+                Ok(Some(parsed)) => {
+                    (*experimental || !parsed.message.is_experimental())
+                        && stats.believes(key, &parsed.message)
+                }
                 _ => false,
             };
             let count = stats.messages.entry(key).or_default();

@@ -102,13 +102,13 @@ impl LogScrubber {
 /// The payload in shareable form.
 fn scrubbed(log: &LogPacket<'_>, names: &Pseudonyms, changes: &mut Changes) -> Vec<u8> {
     match Message::parse(log.code, log.payload) {
-        Ok(Some(parsed)) => {
+        Ok(Some(parsed)) if !parsed.message.is_experimental() => {
             changes.add("messages_cut_where_they_broke_off", u64::from(parsed.problem.is_some()));
             let mut message = parsed.message;
             blank(&mut message, names, changes);
             message.emit()
         }
-        Ok(None) => {
+        Ok(_) => {
             changes.add("undecoded_messages_emptied", 1);
             versions_of(log)
         }
@@ -235,6 +235,8 @@ fn blank(message: &mut Message, names: &Pseudonyms, changes: &mut Changes) {
         | Message::PdcchDecoding(_)
         | Message::PdschStat(_)
         | Message::RlmReport(_)
+        // Not taken as decoded.
+        | Message::NrDlData(_)
         | Message::NrUlTbStats(_)
         | Message::NrPdschStats(_) => {}
     }

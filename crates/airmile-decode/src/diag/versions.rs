@@ -160,7 +160,7 @@ const OTHERS: &[(u16, &str, Reading)] = &[
     (0xB825, "all", Reading::NotRead),
     (0xB840, "all", Reading::NotRead),
     (0xB842, "all", Reading::NotRead),
-    (0xB857, "all", Reading::NotRead),
+    (0xB857, "6 (`--experimental`)", Reading::SelfChecked),
     (0xB870, "all", Reading::NotRead),
     (0xB873, "all", Reading::NotRead),
     (0xB883, "all", Reading::NotRead),

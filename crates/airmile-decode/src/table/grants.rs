@@ -116,6 +116,11 @@ impl GrantColumns {
             .parsed(("dir", Some(self.dir)), "dl or ul", Direction::parse)?
             .ok_or_else(|| row.empty("dir"))?;
         let rnti = row.parsed(("rnti", self.rnti), "c, si, p or ra", RntiType::parse)?;
+        let n_prb: Option<u16> = row.int(("n_prb", Some(self.n_prb)))?;
+        let n_prb_cell: Option<u16> = row.int(("n_prb_cell", self.n_prb_cell))?;
+        if let Some(held) = n_prb.filter(|held| n_prb_cell.is_some_and(|cell| *held > cell)) {
+            return Err(row.bad("n_prb", &held.to_string(), "at most n_prb_cell"));
+        }
         let at = time_us.and_then(|us| us.checked_mul(1_000)).map(|ns| Stamp { clock, ns });
         Ok(Grant {
             at,
@@ -128,8 +133,8 @@ impl GrantColumns {
                 tti,
             },
             dir,
-            n_prb: row.int(("n_prb", Some(self.n_prb)))?,
-            n_prb_cell: row.int(("n_prb_cell", self.n_prb_cell))?,
+            n_prb,
+            n_prb_cell,
             layers: row.int(("layers", self.layers))?,
             tb: row.int(("tb", self.tb))?.unwrap_or_default(),
             tbs_bytes: row.int(("tbs_bytes", self.tbs_bytes))?,
@@ -308,6 +313,14 @@ mod tests {
         assert_eq!(error.offset(), 21);
         assert!(rows[2].is_err());
         assert_eq!(rows[3].as_ref().unwrap().position.tti, TtiIndex(4));
+    }
+
+    #[test]
+    fn a_block_has_at_most_the_prbs_of_its_cell() {
+        let rows = read("tti,dir,n_prb,n_prb_cell\n1,dl,50,50\n2,dl,51,50\n3,dl,51,\n");
+        assert!(rows[0].is_ok() && rows[2].is_ok());
+        let error = rows[1].as_ref().unwrap_err();
+        assert_eq!(error.to_string(), r#"line 3, column `n_prb`: "51" is not at most n_prb_cell"#);
     }
 
     #[test]

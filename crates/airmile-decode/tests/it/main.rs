@@ -11,6 +11,7 @@
 
 mod messages;
 mod modern;
+mod nr_contents;
 mod reference;
 mod stream;
 mod text;

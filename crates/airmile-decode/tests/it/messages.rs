@@ -117,7 +117,7 @@ fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 fn every_code_has_a_kind() {
     let mut codes: Vec<_> = kinds().iter().map(|kind| kind.code).collect();
     // These are read only if they are consistent, and have their own tests.
-    codes.extend([NrUlTb::CODE, NrPdschStatus::CODE]);
+    codes.extend([NrDlData::CODE, NrUlTb::CODE, NrPdschStatus::CODE]);
     codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes, Message::CODES);

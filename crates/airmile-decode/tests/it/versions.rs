@@ -18,6 +18,8 @@ generated from the decoder's tables. `1/4` is message version 1 with subpacket v
 - **Read where it adds up**: a record must prove that the layout fits, by its length, by the
   identity of RSRQ, RSRP and RSSI (TS 36.214), or by transport block sizes (TS 38.214, 5.1.3.2);
   others are counted and not read.
+- **`--experimental`**: the layout is from a single public source, and no sample was at hand. It is
+  read only with this option of `inspect`, `decode`, `radio` and `diagnose`, and where it adds up.
 - **Not read**: counted by name and version. A log that holds it helps: please send us one.
 
 ";

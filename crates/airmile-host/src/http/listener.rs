@@ -1,9 +1,10 @@
 //! A listener whose connections cannot exhaust the machine, nor block others.
 //!
-//! A connection waits until one of its requests is admitted. Waiting connections have
-//! their own places; when all are taken, the longest-waiting connection of the address
-//! with the most of them is closed. So a client with the token gets a place however many
-//! other connections wait.
+//! A connection waits until one of its requests is admitted. Waiting and admitted connections
+//! have places of their own; when all of a kind are taken, the oldest connection of the
+//! address with the most of them is closed. So a client with the token gets a place however
+//! many other connections wait, and, without a token, however many other clients keep
+//! theirs open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -78,35 +79,37 @@ impl Listener for LimitedListener {
     }
 }
 
+/// Connections with places, in order of arrival; dropping the sender closes the connection.
+type Places = BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>;
+
 #[derive(Debug)]
 struct ConnectionSlots {
     limits: ConnectionLimits,
     next: u64,
-    admitted: usize,
-    /// In order of arrival; dropping the sender closes the connection.
-    waiting: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
+    waiting: Places,
+    admitted: Places,
+}
+
+/// Closes the oldest connection of the address with the most of them, if all places are taken.
+fn make_room(places: &mut Places, limit: usize) {
+    if places.len() < limit {
+        return;
+    }
+    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+    for (from, _) in places.values() {
+        *counts.entry(*from).or_default() += 1;
+    }
+    let most = counts.values().copied().max().unwrap_or(0);
+    let oldest = places.iter().find(|(_, (from, _))| counts.get(from) == Some(&most));
+    if let Some(id) = oldest.map(|(id, _)| *id) {
+        places.remove(&id);
+    }
 }
 
 impl ConnectionSlots {
     fn new(limits: ConnectionLimits) -> Arc<Mutex<Self>> {
-        let waiting = BTreeMap::new();
-        Arc::new(Mutex::new(Self { limits, next: 0, admitted: 0, waiting }))
-    }
-
-    /// Closes the longest-waiting connection of the address with the most of them.
-    fn make_room(&mut self) {
-        if self.waiting.len() < self.limits.waiting {
-            return;
-        }
-        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        for (from, _) in self.waiting.values() {
-            *counts.entry(*from).or_default() += 1;
-        }
-        let most = counts.values().copied().max().unwrap_or(0);
-        let oldest = self.waiting.iter().find(|(_, (from, _))| counts.get(from) == Some(&most));
-        if let Some(id) = oldest.map(|(id, _)| *id) {
-            self.waiting.remove(&id);
-        }
+        let (waiting, admitted) = (Places::new(), Places::new());
+        Arc::new(Mutex::new(Self { limits, next: 0, waiting, admitted }))
     }
 }
 
@@ -115,8 +118,6 @@ impl ConnectionSlots {
 struct ConnectionSlot {
     id: u64,
     places: Arc<Mutex<ConnectionSlots>>,
-    /// Keeps the connection open once it is admitted.
-    admitted: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl ConnectionSlot {
@@ -126,37 +127,33 @@ impl ConnectionSlot {
     ) -> (Arc<Self>, oneshot::Receiver<()>) {
         let (keep, closed) = oneshot::channel();
         let mut all = lock(places);
-        all.make_room();
+        let limit = all.limits.waiting;
+        make_room(&mut all.waiting, limit);
         all.next += 1;
         let id = all.next;
         all.waiting.insert(id, (from, keep));
-        let places = Arc::clone(places);
-        (Arc::new(Self { id, places, admitted: Mutex::new(None) }), closed)
+        (Arc::new(Self { id, places: Arc::clone(places) }), closed)
     }
 
-    /// Admits the connection; returns whether there is a place.
+    /// Admits the connection; returns whether it still has a place.
     fn admit(&self) -> bool {
-        let mut admitted = lock(&self.admitted);
-        if admitted.is_some() {
+        let mut all = lock(&self.places);
+        if all.admitted.contains_key(&self.id) {
             return true;
         }
-        let mut all = lock(&self.places);
-        if all.admitted >= all.limits.admitted {
-            return false;
-        }
         // Its place may have been reassigned just now.
-        let Some((_, keep)) = all.waiting.remove(&self.id) else { return false };
-        all.admitted += 1;
-        *admitted = Some(keep);
+        let Some(kept) = all.waiting.remove(&self.id) else { return false };
+        let limit = all.limits.admitted;
+        make_room(&mut all.admitted, limit);
+        all.admitted.insert(self.id, kept);
         true
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let is_admitted = lock(&self.admitted).is_some();
         let mut all = lock(&self.places);
-        all.admitted -= usize::from(is_admitted);
+        all.admitted.remove(&self.id);
         all.waiting.remove(&self.id);
     }
 }
@@ -270,22 +267,27 @@ mod tests {
         assert_eq!(other_closed.try_recv(), Err(Empty));
         assert!(!flood[0].0.admit());
         assert!(other.admit() && other.admit());
-        assert_eq!(lock(&places).admitted, 1);
+        assert_eq!(lock(&places).admitted.len(), 1);
         drop((other, flood));
         let left = lock(&places);
-        assert_eq!((left.admitted, left.waiting.len()), (0, 0));
+        assert_eq!((left.admitted.len(), left.waiting.len()), (0, 0));
     }
 
+    /// Connections that are kept open after a request do not keep later clients out.
     #[test]
-    fn so_many_are_admitted_and_no_more() {
+    fn places_of_idle_connections_are_reassigned() {
         let limits = ConnectionLimits::default();
         let places = ConnectionSlots::new(limits);
-        let all: Vec<_> =
+        let (other, mut other_closed) = ConnectionSlot::take(&places, address(2));
+        assert!(other.admit());
+        let mut all: Vec<_> =
             (0..limits.admitted).map(|_| ConnectionSlot::take(&places, address(1))).collect();
         assert!(all.iter().all(|(place, _)| place.admit()));
-        let (late, _closed) = ConnectionSlot::take(&places, address(1));
-        assert!(!late.admit());
-        drop(all);
-        assert!(late.admit());
+        assert_eq!(lock(&places).admitted.len(), limits.admitted);
+        // The oldest of the address with the most of them was closed, and no other.
+        assert_eq!(all[0].1.try_recv(), Err(Closed));
+        assert_eq!(all[1].1.try_recv(), Err(Empty));
+        assert_eq!(other_closed.try_recv(), Err(Empty));
+        assert!(!all[0].0.admit() && all[1].0.admit());
     }
 }

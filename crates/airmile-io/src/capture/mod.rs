@@ -1,5 +1,6 @@
 //! Reads packet captures in order: several files as one sequence, or a stream.
 
+mod order;
 mod source;
 mod views;
 
@@ -18,6 +19,7 @@ use crate::input::{Input, Progress};
 use crate::limits::LimitFilter;
 use crate::recognise::Kind;
 
+use order::InOrder;
 pub use source::{CaptureReading, CaptureStream, Captures};
 pub use views::Views;
 
@@ -79,7 +81,8 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// Reads a capture's packets in order, with datagrams reassembled from fragments.
+/// Reads a capture's packets in order of time, with datagrams reassembled from fragments. Packets
+/// too late to be put in order are in the report's `late_records`.
 ///
 /// # Errors
 /// The file cannot be opened, or is no capture. Damage is in the report.
@@ -90,8 +93,19 @@ pub fn read_capture(
 ) -> Result<FileReport> {
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
-    let report = read(Input::open(path, progress)?, &mut limits, &mut dissector, sink)?;
-    dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
+    let mut order = InOrder::default();
+    let mut report = {
+        let mut put = |packet: &Packet<'_>| order.push(packet, sink);
+        let report = read(Input::open(path, progress)?, &mut limits, &mut dissector, &mut put)?;
+        dissector.finish(&mut |packet| packet.map_or((), &mut put));
+        report
+    };
+    order.finish(sink);
+    report.late_records = order.late;
+    if let Some(what) = order.says() {
+        let severity = if order.late > 0 { Severity::Damage } else { Severity::Warning };
+        report.problem(Problem { offset: 0, severity, what });
+    }
     Ok(report)
 }
 

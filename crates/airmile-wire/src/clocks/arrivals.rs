@@ -47,7 +47,9 @@ impl Arrivals {
     pub fn add(&mut self, at_ns: i64, bytes: u32) {
         match self.points.last_mut() {
             _ if bytes == 0 => {}
-            Some((last, sum)) if at_ns - *last < MERGE_NS => *sum = sum.saturating_add(bytes),
+            Some((last, sum)) if at_ns.saturating_sub(*last) < MERGE_NS => {
+                *sum = sum.saturating_add(bytes)
+            }
             _ => self.points.push((at_ns, bytes)),
         }
     }
@@ -73,7 +75,7 @@ impl Arrivals {
     }
 
     /// The arrivals in a span.
-    fn within(&self, from_ns: i64, to_ns: i64) -> Self {
+    pub(super) fn within(&self, from_ns: i64, to_ns: i64) -> Self {
         let first = self.points.partition_point(|point| point.0 < from_ns);
         let last = self.points.partition_point(|point| point.0 <= to_ns).max(first);
         Self { points: self.points.get(first..last).unwrap_or_default().to_vec() }
@@ -112,17 +114,17 @@ impl Arrivals {
     }
 
     /// The span of the log with the most starts and ends, which is the easiest to match.
-    fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
+    pub(super) fn liveliest(&self, span_ns: i64) -> Option<(i64, i64)> {
         const PAUSE_NS: i64 = 50_000_000;
         let (start, end) = (self.start_ns()?, self.end_ns()?);
-        if end - start <= span_ns {
-            return Some((start, end + 1));
+        if end.saturating_sub(start) <= span_ns {
+            return Some((start, end.saturating_add(1)));
         }
         let starts: Vec<i64> = self
             .points
             .windows(2)
             .filter_map(|pair| match pair {
-                [(last, _), (at, _)] if at - last >= PAUSE_NS => Some(*at),
+                [(last, _), (at, _)] if at.saturating_sub(*last) >= PAUSE_NS => Some(*at),
                 _ => None,
             })
             .collect();
@@ -130,7 +132,10 @@ impl Arrivals {
             .iter()
             .enumerate()
             .map(|(i, from)| {
-                (starts.partition_point(|at| *at < from + span_ns) - i, std::cmp::Reverse(*from))
+                (
+                    starts.partition_point(|at| *at < from.saturating_add(span_ns)) - i,
+                    std::cmp::Reverse(*from),
+                )
             })
             .max();
         let from = most.map_or(start, |(_, from)| from.0).min(end - span_ns);

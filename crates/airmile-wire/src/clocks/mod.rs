@@ -9,6 +9,7 @@
 
 mod arrivals;
 mod correlate;
+mod likeness;
 mod line;
 mod points;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 mod transfers;
 
 pub use arrivals::{Arrivals, between_arrivals};
+pub use likeness::{Likeness, likeness};
 pub use line::{Aligned, ClockLine, Unaligned};
 pub use points::{PointPair, between_points};
 pub use transfers::align_transfers;

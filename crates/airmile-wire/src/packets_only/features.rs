@@ -65,6 +65,8 @@ pub struct Features {
     pub place: CaptureSite,
     /// Whether the capture lacks the TCP packets of one direction.
     pub one_way: bool,
+    /// Whether the capture lacks packets, or has them at wrong times.
+    pub damaged: bool,
     /// Whether data followed a pause after which a sender may restart slow start.
     pub paused_before: bool,
     /// Minimum round trip to the server of the largest transfer, in nanoseconds.
@@ -143,6 +145,7 @@ impl Features {
             transport,
             place: phone.place,
             one_way: phone.one_way && transport != TransportKind::Datagrams,
+            damaged: phone.is_damaged(),
             paused_before: phone
                 .paused_before(transport, spans.iter().map(|span| span.to_ns).max().unwrap_or(0)),
             base_rtt_ns: phone.base_rtt_ns_of(largest),
@@ -151,6 +154,13 @@ impl Features {
             queue_ms,
             rate: pattern.rate,
         })
+    }
+
+    /// Whether the sender's state is unknown for more than a share of the time, since a connection's
+    /// start is not in the capture.
+    #[must_use]
+    pub fn lacks_start(&self, share: f64) -> bool {
+        self.values.get(UNKNOWN_SHARE).is_some_and(|unknown| *unknown > share)
     }
 
     /// A feature by its name; `None` if it is unknown.

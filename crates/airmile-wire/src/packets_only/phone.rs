@@ -26,6 +26,10 @@ const MAX_STAMPS: usize = 4_096;
 const MAX_USERS: usize = 64;
 const MAX_FLOWS: usize = 16_384;
 
+/// Above this share of acknowledged data that the capture does not show, its pauses may be its own
+/// (chosen here: without drops it is 0; `tcpdump` that drops packets loses whole buffers).
+const MAX_UNSEEN: f64 = 0.02;
+
 /// One connection's downlink.
 #[derive(Debug, Default)]
 struct FlowDownlink {
@@ -38,6 +42,8 @@ struct FlowDownlink {
     client_rtts: Vec<(i64, i64)>,
     /// Bytes acknowledged so far.
     acked: i64,
+    /// Offset of the first data in the capture.
+    first_offset: Option<i64>,
     /// TSval and when it was first sent.
     stamps: VecDeque<(u32, i64)>,
     begun_ns: Option<i64>,
@@ -264,6 +270,7 @@ impl FlowDownlink {
     /// Takes new data; returns the previous answer if it is over.
     fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
+        self.first_offset.get_or_insert(packet.offset_bytes);
         let asked = self.asked_ns.take();
         let last = self.last_data_ns.replace(now);
         let apart = last.is_some_and(|last| {
@@ -283,6 +290,12 @@ impl FlowDownlink {
         done
     }
 
+    /// Bytes that the client acknowledged and that the capture, once it had begun, does not show.
+    fn unseen_bytes(&self) -> u64 {
+        let covered = self.first_offset.map_or(0, |first| self.acked.saturating_sub(first));
+        u64::try_from(covered).unwrap_or(0).saturating_sub(self.bytes)
+    }
+
     /// The response to an upload is no download.
     fn done(&mut self) -> Option<OpenResponse> {
         self.current.take().filter(|answer| answer.up_bytes <= answer.span.bytes)
@@ -300,6 +313,10 @@ pub struct CapturedPhone {
     pub base_rtt_ns: Option<i64>,
     /// Whether the capture lacks the TCP packets of one direction: it shows no round trips.
     pub one_way: bool,
+    /// Bytes that it acknowledged and that the capture does not show.
+    pub unseen_bytes: u64,
+    /// Whether packets are at wrong times: not in order, beyond what could be sorted.
+    pub disordered: bool,
     /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
@@ -322,6 +339,12 @@ impl CapturedPhone {
         self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 
+    /// Whether packets are missing or at wrong times, so that pauses may be the capture's own.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.disordered || self.unseen_bytes as f64 > MAX_UNSEEN * self.bytes as f64
+    }
+
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
@@ -341,6 +364,7 @@ impl CapturedPhone {
             let bytes = sent.entry(one.server).or_default();
             *bytes = bytes.saturating_add(one.bytes);
         }
+        let unseen_bytes = user.connections.values().map(FlowDownlink::unseen_bytes).sum();
         let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued) = (user.answers, Vec::new());
@@ -372,6 +396,8 @@ impl CapturedPhone {
             bytes: user.bytes.saturating_add(own),
             base_rtt_ns,
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
+            unseen_bytes,
+            disordered: false,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
             paused_ns: first_after_pause(&arrivals),

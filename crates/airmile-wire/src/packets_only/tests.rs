@@ -202,6 +202,78 @@ fn a_transfer_within_the_initial_window_waits_for_no_slow_start() {
     assert!((sum(Some(1_000)) - sum(None)).abs() < 1e-9);
 }
 
+/// Arrivals alone do not show why a sender waited: none of its reasons is named.
+#[test]
+fn datagrams_do_not_separate_what_limits_the_sender() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    features.transport = TransportKind::Datagrams;
+    let mut named_other = 0;
+    for seed in 0..500_u64 {
+        for (at, value) in features.values.iter_mut().enumerate() {
+            let (mean, deviation) = Model::table(Evidence::Datagrams).scale[at];
+            let turn = (seed * 7 + at as u64 * 13) % 9;
+            *value = mean + deviation * (turn as f64 - 4.0);
+        }
+        let all = Model::judge(&features);
+        let sum: f64 = all.iter().map(|one| one.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+        let network = [Suspect::Radio, Suspect::Wireline];
+        if all[0].probability >= NAMED_FROM {
+            let senders = [Suspect::SenderLimited, Suspect::SlowStartRestart];
+            assert!(!senders.contains(&all[0].suspect), "{all:?}");
+            named_other += u32::from(network.contains(&all[0].suspect));
+        } else if all[0].suspect == Suspect::SenderLimited {
+            // The others are stated with it.
+            assert!(all[1].probability > 0.05, "{all:?}");
+        }
+    }
+    assert!(named_other > 0, "the network is still named");
+}
+
+/// At the server without a connection's start, nothing is stated at 90 %.
+#[test]
+fn a_servers_capture_without_the_start_is_less_sure() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    features.place = CaptureSite::Server;
+    features.values[4] = 1.0;
+    let first = |features: &Features| Model::judge(features)[0].probability;
+    let whole = first(&features);
+    features.values[9] = 0.1;
+    assert!(first(&features) < 0.9, "{whole} {}", first(&features));
+}
+
+/// What was acknowledged although the capture does not show it was dropped while capturing: the
+/// pause is not the sender's.
+#[test]
+fn a_capture_with_holes_names_nothing() {
+    let of = |missing: std::ops::Range<i64>| {
+        let mut phones = CapturedPhones::new();
+        phones.push(&packet(0, Direction::Ul, 0, 300));
+        for n in 0..2_000 {
+            if !missing.contains(&n) {
+                phones.push(&packet((50 + n) * MS, Direction::Dl, n * 1_000, 1_000));
+            }
+            let mut ack = packet((50 + n) * MS + 1, Direction::Ul, 300, 0);
+            ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: (n + 1) * 1_000, ..ack });
+            phones.push(&ack);
+        }
+        phones.finish().remove(0)
+    };
+    assert_eq!(of(0..0).unseen_bytes, 0);
+    // What came before the capture began is not missing.
+    assert_eq!(of(0..500).unseen_bytes, 0);
+    let holed = of(900..1_300);
+    assert_eq!(holed.unseen_bytes, 400_000);
+    let mut features = Features::from_spans(&holed, &holed.transfers(20_000)).unwrap();
+    assert!(features.damaged);
+    for at in 0..features.values.len() {
+        features.values[at] = 1.0;
+        assert!(Model::judge(&features)[0].probability < NAMED_FROM);
+    }
+}
+
 /// Constants alone: their softmax. An unknown feature has no weight.
 #[test]
 fn a_tables_arithmetic() {

@@ -85,8 +85,10 @@ impl AlignedInputs {
             self.cannot_align("a pipe cannot be read twice");
             return Ok(session);
         }
-        let radio = Delivered::read(session)?.arrivals(options.subscription);
-        self.align_capture(&radio)?;
+        let delivered = Delivered::read(session)?;
+        let partial = delivered.is_partial();
+        let radio = delivered.arrivals(options.subscription);
+        self.align_capture(&radio, partial)?;
         let mut session = Session::open(&self.radio, progress)?;
         if timed {
             belong::check_transfers(TRANSFERS, &clocks::spans(&given), &radio)?;
@@ -100,7 +102,7 @@ impl AlignedInputs {
         Ok(session)
     }
 
-    fn align_capture(&mut self, radio: &Arrivals) -> Result<()> {
+    fn align_capture(&mut self, radio: &Arrivals, partial: bool) -> Result<()> {
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         belong::check_capture(wire.name(), wire.arrivals(), radio)?;
         if !wire.is_at_phone() {
@@ -110,6 +112,7 @@ impl AlignedInputs {
             return Ok(());
         }
         let line = clocks::of_capture(radio, wire.arrivals());
+        belong::check_bytes(wire.name(), wire.arrivals(), (radio, partial), &line)?;
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
         if let Ok(line) = &line {
             wire.set_clock_error(line.error_ns);

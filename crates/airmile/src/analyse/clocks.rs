@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Direction, Grant, Record, Transfer};
 use airmile_wire::clocks::{
-    Aligned, Arrivals, ClockLine, Unaligned, align_transfers, between_arrivals,
+    Aligned, Arrivals, ClockLine, Likeness, Unaligned, align_transfers, between_arrivals, likeness,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::evidence_counts::EvidenceCounts;
+use super::one_leg;
 use crate::session::Session;
 use airmile_io::error::Result;
 
@@ -117,6 +119,9 @@ pub(super) const fn reason(why: Unaligned) -> &'static str {
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     blocks: BTreeMap<u8, Vec<(i64, u32)>>,
+    /// The records lack some of what was delivered: holes, a leg that was not read, blocks without
+    /// a size.
+    partial: bool,
 }
 
 impl Delivered {
@@ -126,14 +131,29 @@ impl Delivered {
     /// A file cannot be read.
     pub(super) fn read(session: Session) -> Result<Self> {
         let mut delivered = Self::default();
-        session.read(&mut |tagged| {
-            if let Record::Grant(grant) = &tagged.record
-                && let Some(block) = block(grant)
-            {
-                delivered.blocks.entry(tagged.subscription).or_default().push(block);
+        let mut counts = EvidenceCounts::default();
+        let mut unsized_blocks = 0;
+        let loaded = session.read(&mut |tagged| {
+            counts.count(&tagged.record);
+            if let Record::Grant(grant) = &tagged.record {
+                match block(grant) {
+                    Some(block) => {
+                        delivered.blocks.entry(tagged.subscription).or_default().push(block);
+                    }
+                    None => unsized_blocks += u64::from(grant.tbs_bytes.is_none()),
+                }
             }
         })?;
+        let messages = loaded.files.iter().flat_map(|file| &file.messages);
+        delivered.partial = counts.holes > 0
+            || unsized_blocks > 0
+            || one_leg::unread_leg(&counts, messages).is_some();
         Ok(delivered)
+    }
+
+    /// Whether the records lack some of what was delivered.
+    pub(super) const fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The arrivals of a subscription, by default of the one with the most blocks.
@@ -162,6 +182,15 @@ pub(super) fn block(grant: &Grant) -> Option<(i64, u32)> {
 /// The offset of the capture's clock from the modem log's.
 pub(super) fn of_capture(radio: &Arrivals, capture: &Arrivals) -> Aligned {
     between_arrivals(radio, capture, MAX_OFFSET_NS)
+}
+
+/// How far a capture shows the bytes that the radio delivered.
+pub(super) fn likeness_of_capture(
+    radio: &Arrivals,
+    capture: &Arrivals,
+    line: &Aligned,
+) -> Option<Likeness> {
+    likeness(radio, capture, line, MAX_OFFSET_NS)
 }
 
 /// The offset of the clock of an application's downlink transfers, given as spans in nanoseconds,

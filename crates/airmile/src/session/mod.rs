@@ -42,6 +42,9 @@ pub struct Inputs {
     pub transfers: Option<PathBuf>,
     /// RNTI whose grants are read from a sniffer's table; by default the one with the most bytes.
     pub rnti: Option<u16>,
+    /// Whether messages of modem logs are read whose layout is from a single public source,
+    /// without a sample.
+    pub experimental: bool,
     /// Whether URLs of application logs are printed with their query, which may hold tokens.
     pub whole_urls: bool,
     /// Offset in nanoseconds from the times of application logs to the modem's clock.
@@ -91,6 +94,7 @@ pub fn read_inputs(
 pub(crate) struct Session {
     opened: Vec<Opened>,
     rnti: Option<u16>,
+    experimental: bool,
     whole_urls: bool,
     reports: BTreeMap<usize, FileReport>,
     transfers: Vec<Transfer>,
@@ -124,6 +128,7 @@ impl Session {
         let mut session = Self {
             opened: Vec::new(),
             rnti: inputs.rnti,
+            experimental: inputs.experimental,
             whole_urls: inputs.whole_urls,
             reports: BTreeMap::new(),
             transfers: Vec::new(),
@@ -228,8 +233,8 @@ impl Session {
 
     /// Reads the records.
     pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
-        let Self { opened, rnti, mut reports, transfers, applications, .. } = self;
-        read_opened(opened, rnti, &mut reports, sink)?;
+        let Self { opened, rnti, experimental, mut reports, transfers, applications, .. } = self;
+        read_opened(opened, (rnti, experimental), &mut reports, sink)?;
         Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }
 }
@@ -255,7 +260,7 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
 
 fn read_opened(
     opened: Vec<Opened>,
-    rnti: Option<u16>,
+    (rnti, experimental): (Option<u16>, bool),
     reports: &mut BTreeMap<usize, FileReport>,
     sink: &mut dyn FnMut(Tagged),
 ) -> Result<()> {
@@ -286,7 +291,7 @@ fn read_opened(
                 .into(),
         ));
     }
-    for (order, report) in read_logs(logs, sink)? {
+    for (order, report) in read_logs(logs, experimental, sink)? {
         reports.insert(order, report);
     }
     for (order, report) in foreign::read_texts(texts, sink) {
@@ -306,6 +311,7 @@ fn read_opened(
 /// which TTIs continue by the clock.
 fn read_logs(
     mut logs: Vec<Opened>,
+    experimental: bool,
     sink: &mut dyn FnMut(Tagged),
 ) -> Result<Vec<(usize, FileReport)>> {
     logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
@@ -324,7 +330,8 @@ fn read_logs(
                 before.path, report.path
             )));
         }
-        let mut current = reader.take().map_or_else(LogReader::new, LogReader::next_file);
+        let new = || LogReader::new().experimental(experimental);
+        let mut current = reader.take().map_or_else(new, LogReader::next_file);
         let mut forward = |tagged: Tagged| {
             report.count(&tagged);
             sink(tagged);

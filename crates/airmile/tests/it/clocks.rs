@@ -45,13 +45,24 @@ fn transfers_of_a_clock_that_is_wrong_are_set_right() {
     }
 }
 
+fn run(scenario: &str, seed: u64, into: &Path) -> PathBuf {
+    airmile_lab::run_scenario(scenario, Some(seed), into).unwrap();
+    into.to_path_buf()
+}
+
 #[test]
-fn a_clock_that_shows_other_traffic_is_said_to_be_untold() {
+fn a_capture_of_another_run_is_refused_although_the_clocks_overlap() {
     let dir = tempfile::tempdir().unwrap();
-    let (run, other) = (dir.path().join("run"), dir.path().join("other"));
-    airmile_lab::run_scenario("busy-video", None, &run).unwrap();
-    airmile_lab::run_scenario("web-browsing", None, &other).unwrap();
-    let answer = of(&[run.join("modem.mi2log"), other.join("phone.pcapng")]);
-    let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
-    assert_eq!((clock.offset_ms, clock.corrected), (None, false), "{}", clock.says);
+    let at = |name: &str| dir.path().join(name);
+    let video = run("busy-video", 1, &at("video"));
+    for other in [run("busy-video", 2, &at("video-2")), run("web-browsing", 1, &at("pages"))] {
+        let inputs = Inputs {
+            files: vec![video.join("modem.mi2log"), other.join("phone.pcapng")],
+            ..Inputs::default()
+        };
+        let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+        assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
+        // The right pair is used.
+        of(&[other.join("modem.mi2log"), other.join("phone.pcapng")]);
+    }
 }

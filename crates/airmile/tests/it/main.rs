@@ -15,6 +15,7 @@ mod causes;
 mod clocks;
 mod common;
 mod compare;
+mod confidence;
 mod curves;
 mod documents;
 mod live;

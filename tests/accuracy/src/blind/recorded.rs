@@ -61,6 +61,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             transport: carrier,
             place,
             one_way: false,
+            damaged: false,
             paused_before: true,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,

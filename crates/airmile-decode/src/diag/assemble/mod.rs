@@ -71,6 +71,8 @@ pub struct Assembler {
     nr: NrOrder,
     /// NR-ARFCNs of the carriers, in order of appearance.
     nr_arfcns: Vec<u32>,
+    /// Of the last NR downlink block: 0xB857 does not state it.
+    nr_numerology: Option<u8>,
     clock_jumps: u64,
     released: Option<(u32, TtiIndex)>,
     last_written_ns: Option<i64>,
@@ -137,6 +139,7 @@ impl Assembler {
             Message::RlcUlStats(m) => self.rlc_counters(at, m),
             Message::NrPdschStatus(m) => self.nr_pdsch_status(at, m),
             Message::NrPdschStats(m) => self.nr_counters(at, m),
+            Message::NrDlData(m) => self.nr_dl_data(at, m),
             Message::NrUlTb(m) => self.nr_ul_tb(at, m),
             Message::NrUlTbStats(m) => self.nr_ul_counters(at, m),
             Message::NrMeas(m) => self.nr_measurements(at, m),

@@ -3,13 +3,14 @@
 use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::{
     BsrReport, Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats,
-    Position, RntiType, RrcMessage, Stamp,
+    Position, RlcMode, RlcPdu, RntiType, RrcMessage, Stamp,
 };
 
 use super::Assembler;
 use super::nr_order::NrDlBlock;
 use crate::diag::msg::{
-    NrMeas, NrMeasCell, NrPdschStatus, NrRrcOta, NrServCell, NrUlTb, NrUlTbStats,
+    NrDlData, NrMeas, NrMeasCell, NrPdschStatus, NrRlcHead, NrRrcOta, NrServCell, NrSlot, NrUlTb,
+    NrUlTbStats,
 };
 
 /// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
@@ -32,6 +33,9 @@ impl Assembler {
 
     pub(super) fn nr_pdsch_status(&mut self, at: Stamp, m: &NrPdschStatus) {
         for record in &m.records {
+            if record.time.exists() {
+                self.nr_numerology = Some(record.time.numerology);
+            }
             for block in &record.blocks {
                 if !record.time.exists() {
                     self.untimed += 1;
@@ -58,6 +62,65 @@ impl Assembler {
                     grant,
                 };
                 self.nr.push(at, block);
+            }
+        }
+    }
+
+    /// The contents of downlink blocks; their slots are those of 0xB887.
+    pub(super) fn nr_dl_data(&mut self, at: Stamp, m: &NrDlData) {
+        for block in &m.blocks {
+            let time = self.nr_numerology.map(|numerology| NrSlot {
+                frame: block.frame,
+                slot: u8::try_from(block.slot).unwrap_or(u8::MAX),
+                numerology,
+            });
+            let Some(time) = time.filter(|time| time.exists()) else {
+                self.untimed += 1;
+                continue;
+            };
+            if let Some(padding_bytes) = block.padding_bytes() {
+                let lcids: Vec<String> =
+                    block.logged.iter().map(|pdu| pdu.lcid().to_string()).collect();
+                let n_pdus = block.logged.iter().filter(|pdu| pdu.is_sdu()).count();
+                self.nr.push_at(at, time, 0, |position| {
+                    MacBlock {
+                        at: None,
+                        position,
+                        dir: Direction::Dl,
+                        rnti: RntiType::C,
+                        harq_id: 0,
+                        tbs_bytes: block.tbs_bytes,
+                        rlc_pdus: u8::try_from(n_pdus).unwrap_or(u8::MAX),
+                        padding_bytes,
+                        data_bytes: block.sdu_bytes(),
+                        lcids: lcids.join(" "),
+                    }
+                    .into()
+                });
+            }
+            for pdu in &block.logged {
+                let bearer = m.bearer(pdu.lcid()).filter(|bearer| bearer.is_am());
+                let (Some(bearer), Some(head)) = (bearer, pdu.rlc()) else { continue };
+                let size_bytes = pdu.length().map_or(0, |(_, bytes)| bytes);
+                self.nr.push_at(at, time, 0, |position| {
+                    RlcPdu {
+                        at: None,
+                        position,
+                        dir: Direction::Dl,
+                        bearer: bearer.lcid,
+                        signalling: Some(bearer.is_signalling()),
+                        mode: RlcMode::Am,
+                        sn: None,
+                        size_bytes,
+                        poll: match head {
+                            NrRlcHead::Data { poll } => Some(poll),
+                            NrRlcHead::Control => None,
+                        },
+                        resegment: false,
+                        status: head == NrRlcHead::Control,
+                    }
+                    .into()
+                });
             }
         }
     }

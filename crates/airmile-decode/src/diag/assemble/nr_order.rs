@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{CellInfo, Grant, Position, Record, Stamp, TtiIndex};
+use airmile_model::{CellInfo, Direction, Grant, Position, Record, Stamp, TtiIndex};
 
 use crate::diag::msg::NrSlot;
 
@@ -141,11 +141,14 @@ impl NrOrder {
                 break;
             }
             let origin = self.ended.get(&segment).copied().or(self.origin_ns);
-            for mut record in entry.remove() {
+            let mut records = entry.remove();
+            join_contents(&mut records);
+            for mut record in records {
                 let at = origin.map(|origin| Stamp::modem(origin.saturating_add(counted)));
                 match &mut record {
                     Record::Grant(grant) => grant.at = at,
                     Record::MacBlock(block) => block.at = at,
+                    Record::Rlc(pdu) => pdu.at = at,
                     Record::Bsr(report) => report.at = at,
                     _ => {}
                 }
@@ -154,5 +157,38 @@ impl NrOrder {
         }
         let first = self.waiting.first_key_value().map_or(self.segment, |(key, _)| key.0);
         self.ended.retain(|segment, _| *segment >= first);
+    }
+}
+
+/// Gives the padding of downlink blocks to the grants of their slot that have their size,
+/// and takes carrier and process from them. Contents without a grant are left out: their
+/// process is unknown.
+fn join_contents(records: &mut Vec<Record>) {
+    let mut contents = Vec::new();
+    records.retain(|record| match record {
+        Record::MacBlock(block) if block.dir == Direction::Dl => {
+            contents.push(block.clone());
+            false
+        }
+        _ => true,
+    });
+    for mut block in contents {
+        let grant = records.iter_mut().find_map(|record| match record {
+            Record::Grant(grant)
+                if grant.dir == Direction::Dl
+                    && grant.tbs_bytes == Some(block.tbs_bytes)
+                    && grant.padding_bytes.is_none()
+                    && grant.crc_ok != Some(false) =>
+            {
+                Some(grant)
+            }
+            _ => None,
+        });
+        let Some(grant) = grant else { continue };
+        grant.padding_bytes = Some(block.padding_bytes);
+        grant.data_bytes = block.data_bytes;
+        block.position = grant.position;
+        block.harq_id = grant.harq_id.unwrap_or(0);
+        records.push(block.into());
     }
 }

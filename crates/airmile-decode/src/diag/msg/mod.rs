@@ -15,6 +15,7 @@ pub mod mac_block;
 pub mod mac_dl_report;
 pub mod mac_header;
 pub mod neighbours;
+pub mod nr_dl_data;
 pub mod nr_meas;
 pub mod nr_pdsch_status;
 pub mod nr_rrc;
@@ -45,6 +46,7 @@ pub use mac_header::{BsrElement, MacContent, MacHeader, MacSubheader};
 pub use neighbours::{
     IntraFreqMeas, IntraFreqNeighbour, NeighbourCell, NeighbourMeas, NeighbourMeasSubpacket,
 };
+pub use nr_dl_data::{NrDlData, NrDlDataBlock, NrRlcBearer, NrRlcHead, NrSubPdu};
 pub use nr_meas::{NrMeas, NrMeasBeam, NrMeasCell, NrMeasLayer};
 pub use nr_pdsch_status::{NrPdschBlock, NrPdschRecord, NrPdschStatus, NrSlot, SizeCheck};
 pub use nr_rrc::{NrRrcOta, NrServCell};
@@ -69,6 +71,13 @@ use thiserror::Error;
 use super::bits::Short;
 
 impl Message {
+    /// Whether its layout is from a single public source, without a sample: it is read only
+    /// on request.
+    #[must_use]
+    pub const fn is_experimental(&self) -> bool {
+        matches!(self, Self::NrDlData(_))
+    }
+
     /// Checks the layout of an NR message; `None` for messages whose blocks have nothing
     /// to check.
     #[must_use]
@@ -233,6 +242,8 @@ messages! {
     NrRrcOta(NrRrcOta) = 0xB821,
     /// 0xB823, NR RRC serving cell information.
     NrServCell(NrServCell) = 0xB823,
+    /// 0xB857, NR5G L2 DL Data PDU.
+    NrDlData(NrDlData) = 0xB857,
     /// 0xB872, NR5G L2 UL TB.
     NrUlTb(NrUlTb) = 0xB872,
     /// 0xB881, NR5G MAC UL TB Stats.

@@ -24,6 +24,9 @@ pub(super) struct Read {
     pub(super) files: Vec<FileReport>,
 }
 
+/// Above this share of packets that could not be put in order, times are not used (chosen here).
+const MAX_LATE: f64 = 0.002;
+
 /// One capture: its report, IP packets, and largest user.
 struct One {
     report: FileReport,
@@ -37,7 +40,7 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     let mut phones = CapturedPhones::new();
     let mut filter = LimitFilter::new(limits);
     let mut packets = 0_u64;
-    let report = read_capture(path, progress, &mut |packet| {
+    let mut report = read_capture(path, progress, &mut |packet| {
         if !filter.keeps_ns(packet.at_ns) {
             return;
         }
@@ -48,7 +51,19 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
             phones.push(&traced);
         }
     })?;
-    let phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
+    let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
+    if let Some(phone) = &mut phone {
+        phone.disordered = report.late_records as f64 > MAX_LATE * packets as f64;
+        if phone.unseen_bytes > 0 && phone.is_damaged() {
+            let what = format!(
+                "{} bytes that the phone acknowledged are not in the capture: packets were \
+                 dropped while it was made (a larger buffer, `tcpdump -B`, or a shorter snap \
+                 length helps)",
+                phone.unseen_bytes
+            );
+            report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+        }
+    }
     Ok(One { report, packets, phone })
 }
 

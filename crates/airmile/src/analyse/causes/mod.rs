@@ -145,7 +145,9 @@ pub(super) fn splits(answer: &RadioAnalysis, wire: &Wire) -> Vec<Option<Split>> 
 pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> WireSide {
     let seen = Context { split, finding, wire };
     let radio = finding.verdict;
-    let leading = split.leading(|cause| leaves(radio, cause)).filter(|_| !finding.overlapped);
+    let leading = split
+        .leading(|cause| leaves(radio, cause))
+        .filter(|cause| !finding.overlapped && split.knows(*cause));
     // Queues and waits are the phone's, not the application's: for simultaneous transfers only the
     // shares are known.
     let causes = (!finding.overlapped).then(|| WireCauses {
@@ -195,6 +197,7 @@ fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {
     causes.sort_by_key(|(cause, ns)| (std::cmp::Reverse(*ns), *cause));
     let named =
         causes.into_iter().filter(|(cause, ns)| split.share(*cause) >= WORTH_NAMING && *ns > 0);
+    let named = named.filter(|(cause, _)| split.knows(*cause));
     named
         .map(|(cause, ns)| {
             let whole = (finding.start_tti, finding.end_tti);

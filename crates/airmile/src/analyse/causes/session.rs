@@ -72,12 +72,16 @@ pub(in super::super) fn name_of_session(
     };
     let parts: Vec<(Cause, i64)> = sums.iter().map(|(cause, ns)| (*cause, *ns)).collect();
     let ahead = |cause, verdict| margin(&parts, cause, |other| leaves(verdict, other));
-    session.leading =
-        lead(radio).map(|cause| leading_cause(cause, ahead(cause, radio), transfers, wire));
+    let known = |cause: &Cause| {
+        transfers.iter().all(|(split, _)| split.knows(*cause) || split.ns(*cause) == 0)
+    };
+    session.leading = lead(radio)
+        .filter(known)
+        .map(|cause| leading_cause(cause, ahead(cause, radio), transfers, wire));
     if let Some(LeadingCause { cause, .. }) = session.leading {
         session.without.push(without(cause, transfers, wire));
     }
-    let Some(cause) = mend else {
+    let Some(cause) = mend.filter(known) else {
         if radio == Verdict::NotRadio && wire.place == CaptureSite::Server {
             session.statements.push(Statement::ServerHadSent);
         }

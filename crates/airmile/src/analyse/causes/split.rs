@@ -174,6 +174,12 @@ impl Split {
         self.others
     }
 
+    /// Whether a cause can be separated from the others: of the radio's two, only if the phone's
+    /// share of the cell's PRBs is known.
+    pub(super) const fn knows(&self, cause: Cause) -> bool {
+        !cause.is_radio() || self.others.is_some()
+    }
+
     /// Bits carried by its PRBs, relative to the best MCS.
     pub(super) const fn efficiency(&self) -> Option<f64> {
         self.efficiency

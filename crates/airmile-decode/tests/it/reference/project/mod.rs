@@ -85,6 +85,7 @@ pub fn project(message: &Message) -> Value {
         Message::RlcUlStats(m) => crate::reference::counters::counters(m),
         // None is in the logs.
         Message::MacDlReport(_)
+        | Message::NrDlData(_)
         | Message::NrMeas(_)
         | Message::NrPdschStats(_)
         | Message::NrPdschStatus(_)

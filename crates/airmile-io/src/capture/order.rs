@@ -1,0 +1,161 @@
+//! Packets in order of time: network cards with several queues, and captures that were joined,
+//! write them out of order.
+
+use std::collections::BTreeMap;
+
+use airmile_model::packet::Packet;
+
+/// A packet waits until one that is later by this much was read (chosen here: the queues of a
+/// network card and the interfaces of one host are read within tens of milliseconds).
+const WINDOW_NS: i64 = 500_000_000;
+/// Maximum number of packets, and of their bytes, that wait (chosen here).
+const MAX_PACKETS: usize = 16_384;
+const MAX_BYTES: usize = 32 << 20;
+/// Time stamps of two clocks of one host differ by this (chosen here): such packets are put in
+/// order without a note.
+const USUAL_NS: i64 = 1_000_000;
+
+/// Delivers packets in order of time, as far as they were read within [`WINDOW_NS`].
+#[derive(Default)]
+pub(super) struct InOrder {
+    /// By time, then by order in the file: packets without payload, and their payloads.
+    waiting: BTreeMap<(i64, u64), (Packet<'static>, Vec<u8>)>,
+    pushed: u64,
+    bytes: usize,
+    /// Payload buffers for use again.
+    unused: Vec<Vec<u8>>,
+    newest_ns: Option<i64>,
+    delivered_ns: Option<i64>,
+    /// Packets that were read after one that is more than [`USUAL_NS`] later.
+    pub(super) moved: u64,
+    /// Packets that came too late to be put in order.
+    pub(super) late: u64,
+    /// Maximum time that a packet was late.
+    pub(super) late_ns: i64,
+}
+
+impl InOrder {
+    pub(super) fn push(&mut self, packet: &Packet<'_>, sink: &mut dyn FnMut(&Packet<'_>)) {
+        let at_ns = packet.at_ns;
+        let newest_ns = self.newest_ns.map_or(at_ns, |newest| newest.max(at_ns));
+        self.newest_ns = Some(newest_ns);
+        let late_ns = newest_ns.saturating_sub(at_ns);
+        self.moved += u64::from(late_ns > USUAL_NS);
+        self.late_ns = self.late_ns.max(late_ns);
+        if self.delivered_ns.is_some_and(|delivered| at_ns < delivered) {
+            self.late += u64::from(late_ns > USUAL_NS);
+            sink(packet);
+            return;
+        }
+        let mut payload = self.unused.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(packet.payload);
+        self.bytes += payload.len();
+        self.pushed += 1;
+        self.waiting.insert((at_ns, self.pushed), (packet.with_payload(&[]), payload));
+        let until_ns = newest_ns.saturating_sub(WINDOW_NS);
+        while self.waiting.len() > MAX_PACKETS
+            || self.bytes > MAX_BYTES
+            || self.waiting.first_key_value().is_some_and(|(first, _)| first.0 < until_ns)
+        {
+            self.deliver(sink);
+        }
+    }
+
+    fn deliver(&mut self, sink: &mut dyn FnMut(&Packet<'_>)) {
+        let Some((_, (packet, payload))) = self.waiting.pop_first() else { return };
+        self.delivered_ns = Some(packet.at_ns);
+        self.bytes -= payload.len();
+        sink(&packet.with_payload(&payload));
+        self.unused.push(payload);
+    }
+
+    pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&Packet<'_>)) {
+        while !self.waiting.is_empty() {
+            self.deliver(sink);
+        }
+    }
+
+    /// What to report; `None` if the packets were in order.
+    pub(super) fn says(&self) -> Option<String> {
+        let by = self.late_ns as f64 / 1e9;
+        match (self.moved, self.late) {
+            (0, _) => None,
+            (moved, 0) => Some(format!(
+                "{moved} packets were not in order of time, by up to {by:.3} s: put in order"
+            )),
+            (moved, late) => Some(format!(
+                "{moved} packets are not in order of time, by up to {by:.3} s; {late} of them came \
+                 too late to be put in order: join parts with `mergecap`, sort with `reordercap`"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::{Address, Transport};
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn packet(at_ns: i64, payload: &[u8]) -> Packet<'_> {
+        Packet {
+            at_ns,
+            src: Address::v4([192, 0, 2, 1]),
+            dst: Address::v4([192, 0, 2, 2]),
+            src_port: 443,
+            dst_port: 50_000,
+            protocol: 17,
+            transport: Transport::Udp,
+            ip_id: None,
+            ip_bytes: 100,
+            payload_bytes: 72,
+            payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        }
+    }
+
+    fn delivered(times_ms: &[i64]) -> (Vec<i64>, InOrder) {
+        let (mut order, mut out) = (InOrder::default(), Vec::new());
+        let mut sink = |packet: &Packet<'_>| {
+            assert_eq!(packet.payload, (packet.at_ns / MS).to_le_bytes(), "its own payload");
+            out.push(packet.at_ns / MS);
+        };
+        for ms in times_ms {
+            order.push(&packet(ms * MS, &ms.to_le_bytes()), &mut sink);
+        }
+        order.finish(&mut sink);
+        (out, order)
+    }
+
+    #[test]
+    fn packets_of_several_queues_are_put_in_order() {
+        let (out, order) = delivered(&[1, 5, 3, 30, 8, 8, 700, 650, 2_000]);
+        assert_eq!(out, [1, 3, 5, 8, 8, 30, 650, 700, 2_000]);
+        assert_eq!((order.moved, order.late), (4, 0));
+        assert!(order.says().unwrap().contains("put in order"));
+        assert_eq!(delivered(&[1, 2, 3]).1.says(), None);
+    }
+
+    #[test]
+    fn what_is_too_late_is_delivered_and_counted() {
+        let (out, order) = delivered(&[1, 2, 5_000, 6_000, 3, 7_000]);
+        assert_eq!(out.len(), 6);
+        assert_eq!((order.moved, order.late, order.late_ns), (1, 1, 5_997 * MS));
+        assert!(order.says().unwrap().contains("reordercap"));
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let mut order = InOrder::default();
+        let payload = vec![0; 4_096];
+        for n in 0..100_000 {
+            order.push(&packet(n % 7, &payload), &mut |_| {});
+            assert!(order.waiting.len() <= MAX_PACKETS && order.bytes <= MAX_BYTES);
+        }
+    }
+}

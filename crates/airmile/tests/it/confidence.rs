@@ -1,0 +1,88 @@
+//! Inputs that lack something, or are out of order, do not name a cause that they cannot show.
+
+use std::path::{Path, PathBuf};
+
+use airmile::model::Verdict;
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+
+fn of(files: &[PathBuf]) -> Diagnosis {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+}
+
+fn run(scenario: &str, dir: &Path) -> PathBuf {
+    let out = dir.join(scenario);
+    airmile_lab::run_scenario(scenario, None, &out).unwrap();
+    out
+}
+
+/// A capture with its packets in another order: each is moved in the file as if it was up to
+/// `by_ms` later, by a number that depends on its time. Time stamps stay; those of one time keep
+/// their order, as in one queue of a network card.
+fn disordered(capture: &Path, into: &Path, by_ms: u64) {
+    let bytes = std::fs::read(capture).unwrap();
+    let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut head, mut packets, mut at) = (Vec::new(), Vec::new(), 0);
+    while at < bytes.len() {
+        let len = word(at + 4) as usize;
+        let block = &bytes[at..at + len];
+        if word(at) == 6 {
+            let ns = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+            let later = ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+            packets.push((ns + later % (by_ms * 1_000_000), block));
+        } else {
+            head.extend_from_slice(block);
+        }
+        at += len;
+    }
+    packets.sort_by_key(|(ns, _)| *ns);
+    head.extend(packets.into_iter().flat_map(|(_, block)| block));
+    std::fs::write(into, head).unwrap();
+}
+
+#[test]
+fn packets_out_of_order_give_the_same_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("weak-signal", dir.path());
+    let (capture, other) = (run.join("phone.pcapng"), dir.path().join("other.pcapng"));
+    let right = of(std::slice::from_ref(&capture));
+    disordered(&capture, &other, 80);
+    assert_ne!(std::fs::read(&capture).unwrap(), std::fs::read(&other).unwrap());
+    let sorted = of(std::slice::from_ref(&other));
+    assert_eq!(sorted.session.verdict, right.session.verdict);
+    assert_eq!(sorted.session.confidence, right.session.confidence);
+    assert!(sorted.files[0].problems.iter().any(|one| one.what.contains("put in order")));
+    // Too far apart to be put in order.
+    disordered(&capture, &other, 4_000);
+    let lost = of(std::slice::from_ref(&other));
+    assert_eq!(lost.session.verdict, Verdict::Unknown, "{}", lost.session.says);
+    assert!(lost.files[0].problems.iter().any(|one| one.what.contains("reordercap")));
+}
+
+/// Without the cell's bandwidth, what others held is unknown.
+#[test]
+fn contention_needs_the_cells_bandwidth() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("busy-file", dir.path());
+    let inputs = |table: &Path| {
+        let names = ["transfers.csv", "phone.pcapng", "server.pcapng"];
+        let mut files = vec![table.to_owned()];
+        files.extend(names.iter().map(|name| run.join(name)));
+        files
+    };
+    let table = run.join("grants.csv");
+    let whole = of(&inputs(&table));
+    assert_eq!(whole.session.verdict, Verdict::RadioContention, "{}", whole.session.says);
+    let text = std::fs::read_to_string(&table).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let at = header.iter().position(|name| *name == "n_prb_cell").unwrap();
+    let without = |line: &str| {
+        let cells = line.split(',').enumerate().filter(|(n, _)| *n != at);
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",") + "\n"
+    };
+    let other = dir.path().join("grants.csv");
+    std::fs::write(&other, text.lines().map(without).collect::<String>()).unwrap();
+    let unknown = of(&inputs(&other));
+    assert_eq!(unknown.session.verdict, Verdict::Radio, "{}", unknown.session.says);
+    assert!(unknown.transfers.iter().all(|one| one.leading.is_none()));
+}
