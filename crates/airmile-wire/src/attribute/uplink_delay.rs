@@ -8,8 +8,11 @@ use airmile_model::Direction;
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
-/// A connection that sent less uploads nothing: requests and their headers (chosen here).
+/// A connection that sent less uploads nothing (chosen here).
 const MIN_UPLOAD_BYTES: u64 = 50_000;
+/// Data is part of an upload if at least this much is in flight with it: requests and their headers
+/// are less (chosen here: ten segments).
+const MIN_UPLOAD_FLIGHT_BYTES: i64 = 14_600;
 /// Minimum time between two samples of a connection (chosen here).
 const SAMPLE_NS: i64 = 20_000_000;
 /// Maximum number of segments in flight that are followed (chosen here: 6 MB).
@@ -20,8 +23,10 @@ const MAX_SAMPLES: usize = 100_000;
 /// Round trips of a connection's uploaded data.
 #[derive(Debug, Default)]
 pub(super) struct UploadRoundTrips {
-    /// End of each segment in flight, and when it passed.
-    sent: VecDeque<(i64, i64)>,
+    /// End of each segment in flight, when it passed, and the bytes in flight with it.
+    sent: VecDeque<(i64, i64, i64)>,
+    /// Acknowledged bytes.
+    acked: i64,
     /// When a segment passed, and its round trip.
     samples: Vec<(i64, i64)>,
     least_ns: Option<i64>,
@@ -35,7 +40,7 @@ impl UploadRoundTrips {
                 self.bytes = self.bytes.saturating_add(packet.new_bytes);
                 let end = packet.offset_bytes.saturating_add(i64::from(packet.payload_bytes));
                 if self.sent.len() < MAX_SENT {
-                    self.sent.push_back((end, packet.at_ns));
+                    self.sent.push_back((end, packet.at_ns, end.saturating_sub(self.acked)));
                 }
             } else if packet.payload_bytes > 0 {
                 // The next acknowledgement is ambiguous (Karn; RFC 6298, 3).
@@ -44,15 +49,24 @@ impl UploadRoundTrips {
             return;
         }
         let Some(ack) = packet.ack else { return };
+        self.acked = self.acked.max(ack.offset_bytes);
         let mut newest = None;
-        while let Some((_, at_ns)) = self.sent.front().filter(|(end, _)| *end <= ack.offset_bytes) {
-            newest = Some(*at_ns);
+        while let Some(&(_, at_ns, flight)) =
+            self.sent.front().filter(|(end, ..)| *end <= ack.offset_bytes)
+        {
+            newest = Some((at_ns, flight));
             self.sent.pop_front();
         }
-        let Some(at_ns) = newest else { return };
+        let Some((at_ns, flight)) = newest else { return };
         let round_trip_ns = packet.at_ns.saturating_sub(at_ns);
         self.least_ns = Some(self.least_ns.map_or(round_trip_ns, |ns| ns.min(round_trip_ns)));
-        let due = self.samples.last().is_none_or(|(last, _)| at_ns - last >= SAMPLE_NS);
+        if flight < MIN_UPLOAD_FLIGHT_BYTES {
+            return;
+        }
+        let due = self
+            .samples
+            .last()
+            .is_none_or(|(last, _)| at_ns.saturating_sub(*last) >= SAMPLE_NS);
         if due && self.samples.len() < MAX_SAMPLES {
             self.samples.push((at_ns, round_trip_ns));
         }
@@ -76,7 +90,7 @@ impl UplinkDelay {
         let mut samples: Vec<(i64, i64)> = uploads
             .flat_map(|one| {
                 let least_ns = one.least_ns.unwrap_or(0);
-                one.samples.iter().map(move |(at, rtt_ns)| (*at, rtt_ns - least_ns))
+                one.samples.iter().map(move |(at, rtt_ns)| (*at, rtt_ns.saturating_sub(least_ns)))
             })
             .map(|(at, ns)| (line.map_or(at, |line| line.to_reference(at)), ns))
             .collect();
@@ -92,10 +106,11 @@ impl UplinkDelay {
         let within = self.samples.get(first..last.max(first)).unwrap_or_default();
         // Between two samples: the one before, if its data was still queued.
         let before = first.checked_sub(1).and_then(|at| self.samples.get(at));
-        let still = before.filter(|(at, ns)| within.is_empty() && at + ns >= from_ns);
-        let all: Vec<i64> = within.iter().chain(still).map(|(_, ns)| *ns).collect();
-        let sum = all.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
-        i64::try_from(all.len()).ok().filter(|n| *n > 0).map_or(0, |n| sum / n)
+        let still =
+            before.filter(|(at, ns)| within.is_empty() && at.saturating_add(*ns) >= from_ns);
+        let all = within.iter().chain(still).map(|(_, ns)| *ns);
+        let (n, sum) = all.fold((0, 0_i64), |(n, sum), ns| (n + 1, sum.saturating_add(ns)));
+        if n > 0 { sum / n } else { 0 }
     }
 }
 
@@ -159,5 +174,19 @@ mod tests {
         one.push(&packet(400, Direction::Dl, 0, 0, 500));
         let delay = UplinkDelay::from_connections(std::iter::once(&one), None);
         assert_eq!(delay.mean_ns(0, 500 * MS), 0);
+    }
+
+    /// However many of them: their round trips show the queue in front of the responses.
+    #[test]
+    fn many_requests_are_no_upload() {
+        let mut one = UploadRoundTrips::default();
+        for n in 0..200 {
+            let wait = if n < 5 { 40 } else { 400 };
+            one.push(&packet(n * 500, Direction::Ul, n * 700, 700, n * 700));
+            one.push(&packet(n * 500 + wait, Direction::Dl, 0, 0, n * 700 + 700));
+        }
+        assert!(one.bytes > MIN_UPLOAD_BYTES);
+        let delay = UplinkDelay::from_connections(std::iter::once(&one), None);
+        assert_eq!(delay.mean_ns(50_000 * MS, 60_000 * MS), 0);
     }
 }

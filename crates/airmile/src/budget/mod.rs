@@ -60,7 +60,7 @@ pub struct Held {
     pub id: String,
     /// The URL or name that the application requested, if known.
     pub name: Option<String>,
-    /// Whether the budget is exceeded.
+    /// What came of the budget.
     pub state: BudgetState,
     /// Fields of the budget with their values, in order.
     pub found: Vec<(String, String)>,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
     RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
 };
 
+use super::super::diagnose::join::SharesMs;
 use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
 use super::super::wire::Wire;
 use super::{Context, Relief, Window, explained};
@@ -135,6 +136,16 @@ impl Split {
 
     pub(super) fn parts(&self) -> impl Iterator<Item = (Cause, i64)> {
         self.by_cause.iter().map(|(cause, ns)| (*cause, *ns))
+    }
+
+    /// Milliseconds by name; `radio` is the time of both radio causes if they are not separated.
+    pub(super) fn shares_ms(&self) -> SharesMs {
+        let mut shares = SharesMs::new();
+        for (cause, ns) in self.parts() {
+            let name = if self.knows(cause) { cause.as_str() } else { Verdict::Radio.as_str() };
+            *shares.entry(name).or_default() += ns as f64 / 1e6;
+        }
+        shares
     }
 
     pub(super) fn ns(&self, cause: Cause) -> i64 {
