@@ -63,10 +63,8 @@ impl UploadRoundTrips {
         if flight < MIN_UPLOAD_FLIGHT_BYTES {
             return;
         }
-        let due = self
-            .samples
-            .last()
-            .is_none_or(|(last, _)| at_ns.saturating_sub(*last) >= SAMPLE_NS);
+        let due =
+            self.samples.last().is_none_or(|(last, _)| at_ns.saturating_sub(*last) >= SAMPLE_NS);
         if due && self.samples.len() < MAX_SAMPLES {
             self.samples.push((at_ns, round_trip_ns));
         }
