@@ -72,6 +72,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         session.verdict,
         session.confidence * 100.0
     ));
+    for file in answer.files.iter().filter(|file| file.damaged) {
+        out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));
+    }
     if !session.suspects.is_empty() {
         out.push_str(&format!("Probabilities: {}.\n", suspects(&session.suspects)));
     }
