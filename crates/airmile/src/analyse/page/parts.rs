@@ -1,5 +1,6 @@
 //! A request's time: its phases, each split among causes.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
@@ -52,7 +53,8 @@ pub(super) fn requests(
     packets: Option<&Packets>,
 ) -> (Vec<Vec<Part>>, bool) {
     let round_trips = round_trips(log);
-    let crowded = Crowded::new(load, &round_trips);
+    // Packets may answer every request.
+    let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
     let seen = found.iter().any(Option::is_some);
@@ -142,16 +144,13 @@ struct Crowded {
 impl Crowded {
     fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
         let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
-        let arriving: Vec<(i64, i64)> = load
-            .requests
-            .iter()
-            .map(|one| (one.end_ns.saturating_sub(one.phases.receive_ns.unwrap_or(0)), one.end_ns))
-            .collect();
-        // A response arrives after its own wait, so that it never counts.
+        let arriving = Arriving::new(load.requests.iter().map(|one| arrival(one)).collect());
         let crowded: Vec<bool> = waits
             .iter()
             .map(|wait| {
-                wait.is_some_and(|(from, to)| covered_ns(&arriving, from, to) * 2 >= to - from)
+                wait.is_some_and(|(from, to)| {
+                    arriving.within_ns(from, to) >= to.abs_diff(from).div_ceil(2)
+                })
             })
             .collect();
         let (mut in_crowd, mut alone) = (Vec::new(), Vec::new());
@@ -162,7 +161,8 @@ impl Crowded {
             if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
         }
         let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
-            let grows = in_crowd.len() >= MIN_CROWDED && crowd > 2 * alone + GROWN_NS;
+            let grows =
+                in_crowd.len() >= MIN_CROWDED && crowd - alone > alone.saturating_add(GROWN_NS);
             grows.then_some(alone)
         });
         Self { usual_ns, crowded }
@@ -177,23 +177,51 @@ impl Crowded {
 
 /// From the request to the first byte.
 fn wait(request: &AppTransfer) -> Option<(i64, i64)> {
-    let receive_ns = request.phases.receive_ns.unwrap_or(0);
-    let to_ns = request.end_ns.saturating_sub(receive_ns);
+    let (to_ns, _) = arrival(request);
     let wait_ns = request.phases.wait_ns.filter(|ns| *ns > 0)?;
     Some((to_ns.saturating_sub(wait_ns), to_ns))
 }
 
-/// How much of a time range the spans cover together.
-fn covered_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
-    let within = spans.iter().map(|(from, to)| ((*from).max(from_ns), (*to).min(to_ns)));
-    let mut within: Vec<(i64, i64)> = within.filter(|(from, to)| to > from).collect();
-    within.sort_unstable();
-    let (mut sum, mut at) = (0, from_ns);
-    for (from, to) in within {
-        sum += (to - from.max(at)).max(0);
-        at = at.max(to);
+/// From the first byte to the last.
+fn arrival(request: &AppTransfer) -> (i64, i64) {
+    let receive_ns = request.phases.receive_ns.unwrap_or(0);
+    (request.end_ns.saturating_sub(receive_ns), request.end_ns)
+}
+
+/// When responses of a page arrived, merged once for all requests. A request's own response is
+/// among them: it begins where the request's wait ends, so that it adds nothing within that wait.
+struct Arriving {
+    /// In order and without overlaps: start, end, and the time that those before it cover.
+    spans: Vec<(i64, i64, u64)>,
+}
+
+impl Arriving {
+    fn new(mut arrivals: Vec<(i64, i64)>) -> Self {
+        arrivals.retain(|(from, to)| to > from);
+        arrivals.sort_unstable();
+        let mut spans: Vec<(i64, i64, u64)> = Vec::new();
+        for (from, to) in arrivals {
+            match spans.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                last => {
+                    let before_ns = last.map_or(0, |last| last.2 + last.1.abs_diff(last.0));
+                    spans.push((from, to, before_ns));
+                }
+            }
+        }
+        Self { spans }
     }
-    sum
+
+    /// How much of a time range they cover together.
+    fn within_ns(&self, from_ns: i64, to_ns: i64) -> u64 {
+        self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
+    }
+
+    fn until_ns(&self, at_ns: i64) -> u64 {
+        let n = self.spans.partition_point(|(from, ..)| *from < at_ns);
+        let last = n.checked_sub(1).and_then(|last| self.spans.get(last));
+        last.map_or(0, |(from, to, before_ns)| before_ns + at_ns.min(*to).abs_diff(*from))
+    }
 }
 
 fn median(values: &mut [i64]) -> Option<i64> {
@@ -326,4 +354,54 @@ fn in_turn(
         ..whole(&Span { from_ns: cut, ..*span }, PageCause::Blocked)
     });
     (Span { to_ns: cut, ..*span }, held.filter(|part| part.ns() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_that_overlap_count_once() {
+        let arrivals = vec![(20, 30), (0, 10), (5, 12), (12, 14), (22, 25), (40, 40), (60, 50)];
+        let arriving = Arriving::new(arrivals.clone());
+        assert_eq!(arriving.spans, [(0, 14, 0), (20, 30, 14)]);
+        for from in -1..45 {
+            for to in from..46 {
+                let covers = |at: &i64| arrivals.iter().any(|(a, b)| (*a..*b).contains(at));
+                let expected = (from..to).filter(covers).count() as u64;
+                assert_eq!(arriving.within_ns(from, to), expected, "{from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn arrivals_of_any_length_do_not_overflow() {
+        let arriving = Arriving::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
+        assert_eq!(arriving.within_ns(i64::MIN, i64::MAX), u64::MAX - 2);
+        assert_eq!(arriving.within_ns(0, 0), 0);
+    }
+
+    #[test]
+    fn a_wait_of_centuries_is_crowded_if_half_of_it_is() {
+        const LONG_NS: i64 = 9_000_000_000_000_000_000;
+        let request = |wait_ns, receive_ns| {
+            let mut out = AppTransfer::new("part".into(), 0, LONG_NS);
+            out.phases.wait_ns = Some(wait_ns);
+            out.phases.receive_ns = Some(receive_ns);
+            out
+        };
+        let check = |receive_ns, expected: &[bool]| {
+            let transfers = [request(LONG_NS, 0), request(LONG_NS - receive_ns, receive_ns)];
+            let load = PageLoad {
+                id: "page".into(),
+                grouped_by: "pause",
+                page: None,
+                start_ns: 0,
+                requests: transfers.iter().collect(),
+            };
+            assert_eq!(Crowded::new(&load, &HashMap::new()).crowded, expected);
+        };
+        check(LONG_NS / 2, &[true, false]);
+        check(LONG_NS / 2 - 1, &[false, false]);
+    }
 }
