@@ -90,10 +90,10 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
         }
     })?;
     let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
-    if let Some(phone) = &mut phone {
-        if let Some(problem) = damage(phone, &order) {
-            report.problem(problem);
-        }
+    if let Some(phone) = &mut phone
+        && let Some(problem) = damage(phone, &order)
+    {
+        report.problem(problem);
     }
     Ok(One { report, packets: order.packets, phone })
 }
