@@ -11,9 +11,8 @@ use airmile_io::error::{Error, Result};
 const APART_NS: i64 = 60_000_000_000;
 
 /// Traffic of one run agrees at least this far (chosen here: whole inputs 0.97, parts missing on
-/// either side 0.88; other runs mostly below 0.85; a right capture that is refused is worse than a
-/// wrong one that is taken).
-const ALIKE: f64 = 0.75;
+/// either side 0.88; other runs mostly below 0.85).
+const ALIKE: f64 = 0.88;
 /// The same where the log is known to lack some of it, or where the clocks could be aligned by the
 /// traffic, which says the same: blocks that the RLC delivers late arrive in other bins.
 const ALIKE_PARTIAL: f64 = 0.5;
