@@ -95,7 +95,8 @@ binaries() {
     rm -rf "${stage:?}/$name"
     mkdir -p "$stage/$name"
     cp "$(built "$arch")" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$stage/$name/"
-    cp -r "$stage/man" "$stage/completions" "$stage/$name/"
+    # The README and messages name pages of docs/.
+    cp -r docs "$stage/man" "$stage/completions" "$stage/$name/"
     pack "$dist/$name.tar.gz" "$name"
   done
 }

@@ -2,7 +2,7 @@
 //!
 //! Results go to standard output, progress and warnings to standard error. Exit status: 0 done, 1 a
 //! budget was exceeded, 2 usage, 3 could not run, 4 done but the input was damaged, 5 a run in real
-//! time was late.
+//! time was late, 6 an experiment failed, 7 a budget could not be evaluated.
 
 mod args;
 mod commands;
@@ -106,6 +106,8 @@ pub(crate) enum Outcome {
     Done,
     /// A budget was exceeded.
     OverBudget,
+    /// A budget depends on an absent value.
+    BudgetNotEvaluable,
     /// There was nothing to read.
     NothingRead,
     /// Done, but the input was damaged.
@@ -126,6 +128,7 @@ impl Outcome {
             Self::OverBudget => 1,
             Self::NothingRead => 3,
             Self::Damaged => 4,
+            Self::BudgetNotEvaluable => 7,
             Self::Status(status) => status,
         }
     }

@@ -34,8 +34,8 @@ pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String 
         is_first || column.cells.is_empty() || column.cells.iter().any(|cell| cell != "-")
     });
     let mut table = Table::new();
-    if let Some(width) = table.width().filter(|_| std::io::stdout().is_terminal()) {
-        fit(&mut columns, usize::from(width));
+    if let Some(width) = terminal_width() {
+        fit(&mut columns, width);
     }
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     table.load_style(presets::NOTHING).set_header(names);
@@ -51,6 +51,12 @@ pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String 
     }
     let lines: Vec<String> = table.lines().map(|l| l.trim_end().to_owned()).collect();
     lines.join("\n") + "\n"
+}
+
+/// The width of the terminal; `None` if standard output is a pipe or file.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let width = Table::new().width().filter(|_| std::io::stdout().is_terminal());
+    width.map(usize::from).filter(|width| *width > 0)
 }
 
 struct Column {

@@ -65,7 +65,7 @@ pub use analyse::radio::{
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
-pub use budget::{Budget, BudgetReport, Held};
+pub use budget::{Budget, BudgetReport, BudgetState, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};

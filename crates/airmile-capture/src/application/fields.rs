@@ -79,15 +79,20 @@ impl<'a> Entry<'a> {
     }
 
     fn wrong(&self, path: &str, wanted: &str, value: &Value, found: &mut Gathered) {
-        let is = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "true or false",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a text",
-            Value::Array(_) => "an array",
-            Value::Object(_) => "an object",
-        };
+        let is = type_name(value);
         found.warn(self.offset, format!("{path}: expected {wanted}, found {is}"));
+    }
+}
+
+/// The type of a value, in words.
+pub(super) const fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
 }
 

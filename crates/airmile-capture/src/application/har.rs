@@ -6,7 +6,7 @@ use airmile_model::{AppPage, AppTransfer, Direction, Phases, TransferKind, print
 use serde_json::Value;
 
 use super::cmcd::Cmcd;
-use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse};
+use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse, type_name};
 use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
@@ -18,6 +18,8 @@ pub(super) struct Har {
     /// Entries with a time, but without its phases.
     without_timings: u64,
     decoded_bytes: u64,
+    /// Whether the log has its array of entries, of whatever type.
+    has_entries: bool,
     cmcd: super::cmcd::PlayerSession,
 }
 
@@ -48,6 +50,26 @@ impl FormatReader for Har {
                     }
                 }
             }
+            // Arrays are returned by element: these are of another type.
+            "" | "log" | "log.entries" | "log.pages" => {
+                self.has_entries |= path != "log.pages";
+                let wanted = if matches!(path, "" | "log") { "an object" } else { "an array" };
+                if let Some(value) = parse(bytes, offset, path, found) {
+                    let what = if path.is_empty() { "the document" } else { path };
+                    let is = type_name(&value);
+                    found.unreadable(offset, format!("{what}: expected {wanted}, found {is}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, path: &str, found: &mut Gathered) {
+        match path {
+            "log.entries" => self.has_entries = true,
+            "log" if !self.has_entries => {
+                found.unreadable(0, "log.entries: missing; it lists the requests".into());
+            }
             _ => {}
         }
     }
@@ -69,15 +91,25 @@ impl FormatReader for Har {
 
 impl Har {
     fn entry(&mut self, entry: Entry<'_>, found: &mut Gathered) {
+        if let Some((path, wanted, is)) = wrong_type(&entry) {
+            let what = format!("{path}: expected {wanted}, found {is}; the entry is left out");
+            found.unreadable(entry.offset, what);
+            return;
+        }
         let url = entry.text("request.url", found).unwrap_or_default();
         let resource = entry.get("_resourceType").and_then(Value::as_str);
         if is_local(url) || resource == Some("websocket") {
             found.log.not_transfers += 1;
             return;
         }
-        let started = entry.text("startedDateTime", found).and_then(ns_of_rfc3339);
-        let Some(start_ns) = started else {
-            found.bad(entry.offset, "startedDateTime: missing, or no date and time".into());
+        let Some(started) = entry.text("startedDateTime", found) else {
+            found.bad(entry.offset, "startedDateTime: missing; the entry is left out".into());
+            return;
+        };
+        let Some(start_ns) = ns_of_rfc3339(started) else {
+            let what = "startedDateTime: expected a date and time as in \
+                        2024-05-01T10:00:00.100Z; the entry is left out";
+            found.unreadable(entry.offset, what.into());
             return;
         };
         let phases = phases(&entry, found);
@@ -128,6 +160,34 @@ impl Har {
         }
         found.transfer(transfer);
     }
+}
+
+/// The first field that an entry needs and that is of another type: path, expected and found type.
+fn wrong_type(entry: &Entry<'_>) -> Option<(&'static str, &'static str, &'static str)> {
+    if !entry.value.is_object() {
+        return Some(("log.entries[]", "an object", type_name(entry.value)));
+    }
+    let is_number = |value: &Value| match value {
+        Value::Number(_) => true,
+        Value::String(text) => text.trim().parse().is_ok_and(f64::is_finite),
+        _ => false,
+    };
+    let fields = [
+        ("startedDateTime", "a text"),
+        ("time", "a number"),
+        ("timings", "an object"),
+        ("request", "an object"),
+        ("request.url", "a text"),
+    ];
+    fields.into_iter().find_map(|(path, wanted)| {
+        let value = entry.get(path)?;
+        let is = match wanted {
+            "a text" => value.is_string(),
+            "a number" => is_number(value),
+            _ => value.is_object(),
+        };
+        (!is).then(|| (path, wanted, type_name(value)))
+    })
 }
 
 /// Takes a page; entries cannot refer to one without an id or a start.
@@ -345,7 +405,50 @@ mod tests {
         check(r#"{"time":5,}"#, (0, 1, 0, 0), "byte 95: log.entries[]: trailing comma");
         check(r#"{"request":{"url":"data:x"}}"#, (0, 0, 0, 1), "");
         check(&format!("{{{start},\"time\":5,\"_fromCache\":\"disk\"}}"), (0, 0, 1, 0), "");
-        check("7", (0, 1, 0, 0), "startedDateTime");
+        check("7", (0, 1, 0, 0), "byte 85: log.entries[]: expected an object, found a number");
+        let of_type = |field: &str, is: &str| {
+            let entry = format!("{{{start},\"time\":5,{field}}}");
+            let problem = format!("byte 85: {is}; the entry is left out");
+            check(&entry, (0, 1, 0, 0), &problem);
+            assert!(read(&entry).damaged, "{entry}");
+        };
+        of_type("\"request\":7", "request: expected an object, found a number");
+        of_type("\"request\":{\"url\":[]}", "request.url: expected a text, found an array");
+        of_type("\"timings\":\"x\"", "timings: expected an object, found a text");
+        of_type("\"startedDateTime\":7", "startedDateTime: expected a text, found a number");
+        of_type("\"time\":{}", "time: expected a number, found an object");
+        of_type("\"time\":\"soon\"", "time: expected a number, found a text");
+        of_type(
+            "\"startedDateTime\":\"soon\"",
+            "startedDateTime: expected a date and time as in 2024-05-01T10:00:00.100Z",
+        );
+    }
+
+    #[test]
+    fn a_log_of_another_shape_is_damaged() {
+        let check = |text: &str, problem: &str| {
+            let log = read_application(ApplicationFormat::Har, text.as_bytes());
+            let found: Vec<String> = log.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(found, [problem], "{text}");
+            assert_eq!((log.damaged, log.bad_items), (true, 1), "{text}");
+        };
+        check(
+            r#"{"log":{"entries":"x"}}"#,
+            "byte 18: log.entries: expected an array, found a text",
+        );
+        check(
+            r#"{"log":{"entries":{"a":1}}}"#,
+            "byte 18: log.entries: expected an array, found an object",
+        );
+        check(r#"{"log":{"entries":null}}"#, "byte 18: log.entries: expected an array, found null");
+        check(r#"{"log":["entries"]}"#, "byte 7: log: expected an object, found an array");
+        check(r#"{"log":{"creator":{}}}"#, "byte 0: log.entries: missing; it lists the requests");
+        check(
+            r#"{"log":{"pages":5,"entries":[]}}"#,
+            "byte 16: log.pages: expected an array, found a number",
+        );
+        let empty = read_application(ApplicationFormat::Har, br#"{"log":{"entries":[]}}"#);
+        assert_eq!((empty.problems.as_slice(), empty.damaged), ([].as_slice(), false));
     }
 
     #[test]

@@ -155,6 +155,12 @@ impl Gathered {
         self.warn(offset, what);
     }
 
+    /// An item that cannot be read, as a field that it needs is of another type.
+    fn unreadable(&mut self, offset: u64, what: String) {
+        self.log.bad_items += 1;
+        self.log.problem(Problem { offset, severity: Severity::Damage, what });
+    }
+
     fn transfer(&mut self, mut transfer: AppTransfer) {
         transfer.end_ns = transfer.end_ns.max(transfer.start_ns);
         self.log.transfers.push(transfer);

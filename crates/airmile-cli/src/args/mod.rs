@@ -71,7 +71,8 @@ const LONG_VERSION: &str = concat!(
   airmile lab run sample-download -o run  a sample, with the truth
 
 Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
-3 could not run, 4 done but the input was damaged, 5 a run in real time was late.")]
+3 could not run, 4 done but the input was damaged, 5 a run in real time was late,
+6 an experiment failed, 7 a budget cannot be evaluated, as a value is absent.")]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -391,7 +392,7 @@ impl From<&ExportArgs> for Exports {
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
     /// Exit with status 1 if this holds for a transfer, a page or the session: `shares.radio >
-    /// 0.5`, `page.load_ms > 3000`; may be repeated
+    /// 0.5`, `page.load_ms > 3000`; with 7 if a value is absent; may be repeated
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Vec<String>,
     /// Report budgets: `junit=FILE` writes JUnit XML, `github` prints GitHub Actions annotations on

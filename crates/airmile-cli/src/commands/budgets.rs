@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use airmile::{Budget, BudgetReport, Held, refuse_inputs, schemas, write_whole};
+use airmile::{Budget, BudgetReport, BudgetState, Held, refuse_inputs, schemas, write_whole};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -47,8 +47,8 @@ impl Budgets {
         Ok(refuse_inputs(files, inputs)?)
     }
 
-    /// Evaluates the budgets on a document, reports those exceeded, and returns how the command
-    /// ends.
+    /// Evaluates the budgets on a document, reports those exceeded or not evaluable, and returns how
+    /// the command ends.
     pub fn settle(
         &self,
         global: &Global,
@@ -70,27 +70,35 @@ impl Budgets {
             }
         }
         for (budget, held) in &judged {
-            say(global, budget, held);
+            report(global, budget, held);
         }
-        let over = judged.iter().any(|(_, held)| held.iter().any(|one| one.is_over));
-        Ok(if over { Outcome::OverBudget } else { Outcome::of(damaged) })
+        let any = |state: BudgetState| {
+            judged.iter().flat_map(|(_, held)| held).any(|one| one.state == state)
+        };
+        Ok(if any(BudgetState::Exceeded) {
+            Outcome::OverBudget
+        } else if any(BudgetState::NotEvaluable) {
+            Outcome::BudgetNotEvaluable
+        } else {
+            Outcome::of(damaged)
+        })
     }
 }
 
-fn say(global: &Global, budget: &Budget, held: &[Held]) {
-    let over: Vec<&Held> = held.iter().filter(|one| one.is_over).collect();
-    if !over.is_empty() {
-        let each = over.iter().take(MAX_NAMED);
-        let mut named: Vec<String> =
-            each.map(|one| format!("{}: {}", one.id, one.found_text())).collect();
-        if over.len() > MAX_NAMED {
-            named.push(format!("{} more", over.len() - MAX_NAMED));
+/// Names the transfers, pages or session over a budget, and those it cannot be evaluated for.
+fn report(global: &Global, budget: &Budget, held: &[Held]) {
+    let warn = |state: BudgetState, what: &str, why: fn(&Held) -> String| {
+        let which: Vec<&Held> = held.iter().filter(|one| one.state == state).collect();
+        if which.is_empty() {
+            return;
         }
-        output::warn(global, &format!("over budget ({budget}): {}", named.join("; ")));
-    } else if held.is_empty() {
-        output::warn(global, &format!("nothing to check against the budget ({budget})"));
-    } else if held.iter().all(|one| one.found.is_empty()) {
-        let unknown = held.first().map(|one| one.unknown.join(", ")).unwrap_or_default();
-        output::warn(global, &format!("budget ({budget}): {unknown} is unknown for all"));
-    }
+        let each = which.iter().take(MAX_NAMED);
+        let mut named: Vec<String> = each.map(|one| format!("{}: {}", one.id, why(one))).collect();
+        if which.len() > MAX_NAMED {
+            named.push(format!("{} more", which.len() - MAX_NAMED));
+        }
+        output::warn(global, &format!("{what} ({budget}): {}", named.join("; ")));
+    };
+    warn(BudgetState::Exceeded, "over budget", Held::found_text);
+    warn(BudgetState::NotEvaluable, "budget cannot be evaluated", Held::unknown_text);
 }

@@ -20,7 +20,7 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     if global.json {
         output::json("compare", &answer)?;
     } else {
-        output::print(&text(&answer, global.verbose > 0))?;
+        output::print_wrapped(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
     Ok(Outcome::of(answer.damaged()))

@@ -46,7 +46,7 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        output::print(&text(&answer, global.verbose > 0))?;
+        output::print_wrapped(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
     let damaged = answer.files.iter().any(|f| f.damaged);
@@ -72,6 +72,9 @@ pub fn text(answer: &Diagnosis, all: bool) -> String {
         session.verdict,
         session.confidence * 100.0
     ));
+    for file in answer.files.iter().filter(|file| file.damaged) {
+        out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));
+    }
     if !session.suspects.is_empty() {
         out.push_str(&format!("Probabilities: {}.\n", suspects(&session.suspects)));
     }

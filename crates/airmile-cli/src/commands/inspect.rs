@@ -17,7 +17,7 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
     if global.json {
         output::json("inspect", &report)?;
     } else {
-        output::print(&text(&report))?;
+        output::print_wrapped(&text(&report))?;
         output::problems(global, &report.files);
     }
     if report.usable_files == 0 {

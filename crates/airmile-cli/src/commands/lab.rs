@@ -34,7 +34,7 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
             if global.json {
                 output::json("lab_run", &run)?;
             } else {
-                output::print(&run_text(&run))?;
+                output::print_wrapped(&run_text(&run))?;
             }
         }
         #[cfg(feature = "network")]
@@ -135,7 +135,7 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
     if global.json {
         output::json("lab_reproduce", &done)?;
     } else {
-        output::print(&text(&done))?;
+        output::print_wrapped(&text(&done))?;
     }
     for experiment in &done.experiments {
         // Shown even with --quiet, and not in a table in a file.

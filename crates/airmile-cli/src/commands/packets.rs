@@ -48,7 +48,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     if global.json {
         output::json("packets", &report)?;
     } else {
-        output::print(&text(&report, global.verbose > 0))?;
+        output::print_wrapped(&text(&report, global.verbose > 0))?;
         output::problems(global, &report.files);
     }
     Ok(Outcome::of(damaged))

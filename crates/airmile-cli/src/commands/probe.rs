@@ -72,7 +72,7 @@ fn fetch(global: &Global, args: &ProbeRunArgs) -> Result<Outcome> {
     if global.json {
         output::json("compare", &answer)?;
     } else {
-        output::print(&super::compare::text(&answer, global.verbose > 0))?;
+        output::print_wrapped(&super::compare::text(&answer, global.verbose > 0))?;
         output::print(&format!(
             "\nIn {0}; again with: airmile compare {0}\n",
             printable_path(dir)

@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     if global.json {
         output::json("radio", &report)?;
     } else {
-        output::print(&text(&report, global.verbose > 0))?;
+        output::print_wrapped(&text(&report, global.verbose > 0))?;
         output::problems(global, &report.files);
     }
     let damaged = report.files.iter().any(|f| f.damaged);

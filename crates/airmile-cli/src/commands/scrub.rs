@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
     if global.json {
         output::json("scrub", &report)?;
     } else {
-        output::print(&text(args, &report))?;
+        output::print_wrapped(&text(args, &report))?;
     }
     Ok(Outcome::of(damaged))
 }

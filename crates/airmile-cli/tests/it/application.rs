@@ -41,6 +41,30 @@ fn exit_statuses() {
 }
 
 #[test]
+fn a_har_of_other_types_is_an_error_with_offset_and_field() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("page.har");
+    let path = file.to_str().unwrap();
+    let check = |text: &str, status: i32, error: &str| {
+        std::fs::write(&file, text).unwrap();
+        let out = airmile(&["diagnose", path]);
+        let errors = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(status), "{text}\n{errors}");
+        assert!(errors.contains(error), "{text}\n{errors}");
+    };
+    let none = "page.har: byte 18: log.entries: expected an array, found a text; nothing could";
+    check(r#"{"log":{"entries":"x"}}"#, 3, none);
+    let entry =
+        r#"{"startedDateTime":"2024-05-01T10:00:00Z","time":5,"request":{"url":"https://a/"}}"#;
+    let bad = entry.replace("\"https://a/\"", "7");
+    let error = "byte 19: request.url: expected a text, found a number; the entry is left out";
+    check(&format!(r#"{{"log":{{"entries":[{bad}]}}}}"#), 3, error);
+    // The others are read.
+    check(&format!(r#"{{"log":{{"entries":[{bad},{entry}]}}}}"#), 4, error);
+    check(&format!(r#"{{"log":{{"entries":[{entry}]}}}}"#), 0, "");
+}
+
+#[test]
 fn urls_whole_with_v_alone() {
     let printed = |args: &[&str]| String::from_utf8(airmile(args).stdout).unwrap();
     let har = &sample("chrome.har");

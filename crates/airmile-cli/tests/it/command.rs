@@ -525,3 +525,29 @@ fn a_budget_that_can_never_be_exceeded_is_refused() {
     assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"shares.radio is"));
     assert_eq!(diagnosed(&["--report", "github"]).0, Some(2), "a report needs a budget");
 }
+
+#[test]
+fn a_budget_on_an_absent_value_has_a_status_of_its_own() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let junit = path(&run, "budget.xml");
+    let diagnosed = |args: &[&str]| {
+        let out = airmile(&[&["diagnose", &log], args].concat());
+        (out.status.code(), text(&out.stderr))
+    };
+    // A modem log has no pages.
+    let page = ["--fail-if", "page.shares.server > 0.3"];
+    let (code, errors) = diagnosed(&[&page[..], &["--report", &format!("junit={junit}")]].concat());
+    assert_eq!(code, Some(7), "{errors}");
+    let line = "budget cannot be evaluated (page.shares.server > 0.3): session: \
+                page.shares.server is absent";
+    assert!(errors.contains(line), "{errors}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<error message=\"cannot be evaluated"));
+    // One that is exceeded counts more.
+    let (code, errors) = diagnosed(&[&page[..], &["--fail-if", "shares.radio > 0.5"]].concat());
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("budget cannot be evaluated"), "{errors}");
+    // A modem log alone does not separate causes other than the radio; no time is unknown.
+    assert_eq!(diagnosed(&["--fail-if", "shares.wireline > 0.5"]).0, Some(7));
+    assert_eq!(diagnosed(&["--fail-if", "shares.unknown > 0.5"]).0, Some(0));
+}

@@ -3,8 +3,8 @@
 //! A connection waits until one of its requests is admitted. Waiting and admitted connections
 //! have places of their own; when all of a kind are taken, the oldest connection of the
 //! address with the most of them is closed. So a client with the token gets a place however
-//! many other connections wait, and, without a token, however many other clients keep
-//! theirs open.
+//! many other connections wait, and, without a token, however many connections others keep
+//! open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -275,7 +275,7 @@ mod tests {
 
     /// Connections that are kept open after a request do not keep later clients out.
     #[test]
-    fn places_of_idle_connections_are_reassigned() {
+    fn places_of_the_oldest_connections_are_reassigned() {
         let limits = ConnectionLimits::default();
         let places = ConnectionSlots::new(limits);
         let (other, mut other_closed) = ConnectionSlot::take(&places, address(2));

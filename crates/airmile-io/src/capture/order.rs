@@ -11,6 +11,9 @@ const WINDOW_NS: i64 = 500_000_000;
 /// Maximum number of packets, and of their bytes, that wait (chosen here).
 const MAX_PACKETS: usize = 16_384;
 const MAX_BYTES: usize = 32 << 20;
+/// Maximum capacity of a buffer that is kept (chosen here: more than a packet of Ethernet's
+/// usual 1,500 bytes; with [`MAX_PACKETS`] no more than [`MAX_BYTES`]).
+const MAX_KEPT: usize = 2_048;
 /// Time stamps of two clocks of one host differ by this (chosen here): such packets are put in
 /// order without a note.
 const USUAL_NS: i64 = 1_000_000;
@@ -22,7 +25,7 @@ pub(super) struct InOrder {
     waiting: BTreeMap<(i64, u64), (Packet<'static>, Vec<u8>)>,
     pushed: u64,
     bytes: usize,
-    /// Payload buffers for use again.
+    /// Payload buffers for use again, of at most [`MAX_KEPT`] each.
     unused: Vec<Vec<u8>>,
     newest_ns: Option<i64>,
     delivered_ns: Option<i64>,
@@ -67,7 +70,9 @@ impl InOrder {
         self.delivered_ns = Some(packet.at_ns);
         self.bytes -= payload.len();
         sink(&packet.with_payload(&payload));
-        self.unused.push(payload);
+        if payload.capacity() <= MAX_KEPT {
+            self.unused.push(payload);
+        }
     }
 
     pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&Packet<'_>)) {
@@ -157,5 +162,23 @@ mod tests {
             order.push(&packet(n % 7, &payload), &mut |_| {});
             assert!(order.waiting.len() <= MAX_PACKETS && order.bytes <= MAX_BYTES);
         }
+    }
+
+    #[test]
+    fn large_payloads_leave_no_large_buffers() {
+        let mut order = InOrder::default();
+        let large = vec![0; 60_000];
+        for n in 0..150_000 {
+            // So few large ones that 16,384 packets fit; each buffer would get one in time.
+            let len = if n % 50 == 0 { large.len() } else { 100 };
+            order.push(&packet(n, &large[..len]), &mut |_| {});
+        }
+        let waiting = order.waiting.values().map(|(_, payload)| payload);
+        let room: usize = waiting.chain(&order.unused).map(Vec::capacity).sum();
+        // A buffer that grows has at most twice the bytes that it holds.
+        assert!(room <= 2 * MAX_BYTES + MAX_PACKETS * MAX_KEPT, "{room} bytes");
+        order.finish(&mut |_| {});
+        assert!(order.unused.len() <= MAX_PACKETS);
+        assert!(order.unused.iter().all(|payload| payload.capacity() <= MAX_KEPT));
     }
 }

@@ -2,13 +2,15 @@
 //! several connections, and each waits separately.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
+use super::uplink_delay::UploadRoundTrips;
 use super::{
-    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, WaitSpan,
-    WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, UplinkDelay,
+    WaitSpan, WaitTimeline,
 };
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
@@ -33,6 +35,7 @@ struct OpenConnection {
     client: Option<(Address, u16)>,
     server: Option<(Address, u16)>,
     model: SenderModel,
+    uploads: UploadRoundTrips,
     waits: WaitTimeline,
     syns_ns: Vec<i64>,
     requests_ns: Vec<i64>,
@@ -56,6 +59,8 @@ pub struct Connection {
     pub attribution: Attribution,
     /// Its minimum round trip.
     pub round_trip_ns: i64,
+    /// By how much the phone's uploads delayed what it sent.
+    pub uplink_delay: Arc<UplinkDelay>,
 }
 
 impl ConnectionCollector {
@@ -97,6 +102,7 @@ impl ConnectionCollector {
                 _ => one.arrivals_ns.push(packet.at_ns),
             }
         }
+        one.uploads.push(packet);
         self.held.clear();
         one.model.push(packet, &mut self.held);
         one.waits.push(&self.held);
@@ -114,6 +120,8 @@ impl ConnectionCollector {
             _ => sides.downstream_ns.unwrap_or(0) / 2,
         };
         let set = |ns: i64| line.map_or(ns, |line| line.to_reference(ns));
+        let uploads = connections.values().map(|one| &one.uploads);
+        let uplink_delay = Arc::new(UplinkDelay::from_connections(uploads, line));
         let each = connections.into_values().map(|one| {
             let up = one.model.upstream_rtt_ns().unwrap_or(0);
             let round_trip_ns = up.saturating_add(one.model.downstream_rtt_ns().unwrap_or(0));
@@ -133,6 +141,7 @@ impl ConnectionCollector {
                 arrivals_ns: late(one.arrivals_ns).collect(),
                 attribution,
                 round_trip_ns,
+                uplink_delay: Arc::clone(&uplink_delay),
             }
         });
         each.collect()

@@ -20,6 +20,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod uplink_delay;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
@@ -30,5 +31,6 @@ pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
-pub use split::{Attribution, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
+pub use split::{Attribution, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
+pub use uplink_delay::UplinkDelay;

@@ -16,6 +16,10 @@ use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 /// close examination of performance and power characteristics of 4G LTE networks",
 /// MobiSys 2012, table 1).
 pub const RELEASE_NS: i64 = 5_000_000_000;
+/// The upper bound of the initial window, min(10 MSS, max(2 MSS, 14600)) (RFC 6928, 2), for segments
+/// of 1460 bytes. A transfer of at most so many bytes fits in the first flight of senders that use
+/// it; what senders with a smaller window wait for is reported as unknown.
+pub const INITIAL_WINDOW_BYTES: u64 = 14_600;
 /// A loss on the radio shows at the phone up to this much later, when the following
 /// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
@@ -68,6 +72,36 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// The shares of a transfer of so many bytes: one that fits the initial window waits for no
+    /// slow start. Such time, of another transfer on the phone, has no known cause here.
+    #[must_use]
+    pub fn of_bytes(mut self, bytes: Option<u64>) -> Self {
+        if bytes.is_none_or(|bytes| bytes > INITIAL_WINDOW_BYTES) {
+            return self;
+        }
+        if let Some(ns) = self.by_cause.remove(&Cause::FirstSlowStart) {
+            *self.by_cause.entry(Cause::Unknown).or_default() += ns;
+        }
+        if let Some(ns) = self.by_reason.remove(&Reason::FirstSlowStart) {
+            *self.by_reason.entry(Reason::Unknown).or_default() += ns;
+        }
+        if let Some(n) = self.pieces.remove(&Cause::FirstSlowStart) {
+            *self.pieces.entry(Cause::Unknown).or_default() += n;
+        }
+        if let Some(longest) = self.longest.remove(&Cause::FirstSlowStart) {
+            self.lengthen(Cause::Unknown, longest);
+        }
+        self
+    }
+
+    /// Keeps the longest span of a cause.
+    fn lengthen(&mut self, cause: Cause, span: (i64, i64)) {
+        let longest = self.longest.entry(cause).or_insert(span);
+        if longest.1 - longest.0 < span.1 - span.0 {
+            *longest = span;
+        }
+    }
+
     /// The sum in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
@@ -422,9 +456,39 @@ impl Shares {
         *self.by_cause.entry(cause).or_default() += to_ns - from_ns;
         *self.by_reason.entry(reason).or_default() += to_ns - from_ns;
         *self.pieces.entry(cause).or_default() += 1;
-        let longest = self.longest.entry(cause).or_insert((from_ns, to_ns));
-        if longest.1 - longest.0 < to_ns - from_ns {
-            *longest = (from_ns, to_ns);
-        }
+        self.lengthen(cause, (from_ns, to_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_within_the_initial_window_has_no_slow_start() {
+        let mut shares = Shares::default();
+        shares.add(Cause::FirstSlowStart, Reason::FirstSlowStart, 0, 70);
+        shares.add(Cause::Setup, Reason::Request, 70, 100);
+        let check = |bytes, expected: &[(Cause, i64)]| {
+            let got = shares.clone().of_bytes(bytes);
+            assert_eq!(got.by_cause.into_iter().collect::<Vec<_>>(), expected);
+            assert_eq!(got.by_reason.values().sum::<i64>(), 100);
+        };
+        check(Some(14_600), &[(Cause::Setup, 30), (Cause::Unknown, 70)]);
+        check(Some(14_601), &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
+        check(None, &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
+    }
+
+    #[test]
+    fn the_longest_unknown_span_may_have_been_slow_start() {
+        let check = |unknown_ns: i64, expected| {
+            let mut shares = Shares::default();
+            shares.add(Cause::FirstSlowStart, Reason::FirstSlowStart, 0, 70);
+            shares.add(Cause::Unknown, Reason::Unknown, 70, 70 + unknown_ns);
+            let longest = shares.of_bytes(Some(1_000)).longest;
+            assert_eq!(longest.into_iter().collect::<Vec<_>>(), [(Cause::Unknown, expected)]);
+        };
+        check(30, (0, 70));
+        check(90, (70, 160));
     }
 }

@@ -9,7 +9,7 @@ const BIN_NS: i64 = 50_000_000;
 /// Bytes of the radio for each byte of payload: headers of TCP/IP, PDCP, RLC and MAC, and
 /// retransmissions (chosen here; 1.04 to 1.2 on the lab's and other runs).
 const HEADERS: f64 = 1.12;
-/// Offsets tried around a known one, and how far an unknown one is searched, in half bins.
+/// Offsets tried on each side of a known one, in half bins.
 const NEAR_STEPS: i64 = 4;
 const STEP_NS: i64 = BIN_NS / 2;
 /// Cost of the maximum offset: of equal matches the nearest one counts (chosen here).

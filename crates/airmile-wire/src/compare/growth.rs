@@ -4,11 +4,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// An initial window in bytes: ten segments of 1460 (RFC 6928, 2).
-const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
+use crate::attribute::INITIAL_WINDOW_BYTES;
+
 /// Maximum first round that counts as an initial window: senders with 32 segments are
 /// known, and an acknowledgement of the request may open it by some (chosen here).
-const MAX_INITIAL_BYTES: f64 = 3.2 * INITIAL_WINDOW_BYTES;
+const MAX_INITIAL_BYTES: f64 = 3.2 * INITIAL_WINDOW_BYTES as f64;
 /// Smaller transfers end before a restart shows (chosen here: slow start sends that many
 /// in its first two rounds, and a third has to follow).
 const MIN_BYTES: u64 = 60_000;
@@ -128,7 +128,7 @@ fn start(total: u64, first_round_bytes: u64, late_bps: f64, lag_ns: i64, rtt_ns:
 /// Round trips that a restart from ten segments costs on a path that takes `full` bytes
 /// each round trip: the capacity that each doubling leaves unused.
 fn restart_cost(full: f64) -> f64 {
-    let mut window = INITIAL_WINDOW_BYTES;
+    let mut window = INITIAL_WINDOW_BYTES as f64;
     let mut cost = 0.0;
     while window < full {
         cost += 1.0 - window / full;

@@ -6,7 +6,7 @@ use airmile_model::Cause;
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
 use super::span::TransportKind;
-use crate::attribute::CaptureSite;
+use crate::attribute::{CaptureSite, INITIAL_WINDOW_BYTES};
 
 /// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,18 +204,6 @@ fn exclude(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
     }
 }
 
-/// Suspects that only the sender's own packets separate: arrivals of datagrams, whose
-/// acknowledgements are encrypted, show that the network did not limit, but not why.
-const NEED_ACKNOWLEDGEMENTS: [Suspect; 5] = [
-    Suspect::SenderLimited,
-    Suspect::ReceiveWindow,
-    Suspect::SlowStartRestart,
-    Suspect::FirstSlowStart,
-    Suspect::Other,
-];
-/// Share of their sum that is divided equally among them (chosen here: all of them together reach
-/// [`NAMED_FROM`], none of them does alone).
-const NOT_SEPARATED: f64 = 0.5;
 /// A capture at the server lacks the start of a connection if the sender's state is unknown for
 /// at least this share of the time (chosen here: it is 0 with the start).
 const START_MISSING: f64 = 0.02;
@@ -226,20 +214,13 @@ const UNKNOWN_START: f64 = 0.2;
 
 /// The same for a capture that lacks packets or has them at wrong times: its patterns may be its
 /// own (chosen here: nothing reaches [`NAMED_FROM`]).
-const OF_DAMAGE: f64 = 0.4;
+const OF_DAMAGE: f64 = 0.5;
 
-/// Divides a share of the sum of some suspects equally among them.
-fn level(probabilities: &mut [f64; N_SUSPECTS], share: f64, includes: impl Fn(Suspect) -> bool) {
-    let among = |probabilities: &[f64; N_SUSPECTS]| {
-        let each = probabilities.iter().zip(Suspect::ALL).filter(|(_, one)| includes(*one));
-        each.fold((0.0, 0.0), |(sum, n), (p, _)| (sum + p, n + 1.0))
-    };
-    let (sum, n) = among(probabilities);
-    for (p, suspect) in probabilities.iter_mut().zip(Suspect::ALL) {
-        if includes(suspect) {
-            *p = *p * (1.0 - share) + sum * share / n;
-        }
-    }
+/// Divides a share of the probability equally among all suspects.
+fn level(probabilities: &mut [f64; N_SUSPECTS], share: f64) {
+    let sum: f64 = probabilities.iter().sum();
+    let each = sum * share / N_SUSPECTS as f64;
+    probabilities.iter_mut().for_each(|p| *p = *p * (1.0 - share) + each);
 }
 
 /// Computes probabilities.
@@ -263,6 +244,14 @@ impl Model {
     /// the evidence.
     #[must_use]
     pub fn judge(features: &Features) -> Vec<Suspicion> {
+        Self::judge_transfer(features, None)
+    }
+
+    /// As [`Self::judge`], with the bytes of a transfer if the application's log has them. One that
+    /// fits the initial window needs no second flight: what its time shows of a slow start is
+    /// another transfer's, and counts as [`Suspect::Other`].
+    #[must_use]
+    pub fn judge_transfer(features: &Features, bytes: Option<u64>) -> Vec<Suspicion> {
         let Some(evidence) = Evidence::of(features) else { return Vec::new() };
         let mut probabilities = Self::table(evidence).probabilities(&features.values);
         for (suspect, excluded) in [
@@ -275,17 +264,22 @@ impl Model {
                 exclude(&mut probabilities, suspect);
             }
         }
-        match evidence {
-            Evidence::Datagrams => {
-                level(&mut probabilities, NOT_SEPARATED, |one| NEED_ACKNOWLEDGEMENTS.contains(&one))
-            }
-            Evidence::Server if features.lacks_start(START_MISSING) => {
-                level(&mut probabilities, UNKNOWN_START, |_| true);
-            }
-            _ => {}
+        if evidence == Evidence::Server && features.lacks_start(START_MISSING) {
+            level(&mut probabilities, UNKNOWN_START);
         }
         if features.damaged {
-            level(&mut probabilities, OF_DAMAGE, |_| true);
+            level(&mut probabilities, OF_DAMAGE);
+        }
+        if bytes.unwrap_or(features.bytes) <= INITIAL_WINDOW_BYTES {
+            let mut moved = 0.0;
+            for (p, suspect) in probabilities.iter_mut().zip(Suspect::ALL) {
+                match suspect {
+                    Suspect::FirstSlowStart => moved = std::mem::take(p),
+                    // The last one.
+                    Suspect::Other => *p += moved,
+                    _ => {}
+                }
+            }
         }
         let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;
         let mut out: Vec<Suspicion> = Suspect::ALL

@@ -4,6 +4,7 @@ use airmile_model::packet::{Address, SeqNum, TcpFlags};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
+use super::features::UNKNOWN_SHARE;
 use super::model::CoefficientTable;
 use super::*;
 use crate::attribute::CaptureSite;
@@ -184,33 +185,22 @@ fn no_cell_no_radio() {
     assert!((sum - 1.0).abs() < 1e-9);
 }
 
-/// Arrivals alone do not show why a sender waited: none of its reasons is named.
+/// Ten segments are one flight (RFC 6928): no slow start to wait for, whatever the packets of
+/// simultaneous transfers show.
 #[test]
-fn datagrams_do_not_separate_what_limits_the_sender() {
+fn a_transfer_within_the_initial_window_waits_for_no_slow_start() {
     let list = phone(&[(0, 50, 300)]);
-    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
-    features.transport = TransportKind::Datagrams;
-    let mut named_other = 0;
-    for seed in 0..500_u64 {
-        for (at, value) in features.values.iter_mut().enumerate() {
-            let (mean, deviation) = Model::table(Evidence::Datagrams).scale[at];
-            let turn = (seed * 7 + at as u64 * 13) % 9;
-            *value = mean + deviation * (turn as f64 - 4.0);
-        }
-        let all = Model::judge(&features);
-        let sum: f64 = all.iter().map(|one| one.probability).sum();
-        assert!((sum - 1.0).abs() < 1e-9);
-        let network = [Suspect::Radio, Suspect::Wireline];
-        if all[0].probability >= NAMED_FROM {
-            let senders = [Suspect::SenderLimited, Suspect::SlowStartRestart];
-            assert!(!senders.contains(&all[0].suspect), "{all:?}");
-            named_other += u32::from(network.contains(&all[0].suspect));
-        } else if all[0].suspect == Suspect::SenderLimited {
-            // The others are stated with it.
-            assert!(all[1].probability > 0.05, "{all:?}");
-        }
-    }
-    assert!(named_other > 0, "the network is still named");
+    let features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    let of = |bytes, suspect| {
+        let all = Model::judge_transfer(&features, bytes);
+        all.iter().find(|one| one.suspect == suspect).unwrap().probability
+    };
+    let (first, other) = (Suspect::FirstSlowStart, Suspect::Other);
+    assert_eq!(of(Some(14_601), first), of(None, first));
+    assert!(of(None, first) >= of(Some(14_600), first));
+    assert!(of(Some(14_600), first) < 0.002);
+    let sum = |bytes| of(bytes, first) + of(bytes, other);
+    assert!((sum(Some(1_000)) - sum(None)).abs() < 1e-9);
 }
 
 /// At the server without a connection's start, nothing is stated at 90 %.
@@ -220,10 +210,12 @@ fn a_servers_capture_without_the_start_is_less_sure() {
     let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
     features.place = CaptureSite::Server;
     features.values[4] = 1.0;
+    features.values[UNKNOWN_SHARE] = 0.0;
     let first = |features: &Features| Model::judge(features)[0].probability;
     let whole = first(&features);
-    features.values[9] = 0.1;
-    assert!(first(&features) < 0.9, "{whole} {}", first(&features));
+    features.values[UNKNOWN_SHARE] = 0.1;
+    let late = first(&features);
+    assert!(late < 0.9 && late < whole, "{whole} {late}");
 }
 
 /// What was acknowledged although the capture does not show it was dropped while capturing: the

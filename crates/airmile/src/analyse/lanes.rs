@@ -390,19 +390,19 @@ impl<'a> WireLanes<'a> {
         if packet.dir == Direction::Ul {
             return echoes.sent(packet);
         }
-        let Some((released_ns, acked)) = echoes.released(packet) else { return };
+        let Some(released) = echoes.released(packet) else { return };
         let end = packet.offset_bytes.saturating_add(i64::from(packet.payload_bytes));
-        let flight = u64::try_from(end.saturating_sub(acked)).unwrap_or(0);
-        let rtt_ns = packet.at_ns.saturating_sub(released_ns);
+        let flight = u64::try_from(end.saturating_sub(released.acked)).unwrap_or(0);
+        let rtt_ns = packet.at_ns.saturating_sub(released.at_ns);
         let base_ns = echoes.base_ns.map_or(rtt_ns, |base| base.min(rtt_ns));
         echoes.base_ns = Some(base_ns);
-        let sent_ns = released_ns.saturating_add(base_ns / 2);
+        let sent_ns = released.at_ns.saturating_add(base_ns / 2);
         for (at_ns, bytes) in echoes.drained(sent_ns, end) {
             self.flies(packet.flow, at_ns, bytes);
         }
         self.flies(packet.flow, sent_ns, flight);
-        // A packet alone in flight may have waited for its application.
-        if flight > u64::from(packet.payload_bytes) {
+        // A packet alone in flight may have waited for its application, too.
+        if !released.waited && flight > u64::from(packet.payload_bytes) {
             let tti = self.tti(packet.at_ns);
             self.rtt.push(tti, saturate(u64::try_from(rtt_ns / 1_000).unwrap_or(0)));
         }

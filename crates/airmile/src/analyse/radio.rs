@@ -282,6 +282,7 @@ pub(crate) fn radio_with(
 
 /// The result for application logs without records of the radio.
 fn alone(mut loaded: Loaded, options: &RadioOptions, whole_urls: bool) -> Result<RadioAnalysis> {
+    loaded.check_applications()?;
     loaded.transfers.clear();
     for application in &mut loaded.applications {
         limit(&mut application.log, options.limits);

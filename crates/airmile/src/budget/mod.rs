@@ -3,8 +3,10 @@
 //! A field belongs to a transfer (`link_demand`), a page (`page.load_ms`) or the session
 //! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time; a value is
 //! a number or a word. A budget is exceeded if the whole expression holds for the session, or for
-//! any one transfer or page. A comparison with an unknown value does not hold. Fields and words are
-//! checked against the document's schema, so that an expression that can never hold is refused.
+//! any one transfer or page. A comparison with an absent value is neither true nor false; where the
+//! expression depends on one, the budget cannot be evaluated, which is a failure of its own. Fields
+//! and words are checked against the document's schema, so that an expression that can never hold is
+//! refused.
 
 mod expression;
 mod fields;
@@ -40,6 +42,17 @@ enum Scope {
     Pages,
 }
 
+/// Whether a budget is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetState {
+    /// The expression does not hold.
+    Within,
+    /// The expression holds.
+    Exceeded,
+    /// The expression depends on an absent value.
+    NotEvaluable,
+}
+
 /// The result of a budget for a transfer, a page or the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -47,8 +60,8 @@ pub struct Held {
     pub id: String,
     /// The URL or name that the application requested, if known.
     pub name: Option<String>,
-    /// Whether the budget is exceeded.
-    pub is_over: bool,
+    /// What came of the budget.
+    pub state: BudgetState,
     /// Fields of the budget with their values, in order.
     pub found: Vec<(String, String)>,
     /// Fields of the budget without a value here.
@@ -61,6 +74,17 @@ impl Held {
     pub fn found_text(&self) -> String {
         let each = self.found.iter().map(|(field, value)| format!("{field} is {value}"));
         each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The fields without a value, in words.
+    #[must_use]
+    pub fn unknown_text(&self) -> String {
+        let each = self.unknown.iter().map(|field| format!("{field} is absent"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    fn is(&self, state: BudgetState) -> bool {
+        self.state == state
     }
 }
 
@@ -108,13 +132,9 @@ impl Budget {
             Scope::Transfers => list("transfers"),
             Scope::Pages => list("pages"),
         };
-        // Without transfers, the session alone is tested.
+        // Without transfers or pages, the session alone is tested.
         if subjects.is_empty() {
-            return match self.scope {
-                Scope::Session => vec![self.hold(session, &Value::Null)],
-                _ if self.holds(session, &Value::Null) => vec![self.hold(session, &Value::Null)],
-                _ => Vec::new(),
-            };
+            return vec![self.hold(session, &Value::Null)];
         }
         subjects.iter().map(|subject| self.hold(session, subject)).collect()
     }
@@ -134,7 +154,11 @@ impl Budget {
         Held {
             id: text("id").unwrap_or_else(|| SESSION.into()),
             name: text("name").or_else(|| text("url")),
-            is_over: self.holds(session, subject),
+            state: match self.holds(session, subject) {
+                Some(true) => BudgetState::Exceeded,
+                Some(false) => BudgetState::Within,
+                None => BudgetState::NotEvaluable,
+            },
             found,
             unknown,
         }
@@ -144,9 +168,27 @@ impl Budget {
         self.any_of.iter().flatten()
     }
 
-    fn holds(&self, session: &Value, subject: &Value) -> bool {
-        self.any_of.iter().any(|term| term.iter().all(|test| test.holds(session, subject)))
+    /// Whether the expression holds; `None` if that depends on an absent value.
+    fn holds(&self, session: &Value, subject: &Value) -> Option<bool> {
+        let terms = self
+            .any_of
+            .iter()
+            .map(|term| join(term.iter().map(|test| test.holds(session, subject)), false));
+        join(terms, true)
     }
+}
+
+/// Joins results of which one that equals `decisive` decides: `true` for "or", `false` for "and".
+fn join(results: impl Iterator<Item = Option<bool>>, decisive: bool) -> Option<bool> {
+    let mut joined = Some(!decisive);
+    for result in results {
+        match result {
+            Some(is) if is == decisive => return Some(decisive),
+            None => joined = None,
+            Some(_) => {}
+        }
+    }
+    joined
 }
 
 /// A value of a document.
@@ -194,7 +236,8 @@ impl Test {
         if let [kind, name] = path
             && is_share(kind)
         {
-            return share(of.get("shares")?, kind == "shares", name).map(Found::Number);
+            let is_page = first.as_str() == PAGE;
+            return share(of.get("shares")?, kind == "shares", name, is_page).map(Found::Number);
         }
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
@@ -204,19 +247,20 @@ impl Test {
         }
     }
 
-    fn holds(&self, session: &Value, subject: &Value) -> bool {
+    /// Whether the comparison holds; `None` if the value is absent.
+    fn holds(&self, session: &Value, subject: &Value) -> Option<bool> {
         let order: Option<Ordering> = match (self.lookup(session, subject), &self.value) {
             (Some(Found::Number(found)), Literal::Number(number)) => found.partial_cmp(number),
             (Some(Found::Word(found)), Literal::Word(word)) => Some(found.as_str().cmp(word)),
             _ => None,
         };
-        order.is_some_and(|order| self.op.holds(order))
+        order.map(|order| self.op.holds(order))
     }
 }
 
 /// A part of a time, as a fraction of it or in ms. The radio's parts count as the radio; a cause
 /// that is not separated from others is unknown.
-fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
+fn share(shares: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64> {
     let parts: Vec<(&str, f64)> = shares
         .as_object()?
         .iter()
@@ -227,7 +271,9 @@ fn share(shares: &Value, as_fraction: bool, name: &str) -> Option<f64> {
         return None;
     }
     let is_radio = |part: &str| part == "radio" || part.starts_with("radio_");
-    let is_parted = parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
+    // A page's radio is one cause among others, a transfer's may be all that is known.
+    let is_parted =
+        is_page || parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
     let of = |wanted: &dyn Fn(&str) -> bool| {
         parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| ms).sum::<f64>()
     };

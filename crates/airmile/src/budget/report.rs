@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Budget, Held};
+use super::{Budget, BudgetState, Held};
 use airmile_io::error::{Error, Result};
 
 /// Where budgets are reported.
@@ -59,34 +59,36 @@ impl Budget {
     /// JUnit XML: a suite for each budget, a case for each transfer, page or session.
     #[must_use]
     pub fn junit(judged: &[(&Self, Vec<Held>)]) -> String {
-        let count = |held: &[Held]| held.iter().filter(|one| one.is_over).count();
-        let cases: usize = judged.iter().map(|(_, held)| held.len()).sum();
-        let over: usize = judged.iter().map(|(_, held)| count(held)).sum();
+        let count = |held: &mut dyn Iterator<Item = &Held>| {
+            let (mut cases, mut over, mut errors) = (0_usize, 0_usize, 0_usize);
+            for one in held {
+                cases += 1;
+                over += usize::from(one.is(BudgetState::Exceeded));
+                errors += usize::from(one.is(BudgetState::NotEvaluable));
+            }
+            format!("tests=\"{cases}\" failures=\"{over}\" errors=\"{errors}\"")
+        };
         let mut out = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" \
-             tests=\"{cases}\" failures=\"{over}\">\n"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" {}>\n",
+            count(&mut judged.iter().flat_map(|(_, held)| held))
         );
         for (budget, held) in judged {
             let name = xml(&budget.text);
-            out.push_str(&format!(
-                "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\">\n",
-                held.len(),
-                count(held)
-            ));
+            out.push_str(&format!("  <testsuite name=\"{name}\" {}>\n", count(&mut held.iter())));
             for one in held {
                 let case = format!("name=\"{}\" classname=\"{name}\"", xml(&title(one)));
                 let found = xml(&one.found_text());
-                out.push_str(&match one.is_over {
-                    true => format!(
+                out.push_str(&match one.state {
+                    BudgetState::Exceeded => format!(
                         "    <testcase {case}>\n      <failure message=\"{found}\">over budget: \
                          {name}; {found}</failure>\n    </testcase>\n"
                     ),
-                    false if one.found.is_empty() => format!(
-                        "    <testcase {case}>\n      <skipped message=\"unknown: {}\"/>\n    \
-                         </testcase>\n",
-                        xml(&one.unknown.join(", "))
+                    BudgetState::NotEvaluable => format!(
+                        "    <testcase {case}>\n      <error message=\"cannot be evaluated: \
+                         {}\"/>\n    </testcase>\n",
+                        xml(&one.unknown_text())
                     ),
-                    false => format!("    <testcase {case}/>\n"),
+                    BudgetState::Within => format!("    <testcase {case}/>\n"),
                 });
             }
             out.push_str("  </testsuite>\n");
@@ -95,14 +97,19 @@ impl Budget {
         out
     }
 
-    /// A GitHub Actions workflow command for each one over budget.
+    /// A GitHub Actions workflow command for each one over budget or not evaluable.
     #[must_use]
     pub fn github(judged: &[(&Self, Vec<Held>)]) -> Vec<String> {
         let mut out = Vec::new();
         for (budget, held) in judged {
-            for one in held.iter().filter(|one| one.is_over) {
-                let title = workflow(&format!("over budget: {}", title(one)), true);
-                let text = workflow(&format!("{budget}: {}", one.found_text()), false);
+            for one in held {
+                let (what, why) = match one.state {
+                    BudgetState::Within => continue,
+                    BudgetState::Exceeded => ("over budget", one.found_text()),
+                    BudgetState::NotEvaluable => ("cannot be evaluated", one.unknown_text()),
+                };
+                let title = workflow(&format!("{what}: {}", title(one)), true);
+                let text = workflow(&format!("{budget}: {why}"), false);
                 out.push(format!("::error title={title}::{text}"));
             }
         }

@@ -28,7 +28,51 @@ fn held(expression: &str) -> Vec<Held> {
 }
 
 fn exceeded(expression: &str) -> Vec<String> {
-    held(expression).into_iter().filter(|one| one.is_over).map(|one| one.id).collect()
+    with_state(expression, BudgetState::Exceeded)
+}
+
+fn with_state(expression: &str, state: BudgetState) -> Vec<String> {
+    held(expression).into_iter().filter(|one| one.state == state).map(|one| one.id).collect()
+}
+
+#[test]
+fn an_absent_value_cannot_be_evaluated_unless_the_rest_decides() {
+    let not_evaluable = |text: &str| with_state(text, BudgetState::NotEvaluable);
+    // Of `b`, the link demand is absent; `a` is within this budget.
+    assert_eq!(not_evaluable("link_demand < 0.9"), ["b"]);
+    assert_eq!(exceeded("link_demand < 0.9"), [""; 0]);
+    assert_eq!(not_evaluable("link_demand != 0.9"), ["b"]);
+    // "and" with a false comparison and "or" with a true one do not depend on it.
+    assert_eq!(not_evaluable("verdict == radio and link_demand < 0.9"), [""; 0]);
+    assert_eq!(not_evaluable("verdict == not_radio and link_demand < 0.9"), ["b"]);
+    assert_eq!(exceeded("verdict == not_radio or link_demand < 0.9"), ["b"]);
+    assert_eq!(not_evaluable("verdict == not_radio or link_demand < 0.9"), [""; 0]);
+    assert_eq!(not_evaluable("verdict == radio or link_demand < 0.9"), ["b"]);
+    // A cause that did not occur has no time; one that is not separated from others is absent.
+    assert_eq!(not_evaluable("shares.wireline > 0.1"), ["a"]);
+    assert_eq!(not_evaluable("page.shares.dns > 0.1"), [""; 0]);
+    assert_eq!(not_evaluable("page.first_paint_ms > 100"), ["page-1"]);
+    assert_eq!(held("link_demand < 0.9")[1].unknown_text(), "link_demand is absent");
+}
+
+#[test]
+fn without_pages_a_page_s_budget_cannot_be_evaluated() {
+    let document = json!({"session": {"verdict": "radio"}, "transfers": [], "pages": []});
+    for text in ["page.shares.server > 0.3", "link_demand < 0.5"] {
+        let held = Budget::parse(text).unwrap().judge(&document);
+        assert_eq!(held.len(), 1, "{text}");
+        assert_eq!(held[0].state, BudgetState::NotEvaluable, "{text}");
+    }
+    let budget = Budget::parse("page.load_ms > 3000").unwrap();
+    let judged = [(&budget, budget.judge(&document))];
+    let junit = Budget::junit(&judged);
+    assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{junit}");
+    assert!(junit.contains("<error message=\"cannot be evaluated: page.load_ms is absent\"/>"));
+    assert_eq!(
+        Budget::github(&judged),
+        ["::error title=cannot be evaluated%3A session::page.load_ms > 3000: page.load_ms is \
+          absent"]
+    );
 }
 
 #[test]
@@ -99,7 +143,8 @@ fn without_transfers_the_session_still_counts() {
     let document = json!({"session": {"verdict": "unknown"}, "transfers": []});
     let over = |text: &str| {
         let held = Budget::parse(text).unwrap().judge(&document);
-        held.into_iter().filter(|one| one.is_over).map(|one| one.id).collect::<Vec<_>>()
+        let exceeded = held.into_iter().filter(|one| one.state == BudgetState::Exceeded);
+        exceeded.map(|one| one.id).collect::<Vec<_>>()
     };
     assert_eq!(over("session.verdict == unknown or bytes > 5"), ["session"]);
     assert_eq!(over("bytes > 5"), [""; 0]);
@@ -110,7 +155,7 @@ fn reports_for_continuous_integration() {
     let budget = Budget::parse("verdict == not_radio and shares.sender_limited > 0.5").unwrap();
     let judged = [(&budget, budget.judge(&document()))];
     let junit = Budget::junit(&judged);
-    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+    assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{junit}");
     assert!(junit.contains("shares.sender_limited &gt; 0.5"), "{junit}");
     assert!(junit.contains("message=\"verdict is not_radio, shares.sender_limited is 0.6\""));
     assert_eq!(

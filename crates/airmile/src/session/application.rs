@@ -7,7 +7,8 @@ use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase
 
 use airmile_io::FileReport;
 
-use super::CHUNK_BYTES;
+use super::{CHUNK_BYTES, Loaded};
+use airmile_io::error::{Error, Result};
 use airmile_io::input::Input;
 
 /// An application's log after reading.
@@ -75,8 +76,36 @@ impl Application {
         Self { path, format, log, gave_transfers: false }
     }
 
+    /// Whether it has neither transfers nor events nor rates.
+    const fn is_empty(&self) -> bool {
+        self.log.transfers.is_empty() && self.log.events.is_empty() && self.log.rates.is_empty()
+    }
+
     /// Whether it has transfers with a time of day.
     pub(super) fn has_placed_transfers(&self) -> bool {
         self.log.scale.base == TimeBase::Wall && !self.log.transfers.is_empty()
+    }
+}
+
+impl Loaded {
+    /// Refuses application logs of which nothing could be read, if there is no other input.
+    ///
+    /// # Errors
+    /// The first problem of each, with its byte offset.
+    pub(crate) fn check_applications(&self) -> Result<()> {
+        let others = self.files.len() > self.applications.len() || !self.transfers.is_empty();
+        let is_bad = |file: &&FileReport| file.damaged || file.bad_items > 0;
+        if others || !self.applications.iter().all(Application::is_empty) {
+            return Ok(());
+        }
+        let first = |file: &FileReport| Some(format!("{}: {}", file.path, file.problems.first()?));
+        let problems: Vec<String> = self.files.iter().filter(is_bad).filter_map(first).collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Error::NothingToAnalyse(format!(
+                "{}; nothing could be read",
+                problems.join("; ")
+            ))),
+        }
     }
 }

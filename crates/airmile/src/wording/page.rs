@@ -21,6 +21,7 @@ pub(crate) fn page(
     milestone: Milestone,
     wait_ms: f64,
     shares_ms: &BTreeMap<PageCause, f64>,
+    by_log_alone: bool,
 ) -> String {
     let what = match milestone {
         Milestone::FirstPaint => "First paint waited",
@@ -31,9 +32,20 @@ pub(crate) fn page(
         shares_ms.iter().map(|(cause, ms)| (*cause, ms / wait_ms.max(1e-9))).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
-    let named: Vec<String> =
-        named.map(|(of, share)| format!("{} {:.0} %", cause(of), share * 100.0)).collect();
-    format!("{what} {}: {}.", time(wait_ms), named.join(", "))
+    // A log alone has no other unknown time: `parts::answered`.
+    let is_queue = |of| by_log_alone && of == PageCause::Unknown;
+    let name = |of| if is_queue(of) { "your server or a queue" } else { cause(of) };
+    let named: Vec<(PageCause, String)> =
+        named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
+    let end = match named.iter().any(|(of, _)| is_queue(*of)) {
+        true => {
+            " Responses took longer to begin while others arrived: a packet capture would show \
+             whether your server or a queue on the path caused it."
+        }
+        false => "",
+    };
+    let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
+    format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
 }
 
 /// The name of a cause in a sentence.

@@ -85,4 +85,7 @@ fn contention_needs_the_cells_bandwidth() {
     let unknown = of(&inputs(&other));
     assert_eq!(unknown.session.verdict, Verdict::Radio, "{}", unknown.session.says);
     assert!(unknown.transfers.iter().all(|one| one.leading.is_none()));
+    let names: Vec<&str> = unknown.session.shares.keys().copied().collect();
+    assert!(names.contains(&"radio"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("radio_")), "{names:?}");
 }

@@ -81,3 +81,47 @@ fn requests_that_wait_for_each_other_are_blocked() {
         blocked.filter(|part| part.cause == PageCause::Blocked).all(|p| p.blocked_by.is_some())
     );
 }
+
+/// A scenario of a page with 20 objects, and the page's answers by log, by packets and with the
+/// radio's log.
+fn answers(text: &str) -> (Vec<Diagnosis>, tempfile::TempDir) {
+    let page = "\n[[apps]]\nname = \"page\"\nstart_ms = 3_000\nworkload = { kind = \"web\", \
+                objects = 20, page_bytes = 1_500_000, depth = 3, parse_ms = 20 }\n";
+    let text = format!("seed = 31\nduration_ms = 60_000\n{text}{page}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("scenario.toml");
+    std::fs::write(&path, text).unwrap();
+    let scenario = airmile_lab::load(path.to_str().unwrap()).unwrap();
+    airmile_lab::leave(&scenario, &dir.path().join("run"), false).unwrap();
+    let files = ["page.har", "phone.pcapng", "modem.mi2log"];
+    ((1..=3).map(|n| diagnosed(dir.path(), &files[..n])).collect(), dir)
+}
+
+/// An upload of the same phone delays requests and acknowledgements: it leads, ahead of the round
+/// trips and the slow start that it lengthens.
+#[test]
+fn an_upload_during_a_page_leads() {
+    let upload = "[uplink]\ngrant_every_tti = 4\nfirmware_bytes = 300_000\n\n[[apps]]\n\
+                  name = \"upload\"\nstart_ms = 500\n\
+                  workload = { kind = \"upload\", bytes = 6_000_000 }\n";
+    let (with, _dir) = answers(upload);
+    for answer in &with[1..] {
+        let page = only(answer);
+        println!("{}: {}", page.evidence, page.says);
+        assert_eq!(page.verdict, PageCause::UplinkQueue, "{}", page.says);
+    }
+}
+
+/// Parallel responses over a slow line queue, and first bytes wait in that queue: a log alone cannot
+/// blame the server, and names the capture that would show it.
+#[test]
+fn queueing_of_parallel_responses_is_not_the_servers_for_certain() {
+    let line = "[core.down.limit]\nrate_bps = 2_000_000\nqueue_bytes = 250_000\n";
+    let (with, _dir) = answers(line);
+    let page = only(&with[0]);
+    println!("{}", page.says);
+    let share = |cause: &str| page.shares.get(cause).copied().unwrap_or(0.0) / page.wait_ms;
+    assert!(share("server") < 0.1, "{}", page.says);
+    assert!(page.says.contains("your server or a queue"), "{}", page.says);
+    assert!(page.says.contains("a packet capture would show"), "{}", page.says);
+}

@@ -4,7 +4,7 @@
 //! (TS 38.211, 4.3.2). Frames, 0 to 1023, are unwrapped by the time of
 //! writing, as subframes are in LTE.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{CellInfo, Direction, Grant, Position, Record, Stamp, TtiIndex};
 
@@ -161,8 +161,8 @@ impl NrOrder {
 }
 
 /// Gives the padding of downlink blocks to the grants of their slot that have their size,
-/// and takes carrier and process from them. Contents without a grant are left out: their
-/// process is unknown.
+/// and takes carrier and process from them. Blocks without a grant are left out: their
+/// process is unknown. RLC PDUs name no process, and stay.
 fn join_contents(records: &mut Vec<Record>) {
     let mut contents = Vec::new();
     records.retain(|record| match record {
@@ -172,23 +172,126 @@ fn join_contents(records: &mut Vec<Record>) {
         }
         _ => true,
     });
-    for mut block in contents {
-        let grant = records.iter_mut().find_map(|record| match record {
-            Record::Grant(grant)
-                if grant.dir == Direction::Dl
-                    && grant.tbs_bytes == Some(block.tbs_bytes)
-                    && grant.padding_bytes.is_none()
-                    && grant.crc_ok != Some(false) =>
-            {
-                Some(grant)
-            }
-            _ => None,
-        });
-        let Some(grant) = grant else { continue };
+    if contents.is_empty() {
+        return;
+    }
+    // By size, in order of arrival: a damaged log can have any number in a slot.
+    let mut grants: BTreeMap<u32, VecDeque<&mut Grant>> = BTreeMap::new();
+    for record in records.iter_mut() {
+        if let Record::Grant(grant) = record
+            && let Some(tbs_bytes) = grant.tbs_bytes
+            && grant.dir == Direction::Dl
+            && grant.padding_bytes.is_none()
+            && grant.crc_ok != Some(false)
+        {
+            grants.entry(tbs_bytes).or_default().push_back(grant);
+        }
+    }
+    contents.retain_mut(|block| {
+        let grant = grants.get_mut(&block.tbs_bytes).and_then(VecDeque::pop_front);
+        let Some(grant) = grant else { return false };
         grant.padding_bytes = Some(block.padding_bytes);
         grant.data_bytes = block.data_bytes;
         block.position = grant.position;
         block.harq_id = grant.harq_id.unwrap_or(0);
-        records.push(block.into());
+        true
+    });
+    records.extend(contents.into_iter().map(Record::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{MacBlock, RlcMode, RlcPdu, RntiType};
+
+    use super::*;
+
+    fn grant(tbs_bytes: u32, harq_id: u8) -> Grant {
+        let mut grant = Grant::new(Position::default(), Direction::Dl, 1);
+        grant.tbs_bytes = Some(tbs_bytes);
+        grant.harq_id = Some(harq_id);
+        grant
+    }
+
+    fn content(tbs_bytes: u32, padding_bytes: u32) -> Record {
+        MacBlock {
+            at: None,
+            position: Position::default(),
+            dir: Direction::Dl,
+            rnti: RntiType::C,
+            harq_id: 0,
+            tbs_bytes,
+            rlc_pdus: 1,
+            padding_bytes,
+            data_bytes: None,
+            lcids: String::new(),
+        }
+        .into()
+    }
+
+    fn pdu() -> Record {
+        RlcPdu {
+            at: None,
+            position: Position::default(),
+            dir: Direction::Dl,
+            bearer: 4,
+            signalling: Some(false),
+            mode: RlcMode::Am,
+            sn: None,
+            size_bytes: 500,
+            poll: Some(true),
+            resegment: false,
+            status: false,
+        }
+        .into()
+    }
+
+    /// Padding of the grants, and processes and padding of the blocks.
+    fn joined(mut records: Vec<Record>) -> (Vec<Option<u32>>, Vec<(u8, u32)>) {
+        join_contents(&mut records);
+        let (mut grants, mut blocks) = (Vec::new(), Vec::new());
+        for record in &records {
+            match record {
+                Record::Grant(grant) => grants.push(grant.padding_bytes),
+                Record::MacBlock(block) => blocks.push((block.harq_id, block.padding_bytes)),
+                _ => {}
+            }
+        }
+        (grants, blocks)
+    }
+
+    #[test]
+    fn contents_go_to_grants_of_their_size_in_order() {
+        let mut failed = grant(100, 1);
+        failed.crc_ok = Some(false);
+        let (grants, blocks) = joined(vec![
+            content(100, 7),
+            failed.into(),
+            grant(100, 2).into(),
+            grant(200, 3).into(),
+            content(200, 9),
+            grant(100, 4).into(),
+            content(100, 8),
+            content(100, 6),
+        ]);
+        assert_eq!(grants, [None, Some(7), Some(9), Some(8)]);
+        // The third of 100 bytes has no grant left.
+        assert_eq!(blocks, [(2, 7), (3, 9), (4, 8)]);
+    }
+
+    #[test]
+    fn without_a_grant_blocks_are_left_out_and_pdus_stay() {
+        let mut records = vec![content(100, 7), pdu()];
+        join_contents(&mut records);
+        assert_eq!(records, [pdu()]);
+    }
+
+    #[test]
+    fn many_contents_in_a_slot_take_linear_time() {
+        // In quadratic time: 10^10 comparisons.
+        let n = 100_000;
+        let grants = (0..n).map(|_| grant(100, 0).into());
+        let (grants, blocks) = joined(grants.chain((0..n).map(|i| content(100, i))).collect());
+        assert!(grants.iter().copied().eq((0..n).map(Some)));
+        assert_eq!(blocks.len(), grants.len());
     }
 }

@@ -119,13 +119,14 @@ impl NrSubPdu {
     #[must_use]
     pub fn length(&self) -> Option<(u32, u32)> {
         match self.lcid() {
-            // CCCH of 48 bits, and fixed control elements (TS 38.321, 6.1.3).
-            0 | 62 => Some((1, 6)),
+            // Fixed control elements (TS 38.321, 6.1.3).
+            62 => Some((1, 6)),
             61 | 58 => Some((1, 1)),
             59 | 60 => Some((1, 0)),
             57 => Some((1, 4)),
-            1..=32 | 53 | 54 | 55 if self.0[0] & 64 == 0 => Some((2, self.0[1].into())),
-            1..=32 | 53 | 54 | 55 => Some((3, u16::from_be_bytes([self.0[1], self.0[2]]).into())),
+            // With a length; of CCCH only the uplink's has none (TS 38.321, 6.1.2).
+            0..=32 | 53 | 54 | 55 if self.0[0] & 64 == 0 => Some((2, self.0[1].into())),
+            0..=32 | 53 | 54 | 55 => Some((3, u16::from_be_bytes([self.0[1], self.0[2]]).into())),
             _ => None,
         }
     }
@@ -370,6 +371,24 @@ mod tests {
         let heads: Vec<_> = block.logged.iter().map(NrSubPdu::rlc).collect();
         let data = |poll| Some(NrRlcHead::Data { poll });
         assert_eq!(heads, [data(false), data(true), None]);
+        assert_eq!(message.emit(), payload);
+    }
+
+    #[test]
+    fn downlink_ccch_has_a_length() {
+        let payload = bytes_of(
+            "06 00 00 00 01 00 00 00  2A 00 00 00      # v6, one block, no bearer
+             90 01 00 00 09 00 2C 01  04 00 00 00 04 00 00 00  # 400 bytes, slot 9, frame 300
+             3E 12 34 56 78 9A BC 00 00 00 00 00       # contention resolution, 6 bytes
+             00 0C 20 40 00 00 00 00 00 00 00 00       # CCCH, 12 bytes
+             40 01 2C 20 40 00 00 00 00 00 00 00       # CCCH, 300 bytes
+             3F 00 00 00 00 00 00 00 00 00 00 00       # padding",
+        );
+        let (message, _) = NrDlData::parse(&payload).unwrap().unwrap();
+        let block = &message.blocks[0];
+        let lengths: Vec<_> = block.logged.iter().map(NrSubPdu::length).collect();
+        assert_eq!(lengths, [Some((1, 6)), Some((2, 12)), Some((3, 300)), None]);
+        assert_eq!(block.padding_bytes(), Some(400 - 7 - 14 - 303));
         assert_eq!(message.emit(), payload);
     }
 

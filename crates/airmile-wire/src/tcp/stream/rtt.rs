@@ -15,7 +15,8 @@ impl RttTotals {
     pub(crate) fn push(&mut self, rtt: i64) {
         self.min = if self.n == 0 { rtt } else { self.min.min(rtt) };
         self.max = self.max.max(rtt);
-        self.sum += rtt;
+        // Times of a damaged capture can be centuries apart.
+        self.sum = self.sum.saturating_add(rtt);
         self.last = rtt;
         self.n += 1;
     }
@@ -33,5 +34,18 @@ impl RttTotals {
     /// The least of them.
     pub(crate) fn least(&self) -> Option<i64> {
         (self.n > 0).then_some(self.min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overflow_round_trips_of_centuries() {
+        let mut totals = RttTotals::default();
+        (0..3).for_each(|_| totals.push(i64::MAX / 2 + 1));
+        assert_eq!((totals.n, totals.sum, totals.last()), (3, i64::MAX, Some(i64::MAX / 2 + 1)));
+        assert!(totals.mean().is_some_and(|ns| ns > 0));
     }
 }

@@ -37,7 +37,7 @@ pub(in super::super) fn answers(application: &Application) -> Vec<String> {
         let with_bytes = log.transfers.iter().filter(|transfer| transfer.bytes.is_some()).count();
         out.push(format!(
             "how long transfers took, and at what rate: from {n} transfers of the {title}, \
-             {with_bytes} with bytes; not what they waited for, which needs the files below"
+             {with_bytes} with bytes; the files below show more of what they waited for"
         ));
     }
     let phases = log.transfers.iter().filter(|t| t.phases.before_first_byte_ns().is_some()).count();

@@ -166,7 +166,8 @@ impl Blind {
         let transfers = found.into_iter().map(|one| {
             let features = self.features(&[one.span]);
             let place = (one.measures.start_tti, one.measures.end_tti);
-            let mut packets = self.side(phone, &one.span, features.as_ref(), place);
+            let bytes = one.measures.bytes;
+            let mut packets = self.side(phone, (&one.span, bytes), features.as_ref(), place);
             if one.measures.overlapped && one.application.is_some() {
                 packets.facts.retain(|one| !is_throughput(one));
             }
@@ -229,18 +230,19 @@ impl Blind {
     fn side(
         &self,
         phone: &CapturedPhone,
-        span: &TransferSpan,
+        (span, bytes): (&TransferSpan, Option<u64>),
         features: Option<&Features>,
         place: (TtiIndex, TtiIndex),
     ) -> PacketSide {
-        let shares = phone.split(span);
+        let shares = phone.split(span).of_bytes(bytes);
         let followed = span.transport != packets_only::TransportKind::Datagrams;
         // Setup in the application's log is also in the packets.
         let shares_ms = (followed && shares.total_ns() > 0).then(|| {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
-        let suspects = features.map(Model::judge).unwrap_or_default();
+        let judge = |features| Model::judge_transfer(features, bytes);
+        let suspects = features.map(judge).unwrap_or_default();
         let named = named(&suspects);
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),

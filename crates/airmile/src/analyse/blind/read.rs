@@ -27,6 +27,44 @@ pub(super) struct Read {
 /// Above this share of packets that could not be put in order, times are not used (chosen here).
 const MAX_LATE: f64 = 0.002;
 
+/// The order of packets between `--from` and `--to`, after they were sorted.
+#[derive(Default)]
+struct Order {
+    packets: u64,
+    /// Packets that follow a later one.
+    late: u64,
+    newest_ns: Option<i64>,
+}
+
+impl Order {
+    fn push(&mut self, at_ns: i64) {
+        self.packets += 1;
+        self.late += u64::from(self.newest_ns.is_some_and(|newest| at_ns < newest));
+        self.newest_ns = self.newest_ns.max(Some(at_ns));
+    }
+
+    fn is_lost(&self) -> bool {
+        self.late as f64 > MAX_LATE * self.packets as f64
+    }
+}
+
+/// Marks a phone whose packets are not in order, and reports one whose packets are missing.
+fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
+    // Without regard to the order: of the bytes alone.
+    phone.disordered = false;
+    let dropped = phone.unseen_bytes > 0 && phone.is_damaged();
+    phone.disordered = order.is_lost();
+    dropped.then(|| {
+        let what = format!(
+            "{} bytes that the phone acknowledged are not in the capture: packets were \
+             dropped while it was made (a larger buffer, `tcpdump -B`, or a shorter snap \
+             length helps)",
+            phone.unseen_bytes
+        );
+        Problem { offset: 0, severity: Severity::Damage, what }
+    })
+}
+
 /// One capture: its report, IP packets, and largest user.
 struct One {
     report: FileReport,
@@ -39,12 +77,12 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     let mut study = PacketStudy::new(options);
     let mut phones = CapturedPhones::new();
     let mut filter = LimitFilter::new(limits);
-    let mut packets = 0_u64;
+    let mut order = Order::default();
     let mut report = read_capture(path, progress, &mut |packet| {
         if !filter.keeps_ns(packet.at_ns) {
             return;
         }
-        packets += 1;
+        order.push(packet.at_ns);
         study.push(packet);
         phones.note(packet);
         while let Some(traced) = study.poll_trace() {
@@ -52,19 +90,12 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
         }
     })?;
     let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
-    if let Some(phone) = &mut phone {
-        phone.disordered = report.late_records as f64 > MAX_LATE * packets as f64;
-        if phone.unseen_bytes > 0 && phone.is_damaged() {
-            let what = format!(
-                "{} bytes that the phone acknowledged are not in the capture: packets were \
-                 dropped while it was made (a larger buffer, `tcpdump -B`, or a shorter snap \
-                 length helps)",
-                phone.unseen_bytes
-            );
-            report.problem(Problem { offset: 0, severity: Severity::Damage, what });
-        }
+    if let Some(phone) = &mut phone
+        && let Some(problem) = damage(phone, &order)
+    {
+        report.problem(problem);
     }
-    Ok(One { report, packets, phone })
+    Ok(One { report, packets: order.packets, phone })
 }
 
 /// Reads captures and returns the phone of the one nearest to it.
@@ -186,4 +217,40 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         );
     }
     Ok(look)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(times_ns: impl IntoIterator<Item = i64>) -> Order {
+        let mut order = Order::default();
+        times_ns.into_iter().for_each(|ns| order.push(ns));
+        order
+    }
+
+    #[test]
+    fn the_order_is_lost_by_a_share_of_its_own_packets() {
+        assert!(!order([]).is_lost());
+        assert!(!order([-1, 0, 0, 5]).is_lost());
+        let late = order((0..998).chain([3, 4]));
+        assert_eq!((late.packets, late.late), (1_000, 2));
+        assert!(!late.is_lost());
+        assert!(order((0..998).chain([3])).late == 1 && order([2, 1]).is_lost());
+    }
+
+    #[test]
+    fn packets_out_of_order_were_not_dropped() {
+        let check = |unseen_bytes, times_ns: [i64; 2], dropped, damaged| {
+            let mut phone = CapturedPhone::default();
+            phone.bytes = 1_000;
+            phone.unseen_bytes = unseen_bytes;
+            assert_eq!(damage(&mut phone, &order(times_ns)).is_some(), dropped);
+            assert_eq!(phone.is_damaged(), damaged, "{unseen_bytes} {times_ns:?}");
+        };
+        check(1, [1, 2], false, false);
+        check(1, [2, 1], false, true);
+        check(21, [1, 2], true, true);
+        check(21, [2, 1], true, true);
+    }
 }

@@ -165,11 +165,7 @@ pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> Wir
         }),
         mend: mend(&seen, leading),
     });
-    WireSide {
-        shares_ms: split.parts().map(|(cause, ns)| (cause.as_str(), ns as f64 / 1e6)).collect(),
-        facts: facts(&seen, leading),
-        causes,
-    }
+    WireSide { shares_ms: split.shares_ms(), facts: facts(&seen, leading), causes }
 }
 
 /// Whether a cause agrees with a verdict on the radio.

@@ -55,12 +55,15 @@ pub(in super::super) fn name_of_session(
         return;
     }
     let mut sums: BTreeMap<Cause, i64> = BTreeMap::new();
+    session.shares_ms.clear();
     for (split, _) in transfers {
         for (cause, ns) in split.parts() {
             *sums.entry(cause).or_default() += ns;
         }
+        for (name, ms) in split.shares_ms() {
+            *session.shares_ms.entry(name).or_default() += ms;
+        }
     }
-    session.shares_ms = sums.iter().map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect();
     let radio = session.verdict();
     if radio == Verdict::Unknown {
         return;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
     RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
 };
 
+use super::super::diagnose::join::SharesMs;
 use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
 use super::super::wire::Wire;
 use super::{Context, Relief, Window, explained};
@@ -78,7 +79,7 @@ impl Split {
         let silences: Vec<(i64, i64)> =
             answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
         let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
-        let seen = RadioSeries { downlink, uplink, silences, losses_ns };
+        let seen = RadioSeries { downlink, uplink, silences, losses_ns, bytes: finding.bytes };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
         let others = others(finding, usage, report);
         let divide = |shares: &Shares| {
@@ -135,6 +136,16 @@ impl Split {
 
     pub(super) fn parts(&self) -> impl Iterator<Item = (Cause, i64)> {
         self.by_cause.iter().map(|(cause, ns)| (*cause, *ns))
+    }
+
+    /// Milliseconds by name; `radio` is the time of both radio causes if they are not separated.
+    pub(super) fn shares_ms(&self) -> SharesMs {
+        let mut shares = SharesMs::new();
+        for (cause, ns) in self.parts() {
+            let name = if self.knows(cause) { cause.as_str() } else { Verdict::Radio.as_str() };
+            *shares.entry(name).or_default() += ns as f64 / 1e6;
+        }
+        shares
     }
 
     pub(super) fn ns(&self, cause: Cause) -> i64 {
@@ -290,6 +301,7 @@ struct RadioSeries {
     uplink: Vec<RadioSpan>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
+    bytes: Option<u64>,
 }
 
 impl RadioSeries {
@@ -314,7 +326,8 @@ impl RadioSeries {
             silences: &silences,
             losses_ns: &losses_ns,
         };
-        wire.split(start_ns + by_ns, end_ns + by_ns, radio)
+        let shares = wire.split(start_ns + by_ns, end_ns + by_ns, radio)?;
+        Some(shares.of_bytes(self.bytes))
     }
 }
 

@@ -25,6 +25,9 @@ const NEAR_NS: i64 = 60_000_000;
 /// compared).
 const LIKELY: f64 = 0.2;
 
+/// A shorter delay of an upload is that of waiting for grants (chosen here).
+const MIN_UPLINK_DELAY_NS: i64 = 30_000_000;
+
 /// A capture's connections, on the clock of the browser's log.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
@@ -152,7 +155,7 @@ impl Packets {
         (from_ns, to_ns): (i64, i64),
         of: &dyn Fn(Reason) -> PageCause,
     ) -> Vec<(PageCause, i64)> {
-        let Some((shares, _)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
+        let Some((shares, one)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
         // A delay by an upload or before the radio counts as that, whatever the sender's reason.
         let by_cause = |cause: Cause| shares.by_cause.get(&cause).copied().unwrap_or(0);
         let mut upload = by_cause(Cause::UplinkQueue);
@@ -163,12 +166,24 @@ impl Packets {
             Some((_, sum)) => *sum += ns,
             None => parts.push((cause, ns)),
         };
-        for (reason, ns) in &shares.by_reason {
+        let queued = uplink_share(one, from_ns, to_ns);
+        let (queues, others): (Vec<_>, Vec<_>) =
+            shares.by_reason.iter().partition(|(reason, _)| {
+                matches!(reason, Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime)
+            });
+        for (reason, ns) in queues.into_iter().chain(others) {
             let behind = match reason {
                 Reason::Queue | Reason::QueueUp | Reason::ServerThinkTime => upload.min(*ns),
+                // Each of these waits for round trips, which the upload lengthened.
+                Reason::Handshake
+                | Reason::Request
+                | Reason::FirstSlowStart
+                | Reason::SlowStartRestart
+                | Reason::UndesiredSlowStart
+                | Reason::LossRecovery => upload.min(*ns).max((*ns as f64 * queued) as i64),
                 _ => 0,
             };
-            upload -= behind;
+            upload = (upload - behind).max(0);
             add(PageCause::UplinkQueue, behind);
             add(of(*reason), *ns - behind);
         }
@@ -214,8 +229,8 @@ impl Packets {
         })
     }
 
-    /// A handshake: a retransmitted SYN had been lost; the rest is set-up, except for the radio's
-    /// queue.
+    /// A handshake: a retransmitted SYN had been lost; the rest is set-up, except for the queues of
+    /// the radio and of an upload.
     pub(super) fn set_up(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
         let Some((shares, one)) = self.split(at, from_ns, to_ns) else { return Vec::new() };
         let near = |ns: &&i64| **ns >= from_ns - NEAR_NS && **ns <= to_ns;
@@ -223,13 +238,26 @@ impl Packets {
         let lost = syns.last().zip(syns.first()).map_or(0, |(last, first)| last - first);
         let lost = lost.clamp(0, to_ns - from_ns);
         let radio = shares.radio_ns.clamp(0, to_ns - from_ns - lost);
+        let rest = to_ns - from_ns - lost - radio;
+        let upload = (rest as f64 * uplink_share(one, from_ns, to_ns)) as i64;
         let parts = [
             (PageCause::Loss, lost),
-            (PageCause::Setup, to_ns - from_ns - lost - radio),
+            (PageCause::Setup, rest - upload),
+            (PageCause::UplinkQueue, upload),
             (PageCause::Radio, radio),
         ];
         parts.into_iter().filter(|(_, ns)| *ns > 0).collect()
     }
+}
+
+/// The share of a connection's round trips in a span for which what the phone sent was queued
+/// after its own upload.
+fn uplink_share(one: &Connection, from_ns: i64, to_ns: i64) -> f64 {
+    let delay_ns = one.uplink_delay.mean_ns(from_ns, to_ns);
+    if delay_ns < MIN_UPLINK_DELAY_NS {
+        return 0.0;
+    }
+    delay_ns as f64 / delay_ns.saturating_add(one.round_trip_ns.max(0)) as f64
 }
 
 /// From a request's start until it was sent.

@@ -228,7 +228,7 @@ fn judge(
     let page_url = url(0).unwrap_or_default();
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
-    let says = wording::page(graph.milestone, ms(wait_ns), &shares_ms);
+    let says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, !seen);
     let critical: Vec<bool> = graph.on_path(&path);
     let each = load.requests.iter().enumerate().zip(critical);
     let requests = each.map(|((at, request), critical)| {

@@ -1,5 +1,6 @@
 //! A request's time: its phases, each split among causes.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
@@ -14,6 +15,11 @@ const TOGETHER_NS: i64 = 15_000_000;
 const SHORT_QUEUE_NS: i64 = 5_000_000;
 /// Maximum number of responses on a connection that one may wait for in turn (chosen here).
 const MAX_QUEUED: usize = 1_000;
+
+/// Minimum number of waits while other responses arrived, and by how much the median of their
+/// server's part exceeds twice that of the others, for a queue to be possible (chosen here).
+const MIN_CROWDED: usize = 3;
+const GROWN_NS: i64 = 50_000_000;
 
 /// A part of a request with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub(super) fn requests(
     packets: Option<&Packets>,
 ) -> (Vec<Vec<Part>>, bool) {
     let round_trips = round_trips(log);
+    // Packets may answer every request.
+    let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
     let seen = found.iter().any(Option::is_some);
@@ -74,7 +82,7 @@ pub(super) fn requests(
                         _ => {
                             let host = request.url.as_deref().map(host).unwrap_or_default();
                             let round_trip_ns = round_trips.get(host).copied().unwrap_or(0);
-                            answered(&mut out, &own, round_trip_ns);
+                            answered(&mut out, &own, round_trip_ns, crowded.server_ns(at));
                         }
                     }
                     out.extend(held);
@@ -114,11 +122,111 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     }
 }
 
-/// A wait for a first byte by the log alone: one round trip, and the server for the rest.
-fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64) {
+/// A wait for a first byte by the log alone: one round trip, and the server for the rest, up to a
+/// maximum; what exceeds it may be a queue.
+fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64, server_ns: i64) {
     let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
+    let doubt = cut.saturating_add(server_ns).min(span.to_ns);
     out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
-    out.push(whole(&Span { from_ns: cut, ..*span }, PageCause::Server));
+    out.push(whole(&Span { from_ns: cut, to_ns: doubt, ..*span }, PageCause::Server));
+    out.push(whole(&Span { from_ns: doubt, ..*span }, PageCause::Unknown));
+}
+
+/// Waits for first bytes while other responses arrived: if they are much longer than the other
+/// waits, a queue on the path may have caused them as well as the server.
+struct Crowded {
+    /// The usual wait for the server without other responses, if crowded waits are longer.
+    usual_ns: Option<i64>,
+    /// Which requests waited while other responses arrived.
+    crowded: Vec<bool>,
+}
+
+impl Crowded {
+    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
+        let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
+        let arriving = Arriving::new(load.requests.iter().map(|one| arrival(one)).collect());
+        let crowded: Vec<bool> = waits
+            .iter()
+            .map(|wait| {
+                wait.is_some_and(|(from, to)| {
+                    arriving.within_ns(from, to) >= to.abs_diff(from).div_ceil(2)
+                })
+            })
+            .collect();
+        let (mut in_crowd, mut alone) = (Vec::new(), Vec::new());
+        for ((request, wait), crowded) in load.requests.iter().zip(&waits).zip(&crowded) {
+            let Some((from, to)) = wait else { continue };
+            let host = request.url.as_deref().map(host).unwrap_or_default();
+            let server_ns = (to - from - round_trips.get(host).copied().unwrap_or(0)).max(0);
+            if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
+        }
+        let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
+            let grows =
+                in_crowd.len() >= MIN_CROWDED && crowd - alone > alone.saturating_add(GROWN_NS);
+            grows.then_some(alone)
+        });
+        Self { usual_ns, crowded }
+    }
+
+    /// How much of a request's wait is the server's for certain.
+    fn server_ns(&self, at: usize) -> i64 {
+        let usual = self.usual_ns.filter(|_| self.crowded.get(at) == Some(&true));
+        usual.unwrap_or(i64::MAX)
+    }
+}
+
+/// From the request to the first byte.
+fn wait(request: &AppTransfer) -> Option<(i64, i64)> {
+    let (to_ns, _) = arrival(request);
+    let wait_ns = request.phases.wait_ns.filter(|ns| *ns > 0)?;
+    Some((to_ns.saturating_sub(wait_ns), to_ns))
+}
+
+/// From the first byte to the last.
+fn arrival(request: &AppTransfer) -> (i64, i64) {
+    let receive_ns = request.phases.receive_ns.unwrap_or(0);
+    (request.end_ns.saturating_sub(receive_ns), request.end_ns)
+}
+
+/// When responses of a page arrived, merged once for all requests. A request's own response is
+/// among them: it begins where the request's wait ends, so that it adds nothing within that wait.
+struct Arriving {
+    /// In order and without overlaps: start, end, and the time that those before it cover.
+    spans: Vec<(i64, i64, u64)>,
+}
+
+impl Arriving {
+    fn new(mut arrivals: Vec<(i64, i64)>) -> Self {
+        arrivals.retain(|(from, to)| to > from);
+        arrivals.sort_unstable();
+        let mut spans: Vec<(i64, i64, u64)> = Vec::new();
+        for (from, to) in arrivals {
+            match spans.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                last => {
+                    let before_ns = last.map_or(0, |last| last.2 + last.1.abs_diff(last.0));
+                    spans.push((from, to, before_ns));
+                }
+            }
+        }
+        Self { spans }
+    }
+
+    /// How much of a time range they cover together.
+    fn within_ns(&self, from_ns: i64, to_ns: i64) -> u64 {
+        self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
+    }
+
+    fn until_ns(&self, at_ns: i64) -> u64 {
+        let n = self.spans.partition_point(|(from, ..)| *from < at_ns);
+        let last = n.checked_sub(1).and_then(|last| self.spans.get(last));
+        last.map_or(0, |(from, to, before_ns)| before_ns + at_ns.min(*to).abs_diff(*from))
+    }
+}
+
+fn median(values: &mut [i64]) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
 /// The phases of a request; time without a phase in the log goes to the last.
@@ -246,4 +354,54 @@ fn in_turn(
         ..whole(&Span { from_ns: cut, ..*span }, PageCause::Blocked)
     });
     (Span { to_ns: cut, ..*span }, held.filter(|part| part.ns() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_that_overlap_count_once() {
+        let arrivals = vec![(20, 30), (0, 10), (5, 12), (12, 14), (22, 25), (40, 40), (60, 50)];
+        let arriving = Arriving::new(arrivals.clone());
+        assert_eq!(arriving.spans, [(0, 14, 0), (20, 30, 14)]);
+        for from in -1..45 {
+            for to in from..46 {
+                let covers = |at: &i64| arrivals.iter().any(|(a, b)| (*a..*b).contains(at));
+                let expected = (from..to).filter(covers).count() as u64;
+                assert_eq!(arriving.within_ns(from, to), expected, "{from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn arrivals_of_any_length_do_not_overflow() {
+        let arriving = Arriving::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
+        assert_eq!(arriving.within_ns(i64::MIN, i64::MAX), u64::MAX - 2);
+        assert_eq!(arriving.within_ns(0, 0), 0);
+    }
+
+    #[test]
+    fn a_wait_of_centuries_is_crowded_if_half_of_it_is() {
+        const LONG_NS: i64 = 9_000_000_000_000_000_000;
+        let request = |wait_ns, receive_ns| {
+            let mut out = AppTransfer::new("part".into(), 0, LONG_NS);
+            out.phases.wait_ns = Some(wait_ns);
+            out.phases.receive_ns = Some(receive_ns);
+            out
+        };
+        let check = |receive_ns, expected: &[bool]| {
+            let transfers = [request(LONG_NS, 0), request(LONG_NS - receive_ns, receive_ns)];
+            let load = PageLoad {
+                id: "page".into(),
+                grouped_by: "pause",
+                page: None,
+                start_ns: 0,
+                requests: transfers.iter().collect(),
+            };
+            assert_eq!(Crowded::new(&load, &HashMap::new()).crowded, expected);
+        };
+        check(LONG_NS / 2, &[true, false]);
+        check(LONG_NS / 2 - 1, &[false, false]);
+    }
 }

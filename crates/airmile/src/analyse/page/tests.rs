@@ -166,3 +166,35 @@ fn pages_without_a_name_end_at_a_pause() {
         loads.iter().map(|load| (load.grouped_by, load.requests.len())).collect();
     assert_eq!(found, [("pauses", 1), ("pauses", 1)]);
 }
+
+/// A document that is answered in 30 ms, then five requests in parallel whose first bytes take
+/// longer and longer while the others arrive.
+#[test]
+fn waits_that_grow_with_parallel_responses_are_not_the_servers_for_certain() {
+    let page = |waits: [i64; 5], receive: i64| {
+        let mut transfers = vec![request("index", 0, [0, 0, 40, 70, 10])];
+        let parallel = waits.into_iter().enumerate().map(|(n, wait)| {
+            asked_by(request(&format!("part-{n}"), 120, [0, 0, 0, wait, receive]), "index")
+        });
+        transfers.extend(parallel);
+        ApplicationLog { transfers, ..ApplicationLog::default() }
+    };
+    let of_last = |log: &ApplicationLog| -> Vec<(PageCause, i64)> {
+        graph(log).parts(5).iter().map(|part| (part.cause, part.ns() / MS)).collect()
+    };
+    // A round trip of 40 ms and the document's 30 ms at the server; the rest may be a queue.
+    assert_eq!(
+        of_last(&page([70, 300, 350, 400, 500], 600)),
+        [
+            (PageCause::RoundTrip, 40),
+            (PageCause::Server, 30),
+            (PageCause::Unknown, 430),
+            (PageCause::Transfer, 600),
+        ]
+    );
+    // Nothing arrived meanwhile: the server is slow.
+    assert_eq!(
+        of_last(&page([500, 500, 500, 500, 500], 20)),
+        [(PageCause::RoundTrip, 40), (PageCause::Server, 460), (PageCause::Transfer, 20)]
+    );
+}
