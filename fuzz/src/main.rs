@@ -180,6 +180,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         }
         targets::deframe(&file);
         targets::scrub_log(&file);
+        targets::air_packets(&file);
         totals.add(&targets::summarise(&file, usize::MAX));
     }
 }
@@ -202,6 +203,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
     write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
     write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
+    write("air_packets", "hdlc", &generate::hdlc_file(&logs))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
     write("log_text", "qcat_b063", generate::QCAT_BLOCKS.as_bytes())?;
     write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;

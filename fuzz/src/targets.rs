@@ -9,6 +9,7 @@ use airmile_control::claw::feedback::{
 };
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::frame::Packet;
+use airmile_decode::diag::gsmtap::AirReader;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use airmile_decode::diag::scrub::LogScrubber;
@@ -51,6 +52,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("emulated_packet", emulated_packet),
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
+    ("air_packets", air_packets),
     ("application_log", application_log),
     ("claw_feedback", claw_feedback),
 ];
@@ -580,6 +582,20 @@ pub fn scrub_log(data: &[u8]) {
     if matches!(container, Some(Container::Hdlc | Container::Qmdl2)) && logs.len() >= 2 {
         assert_eq!(logs, log_heads(&out).1);
     }
+}
+
+/// Writes any bytes as packets of the air interface: they do not depend on the chunking, and
+/// none is longer than it was on the air.
+pub fn air_packets(data: &[u8]) {
+    let read = |piece| {
+        let (mut reader, mut packets) = (AirReader::new(), Vec::new());
+        data.chunks(piece).for_each(|bytes| reader.push(bytes, &mut |one| packets.push(one)));
+        reader.end_file(&mut |one| packets.push(one));
+        packets
+    };
+    let packets = read(31);
+    assert!(packets.iter().all(|one| one.bytes.len() <= one.wire_bytes as usize));
+    assert_eq!(packets, read(4_096), "depends on the pieces");
 }
 
 /// Container of a log, codes and times of its packets.

@@ -60,6 +60,7 @@ bolero_targets!(
     emulated_packet,
     scrub_capture,
     scrub_log,
+    air_packets,
     application_log,
     claw_feedback,
 );

@@ -14,6 +14,7 @@ pub mod bits;
 pub mod dlf;
 pub mod encode;
 pub mod frame;
+pub mod gsmtap;
 pub mod hdlc;
 pub mod log_config;
 pub mod msg;

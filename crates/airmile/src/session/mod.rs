@@ -237,6 +237,38 @@ impl Session {
         read_opened(opened, (rnti, experimental), &mut reports, sink)?;
         Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }
+
+    /// Reads modem logs, whose bytes also go to `bytes`.
+    ///
+    /// # Errors
+    /// An input is not a modem log, or as [`Self::read`].
+    pub(crate) fn read_log_bytes(self, bytes: &mut dyn FnMut(LogBytes<'_>)) -> Result<Loaded> {
+        let is_log = |one: &&Opened| matches!(one.kind, Kind::ModemLog(_));
+        let others = self.reports.values().map(|report| report.path.clone());
+        let other = self.opened.iter().find(|one| !is_log(one));
+        let other = other.map(|one| one.input.path().display().to_string());
+        if let Some(path) = other.or_else(|| others.into_iter().next()) {
+            return Err(Error::Unusable { path: path.into(), what: NO_LOG.into() });
+        }
+        let mut reports = BTreeMap::new();
+        for (order, report) in read_logs(self.opened, self.experimental, &mut |_| (), bytes)? {
+            reports.insert(order, report);
+        }
+        Ok(Loaded { files: reports.into_values().collect(), ..Loaded::default() })
+    }
+}
+
+/// Why an input has no packets of the air interface.
+const NO_LOG: &str = "is not a modem log: packets of the air interface are written from \
+                      .mi2log, .qmdl, .dlf and .hdf";
+
+/// Bytes of modem logs in the order of their times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LogBytes<'a> {
+    /// The next ones.
+    Piece(&'a [u8]),
+    /// A file ended.
+    EndOfFile,
 }
 
 struct Opened {
@@ -291,7 +323,7 @@ fn read_opened(
                 .into(),
         ));
     }
-    for (order, report) in read_logs(logs, experimental, sink)? {
+    for (order, report) in read_logs(logs, experimental, sink, &mut |_| ())? {
         reports.insert(order, report);
     }
     for (order, report) in foreign::read_texts(texts, sink) {
@@ -313,6 +345,7 @@ fn read_logs(
     mut logs: Vec<Opened>,
     experimental: bool,
     sink: &mut dyn FnMut(Tagged),
+    bytes: &mut dyn FnMut(LogBytes<'_>),
 ) -> Result<Vec<(usize, FileReport)>> {
     logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
     let mut reader: Option<LogReader> = None;
@@ -340,11 +373,16 @@ fn read_logs(
         let failed = loop {
             match input.read(&mut buffer) {
                 Ok(0) => break None,
-                Ok(n) => current.push(buffer.get(..n).unwrap_or_default(), &mut forward),
+                Ok(n) => {
+                    let piece = buffer.get(..n).unwrap_or_default();
+                    bytes(LogBytes::Piece(piece));
+                    current.push(piece, &mut forward);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }
         };
+        bytes(LogBytes::EndOfFile);
         if number + 1 == n_logs {
             current.finish(&mut forward);
         } else {
