@@ -238,23 +238,26 @@ impl Session {
         Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }
 
-    /// Reads modem logs, whose bytes also go to `bytes`.
+    /// Refuses inputs that are not modem logs.
     ///
     /// # Errors
-    /// An input is not a modem log, or as [`Self::read`].
+    /// One of them is not.
+    pub(crate) fn of_logs(self) -> Result<Self> {
+        let other = self.opened.iter().find(|one| !matches!(one.kind, Kind::ModemLog(_)));
+        let other = other.map(|one| one.input.path().to_owned());
+        match other.or_else(|| self.reports.values().next().map(|report| (&report.path).into())) {
+            Some(path) => Err(Error::Unusable { path, what: NO_LOG.into() }),
+            None => Ok(self),
+        }
+    }
+
+    /// Reads modem logs ([`Self::of_logs`]): their bytes go to `bytes`.
     pub(crate) fn read_log_bytes(self, bytes: &mut dyn FnMut(LogBytes<'_>)) -> Result<Loaded> {
-        let is_log = |one: &&Opened| matches!(one.kind, Kind::ModemLog(_));
-        let others = self.reports.values().map(|report| report.path.clone());
-        let other = self.opened.iter().find(|one| !is_log(one));
-        let other = other.map(|one| one.input.path().display().to_string());
-        if let Some(path) = other.or_else(|| others.into_iter().next()) {
-            return Err(Error::Unusable { path: path.into(), what: NO_LOG.into() });
-        }
-        let mut reports = BTreeMap::new();
-        for (order, report) in read_logs(self.opened, self.experimental, &mut |_| (), bytes)? {
-            reports.insert(order, report);
-        }
-        Ok(Loaded { files: reports.into_values().collect(), ..Loaded::default() })
+        let files = read_logs(self.opened, self.experimental, &mut |_| (), bytes)?;
+        Ok(Loaded {
+            files: files.into_iter().map(|(_, report)| report).collect(),
+            ..Loaded::default()
+        })
     }
 }
 

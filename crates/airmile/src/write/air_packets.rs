@@ -43,7 +43,7 @@ pub fn air_packets(
     progress: &Progress,
     out: &mut dyn Write,
 ) -> Result<(Loaded, u64)> {
-    let session = Session::open(inputs, progress)?;
+    let session = Session::open(inputs, progress)?.of_logs()?;
     let mut file = PacketFile::begin(out).map_err(failed)?;
     let (mut reader, mut filter) = (AirReader::new(), LimitFilter::new(limits));
     let (mut n_packets, mut error) = (0, None);
