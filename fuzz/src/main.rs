@@ -211,6 +211,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("sniffer", "ng_scope", generate::NG_SCOPE.as_bytes())?;
     write("sniffer", "nr_scope", generate::NR_SCOPE.as_bytes())?;
     write("sniffer", "srsran", generate::SRSRAN.as_bytes())?;
+    write("sniffer", "oai", generate::OAI.as_bytes())?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
     write(
         "nhdlc",

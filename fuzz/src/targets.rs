@@ -340,6 +340,7 @@ pub fn sniffer(data: &[u8]) {
         SnifferKind::NrScope,
         SnifferKind::SrsRanLog,
         SnifferKind::SrsRanConsole,
+        SnifferKind::OaiStatistics,
     ];
     for kind in kinds {
         let read = |chunk: usize| {

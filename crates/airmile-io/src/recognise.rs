@@ -139,6 +139,7 @@ impl Kind {
             Self::Sniffer(SnifferKind::NrScope) => "sniffer_nr_scope",
             Self::Sniffer(SnifferKind::SrsRanLog) => "gnb_log_srsran",
             Self::Sniffer(SnifferKind::SrsRanConsole) => "gnb_console_srsran",
+            Self::Sniffer(SnifferKind::OaiStatistics) => "gnb_log_oai",
             Self::Table(TableKind::Grants) => "grant_table",
             Self::Table(TableKind::Rlc) => "rlc_table",
             Self::Table(TableKind::Transfers) => "transfers",
