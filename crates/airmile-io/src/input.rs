@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use airmile_decode::diag::coresight::CoreSightDemux;
+
+use crate::archive;
 use crate::error::{Error, Result};
 
 /// Number of bytes examined to recognise an input.
@@ -70,11 +73,22 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`. Bytes read are added to `progress`.
+    /// Opens a file, or standard input for `-`; of a tar archive, the modem log in it. Bytes read
+    /// are added to `progress`.
     ///
     /// # Errors
     /// The file cannot be opened or its first bytes cannot be read.
     pub fn open(path: &Path, progress: &Progress) -> Result<Self> {
+        let input = Self::open_as_stored(path, progress)?;
+        // An archive is read twice.
+        if archive::is_tar(&input.head) && !comes_once(path) {
+            return archive::open_log(path, progress);
+        }
+        Ok(input)
+    }
+
+    /// As [`Self::open`]; an archive is not looked into.
+    pub(crate) fn open_as_stored(path: &Path, progress: &Progress) -> Result<Self> {
         let fail = |source| Error::read(path, source);
         if path == Path::new("-") {
             return Self::from_reader(path, None, io::stdin(), progress).map_err(fail);
@@ -115,7 +129,11 @@ impl Input {
         };
         // A damaged compressed stream still yields the data before the damage: the error
         // is returned again when the reader reaches it.
-        let (head, mut failed) = read_head(&mut rest);
+        let (mut head, mut failed) = read_head(&mut rest);
+        if !archive::is_tar(&head) && CoreSightDemux::recognise(&head) {
+            rest = Box::new(CoreSightTrace::new(head, rest, failed.take()));
+            (head, failed) = read_head(&mut rest);
+        }
         if head.is_empty()
             && let Some(error) = failed.take()
         {
@@ -226,6 +244,47 @@ impl std::fmt::Debug for Input {
 /// Whether a path can be read only once: standard input, a pipe.
 pub fn comes_once(path: &Path) -> bool {
     path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
+}
+
+/// The DIAG stream of a CoreSight trace.
+struct CoreSightTrace {
+    demux: CoreSightDemux,
+    /// Its bytes, and how many of them were given.
+    diag: Vec<u8>,
+    given: usize,
+    trace: Box<dyn Read + Send>,
+    failed: Option<io::Error>,
+}
+
+impl CoreSightTrace {
+    /// A trace of which `head` was read, up to an error.
+    fn new(head: Vec<u8>, trace: Box<dyn Read + Send>, failed: Option<io::Error>) -> Self {
+        let (mut demux, mut diag) = (CoreSightDemux::new(), Vec::new());
+        demux.push(&head, &mut diag);
+        Self { demux, diag, given: 0, trace, failed }
+    }
+}
+
+impl Read for CoreSightTrace {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut piece = [0; 16 * 1_024];
+        while self.given == self.diag.len() && !buf.is_empty() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            let n = self.trace.read(&mut piece)?;
+            if n == 0 {
+                return Ok(0);
+            }
+            (self.given, self.diag) = (0, Vec::new());
+            self.demux.push(piece.get(..n).unwrap_or_default(), &mut self.diag);
+        }
+        let rest = self.diag.get(self.given..).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        self.given += n;
+        Ok(n)
+    }
 }
 
 fn read_up_to(reader: &mut impl Read, n: usize) -> io::Result<Vec<u8>> {

@@ -11,6 +11,7 @@
 
 pub mod assemble;
 pub mod bits;
+pub mod coresight;
 pub mod dlf;
 pub mod encode;
 pub mod frame;
