@@ -124,7 +124,7 @@ fn the_statistics_of_a_gnb_say_what_they_show() {
     std::fs::write(&path, start + &report(896, 1_000, 1_000) + &report(0, 1_200, 161_000)).unwrap();
     let inputs = Inputs { files: vec![path], ..Inputs::default() };
     let report = inspected(&inputs);
-    assert_eq!((report.files[0].kind, report.files[0].items), ("gnb_log_oai", 2));
+    assert_eq!((&*report.files[0].kind, report.files[0].items), ("gnb_log_oai", 2));
     has(&report, "downlink 1000 kbit/s");
     let message = refusal(&inputs);
     assert!(message.contains("no slots and no queue"), "{message}");
