@@ -8,6 +8,7 @@ use airmile_control::claw::feedback::{
     Sessions,
 };
 use airmile_decode::diag::Tagged;
+use airmile_decode::diag::coresight::CoreSightDemux;
 use airmile_decode::diag::frame::Packet;
 use airmile_decode::diag::gsmtap::AirReader;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
@@ -53,6 +54,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
     ("air_packets", air_packets),
+    ("coresight", coresight),
     ("application_log", application_log),
     ("claw_feedback", claw_feedback),
 ];
@@ -597,6 +599,20 @@ pub fn air_packets(data: &[u8]) {
     let packets = read(31);
     assert!(packets.iter().all(|one| one.bytes.len() <= one.wire_bytes as usize));
     assert_eq!(packets, read(4_096), "depends on the pieces");
+}
+
+/// Takes DIAG out of any bytes as a CoreSight trace: it does not depend on the chunking, and is
+/// no longer than the trace.
+pub fn coresight(data: &[u8]) {
+    let _ = CoreSightDemux::recognise(data);
+    let diag = |piece| {
+        let (mut demux, mut diag) = (CoreSightDemux::new(), Vec::new());
+        data.chunks(piece).for_each(|bytes| demux.push(bytes, &mut diag));
+        diag
+    };
+    let whole = diag(4_096);
+    assert!(whole.len() <= data.len());
+    assert_eq!(diag(5), whole, "depends on the pieces");
 }
 
 /// Container of a log, codes and times of its packets.

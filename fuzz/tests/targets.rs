@@ -61,6 +61,7 @@ bolero_targets!(
     scrub_capture,
     scrub_log,
     air_packets,
+    coresight,
     application_log,
     claw_feedback,
 );

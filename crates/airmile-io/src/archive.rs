@@ -168,6 +168,7 @@ mod tests {
 
     use airmile_decode::diag::frame::emit_log;
     use airmile_decode::diag::{Container, hdlc};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -263,6 +264,22 @@ mod tests {
         let archive = member(b'0', "log.qmdl", &log(3_000));
         let (_, _, bytes) = read(&archive[..archive.len() / 2]).unwrap();
         assert!(bytes.unwrap_err().to_string().contains("the archive ends"));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_archives(at in 0_usize..4_000, bytes in prop::collection::vec(any::<u8>(), 1..40)) {
+            let mut archive = [
+                member(b'L', "name", b"logs/long.qmdl"),
+                member(b'0', "name", &log(20)),
+                member(b'x', "name", b"20 path=logs/log\n"),
+                member(b'0', "name", &gzip(&log(9))),
+            ]
+            .concat();
+            let at = at.min(archive.len() - bytes.len());
+            archive[at..at + bytes.len()].copy_from_slice(&bytes);
+            let _ = read(&archive);
+        }
     }
 
     #[test]
