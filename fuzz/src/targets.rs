@@ -608,6 +608,7 @@ pub fn coresight(data: &[u8]) {
     let diag = |piece| {
         let (mut demux, mut diag) = (CoreSightDemux::new(), Vec::new());
         data.chunks(piece).for_each(|bytes| demux.push(bytes, &mut diag));
+        demux.finish(&mut diag);
         diag
     };
     let whole = diag(4_096);

@@ -31,51 +31,98 @@ struct Tar<R> {
     inner: R,
     /// Bytes until the next header.
     left: u64,
+    /// Bytes read before that.
+    at: u64,
 }
 
 impl<R: Read> Tar<R> {
     const fn new(inner: R) -> Self {
-        Self { inner, left: 0 }
+        Self { inner, left: 0, at: 0 }
+    }
+
+    /// Takes up to `bytes` of the file.
+    fn take(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.inner.by_ref().take(bytes.min(self.left)).read_to_end(&mut out)?;
+        self.left -= out.len() as u64;
+        self.at += out.len() as u64;
+        Ok(out)
+    }
+
+    fn next_header(&mut self) -> io::Result<Option<[u8; BLOCK_BYTES]>> {
+        let skipped = io::copy(&mut self.inner.by_ref().take(self.left), &mut io::sink())?;
+        self.at += skipped;
+        let mut header = [0; BLOCK_BYTES];
+        let cut = |_| {
+            let what = format!("byte {}: the archive ends early", self.at);
+            io::Error::new(io::ErrorKind::UnexpectedEof, what)
+        };
+        if skipped < self.left {
+            return Err(cut(()));
+        }
+        self.left = 0;
+        self.inner.read_exact(&mut header).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => cut(()),
+            _ => error,
+        })?;
+        if header == [0; BLOCK_BYTES] {
+            return Ok(None);
+        }
+        if !is_tar(&header) || octal(header.get(148..156)) != Some(checksum(&header)) {
+            return Err(self.damaged("not a header of a tar archive"));
+        }
+        self.at += BLOCK_BYTES as u64;
+        Ok(Some(header))
+    }
+
+    fn damaged(&self, what: &str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, format!("byte {}: {what}", self.at))
     }
 
     /// The next regular file, whose bytes follow; `None` at the end.
     fn next_file(&mut self) -> io::Result<Option<Member>> {
-        let mut long_name = None;
-        loop {
-            io::copy(&mut self.inner.by_ref().take(self.left), &mut io::sink())?;
-            self.left = 0;
-            let mut header = [0; BLOCK_BYTES];
-            match self.inner.read_exact(&mut header) {
-                Ok(()) if is_tar(&header) => {}
-                Ok(()) => return Ok(None),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-                Err(error) => return Err(error),
-            }
-            let bytes = size_of(&header).ok_or(io::ErrorKind::InvalidData)?;
+        let (mut long_name, mut long_size) = (None, None);
+        while let Some(header) = self.next_header()? {
+            let stated = long_size.take().or_else(|| size_of(&header));
+            let bytes = stated.ok_or_else(|| self.damaged("field size"))?;
             self.left = bytes.div_ceil(BLOCK_BYTES as u64).saturating_mul(BLOCK_BYTES as u64);
             match header.get(156) {
                 Some(b'0' | 0) => {
                     let name = long_name.unwrap_or_else(|| name_of(&header));
                     return Ok(Some(Member { name, bytes }));
                 }
-                Some(kind @ (b'L' | b'x')) => {
-                    let mut text = Vec::new();
-                    let looked_at = bytes.min(MAX_NAME_BYTES);
-                    self.left -= self.inner.by_ref().take(looked_at).read_to_end(&mut text)? as u64;
+                Some(b'L') => {
+                    let text = self.take(bytes.min(MAX_NAME_BYTES))?;
                     let text = String::from_utf8_lossy(&text);
-                    long_name = match kind {
-                        b'L' => Some(text.trim_end_matches('\0').to_owned()),
-                        // Lines of "length path=NAME".
-                        _ => text
-                            .lines()
-                            .find_map(|line| Some(line.split_once(" path=")?.1.to_owned()))
-                            .or(long_name),
+                    long_name = Some(text.trim_end_matches('\0').to_owned());
+                }
+                // Lines of "length keyword=value".
+                Some(b'x') => {
+                    let text = self.take(bytes.min(MAX_NAME_BYTES))?;
+                    let text = String::from_utf8_lossy(&text);
+                    let value = |keyword| {
+                        text.lines().find_map(|line| Some(line.split_once(keyword)?.1.to_owned()))
                     };
+                    long_name = value(" path=").or(long_name);
+                    long_size = value(" size=").and_then(|size| size.parse().ok());
                 }
                 _ => {}
             }
         }
+        Ok(None)
     }
+}
+
+/// The sum of a header's bytes, with blanks in place of the sum itself.
+fn checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
+    let byte =
+        |(at, byte): (usize, &u8)| if (148..156).contains(&at) { 32 } else { (*byte).into() };
+    header.iter().enumerate().map(byte).sum()
+}
+
+fn octal(field: Option<&[u8]>) -> Option<u64> {
+    let text = std::str::from_utf8(field?).ok()?;
+    u64::from_str_radix(text.trim_matches(['\0', ' ']), 8).ok()
 }
 
 /// The size in octal digits, or in base 256 where the first bit is set.
@@ -85,8 +132,7 @@ fn size_of(header: &[u8; BLOCK_BYTES]) -> Option<u64> {
         let last = field.last_chunk::<8>()?;
         return Some(u64::from_be_bytes(*last)).filter(|size| *size <= i64::MAX.cast_unsigned());
     }
-    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
-    u64::from_str_radix(text, 8).ok()
+    octal(Some(field))
 }
 
 fn name_of(header: &[u8; BLOCK_BYTES]) -> String {
@@ -101,49 +147,58 @@ fn name_of(header: &[u8; BLOCK_BYTES]) -> String {
     }
 }
 
-/// The largest modem log in the archive at `path`, which is read twice.
+/// The largest modem log, as stored, in the archive at `path`, which is read twice; `None` if it
+/// has none. Damage of the archive is an error after the log's last byte.
 ///
 /// # Errors
-/// It cannot be read, or has no modem log.
-pub(crate) fn open_log(path: &Path, progress: &Progress) -> Result<Input> {
+/// It cannot be read.
+pub(crate) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>> {
     let fail = |source| Error::read(path, source);
     // The second reading is the one whose progress counts.
     let mut tar = Tar::new(Input::open_as_stored(path, &Progress::default())?);
     let mut found: Option<(usize, Member)> = None;
-    let mut n_files = 0_usize;
-    while let Some(member) = tar.next_file().map_err(fail)? {
-        let mut head = Vec::new();
-        let start = tar.inner.by_ref().take(member.bytes.min(HEAD_BYTES));
-        tar.left -= io::copy(&mut { start }, &mut head).map_err(fail)?;
-        let reader = io::Cursor::new(head);
+    let (mut n_files, mut n_logs) = (0_usize, 0_usize);
+    let damage = loop {
+        let member = match tar.next_file() {
+            Ok(Some(member)) => member,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        };
+        let head = match tar.take(member.bytes.min(HEAD_BYTES)) {
+            Ok(head) => head,
+            Err(error) => break Some(error),
+        };
         // A damaged compressed file is no log.
+        let reader = io::Cursor::new(head);
         let input = Input::from_reader(path, None, reader, &Progress::default()).ok();
-        let is_log = input.is_some_and(|input| matches!(Kind::of(input.head()), Kind::ModemLog(_)));
-        if is_log && found.as_ref().is_none_or(|(_, other)| other.bytes < member.bytes) {
-            found = Some((n_files, member));
+        if input.is_some_and(|input| matches!(Kind::of(input.head()), Kind::ModemLog(_))) {
+            n_logs += 1;
+            if found.as_ref().is_none_or(|(_, other)| other.bytes < member.bytes) {
+                found = Some((n_files, member));
+            }
         }
         n_files += 1;
-    }
+    };
     let Some((number, Member { name, bytes })) = found else {
-        let what = format!(
-            "is a tar archive of {n_files} files without a modem log in it; unpack it, and name \
-             the file to read. The baseband's trace is in a sysdiagnose only after Apple's \
-             baseband profile was installed (docs/phones.md)"
-        );
-        return Err(Error::Unusable { path: path.to_owned(), what });
+        return damage.map_or(Ok(None), |error| Err(fail(error)));
     };
     let mut tar = Tar::new(Input::open_as_stored(path, progress)?);
     for _ in 0..=number {
         tar.next_file().map_err(fail)?;
     }
-    let log = Whole { inner: tar.inner, left: bytes };
-    Input::from_reader(&path.join(name), Some(bytes), log, &Progress::default()).map_err(fail)
+    let log = Whole { inner: tar.inner, left: bytes, damage };
+    // An absolute name would replace the archive's.
+    let name = path.join(name.trim_start_matches('/'));
+    let log = Input::from_reader(&name, Some(bytes), log, &Progress::default()).map_err(fail)?;
+    Ok(Some(log.with_other_logs(n_logs - 1)))
 }
 
 /// A file of an archive, which may end early.
 struct Whole<R> {
     inner: R,
     left: u64,
+    /// Damage of the archive after it.
+    damage: Option<io::Error>,
 }
 
 impl<R: Read> Read for Whole<R> {
@@ -154,7 +209,10 @@ impl<R: Read> Read for Whole<R> {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
         }
         self.left -= n as u64;
-        Ok(n)
+        match self.damage.take_if(|_| n == 0 && !buf.is_empty()) {
+            Some(damage) => Err(damage),
+            None => Ok(n),
+        }
     }
 }
 
@@ -171,6 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::recognise::Foreign;
 
     /// A log of `n` packets.
     fn log(n: u64) -> Vec<u8> {
@@ -189,9 +248,16 @@ mod tests {
         out[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
         out[156] = kind;
         out[257..262].copy_from_slice(b"ustar");
+        seal(&mut out);
         out.extend(bytes);
         out.resize(out.len().next_multiple_of(BLOCK_BYTES), 0);
         out
+    }
+
+    /// Writes the checksum of a header.
+    fn seal(header: &mut [u8]) {
+        let sum = checksum(header.first_chunk().unwrap());
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -264,6 +330,30 @@ mod tests {
         let archive = member(b'0', "log.qmdl", &log(3_000));
         let (_, _, bytes) = read(&archive[..archive.len() / 2]).unwrap();
         assert!(bytes.unwrap_err().to_string().contains("the archive ends"));
+        // Damage after the log is reported after its bytes.
+        let damaged = [archive.clone(), vec![7; 1_024]].concat();
+        for (archive, what) in [(&archive, "ends early"), (&damaged, "not a header")] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("archive.tar");
+            fs::write(&path, archive).unwrap();
+            let mut input = Input::open(&path, &Progress::default()).unwrap();
+            let mut bytes = vec![0; log(3_000).len()];
+            input.read_exact(&mut bytes).unwrap();
+            assert_eq!(bytes, log(3_000));
+            let error = input.read(&mut [0; 10]).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_and_sizes_of_attributes_count() {
+        let attributes = format!("30 path=/etc/log.qmdl\n20 size={}\n", log(9).len());
+        let mut stored = member(b'0', "short", &log(9));
+        stored[124..135].copy_from_slice(b"00000000000");
+        seal(&mut stored[..BLOCK_BYTES]);
+        let archive = [member(b'x', "pax", attributes.as_bytes()), stored, vec![0; 1_024]].concat();
+        let (name, _, bytes) = read(&archive).unwrap();
+        assert_eq!((name.as_str(), bytes.unwrap()), ("etc/log.qmdl", log(9)));
     }
 
     proptest! {
@@ -276,23 +366,31 @@ mod tests {
                 member(b'0', "name", &gzip(&log(9))),
             ]
             .concat();
+            prop_assert!(read(&archive).is_ok());
             let at = at.min(archive.len() - bytes.len());
             archive[at..at + bytes.len()].copy_from_slice(&bytes);
-            let _ = read(&archive);
+            // Whatever it is, at most the two logs are read.
+            if let Ok((_, _, Ok(found))) = read(&archive) {
+                prop_assert!(found.len() <= archive.len() + log(20).len());
+            }
         }
     }
 
     #[test]
-    fn an_archive_without_a_log_is_refused() {
-        let archive = member(b'0', "notes", b"text");
-        let error = read(&archive).unwrap_err().to_string();
-        assert!(error.contains("1 files without a modem log"), "{error}");
-        // A size that is none, and a name that is larger than the archive.
-        let mut bad = member(b'0', "notes", b"text");
-        bad[124..135].copy_from_slice(b"not a size!");
-        assert!(read(&bad).is_err());
-        let mut huge = member(b'L', "name", b"name");
-        huge[124..135].copy_from_slice(b"77777777777");
-        assert!(read(&huge).is_err());
+    fn an_archive_without_a_log_is_itself() {
+        let archive = [member(b'0', "notes", b"text"), vec![0; 1_024]].concat();
+        let (name, kind, _) = read(&archive).unwrap();
+        assert_eq!((name.as_str(), kind), ("", Kind::Foreign(Foreign::Tar)));
+        // A size that is none, and a name that is larger than the archive, hide the log after them.
+        for (kind, size, what) in [
+            (b'0', b"not a size!", "byte 512: field size"),
+            (b'L', b"77777777777", "the archive ends early"),
+        ] {
+            let mut bad = member(kind, "name", b"name");
+            bad[124..135].copy_from_slice(size);
+            seal(&mut bad[..BLOCK_BYTES]);
+            let error = read(&[bad, member(b'0', "log", &log(20))].concat()).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+        }
     }
 }

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use airmile_decode::diag::Container;
 use airmile_decode::diag::coresight::CoreSightDemux;
 
 use crate::archive;
 use crate::error::{Error, Result};
+use crate::recognise::Kind;
 
 /// Number of bytes examined to recognise an input.
 pub const SNIFF_BYTES: usize = 64 * 1024;
@@ -40,6 +42,7 @@ pub struct Input {
     rest: Box<dyn Read + Send>,
     consumed: Progress,
     decompressed: Progress,
+    other_logs: usize,
 }
 
 /// Bytes of the (compressed) input read so far; shared with the progress display.
@@ -82,13 +85,16 @@ impl Input {
         let input = Self::open_as_stored(path, progress)?;
         // An archive is read twice.
         if archive::is_tar(&input.head) && !comes_once(path) {
-            return archive::open_log(path, progress);
+            return Ok(archive::open_log(path, progress)?.unwrap_or(input));
         }
         Ok(input)
     }
 
-    /// As [`Self::open`]; an archive is not looked into.
-    pub(crate) fn open_as_stored(path: &Path, progress: &Progress) -> Result<Self> {
+    /// As [`Self::open`], but an archive is not looked into.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_as_stored(path: &Path, progress: &Progress) -> Result<Self> {
         let fail = |source| Error::read(path, source);
         if path == Path::new("-") {
             return Self::from_reader(path, None, io::stdin(), progress).map_err(fail);
@@ -130,9 +136,16 @@ impl Input {
         // A damaged compressed stream still yields the data before the damage: the error
         // is returned again when the reader reaches it.
         let (mut head, mut failed) = read_head(&mut rest);
-        if !archive::is_tar(&head) && CoreSightDemux::recognise(&head) {
-            rest = Box::new(CoreSightTrace::new(head, rest, failed.take()));
-            (head, failed) = read_head(&mut rest);
+        // Frames of a trace may look like records without marks.
+        let may_be_trace = matches!(
+            Kind::of(&head),
+            Kind::Unknown | Kind::ModemLog(Container::Dlf | Container::Hdf)
+        );
+        if may_be_trace && CoreSightDemux::recognise(&head) {
+            // No more is read for the head: a trace may have as little DIAG in it as it likes.
+            let mut trace = CoreSightTrace::new(head, rest, failed.take());
+            head = std::mem::take(&mut trace.diag);
+            rest = Box::new(trace);
         }
         if head.is_empty()
             && let Some(error) = failed.take()
@@ -149,7 +162,19 @@ impl Input {
             rest,
             consumed: progress.clone(),
             decompressed: Progress::default(),
+            other_logs: 0,
         })
+    }
+
+    /// Notes that its archive has other modem logs, which are not read.
+    pub(crate) fn with_other_logs(self, other_logs: usize) -> Self {
+        Self { other_logs, ..self }
+    }
+
+    /// Number of other modem logs in its archive, which are not read.
+    #[must_use]
+    pub const fn other_logs(&self) -> usize {
+        self.other_logs
     }
 
     /// The name under which it was opened.
@@ -273,10 +298,13 @@ impl Read for CoreSightTrace {
                 return Err(error);
             }
             let n = self.trace.read(&mut piece)?;
-            if n == 0 {
-                return Ok(0);
-            }
             (self.given, self.diag) = (0, Vec::new());
+            if n == 0 {
+                self.demux.finish(&mut self.diag);
+                if self.diag.is_empty() {
+                    return Ok(0);
+                }
+            }
             self.demux.push(piece.get(..n).unwrap_or_default(), &mut self.diag);
         }
         let rest = self.diag.get(self.given..).unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
+use airmile::model::printable_path;
 use airmile::{
     DecodeOptions, DecodeTo, Error, Loaded, Replacement, air_packets, decode, refuse_inputs,
 };
@@ -53,7 +54,7 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     }
     let inputs = inputs(&args.files, None);
     let shown = Shown::start(global, &inputs);
-    let write = |out: &mut dyn Write| -> Result<(Loaded, u64)> {
+    let write = |out: &mut dyn Write| -> Result<(Loaded, [u64; 2])> {
         let mut out = BufWriter::new(out);
         let options = (args.files.limits.into(), args.sim);
         let written = air_packets(&inputs, options, &shown.progress, &mut out)?;
@@ -61,7 +62,8 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
         Ok(written)
     };
     let stdout = std::io::stdout();
-    let (loaded, n_packets) = match path.filter(|path| path.as_os_str() != "-") {
+    let path = path.filter(|path| path.as_os_str() != "-");
+    let (loaded, [n_packets, left_out]) = match path {
         Some(path) => {
             refuse_inputs([path.to_owned()], inputs.paths())?;
             let (replacement, mut file) = Replacement::begin(path)?;
@@ -75,8 +77,12 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
         None => write(&mut stdout.lock())?,
     };
     drop(shown);
-    let to = path.map_or_else(String::new, |path| format!(" to {}", path.display()));
+    let to = path.map_or_else(String::new, |path| format!(" to {}", printable_path(path)));
     output::warn(global, &format!("wrote {n_packets} packets{to}"));
+    if left_out > 0 {
+        let what = format!("{left_out} signalling messages have no packet (docs/phones.md)");
+        output::warn(global, &what);
+    }
     output::problems(global, &loaded.files);
     Ok(Outcome::of(loaded.damaged()))
 }

@@ -1,4 +1,4 @@
-//! DIAG in a CoreSight trace: what an iPhone's baseband leaves in a sysdiagnose.
+//! DIAG in a CoreSight trace, which an iPhone's baseband writes into a sysdiagnose.
 //!
 //! A trace is a sequence of frames of 16 bytes (Arm CoreSight architecture, IHI 0029, trace
 //! formatter): bytes 0, 2 to 14 are a change of the trace's source if bit 0 is set (its identity
@@ -53,11 +53,28 @@ impl CoreSightDemux {
                 rest = after;
                 continue;
             }
+            // A frame that synchronisation interrupts is incomplete: the source is unknown until
+            // the next change.
+            let Some(whole) = rest.get(..FRAME_BYTES + SYNC.len() - 1) else { break };
+            if let Some(at) = memchr::memmem::find(whole, &SYNC) {
+                self.source = 0;
+                rest = rest.get(at..).unwrap_or_default();
+                continue;
+            }
             let Some((frame, after)) = rest.split_first_chunk::<FRAME_BYTES>() else { break };
             self.frame(frame, out);
             rest = after;
         }
         self.partial = rest.to_vec();
+    }
+
+    /// Ends the trace: its last frame.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let partial = std::mem::take(&mut self.partial);
+        let rest = partial.strip_prefix(&SYNC).unwrap_or(&partial);
+        if let Some((frame, _)) = rest.split_first_chunk::<FRAME_BYTES>() {
+            self.frame(frame, out);
+        }
     }
 
     fn frame(&mut self, frame: &[u8; FRAME_BYTES], out: &mut Vec<u8>) {
@@ -92,6 +109,7 @@ mod tests {
     fn diag_of(trace: &[u8], piece: usize) -> Vec<u8> {
         let (mut demux, mut out) = (CoreSightDemux::new(), Vec::new());
         trace.chunks(piece).for_each(|bytes| demux.push(bytes, &mut out));
+        demux.finish(&mut out);
         out
     }
 
@@ -109,6 +127,13 @@ mod tests {
         // The change to 0x10 in the second frame is delayed, too: 0x52 is of DIAG.
         assert_eq!(diag_of(&bytes, 40), [0x41, 0x42, 0x42, 0x43, 0x44, 0x50, 0x51, 0x52]);
         assert_eq!(diag_of(&bytes, 3), diag_of(&bytes, 40));
+    }
+
+    #[test]
+    fn a_trace_that_begins_within_a_frame_is_read_from_the_next_synchronisation() {
+        let frame = [0x65, 0x41, 0x42, 0x42, 0x42, 0x44, 0x21, 0x99, 0, 0, 0, 0, 0, 0, 0, 0b100];
+        let trace = [&frame[5..], &SYNC, &frame].concat();
+        assert_eq!(diag_of(&trace, 3), [0x41, 0x42, 0x42, 0x43, 0x44]);
     }
 
     proptest! {

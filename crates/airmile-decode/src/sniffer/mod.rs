@@ -77,9 +77,17 @@ impl SnifferKind {
             .find_map(|line| match line {
                 _ if gnb::is_log_line(line) => Some(Self::SrsRanLog),
                 _ if gnb::is_console_heading(line) => Some(Self::SrsRanConsole),
-                _ if oai::is_log_line(line) => Some(Self::OaiStatistics),
                 _ => None,
             })
+            .or_else(|| Self::recognise_oai(head))
+    }
+
+    /// The first statistics come after hundreds of lines.
+    fn recognise_oai(head: &[u8]) -> Option<Self> {
+        memchr::memmem::find(head, b"dlsch_rounds ")?;
+        let mut lines =
+            head.split(|&b| b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+        lines.any(oai::is_statistics).then_some(Self::OaiStatistics)
     }
 
     /// The display name.

@@ -116,7 +116,11 @@ pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
     loop {
         let links = link.candidates();
         if links.is_empty() && reported.insert(SEARCHED.to_owned()) {
+            reported.retain(|one| one == SEARCHED);
             feed.state(SourceState::Waiting(format!("no port of a modem: none of {SEARCHED}")))?;
+        }
+        if !links.is_empty() {
+            reported.remove(SEARCHED);
         }
         for one in &links {
             let mut session = PortConnection {
@@ -245,11 +249,16 @@ impl PortConnection<'_> {
             match port.read(&mut buffer) {
                 Ok(0) => return Err(PortError::Closed.into()),
                 Ok(n) => {
-                    let bytes = self.as_hdlc(buffer.get(..n).unwrap_or_default());
+                    let mut bytes = self.as_hdlc(buffer.get(..n).unwrap_or_default());
                     let answer = self.look_for_answers(&mut port, &bytes)?;
-                    if self.found.is_some() && self.setup.is_some() {
-                        // Bytes of a port that may be another one are no log.
-                        continue;
+                    if self.found.is_some() && (self.setup.is_some() || answer.is_some()) {
+                        // Bytes of a port that may be another one are no log, nor is the rest of
+                        // an answer whose first part came before.
+                        let end = answer
+                            .as_ref()
+                            .and_then(|_| bytes.iter().position(|byte| *byte == hdlc::TERMINATOR));
+                        let from = end.map_or(bytes.len(), |end| end + 1);
+                        bytes.drain(..from);
                     }
                     if let Some(on) = answer {
                         let on = match &self.found {

@@ -10,7 +10,7 @@ const SERIAL_DRIVERS: [&str; 3] = ["option1", "qcserial", "qcaux"];
 
 /// What is searched for, for the user.
 pub(super) const SEARCHED: &str =
-    "/dev/wwan*qcdm*, /dev/mhi_DIAG, and /dev/ttyUSB* of the drivers option and qcserial";
+    "/dev/wwan*qcdm*, /dev/mhi_DIAG, and /dev/ttyUSB* of the drivers option, qcserial and qcaux";
 
 /// The paths under the root of a file system that may be DIAG ports: the kernel names some so,
 /// which come first; any serial port of a modem may be one.

@@ -245,10 +245,17 @@ impl Session {
     pub(crate) fn of_logs(self) -> Result<Self> {
         let other = self.opened.iter().find(|one| !matches!(one.kind, Kind::ModemLog(_)));
         let other = other.map(|one| one.input.path().to_owned());
-        match other.or_else(|| self.reports.values().next().map(|report| (&report.path).into())) {
+        // Transfers and applications' logs may be beside a log in a directory.
+        let alone = self.opened.is_empty().then(|| self.reports.values().next()).flatten();
+        match other.or_else(|| alone.map(|report| (&report.path).into())) {
             Some(path) => Err(Error::Unusable { path, what: NO_LOG.into() }),
             None => Ok(self),
         }
+    }
+
+    /// Time of the first packet of all logs, in nanoseconds since the Unix epoch.
+    pub(crate) fn first_stamp_ns(&self) -> Option<i64> {
+        self.opened.iter().filter_map(|log| LogReader::first_stamp_ns(log.input.head())).min()
     }
 
     /// Reads modem logs ([`Self::of_logs`]): their bytes go to `bytes`.

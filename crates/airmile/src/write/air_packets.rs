@@ -33,7 +33,8 @@ const INTERFACES: [(DataLink, &str, &str); 2] = [
     (DataLink::WIRESHARK_UPPER_PDU, "pdu", "LTE MAC headers and NR signalling as exported PDUs"),
 ];
 
-/// Writes the packets of the air interface of modem logs as pcapng; returns their number.
+/// Writes the packets of the air interface of modem logs as pcapng; returns their number, and the
+/// number of signalling messages that have none.
 ///
 /// # Errors
 /// An input cannot be read or is not a modem log; or `out` cannot be written.
@@ -42,10 +43,12 @@ pub fn air_packets(
     (limits, subscription): (Limits, Option<u8>),
     progress: &Progress,
     out: &mut dyn Write,
-) -> Result<(Loaded, u64)> {
+) -> Result<(Loaded, [u64; 2])> {
     let session = Session::open(inputs, progress)?.of_logs()?;
     let mut file = PacketFile::begin(out).map_err(failed)?;
     let (mut reader, mut filter) = (AirReader::new(), LimitFilter::new(limits));
+    // The start is the log's, as for records.
+    session.first_stamp_ns().map(|start_ns| filter.keeps_ns(start_ns));
     let (mut n_packets, mut error) = (0, None);
     let mut push = |packet: AirPacket| {
         let wanted = subscription.is_none_or(|one| one == packet.subscription.max(1));
@@ -58,7 +61,7 @@ pub fn air_packets(
         LogBytes::Piece(piece) => reader.push(piece, &mut push),
         LogBytes::EndOfFile => reader.end_file(&mut push),
     })?;
-    error.map_or(Ok((loaded, n_packets)), |error| Err(failed(error)))
+    error.map_or(Ok((loaded, [n_packets, reader.left_out()])), |error| Err(failed(error)))
 }
 
 fn failed(error: PcapError) -> Error {
