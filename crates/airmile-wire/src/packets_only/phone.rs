@@ -72,6 +72,7 @@ struct UserDownlink {
     acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, OpenResponse)>,
+    requests_ns: Vec<i64>,
     bytes: u64,
     /// TCP packets to the phone, and from it.
     packets: [u64; 2],
@@ -199,10 +200,10 @@ impl UserDownlink {
             if let Some(rtt) = connection.round_trip(packet) {
                 connection.rtts.push((packet.at_ns, rtt));
             }
-            if packet.new_bytes > 0
-                && let Some(done) = connection.data(packet)
-            {
-                self.answers.push((connection.server, done));
+            if packet.new_bytes > 0 {
+                self.requests_ns.extend(connection.asked_ns);
+                let done = connection.data(packet);
+                self.answers.extend(done.map(|done| (connection.server, done)));
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
@@ -330,6 +331,7 @@ pub struct CapturedPhone {
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, TransferSpan)>,
+    requests_ns: Vec<i64>,
 }
 
 impl CapturedPhone {
@@ -337,6 +339,12 @@ impl CapturedPhone {
     #[must_use]
     pub fn excludes_radio(&self) -> bool {
         self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+    }
+
+    /// Times of answered requests over TCP, by connection or by answer: not in order.
+    #[must_use]
+    pub fn requests_ns(&self) -> &[i64] {
+        &self.requests_ns
     }
 
     /// Whether packets are missing, so that pauses may be the capture's own.
@@ -413,6 +421,7 @@ impl CapturedPhone {
             queued,
             again_ns: user.again_ns,
             answers,
+            requests_ns: user.requests_ns,
         }
     }
 
