@@ -109,8 +109,8 @@ fn most_within(
 
 /// The largest set of candidates `(time, offset)` that lie within [`SAME_NS`] of one
 /// line, at any drift that clocks have: where several ends are near, the wrong ones vary
-/// from transfer to transfer. Also how far from it the farthest other set is that is as large: any of
-/// them may be the right one.
+/// from transfer to transfer. Also how far from it the farthest other set is that is nearly as
+/// large (two thirds, chosen here): any of them may be the right one.
 fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> (Vec<(i64, i64)>, i64) {
     let step = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
     let some: Vec<(i64, i64)> = candidates.iter().copied().step_by(step).collect();
@@ -136,7 +136,7 @@ fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> (Vec<(i64, i64)>, i
         .max();
     let Some((n, _, step, from)) = best else { return (Vec::new(), 0) };
     let offsets = some.iter().map(|candidate| turned(candidate, drift_of(step)));
-    let spread_ns = farthest(offsets.collect(), n, from);
+    let spread_ns = farthest(offsets.collect(), (n * 2 / 3).max(1), from);
     let on = |candidate: &&(i64, i64)| {
         (from..=from + SAME_NS).contains(&turned(candidate, drift_of(step)))
     };

@@ -72,7 +72,7 @@ struct UserDownlink {
     acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, OpenResponse)>,
-    requests_ns: Vec<i64>,
+    requests_ns: Vec<(i64, i64)>,
     bytes: u64,
     /// TCP packets to the phone, and from it.
     packets: [u64; 2],
@@ -201,9 +201,10 @@ impl UserDownlink {
                 connection.rtts.push((packet.at_ns, rtt));
             }
             if packet.new_bytes > 0 {
-                self.requests_ns.extend(connection.asked_ns);
-                let done = connection.data(packet);
-                self.answers.extend(done.map(|done| (connection.server, done)));
+                let wait = |at: i64| (at, packet.at_ns.saturating_sub(at));
+                self.requests_ns.extend(connection.asked_ns.map(wait));
+                let done = connection.data(packet).map(|done| (connection.server, done));
+                self.answers.extend(done);
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
@@ -326,12 +327,11 @@ pub struct CapturedPhone {
     /// When data first followed a pause of [`MIN_RTO_NS`] or more.
     paused_ns: Option<i64>,
     datagrams_paused_ns: Option<i64>,
-    /// Ends of round trips, and the excess of each over the minimum to its server, in
-    /// nanoseconds.
+    /// Ends of round trips, and by how much each exceeds the minimum to its server, in nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, TransferSpan)>,
-    requests_ns: Vec<i64>,
+    requests_ns: Vec<(i64, i64)>,
 }
 
 impl CapturedPhone {
@@ -341,9 +341,9 @@ impl CapturedPhone {
         self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 
-    /// Times of answered requests over TCP, by connection or by answer: not in order.
+    /// Answered requests over TCP: their times, and how long the first byte took.
     #[must_use]
-    pub fn requests_ns(&self) -> &[i64] {
+    pub fn requests_ns(&self) -> &[(i64, i64)] {
         &self.requests_ns
     }
 

@@ -202,10 +202,9 @@ pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
 
 /// The offset of the clock of a browser's log from that of a capture at the phone, by the times of
 /// requests.
-pub(super) fn of_requests(captured_ns: &[i64], requests: &[AppTransfer]) -> Aligned {
-    let sent = requests.iter().filter(|one| one.phases.wait_ns.is_some());
-    let sent: Vec<i64> = sent.map(AppTransfer::sent_ns).collect();
-    align_requests(captured_ns, &sent, MAX_OFFSET_NS)
+pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> Aligned {
+    let sent = requests.iter().filter_map(|one| Some((one.sent_ns(), one.phases.wait_ns?)));
+    align_requests(captured, &sent.collect::<Vec<_>>(), MAX_OFFSET_NS)
 }
 
 /// Spans of downlink transfers that are not timed by the modem's clock.
