@@ -284,6 +284,8 @@ struct WireLanes<'a> {
     /// The time of the last packet, and when states were last put in order.
     newest_ns: i64,
     settled_ns: i64,
+    /// When the last data passed: nothing is drawn after it.
+    last_data_ns: i64,
     /// The capture is the phone's: the echoed time stamps show what its senders had in flight.
     /// Connections without time stamps are handled as at any other place.
     at_phone: bool,
@@ -304,6 +306,7 @@ impl<'a> WireLanes<'a> {
             in_flight: FlightSum::default(),
             newest_ns: i64::MIN,
             settled_ns: i64::MIN,
+            last_data_ns: i64::MIN,
             at_phone,
             echoes: HashMap::new(),
             beyond_ns: BTreeMap::new(),
@@ -343,8 +346,10 @@ impl<'a> WireLanes<'a> {
             }
         }
         while let Some((at_ns, bytes)) = self.in_flight.poll(until_ns) {
-            let tti = self.tti(at_ns);
-            self.flight.push(tti, saturate(bytes));
+            if at_ns <= self.last_data_ns {
+                let tti = self.tti(at_ns);
+                self.flight.push(tti, saturate(bytes));
+            }
         }
     }
 
@@ -361,6 +366,7 @@ impl<'a> WireLanes<'a> {
             PacketRow::Inflight(sample) if sample.dir == Direction::Dl => {
                 let tti = self.tti(sample.time_ns);
                 self.passes(sample.time_ns);
+                self.last_data_ns = self.last_data_ns.max(sample.time_ns);
                 if !self.has_echoes(sample.flow) {
                     self.in_flight.push(sample.flow, sample.time_ns, sample.sender_flight_bytes);
                 }
@@ -410,6 +416,9 @@ impl<'a> WireLanes<'a> {
     /// it was sent, and what was in flight then.
     fn echo(&mut self, packet: &TracedPacket) {
         self.passes(packet.at_ns);
+        if packet.dir == Direction::Dl && packet.payload_bytes > 0 {
+            self.last_data_ns = self.last_data_ns.max(packet.at_ns);
+        }
         let echoes = self.echoes.entry(packet.flow).or_default();
         if packet.dir == Direction::Ul {
             return echoes.sent(packet);
