@@ -9,6 +9,7 @@
     reason = "tests: helpers too"
 )]
 
+mod air_packets;
 mod application;
 mod budgets;
 mod claw;
