@@ -16,6 +16,7 @@ mod claw;
 mod command;
 #[cfg(target_os = "linux")]
 mod interface;
+mod manual;
 mod outputs;
 mod probe;
 #[cfg(target_os = "linux")]
