@@ -258,9 +258,9 @@ impl SenderModel {
     }
 
     /// When the oldest acknowledgement passed that the sender had not received when it sent its last
-    /// packet.
+    /// packet; `None` if it echoes none: which it had received is then assumed, not known.
     pub(super) fn oldest_unheard_ack_ns(&self) -> Option<i64> {
-        self.on_their_way.front().map(|ack| ack.at_ns)
+        self.on_their_way.front().filter(|_| self.echoes_acks).map(|ack| ack.at_ns)
     }
 
     /// Retransmitted segments, in order of retransmission.
