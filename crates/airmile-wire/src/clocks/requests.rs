@@ -16,7 +16,7 @@ const SAME_WAIT_NS: i64 = 8_000_000;
 /// event counts once if it agrees, and twice if its wait does, too.
 const MIN_SCORE: usize = 4;
 const MIN_SHARE: f64 = 0.6;
-const MAX_RIVAL: f64 = 2.0 / 3.0;
+const MAX_RIVAL: f64 = 0.8;
 /// Two events agree by chance at many offsets: they count within this one (chosen here: clocks set
 /// by NTP).
 const FEW_EVENTS: usize = 3;
