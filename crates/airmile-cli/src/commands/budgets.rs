@@ -56,7 +56,7 @@ impl Budgets {
     /// The error, or that of writing a report.
     pub fn analysed<T>(&self, result: airmile::Result<T>) -> Result<T> {
         if let Err(error) = &result
-            && !matches!(error, Error::Option(_))
+            && !matches!(error, Error::Option(_) | Error::Write { .. })
             && !self.budgets.is_empty()
         {
             self.write(&[], &[("input".into(), error.to_string())])?;

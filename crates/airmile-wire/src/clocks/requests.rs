@@ -11,14 +11,18 @@ const SAME_NS: i64 = 6_000_000;
 const MAX_SPAN_NS: i64 = 60_000_000_000;
 /// Waits for the first byte that differ by less agree, too (chosen here).
 const SAME_WAIT_NS: i64 = 8_000_000;
-/// Minimum score of an offset, minimum share of the events that agree, and minimum lead over the
-/// score of any other offset (chosen here: caches answer some requests without packets). An event
-/// counts once if it agrees, and twice if its wait does, too.
+/// Minimum score of an offset, minimum share of the events that agree, and maximum score of any
+/// other offset as a share of it (chosen here: caches answer some requests without packets). An
+/// event counts once if it agrees, and twice if its wait does, too.
 const MIN_SCORE: usize = 4;
 const MIN_SHARE: f64 = 0.6;
-const MIN_LEAD: usize = 2;
-/// Maximum number of pairs compared (chosen here: 64 MB).
-const MAX_PAIRS: usize = 4_000_000;
+const MAX_RIVAL: f64 = 0.8;
+/// Two events agree by chance at many offsets: they count within this one (chosen here: clocks set
+/// by NTP).
+const FEW_EVENTS: usize = 3;
+const FEW_OFFSET_NS: i64 = 1_500_000_000;
+/// Maximum number of pairs compared (chosen here: 40 MB).
+const MAX_PAIRS: usize = 1_000_000;
 /// Maximum number of waits of requests at the same time (chosen here).
 const MAX_WAITS: usize = 64;
 /// Minimum delay between a request in the application and its packet (chosen here).
@@ -43,9 +47,13 @@ pub fn align_requests(captured: &[(i64, i64)], sent: &[(i64, i64)], max_offset_n
     if best.score < MIN_SCORE || (best.events as f64) < MIN_SHARE * sent.len() as f64 {
         return Err(Unaligned::Unlike);
     }
+    if best.events < FEW_EVENTS && best.from_ns.abs() > FEW_OFFSET_NS {
+        return Err(Unaligned::Unlike);
+    }
     let elsewhere = |offset_ns: i64| offset_ns.abs_diff(best.from_ns) > 2 * SAME_NS.unsigned_abs();
     let rival = densest(&pairs, elsewhere);
-    if rival.is_some_and(|other| other.score + MIN_LEAD > best.score) {
+    let most = MAX_RIVAL * best.score as f64;
+    if rival.is_some_and(|other| other.score as f64 > most) {
         return Err(Unaligned::Ambiguous);
     }
     let within = best.from_ns..=best.from_ns.saturating_add(SAME_NS);
@@ -231,6 +239,14 @@ mod tests {
         check(&[], &all, Unaligned::Nothing);
         let periodic = |n: i64| (0..n).map(|n| (n * 1_000 * MS, 50 * MS)).collect::<Vec<_>>();
         check(&periodic(20), &periodic(20)[5..15], Unaligned::Ambiguous);
+        // A page that asks each second: one capture begins a request later.
+        let polls = |first: i64| (first..first + 9).map(|n| (n * 1_000 * MS, 50 * MS));
+        let (captured, sent) = (polls(1).collect::<Vec<_>>(), polls(0).collect::<Vec<_>>());
+        check(&captured, &sent, Unaligned::Ambiguous);
+        // Two requests of another application that have the same distance.
+        let of = |times: [(i64, i64); 3]| times.map(|(at, wait)| (at * MS, wait * MS));
+        let captured = of([(0, 50), (285, 52), (9_000, 51)]);
+        check(&captured, &of([(20_000, 50), (20_285, 50), (24_000, 300)]), Unaligned::Unlike);
         check(&all, &[(i64::MIN, i64::MAX), (0, 0), (i64::MAX, i64::MIN)], Unaligned::Unlike);
     }
 }

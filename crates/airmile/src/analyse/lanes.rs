@@ -401,7 +401,10 @@ impl<'a> WireLanes<'a> {
                         self.in_flight.push(flow.flow, at_ns, bytes);
                     }
                 }
-                self.in_flight.push(flow.flow, self.newest_ns, 0);
+                // A flow may end before any data came.
+                if self.last_data_ns > i64::MIN {
+                    self.in_flight.push(flow.flow, self.newest_ns, 0);
+                }
                 self.beyond_ns.remove(&flow.flow);
             }
             _ => {}
@@ -445,7 +448,7 @@ impl<'a> WireLanes<'a> {
     fn tti(&self, ns: i64) -> i64 {
         let Some(clock) = self.clock else { return self.axis.tti(ns) };
         let middle_ns = clock.at_us.unwrap_or(0).saturating_mul(1_000);
-        let gained = (ns - middle_ns) as f64 * clock.drift_ppm.unwrap_or(0.0) * 1e-6;
+        let gained = ns.saturating_sub(middle_ns) as f64 * clock.drift_ppm.unwrap_or(0.0) * 1e-6;
         let ahead = clock.offset_ms.unwrap_or(0.0) * 1e6 + gained;
         self.axis.tti(ns.saturating_sub(ahead.round() as i64))
     }

@@ -52,7 +52,7 @@ pub(crate) fn page(
 /// the minimum round trip; `others`: data of other connections arrived during the wait.
 pub(crate) fn queued_first_byte(url: &str, ms: [f64; 3], others: bool) -> String {
     let [wait, queued, round_trip] = ms.map(time);
-    let filled = if others { ", which data of other connections filled" } else { "" };
+    let filled = if others { "; data of other connections arrived meanwhile" } else { "" };
     format!(
         " By the packets, the first byte of {url} came {wait} after its request (minimum round trip \
          {round_trip}), {queued} of it in the queue of the path{filled}."

@@ -28,16 +28,19 @@ fn download(name: &str, bytes: u64) -> String {
     )
 }
 
-/// Without time stamps (RFC 7323), as hosts with Windows: both captures show the queue.
+/// Without time stamps (RFC 7323), as hosts with Windows: the server's capture shows the queue,
+/// although the receive window is full.
 #[test]
 fn a_slow_line_is_named_without_time_stamps() {
     let line = "about = \"a slow line\"\nseed = 15\nduration_ms = 60_000\n\
                 [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
     let dir = tempfile::tempdir().unwrap();
     let run = run_of(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
-    let names = ["modem.mi2log", "server.pcapng", "phone.pcapng"];
-    let answer = of(&names.map(|name| run.join(name)));
-    assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
+    let names = ["modem.mi2log", "server.pcapng", "phone.pcapng"].map(|name| run.join(name));
+    for files in [&names[..], &names[..2]] {
+        let answer = of(files);
+        assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
+    }
 }
 
 /// Without time stamps a server that paces is not taken for a slow line, nor for slow start.

@@ -109,7 +109,12 @@ impl Packets {
         let logged = Logged::new(own.chain(others.map(|one| (one, None))));
         let load_ns = load.page.and_then(|page| page.loaded_ms).map_or(0, |ms| (ms * 1e6) as i64);
         let until_ns = load.start_ns.saturating_add(load_ns.max(load.last_ns()));
-        unlogged::exchanges(&self.connections, &logged, (load.start_ns, until_ns))
+        // A capture has other applications' connections, too: the page's are with its servers.
+        let peer = |one: &Connection| (one.client.map(|(address, _)| address), one.server);
+        let matched = found.iter().flatten().filter_map(|at| self.connections.get(*at));
+        let peers: HashSet<_> = matched.map(peer).collect();
+        let is_own = |one: &Connection| peers.contains(&peer(one));
+        unlogged::exchanges(&self.connections, is_own, &logged, (load.start_ns, until_ns))
     }
 
     /// When data was queued on the path to the phone, without times in which an upload delayed the

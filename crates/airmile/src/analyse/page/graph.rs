@@ -170,7 +170,9 @@ impl Graph {
     /// How long a link was busy with the page's responses: without another cause, these bytes take
     /// as long.
     fn link_busy_ns(&self) -> i64 {
-        let of_link = self.parts.iter().flatten().filter(|part| is_link(part.cause));
+        // A response that nothing waits for may last longer than the load.
+        let needed = self.parts.iter().zip(&self.needed).filter(|(_, needed)| **needed);
+        let of_link = needed.flat_map(|(parts, _)| parts).filter(|part| is_link(part.cause));
         let spans = of_link.map(|part| (part.from_ns, part.to_ns)).chain(self.link_busy.clone());
         let within = spans.map(|(from, to)| (from.max(self.start_ns), to.min(self.end_ns)));
         merged(within.collect()).iter().map(|(from, to)| to - from).sum()

@@ -60,15 +60,16 @@ fn contains(spans: &[(i64, i64)], at_ns: i64) -> bool {
     n.checked_sub(1).and_then(|last| spans.get(last)).is_some_and(|(_, to)| at_ns <= *to)
 }
 
-/// Requests between `from_ns` and `to_ns` that the log lacks, each until the last byte of its
-/// response; by their ends.
+/// Requests between `from_ns` and `to_ns` on the page's own connections that the log lacks, each
+/// until the last byte of its response; by their ends.
 pub(super) fn exchanges(
     connections: &[Connection],
+    is_own: impl Fn(&Connection) -> bool,
     logged: &Logged,
     (from_ns, to_ns): (i64, i64),
 ) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
-    for (at, one) in connections.iter().enumerate() {
+    for (at, one) in connections.iter().enumerate().filter(|(_, one)| is_own(one)) {
         let first = one.requests_ns.partition_point(|ns| *ns < from_ns);
         let requests = one.requests_ns.get(first..).unwrap_or_default();
         for (n, request_ns) in requests.iter().take_while(|ns| **ns < to_ns).enumerate() {
