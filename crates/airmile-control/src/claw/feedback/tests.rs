@@ -229,6 +229,31 @@ fn reports_there_is_room_for_so_many() {
     assert_eq!(begin(20_003, 3), (vec![false, false, false, true, false, true], 1));
 }
 
+/// A host receives at every address of its /64: with one session each it would take all places.
+#[test]
+fn reports_a_64_is_one_host() {
+    let key = FeedbackKey::new([7; 32]);
+    let options = SessionOptions { sessions: 40, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key), options);
+    let mut begin = |n: u64, from: &str| {
+        let from: IpAddr = from.parse().unwrap();
+        let mut reporter = welcomed(&mut sessions, 0, from, n);
+        let accepted = sessions.ingest(0, from, &reporter.send(0, &report())).report;
+        assert_eq!(accepted.map(|accepted| accepted.address), Some(from), "{from}");
+        (sessions.by_token.len(), sessions.counts().refused)
+    };
+    for n in 0..30 {
+        let there = (n as usize + 1).min(8);
+        assert_eq!(begin(n, &format!("2001:db8:0:1:{n:x}::1")), (there, 0));
+    }
+    // Another /64 has places of its own, and so has each IPv4 address, also if mapped.
+    assert_eq!(begin(30, "2001:db8:0:2::1"), (9, 0));
+    for n in 0..12 {
+        let there = 10 + n as usize;
+        assert_eq!(begin(31 + n, &format!("::ffff:192.0.2.{n}")), (there, 0));
+    }
+}
+
 /// Hellos need no return path to their sender, so none is stored, however many arrive and
 /// from whatever addresses.
 #[test]
