@@ -2,9 +2,13 @@
 //! many handshakes are in progress, further clients must prove their address first (Retry,
 //! RFC 9000, 8.1.2), which keeps no state here.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use airmile_host::net::host_prefix;
+use airmile_host::thread::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Number of handshakes in progress from which on a Retry is sent (chosen here: the phones
@@ -14,6 +18,9 @@ const RETRY_FROM: usize = 32;
 const MAX_HANDSHAKES: usize = 256;
 /// Maximum number of connections (chosen here: each may hold 16 MB of data to send).
 const MAX_CONNECTIONS: usize = 1_024;
+/// Maximum number of connections of one host (IPv6: of its /64), those in their handshake
+/// included (chosen here: half of the handshakes; phones may share an address by NAT).
+const MAX_HOST_CONNECTIONS: usize = 128;
 /// Maximum duration of a handshake (chosen here: some round trips of the slowest networks,
 /// with losses).
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -27,6 +34,43 @@ pub(super) const INCOMING_BYTES: u64 = 1 << 20;
 pub(super) struct Admission {
     handshakes: Arc<Semaphore>,
     connections: Arc<Semaphore>,
+    hosts: HostCounts,
+}
+
+/// Connections of each host.
+type HostCounts = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
+/// The place of a connection among those of its host; freed when dropped.
+#[derive(Debug)]
+pub(super) struct HostPlace {
+    hosts: HostCounts,
+    host: IpAddr,
+}
+
+impl HostPlace {
+    fn take(hosts: &HostCounts, address: IpAddr) -> Option<Self> {
+        let host = host_prefix(address);
+        let mut counts = lock(hosts);
+        let count = counts.entry(host).or_default();
+        if *count >= MAX_HOST_CONNECTIONS {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Self { hosts: Arc::clone(hosts), host })
+    }
+}
+
+impl Drop for HostPlace {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.hosts);
+        if let Some(count) = counts.get_mut(&self.host) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.remove(&self.host);
+            }
+        }
+    }
 }
 
 /// The places of a connection; that of its handshake is released after the handshake.
@@ -34,12 +78,14 @@ pub(super) struct Admission {
 pub(super) struct Admitted {
     pub(super) handshake: OwnedSemaphorePermit,
     pub(super) connection: OwnedSemaphorePermit,
+    pub(super) host: HostPlace,
 }
 
 impl Admission {
     pub(super) fn new() -> Self {
         let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-        Self { handshakes, connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Self { handshakes, connections, hosts: HostCounts::default() }
     }
 
     /// Admits a connection, or answers it with a Retry or a refusal.
@@ -52,11 +98,12 @@ impl Admission {
         }
         let handshake = Arc::clone(&self.handshakes).try_acquire_owned();
         let connection = Arc::clone(&self.connections).try_acquire_owned();
-        let (Ok(handshake), Ok(connection)) = (handshake, connection) else {
+        let host = HostPlace::take(&self.hosts, incoming.remote_address().ip());
+        let (Ok(handshake), Ok(connection), Some(host)) = (handshake, connection, host) else {
             incoming.refuse();
             return None;
         };
-        Some((incoming, Admitted { handshake, connection }))
+        Some((incoming, Admitted { handshake, connection, host }))
     }
 }
 
@@ -70,7 +117,7 @@ mod tests {
     use crate::client::{Trust, get};
     use crate::tls;
 
-    const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
     /// First packets of `count` clients.
     fn first_packets(count: usize) -> Vec<Vec<u8>> {
@@ -102,12 +149,10 @@ mod tests {
         all.into_iter().collect()
     }
 
-    #[test]
-    fn a_flood_of_first_packets_is_answered_by_retries_and_shuts_nobody_out() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("index.html"), "here").unwrap();
+    fn start(dir: &std::path::Path) -> Server {
+        std::fs::write(dir.join("index.html"), "here").unwrap();
         let options = ServeOptions {
-            dir: dir.path().to_owned(),
+            dir: dir.to_owned(),
             bind: LOCAL,
             reports: None,
             identity: None,
@@ -116,7 +161,63 @@ mod tests {
             limits: crate::OperatorLimits::default(),
             window: Window::Claw,
         };
-        let server = Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap();
+        Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap()
+    }
+
+    #[test]
+    fn addresses_of_a_64_share_the_connections_of_a_host() {
+        let hosts = HostCounts::default();
+        let take = |n: usize| {
+            let address = format!("2001:db8:0:1:{n:x}::1").parse().unwrap();
+            HostPlace::take(&hosts, address)
+        };
+        let mut all: Vec<_> = (0..2 * MAX_HOST_CONNECTIONS).filter_map(take).collect();
+        assert_eq!(all.len(), MAX_HOST_CONNECTIONS);
+        assert!(HostPlace::take(&hosts, "2001:db8:0:2::1".parse().unwrap()).is_some());
+        all.pop();
+        assert!(take(1).is_some());
+        drop(all);
+        assert!(lock(&hosts).is_empty());
+    }
+
+    /// Loopback has many addresses on Linux alone.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_host_that_keeps_connections_open_shuts_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = start(dir.path());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = |last: u8| {
+                let own = SocketAddr::from(([127, 0, 0, last], 0));
+                let mut endpoint = quinn::Endpoint::client(own).unwrap();
+                endpoint.set_default_client_config(tls::client(None, tls::H3).unwrap());
+                endpoint
+            };
+            let (one, other) = (client(1), client(2));
+            let connect = async |from: &quinn::Endpoint| {
+                from.connect(server.address(), "localhost").unwrap().await
+            };
+            let mut kept = Vec::new();
+            for _ in 0..MAX_HOST_CONNECTIONS {
+                kept.push(connect(&one).await.unwrap());
+            }
+            assert!(connect(&one).await.is_err());
+            connect(&other).await.unwrap();
+            // A connection that ends makes room, once the server knows of it.
+            kept.pop().unwrap().close(0_u32.into(), b"");
+            let begun = std::time::Instant::now();
+            while connect(&one).await.is_err() {
+                assert!(begun.elapsed() < Duration::from_secs(20), "no room");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+    }
+
+    #[test]
+    fn a_flood_of_first_packets_is_answered_by_retries_and_shuts_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = start(dir.path());
         let socket = UdpSocket::bind(LOCAL).unwrap();
         socket.connect(server.address()).unwrap();
         for packet in first_packets(2 * RETRY_FROM) {

@@ -257,7 +257,7 @@ async fn accept(
         let site = site.clone();
         tokio::spawn(async move {
             // A failed handshake concerns only its client.
-            let Admitted { handshake, connection: _place } = admitted;
+            let Admitted { handshake, connection: _place, host: _host } = admitted;
             let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE, connecting).await else {
                 return;
             };
