@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,8 +17,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const RETRY_FROM: usize = 32;
 /// Maximum number of handshakes in progress (chosen here: each holds some 50 kB).
 const MAX_HANDSHAKES: usize = 256;
-/// Maximum number of connections (chosen here: each may hold 16 MB of data to send).
+/// Maximum number of connections (chosen here, with `SEND_BYTES`).
 const MAX_CONNECTIONS: usize = 1_024;
+/// Data to send, which is held until it is acknowledged, is limited for each connection: to
+/// this, divided by the number of connections at its start (chosen here: 1.3 GB for
+/// `MAX_CONNECTIONS`).
+const SEND_BYTES: u64 = 256 << 20;
+/// The limits of the first and of the last connections (chosen here: 100 Mbit/s at 1.3 s and
+/// 20 ms).
+const SEND_WINDOW: RangeInclusive<u64> = 256 << 10..=16 << 20;
 /// Maximum number of connections of one host (IPv6: of its /64), those in their handshake
 /// included (chosen here: half of the handshakes; phones may share an address by NAT).
 const MAX_HOST_CONNECTIONS: usize = 128;
@@ -35,6 +43,11 @@ pub(super) struct Admission {
     handshakes: Arc<Semaphore>,
     connections: Arc<Semaphore>,
     hosts: HostCounts,
+}
+
+/// Maximum bytes that the connection with this number may hold to send.
+fn send_window(connections: usize) -> u64 {
+    (SEND_BYTES / connections.max(1) as u64).clamp(*SEND_WINDOW.start(), *SEND_WINDOW.end())
 }
 
 /// Connections of each host.
@@ -79,6 +92,8 @@ pub(super) struct Admitted {
     pub(super) handshake: OwnedSemaphorePermit,
     pub(super) connection: OwnedSemaphorePermit,
     pub(super) host: HostPlace,
+    /// Maximum bytes that it may hold to send.
+    pub(super) send_window: u64,
 }
 
 impl Admission {
@@ -103,7 +118,8 @@ impl Admission {
             incoming.refuse();
             return None;
         };
-        Some((incoming, Admitted { handshake, connection, host }))
+        let send_window = send_window(MAX_CONNECTIONS - self.connections.available_permits());
+        Some((incoming, Admitted { handshake, connection, host, send_window }))
     }
 }
 
@@ -162,6 +178,16 @@ mod tests {
             window: Window::Claw,
         };
         Server::start(options, Arc::new(|_: &ServerEvent| {})).unwrap()
+    }
+
+    /// Clients that request much and acknowledge nothing.
+    #[test]
+    fn what_all_connections_hold_to_send_is_limited() {
+        assert_eq!(send_window(1), 16 << 20);
+        assert_eq!(send_window(MAX_CONNECTIONS), 256 << 10);
+        let of = |connections| (1..=connections).map(send_window).sum::<u64>();
+        assert!(of(MAX_HOST_CONNECTIONS) < 800 << 20, "{}", of(MAX_HOST_CONNECTIONS));
+        assert!(of(MAX_CONNECTIONS) < 1_400 << 20, "{}", of(MAX_CONNECTIONS));
     }
 
     #[test]

@@ -13,8 +13,9 @@ use super::files::media_type;
 use super::{ABOUT, Site};
 use crate::keys;
 
-/// Size of the chunks in which files are read.
-const CHUNK_BYTES: usize = 64 * 1024;
+/// Size of the chunks in which files are read (chosen here: each request of a connection may
+/// hold one).
+const CHUNK_BYTES: usize = 16 * 1024;
 
 /// The parameter and the cookie that name a session.
 const NAME: &str = "claw";
