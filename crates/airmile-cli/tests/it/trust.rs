@@ -291,6 +291,40 @@ fn outputs_inputs_of_a_directory_are_not_written_over() {
     }
 }
 
+/// Linux names the file that standard input is redirected from.
+#[cfg(target_os = "linux")]
+#[test]
+fn outputs_a_redirected_input_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = sample(dir.path());
+    let log = fs::read(run.join("modem.mi2log")).unwrap();
+    let capture = request(b"a.example");
+    let here = dir.path().to_str().unwrap();
+    let same = dir.path().join("same");
+    let same = same.to_str().unwrap();
+    let report = format!("junit={same}");
+    let report = report.as_str();
+    for (name, bytes, args) in [
+        ("same", &capture, &["packets", "-", "--html", same][..]),
+        ("flows.parquet", &capture, &["packets", "-", "--out", here]),
+        ("same", &log, &["diagnose", "-", "--html", same]),
+        ("same", &log, &["radio", "-", "--perfetto", same]),
+        ("same", &log, &["radio", "-", "--fail-if", "bytes > 1", "--report", report]),
+        ("grant.parquet", &log, &["decode", "-", "-o", here]),
+        ("diagnose.json", &log, &["diagnose", "-", "-o", here]),
+    ] {
+        let input = write(dir.path(), name, bytes);
+        let out = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args(args)
+            .stdin(fs::File::open(&input).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(status(&out), 2, "{args:?}: {}", all(&out));
+        assert!(&fs::read(&input).unwrap() == bytes, "{args:?}");
+        fs::remove_file(input).unwrap();
+    }
+}
+
 #[test]
 fn outputs_a_report_of_budgets_is_not_written_over_an_input() {
     let dir = tempfile::tempdir().unwrap();
