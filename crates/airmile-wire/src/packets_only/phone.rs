@@ -6,10 +6,10 @@ use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
 use super::model::MIN_RADIO_RTT_NS;
-use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
+use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides,
-    WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
+    WaitTimeline,
 };
 use crate::tcp::TracedPacket;
 
@@ -25,6 +25,9 @@ const MAX_STAMPS: usize = 4_096;
 /// has one or two, a server's capture thousands).
 const MAX_USERS: usize = 64;
 const MAX_FLOWS: usize = 16_384;
+/// From this many connections of a user on, those without an answer are forgotten, but for the
+/// newest (chosen here: a page has tens, a phone's hour some thousand, a scan any number).
+const MAX_UNANSWERED: usize = 8_192;
 
 /// Above this share of acknowledged data that the capture does not show, its pauses may be its own
 /// (chosen here: without drops it is 0; `tcpdump` that drops packets loses whole buffers).
@@ -76,6 +79,8 @@ struct UserDownlink {
     /// TCP packets to the phone, and from it.
     packets: [u64; 2],
     connections: BTreeMap<u64, FlowDownlink>,
+    /// How many of them `forget_unanswered` left.
+    answered: usize,
 }
 
 /// Reads a capture, treating each user as the phone.
@@ -145,6 +150,11 @@ impl CapturedPhones {
         user.push(packet, server, &mut self.held);
     }
 
+    #[cfg(test)]
+    pub(super) fn connections(&self) -> usize {
+        self.users.values().map(|user| user.connections.len()).sum()
+    }
+
     /// Each user, treated as the phone; the one that received the most comes first.
     #[must_use]
     pub fn finish(mut self) -> Vec<CapturedPhone> {
@@ -174,16 +184,21 @@ fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
     }
 }
 
-/// When the first data after a pause of [`MIN_RTO_NS`] or more arrived.
-fn first_after_pause(list: &[(i64, u32)]) -> Option<i64> {
-    list.iter()
-        .zip(list.iter().skip(1))
-        .find(|(a, b)| b.0.saturating_sub(a.0) >= MIN_RTO_NS)
-        .map(|(_, after)| after.0)
-}
-
 impl UserDownlink {
+    /// Removes connections without an answer, such as those of a scan: they show nothing.
+    fn forget_unanswered(&mut self) {
+        let newest = self.connections.last_key_value().map_or(0, |(flow, _)| *flow);
+        self.connections.retain(|flow, one| {
+            let is_answered = one.bytes > 0 || one.model.upstream_rtt_ns().is_some();
+            is_answered || newest.saturating_sub(*flow) < MAX_UNANSWERED as u64 / 8
+        });
+        self.answered = self.connections.len();
+    }
+
     fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<WaitSpan>) {
+        if self.connections.len() >= MAX_UNANSWERED.max(2 * self.answered) {
+            self.forget_unanswered();
+        }
         let connection = self.connections.entry(packet.flow).or_default();
         connection.begun_ns.get_or_insert(packet.at_ns);
         connection.server = connection.server.or(server);
@@ -322,7 +337,7 @@ pub struct CapturedPhone {
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
-    /// When data first followed a pause of [`MIN_RTO_NS`] or more.
+    /// When data first followed a pause of `MIN_RTO_NS` or more.
     paused_ns: Option<i64>,
     datagrams_paused_ns: Option<i64>,
     /// Ends of round trips, and the excess of each over the minimum to its server, in
