@@ -10,6 +10,7 @@
 )]
 
 mod application;
+mod budgets;
 mod claw;
 mod command;
 #[cfg(target_os = "linux")]

@@ -68,12 +68,13 @@ pub fn likeness(
     let n = usize::try_from(to.checked_sub(from)? / BIN_NS).ok()?.checked_add(2)?;
     let (radio, moved) = (steps_of(reference, from, n), steps_of(&moved, from, n));
     let radio = Bins::new(&radio, 0, n)?;
-    let best = (-steps..=steps).filter_map(|step| {
-        let found = radio.compare(&Bins::new(&moved, step, n)?, step)?;
+    let all = (-steps..=steps).filter_map(|step| {
+        let (similarity, common) = radio.compare(&Bins::new(&moved, step, n)?, step)?;
         let cost = FAR_COST * step.abs() as f64 / steps.max(1) as f64;
-        Some((found.0 - cost, found.1))
+        Some((similarity - cost, common, step))
     });
-    best.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, found)| found)
+    let (_, common, step) = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Likeness { common, bytes: radio.bytes_in_both(&Bins::new(&moved, step, n)?)? })
 }
 
 /// Bytes of each step in the time of `n` bins.
@@ -109,20 +110,30 @@ impl Bins {
         Some(Self { bytes, covered, total })
     }
 
-    /// The similarity by which an offset is chosen, and the likeness there.
-    fn compare(&self, other: &Self, step: i64) -> Option<(f64, Likeness)> {
+    /// The bins of both in the time that both cover.
+    fn common<'a>(&'a self, other: &'a Self) -> Option<(&'a [f64], &'a [f64])> {
         let from = self.covered.0.max(other.covered.0);
         let to = self.covered.1.min(other.covered.1);
-        let (mine, theirs) = (self.bytes.get(from..=to)?, other.bytes.get(from..=to)?);
+        self.bytes.get(from..=to).zip(other.bytes.get(from..=to))
+    }
+
+    /// The similarity by which an offset is chosen, and [`Likeness::common`] there.
+    fn compare(&self, other: &Self, step: i64) -> Option<(f64, f64)> {
+        let (mine, theirs) = self.common(other)?;
         let (own, their): (f64, f64) = (mine.iter().sum(), theirs.iter().sum());
         let is_own_clock = step.abs() <= NEAR_STEPS;
         let enough = own.min(their) >= MIN_COMMON * self.total.min(other.total);
-        let long = to.checked_sub(from)? as i64 * BIN_NS >= MIN_NS;
+        let long = mine.len().checked_sub(1)? as i64 * BIN_NS >= MIN_NS;
         if own.min(their) < MIN_BYTES || !long || !(enough || is_own_clock) {
             return None;
         }
-        let pairs = || mine.iter().zip(theirs);
-        let both: f64 = pairs().map(|(a, b)| a.min(b * HEADERS)).sum();
+        let both: f64 = mine.iter().zip(theirs).map(|(a, b)| a.min(b * HEADERS)).sum();
+        Some((both / own.max(their * HEADERS), (both / own.min(their)).min(1.0)))
+    }
+
+    /// Bytes of each in all bins where both have some there or next to them.
+    fn bytes_in_both(&self, other: &Self) -> Option<[u64; 2]> {
+        let (mine, theirs) = self.common(other)?;
         let busy = |bytes: &[f64], at: usize| {
             let around = bytes.get(at.saturating_sub(1)..(at + 2).min(bytes.len()));
             around.is_some_and(|around| around.iter().any(|one| *one > 0.0))
@@ -132,9 +143,7 @@ impl Bins {
             let of = |bytes: &[f64]| bytes.get(at).copied().unwrap_or(0.0);
             [a + of(mine), b + of(theirs)]
         });
-        let common = (both / own.min(their)).min(1.0);
-        let found = Likeness { common, bytes: bytes.map(|one| one as u64) };
-        Some((both / own.max(their * HEADERS), found))
+        Some(bytes.map(|one| one as u64))
     }
 }
 

@@ -354,10 +354,16 @@ impl CapturedPhone {
         self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 
-    /// Whether packets are missing or at wrong times, so that pauses may be the capture's own.
+    /// Whether packets are missing, so that pauses may be the capture's own.
+    #[must_use]
+    pub fn lacks_packets(&self) -> bool {
+        self.unseen_bytes as f64 > MAX_UNSEEN * self.bytes as f64
+    }
+
+    /// Whether packets are missing or at wrong times.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.disordered || self.unseen_bytes as f64 > MAX_UNSEEN * self.bytes as f64
+        self.disordered || self.lacks_packets()
     }
 
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {

@@ -50,11 +50,8 @@ impl Order {
 
 /// Marks a phone whose packets are not in order, and reports one whose packets are missing.
 fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
-    // Without regard to the order: of the bytes alone.
-    phone.disordered = false;
-    let dropped = phone.unseen_bytes > 0 && phone.is_damaged();
     phone.disordered = order.is_lost();
-    dropped.then(|| {
+    phone.lacks_packets().then(|| {
         let what = format!(
             "{} bytes that the phone acknowledged are not in the capture: packets were \
              dropped while it was made (a larger buffer, `tcpdump -B`, or a shorter snap \

@@ -1,0 +1,66 @@
+//! Budgets of `diagnose`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::command::{airmile, path, sample, text};
+
+/// A run of the lab whose log is diagnosed.
+struct Run {
+    _keep: tempfile::TempDir,
+    dir: PathBuf,
+}
+
+impl Run {
+    fn new() -> Self {
+        let (_keep, dir) = sample("sample-download");
+        Self { _keep, dir }
+    }
+
+    fn path(&self, name: &str) -> String {
+        path(&self.dir, name)
+    }
+
+    /// Exit status and errors of a diagnosis with these options.
+    fn diagnosed(&self, options: &[&str]) -> (Option<i32>, String) {
+        let out = airmile(&[&["diagnose", &self.path("modem.mi2log")], options].concat());
+        (out.status.code(), text(&out.stderr))
+    }
+}
+
+#[test]
+fn a_budget_that_can_never_be_exceeded_is_refused() {
+    let run = Run::new();
+    let (diagnosed, junit) = (|args: &[&str]| run.diagnosed(args), run.path("budget.xml"));
+    let (code, errors) = diagnosed(&["--fail-if", "shares.server > 0.3"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("no cause `server`"), "{errors}");
+    let over = ["--fail-if", "shares.radio > 0.5", "--report", "github"];
+    let (code, errors) = diagnosed(&[&over[..], &["--report", &format!("junit={junit}")]].concat());
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("shares.radio is 0.9"), "{errors}");
+    assert!(errors.contains("::error title=over budget"), "{errors}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"shares.radio is"));
+    assert_eq!(diagnosed(&["--report", "github"]).0, Some(2), "a report needs a budget");
+}
+
+#[test]
+fn a_budget_on_an_absent_value_has_a_status_of_its_own() {
+    let run = Run::new();
+    let (diagnosed, junit) = (|args: &[&str]| run.diagnosed(args), run.path("budget.xml"));
+    // A modem log has no pages.
+    let page = ["--fail-if", "page.shares.server > 0.3"];
+    let (code, errors) = diagnosed(&[&page[..], &["--report", &format!("junit={junit}")]].concat());
+    assert_eq!(code, Some(7), "{errors}");
+    let line = "budget cannot be evaluated (page.shares.server > 0.3): session: \
+                page.shares.server is absent";
+    assert!(errors.contains(line), "{errors}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<error message=\"cannot be evaluated"));
+    // One that is exceeded counts more.
+    let (code, errors) = diagnosed(&[&page[..], &["--fail-if", "shares.radio > 0.5"]].concat());
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("budget cannot be evaluated"), "{errors}");
+    // A modem log alone does not separate causes other than the radio; no time is unknown.
+    assert_eq!(diagnosed(&["--fail-if", "shares.wireline > 0.5"]).0, Some(7));
+    assert_eq!(diagnosed(&["--fail-if", "shares.unknown > 0.5"]).0, Some(0));
+}
