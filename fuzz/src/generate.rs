@@ -184,6 +184,27 @@ pub fn hdlc_file(logs: &[Log]) -> Vec<u8> {
     out
 }
 
+/// A CoreSight trace of a log, in which frames of another source come between.
+#[must_use]
+pub fn coresight_file(diag: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for piece in diag.chunks(14) {
+        let mut other = [0x40; 16];
+        other[0] = 0x11 << 1 | 1;
+        out.extend(other);
+        // The change of source, data, and bit 0 of the even bytes.
+        let mut frame = [hdlc::TERMINATOR; 16];
+        (frame[0], frame[15]) = (0x32 << 1 | 1, 0);
+        frame[1..=piece.len()].copy_from_slice(piece);
+        for n in 1..8 {
+            frame[15] |= (frame[2 * n] & 1) << n;
+            frame[2 * n] &= !1;
+        }
+        out.extend(frame);
+    }
+    out
+}
+
 /// DLF records.
 #[must_use]
 pub fn dlf_file(logs: &[Log]) -> Vec<u8> {
@@ -250,6 +271,16 @@ A = 1
 pub const SRSRAN: &str = "\
 2026-04-27T11:25:31.257380 [SCHED   ] [I] [   30.16] Slot decisions pci=1 t=26us (1 PDSCH, 1 PUSCH, 0 PUCCHs): DL: ue=1 c-rnti=0x4611 h_id=3 ss_id=2 rb=[4..55) k1=11 newtx=true rv=0 tbs=3240 ri=2 dl_bo=100, UL: ue=1 rnti=0x4611 h_id=2 ss_id=2 rb=[0..5) k2=4 newtx=false rv=2 tbs=36\n\
 2026-04-27T11:25:31.257399 [MAC     ] [I] [   30.16] DL PDU: ue=1 rnti=0x4611 size=3240: SDU: lcid=4 nof_sdus=1 total_size=3200\n";
+
+/// Two reports of an OpenAirInterface gNB; the values are made up.
+pub const OAI: &str = "\
+[NR_MAC]   Frame.Slot 896.0\n\
+UE 2460: dlsch_rounds 1000/50/10/0, dlsch_errors 1, pucch0_DTX 1385, BLER 0.19557 MCS (1) 23\n\
+UE 2460: ulsch_rounds 300/3/0/0, ulsch_errors 0, ulsch_DTX 285, BLER 0.33021 MCS (1) 27\n\
+UE 2460: LCID 4: TX        1000000 RX          16152 bytes\n\
+[NR_MAC]   Frame.Slot 0.0\n\
+UE 2460: dlsch_rounds 1400/80/20/0, dlsch_errors 3, pucch0_DTX 1385, BLER 0.1\n\
+UE 2460: LCID 4: TX        2600000 RX          32152 bytes\n";
 
 /// Sniffers' tables; the values are made up.
 pub const FALCON: &str = "\

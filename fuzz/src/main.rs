@@ -180,6 +180,11 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         }
         targets::deframe(&file);
         targets::scrub_log(&file);
+        targets::air_packets(&file);
+        targets::coresight(&file);
+        let mut trace = generate::coresight_file(&file);
+        damage(&mut trace, &other, rng);
+        targets::coresight(&trace);
         totals.add(&targets::summarise(&file, usize::MAX));
     }
 }
@@ -202,6 +207,8 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
     write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
     write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
+    write("air_packets", "hdlc", &generate::hdlc_file(&logs))?;
+    write("coresight", "hdlc", &generate::coresight_file(&generate::hdlc_file(&logs)))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
     write("log_text", "qcat_b063", generate::QCAT_BLOCKS.as_bytes())?;
     write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;
@@ -209,6 +216,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("sniffer", "ng_scope", generate::NG_SCOPE.as_bytes())?;
     write("sniffer", "nr_scope", generate::NR_SCOPE.as_bytes())?;
     write("sniffer", "srsran", generate::SRSRAN.as_bytes())?;
+    write("sniffer", "oai", generate::OAI.as_bytes())?;
     write("hdlc_frame", "escapes", &[0x7d, 0x5e, 0x7d, 0x5d, 0x7e, 0x7d])?;
     write(
         "nhdlc",

@@ -8,7 +8,9 @@ use airmile_control::claw::feedback::{
     Sessions,
 };
 use airmile_decode::diag::Tagged;
+use airmile_decode::diag::coresight::CoreSightDemux;
 use airmile_decode::diag::frame::Packet;
+use airmile_decode::diag::gsmtap::AirReader;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use airmile_decode::diag::scrub::LogScrubber;
@@ -51,6 +53,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("emulated_packet", emulated_packet),
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
+    ("air_packets", air_packets),
+    ("coresight", coresight),
     ("application_log", application_log),
     ("claw_feedback", claw_feedback),
 ];
@@ -338,6 +342,7 @@ pub fn sniffer(data: &[u8]) {
         SnifferKind::NrScope,
         SnifferKind::SrsRanLog,
         SnifferKind::SrsRanConsole,
+        SnifferKind::OaiStatistics,
     ];
     for kind in kinds {
         let read = |chunk: usize| {
@@ -580,6 +585,35 @@ pub fn scrub_log(data: &[u8]) {
     if matches!(container, Some(Container::Hdlc | Container::Qmdl2)) && logs.len() >= 2 {
         assert_eq!(logs, log_heads(&out).1);
     }
+}
+
+/// Writes any bytes as packets of the air interface: they do not depend on the chunking, and
+/// none is longer than it was on the air.
+pub fn air_packets(data: &[u8]) {
+    let read = |piece| {
+        let (mut reader, mut packets) = (AirReader::new(), Vec::new());
+        data.chunks(piece).for_each(|bytes| reader.push(bytes, &mut |one| packets.push(one)));
+        reader.end_file(&mut |one| packets.push(one));
+        packets
+    };
+    let packets = read(31);
+    assert!(packets.iter().all(|one| one.bytes.len() <= one.wire_bytes as usize));
+    assert_eq!(packets, read(4_096), "depends on the pieces");
+}
+
+/// Takes DIAG out of any bytes as a CoreSight trace: it does not depend on the chunking, and is
+/// no longer than the trace.
+pub fn coresight(data: &[u8]) {
+    let _ = CoreSightDemux::recognise(data);
+    let diag = |piece| {
+        let (mut demux, mut diag) = (CoreSightDemux::new(), Vec::new());
+        data.chunks(piece).for_each(|bytes| demux.push(bytes, &mut diag));
+        demux.finish(&mut diag);
+        diag
+    };
+    let whole = diag(4_096);
+    assert!(whole.len() <= data.len());
+    assert_eq!(diag(5), whole, "depends on the pieces");
 }
 
 /// Container of a log, codes and times of its packets.

@@ -60,6 +60,8 @@ bolero_targets!(
     emulated_packet,
     scrub_capture,
     scrub_log,
+    air_packets,
+    coresight,
     application_log,
     claw_feedback,
 );

@@ -13,6 +13,7 @@ first failure, whose file is kept.
 import argparse
 import collections
 import gzip
+import io
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -56,6 +58,7 @@ COMMANDS = [
     ("decode", ["decode", "IN"]),
     ("decode --format csv", ["decode", "IN", "--format", "csv", "--only", "grant"]),
     ("decode -o", ["decode", "IN", "-o", "OUT"]),
+    ("decode --format pcapng", ["decode", "IN", "--format", "pcapng", "-o", "OUT/air.pcapng"]),
     ("packets", ["packets", "IN"]),
     ("packets --json", ["packets", "--json", "IN"]),
     ("packets --out", ["packets", "IN", "--out", "OUT", "--table-format", "csv"]),
@@ -70,7 +73,7 @@ def seeds(airmile, work):
     run = work / "run"
     subprocess.run([airmile, "lab", "run", "sample-download", "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
     found += [(path.name, path) for path in sorted(run.iterdir())]
-    for corpus in ["application_log", "capture", "log_text", "scrub_capture", "scrub_log", "sniffer", "deframe"]:
+    for corpus in ["application_log", "capture", "log_text", "scrub_capture", "scrub_log", "sniffer", "deframe", "coresight"]:
         files = sorted((ROOT / "fuzz/corpus" / corpus).glob("*"))
         found += [(f"{corpus}/{path.name}", path) for path in files]
     shared = pathlib.Path(os.environ.get("AIRMILE_SHARED", ROOT.parent / "shared")) / "data"
@@ -79,8 +82,20 @@ def seeds(airmile, work):
         print("SKIPPED: no real logs and captures: AIRMILE_SHARED does not exist")
     found += [(path.name, path) for path in real[:60]]
     out = [(name, path.read_bytes()[:SEED_BYTES]) for name, path in found if path.is_file() and path.stat().st_size]
-    out += [("page.har", har()), ("probe.json", probe())]
+    out += [("page.har", har()), ("probe.json", probe()), ("logs.tar", archive(out))]
     return out
+
+
+def archive(files):
+    """A tar archive of two logs, one of them compressed, under names that need an entry of their own."""
+    buffer = io.BytesIO()
+    logs = [data[:16_000] for name, data in files if name.startswith("scrub_log/")][:2]
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for number, data in enumerate([*logs, gzip.compress(logs[0], 1, mtime=0)]):
+            member = tarfile.TarInfo(f"{'long/' * 30}log-{number}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
 
 
 def har():
@@ -174,6 +189,10 @@ def bombs(work):
 
     mb = 1 << 20
     table = b"tti,dir,n_prb\n1,dl,"
+    # A tar archive of a file whose name is a gigabyte.
+    long_name = tarfile.TarInfo("././@LongLink")
+    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 1_000 * mb
+    long_name = long_name.tobuf(tarfile.GNU_FORMAT)
     return [
         ("field", packed("field.csv.gz", table, b"7" * mb, 3_000), ["inspect", "radio"]),
         ("columns", packed("columns.csv.gz", b"tti,dir,n_prb", b",x" * 500_000, 10), ["inspect", "radio"]),
@@ -183,6 +202,7 @@ def bombs(work):
         ("har nest", packed("nest.har.gz", b'{"log": {"version": "1.2", "entries": [', b"[" * mb, 100), ["inspect"]),
         ("capture", packed("zeros.pcap.gz", bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"), bytes(mb), 100),
          ["inspect", "packets", "diagnose"]),
+        ("archive", packed("name.tar.gz", long_name, bytes(mb), 1_000), ["inspect", "diagnose"]),
         ("lines", packed("lines.csv.gz", b"tti,dir,n_prb\n", b"\n" * mb, 1_000), ["inspect"]),
     ]
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bitrate, bytes, count, duration, elapsed, percent, timeOfDay } from "../src/format";
-import { stacked } from "../src/figures/lanes";
+import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares } from "../src/figures/transfers";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
 import { around, clamp, CLOSEST_TTIS, pan, zoom } from "../src/view";
@@ -69,6 +69,14 @@ describe("transfers", () => {
       [12, 13],
     ].map(([start_tti, end_tti]) => ({ start_tti: start_tti ?? 0, end_tti: end_tti ?? 0 }));
     expect(stacked(spans)).toEqual([0, 1, 0, 2]);
+  });
+
+  it("gives each of many transfers at once a row", () => {
+    expect(rowsOf(1)).toEqual({ count: 1, height: 24 });
+    expect(rowsOf(5)).toEqual({ count: 5, height: 24 });
+    expect(rowsOf(20).count).toBe(20);
+    expect(rowsOf(20).height).toBeLessThan(24);
+    expect(rowsOf(1_000).count).toBe(24);
   });
 
   it("have the radio's shares first and the unknown last", () => {

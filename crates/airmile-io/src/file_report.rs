@@ -95,7 +95,7 @@ impl FileReport {
     /// For an input that has not been read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {
-        Self {
+        let mut report = Self {
             path: printable_path(input.path()),
             kind: kind.name().into(),
             compression: input.compression(),
@@ -111,7 +111,15 @@ impl FileReport {
             problems: Vec::new(),
             more_problems: 0,
             damaged: false,
+        };
+        if input.other_logs() > 0 {
+            let others = input.other_logs();
+            let what = format!(
+                "{others} other modem logs in the archive are not read: unpack it to read them"
+            );
+            report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         }
+        report
     }
 
     /// The report of a file that cannot be used here.

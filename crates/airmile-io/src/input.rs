@@ -6,7 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use airmile_decode::diag::Container;
+use airmile_decode::diag::coresight::CoreSightDemux;
+
+use crate::archive;
 use crate::error::{Error, Result};
+use crate::recognise::Kind;
 
 /// Number of bytes examined to recognise an input.
 pub const SNIFF_BYTES: usize = 64 * 1024;
@@ -37,6 +42,7 @@ pub struct Input {
     rest: Box<dyn Read + Send>,
     consumed: Progress,
     decompressed: Progress,
+    other_logs: usize,
 }
 
 /// Bytes of the (compressed) input read so far; shared with the progress display.
@@ -70,11 +76,25 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`. Bytes read are added to `progress`.
+    /// Opens a file, or standard input for `-`; of a tar archive, the modem log in it. Bytes read
+    /// are added to `progress`.
     ///
     /// # Errors
     /// The file cannot be opened or its first bytes cannot be read.
     pub fn open(path: &Path, progress: &Progress) -> Result<Self> {
+        let input = Self::open_as_stored(path, progress)?;
+        // An archive is read twice.
+        if archive::is_tar(&input.head) && !comes_once(path) {
+            return Ok(archive::open_log(path, progress)?.unwrap_or(input));
+        }
+        Ok(input)
+    }
+
+    /// As [`Self::open`], but an archive is not looked into.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_as_stored(path: &Path, progress: &Progress) -> Result<Self> {
         let fail = |source| Error::read(path, source);
         if path == Path::new("-") {
             return Self::from_reader(path, None, io::stdin(), progress).map_err(fail);
@@ -115,7 +135,18 @@ impl Input {
         };
         // A damaged compressed stream still yields the data before the damage: the error
         // is returned again when the reader reaches it.
-        let (head, mut failed) = read_head(&mut rest);
+        let (mut head, mut failed) = read_head(&mut rest);
+        // Frames of a trace may look like records without marks.
+        let may_be_trace = matches!(
+            Kind::of(&head),
+            Kind::Unknown | Kind::ModemLog(Container::Dlf | Container::Hdf)
+        );
+        if may_be_trace && CoreSightDemux::recognise(&head) {
+            // No more is read for the head: a trace may have as little DIAG in it as it likes.
+            let mut trace = CoreSightTrace::new(head, rest, failed.take());
+            head = std::mem::take(&mut trace.diag);
+            rest = Box::new(trace);
+        }
         if head.is_empty()
             && let Some(error) = failed.take()
         {
@@ -131,7 +162,19 @@ impl Input {
             rest,
             consumed: progress.clone(),
             decompressed: Progress::default(),
+            other_logs: 0,
         })
+    }
+
+    /// Notes that its archive has other modem logs, which are not read.
+    pub(crate) fn with_other_logs(self, other_logs: usize) -> Self {
+        Self { other_logs, ..self }
+    }
+
+    /// Number of other modem logs in its archive, which are not read.
+    #[must_use]
+    pub const fn other_logs(&self) -> usize {
+        self.other_logs
     }
 
     /// The name under which it was opened.
@@ -226,6 +269,50 @@ impl std::fmt::Debug for Input {
 /// Whether a path can be read only once: standard input, a pipe.
 pub fn comes_once(path: &Path) -> bool {
     path.as_os_str() == "-" || !(path.is_file() || path.is_dir())
+}
+
+/// The DIAG stream of a CoreSight trace.
+struct CoreSightTrace {
+    demux: CoreSightDemux,
+    /// Its bytes, and how many of them were given.
+    diag: Vec<u8>,
+    given: usize,
+    trace: Box<dyn Read + Send>,
+    failed: Option<io::Error>,
+}
+
+impl CoreSightTrace {
+    /// A trace of which `head` was read, up to an error.
+    fn new(head: Vec<u8>, trace: Box<dyn Read + Send>, failed: Option<io::Error>) -> Self {
+        let (mut demux, mut diag) = (CoreSightDemux::new(), Vec::new());
+        demux.push(&head, &mut diag);
+        Self { demux, diag, given: 0, trace, failed }
+    }
+}
+
+impl Read for CoreSightTrace {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut piece = [0; 16 * 1_024];
+        while self.given == self.diag.len() && !buf.is_empty() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            let n = self.trace.read(&mut piece)?;
+            (self.given, self.diag) = (0, Vec::new());
+            if n == 0 {
+                self.demux.finish(&mut self.diag);
+                if self.diag.is_empty() {
+                    return Ok(0);
+                }
+            }
+            self.demux.push(piece.get(..n).unwrap_or_default(), &mut self.diag);
+        }
+        let rest = self.diag.get(self.given..).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        self.given += n;
+        Ok(n)
+    }
 }
 
 fn read_up_to(reader: &mut impl Read, n: usize) -> io::Result<Vec<u8>> {

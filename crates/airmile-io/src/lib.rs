@@ -9,6 +9,7 @@
 //! - [`replacement`]: outputs that are renamed into place when complete.
 //! - [`run_files`]: the names of a lab run's files.
 
+mod archive;
 pub mod capture;
 pub mod document;
 pub mod error;

@@ -6,6 +6,8 @@ use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
 
+use crate::archive::is_tar;
+
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -44,6 +46,8 @@ pub enum Foreign {
     Picture,
     /// A zip archive; office documents and Android packages are zip archives, too.
     Zip,
+    /// A tar archive without a modem log.
+    Tar,
     /// A PDF.
     Pdf,
     /// A program, or a library.
@@ -72,6 +76,11 @@ impl Foreign {
             }
             Self::Picture => "a picture (JPEG, PNG or GIF): give a log, a capture or a HAR",
             Self::Zip => "a zip archive: unpack it, and give the log or capture in it",
+            Self::Tar => {
+                "a tar archive without a modem log in it: unpack it, and give the log or capture in \
+                 it. A sysdiagnose has the baseband's trace only after Apple's baseband profile was \
+                 installed (docs/phones.md)"
+            }
             Self::Pdf => "a PDF: give the log that it is about",
             Self::Program => "a program: give the log or capture that it wrote",
             Self::Markup => {
@@ -139,6 +148,7 @@ impl Kind {
             Self::Sniffer(SnifferKind::NrScope) => "sniffer_nr_scope",
             Self::Sniffer(SnifferKind::SrsRanLog) => "gnb_log_srsran",
             Self::Sniffer(SnifferKind::SrsRanConsole) => "gnb_console_srsran",
+            Self::Sniffer(SnifferKind::OaiStatistics) => "gnb_log_oai",
             Self::Table(TableKind::Grants) => "grant_table",
             Self::Table(TableKind::Rlc) => "rlc_table",
             Self::Table(TableKind::Transfers) => "transfers",
@@ -152,6 +162,7 @@ impl Kind {
             Self::Foreign(Foreign::Parquet) => "parquet",
             Self::Foreign(Foreign::Json) => "json",
             Self::Foreign(Foreign::Picture) => "picture",
+            Self::Foreign(Foreign::Tar) => "tar",
             Self::Foreign(Foreign::Zip) => "zip",
             Self::Foreign(Foreign::Pdf) => "pdf",
             Self::Foreign(Foreign::Program) => "program",
@@ -176,6 +187,7 @@ fn by_magic(head: &[u8]) -> Option<Foreign> {
         [b'P', b'K', 3, 4, ..] => Some(Foreign::Zip),
         [b'%', b'P', b'D', b'F', b'-', ..] => Some(Foreign::Pdf),
         [0x7f, b'E', b'L', b'F', ..] => Some(Foreign::Program),
+        _ if is_tar(head) => Some(Foreign::Tar),
         _ => None,
     }
 }

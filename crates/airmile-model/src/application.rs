@@ -130,6 +130,14 @@ pub struct AppTransfer {
 }
 
 impl AppTransfer {
+    /// When its request was sent: after queue, name lookup and connection set-up.
+    #[must_use]
+    pub fn sent_ns(&self) -> i64 {
+        let p = self.phases;
+        let before = [p.blocked_ns, p.dns_ns, p.connect_ns, p.tls_ns];
+        before.into_iter().flatten().fold(self.start_ns, i64::saturating_add)
+    }
+
     /// A transfer with only its time known.
     #[must_use]
     pub const fn new(id: String, start_ns: i64, end_ns: i64) -> Self {

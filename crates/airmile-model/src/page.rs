@@ -7,6 +7,8 @@ vocabulary! {
     PageCause {
         /// The page itself: parsing, scripts, timers; no request was in progress.
         Browser = "browser",
+        /// Requests that the browser's log lacks, although packets show their responses.
+        Unlogged = "unlogged",
         /// Another request held the connection, or the place in the browser's queue.
         Blocked = "blocked",
         /// Name lookup.

@@ -70,3 +70,4 @@ pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
+pub use write::air_packets::air_packets;

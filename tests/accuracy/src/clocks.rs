@@ -9,6 +9,7 @@ use airmile_emulate::{Scenario, named};
 use anyhow::{Context, bail};
 
 use crate::causes::Draw;
+use crate::jobs::on_all_cores;
 
 /// The specified accuracy, in ms.
 const BAR_MS: f64 = 5.0;
@@ -198,12 +199,13 @@ pub fn measure() -> anyhow::Result<bool> {
     let mut all: std::collections::BTreeMap<&str, Vec<(String, Found)>> =
         std::collections::BTreeMap::new();
     let runs = Run::all()?;
-    for run in &runs {
-        for (what, found) in judge(run, &dir)? {
+    let judged = on_all_cores(&runs, |thread, run| judge(run, &dir.join(thread.to_string())));
+    let _ = std::fs::remove_dir_all(&dir);
+    for (run, found) in runs.iter().zip(judged?) {
+        for (what, found) in found {
             all.entry(what).or_default().push((format!("{} {}", run.name, run.seed), found));
         }
     }
-    let _ = std::fs::remove_dir_all(&dir);
     println!(
         "{:<32}{:>4}{:>9}{:>9}{:>9}{:>16}{:>15}  worst",
         "clock", "n", "median", "p90", "max", "within 5 ms", "within own error"

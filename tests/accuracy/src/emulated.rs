@@ -5,9 +5,6 @@
 //! that nothing was fitted to. To investigate an error, run other seeds (`--series N`), so
 //! that those of the thresholds stay unseen.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use airmile_emulate::{
     CellConfig, Competing, CoreConfig, EmulatedTransfer, LinkConfig, MeasurementConfig, RlcConfig,
     Scenario, SchedulerKind, Traffic, UplinkConfig, WindowConfig,
@@ -17,6 +14,7 @@ use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 use anyhow::Context;
 
+use crate::jobs::on_all_cores;
 use crate::run::Run;
 use crate::score::{Kind, Score};
 
@@ -121,30 +119,11 @@ const POLLS: [(&str, Option<u32>, Option<u64>); 3] =
 /// Runs the matrix on all cores; scores in the matrix's order.
 pub fn measure(series: u64) -> anyhow::Result<Scores> {
     let scenarios = matrix(series);
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Scores)>> = Mutex::default();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || -> anyhow::Result<()> {
-        while let Some((i, (name, scenario))) = {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            scenarios.get(i).map(|scenario| (i, scenario))
-        } {
-            let scores = score(name, scenario).with_context(|| name.clone())?;
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, scores));
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+    let done = on_all_cores(&scenarios, |_, (name, scenario)| {
+        score(name, scenario).with_context(|| name.clone())
     })?;
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(i, _)| *i);
     let mut all = Scores { runs: scenarios.len(), ..Scores::default() };
-    for (_, scores) in done {
+    for scores in done {
         all.downlink.extend(scores.downlink);
         all.uploads.extend(scores.uploads);
     }

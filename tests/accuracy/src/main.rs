@@ -21,6 +21,7 @@ mod capture;
 mod causes;
 mod clocks;
 mod emulated;
+mod jobs;
 mod load;
 mod packets;
 mod peers;

@@ -14,6 +14,7 @@ use airmile_model::{Direction, TcpEventKind};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use anyhow::Context;
 
+use crate::jobs::on_all_cores;
 use crate::score::percentile;
 
 /// Thresholds: precision and recall of undesired slow starts, and the error of the sender's
@@ -213,7 +214,8 @@ fn slow_starts() -> anyhow::Result<bool> {
     let (mut ours, mut paper) = (Found::default(), Found::default());
     for (n, &(loss, snr_db, rtt_ms, from_sack)) in CONDITIONS.iter().enumerate() {
         let mut here = Found::default();
-        for run in 0..RUNS {
+        let runs: Vec<u64> = (0..RUNS).collect();
+        let seen = on_all_cores(&runs, |_, run| {
             let mut scenario = base.clone();
             scenario.seed = SEED + 100 * n as u64 + run;
             scenario.core.down.loss = loss;
@@ -223,7 +225,9 @@ fn slow_starts() -> anyhow::Result<bool> {
             scenario.server_tcp.rtt_from_sack = from_sack;
             scenario.proxy = Some(airmile_emulate::proxy::ProxyConfig::default());
             scenario.causes.clear();
-            let seen = watch(&scenario)?;
+            watch(&scenario)
+        })?;
+        for seen in seen {
             let truth = seen.too_soon();
             let too_soon = |e: &&TcpEvent| e.timer_too_soon == Some(true);
             let times: Vec<i64> = seen.bursts().filter(too_soon).map(place_of).collect();
@@ -259,7 +263,7 @@ fn windows() -> anyhow::Result<bool> {
     for (n, name) in WINDOWS.iter().enumerate() {
         let base = named(name).context("a scenario of the library")?.scenario();
         let (mut errors, mut samples) = (Vec::new(), 0);
-        for run in 0..4 {
+        let found = on_all_cores(&[0, 1, 2, 3], |_, run| {
             let mut scenario = base.clone();
             scenario.seed = SEED + 5_000 + 100 * n as u64 + run;
             scenario.causes.clear();
@@ -267,8 +271,9 @@ fn windows() -> anyhow::Result<bool> {
             scenario.core.proxy_rtt_ms = scenario.core.rtt_ms / 4;
             let distance_ns =
                 i64::from(scenario.core.rtt_ms - scenario.core.proxy_rtt_ms) * 1_000_000 / 2;
-            let seen = watch(&scenario)?;
-            let (of_run, of_all) = seen.window_errors(distance_ns);
+            Ok(watch(&scenario)?.window_errors(distance_ns))
+        })?;
+        for (of_run, of_all) in found {
             errors.extend(of_run);
             samples += of_all;
         }

@@ -10,6 +10,11 @@ import { family } from "./verdict";
 
 const ROW = 24;
 const BAR = 18;
+/** The maximum number of rows of transfers; transfers beyond share the last row. */
+const MAX_ROWS = 24;
+/** Height of all rows of transfers, from which each is lower, down to the minimum. */
+const ROWS_HEIGHT = 5 * ROW;
+const LOWEST = 7;
 
 /** Shares of a span by the queue's state; they add up to 1. */
 export interface QueueShares {
@@ -63,18 +68,21 @@ export function lanes(
   const transfers = document.transfers.toSorted((a, b) => a.start_tti - b.start_tti);
   const directions = (["dl", "ul"] as const).filter((dir) => series.has(dir));
   const stack = stacked(transfers);
-  const transferRows = Math.min(3, Math.max(1, ...stack.map((row) => row + 1)));
-  const height = (transferRows + directions.length) * ROW + 2;
+  const needed = stack.reduce((most, row) => Math.max(most, row + 1), 1);
+  const rows = rowsOf(needed);
+  const shared = needed - rows.count;
+  const queues = rows.count * rows.height;
+  const height = queues + directions.length * ROW + 2;
   const draw = (): void => {
     const width = box.clientWidth;
     const context = sharpCanvas(canvas, width, height);
     if (!context) return;
     context.font = FONT;
     context.textBaseline = "middle";
-    label(context, "transfers", 0);
-    drawTransfers(context, transfers, stack, transferRows, series, view, width);
+    label(context, shared > 0 ? `transfers +${shared}` : "transfers", 0);
+    drawTransfers(context, transfers, stack, rows, series, view, width);
     directions.forEach((dir, i) => {
-      const top = (transferRows + i) * ROW;
+      const top = queues + i * ROW;
       label(context, dir === "dl" ? "queue ↓" : "queue ↑", top);
       drawQueue(context, series, dir, view, top, width);
     });
@@ -96,6 +104,12 @@ export function stacked(transfers: { start_tti: number; end_tti: number }[]): nu
   });
 }
 
+/** Number and height of the rows of transfers, lower ones where many are needed. */
+export function rowsOf(needed: number): { count: number; height: number } {
+  const count = Math.min(MAX_ROWS, Math.max(1, needed));
+  return { count, height: Math.max(LOWEST, Math.min(ROW, Math.floor(ROWS_HEIGHT / count))) };
+}
+
 function label(context: CanvasRenderingContext2D, text: string, top: number): void {
   context.fillStyle = colour("muted");
   context.textAlign = "right";
@@ -106,16 +120,17 @@ function drawTransfers(
   context: CanvasRenderingContext2D,
   transfers: TransferDiagnosis[],
   stack: number[],
-  rows: number,
+  rows: { count: number; height: number },
   series: Series,
   view: View,
   width: number,
 ): void {
   const { from, to } = view.range;
   const scale = (width - GUTTER - MARGIN) / (to - from);
+  const bar = rows.height - (rows.height < ROW ? 2 : ROW - BAR);
   context.save();
   context.beginPath();
-  context.rect(GUTTER, 0, width - GUTTER - MARGIN, rows * ROW);
+  context.rect(GUTTER, 0, width - GUTTER - MARGIN, rows.count * rows.height);
   context.clip();
   context.textAlign = "left";
   transfers.forEach((transfer, i) => {
@@ -124,16 +139,17 @@ function drawTransfers(
     if (end < from || start > to) return;
     const left = GUTTER + Math.max(-4, (start - from) * scale);
     const right = GUTTER + Math.min(width, (end - from) * scale);
-    const top = ((stack[i] ?? 0) % rows) * ROW + (ROW - BAR) / 2;
+    const row = Math.min(stack[i] ?? 0, rows.count - 1);
+    const top = row * rows.height + (rows.height - bar) / 2;
     const kind = family(transfer.verdict).replace("_", "-");
     context.fillStyle = colour(`${kind}-soft`);
-    context.fillRect(left, top, Math.max(2, right - left), BAR);
+    context.fillRect(left, top, Math.max(2, right - left), bar);
     context.fillStyle = colour(kind);
-    context.fillRect(left, top, Math.max(1, Math.min(2, right - left)), BAR);
-    context.fillRect(left, top + BAR - 2, Math.max(2, right - left), 2);
-    if (right - left > context.measureText(transfer.id).width + 12) {
+    context.fillRect(left, top, Math.max(1, Math.min(2, right - left)), bar);
+    context.fillRect(left, top + bar - 2, Math.max(2, right - left), 2);
+    if (bar >= 12 && right - left > context.measureText(transfer.id).width + 12) {
       context.fillStyle = colour("text");
-      context.fillText(transfer.id, Math.max(left, GUTTER) + 6, top + BAR / 2);
+      context.fillText(transfer.id, Math.max(left, GUTTER) + 6, top + bar / 2);
     }
   });
   context.restore();

@@ -12,6 +12,7 @@ type Cause = PageRequest["cause"];
 /** Names of causes, the same as in the sentences of the document. */
 const CAUSES: Record<Cause, string> = {
   browser: "the page's own work",
+  unlogged: "requests that the log lacks",
   blocked: "blocked by other requests",
   dns: "name lookup",
   setup: "connection set-up",
@@ -102,11 +103,14 @@ function verdict(page: Page): HTMLElement {
   for (const saving of page.savings) {
     fixes.append(h("li", {}, h("span", { class: `swatch page-${saving.cause}` }), ...prose(unbroken(saving.says))));
   }
+  // The causes are the verdict; what follows them is its evidence.
+  const [says = "", ...evidence] = page.says.split(/(?<=%\.) /);
   return h(
     "section",
     { class: "verdict page", "aria-label": "Verdict on the page" },
     h("p", { class: "page-url" }, page.url),
-    h("p", { class: "says" }, unbroken(page.says).replaceAll("-", "\u2011")),
+    h("p", { class: "says" }, unbroken(says).replaceAll("-", "\u2011")),
+    evidence.length > 0 && h("p", {}, unbroken(evidence.join(" "))),
     shares(page),
     page.savings.length > 0 && h("h2", {}, "What each fix would save"),
     page.savings.length > 0 && fixes,

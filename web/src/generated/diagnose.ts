@@ -481,6 +481,7 @@ export interface Page {
    */
   verdict:
     | "browser"
+    | "unlogged"
     | "blocked"
     | "dns"
     | "setup"
@@ -530,6 +531,7 @@ export interface PageSaving {
    */
   cause:
     | "browser"
+    | "unlogged"
     | "blocked"
     | "dns"
     | "setup"
@@ -544,8 +546,8 @@ export interface PageSaving {
     | "transfer"
     | "unknown";
   /**
-   * How much earlier the milestone would be, in ms; includes the next cause in its place, but
-   * not a link that becomes full.
+   * How much earlier the milestone would be, in ms; includes the next cause in its place, and
+   * the time that a link was busy with the page's bytes.
    */
   saves_ms: number;
   /**
@@ -586,6 +588,7 @@ export interface PathStep {
    */
   cause:
     | "browser"
+    | "unlogged"
     | "blocked"
     | "dns"
     | "setup"
@@ -653,6 +656,7 @@ export interface PageRequest {
    */
   cause:
     | "browser"
+    | "unlogged"
     | "blocked"
     | "dns"
     | "setup"
@@ -684,6 +688,7 @@ export interface RequestPart {
    */
   cause:
     | "browser"
+    | "unlogged"
     | "blocked"
     | "dns"
     | "setup"

@@ -87,6 +87,11 @@ export interface Headline {
    * Limits of the trust in the rest.
    */
   cautions: string[];
+  /**
+   * If it was captured at the phone: that the flows' round trips are those to the client, which
+   * do not include the network.
+   */
+  at_phone?: string | null;
 }
 /**
  * A notable result.
@@ -365,6 +370,11 @@ export interface Headline1 {
    * Limits of the trust in the rest.
    */
   cautions: string[];
+  /**
+   * If it was captured at the phone: that the flows' round trips are those to the client, which
+   * do not include the network.
+   */
+  at_phone?: string | null;
 }
 /**
  * Properties of the capture that decide how far to trust the rest.

@@ -94,7 +94,8 @@ pub enum Command {
     #[command(after_help = "Examples:
   airmile decode log.mi2log | head
   airmile decode log.mi2log --only grant,rlc -o tables
-  airmile decode log.mi2log --only grant --format csv > grants.csv")]
+  airmile decode log.mi2log --only grant --format csv > grants.csv
+  airmile decode log.mi2log --format pcapng -o log.pcapng")]
     Decode(DecodeArgs),
     /// Report bursts, throughput time and link demand
     #[command(after_help = "Examples:
@@ -249,6 +250,9 @@ pub enum Format {
     Json,
     /// The table of one record type
     Csv,
+    /// Signalling and MAC headers as packets for Wireshark (GSMTAP); they hold identities of
+    /// the subscriber
+    Pcapng,
 }
 
 /// Arguments of `decode`.
@@ -260,11 +264,12 @@ pub struct DecodeArgs {
     /// Only these record types, comma separated (docs/records.md)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Json)]
-    pub format: Format,
-    /// Write one Parquet file per record type into this directory instead
-    #[arg(short, long, value_name = "DIR", conflicts_with = "format")]
+    /// Output format [default: json, and Parquet with -o]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Write one Parquet file per record type into this directory; with --format pcapng, this
+    /// file
+    #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
     /// Only this subscription of a multi-SIM phone
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>)]

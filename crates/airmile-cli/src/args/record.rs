@@ -10,8 +10,9 @@ pub struct RecordArgs {
     /// The directory for the recording; it must not hold one already
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// The modem: a serial DIAG port, another device, a socket, or `qrtr`; its logging is enabled
-    #[arg(long, value_name = "PATH|qrtr", visible_alias = "modem")]
+    /// The modem: a serial DIAG port, another device, a socket, `qrtr`, or `auto` (searched for);
+    /// its logging is enabled
+    #[arg(long, value_name = "PATH|qrtr|auto", visible_alias = "modem")]
     pub port: Option<PathBuf>,
     /// Also capture the packets of a network interface, or only those (Linux, CAP_NET_RAW)
     #[arg(long, value_name = "NAME")]

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use airmile::{Budget, BudgetReport, BudgetState, Held, refuse_inputs, schemas, write_whole};
+use airmile::model::Severity;
+use airmile::{
+    Budget, BudgetReport, BudgetState, Error, FileReport, Held, refuse_inputs, schemas, write_whole,
+};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -47,28 +50,52 @@ impl Budgets {
         Ok(refuse_inputs(files, inputs)?)
     }
 
+    /// Reports inputs that could not be analysed: a report of an earlier run would stay in its place.
+    ///
+    /// # Errors
+    /// The error, or that of writing a report.
+    pub fn analysed<T>(&self, result: airmile::Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && !matches!(error, Error::Option(_))
+            && !self.budgets.is_empty()
+        {
+            self.write(&[], &[("input".into(), error.to_string())])?;
+        }
+        Ok(result?)
+    }
+
+    fn write(&self, judged: &[(&Budget, Vec<Held>)], broken: &[(String, String)]) -> Result<()> {
+        for report in &self.reports {
+            match report {
+                BudgetReport::Junit(path) => {
+                    write_whole(path, Budget::junit(judged, broken).as_bytes())?;
+                }
+                BudgetReport::Github => {
+                    let lines = Budget::github(judged, broken);
+                    lines.iter().for_each(|line| output::notice(line));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Evaluates the budgets on a document, reports those exceeded or not evaluable, and returns how
     /// the command ends.
     pub fn settle(
         &self,
         global: &Global,
         document: impl serde::Serialize,
-        damaged: bool,
+        files: &[FileReport],
     ) -> Result<Outcome> {
+        let damaged: Vec<_> = files.iter().filter(|file| file.damaged).map(damage).collect();
+        let read = Outcome::of(!damaged.is_empty());
         if self.budgets.is_empty() {
-            return Ok(Outcome::of(damaged));
+            return Ok(read);
         }
         let document: Value = serde_json::to_value(document)?;
         let judged: Vec<(&Budget, Vec<Held>)> =
             self.budgets.iter().map(|budget| (budget, budget.judge(&document))).collect();
-        for report in &self.reports {
-            match report {
-                BudgetReport::Junit(path) => write_whole(path, Budget::junit(&judged).as_bytes())?,
-                BudgetReport::Github => {
-                    Budget::github(&judged).iter().for_each(|line| output::notice(line));
-                }
-            }
-        }
+        self.write(&judged, &damaged)?;
         for (budget, held) in &judged {
             report(global, budget, held);
         }
@@ -80,9 +107,16 @@ impl Budgets {
         } else if any(BudgetState::NotEvaluable) {
             Outcome::BudgetNotEvaluable
         } else {
-            Outcome::of(damaged)
+            read
         })
     }
+}
+
+/// A damaged file's name, and what was damaged.
+fn damage(file: &FileReport) -> (String, String) {
+    let problems = file.problems.iter().filter(|problem| problem.severity == Severity::Damage);
+    let each: Vec<String> = problems.take(MAX_NAMED).map(ToString::to_string).collect();
+    (file.path.clone(), format!("damaged: {}", each.join("; ")))
 }
 
 /// Names the transfers, pages or session over a budget, and those it cannot be evaluated for.

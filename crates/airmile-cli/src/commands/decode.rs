@@ -1,8 +1,12 @@
 //! `airmile decode`.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
 
-use airmile::{DecodeOptions, DecodeTo, decode};
+use airmile::model::printable_path;
+use airmile::{
+    DecodeOptions, DecodeTo, Error, Loaded, Replacement, air_packets, decode, refuse_inputs,
+};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -11,13 +15,21 @@ use crate::output;
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
+    let to = match (&args.output, args.format) {
+        (path, Some(Format::Pcapng)) => return packets(global, args, path.as_deref()),
+        (Some(_), Some(_)) => {
+            return Err(option(
+                "-o: writes Parquet, or packets with --format pcapng; other formats go to \
+                 standard output",
+            ));
+        }
+        (Some(dir), None) => DecodeTo::Parquet(dir.clone()),
+        (None, Some(Format::Csv)) => DecodeTo::Csv,
+        (None, _) => DecodeTo::JsonLines,
+    };
     let options = DecodeOptions {
         only: args.only.iter().map(|name| name.trim().to_owned()).collect(),
-        to: match (&args.output, args.format) {
-            (Some(dir), _) => DecodeTo::Parquet(dir.clone()),
-            (None, Format::Json) => DecodeTo::JsonLines,
-            (None, Format::Csv) => DecodeTo::Csv,
-        },
+        to,
         limits: args.files.limits.into(),
         subscription: args.sim,
     };
@@ -33,4 +45,48 @@ pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
     }
     output::problems(global, &loaded.files);
     Ok(Outcome::of(loaded.damaged()))
+}
+
+/// `--format pcapng`.
+fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Outcome> {
+    if !args.only.is_empty() {
+        return Err(option("--only: selects record types; --format pcapng writes packets"));
+    }
+    let inputs = inputs(&args.files, None);
+    let shown = Shown::start(global, &inputs);
+    let write = |out: &mut dyn Write| -> Result<(Loaded, [u64; 2])> {
+        let mut out = BufWriter::new(out);
+        let options = (args.files.limits.into(), args.sim);
+        let written = air_packets(&inputs, options, &shown.progress, &mut out)?;
+        out.flush()?;
+        Ok(written)
+    };
+    let stdout = std::io::stdout();
+    let path = path.filter(|path| path.as_os_str() != "-");
+    let (loaded, [n_packets, left_out]) = match path {
+        Some(path) => {
+            refuse_inputs([path.to_owned()], inputs.paths())?;
+            let (replacement, mut file) = Replacement::begin(path)?;
+            let written = write(&mut file)?;
+            replacement.done()?;
+            written
+        }
+        None if stdout.is_terminal() => {
+            return Err(option("--format pcapng is binary: name a file with -o"));
+        }
+        None => write(&mut stdout.lock())?,
+    };
+    drop(shown);
+    let to = path.map_or_else(String::new, |path| format!(" to {}", printable_path(path)));
+    output::warn(global, &format!("wrote {n_packets} packets{to}"));
+    if left_out > 0 {
+        let what = format!("{left_out} signalling messages have no packet (docs/phones.md)");
+        output::warn(global, &what);
+    }
+    output::problems(global, &loaded.files);
+    Ok(Outcome::of(loaded.damaged()))
+}
+
+fn option(what: &str) -> anyhow::Error {
+    Error::Option(what.into()).into()
 }

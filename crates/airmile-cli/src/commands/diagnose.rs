@@ -38,7 +38,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         refuse_inputs([dir.join(DOCUMENT)], inputs.paths())?;
     }
     let shown = Shown::start(global, &inputs);
-    let (_, answer) = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress)?;
+    let made = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress);
+    let (_, answer) = budgets.analysed(made)?;
     drop(shown);
     if let Some(dir) = &args.output {
         write_document(dir, &answer)?;
@@ -49,9 +50,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         output::print_wrapped(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
-    let damaged = answer.files.iter().any(|f| f.damaged);
     output::written(global, [&args.exports.html, &args.exports.perfetto]);
-    budgets.settle(global, &answer, damaged)
+    budgets.settle(global, &answer, &answer.files)
 }
 
 fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {

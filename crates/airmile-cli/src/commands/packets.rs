@@ -174,6 +174,11 @@ fn notable(report: &PacketReport) -> String {
 /// The maximum number of printed flows, those with the most payload.
 const SHOWN_FLOWS: usize = 10;
 
+/// Where it was captured, if the flows' round trips there do not include the network.
+fn at_phone(report: &PacketReport) -> Option<&str> {
+    report.headline.as_ref()?.at_phone.as_deref()
+}
+
 /// The largest flows; `--out` writes all of them, with all columns.
 fn flows(report: &PacketReport) -> String {
     let mut shown: Vec<_> = report.flows.iter().map(FlowEntry::row).collect();
@@ -181,6 +186,7 @@ fn flows(report: &PacketReport) -> String {
     let all = shown.len() as u64 + report.flows_left_out;
     shown.truncate(SHOWN_FLOWS);
     let seconds = |ns: i64| ns as f64 / 1e9;
+    let at_phone = at_phone(report);
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
@@ -195,6 +201,8 @@ fn flows(report: &PacketReport) -> String {
             };
             let rate = row.dl_bytes as f64 * 8.0 / seconds(row.dl_data_ns.max(1));
             let rate = (row.dl_data_ns > 0).then_some(rate);
+            // A column without values is omitted.
+            let ms = |ns: Option<i64>| ms(ns.filter(|_| at_phone.is_none()));
             vec![
                 row.flow.to_string(),
                 row.client.clone(),
@@ -224,7 +232,8 @@ fn flows(report: &PacketReport) -> String {
     let left = all - shown.len() as u64;
     let more =
         if left > 0 { format!("  and {left} more (--out writes all)\n") } else { String::new() };
-    format!("\n{}{more}", table(&header, &[1, 2], rows))
+    let side = at_phone.map_or_else(String::new, |side| format!("{side}\n"));
+    format!("\n{side}{}{more}", table(&header, &[1, 2], rows))
 }
 
 /// Facts that limit the other results: only those above zero.

@@ -20,8 +20,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     budgets.refuse_inputs(inputs.paths())?;
     let shown = Shown::start(global, &inputs);
-    let (report, diagnosis) =
-        export(&inputs, &options, &(&args.exports).into(), true, &shown.progress)?;
+    let made = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress);
+    let (report, diagnosis) = budgets.analysed(made)?;
     drop(shown);
     if diagnosis.is_of_applications_alone() {
         let what = "an application's log holds nothing about the radio: use `airmile diagnose`";
@@ -33,9 +33,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         output::print_wrapped(&text(&report, global.verbose > 0))?;
         output::problems(global, &report.files);
     }
-    let damaged = report.files.iter().any(|f| f.damaged);
     output::written(global, [&args.exports.html, &args.exports.perfetto]);
-    budgets.settle(global, &report, damaged)
+    budgets.settle(global, &report, &report.files)
 }
 
 /// The result as the command prints it.

@@ -64,3 +64,39 @@ fn a_budget_on_an_absent_value_has_a_status_of_its_own() {
     assert_eq!(diagnosed(&["--fail-if", "shares.wireline > 0.5"]).0, Some(7));
     assert_eq!(diagnosed(&["--fail-if", "shares.unknown > 0.5"]).0, Some(0));
 }
+
+/// A report in which all is well is what people look at, not the exit status.
+#[test]
+fn a_damaged_input_is_an_error_in_the_report() {
+    let run = Run::new();
+    let junit = run.path("budget.xml");
+    let log = fs::read(run.path("modem.mi2log")).unwrap();
+    let cut = run.path("cut.mi2log");
+    fs::write(&cut, &log[..log.len() / 2 - 3]).unwrap();
+    let report = format!("junit={junit}");
+    let diagnosed = |file: &str| {
+        let out = airmile(&["diagnose", file, "--fail-if", "ms.radio > 1e9", "--report", &report]);
+        (out.status.code(), fs::read_to_string(&junit).unwrap())
+    };
+    let (code, xml) = diagnosed(&cut);
+    assert_eq!(code, Some(4), "{xml}");
+    assert!(xml.contains("errors=\"1\"") && xml.contains("<error message=\"damaged: "), "{xml}");
+    assert!(xml.contains("cut.mi2log"), "{xml}");
+    // What cannot be read at all leaves no report of an earlier run.
+    let empty = run.path("empty.mi2log");
+    fs::write(&empty, "").unwrap();
+    let (code, xml) = diagnosed(&empty);
+    assert_eq!(code, Some(3), "{xml}");
+    assert!(xml.contains("empty.mi2log: is empty"), "{xml}");
+}
+
+#[test]
+fn an_empty_har_keeps_no_budget() {
+    let run = Run::new();
+    let har = run.path("none.har");
+    fs::write(&har, r#"{"log":{"version":"1.2","entries":[]}}"#).unwrap();
+    for budget in ["page.load_ms > 3000", "session.verdict == radio", "ms.radio > 5"] {
+        let out = airmile(&["diagnose", &har, "--fail-if", budget]);
+        assert_eq!(out.status.code(), Some(7), "{budget}: {}", text(&out.stderr));
+    }
+}

@@ -470,22 +470,6 @@ fn a_scrubbed_copy_comes_with_a_manifest_and_is_never_written_over() {
 
 /// Errors of CLAW's commands, and how to get what a plain build lacks.
 #[test]
-fn completions_and_the_manual_know_every_command() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = text(&airmile(&["completions", shell]).stdout);
-        assert!(script.contains("packets") && script.contains("send-rate"), "{shell}");
-    }
-    assert_eq!(status(&["completions", "cmd"]), 2);
-    let dir = tempfile::tempdir().unwrap();
-    let pages = path(dir.path(), "man1");
-    assert_eq!(status(&["man", &pages]), 0);
-    for page in ["airmile.1", "airmile-packets.1", "airmile-lab-run.1"] {
-        let page = fs::read_to_string(Path::new(&pages).join(page)).unwrap();
-        assert!(page.contains(".TH"), "{page}");
-    }
-}
-
-#[test]
 fn an_engine_needs_python_and_a_directory() {
     let capture = ["packets", "day.pcap", "--engine", "ray"];
     assert_eq!(status(&capture), 2, "without --out");

@@ -9,12 +9,14 @@
     reason = "tests: helpers too"
 )]
 
+mod air_packets;
 mod application;
 mod budgets;
 mod claw;
 mod command;
 #[cfg(target_os = "linux")]
 mod interface;
+mod manual;
 mod outputs;
 mod probe;
 #[cfg(target_os = "linux")]

@@ -54,3 +54,16 @@ fn reports_and_traces_that_cannot_be_written() {
     assert_eq!(status(&["radio", "/no/such/file", "--perfetto", &trace]), 3);
     assert!(!Path::new(&trace).exists(), "no trace without input");
 }
+
+/// At the phone, round trips to the client are those of the phone itself: near zero.
+#[test]
+fn round_trips_are_shown_where_they_include_the_network() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    assert_eq!(status(&["lab", "run", "page", "-o", &path(dir.path(), "run")]), 0);
+    let shown = |name: &str| text(&airmile(&["packets", &path(&run, name)]).stdout);
+    let phone = shown("phone.pcapng");
+    assert!(phone.contains("Captured at the phone") && !phone.contains("RTT ms"), "{phone}");
+    let server = shown("server.pcapng");
+    assert!(server.contains("RTT ms") && !server.contains("Captured at the phone"), "{server}");
+}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 0x10 | log packet: header of 16 bytes, payload |
 //! | 0x98 | multi-SIM wrapper: `98 01 00 00`, u32 subscription, inner packet |
+//! | 0x9E | secure log: encrypted |
 //! | other | debug text, events, responses: not decoded |
 //!
 //! Log header: u8 0x10, u8 pending packets, u16 length from byte 4 on, u16 the
@@ -18,6 +19,8 @@ use super::time;
 pub const CMD_LOG: u8 = 0x10;
 /// Command byte of the multi-SIM wrapper.
 pub const CMD_MULTI_SIM: u8 = 0x98;
+/// Command byte of the secure log of later modems.
+pub const CMD_SECURE_LOG: u8 = 0x9E;
 /// Bytes before a log packet's payload.
 pub const LOG_HEADER_LEN: usize = 16;
 /// Bytes added by the wrapper.

@@ -11,9 +11,11 @@
 
 pub mod assemble;
 pub mod bits;
+pub mod coresight;
 pub mod dlf;
 pub mod encode;
 pub mod frame;
+pub mod gsmtap;
 pub mod hdlc;
 pub mod log_config;
 pub mod msg;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use airmile_model::{Problem, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
-use super::frame::LogPacket;
+use super::frame::{CMD_SECURE_LOG, LogPacket};
 use super::hdlc::TERMINATOR;
 use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
@@ -68,6 +68,8 @@ pub struct LogStats {
     pub more_problems: u64,
     /// Records that arrived after the horizon, out of order.
     pub late_records: u64,
+    /// Packets of the modem's secure log, which are encrypted.
+    pub encrypted: u64,
     /// Whether anything was lost to damage.
     pub damaged: bool,
 }
@@ -182,6 +184,16 @@ impl LogReader {
                 what: format!("{untimed} records state no valid time and were left out"),
             });
         }
+        if stats.encrypted > 0 {
+            stats.problem(Problem {
+                offset: counts.bytes,
+                severity: Severity::Warning,
+                what: format!(
+                    "{} packets are encrypted (secure log, command 0x9E) and cannot be read",
+                    stats.encrypted
+                ),
+            });
+        }
         stats
     }
 
@@ -190,7 +202,10 @@ impl LogReader {
         while let Some(event) = deframer.poll() {
             let packet = match event {
                 Event::Log(packet) => packet,
-                Event::Other(_) => continue,
+                Event::Other(other) => {
+                    stats.encrypted += u64::from(other.command == CMD_SECURE_LOG);
+                    continue;
+                }
                 Event::Problem(problem) => {
                     if problem.severity == Severity::Damage {
                         assemblers.values_mut().for_each(Assembler::note_damage);

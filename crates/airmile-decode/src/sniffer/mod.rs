@@ -6,6 +6,7 @@
 //! only at the end, so the rows are kept, about 50 bytes each.
 
 mod gnb;
+mod oai;
 mod rows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +17,7 @@ use airmile_model::{
 };
 
 use self::gnb::{ConsoleSummary, GnbLine};
+use self::oai::OaiSummary;
 use self::rows::{Columns, SniffedRow};
 
 /// RNTIs that can be a user's C-RNTI (TS 36.321, table 7.1-1).
@@ -49,6 +51,8 @@ pub enum SnifferKind {
     SrsRanLog,
     /// Its console trace.
     SrsRanConsole,
+    /// The MAC statistics in the log of an OpenAirInterface gNB.
+    OaiStatistics,
 }
 
 impl SnifferKind {
@@ -75,6 +79,15 @@ impl SnifferKind {
                 _ if gnb::is_console_heading(line) => Some(Self::SrsRanConsole),
                 _ => None,
             })
+            .or_else(|| Self::recognise_oai(head))
+    }
+
+    /// The first statistics come after hundreds of lines.
+    fn recognise_oai(head: &[u8]) -> Option<Self> {
+        memchr::memmem::find(head, b"dlsch_rounds ")?;
+        let mut lines =
+            head.split(|&b| b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+        lines.any(oai::is_statistics).then_some(Self::OaiStatistics)
     }
 
     /// The display name.
@@ -86,6 +99,7 @@ impl SnifferKind {
             Self::NrScope => "NR-Scope DCI log",
             Self::SrsRanLog => "srsRAN gNB log",
             Self::SrsRanConsole => "srsRAN gNB console trace",
+            Self::OaiStatistics => "OpenAirInterface gNB log",
         }
     }
 }
@@ -116,6 +130,7 @@ pub struct SnifferReader {
     columns: Option<Columns>,
     rows: Vec<SniffedRow>,
     console: ConsoleSummary,
+    oai: OaiSummary,
     stats: SnifferStats,
 }
 
@@ -124,8 +139,8 @@ impl SnifferReader {
     #[must_use]
     pub fn new(kind: SnifferKind) -> Self {
         let (partial, rows, stats) = (Vec::new(), Vec::new(), SnifferStats::default());
-        let console = ConsoleSummary::default();
-        Self { kind, partial, line_at: 0, columns: None, rows, console, stats }
+        let (console, oai) = (ConsoleSummary::default(), OaiSummary::default());
+        Self { kind, partial, line_at: 0, columns: None, rows, console, oai, stats }
     }
 
     /// The contents so far.
@@ -171,6 +186,13 @@ impl SnifferReader {
                 if let Some(row) = gnb::console_row(text) {
                     self.stats.rows += 1;
                     self.console.push(row);
+                }
+                return;
+            }
+            SnifferKind::OaiStatistics => {
+                if let Some(line) = oai::line_of(text) {
+                    self.oai.push(line);
+                    self.stats.rows = self.oai.rows;
                 }
                 return;
             }
@@ -247,9 +269,13 @@ impl SnifferReader {
             SnifferKind::NrScope | SnifferKind::SrsRanLog => rows::numerology(&rows),
             _ => 0,
         };
-        if self.kind == SnifferKind::SrsRanConsole {
-            let (offset, severity) = (0, Severity::Normal);
-            self.stats.problems.push(Problem { offset, severity, what: self.console.words() });
+        let summary = match self.kind {
+            SnifferKind::SrsRanConsole => Some(self.console.words()),
+            SnifferKind::OaiStatistics => Some(self.oai.words()),
+            _ => None,
+        };
+        if let Some(what) = summary {
+            self.stats.problems.push(Problem { offset: 0, severity: Severity::Normal, what });
         }
         for record in records(&rows, chosen, numerology) {
             sink(record);

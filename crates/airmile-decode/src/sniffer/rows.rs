@@ -77,7 +77,9 @@ pub(super) fn row(
         SnifferKind::Falcon => falcon(line),
         SnifferKind::NgScope => ng_scope(line),
         SnifferKind::NrScope => nr_scope(line, columns.ok_or("has no header above it")?),
-        SnifferKind::SrsRanLog | SnifferKind::SrsRanConsole => Err("is no table's".into()),
+        SnifferKind::SrsRanLog | SnifferKind::SrsRanConsole | SnifferKind::OaiStatistics => {
+            Err("is no table's".into())
+        }
     }
 }
 

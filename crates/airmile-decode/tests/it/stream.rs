@@ -417,3 +417,17 @@ proptest! {
         prop_assert!(kept + 2 >= logs.len(), "{kept} of {}: {:?}", logs.len(), problems_of(&events));
     }
 }
+
+#[test]
+fn encrypted_packets_are_counted() {
+    let mut bytes = Vec::new();
+    for packet in [&[0x9e, 1, 2, 3][..], &[0x98, 1, 0, 0, 2, 0, 0, 0, 0x9e, 9], &[0x79, 0]] {
+        hdlc::encode(packet, &mut bytes);
+    }
+    let mut reader = airmile_decode::diag::LogReader::new();
+    reader.push(&bytes, &mut |record| panic!("{record:?}"));
+    reader.finish(&mut |record| panic!("{record:?}"));
+    let stats = reader.stats();
+    assert_eq!((stats.encrypted, stats.damaged), (2, false));
+    assert!(stats.problems[0].what.starts_with("2 packets are encrypted"), "{:?}", stats.problems);
+}

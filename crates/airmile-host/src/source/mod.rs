@@ -8,6 +8,7 @@ mod follow;
 mod port;
 #[cfg(target_os = "linux")]
 mod qrtr;
+mod search;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -40,19 +41,26 @@ pub enum ModemLink {
     Path(PathBuf),
     /// The DIAG service of the modem by QRTR (AF_QIPCRTR), on the phone or router itself.
     Qrtr,
+    /// The first port of a modem under this root of a file system that answers.
+    Search(PathBuf),
 }
 
 impl ModemLink {
-    /// Its name for the user: `qrtr`, or a path.
+    /// By its name as given by the user: `qrtr`, `auto`, or a path.
     #[must_use]
     pub fn from_name(path: PathBuf) -> Self {
-        if path.as_os_str() == "qrtr" { Self::Qrtr } else { Self::Path(path) }
+        match path.to_str() {
+            Some("qrtr") => Self::Qrtr,
+            Some("auto") => Self::Search("/".into()),
+            _ => Self::Path(path),
+        }
     }
 
     fn name(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
             Self::Qrtr => "QRTR".to_owned(),
+            Self::Search(_) => "modem".to_owned(),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! a DIAG router may use either: they are tried in turn. The output is HDLC in any case,
 //! so a recording is an ordinary log.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -26,6 +27,7 @@ use thiserror::Error;
 
 use super::ModemLink;
 use super::feed::{CHUNK_BYTES, Feed, RETRY, ReaderGone, SourceItem, SourceState};
+use super::search::{SEARCHED, candidates};
 
 /// Timeout of an answer, after which the command is repeated (chosen here).
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -46,10 +48,10 @@ enum PortError {
     #[error("{0}")]
     Config(#[from] ConfigError),
     #[error(
-        "no answer to LOG_CONFIG after {ATTEMPTS} attempts: is this the modem's DIAG port, and \
-         not its AT port? Of several, try the others"
+        "no answer to LOG_CONFIG (attempts: {0}): is this the modem's DIAG port, and not its AT \
+         port? Of several, try the others, or `auto`"
     )]
-    NoAnswer,
+    NoAnswer(u32),
 }
 
 /// The framing of packets.
@@ -92,42 +94,70 @@ impl ModemLink {
             Self::Qrtr => Ok((super::qrtr::connect()?, OpenedKind::Qrtr)),
             #[cfg(not(target_os = "linux"))]
             Self::Qrtr => Err(io::Error::new(ErrorKind::Unsupported, "QRTR needs Linux")),
+            // Each candidate is opened by its path.
+            Self::Search(_) => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The links to try, in order.
+    fn candidates(&self) -> Vec<Self> {
+        match self {
+            Self::Search(root) => candidates(root).into_iter().map(Self::Path).collect(),
+            one => vec![one.clone()],
         }
     }
 }
 
 /// Reads the modem until the reader is gone.
 pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
+    let searches = matches!(link, ModemLink::Search(_));
     let mut was_there = false;
-    let mut reported = String::new();
+    let mut reported = BTreeSet::new();
     loop {
-        let mut session = PortConnection {
-            feed,
-            kind: OpenedKind::Device,
-            setup: Some(LogSetup::default()),
-            piece: Vec::new(),
-            framing: Framing::Hdlc,
-            deframer: NhdlcDeframer::default(),
-        };
-        let ended = match link.open() {
-            Ok((port, kind)) => {
-                if was_there {
-                    feed.give(SourceItem::Gap)?;
+        let links = link.candidates();
+        if links.is_empty() && reported.insert(SEARCHED.to_owned()) {
+            reported.retain(|one| one == SEARCHED);
+            feed.state(SourceState::Waiting(format!("no port of a modem: none of {SEARCHED}")))?;
+        }
+        if !links.is_empty() {
+            reported.remove(SEARCHED);
+        }
+        for one in &links {
+            let mut session = PortConnection {
+                feed,
+                kind: OpenedKind::Device,
+                setup: Some(LogSetup::default()),
+                piece: Vec::new(),
+                framing: Framing::Hdlc,
+                deframer: NhdlcDeframer::default(),
+                attempts: if searches { 1 } else { ATTEMPTS },
+                found: searches.then(|| one.name()),
+            };
+            let ended = match one.open() {
+                Ok((port, kind)) => {
+                    if was_there && !searches {
+                        feed.give(SourceItem::Gap)?;
+                    }
+                    session.kind = kind;
+                    session.run(port, &mut was_there)
                 }
-                session.kind = kind;
-                session.run(port, &mut was_there)
-            }
-            Err(error) => Err(PortEnd::Port(error.into())),
-        };
-        match ended {
-            Ok(()) => {}
-            Err(PortEnd::Stopped) => return Err(ReaderGone),
-            Err(PortEnd::Port(error)) => {
-                let why = error.to_string();
-                // Each reason once: it may stay away for hours.
-                if why != reported || session.setup.is_none() {
-                    feed.state(SourceState::Waiting(why.clone()))?;
-                    reported = why;
+                Err(error) => Err(PortEnd::Port(error.into())),
+            };
+            match ended {
+                Ok(()) => {}
+                Err(PortEnd::Stopped) => return Err(ReaderGone),
+                Err(PortEnd::Port(error)) => {
+                    if session.setup.is_none() {
+                        reported.clear();
+                    }
+                    let why = match &session.found {
+                        Some(port) => format!("{port}: {error}"),
+                        None => error.to_string(),
+                    };
+                    // Each reason once: it may stay away for hours.
+                    if reported.insert(why.clone()) {
+                        feed.state(SourceState::Waiting(why))?;
+                    }
                 }
             }
         }
@@ -186,6 +216,10 @@ struct PortConnection<'a> {
     piece: Vec<u8>,
     framing: Framing,
     deframer: NhdlcDeframer,
+    /// Maximum number of requests without an answer.
+    attempts: u32,
+    /// The port's name, if it was searched for.
+    found: Option<String>,
 }
 
 impl PortConnection<'_> {
@@ -200,8 +234,8 @@ impl PortConnection<'_> {
             if let Some(setup) = &mut self.setup
                 && asked.is_none_or(|asked| asked.elapsed() > ANSWER_WITHIN)
             {
-                if attempts == ATTEMPTS {
-                    return Err(PortError::NoAnswer.into());
+                if attempts == self.attempts {
+                    return Err(PortError::NoAnswer(attempts).into());
                 }
                 self.framing = self.kind.framing(attempts);
                 attempts += 1;
@@ -215,8 +249,26 @@ impl PortConnection<'_> {
             match port.read(&mut buffer) {
                 Ok(0) => return Err(PortError::Closed.into()),
                 Ok(n) => {
-                    let bytes = self.as_hdlc(buffer.get(..n).unwrap_or_default());
-                    if let Some(on) = self.look_for_answers(&mut port, &bytes)? {
+                    let mut bytes = self.as_hdlc(buffer.get(..n).unwrap_or_default());
+                    let answer = self.look_for_answers(&mut port, &bytes)?;
+                    if self.found.is_some() && (self.setup.is_some() || answer.is_some()) {
+                        // Bytes of a port that may be another one are no log, nor is the rest of
+                        // an answer whose first part came before.
+                        let end = answer
+                            .as_ref()
+                            .and_then(|_| bytes.iter().position(|byte| *byte == hdlc::TERMINATOR));
+                        let from = end.map_or(bytes.len(), |end| end + 1);
+                        bytes.drain(..from);
+                    }
+                    if let Some(on) = answer {
+                        let on = match &self.found {
+                            Some(name) if *was_there => {
+                                self.feed.give(SourceItem::Gap)?;
+                                format!("{name}: {on}")
+                            }
+                            Some(name) => format!("{name}: {on}"),
+                            None => on,
+                        };
                         *was_there = true;
                         self.feed.state(SourceState::Connected(on))?;
                     }

@@ -13,7 +13,7 @@ use crate::common::{bursts_of_file, decided, sample, wait_until};
 use airmile::RadioOptions;
 use airmile::codec::diag::log_config::{CMD_LOG_CONFIG, WANTED};
 use airmile::codec::diag::{hdlc, nhdlc};
-use airmile_host::source::{LogSource, SourceState};
+use airmile_host::source::{LogSource, ModemLink, SourceState};
 use airmile_host::thread::StopFlag;
 use airmile_live::engine::Engine;
 use airmile_live::record::{RecordOptions, record};
@@ -188,6 +188,50 @@ fn the_refusal_of_a_modem_is_reported() {
         matches!(&now.source.state, SourceState::Waiting(why) if why.contains("locked"))
     });
     engine.stop();
+}
+
+/// Of several ports the one that answers is read; another device's is not opened.
+#[test]
+fn the_port_of_a_modem_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |name: &str| root.path().join(name);
+    std::fs::create_dir(path("dev")).unwrap();
+    for (name, driver) in [("ttyUSB0", "ch341"), ("ttyUSB1", "option1"), ("ttyUSB2", "option1")] {
+        let device = path("sys/class/tty").join(name).join("device");
+        std::fs::create_dir_all(&device).unwrap();
+        symlink(Path::new("/sys/bus/usb-serial/drivers").join(driver), device.join("driver"))
+            .unwrap();
+    }
+    let source = LogSource::Modem(ModemLink::Search(root.path().to_owned()));
+    let (sender, lines) = sync_channel(1 << 16);
+    let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
+    let published = engine.published();
+    wait_until("there is none", || {
+        let now = published.now();
+        matches!(&now.source.state, SourceState::Waiting(why) if why.contains("/dev/ttyUSB*"))
+    });
+    let mut other = Modem::plug(&path("dev/ttyUSB0"));
+    // An AT port answers with text.
+    let mut at = Modem::plug(&path("dev/ttyUSB1"));
+    let mut modem = Modem::plug(&path("dev/ttyUSB2"));
+    at.packet();
+    at.end.write_all(b"\r\nERROR\r\n").unwrap();
+    assert_eq!(modem.turn_logs_on(), WANTED);
+    let bytes = log();
+    modem.end.write_all(&bytes).unwrap();
+    wait_until("all frames are there", || published.now().view.intake.last_us == last_us(&bytes));
+    wait_until("it says which", || {
+        let now = published.now();
+        let on = format!("{}: 29 logs on", path("dev/ttyUSB2").display());
+        matches!(&now.source.state, SourceState::Connected(what) if *what == on)
+    });
+    engine.stop();
+    assert_eq!(published.now().source.gaps, 0);
+    assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes));
+    // Nothing was asked of the other one.
+    let mut byte = [0];
+    rustix::io::ioctl_fionbio(&other.end, true).unwrap();
+    assert!(other.end.read(&mut byte).is_err());
 }
 
 /// A modem on the socket of a DIAG router: it speaks LOG_CONFIG in frames of one kind,

@@ -20,6 +20,9 @@ pub struct Headline {
     pub findings: Vec<Finding>,
     /// Limits of the trust in the rest.
     pub cautions: Vec<String>,
+    /// If it was captured at the phone: that the flows' round trips are those to the client, which
+    /// do not include the network.
+    pub at_phone: Option<String>,
 }
 
 /// A notable result.
@@ -206,7 +209,31 @@ pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
         says: sentence(s, overview, &findings),
         findings,
         cautions: cautions(s, overview, report),
+        at_phone: at_phone(s),
     }
+}
+
+fn at_phone(s: &StudySummary) -> Option<String> {
+    let server = s.upstream_ms.quantile(0.5).map_or_else(String::new, |up| {
+        format!("; those to the servers take {} (median of handshakes)", ms(up))
+    });
+    (capture_site(s) == CaptureSite::Phone).then(|| {
+        format!(
+            "Captured at the phone: the flows' round trips to the client do not include the \
+             network{server}. A capture at the server shows them, `airmile diagnose` uses both."
+        )
+    })
+}
+
+/// By the upper quartiles of the handshakes' round trips. At the phone the radio is on the server's
+/// side of the monitor.
+fn capture_site(s: &StudySummary) -> CaptureSite {
+    let quartile_ns = |ms: Option<f64>| ms.map(|ms| (ms * 1e6) as i64);
+    let sides = Sides {
+        upstream_ns: quartile_ns(s.upstream_ms.quantile(0.75)),
+        downstream_ns: quartile_ns(s.downstream_ms.quantile(0.75)),
+    };
+    sides.place()
 }
 
 fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> String {
@@ -408,13 +435,7 @@ fn periodic(s: &StudySummary) -> Option<Finding> {
 fn far_server(s: &StudySummary) -> Option<Finding> {
     let (up, down) = (s.upstream_ms.quantile(0.5)?, s.downstream_ms.quantile(0.5)?);
     let enough = s.upstream_ms.n() >= 5;
-    // At the phone the radio is on the server's side of the monitor.
-    let quartile_ns = |ms: Option<f64>| ms.map(|ms| (ms * 1e6) as i64);
-    let sides = Sides {
-        upstream_ns: quartile_ns(s.upstream_ms.quantile(0.75)),
-        downstream_ns: quartile_ns(s.downstream_ms.quantile(0.75)),
-    };
-    let enough = enough && sides.place() != CaptureSite::Phone;
+    let enough = enough && capture_site(s) != CaptureSite::Phone;
     (enough && up > 3.0 * down && up > 50.0).then(|| Finding {
         what: format!(
             "Servers are further from the monitor ({}) than clients ({})",
@@ -438,6 +459,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
         let what = first.map_or_else(String::new, |p| format!(": {} (byte {})", p.what, p.offset));
         out.push(format!("{} is damaged{what}; what was readable is used.", file.path));
     }
+    out.extend(at_phone(s));
     let mut add = |n: u64, noun: &str, what: &str| {
         if n > 0 {
             out.push(format!("{} {what}", count(n, noun)));

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
+use super::downlink_delay::UnheardAcks;
 use super::uplink_delay::UploadRoundTrips;
 use super::{
-    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Sides, UplinkDelay,
-    WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, DownlinkDelay, MIN_REQUEST_BYTES, SenderModel, Sides,
+    UplinkDelay, WaitSpan, WaitTimeline,
 };
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
@@ -36,6 +37,7 @@ struct OpenConnection {
     server: Option<(Address, u16)>,
     model: SenderModel,
     uploads: UploadRoundTrips,
+    unheard: UnheardAcks,
     waits: WaitTimeline,
     syns_ns: Vec<i64>,
     requests_ns: Vec<i64>,
@@ -57,10 +59,12 @@ pub struct Connection {
     pub arrivals_ns: Vec<i64>,
     /// What its sender waited for.
     pub attribution: Attribution,
-    /// Its minimum round trip.
+    /// Minimum round trip to its server.
     pub round_trip_ns: i64,
     /// By how much the phone's uploads delayed what it sent.
     pub uplink_delay: Arc<UplinkDelay>,
+    /// Since when data that the phone received had been queued.
+    pub downlink_delay: Arc<DownlinkDelay>,
 }
 
 impl ConnectionCollector {
@@ -106,6 +110,7 @@ impl ConnectionCollector {
         self.held.clear();
         one.model.push(packet, &mut self.held);
         one.waits.push(&self.held);
+        one.unheard.push(packet, &one.model);
     }
 
     /// Returns the connections, with their times moved to the clock of `line`.
@@ -122,8 +127,12 @@ impl ConnectionCollector {
         let set = |ns: i64| line.map_or(ns, |line| line.to_reference(ns));
         let uploads = connections.values().map(|one| &one.uploads);
         let uplink_delay = Arc::new(UplinkDelay::from_connections(uploads, line));
+        let servers = Servers::from_connections(connections.values());
+        let each = connections.values().map(|one| (&one.unheard, servers.upstream_ns(one)));
+        let late = |ns: i64| set(ns.saturating_add(delay_ns));
+        let downlink_delay = Arc::new(DownlinkDelay::from_connections(each, late));
         let each = connections.into_values().map(|one| {
-            let up = one.model.upstream_rtt_ns().unwrap_or(0);
+            let up = one.model.upstream_rtt_ns().map_or(0, |_| servers.upstream_ns(&one));
             let round_trip_ns = up.saturating_add(one.model.downstream_rtt_ns().unwrap_or(0));
             let mut attribution = Attribution::new(one.waits.later(delay_ns), uplink.clone())
                 .with_lost(one.model.lost().to_vec())
@@ -131,19 +140,44 @@ impl ConnectionCollector {
             if let Some(line) = line {
                 attribution.set_clock(line);
             }
+            attribution = attribution.with_downlink_delay(Arc::clone(&downlink_delay));
             let early = |at: Vec<i64>| at.into_iter().map(|ns| set(ns.saturating_sub(delay_ns)));
-            let late = |at: Vec<i64>| at.into_iter().map(|ns| set(ns.saturating_add(delay_ns)));
             Connection {
                 client: one.client,
                 server: one.server,
                 syns_ns: early(one.syns_ns).collect(),
                 requests_ns: early(one.requests_ns).collect(),
-                arrivals_ns: late(one.arrivals_ns).collect(),
+                arrivals_ns: one.arrivals_ns.into_iter().map(late).collect(),
                 attribution,
                 round_trip_ns,
                 uplink_delay: Arc::clone(&uplink_delay),
+                downlink_delay: Arc::clone(&downlink_delay),
             }
         });
         each.collect()
+    }
+}
+
+/// Minimum round trips from the monitor to each server: a connection that began while a queue
+/// existed has none of its own without it.
+struct Servers {
+    upstream_ns: BTreeMap<Option<(Address, u16)>, i64>,
+}
+
+impl Servers {
+    fn from_connections<'a>(connections: impl Iterator<Item = &'a OpenConnection>) -> Self {
+        let mut upstream_ns = BTreeMap::new();
+        for one in connections {
+            if let Some(ns) = one.model.upstream_rtt_ns() {
+                let least = upstream_ns.entry(one.server).or_insert(ns);
+                *least = ns.min(*least);
+            }
+        }
+        Self { upstream_ns }
+    }
+
+    /// The minimum to a connection's server; the maximum value if there is none.
+    fn upstream_ns(&self, connection: &OpenConnection) -> i64 {
+        self.upstream_ns.get(&connection.server).copied().unwrap_or(i64::MAX)
     }
 }

@@ -11,6 +11,7 @@
 
 mod capture_site;
 mod connections;
+mod downlink_delay;
 mod min_duration;
 mod path;
 mod policer;
@@ -25,6 +26,7 @@ mod window;
 
 pub use capture_site::{CaptureSite, Sides};
 pub use connections::{Connection, ConnectionCollector};
+pub use downlink_delay::DownlinkDelay;
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use path::{Passage, PathQueue};
 pub use policer::PolicedSpan;

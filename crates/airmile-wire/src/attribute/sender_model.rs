@@ -251,6 +251,12 @@ impl SenderModel {
         }
     }
 
+    /// When the oldest acknowledgement passed that the sender had not received when it sent its last
+    /// packet.
+    pub(super) fn oldest_unheard_ack_ns(&self) -> Option<i64> {
+        self.on_their_way.front().map(|ack| ack.at_ns)
+    }
+
     /// Retransmitted segments, in order of retransmission.
     #[must_use]
     pub fn lost(&self) -> &[LostSegment] {

@@ -1,11 +1,13 @@
 //! Splits a transfer's time among causes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airmile_model::Cause;
 
 use crate::clocks::ClockLine;
 
+use super::downlink_delay::DownlinkDelay;
 use super::path::PathQueue;
 use super::policer::PolicedSpan;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
@@ -120,6 +122,7 @@ pub struct Attribution {
     round_trip_ns: i64,
     path: PathQueue,
     policed: Vec<PolicedSpan>,
+    downlink_delay: Arc<DownlinkDelay>,
 }
 
 impl Attribution {
@@ -149,6 +152,13 @@ impl Attribution {
     #[must_use]
     pub fn with_path(self, path: PathQueue) -> Self {
         Self { path, ..self }
+    }
+
+    /// Sets by when data that arrived was queued: a server that was waited for until then had sent
+    /// it. Its times are on the reference clock.
+    #[must_use]
+    pub fn with_downlink_delay(self, downlink_delay: Arc<DownlinkDelay>) -> Self {
+        Self { downlink_delay, ..self }
     }
 
     /// Sets when policers acted on the phone's connections: losses at these times count
@@ -200,8 +210,12 @@ impl Attribution {
             let end = span.to_ns.min(to_ns);
             // The transfer's first byte separates set-up from transfer.
             let cut = first_byte_ns.clamp(start, end.max(start));
-            split.part(start, cut, span.reason);
-            split.part(cut, end, span.reason);
+            let queued = self.queued_by_ns(span);
+            for (from, to) in [(start, cut), (cut, end)] {
+                let sent = queued.clamp(from, to.max(from));
+                split.part(from, sent, span.reason);
+                split.part(sent, to, if sent < to { Reason::Queue } else { span.reason });
+            }
             at = end.max(at);
         }
         // If a slow reader held the sender back most of the time, it still has to read
@@ -210,6 +224,17 @@ impl Attribution {
         let reads = most.map(|(reason, _)| *reason).filter(|most| *most == Reason::ReceiveWindow);
         split.part(at, to_ns, reads.unwrap_or(Reason::AfterLast));
         split.shares
+    }
+
+    /// By when the data of a wait for the server was queued on the path; the end of the wait if no
+    /// queue is known.
+    fn queued_by_ns(&self, span: &PhoneWait) -> i64 {
+        match span.reason {
+            Reason::ServerThinkTime | Reason::AppLimited if span.arrives => {
+                self.downlink_delay.queued_by_ns(span.to_ns)
+            }
+            _ => span.to_ns,
+        }
     }
 
     fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
@@ -461,34 +486,4 @@ impl Shares {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transfer_within_the_initial_window_has_no_slow_start() {
-        let mut shares = Shares::default();
-        shares.add(Cause::FirstSlowStart, Reason::FirstSlowStart, 0, 70);
-        shares.add(Cause::Setup, Reason::Request, 70, 100);
-        let check = |bytes, expected: &[(Cause, i64)]| {
-            let got = shares.clone().of_bytes(bytes);
-            assert_eq!(got.by_cause.into_iter().collect::<Vec<_>>(), expected);
-            assert_eq!(got.by_reason.values().sum::<i64>(), 100);
-        };
-        check(Some(14_600), &[(Cause::Setup, 30), (Cause::Unknown, 70)]);
-        check(Some(14_601), &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
-        check(None, &[(Cause::FirstSlowStart, 70), (Cause::Setup, 30)]);
-    }
-
-    #[test]
-    fn the_longest_unknown_span_may_have_been_slow_start() {
-        let check = |unknown_ns: i64, expected| {
-            let mut shares = Shares::default();
-            shares.add(Cause::FirstSlowStart, Reason::FirstSlowStart, 0, 70);
-            shares.add(Cause::Unknown, Reason::Unknown, 70, 70 + unknown_ns);
-            let longest = shares.of_bytes(Some(1_000)).longest;
-            assert_eq!(longest.into_iter().collect::<Vec<_>>(), [(Cause::Unknown, expected)]);
-        };
-        check(30, (0, 70));
-        check(90, (70, 160));
-    }
-}
+mod tests;

@@ -76,8 +76,9 @@ pub fn align_transfers(
                 .map(move |last| (last, end - last))
         })
         .collect();
-    let samples = on_a_line(&candidates, expected);
-    let line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
+    let (samples, spread_ns) = on_a_line(&candidates, expected);
+    let mut line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
+    line.error_ns = line.error_ns.max(spread_ns);
     if samples.len() < ENOUGH && line.offset_ns.abs() > FEW_OFFSET_NS {
         return Err(Unaligned::Unlike);
     }
@@ -108,14 +109,15 @@ fn most_within(
 
 /// The largest set of candidates `(time, offset)` that lie within [`SAME_NS`] of one
 /// line, at any drift that clocks have: where several ends are near, the wrong ones vary
-/// from transfer to transfer.
-fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
+/// from transfer to transfer. Also how far from it the farthest other set is that is nearly as
+/// large (two thirds, chosen here): any of them may be the right one.
+fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> (Vec<(i64, i64)>, i64) {
     let step = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
     let some: Vec<(i64, i64)> = candidates.iter().copied().step_by(step).collect();
     let (Some(first), Some(last)) =
         (some.iter().map(|c| c.0).min(), some.iter().map(|c| c.0).max())
     else {
-        return Vec::new();
+        return (Vec::new(), 0);
     };
     let (middle, half) = (first + (last - first) / 2, ((last - first) / 2).max(1) as f64);
     // Adjacent drifts move an end by half of the tolerance.
@@ -132,13 +134,15 @@ fn on_a_line(candidates: &[(i64, i64)], expected_ns: i64) -> Vec<(i64, i64)> {
             Some((n, std::cmp::Reverse((step.abs(), far)), step, from))
         })
         .max();
-    let Some((_, _, step, from)) = best else { return Vec::new() };
+    let Some((n, _, step, from)) = best else { return (Vec::new(), 0) };
+    let offsets = some.iter().map(|candidate| turned(candidate, drift_of(step)));
+    let spread_ns = farthest(offsets.collect(), (n * 2 / 3).max(1), from);
     let on = |candidate: &&(i64, i64)| {
         (from..=from + SAME_NS).contains(&turned(candidate, drift_of(step)))
     };
     let mut samples: Vec<(i64, i64)> = candidates.iter().filter(on).copied().collect();
     samples.sort_unstable();
-    samples
+    (samples, spread_ns)
 }
 
 /// The densest window of [`SAME_NS`]: number of offsets in it, and where it starts; of
@@ -150,6 +154,18 @@ fn densest(mut offsets: Vec<i64>, expected_ns: i64) -> Option<(usize, i64)> {
         (n, std::cmp::Reverse((from - expected_ns).abs()), *from)
     };
     offsets.iter().enumerate().map(within).max().map(|(n, _, from)| (n, from))
+}
+
+/// How far from `best_ns` the farthest window is that begins beyond its end, or ends before it, and
+/// has at least `n` offsets; 0 without one.
+fn farthest(mut offsets: Vec<i64>, n: usize, best_ns: i64) -> i64 {
+    offsets.sort_unstable();
+    let apart = |from: &i64| (from - best_ns).abs();
+    let others = offsets.iter().enumerate().filter(|(i, from)| {
+        apart(from) > SAME_NS
+            && offsets.partition_point(|offset| offset - **from <= SAME_NS) - i >= n
+    });
+    others.map(|(_, from)| apart(from)).max().unwrap_or(0)
 }
 
 /// 1 in the bins in which, or just before which, data arrived.

@@ -75,6 +75,7 @@ struct UserDownlink {
     acked: Vec<(i64, u32)>,
     again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, OpenResponse)>,
+    requests_ns: Vec<(i64, i64)>,
     bytes: u64,
     /// TCP packets to the phone, and from it.
     packets: [u64; 2],
@@ -214,10 +215,11 @@ impl UserDownlink {
             if let Some(rtt) = connection.round_trip(packet) {
                 connection.rtts.push((packet.at_ns, rtt));
             }
-            if packet.new_bytes > 0
-                && let Some(done) = connection.data(packet)
-            {
-                self.answers.push((connection.server, done));
+            if packet.new_bytes > 0 {
+                let wait = |at: i64| (at, packet.at_ns.saturating_sub(at));
+                self.requests_ns.extend(connection.asked_ns.map(wait));
+                let done = connection.data(packet).map(|done| (connection.server, done));
+                self.answers.extend(done);
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
@@ -340,11 +342,11 @@ pub struct CapturedPhone {
     /// When data first followed a pause of `MIN_RTO_NS` or more.
     paused_ns: Option<i64>,
     datagrams_paused_ns: Option<i64>,
-    /// Ends of round trips, and the excess of each over the minimum to its server, in
-    /// nanoseconds.
+    /// Ends of round trips, and by how much each exceeds the minimum to its server, in nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, TransferSpan)>,
+    requests_ns: Vec<(i64, i64)>,
 }
 
 impl CapturedPhone {
@@ -352,6 +354,12 @@ impl CapturedPhone {
     #[must_use]
     pub fn excludes_radio(&self) -> bool {
         self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+    }
+
+    /// Answered requests over TCP: their times, and how long the first byte took.
+    #[must_use]
+    pub fn requests_ns(&self) -> &[(i64, i64)] {
+        &self.requests_ns
     }
 
     /// Whether packets are missing, so that pauses may be the capture's own.
@@ -428,6 +436,7 @@ impl CapturedPhone {
             queued,
             again_ns: user.again_ns,
             answers,
+            requests_ns: user.requests_ns,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Direction, Grant, Record, Transfer};
+use airmile_model::{AppTransfer, Direction, Grant, Record, Transfer};
 use airmile_wire::clocks::{
-    Aligned, Arrivals, ClockLine, Likeness, Unaligned, align_transfers, between_arrivals, likeness,
+    Aligned, Arrivals, ClockLine, Likeness, Unaligned, align_requests, align_transfers,
+    between_arrivals, likeness,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -197,6 +198,13 @@ pub(super) fn likeness_of_capture(
 /// from that of the received bytes.
 pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
     align_transfers(came, spans, MAX_OFFSET_NS)
+}
+
+/// The offset of the clock of a browser's log from that of a capture at the phone, by the times of
+/// requests.
+pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> Aligned {
+    let sent = requests.iter().filter_map(|one| Some((one.sent_ns(), one.phases.wait_ns?)));
+    align_requests(captured, &sent.collect::<Vec<_>>(), MAX_OFFSET_NS)
 }
 
 /// Spans of downlink transfers that are not timed by the modem's clock.

@@ -85,16 +85,23 @@ impl Echoes {
     /// The bytes in flight whenever an acknowledgement reached the server, before the time at which
     /// it sent up to `end`.
     pub(super) fn drained(&mut self, sent_ns: i64, end: i64) -> Vec<(i64, u64)> {
+        let out = self.settled(sent_ns);
+        self.end = self.end.max(end);
+        out
+    }
+
+    /// The bytes in flight whenever an acknowledgement reached the server, until a time by which all
+    /// earlier data has arrived.
+    pub(super) fn settled(&mut self, until_ns: i64) -> Vec<(i64, u64)> {
         let way_ns = self.base_ns.unwrap_or(0) / 2;
         let mut out = Vec::new();
         while let Some(&(left_ns, acked)) = self.acks.front()
-            && left_ns.saturating_add(way_ns) < sent_ns
+            && left_ns.saturating_add(way_ns) < until_ns
         {
             let flight = u64::try_from(self.end.saturating_sub(acked)).unwrap_or(0);
             out.push((left_ns.saturating_add(way_ns), flight));
             self.acks.pop_front();
         }
-        self.end = self.end.max(end);
         out
     }
 }

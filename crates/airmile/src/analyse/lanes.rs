@@ -12,6 +12,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket}
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
 use super::echoes::Echoes;
+use super::flight::{FlightSum, LATE_NS};
 use super::radio::RadioAnalysis;
 use super::series::Series;
 use airmile_io::capture::read_capture;
@@ -23,9 +24,8 @@ use airmile_io::input::Progress;
 const MOST_POINTS: usize = 400_000;
 /// Maximum number of application marks; the rest are counted (chosen here).
 const MOST_MARKS: usize = 200_000;
-/// A connection that sends nothing for this long has nothing in flight (chosen here: longer than
-/// any sender's RTO).
-const QUIET_NS: i64 = 1_000_000_000;
+/// States of connections are put in order this often (chosen here).
+const SETTLE_NS: i64 = 100_000_000;
 
 /// Minimum and maximum of a measure during some TTIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,8 +280,12 @@ impl Points {
 struct WireLanes<'a> {
     axis: AxisClock,
     clock: Option<&'a ClockReport>,
-    /// The last known bytes in flight of each connection, and when.
-    open: HashMap<u64, (i64, u64)>,
+    in_flight: FlightSum,
+    /// The time of the last packet, and when states were last put in order.
+    newest_ns: i64,
+    settled_ns: i64,
+    /// When the last data passed: nothing is drawn after it.
+    last_data_ns: i64,
     /// The capture is the phone's: the echoed time stamps show what its senders had in flight.
     /// Connections without time stamps are handled as at any other place.
     at_phone: bool,
@@ -299,7 +303,10 @@ impl<'a> WireLanes<'a> {
         Self {
             axis,
             clock,
-            open: HashMap::new(),
+            in_flight: FlightSum::default(),
+            newest_ns: i64::MIN,
+            settled_ns: i64::MIN,
+            last_data_ns: i64::MIN,
             at_phone,
             echoes: HashMap::new(),
             beyond_ns: BTreeMap::new(),
@@ -326,15 +333,42 @@ impl<'a> WireLanes<'a> {
             }
         })?;
         let _ = study.finish_with(&mut |row| self.take(&row));
+        self.settle(i64::MAX);
         Ok(())
+    }
+
+    /// Draws the bytes in flight until a time. Acknowledgements that no data followed have arrived,
+    /// too.
+    fn settle(&mut self, until_ns: i64) {
+        for (flow, echoes) in &mut self.echoes {
+            for (at_ns, bytes) in echoes.settled(until_ns) {
+                self.in_flight.push(*flow, at_ns, bytes);
+            }
+        }
+        while let Some((at_ns, bytes)) = self.in_flight.poll(until_ns) {
+            if at_ns <= self.last_data_ns {
+                let tti = self.tti(at_ns);
+                self.flight.push(tti, saturate(bytes));
+            }
+        }
+    }
+
+    fn passes(&mut self, at_ns: i64) {
+        self.newest_ns = self.newest_ns.max(at_ns);
+        if self.newest_ns.saturating_sub(self.settled_ns) >= SETTLE_NS {
+            self.settled_ns = self.newest_ns;
+            self.settle(self.newest_ns.saturating_sub(LATE_NS));
+        }
     }
 
     fn take(&mut self, row: &PacketRow) {
         match row {
             PacketRow::Inflight(sample) if sample.dir == Direction::Dl => {
                 let tti = self.tti(sample.time_ns);
+                self.passes(sample.time_ns);
+                self.last_data_ns = self.last_data_ns.max(sample.time_ns);
                 if !self.has_echoes(sample.flow) {
-                    self.flies(sample.flow, sample.time_ns, sample.sender_flight_bytes);
+                    self.in_flight.push(sample.flow, sample.time_ns, sample.sender_flight_bytes);
                 }
                 if let Some(cwnd) = sample.cwnd_bytes {
                     self.cwnd.push(tti, saturate(cwnd));
@@ -362,8 +396,12 @@ impl<'a> WireLanes<'a> {
                 self.rtt.push(tti, saturate(u64::try_from(whole_ns / 1_000).unwrap_or(0)));
             }
             PacketRow::Flow(flow) => {
-                self.open.remove(&flow.flow);
-                self.echoes.remove(&flow.flow);
+                if let Some(mut echoes) = self.echoes.remove(&flow.flow) {
+                    for (at_ns, bytes) in echoes.settled(i64::MAX) {
+                        self.in_flight.push(flow.flow, at_ns, bytes);
+                    }
+                }
+                self.in_flight.push(flow.flow, self.newest_ns, 0);
                 self.beyond_ns.remove(&flow.flow);
             }
             _ => {}
@@ -374,18 +412,13 @@ impl<'a> WireLanes<'a> {
         self.echoes.get(&flow).is_some_and(|echoes| echoes.base_ns.is_some())
     }
 
-    /// Records the bytes in flight on a connection from a time on.
-    fn flies(&mut self, flow: u64, at_ns: i64, bytes: u64) {
-        self.open.insert(flow, (at_ns, bytes));
-        self.open.retain(|_, (last_ns, _)| at_ns.saturating_sub(*last_ns) < QUIET_NS);
-        let all: u64 = self.open.values().map(|(_, bytes)| bytes).sum();
-        let tti = self.tti(at_ns);
-        self.flight.push(tti, saturate(all));
-    }
-
     /// Processes a packet of the phone's capture: the acknowledgement that released it shows when
     /// it was sent, and what was in flight then.
     fn echo(&mut self, packet: &TracedPacket) {
+        self.passes(packet.at_ns);
+        if packet.dir == Direction::Dl && packet.payload_bytes > 0 {
+            self.last_data_ns = self.last_data_ns.max(packet.at_ns);
+        }
         let echoes = self.echoes.entry(packet.flow).or_default();
         if packet.dir == Direction::Ul {
             return echoes.sent(packet);
@@ -398,9 +431,9 @@ impl<'a> WireLanes<'a> {
         echoes.base_ns = Some(base_ns);
         let sent_ns = released.at_ns.saturating_add(base_ns / 2);
         for (at_ns, bytes) in echoes.drained(sent_ns, end) {
-            self.flies(packet.flow, at_ns, bytes);
+            self.in_flight.push(packet.flow, at_ns, bytes);
         }
-        self.flies(packet.flow, sent_ns, flight);
+        self.in_flight.push(packet.flow, sent_ns, flight);
         // A packet alone in flight may have waited for its application, too.
         if !released.waited && flight > u64::from(packet.payload_bytes) {
             let tti = self.tti(packet.at_ns);

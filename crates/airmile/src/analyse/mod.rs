@@ -12,6 +12,7 @@ pub mod diagnose;
 mod echoes;
 mod evidence_counts;
 mod explained;
+mod flight;
 pub mod inspect;
 pub mod lanes;
 mod one_leg;

@@ -303,8 +303,8 @@ fn nothing(files: &[FileReport]) -> Error {
 
 /// The summary of a file without times.
 pub(super) fn summary(file: &FileReport) -> Option<&str> {
-    let is_console = file.kind == "gnb_console_srsran";
-    file.problems.first().filter(|_| is_console).map(|problem| problem.what.as_str())
+    let is_summed_up = matches!(&*file.kind, "gnb_console_srsran" | "gnb_log_oai");
+    file.problems.first().filter(|_| is_summed_up).map(|problem| problem.what.as_str())
 }
 
 /// The results of a subscription's estimators.

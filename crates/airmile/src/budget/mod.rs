@@ -25,6 +25,8 @@ use airmile_io::error::Result;
 
 const SESSION: &str = "session";
 const PAGE: &str = "page";
+/// What a session without transfers and pages lacks: nothing in it can keep a budget.
+const NOTHING: &str = "any transfer or page";
 
 /// A parsed budget.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,7 +136,13 @@ impl Budget {
         };
         // Without transfers or pages, the session alone is tested.
         if subjects.is_empty() {
-            return vec![self.hold(session, &Value::Null)];
+            let mut held = self.hold(session, &Value::Null);
+            let nothing = ["transfers", "pages"].iter().all(|name| list(name).is_empty());
+            if nothing && held.is(BudgetState::Within) {
+                held.state = BudgetState::NotEvaluable;
+                held.unknown.push(NOTHING.into());
+            }
+            return vec![held];
         }
         subjects.iter().map(|subject| self.hold(session, subject)).collect()
     }

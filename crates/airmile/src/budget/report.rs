@@ -56,11 +56,12 @@ fn title(held: &Held) -> String {
 }
 
 impl Budget {
-    /// JUnit XML: a suite for each budget, a case for each transfer, page or session.
+    /// JUnit XML: a suite for each budget, a case for each transfer, page or session; and an error
+    /// for each input in `broken`, with what is wrong with it.
     #[must_use]
-    pub fn junit(judged: &[(&Self, Vec<Held>)]) -> String {
-        let count = |held: &mut dyn Iterator<Item = &Held>| {
-            let (mut cases, mut over, mut errors) = (0_usize, 0_usize, 0_usize);
+    pub fn junit(judged: &[(&Self, Vec<Held>)], broken: &[(String, String)]) -> String {
+        let count = |held: &mut dyn Iterator<Item = &Held>, broken: usize| {
+            let (mut cases, mut over, mut errors) = (broken, 0_usize, broken);
             for one in held {
                 cases += 1;
                 over += usize::from(one.is(BudgetState::Exceeded));
@@ -70,11 +71,14 @@ impl Budget {
         };
         let mut out = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" {}>\n",
-            count(&mut judged.iter().flat_map(|(_, held)| held))
+            count(&mut judged.iter().flat_map(|(_, held)| held), broken.len())
         );
         for (budget, held) in judged {
             let name = xml(&budget.text);
-            out.push_str(&format!("  <testsuite name=\"{name}\" {}>\n", count(&mut held.iter())));
+            out.push_str(&format!(
+                "  <testsuite name=\"{name}\" {}>\n",
+                count(&mut held.iter(), 0)
+            ));
             for one in held {
                 let case = format!("name=\"{}\" classname=\"{name}\"", xml(&title(one)));
                 let found = xml(&one.found_text());
@@ -93,14 +97,30 @@ impl Budget {
             }
             out.push_str("  </testsuite>\n");
         }
+        if !broken.is_empty() {
+            let counts = count(&mut std::iter::empty(), broken.len());
+            out.push_str(&format!("  <testsuite name=\"input\" {counts}>\n"));
+            for (name, what) in broken.iter().map(|(name, what)| (xml(name), xml(what))) {
+                out.push_str(&format!(
+                    "    <testcase name=\"{name}\" classname=\"input\">\n      <error \
+                     message=\"{what}\"/>\n    </testcase>\n"
+                ));
+            }
+            out.push_str("  </testsuite>\n");
+        }
         out.push_str("</testsuites>\n");
         out
     }
 
-    /// A GitHub Actions workflow command for each one over budget or not evaluable.
+    /// A GitHub Actions workflow command for each one over budget or not evaluable, and for each
+    /// input in `broken`.
     #[must_use]
-    pub fn github(judged: &[(&Self, Vec<Held>)]) -> Vec<String> {
+    pub fn github(judged: &[(&Self, Vec<Held>)], broken: &[(String, String)]) -> Vec<String> {
         let mut out = Vec::new();
+        for (name, what) in broken {
+            let title = workflow(&format!("input: {name}"), true);
+            out.push(format!("::error title={title}::{}", workflow(what, false)));
+        }
         for (budget, held) in judged {
             for one in held {
                 let (what, why) = match one.state {

@@ -65,11 +65,11 @@ fn without_pages_a_page_s_budget_cannot_be_evaluated() {
     }
     let budget = Budget::parse("page.load_ms > 3000").unwrap();
     let judged = [(&budget, budget.judge(&document))];
-    let junit = Budget::junit(&judged);
+    let junit = Budget::junit(&judged, &[]);
     assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{junit}");
     assert!(junit.contains("<error message=\"cannot be evaluated: page.load_ms is absent\"/>"));
     assert_eq!(
-        Budget::github(&judged),
+        Budget::github(&judged, &[]),
         ["::error title=cannot be evaluated%3A session::page.load_ms > 3000: page.load_ms is \
           absent"]
     );
@@ -154,12 +154,12 @@ fn without_transfers_the_session_still_counts() {
 fn reports_for_continuous_integration() {
     let budget = Budget::parse("verdict == not_radio and shares.sender_limited > 0.5").unwrap();
     let judged = [(&budget, budget.judge(&document()))];
-    let junit = Budget::junit(&judged);
+    let junit = Budget::junit(&judged, &[]);
     assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{junit}");
     assert!(junit.contains("shares.sender_limited &gt; 0.5"), "{junit}");
     assert!(junit.contains("message=\"verdict is not_radio, shares.sender_limited is 0.6\""));
     assert_eq!(
-        Budget::github(&judged),
+        Budget::github(&judged, &[]),
         ["::error title=over budget%3A b https%3A//b/::verdict == not_radio and \
           shares.sender_limited > 0.5: verdict is not_radio, shares.sender_limited is 0.6"]
     );
@@ -167,4 +167,32 @@ fn reports_for_continuous_integration() {
     for wrong in ["junit", "junit=", "github=x", "html"] {
         assert!(BudgetReport::parse(wrong).is_err(), "{wrong}");
     }
+}
+
+/// Nothing was loaded, so no budget was kept; one that asks for that is still exceeded.
+#[test]
+fn a_session_without_transfers_keeps_no_budget() {
+    let document = json!({"session": {"verdict": "unknown", "confidence": 0.0}, "transfers": [],
+                          "pages": []});
+    let held = |text: &str| Budget::parse(text).unwrap().judge(&document).remove(0);
+    let one = held("session.verdict == radio");
+    assert_eq!(one.state, BudgetState::NotEvaluable);
+    assert_eq!(one.unknown_text(), "any transfer or page is absent");
+    assert_eq!(held("session.confidence > 0.5").state, BudgetState::NotEvaluable);
+    assert_eq!(held("session.verdict == unknown").state, BudgetState::Exceeded);
+}
+
+#[test]
+fn a_broken_input_is_an_error_of_its_own() {
+    let budget = Budget::parse("verdict == radio").unwrap();
+    let judged = [(&budget, Vec::new())];
+    let broken = [("a.har".to_owned(), "damaged: byte 5: the file ends".to_owned())];
+    let junit = Budget::junit(&judged, &broken);
+    assert!(junit.contains("<testsuites name=\"airmile\" tests=\"1\" failures=\"0\" errors=\"1\""));
+    assert!(junit.contains("<testcase name=\"a.har\" classname=\"input\">"), "{junit}");
+    assert!(junit.contains("<error message=\"damaged: byte 5: the file ends\"/>"), "{junit}");
+    assert_eq!(
+        Budget::github(&judged, &broken),
+        ["::error title=input%3A a.har::damaged: byte 5: the file ends"]
+    );
 }

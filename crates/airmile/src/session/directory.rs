@@ -41,7 +41,7 @@ pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub(crate) fn captures_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in files_in(dir)? {
-        if Kind::of(Input::open(&path, &Progress::default())?.head()).is_capture() {
+        if Kind::of(Input::open_as_stored(&path, &Progress::default())?.head()).is_capture() {
             found.push(path);
         }
     }
@@ -91,7 +91,7 @@ fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut transfers = Vec::new();
     let mut applications = Vec::new();
     for path in files_in(dir)? {
-        let input = Input::open(&path, &Progress::default())?;
+        let input = Input::open_as_stored(&path, &Progress::default())?;
         match Kind::of(input.head()) {
             Kind::ModemLog(_) => groups[0].push(path),
             Kind::LogText => groups[1].push(path),

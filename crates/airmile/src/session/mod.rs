@@ -237,6 +237,48 @@ impl Session {
         read_opened(opened, (rnti, experimental), &mut reports, sink)?;
         Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
     }
+
+    /// Refuses inputs that are not modem logs.
+    ///
+    /// # Errors
+    /// One of them is not.
+    pub(crate) fn of_logs(self) -> Result<Self> {
+        let other = self.opened.iter().find(|one| !matches!(one.kind, Kind::ModemLog(_)));
+        let other = other.map(|one| one.input.path().to_owned());
+        // Transfers and applications' logs may be beside a log in a directory.
+        let alone = self.opened.is_empty().then(|| self.reports.values().next()).flatten();
+        match other.or_else(|| alone.map(|report| (&report.path).into())) {
+            Some(path) => Err(Error::Unusable { path, what: NO_LOG.into() }),
+            None => Ok(self),
+        }
+    }
+
+    /// Time of the first packet of all logs, in nanoseconds since the Unix epoch.
+    pub(crate) fn first_stamp_ns(&self) -> Option<i64> {
+        self.opened.iter().filter_map(|log| LogReader::first_stamp_ns(log.input.head())).min()
+    }
+
+    /// Reads modem logs ([`Self::of_logs`]): their bytes go to `bytes`.
+    pub(crate) fn read_log_bytes(self, bytes: &mut dyn FnMut(LogBytes<'_>)) -> Result<Loaded> {
+        let files = read_logs(self.opened, self.experimental, &mut |_| (), bytes)?;
+        Ok(Loaded {
+            files: files.into_iter().map(|(_, report)| report).collect(),
+            ..Loaded::default()
+        })
+    }
+}
+
+/// Why an input has no packets of the air interface.
+const NO_LOG: &str = "is not a modem log: packets of the air interface are written from \
+                      .mi2log, .qmdl, .dlf and .hdf";
+
+/// Bytes of modem logs in the order of their times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LogBytes<'a> {
+    /// The next ones.
+    Piece(&'a [u8]),
+    /// A file ended.
+    EndOfFile,
 }
 
 struct Opened {
@@ -291,7 +333,7 @@ fn read_opened(
                 .into(),
         ));
     }
-    for (order, report) in read_logs(logs, experimental, sink)? {
+    for (order, report) in read_logs(logs, experimental, sink, &mut |_| ())? {
         reports.insert(order, report);
     }
     for (order, report) in foreign::read_texts(texts, sink) {
@@ -313,6 +355,7 @@ fn read_logs(
     mut logs: Vec<Opened>,
     experimental: bool,
     sink: &mut dyn FnMut(Tagged),
+    bytes: &mut dyn FnMut(LogBytes<'_>),
 ) -> Result<Vec<(usize, FileReport)>> {
     logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
     let mut reader: Option<LogReader> = None;
@@ -340,11 +383,16 @@ fn read_logs(
         let failed = loop {
             match input.read(&mut buffer) {
                 Ok(0) => break None,
-                Ok(n) => current.push(buffer.get(..n).unwrap_or_default(), &mut forward),
+                Ok(n) => {
+                    let piece = buffer.get(..n).unwrap_or_default();
+                    bytes(LogBytes::Piece(piece));
+                    current.push(piece, &mut forward);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }
         };
+        bytes(LogBytes::EndOfFile);
         if number + 1 == n_logs {
             current.finish(&mut forward);
         } else {

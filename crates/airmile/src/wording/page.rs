@@ -48,10 +48,22 @@ pub(crate) fn page(
     format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
 }
 
+/// The evidence of a queue in front of first bytes: times in ms of the wait, of its queue, and of
+/// the minimum round trip; `others`: data of other connections arrived during the wait.
+pub(crate) fn queued_first_byte(url: &str, ms: [f64; 3], others: bool) -> String {
+    let [wait, queued, round_trip] = ms.map(time);
+    let filled = if others { ", which data of other connections filled" } else { "" };
+    format!(
+        " By the packets, the first byte of {url} came {wait} after its request (minimum round trip \
+         {round_trip}), {queued} of it in the queue of the path{filled}."
+    )
+}
+
 /// The name of a cause in a sentence.
 pub(crate) const fn cause(cause: PageCause) -> &'static str {
     match cause {
         PageCause::Browser => "the page's own work",
+        PageCause::Unlogged => "requests that the log lacks",
         PageCause::Blocked => "blocked by other requests",
         PageCause::Dns => "name lookup",
         PageCause::Setup => "connection set-up",
@@ -72,6 +84,7 @@ pub(crate) const fn cause(cause: PageCause) -> &'static str {
 const fn fix(cause: PageCause) -> &'static str {
     match cause {
         PageCause::Browser => "less work between requests (scripts, parsing)",
+        PageCause::Unlogged => "a complete log",
         PageCause::Blocked => "parallel requests (HTTP/2 or 3, more connections, priorities)",
         PageCause::Dns => "earlier name lookup (`dns-prefetch`) or a faster resolver",
         PageCause::Setup => "connections opened earlier or reused (`preconnect`, TLS 1.3, QUIC)",

@@ -1,5 +1,6 @@
-//! Writers of results: HTML reports, Perfetto traces.
+//! Writers of results: HTML reports, Perfetto traces, packets of the air interface.
 
+pub(crate) mod air_packets;
 mod page;
 pub(crate) mod perfetto;
 pub mod report;

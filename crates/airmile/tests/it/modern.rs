@@ -109,6 +109,28 @@ fn a_console_trace_says_what_it_shows() {
 }
 
 #[test]
+fn the_statistics_of_a_gnb_say_what_they_show() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("gnb.log");
+    // A long start, as real ones have.
+    let start = "[NR_MAC]   TDD period index = 6\n".repeat(300);
+    let report = |frame: u32, dl: u32, bytes: u32| {
+        format!(
+            "[NR_MAC]   Frame.Slot {frame}.0\n\
+             UE 2460: dlsch_rounds {dl}/50/10/0, dlsch_errors 1, pucch0_DTX 3, BLER 0.1\n\
+             UE 2460: LCID 4: TX {bytes} RX 16152 bytes\n"
+        )
+    };
+    std::fs::write(&path, start + &report(896, 1_000, 1_000) + &report(0, 1_200, 161_000)).unwrap();
+    let inputs = Inputs { files: vec![path], ..Inputs::default() };
+    let report = inspected(&inputs);
+    assert_eq!((&*report.files[0].kind, report.files[0].items), ("gnb_log_oai", 2));
+    has(&report, "downlink 1000 kbit/s");
+    let message = refusal(&inputs);
+    assert!(message.contains("no slots and no queue"), "{message}");
+}
+
+#[test]
 fn what_is_no_log_is_named_so() {
     for (name, words) in [("nr_vectors.json", "is JSON of no kind"), ("lte_b063_v50.hex", "kind")] {
         let Some(inputs) = sample(name) else { return };

@@ -125,3 +125,72 @@ fn queueing_of_parallel_responses_is_not_the_servers_for_certain() {
     assert!(page.says.contains("your server or a queue"), "{}", page.says);
     assert!(page.says.contains("a packet capture would show"), "{}", page.says);
 }
+
+/// Packets separate the two: what arrived on other connections shows since when it had been queued.
+#[test]
+fn packets_name_the_line_in_which_first_bytes_are_queued() {
+    let line = "[core.down.limit]\nrate_bps = 2_000_000\nqueue_bytes = 250_000\n";
+    let (with, _dir) = answers(line);
+    for answer in &with[1..] {
+        let page = only(answer);
+        println!("{}: {}", page.evidence, page.says);
+        let share = |cause: &str| page.shares.get(cause).copied().unwrap_or(0.0) / page.wait_ms;
+        assert_eq!(page.verdict, PageCause::Wireline, "{}", page.says);
+        assert!(share("server") < 0.05, "{}", page.says);
+        // The line carries 1.5 MB in 6 of its 6.6 seconds, in parallel or not.
+        let blocked_ms = saved(page, PageCause::Blocked);
+        assert!(blocked_ms <= 0.08 * page.wait_ms, "{blocked_ms} of {}", page.wait_ms);
+        for part in ["first byte", "in the queue of the path", "minimum round trip"] {
+            assert!(page.says.contains(part), "{part}: {}", page.says);
+        }
+    }
+}
+
+/// A browser's log without some of its requests, as an export of a filtered list has it.
+fn without_requests(dir: &Path, keep: impl Fn(usize, usize) -> bool) {
+    let path = dir.join("run/page.har");
+    let mut har: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let entries = har["log"]["entries"].as_array_mut().unwrap();
+    let (mut n, all) = (0, entries.len());
+    entries.retain(|_| {
+        n += 1;
+        keep(n - 1, all)
+    });
+    std::fs::write(&path, har.to_string()).unwrap();
+}
+
+/// Time in which only requests passed that the log lacks is not the page's own.
+#[test]
+fn requests_missing_in_the_log_are_named() {
+    let (_, dir) = answers("[core.down.limit]\nrate_bps = 2_000_000\nqueue_bytes = 250_000\n");
+    without_requests(dir.path(), |n, all| n < all / 2);
+    let answer = diagnosed(dir.path(), &["page.har", "phone.pcapng"]);
+    let page = only(&answer);
+    println!("{}", page.says);
+    let share = |cause: &str| page.shares.get(cause).copied().unwrap_or(0.0) / page.wait_ms;
+    assert!(share("unlogged") > 0.3 && share("browser") < 0.1, "{}", page.says);
+    assert!(page.says.contains("requests that the log lacks"), "{}", page.says);
+}
+
+/// The rest of the log still fits the capture at one offset, whatever is missing.
+#[test]
+fn a_log_with_half_of_its_requests_is_not_moved() {
+    let line = "[core.down.limit]\nrate_bps = 2_000_000\nqueue_bytes = 250_000\n";
+    let scenarios: [fn(&str) -> tempfile::TempDir; 3] =
+        [|line| answers(line).1, |_| answers("").1, |_| page(|_, _| {}).0];
+    let keeps: [fn(usize, usize) -> bool; 4] =
+        [|n, _| n % 2 == 0, |n, _| n % 2 == 1, |n, all| n < all / 2, |n, all| n >= all / 2];
+    for scenario in scenarios {
+        for keep in keeps {
+            let dir = scenario(line);
+            without_requests(dir.path(), keep);
+            let answer = diagnosed(dir.path(), &["page.har", "phone.pcapng"]);
+            let clock = answer.clocks.iter().find(|one| one.file == "transfers").unwrap();
+            println!("{}", clock.says);
+            let Some(offset_ms) = clock.offset_ms else { continue };
+            assert!(!clock.corrected, "{}", clock.says);
+            assert!(offset_ms.abs() <= clock.error_ms.unwrap(), "{}", clock.says);
+        }
+    }
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::IpPacket;
@@ -13,6 +12,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use anyhow::Context;
 
 use super::families::Family;
+use crate::jobs::on_all_cores;
 
 /// A cause counts if it cost at least this share of the time (as in `causes.rs`).
 const COUNTS: f64 = 0.10;
@@ -201,32 +201,14 @@ pub fn gather(
             families.iter().enumerate().map(move |(at, f)| (f, seed + at as u64 * 100_000 + run))
         })
         .collect();
-    let next = AtomicUsize::new(0);
-    let work = || -> anyhow::Result<Vec<(usize, Tried)>> {
-        let mut done = Vec::new();
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some((family, seed)) = jobs.get(at)
-        {
-            let row = match family.scenario(held, *seed, shared)? {
-                Some(scenario) => Ok(run(family, &scenario, *seed)?),
-                None => Err(family.name),
-            };
-            done.push((at, row));
-        }
-        Ok(done)
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
-    });
-    let mut all = Vec::new();
-    for part in parts {
-        all.extend(part.map_err(|_| anyhow::anyhow!("a run panicked"))??);
-    }
-    all.sort_by_key(|(at, _)| *at);
+    let tried = on_all_cores(&jobs, |_, (family, seed)| -> anyhow::Result<Tried> {
+        Ok(match family.scenario(held, *seed, shared)? {
+            Some(scenario) => Ok(run(family, &scenario, *seed)?),
+            None => Err(family.name),
+        })
+    })?;
     let mut out = Runs { rows: Vec::new(), left_out: 0, skipped: Vec::new() };
-    for (_, row) in all {
+    for row in tried {
         match row {
             Ok(rows) if rows.is_empty() => out.left_out += 1,
             Ok(rows) => out.rows.extend(rows),

@@ -10,14 +10,13 @@ mod families;
 mod judge;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use self::draw::Draw;
 use self::families::{Family, HELD_OUT, TUNED};
 use self::judge::{Judged, judge};
 use crate::bars::wilson;
+use crate::jobs::on_all_cores;
 use crate::reliability::{self, Stated};
 use crate::score::percentile;
 
@@ -73,41 +72,21 @@ fn run_all(families: &[Family], seed: u64, runs: usize) -> anyhow::Result<Vec<Ve
                 .map(move |family| Job { family, seed: seed + 1_000 * family as u64 + run as u64 })
         })
         .collect();
-    let next = AtomicUsize::new(0);
     let counted: Vec<AtomicUsize> = families.iter().map(|_| AtomicUsize::new(0)).collect();
-    let found: Mutex<Vec<(usize, u64, Judged)>> = Mutex::new(Vec::new());
-    let worker = |dir: PathBuf| -> anyhow::Result<()> {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (family, enough) = (&families[job.family], &counted[job.family]);
-            if enough.load(Ordering::Relaxed) >= runs {
-                continue;
-            }
-            let judged = judge(family, job.seed, &dir)?;
-            enough.fetch_add(usize::from(judged.counts), Ordering::Relaxed);
-            let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            found.push((job.family, job.seed, judged));
-        }
-        Ok(())
-    };
     let dir = std::env::temp_dir().join(format!("airmile-causes-{}", std::process::id()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let done: anyhow::Result<()> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|n| {
-                let dir = dir.join(n.to_string());
-                let worker = &worker;
-                scope.spawn(move || worker(dir))
-            })
-            .collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+    let found = on_all_cores(&jobs, |thread, job| {
+        let (family, enough) = (&families[job.family], &counted[job.family]);
+        if enough.load(Ordering::Relaxed) >= runs {
+            return Ok(None);
+        }
+        let judged = judge(family, job.seed, &dir.join(thread.to_string()))?;
+        enough.fetch_add(usize::from(judged.counts), Ordering::Relaxed);
+        Ok(Some((job.family, job.seed, judged)))
     });
     let _ = std::fs::remove_dir_all(&dir);
-    done?;
-    let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Threads finish in any order; the choice of runs must not depend on it.
+    let mut found: Vec<(usize, u64, Judged)> = found?.into_iter().flatten().collect();
+    // Which runs are tried after enough have counted depends on the threads; which of them are
+    // chosen must not.
     found.sort_by_key(|(family, seed, _)| (*family, *seed));
     let mut by_family: Vec<Vec<Judged>> = families.iter().map(|_| Vec::new()).collect();
     for (family, _, judged) in found {

@@ -206,7 +206,7 @@ pub(super) fn header(block: &MacBlock, element: impl Fn(u8) -> Option<Vec<u8>>) 
         Some(MacSubheader { lcid, content })
     };
     let subheaders: Vec<_> = block.lcids.split_whitespace().filter_map(subheader).collect();
-    MacHeader::emit(&subheaders)
+    MacHeader::emit(block.dir, &subheaders)
 }
 
 /// The DCI of an assignment: format 1A, in the phone's search space.

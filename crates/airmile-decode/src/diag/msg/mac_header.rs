@@ -153,7 +153,7 @@ impl MacHeader {
     /// Writes subheaders and control elements as a block's header; the last
     /// subheader carries no length (6.1.2).
     #[must_use]
-    pub fn emit(subheaders: &[MacSubheader]) -> Vec<u8> {
+    pub fn emit(direction: Direction, subheaders: &[MacSubheader]) -> Vec<u8> {
         let mut header = Vec::new();
         let mut elements = Vec::new();
         for (i, MacSubheader { lcid, content }) in subheaders.iter().enumerate() {
@@ -163,7 +163,7 @@ impl MacHeader {
                 MacContent::Sdu { len_bytes } => *len_bytes,
                 MacContent::ControlElement(bytes) => {
                     elements.extend_from_slice(bytes);
-                    (kind(Direction::Ul, *lcid) == LcidKind::Variable).then_some(bytes.len() as u32)
+                    (kind(direction, *lcid) == LcidKind::Variable).then_some(bytes.len() as u32)
                 }
                 MacContent::Padding { .. } => None,
             };
@@ -367,7 +367,7 @@ mod tests {
                 let content = MacContent::Padding { len_bytes: Some(padding) };
                 subheaders.push(MacSubheader { lcid: LCID_PADDING, content });
             }
-            let bytes = MacHeader::emit(&subheaders);
+            let bytes = MacHeader::emit(Direction::Ul, &subheaders);
             let sdus: u32 = lens.iter().map(|&(_, len)| len).sum();
             let tbs = bytes.len() as u32 + sdus + padding;
             let header = MacHeader::parse(Direction::Ul, &bytes, tbs, padding);

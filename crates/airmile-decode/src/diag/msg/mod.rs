@@ -33,7 +33,7 @@ pub mod rlc_stats;
 pub mod rlm;
 pub mod rrc;
 pub mod serv_cell;
-mod shared;
+pub(super) mod shared;
 pub mod subpacket;
 
 pub use buffer_status::{

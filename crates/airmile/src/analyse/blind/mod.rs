@@ -115,7 +115,16 @@ impl Blind {
     fn align(&mut self, session: &Session) {
         let given = session.transfers();
         let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
-        let line = clocks::of_application(&read::arrivals(phone), &clocks::spans(given));
+        let logs = session.applications().iter().map(|one| &one.log);
+        let log = logs.into_iter().find(|log| !log.transfers.is_empty());
+        let by_requests = log
+            .filter(|log| log.scale.base == TimeBase::Wall && phone.place == CaptureSite::Phone)
+            .and_then(|log| clocks::of_requests(phone.requests_ns(), &log.transfers).ok());
+        // Without enough requests on both sides: by when data arrived.
+        let line = by_requests.map_or_else(
+            || clocks::of_application(&read::arrivals(phone), &clocks::spans(given)),
+            Ok,
+        );
         self.clocks.push(ClockReport::of(super::aligned::TRANSFERS, &self.name, &line, true));
         self.application = line.ok().filter(ClockLine::differs);
     }

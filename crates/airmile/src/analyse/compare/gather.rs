@@ -67,7 +67,7 @@ impl RunInputs {
     fn look(path: &Path, progress: &Progress) -> Result<Self> {
         let mut files = Self::default();
         for path in within(path)? {
-            let input = Input::open(&path, &Progress::default())?;
+            let input = Input::open_as_stored(&path, &Progress::default())?;
             match Kind::of(input.head()) {
                 kind if kind.is_capture() => files.captures.push(path),
                 Kind::ModemLog(_) | Kind::LogText | Kind::Sniffer(_) => files.radio = true,

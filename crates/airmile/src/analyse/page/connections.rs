@@ -1,9 +1,9 @@
 //! What packets show of a page: the connection of each request, and what its sender waited for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use airmile_model::{AppTransfer, Cause, Direction, PageCause};
+use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, PageCause};
 use airmile_wire::attribute::{
     Connection, ConnectionCollector, RadioEvidence, RadioSpan, Reason, Shares,
 };
@@ -14,19 +14,23 @@ use super::super::aligned::TRANSFERS;
 use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
 use super::super::radio::RadioAnalysis;
+use super::select::PageLoad;
+use super::unlogged::{self, Logged};
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
 /// Maximum difference between the browser's times and the packets of a request and of its last byte
 /// (chosen here: delays of events in a busy browser).
-const NEAR_NS: i64 = 60_000_000;
+pub(super) const NEAR_NS: i64 = 60_000_000;
 /// A link counts as the slow one from this probability on (chosen here: only the two links are
 /// compared).
 const LIKELY: f64 = 0.2;
 
 /// A shorter delay of an upload is that of waiting for grants (chosen here).
 const MIN_UPLINK_DELAY_NS: i64 = 30_000_000;
+/// A shorter delay of a download is that of scheduling (chosen here, as for verdicts).
+const MIN_QUEUE_NS: i64 = 20_000_000;
 
 /// A capture's connections, on the clock of the browser's log.
 #[derive(Debug, Default)]
@@ -35,6 +39,18 @@ pub(super) struct Packets {
     radio: Option<RadioSpans>,
     /// The cause that a queue on the path counts as.
     queue: Option<PageCause>,
+}
+
+/// A first byte that waited in a queue on the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct QueuedFirstByte {
+    /// From the request to the first byte.
+    pub(super) wait_ns: i64,
+    pub(super) queued_ns: i64,
+    /// Minimum of its connection.
+    pub(super) round_trip_ns: i64,
+    /// Whether data of other connections arrived during the wait.
+    pub(super) others: bool,
 }
 
 /// When data was queued at the radio, on the clock of the browser's log.
@@ -77,6 +93,33 @@ impl Packets {
     /// Whether the radio was logged, too.
     pub(super) const fn has_radio(&self) -> bool {
         self.radio.is_some()
+    }
+
+    /// Requests of a page's load that its log lacks, by the ends of their responses.
+    pub(super) fn unlogged(
+        &self,
+        load: &PageLoad<'_>,
+        log: &ApplicationLog,
+        found: &[Option<usize>],
+    ) -> Vec<(i64, i64)> {
+        let own = load.requests.iter().copied().zip(found.iter().copied());
+        // Other pages' requests may be on any connection.
+        let ids: HashSet<&str> = load.requests.iter().map(|one| one.id.as_str()).collect();
+        let others = log.transfers.iter().filter(|one| !ids.contains(one.id.as_str()));
+        let logged = Logged::new(own.chain(others.map(|one| (one, None))));
+        let load_ns = load.page.and_then(|page| page.loaded_ms).map_or(0, |ms| (ms * 1e6) as i64);
+        let until_ns = load.start_ns.saturating_add(load_ns.max(load.last_ns()));
+        unlogged::exchanges(&self.connections, &logged, (load.start_ns, until_ns))
+    }
+
+    /// When data was queued on the path to the phone, without times in which an upload delayed the
+    /// acknowledgements that show it.
+    pub(super) fn link_busy(&self) -> Vec<(i64, i64)> {
+        // The connections of a phone share its queues.
+        let Some(one) = self.connections.first() else { return Vec::new() };
+        let queues = one.downlink_delay.queues(MIN_QUEUE_NS);
+        let uploads = |(from, to): &(i64, i64)| one.uplink_delay.mean_ns(*from, *to);
+        unlogged::merged(queues.filter(|span| uploads(span) < MIN_UPLINK_DELAY_NS).collect())
     }
 
     /// The connection of each request, if packets show it: by the client's port if the log has it,
@@ -124,7 +167,7 @@ impl Packets {
     }
 
     fn by_time(&self, request: &AppTransfer) -> Option<usize> {
-        let sent_ns = request.start_ns.saturating_add(before_sent_ns(request));
+        let sent_ns = request.sent_ns();
         let near = |list: &[i64], at_ns: i64| {
             let next = list.partition_point(|ns| *ns < at_ns);
             let around = [next.checked_sub(1), Some(next)].into_iter().flatten();
@@ -211,6 +254,25 @@ impl Packets {
         })
     }
 
+    /// The queue of a first byte whose wait has these causes.
+    pub(super) fn queued_first_byte(
+        &self,
+        at: usize,
+        (from_ns, to_ns): (i64, i64),
+        causes: impl Iterator<Item = (PageCause, i64)>,
+    ) -> Option<QueuedFirstByte> {
+        let queue = causes.filter(|(cause, _)| Some(*cause) == self.queue);
+        let queued_ns: i64 = queue.map(|(_, ns)| ns).sum();
+        let others = self.connections.iter().enumerate().any(|(other, one)| {
+            let first = one.arrivals_ns.partition_point(|ns| *ns <= from_ns);
+            other != at && one.arrivals_ns.get(first).is_some_and(|ns| *ns < to_ns)
+        });
+        let round_trip_ns = self.connections.get(at)?.round_trip_ns;
+        let wait_ns = to_ns - from_ns;
+        let found = QueuedFirstByte { wait_ns, queued_ns, round_trip_ns, others };
+        (queued_ns > 0).then_some(found)
+    }
+
     /// The time from the first byte to the last.
     pub(super) fn received(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
         self.causes(at, (from_ns, to_ns), &|reason| match reason {
@@ -258,13 +320,6 @@ fn uplink_share(one: &Connection, from_ns: i64, to_ns: i64) -> f64 {
         return 0.0;
     }
     delay_ns as f64 / delay_ns.saturating_add(one.round_trip_ns.max(0)) as f64
-}
-
-/// From a request's start until it was sent.
-fn before_sent_ns(request: &AppTransfer) -> i64 {
-    let p = request.phases;
-    let parts = [p.blocked_ns, p.dns_ns, p.connect_ns, p.tls_ns];
-    parts.into_iter().flatten().fold(0, i64::saturating_add)
 }
 
 /// The offset of a capture's clock from that of the browser's log, from the known offsets of both.

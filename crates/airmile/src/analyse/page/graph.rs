@@ -3,8 +3,9 @@
 pub use crate::fact::Milestone;
 use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
 
-use super::parts::Part;
+use super::parts::{Part, Requests};
 use super::select::PageLoad;
+use super::unlogged::merged;
 
 /// A request that starts this soon after another's end may be caused by it, given the precision of
 /// browsers' times (chosen here).
@@ -47,10 +48,14 @@ pub(super) struct Graph {
     parts: Vec<Vec<Part>>,
     /// Whether the milestone waits for it.
     needed: Vec<bool>,
+    /// Requests that the log lacks, by their ends.
+    unlogged: Vec<(i64, i64)>,
+    link_busy: Vec<(i64, i64)>,
 }
 
 impl Graph {
-    pub(super) fn new(load: &PageLoad<'_>, parts: Vec<Vec<Part>>) -> Self {
+    pub(super) fn new(load: &PageLoad<'_>, split: Requests) -> Self {
+        let Requests { parts, unlogged, link_busy, .. } = split;
         let requests = &load.requests;
         let (milestone, wait_ns) = milestone(load);
         let end_ns = load.start_ns.saturating_add(wait_ns);
@@ -74,6 +79,8 @@ impl Graph {
             after: (0..requests.len()).map(|at| after(at, requests)).collect(),
             parts,
             needed,
+            unlogged,
+            link_busy,
         }
     }
 
@@ -110,7 +117,7 @@ impl Graph {
             else {
                 break;
             };
-            push_page(&mut path, to_ns.min(cursor), cursor);
+            self.push_page(&mut path, to_ns.min(cursor), cursor);
             cursor = cursor.min(to_ns);
             for part in self.parts(one).iter().rev() {
                 let within = (part.from_ns.max(self.start_ns), part.to_ns.min(cursor));
@@ -122,9 +129,51 @@ impl Graph {
             cursor = cursor.min(from_ns.max(self.start_ns));
             at = self.waited_for(one);
         }
-        push_page(&mut path, self.start_ns, cursor);
+        self.push_page(&mut path, self.start_ns, cursor);
         path.reverse();
         path
+    }
+
+    /// Requests that the log lacks within a gap between its own: those that ended in it, as the page
+    /// may have waited for them.
+    fn unlogged_in(&self, from_ns: i64, to_ns: i64) -> Vec<(i64, i64)> {
+        let first = self.unlogged.partition_point(|(_, end_ns)| *end_ns <= from_ns);
+        let latest_ns = to_ns.saturating_add(SOON_NS);
+        let within =
+            self.unlogged.iter().skip(first).take_while(|(_, end_ns)| *end_ns <= latest_ns);
+        merged(within.map(|(from, to)| ((*from).max(from_ns), (*to).min(to_ns))).collect())
+    }
+
+    /// The page's own part of a gap.
+    fn own_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let unlogged: i64 =
+            self.unlogged_in(from_ns, to_ns).iter().map(|(from, to)| to - from).sum();
+        (to_ns - from_ns).max(0) - unlogged
+    }
+
+    /// Adds a gap between requests, last part first.
+    fn push_page(&self, path: &mut Vec<Step>, from_ns: i64, to_ns: i64) {
+        let mut cursor = to_ns;
+        let mut push = |cause: PageCause, from_ns: i64, to_ns: i64| {
+            if to_ns > from_ns {
+                path.push(Step { request: None, phase: None, cause, from_ns, to_ns });
+            }
+        };
+        for (from, to) in self.unlogged_in(from_ns, to_ns).into_iter().rev() {
+            push(PageCause::Browser, to, cursor);
+            push(PageCause::Unlogged, from, to);
+            cursor = from;
+        }
+        push(PageCause::Browser, from_ns, cursor);
+    }
+
+    /// How long a link was busy with the page's responses: without another cause, these bytes take
+    /// as long.
+    fn link_busy_ns(&self) -> i64 {
+        let of_link = self.parts.iter().flatten().filter(|part| is_link(part.cause));
+        let spans = of_link.map(|part| (part.from_ns, part.to_ns)).chain(self.link_busy.clone());
+        let within = spans.map(|(from, to)| (from.max(self.start_ns), to.min(self.end_ns)));
+        merged(within.collect()).iter().map(|(from, to)| to - from).sum()
     }
 
     /// Whether all connections that a browser opens to a host were in use while a request was
@@ -199,7 +248,9 @@ impl Graph {
                 }
                 After::During(other) => (start_ns, self.moved_to(other, start_ns, &moved)),
             };
-            let gap_ns = if without == PageCause::Browser { 0 } else { start_ns - was_ns };
+            let own_ns =
+                if without == PageCause::Browser { self.own_ns(was_ns, start_ns) } else { 0 };
+            let gap_ns = start_ns - was_ns - own_ns;
             let mut now = is_ns.saturating_add(gap_ns);
             let mut own = Vec::with_capacity(self.parts(at).len() + 1);
             own.push((start_ns, now));
@@ -228,8 +279,12 @@ impl Graph {
         let ends = needed.filter_map(|at| Some(moved.get(at)?.as_ref()?.last()?.1));
         let Some(end_ns) = ends.max() else { return 0 };
         let last_ns = self.last().and_then(|at| self.spans.get(at)).map_or(end_ns, |span| span.1);
-        let tail_ns = if without == PageCause::Browser { 0 } else { self.end_ns - last_ns };
-        self.end_ns.saturating_sub(end_ns.saturating_add(tail_ns.max(0))).max(0)
+        let own_ns =
+            if without == PageCause::Browser { self.own_ns(last_ns, self.end_ns) } else { 0 };
+        let tail_ns = (self.end_ns - last_ns - own_ns).max(0);
+        let saves_ns = self.end_ns.saturating_sub(end_ns.saturating_add(tail_ns)).max(0);
+        let busy_ns = if is_link(without) { 0 } else { self.link_busy_ns() };
+        saves_ns.min(self.wait_ns().saturating_sub(busy_ns).max(0))
     }
 
     /// Whether a request that blocks a part ends no later than the part.
@@ -253,17 +308,15 @@ impl Graph {
     }
 }
 
+/// Whether a link was busy: fewer bytes or a faster link alone shorten it.
+const fn is_link(cause: PageCause) -> bool {
+    matches!(cause, PageCause::Wireline | PageCause::Radio | PageCause::Transfer)
+}
+
 fn push_part(path: &mut Vec<Step>, request: usize, part: &Part, (from_ns, to_ns): (i64, i64)) {
     if to_ns > from_ns {
         let (phase, cause) = (Some(part.phase), part.cause);
         path.push(Step { request: Some(request), phase, cause, from_ns, to_ns });
-    }
-}
-
-fn push_page(path: &mut Vec<Step>, from_ns: i64, to_ns: i64) {
-    if to_ns > from_ns {
-        let cause = PageCause::Browser;
-        path.push(Step { request: None, phase: None, cause, from_ns, to_ns });
     }
 }
 

@@ -11,6 +11,7 @@ mod parts;
 mod select;
 #[cfg(test)]
 mod tests;
+mod unlogged;
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,10 @@ use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase, TimeBa
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::connections::Packets;
+use self::connections::{Packets, QueuedFirstByte};
 use self::graph::Graph;
 pub use self::graph::Milestone;
-use self::parts::Part;
+use self::parts::{Part, Requests};
 use self::select::{PageLoad, page_loads};
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
@@ -78,8 +79,8 @@ pub struct Page {
 pub struct PageSaving {
     /// The cause.
     pub cause: PageCause,
-    /// How much earlier the milestone would be, in ms; includes the next cause in its place, but
-    /// not a link that becomes full.
+    /// How much earlier the milestone would be, in ms; includes the next cause in its place, and
+    /// the time that a link was busy with the page's bytes.
     pub saves_ms: f64,
     /// The request of the critical path with most of it.
     pub request: Option<String>,
@@ -188,7 +189,9 @@ fn judge(
     packets: Option<&Packets>,
     answer: &RadioAnalysis,
 ) -> Page {
-    let (requests, seen) = parts::requests(load, log, packets);
+    let requests = parts::requests(load, log, packets);
+    let seen = requests.connections.iter().any(Option::is_some);
+    let queued = packets.and_then(|packets| longest_queue(packets, &requests));
     let graph = Graph::new(load, requests);
     let ms = |ns: i64| ns as f64 / 1e6;
     let since = |ns: i64| ms(ns.saturating_sub(load.start_ns));
@@ -204,7 +207,7 @@ fn judge(
     let mut savings: Vec<PageSaving> = shares
         .iter()
         .filter(|(cause, ns)| {
-            !matches!(cause, PageCause::Transfer | PageCause::Unknown)
+            !matches!(cause, PageCause::Transfer | PageCause::Unlogged | PageCause::Unknown)
                 && **ns as f64 >= WORTH_SAVING * wait_ns as f64
         })
         .filter_map(|(cause, _)| {
@@ -228,7 +231,16 @@ fn judge(
     let page_url = url(0).unwrap_or_default();
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
-    let says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, !seen);
+    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, !seen);
+    if let Some((at, one)) =
+        queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
+    {
+        says.push_str(&wording::queued_first_byte(
+            &url(at).unwrap_or_default(),
+            [one.wait_ns, one.queued_ns, one.round_trip_ns].map(ms),
+            one.others,
+        ));
+    }
     let critical: Vec<bool> = graph.on_path(&path);
     let each = load.requests.iter().enumerate().zip(critical);
     let requests = each.map(|((at, request), critical)| {
@@ -285,6 +297,18 @@ fn judge(
             .collect(),
         requests: requests.collect(),
     }
+}
+
+/// The request whose first byte waited longest in a queue, if the packets show any.
+fn longest_queue(packets: &Packets, requests: &Requests) -> Option<(usize, QueuedFirstByte)> {
+    let each = requests.parts.iter().zip(&requests.connections).enumerate();
+    let queued = each.filter_map(|(at, (parts, connection))| {
+        let waits = || parts.iter().filter(|part| part.phase == RequestPhase::Wait);
+        let span = (waits().next()?.from_ns, waits().next_back()?.to_ns);
+        let causes = waits().map(|part| (part.cause, part.ns()));
+        Some((at, packets.queued_first_byte((*connection)?, span, causes)?))
+    });
+    queued.max_by_key(|(_, one)| one.queued_ns)
 }
 
 /// The cause with the largest time; of equal ones the first.

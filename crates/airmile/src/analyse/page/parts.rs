@@ -46,18 +46,29 @@ struct Span {
     to_ns: i64,
 }
 
-/// The parts of a page's requests, and whether packets showed any of them.
+/// A page's requests, split.
+pub(super) struct Requests {
+    /// The parts of each.
+    pub(super) parts: Vec<Vec<Part>>,
+    /// The captured connection of each.
+    pub(super) connections: Vec<Option<usize>>,
+    /// Requests that the log lacks, by their ends.
+    pub(super) unlogged: Vec<(i64, i64)>,
+    /// When the packets show a queue on the path to the phone; merged.
+    pub(super) link_busy: Vec<(i64, i64)>,
+}
+
+/// Splits a page's requests.
 pub(super) fn requests(
     load: &PageLoad<'_>,
     log: &ApplicationLog,
     packets: Option<&Packets>,
-) -> (Vec<Vec<Part>>, bool) {
+) -> Requests {
     let round_trips = round_trips(log);
     // Packets may answer every request.
     let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
-    let seen = found.iter().any(Option::is_some);
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
@@ -99,7 +110,12 @@ pub(super) fn requests(
         out.retain(|part| part.to_ns > part.from_ns);
         out
     });
-    (parts.collect(), seen)
+    let parts = parts.collect();
+    // Without a match, the packets may be another page's.
+    let seen = packets.filter(|_| found.iter().any(Option::is_some));
+    let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
+    let link_busy = seen.map(Packets::link_busy).unwrap_or_default();
+    Requests { parts, connections: found, unlogged, link_busy }
 }
 
 const fn whole(span: &Span, cause: PageCause) -> Part {

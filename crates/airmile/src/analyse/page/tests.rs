@@ -35,8 +35,7 @@ fn asked_by(mut one: AppTransfer, name: &str) -> AppTransfer {
 fn graph(log: &ApplicationLog) -> Graph {
     let loads = page_loads(log);
     let [load] = loads.as_slice() else { panic!("one page, not {}", loads.len()) };
-    let (requests, _) = parts::requests(load, log, None);
-    Graph::new(load, requests)
+    Graph::new(load, parts::requests(load, log, None))
 }
 
 /// The critical path: request, cause, ms.
@@ -197,4 +196,46 @@ fn waits_that_grow_with_parallel_responses_are_not_the_servers_for_certain() {
         of_last(&page([500, 500, 500, 500, 500], 20)),
         [(PageCause::RoundTrip, 40), (PageCause::Server, 460), (PageCause::Transfer, 20)]
     );
+}
+
+/// Two responses fill the link in turn: if they come in parallel, each takes longer.
+#[test]
+fn a_busy_link_bounds_what_a_fix_saves() {
+    let transfers = vec![
+        request("a", 0, [0, 0, 0, 0, 300]),
+        request("b", 0, [0, 0, 0, 0, 100]),
+        request("c", 0, [100, 0, 0, 0, 300]),
+    ];
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let graph = graph(&log);
+    assert_eq!(path(&graph)[0], (Some(2), PageCause::Blocked, 100));
+    assert_eq!(saves_ms(&graph, PageCause::Blocked), 0);
+    // The link's own share is what a faster one saves.
+    assert_eq!(saves_ms(&graph, PageCause::Transfer), 400);
+}
+
+/// Between two requests of the log, the packets show another one: until its end, the page waited
+/// for that; one that goes on was not waited for.
+#[test]
+fn requests_that_the_log_lacks_are_not_the_pages_own_work() {
+    let transfers = vec![
+        request("index", 0, [0, 0, 0, 50, 50]),
+        asked_by(request("last", 500, [0, 0, 0, 50, 50]), "index"),
+    ];
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let loads = page_loads(&log);
+    let mut split = parts::requests(&loads[0], &log, None);
+    split.unlogged = vec![(120 * MS, 200 * MS), (150 * MS, 470 * MS), (140 * MS, 900 * MS)];
+    let graph = Graph::new(&loads[0], split);
+    let expected = [
+        (Some(0), PageCause::RoundTrip, 50),
+        (Some(0), PageCause::Transfer, 50),
+        (None, PageCause::Browser, 20),
+        (None, PageCause::Unlogged, 350),
+        (None, PageCause::Browser, 30),
+        (Some(1), PageCause::RoundTrip, 50),
+        (Some(1), PageCause::Transfer, 50),
+    ];
+    assert_eq!(path(&graph), expected);
+    assert_eq!(saves_ms(&graph, PageCause::Browser), 50);
 }

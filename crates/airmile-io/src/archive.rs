@@ -1,0 +1,396 @@
+//! A modem log in a tar archive, such as an iPhone's sysdiagnose.
+//!
+//! The archive is read as it is stored, one file after the other; nothing is unpacked. Our own
+//! reader, as libraries keep a file's long name whole in memory, which a hostile archive makes
+//! as long as it likes.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
+
+const BLOCK_BYTES: usize = 512;
+/// Maximum bytes of a long name or a list of attributes that are looked at (chosen here).
+const MAX_NAME_BYTES: u64 = 8 * 1_024;
+
+/// Whether these are the first bytes of a tar archive (POSIX ustar, GNU).
+pub(crate) fn is_tar(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
+
+/// A file in an archive.
+struct Member {
+    name: String,
+    bytes: u64,
+}
+
+/// Reads the headers of an archive's files.
+struct Tar<R> {
+    inner: R,
+    /// Bytes until the next header.
+    left: u64,
+    /// Bytes read before that.
+    at: u64,
+}
+
+impl<R: Read> Tar<R> {
+    const fn new(inner: R) -> Self {
+        Self { inner, left: 0, at: 0 }
+    }
+
+    /// Takes up to `bytes` of the file.
+    fn take(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.inner.by_ref().take(bytes.min(self.left)).read_to_end(&mut out)?;
+        self.left -= out.len() as u64;
+        self.at += out.len() as u64;
+        Ok(out)
+    }
+
+    fn next_header(&mut self) -> io::Result<Option<[u8; BLOCK_BYTES]>> {
+        let skipped = io::copy(&mut self.inner.by_ref().take(self.left), &mut io::sink())?;
+        self.at += skipped;
+        let mut header = [0; BLOCK_BYTES];
+        let cut = |_| {
+            let what = format!("byte {}: the archive ends early", self.at);
+            io::Error::new(io::ErrorKind::UnexpectedEof, what)
+        };
+        if skipped < self.left {
+            return Err(cut(()));
+        }
+        self.left = 0;
+        self.inner.read_exact(&mut header).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => cut(()),
+            _ => error,
+        })?;
+        if header == [0; BLOCK_BYTES] {
+            return Ok(None);
+        }
+        if !is_tar(&header) || octal(header.get(148..156)) != Some(checksum(&header)) {
+            return Err(self.damaged("not a header of a tar archive"));
+        }
+        self.at += BLOCK_BYTES as u64;
+        Ok(Some(header))
+    }
+
+    fn damaged(&self, what: &str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, format!("byte {}: {what}", self.at))
+    }
+
+    /// The next regular file, whose bytes follow; `None` at the end.
+    fn next_file(&mut self) -> io::Result<Option<Member>> {
+        let (mut long_name, mut long_size) = (None, None);
+        while let Some(header) = self.next_header()? {
+            let stated = long_size.take().or_else(|| size_of(&header));
+            let bytes = stated.ok_or_else(|| self.damaged("field size"))?;
+            self.left = bytes.div_ceil(BLOCK_BYTES as u64).saturating_mul(BLOCK_BYTES as u64);
+            match header.get(156) {
+                Some(b'0' | 0) => {
+                    let name = long_name.unwrap_or_else(|| name_of(&header));
+                    return Ok(Some(Member { name, bytes }));
+                }
+                Some(b'L') => {
+                    let text = self.take(bytes.min(MAX_NAME_BYTES))?;
+                    let text = String::from_utf8_lossy(&text);
+                    long_name = Some(text.trim_end_matches('\0').to_owned());
+                }
+                // Lines of "length keyword=value".
+                Some(b'x') => {
+                    let text = self.take(bytes.min(MAX_NAME_BYTES))?;
+                    let text = String::from_utf8_lossy(&text);
+                    let value = |keyword| {
+                        text.lines().find_map(|line| Some(line.split_once(keyword)?.1.to_owned()))
+                    };
+                    long_name = value(" path=").or(long_name);
+                    long_size = value(" size=").and_then(|size| size.parse().ok());
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The sum of a header's bytes, with blanks in place of the sum itself.
+fn checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
+    let byte =
+        |(at, byte): (usize, &u8)| if (148..156).contains(&at) { 32 } else { (*byte).into() };
+    header.iter().enumerate().map(byte).sum()
+}
+
+fn octal(field: Option<&[u8]>) -> Option<u64> {
+    let text = std::str::from_utf8(field?).ok()?;
+    u64::from_str_radix(text.trim_matches(['\0', ' ']), 8).ok()
+}
+
+/// The size in octal digits, or in base 256 where the first bit is set.
+fn size_of(header: &[u8; BLOCK_BYTES]) -> Option<u64> {
+    let field = header.get(124..136)?;
+    if field.first()? & 0x80 != 0 {
+        let last = field.last_chunk::<8>()?;
+        return Some(u64::from_be_bytes(*last)).filter(|size| *size <= i64::MAX.cast_unsigned());
+    }
+    octal(Some(field))
+}
+
+fn name_of(header: &[u8; BLOCK_BYTES]) -> String {
+    let text = |from, to| {
+        let field: &[u8] = header.get(from..to).unwrap_or_default();
+        let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+        String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
+    };
+    match text(345, 500) {
+        prefix if prefix.is_empty() => text(0, 100),
+        prefix => format!("{prefix}/{}", text(0, 100)),
+    }
+}
+
+/// The largest modem log, as stored, in the archive at `path`, which is read twice; `None` if it
+/// has none. Damage of the archive is an error after the log's last byte.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>> {
+    let fail = |source| Error::read(path, source);
+    // The second reading is the one whose progress counts.
+    let mut tar = Tar::new(Input::open_as_stored(path, &Progress::default())?);
+    let mut found: Option<(usize, Member)> = None;
+    let (mut n_files, mut n_logs) = (0_usize, 0_usize);
+    let damage = loop {
+        let member = match tar.next_file() {
+            Ok(Some(member)) => member,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        };
+        let head = match tar.take(member.bytes.min(HEAD_BYTES)) {
+            Ok(head) => head,
+            Err(error) => break Some(error),
+        };
+        // A damaged compressed file is no log.
+        let reader = io::Cursor::new(head);
+        let input = Input::from_reader(path, None, reader, &Progress::default()).ok();
+        if input.is_some_and(|input| matches!(Kind::of(input.head()), Kind::ModemLog(_))) {
+            n_logs += 1;
+            if found.as_ref().is_none_or(|(_, other)| other.bytes < member.bytes) {
+                found = Some((n_files, member));
+            }
+        }
+        n_files += 1;
+    };
+    let Some((number, Member { name, bytes })) = found else {
+        return damage.map_or(Ok(None), |error| Err(fail(error)));
+    };
+    let mut tar = Tar::new(Input::open_as_stored(path, progress)?);
+    for _ in 0..=number {
+        tar.next_file().map_err(fail)?;
+    }
+    let log = Whole { inner: tar.inner, left: bytes, damage };
+    // An absolute name would replace the archive's.
+    let name = path.join(name.trim_start_matches('/'));
+    let log = Input::from_reader(&name, Some(bytes), log, &Progress::default()).map_err(fail)?;
+    Ok(Some(log.with_other_logs(n_logs - 1)))
+}
+
+/// A file of an archive, which may end early.
+struct Whole<R> {
+    inner: R,
+    left: u64,
+    /// Damage of the archive after it.
+    damage: Option<io::Error>,
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.by_ref().take(self.left).read(buf)?;
+        if n == 0 && self.left > 0 && !buf.is_empty() {
+            let what = format!("the archive ends {} bytes before its file does", self.left);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        }
+        self.left -= n as u64;
+        match self.damage.take_if(|_| n == 0 && !buf.is_empty()) {
+            Some(damage) => Err(damage),
+            None => Ok(n),
+        }
+    }
+}
+
+/// Bytes of a file in which its kind is recognised: as stored, they may decompress to more.
+const HEAD_BYTES: u64 = 64 * 1_024;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use airmile_decode::diag::frame::emit_log;
+    use airmile_decode::diag::{Container, hdlc};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::recognise::Foreign;
+
+    /// A log of `n` packets.
+    fn log(n: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        for time in 0..n {
+            let mut packet = Vec::new();
+            emit_log(0, 0xB193, (1 << 40) + (time << 20), &[time as u8; 40], &mut packet);
+            hdlc::encode(&packet, &mut out);
+        }
+        out
+    }
+
+    fn member(kind: u8, name: &str, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; BLOCK_BYTES];
+        out[..name.len().min(100)].copy_from_slice(&name.as_bytes()[..name.len().min(100)]);
+        out[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
+        out[156] = kind;
+        out[257..262].copy_from_slice(b"ustar");
+        seal(&mut out);
+        out.extend(bytes);
+        out.resize(out.len().next_multiple_of(BLOCK_BYTES), 0);
+        out
+    }
+
+    /// Writes the checksum of a header.
+    fn seal(header: &mut [u8]) {
+        let sum = checksum(header.first_chunk().unwrap());
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    /// DIAG in frames of 16 bytes, each after one of another source.
+    fn trace(diag: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for piece in diag.chunks(14) {
+            let mut other = [0x40; 16];
+            other[0] = 0x11 << 1 | 1;
+            out.extend(other);
+            // The change of source, then data up to the flags; 0x7E ends a frame of HDLC.
+            let mut frame = [hdlc::TERMINATOR; 16];
+            (frame[0], frame[15]) = (0x32 << 1 | 1, 0);
+            frame[1..=piece.len()].copy_from_slice(piece);
+            for n in 1..8 {
+                frame[15] |= (frame[2 * n] & 1) << n;
+                frame[2 * n] &= !1;
+            }
+            out.extend(frame);
+        }
+        out
+    }
+
+    fn read(archive: &[u8]) -> Result<(String, Kind, io::Result<Vec<u8>>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("archive.tar");
+        fs::write(&path, archive).unwrap();
+        let mut input = Input::open(&path, &Progress::default())?;
+        let name = input.path().strip_prefix(&path).unwrap().display().to_string();
+        let mut bytes = Vec::new();
+        let end = input.read_to_end(&mut bytes);
+        Ok((name, Kind::of(input.head()), end.map(|_| bytes)))
+    }
+
+    #[test]
+    fn the_largest_log_is_read() {
+        let long = format!("{}/log-bb.qmdl", "a".repeat(120));
+        let archive = [
+            member(b'5', "logs/", b""),
+            member(b'0', "logs/readme.txt", b"text"),
+            member(b'0', "logs/small.qmdl", &log(5)),
+            member(b'L', "././@LongLink", format!("{long}\0").as_bytes()),
+            member(b'0', "shortened", &gzip(&log(600))),
+            member(b'0', "logs/other.qmdl", &log(6)),
+            vec![0; 2 * BLOCK_BYTES],
+        ];
+        for archive in [archive.concat(), gzip(&archive.concat())] {
+            let (name, kind, bytes) = read(&archive).unwrap();
+            assert_eq!((name, kind), (long.clone(), Kind::ModemLog(Container::Hdlc)));
+            assert_eq!(bytes.unwrap(), log(600));
+        }
+    }
+
+    #[test]
+    fn diag_in_a_trace_is_read() {
+        let archive = [member(b'0', "trace.bin", &trace(&log(3_000))), vec![0; 1_024]].concat();
+        let (name, kind, bytes) = read(&archive).unwrap();
+        assert_eq!((name.as_str(), kind), ("trace.bin", Kind::ModemLog(Container::Hdlc)));
+        let bytes = bytes.unwrap();
+        assert_eq!(&bytes[..log(3_000).len()], log(3_000));
+    }
+
+    #[test]
+    fn an_archive_that_ends_early_is_reported() {
+        let archive = member(b'0', "log.qmdl", &log(3_000));
+        let (_, _, bytes) = read(&archive[..archive.len() / 2]).unwrap();
+        assert!(bytes.unwrap_err().to_string().contains("the archive ends"));
+        // Damage after the log is reported after its bytes.
+        let damaged = [archive.clone(), vec![7; 1_024]].concat();
+        for (archive, what) in [(&archive, "ends early"), (&damaged, "not a header")] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("archive.tar");
+            fs::write(&path, archive).unwrap();
+            let mut input = Input::open(&path, &Progress::default()).unwrap();
+            let mut bytes = vec![0; log(3_000).len()];
+            input.read_exact(&mut bytes).unwrap();
+            assert_eq!(bytes, log(3_000));
+            let error = input.read(&mut [0; 10]).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_and_sizes_of_attributes_count() {
+        let attributes = format!("30 path=/etc/log.qmdl\n20 size={}\n", log(9).len());
+        let mut stored = member(b'0', "short", &log(9));
+        stored[124..135].copy_from_slice(b"00000000000");
+        seal(&mut stored[..BLOCK_BYTES]);
+        let archive = [member(b'x', "pax", attributes.as_bytes()), stored, vec![0; 1_024]].concat();
+        let (name, _, bytes) = read(&archive).unwrap();
+        assert_eq!((name.as_str(), bytes.unwrap()), ("etc/log.qmdl", log(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_archives(at in 0_usize..4_000, bytes in prop::collection::vec(any::<u8>(), 1..40)) {
+            let mut archive = [
+                member(b'L', "name", b"logs/long.qmdl"),
+                member(b'0', "name", &log(20)),
+                member(b'x', "name", b"20 path=logs/log\n"),
+                member(b'0', "name", &gzip(&log(9))),
+            ]
+            .concat();
+            prop_assert!(read(&archive).is_ok());
+            let at = at.min(archive.len() - bytes.len());
+            archive[at..at + bytes.len()].copy_from_slice(&bytes);
+            // Whatever it is, at most the two logs are read.
+            if let Ok((_, _, Ok(found))) = read(&archive) {
+                prop_assert!(found.len() <= archive.len() + log(20).len());
+            }
+        }
+    }
+
+    #[test]
+    fn an_archive_without_a_log_is_itself() {
+        let archive = [member(b'0', "notes", b"text"), vec![0; 1_024]].concat();
+        let (name, kind, _) = read(&archive).unwrap();
+        assert_eq!((name.as_str(), kind), ("", Kind::Foreign(Foreign::Tar)));
+        // A size that is none, and a name that is larger than the archive, hide the log after them.
+        for (kind, size, what) in [
+            (b'0', b"not a size!", "byte 512: field size"),
+            (b'L', b"77777777777", "the archive ends early"),
+        ] {
+            let mut bad = member(kind, "name", b"name");
+            bad[124..135].copy_from_slice(size);
+            seal(&mut bad[..BLOCK_BYTES]);
+            let error = read(&[bad, member(b'0', "log", &log(20))].concat()).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+}

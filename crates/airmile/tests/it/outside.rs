@@ -1,0 +1,87 @@
+//! Conditions outside the lab's usual ones: hosts without TCP time stamps, short bursts, chatter
+//! of a call.
+
+use std::path::{Path, PathBuf};
+
+use airmile::model::Verdict;
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+
+fn of(files: &[PathBuf]) -> Diagnosis {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+}
+
+/// Runs a scenario into a directory.
+fn run_of(scenario: &str, dir: &Path) -> PathBuf {
+    let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
+    std::fs::write(&file, scenario).unwrap();
+    airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
+    out
+}
+
+const NO_TIMESTAMPS: &str = "[phone_tcp]\ntimestamps = false\n[server_tcp]\ntimestamps = false\n";
+
+fn download(name: &str, bytes: u64) -> String {
+    format!(
+        "[[apps]]\nname = \"{name}\"\nstart_ms = 500\n\
+         workload = {{ kind = \"file\", bytes = {bytes} }}\n"
+    )
+}
+
+/// Without time stamps (RFC 7323), as hosts with Windows: both captures show the queue.
+#[test]
+fn a_slow_line_is_named_without_time_stamps() {
+    let line = "about = \"a slow line\"\nseed = 15\nduration_ms = 60_000\n\
+                [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = run_of(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
+    let names = ["modem.mi2log", "server.pcapng", "phone.pcapng"];
+    let answer = of(&names.map(|name| run.join(name)));
+    assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
+}
+
+/// Without time stamps a server that paces is not taken for a slow line, nor for slow start.
+#[test]
+fn a_paced_server_is_named_without_time_stamps() {
+    let start = "about = \"a paced server\"\nseed = 16\nduration_ms = 60_000\n";
+    let paced = "[[apps]]\nname = \"file\"\nstart_ms = 500\n\
+                 workload = { kind = \"paced\", bytes = 3_000_000, rate_bps = 2_000_000 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let answer = of(&[run_of(&format!("{start}{NO_TIMESTAMPS}{paced}"), dir.path())]);
+    assert_eq!(answer.session.verdict, Verdict::SenderLimited, "{}", answer.session.says);
+}
+
+/// A rate over a few bursts is not the link's; none is over the cell's peak. 50 PRB pairs carry at
+/// most 2 blocks of 48,936 bits in a TTI (TS 36.213, table 7.1.7.2.1-1, I_TBS 33).
+#[test]
+fn no_rate_is_over_the_cells_peak() {
+    const PEAK_BPS: f64 = 2.0 * 48_936.0 * 1e3;
+    let page = "about = \"small objects\"\nseed = 17\nduration_ms = 40_000\n[[apps]]\n\
+                name = \"object\"\nstart_ms = 500\nworkload = { kind = \"interactive\", \
+                request_bytes = 300, response_bytes = 9_000, count = 60, gap_ms = 300 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = run_of(page, dir.path());
+    let answer = of(std::slice::from_ref(&run));
+    assert!(answer.transfers.len() > 20, "{}", answer.transfers.len());
+    for one in &answer.transfers {
+        let rates = [one.finding.link_throughput_bps, one.finding.burst_throughput_bps];
+        let over = rates.into_iter().flatten().find(|rate| *rate > PEAK_BPS);
+        assert_eq!(over, None, "{}: {:?}", one.id, one.finding);
+    }
+}
+
+/// The packets of a call, one each 20 ms, are no transfers that a link could have limited.
+#[test]
+fn a_call_is_no_transfer() {
+    let call = "about = \"a call\"\nseed = 18\nduration_ms = 60_000\n[[apps]]\nname = \"call\"\n\
+                start_ms = 500\nworkload = { kind = \"paced\", bytes = 67_000, \
+                rate_bps = 9_600, block_bytes = 24 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = run_of(call, dir.path());
+    // The modem log alone, in which transfers have to be found.
+    let answer = of(&[run.join("modem.mi2log")]);
+    let blamed: Vec<_> =
+        answer.transfers.iter().filter(|t| t.verdict == Verdict::NotRadio).collect();
+    assert!(blamed.is_empty(), "{blamed:?}");
+    assert_ne!(answer.session.verdict, Verdict::NotRadio, "{}", answer.session.says);
+}
