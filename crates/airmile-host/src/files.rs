@@ -38,14 +38,18 @@ pub fn open_site_file(dir: &Path, path: &str) -> Option<(PathBuf, fs::File)> {
 
 #[cfg(target_os = "linux")]
 fn open_beneath(dir: &Path, file: &Path) -> Option<fs::File> {
-    use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+    use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+    use rustix::io::Errno;
     let inside = file.strip_prefix(dir).ok()?;
-    let root = fs::File::open(dir).ok()?;
+    // As a path: the directory may be one that can be searched, not listed.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = open(dir, flags, Mode::empty()).ok()?;
     // A pipe would wait for who writes to it.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(&root, inside, flags, Mode::empty(), resolve) {
-        Err(rustix::io::Errno::NOSYS) => fs::File::open(file).ok(),
+        // Older kernels do not have the call, filters of older containers refuse it.
+        Err(Errno::NOSYS | Errno::PERM) => fs::File::open(file).ok(),
         opened => Some(opened.ok()?.into()),
     }
 }
@@ -173,6 +177,32 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(served > 0);
         });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_that_cannot_be_listed_is_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        fs::write(dir.join("a"), "x").unwrap();
+        let set = |mode| fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        set(0o300);
+        // Root would be able to list it; the restrictions end with the thread.
+        let (opened, listed) = std::thread::scope(|scope| {
+            let without_rights = scope.spawn(|| {
+                crate::privilege::keep(crate::privilege::Kept {
+                    capabilities: rustix::thread::CapabilitySet::empty(),
+                    writable: &[],
+                    starts_programs: false,
+                })
+                .unwrap();
+                (open_site_file(&dir, "/a"), fs::read_dir(&dir).is_ok())
+            });
+            without_rights.join().unwrap()
+        });
+        set(0o700);
+        assert!(!listed);
+        assert!(opened.is_some());
     }
 
     #[test]

@@ -10,8 +10,8 @@ const CHUNK_BYTES: usize = 65_536;
 /// Maximum length of a response head (chosen here).
 const MAX_HEAD_BYTES: usize = 65_536;
 /// Minimum rate in bytes per second over a response; below it the transfer has failed (chosen
-/// here, as the server's: a quarter of the slowest rate that operators throttle to).
-const LEAST_RATE: u64 = 4_000;
+/// here: a quarter of a tariff that is throttled to 32 kbit/s).
+const LEAST_RATE: u64 = 1_000;
 
 /// The fields of a response head, apart from its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ fn longest(timeout: Duration, bytes: u64) -> Duration {
 }
 
 /// Sends a request, and reads the response to its end; its content is counted. A server that
-/// sends less than 4 kB/s after the timeout cannot hold the probe.
+/// sends less than 1 kB/s after the timeout cannot hold the probe.
 pub(super) fn receive(
     stream: &mut dyn ByteStream,
     request: &str,
@@ -37,7 +37,7 @@ pub(super) fn receive(
     let begun = Instant::now();
     let in_time = || match begun.elapsed() <= longest(timeout, most) {
         true => Ok(()),
-        false => Err(std::io::Error::other("the answer takes too long: under 4 kB/s")),
+        false => Err(std::io::Error::other("the answer takes too long: under 1 kB/s")),
     };
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
@@ -139,19 +139,19 @@ mod tests {
 
     #[test]
     fn a_server_that_drips_does_not_hold_the_probe() {
-        for head in ["HTTP/1.1 200 OK\r\nContent-Length: 3999\r\n\r\n", "HTTP/1.1 200 OK\r\nX: "] {
+        for head in ["HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "HTTP/1.1 200 OK\r\nX: "] {
             let mut stream = Dripping([head.as_bytes(), b"a"].concat());
             let begun = Instant::now();
             let mut bytes = 0;
             let timeout = Duration::from_millis(100);
-            let error = receive(&mut stream, "GET", 3_999, timeout, &mut bytes).unwrap_err();
+            let error = receive(&mut stream, "GET", 999, timeout, &mut bytes).unwrap_err();
             assert!(error.to_string().contains("too long"), "{error}");
-            // At its rate it would take 20 s.
-            assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-            assert!(bytes < 3_999, "{bytes}");
+            // At its rate it would take 5 s.
+            assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+            assert!(bytes < 999, "{bytes}");
         }
-        // A slow network is no such server: 128 kbit/s are allowed, and a fourth of it.
-        assert_eq!(longest(Duration::from_secs(30), 400_000), Duration::from_secs(130));
+        // A slow network is no such server: 32 kbit/s are allowed, and a fourth of it.
+        assert_eq!(longest(Duration::from_secs(30), 400_000), Duration::from_secs(430));
     }
 
     #[test]

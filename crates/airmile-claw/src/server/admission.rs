@@ -27,7 +27,8 @@ const SEND_BYTES: u64 = 256 << 20;
 /// 20 ms).
 const SEND_WINDOW: RangeInclusive<u64> = 256 << 10..=16 << 20;
 /// Maximum number of connections of one host (IPv6: of its /64), those in their handshake
-/// included (chosen here: half of the handshakes; phones may share an address by NAT).
+/// included, while fewer than half of all places are free (chosen here: half of the handshakes;
+/// thousands of phones share an address by a carrier's NAT, and may use what nobody else needs).
 const MAX_HOST_CONNECTIONS: usize = 128;
 /// Maximum duration of a handshake (chosen here: some round trips of the slowest networks,
 /// with losses).
@@ -61,11 +62,12 @@ pub(super) struct HostPlace {
 }
 
 impl HostPlace {
-    fn take(hosts: &HostCounts, address: IpAddr) -> Option<Self> {
+    /// Takes a place; only up to the host's share if places are scarce.
+    fn take(hosts: &HostCounts, address: IpAddr, is_scarce: bool) -> Option<Self> {
         let host = host_prefix(address);
         let mut counts = lock(hosts);
         let count = counts.entry(host).or_default();
-        if *count >= MAX_HOST_CONNECTIONS {
+        if is_scarce && *count >= MAX_HOST_CONNECTIONS {
             return None;
         }
         *count += 1;
@@ -103,6 +105,12 @@ impl Admission {
         Self { handshakes, connections, hosts: HostCounts::default() }
     }
 
+    /// Whether fewer than half of the places are free.
+    fn is_scarce(&self) -> bool {
+        self.handshakes.available_permits() < MAX_HANDSHAKES / 2
+            || self.connections.available_permits() < MAX_CONNECTIONS / 2
+    }
+
     /// Admits a connection, or answers it with a Retry or a refusal.
     pub(super) fn admit(&self, incoming: quinn::Incoming) -> Option<(quinn::Incoming, Admitted)> {
         let under_way = MAX_HANDSHAKES - self.handshakes.available_permits();
@@ -113,7 +121,7 @@ impl Admission {
         }
         let handshake = Arc::clone(&self.handshakes).try_acquire_owned();
         let connection = Arc::clone(&self.connections).try_acquire_owned();
-        let host = HostPlace::take(&self.hosts, incoming.remote_address().ip());
+        let host = HostPlace::take(&self.hosts, incoming.remote_address().ip(), self.is_scarce());
         let (Ok(handshake), Ok(connection), Some(host)) = (handshake, connection, host) else {
             incoming.refuse();
             return None;
@@ -128,7 +136,7 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::mpsc;
 
-    use super::super::{ServeOptions, Server, ServerEvent, Window};
+    use super::super::{Controllers, ServeOptions, Server, ServerEvent, Window};
     use super::*;
     use crate::client::{Trust, get};
     use crate::tls;
@@ -188,18 +196,47 @@ mod tests {
         let of = |connections| (1..=connections).map(send_window).sum::<u64>();
         assert!(of(MAX_HOST_CONNECTIONS) < 800 << 20, "{}", of(MAX_HOST_CONNECTIONS));
         assert!(of(MAX_CONNECTIONS) < 1_400 << 20, "{}", of(MAX_CONNECTIONS));
+        // And each of 40 connections has its limit.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let identity = tls::Identity::generate(vec!["localhost".to_owned()]).unwrap();
+            let quic = tls::server(&identity).unwrap();
+            let endpoint =
+                quinn::Endpoint::server(quinn::ServerConfig::with_crypto(quic), LOCAL).unwrap();
+            let mut client = quinn::Endpoint::client(LOCAL).unwrap();
+            client.set_default_client_config(tls::client(None, tls::H3).unwrap());
+            let admission = Admission::new();
+            let controllers =
+                Controllers { limits: crate::OperatorLimits::default(), window: Window::Claw };
+            let mut kept = Vec::new();
+            for n in 1..=40 {
+                let to = endpoint.local_addr().unwrap();
+                let connecting = client.connect(to, "localhost").unwrap();
+                let incoming = endpoint.accept().await.unwrap();
+                let (incoming, admitted) = admission.admit(incoming).unwrap();
+                assert_eq!(admitted.send_window, send_window(n), "{n}");
+                let transport = controllers.transport(&Arc::default(), &admitted);
+                let expected = format!("send_window: {},", send_window(n));
+                assert!(format!("{transport:?}").contains(&expected), "{n}: {transport:?}");
+                // Its handshake is over.
+                kept.push((connecting, incoming, admitted.connection, admitted.host));
+            }
+        });
     }
 
     #[test]
     fn addresses_of_a_64_share_the_connections_of_a_host() {
         let hosts = HostCounts::default();
-        let take = |n: usize| {
+        let take_if = |n: usize, is_scarce| {
             let address = format!("2001:db8:0:1:{n:x}::1").parse().unwrap();
-            HostPlace::take(&hosts, address)
+            HostPlace::take(&hosts, address, is_scarce)
         };
+        let take = |n| take_if(n, true);
         let mut all: Vec<_> = (0..2 * MAX_HOST_CONNECTIONS).filter_map(take).collect();
         assert_eq!(all.len(), MAX_HOST_CONNECTIONS);
-        assert!(HostPlace::take(&hosts, "2001:db8:0:2::1".parse().unwrap()).is_some());
+        assert!(HostPlace::take(&hosts, "2001:db8:0:2::1".parse().unwrap(), true).is_some());
+        // While there is room for all, phones that share an address get it.
+        assert!(take_if(1, false).is_some());
         all.pop();
         assert!(take(1).is_some());
         drop(all);
@@ -225,7 +262,8 @@ mod tests {
                 from.connect(server.address(), "localhost").unwrap().await
             };
             let mut kept = Vec::new();
-            for _ in 0..MAX_HOST_CONNECTIONS {
+            // While half of the places are free, a host is not limited to its share.
+            for _ in 0..MAX_CONNECTIONS / 2 {
                 kept.push(connect(&one).await.unwrap());
             }
             assert!(connect(&one).await.is_err());

@@ -62,12 +62,22 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
         }
     };
     #[cfg(target_os = "linux")]
-    airmile_host::privilege::keep(airmile_host::privilege::Kept {
-        // Ports below 1024; a site and a key of another user.
-        capabilities: CapabilitySet::NET_BIND_SERVICE | CapabilitySet::DAC_READ_SEARCH,
-        writable: &[],
-        starts_programs: false,
-    })?;
+    {
+        let has = rustix::thread::capabilities(None)?.permitted;
+        // A site and a key of another user. Root has only the second one in Docker's
+        // default set; Landlock refuses the writes that it would allow.
+        let reading = if has.contains(CapabilitySet::DAC_READ_SEARCH) {
+            CapabilitySet::DAC_READ_SEARCH
+        } else {
+            CapabilitySet::DAC_OVERRIDE
+        };
+        airmile_host::privilege::keep(airmile_host::privilege::Kept {
+            // Ports below 1024.
+            capabilities: CapabilitySet::NET_BIND_SERVICE | reading,
+            writable: &[],
+            starts_programs: false,
+        })?;
+    }
     let server = Server::start(options, Arc::new(on_event))?;
     let name = args.name.first().map_or("localhost", String::as_str);
     let spki = server.spki_sha256().map(|hash| base64(hash));

@@ -22,8 +22,8 @@ const TOKEN_LABEL: &[u8] = b"airmile claw token";
 pub struct SessionOptions {
     /// Maximum number of sessions. Further ones are refused while all of them report.
     pub sessions: usize,
-    /// Maximum number of sessions of one host (IPv6: of its /64); a further one replaces the
-    /// oldest.
+    /// Maximum number of sessions of one host (IPv6: of its /64). Further ones are refused while
+    /// all of them report.
     pub per_address: usize,
     /// Minimum time between two accepted reports of a session, in nanoseconds.
     pub min_gap_ns: i64,
@@ -192,11 +192,14 @@ impl Sessions {
         }
     }
 
+    /// Whether a session has ended.
+    const fn is_over(&self, now_ns: i64, session: &FeedbackSession) -> bool {
+        now_ns - session.heard_ns > self.options.idle_ns
+    }
+
     /// Removes sessions that have ended, to make room.
     fn forget(&mut self, now_ns: i64) {
-        let idle_ns = self.options.idle_ns;
-        let is_over = |session: &FeedbackSession| now_ns - session.heard_ns > idle_ns;
-        let over = self.by_token.iter().filter(|(_, session)| is_over(session));
+        let over = self.by_token.iter().filter(|(_, session)| self.is_over(now_ns, session));
         let over: Vec<SessionToken> = over.map(|(token, _)| *token).collect();
         over.into_iter().for_each(|token| self.remove(token));
     }
@@ -215,13 +218,17 @@ impl Sessions {
         if self.by_token.len() >= self.options.sessions {
             self.forget(now_ns);
         }
+        let mut is_full = self.by_token.len() >= self.options.sessions;
         if self.of_host(from).count() >= self.options.per_address.max(1) {
+            // A session that reports stays: phones that share an address would else replace each
+            // other without end.
             let first = self.of_host(from).min_by_key(|(_, session)| session.heard_ns);
-            if let Some(token) = first.map(|(token, _)| token) {
-                self.remove(token);
+            match first.filter(|(_, session)| self.is_over(now_ns, session)) {
+                Some((token, _)) => self.remove(token),
+                None => is_full = true,
             }
         }
-        if self.by_token.len() >= self.options.sessions {
+        if is_full {
             self.counts.refused += 1;
             return false;
         }
