@@ -26,6 +26,39 @@ pub fn site_file(dir: &Path, path: &str) -> Option<PathBuf> {
     (is_served(inside) && file.is_file()).then_some(file)
 }
 
+/// Opens the file of [`site_file`]. Whoever may write in the site may meanwhile have replaced it,
+/// or a directory above it, by a link, which is not followed here (on Linux from 5.6 on).
+#[must_use]
+pub fn open_site_file(dir: &Path, path: &str) -> Option<(PathBuf, fs::File)> {
+    let file = site_file(dir, path)?;
+    let opened = open_beneath(dir, &file)?;
+    // Not a pipe that has taken its place.
+    opened.metadata().ok()?.is_file().then_some((file, opened))
+}
+
+#[cfg(target_os = "linux")]
+fn open_beneath(dir: &Path, file: &Path) -> Option<fs::File> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+    use rustix::io::Errno;
+    let inside = file.strip_prefix(dir).ok()?;
+    // As a path: the directory may be one that can be searched, not listed.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = open(dir, flags, Mode::empty()).ok()?;
+    // A pipe would wait for who writes to it.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match openat2(&root, inside, flags, Mode::empty(), resolve) {
+        // Older kernels do not have the call, filters of older containers refuse it.
+        Err(Errno::NOSYS | Errno::PERM) => fs::File::open(file).ok(),
+        opened => Some(opened.ok()?.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_beneath(_: &Path, file: &Path) -> Option<fs::File> {
+    fs::File::open(file).ok()
+}
+
 fn is_served(relative: &Path) -> bool {
     relative.components().all(|part| match part {
         Component::Normal(name) => name == WELL_KNOWN || !name.as_encoded_bytes().starts_with(b"."),
@@ -96,6 +129,80 @@ mod tests {
         ] {
             check(outside, None);
         }
+    }
+
+    /// A file, and a directory above one, are swapped for links to the outside all the time.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_that_appear_before_a_file_is_opened_are_not_followed() {
+        use std::io::Read;
+        use std::os::unix::fs::symlink;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let outer = tempfile::tempdir().unwrap();
+        let outer = outer.path().canonicalize().unwrap();
+        let (dir, secrets) = (outer.join("site"), outer.join("secrets"));
+        for (place, content) in [(&dir, "served"), (&dir.join("b"), "served"), (&secrets, "secret")]
+        {
+            fs::create_dir_all(place).unwrap();
+            fs::write(place.join("a"), content).unwrap();
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let next = outer.join("next");
+                while !is_over.load(Ordering::Relaxed) {
+                    symlink(secrets.join("a"), &next).unwrap();
+                    fs::rename(&next, dir.join("a")).unwrap();
+                    fs::write(&next, "served").unwrap();
+                    fs::rename(&next, dir.join("a")).unwrap();
+                    fs::rename(dir.join("b"), outer.join("other")).unwrap();
+                    symlink(&secrets, dir.join("b")).unwrap();
+                    fs::remove_file(dir.join("b")).unwrap();
+                    fs::rename(outer.join("other"), dir.join("b")).unwrap();
+                }
+            });
+            let mut served = 0;
+            for n in 0..20_000 {
+                let Some((_, mut file)) = open_site_file(&dir, ["/a", "/b/a"][n % 2]) else {
+                    continue;
+                };
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                if text == "secret" {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("a file outside of the site, after {n}");
+                }
+                served += 1;
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(served > 0);
+        });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_that_cannot_be_listed_is_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        fs::write(dir.join("a"), "x").unwrap();
+        let set = |mode| fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        set(0o300);
+        // Root would be able to list it; the restrictions end with the thread.
+        let (opened, listed) = std::thread::scope(|scope| {
+            let without_rights = scope.spawn(|| {
+                crate::privilege::keep(crate::privilege::Kept {
+                    capabilities: rustix::thread::CapabilitySet::empty(),
+                    writable: &[],
+                    starts_programs: false,
+                })
+                .unwrap();
+                (open_site_file(&dir, "/a"), fs::read_dir(&dir).is_ok())
+            });
+            without_rights.join().unwrap()
+        });
+        set(0o700);
+        assert!(!listed);
+        assert!(opened.is_some());
     }
 
     #[test]

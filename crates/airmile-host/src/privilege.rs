@@ -1,5 +1,6 @@
 //! Drops privileges of processes that parse data from strangers: an attacker who takes over a
-//! parser cannot load a kernel module, read another user's files or write outside of a few places.
+//! parser cannot load a kernel module or write outside of a few places, and reads other users'
+//! files only where a capability for that is kept.
 
 use std::path::Path;
 

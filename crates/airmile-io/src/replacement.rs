@@ -149,10 +149,11 @@ pub fn refuse_inputs<'a>(
 }
 
 /// The inputs without links and `..`; for a directory also the files in it that can be read
-/// as inputs.
+/// as inputs; for standard input the file that it is redirected from, where the system names it.
 pub fn read_files<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut read = Vec::new();
     for input in inputs {
+        let input = if input.as_os_str() == "-" { Path::new("/dev/stdin") } else { input };
         read.push(whole(input));
         // An error is reported where the directory is read.
         let entries = std::fs::read_dir(input).into_iter().flatten().flatten();

@@ -1,6 +1,7 @@
 //! Responses of the server: heads are parsed, contents are counted.
 
 use std::io::ErrorKind;
+use std::time::{Duration, Instant};
 
 use crate::turn::ByteStream;
 
@@ -8,6 +9,9 @@ use crate::turn::ByteStream;
 const CHUNK_BYTES: usize = 65_536;
 /// Maximum length of a response head (chosen here).
 const MAX_HEAD_BYTES: usize = 65_536;
+/// Minimum rate in bytes per second over a response; below it the transfer has failed (chosen
+/// here: a quarter of a tariff that is throttled to 32 kbit/s).
+const LEAST_RATE: u64 = 1_000;
 
 /// The fields of a response head, apart from its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +20,31 @@ pub(super) struct ProbeAnswer {
     pub(super) restarts: Option<bool>,
 }
 
-/// Sends a request, and reads the response to its end; its content is counted.
+/// Maximum duration of a response of so many bytes, given the maximum time without progress.
+fn longest(timeout: Duration, bytes: u64) -> Duration {
+    timeout.saturating_add(Duration::from_secs(bytes / LEAST_RATE))
+}
+
+/// Sends a request, and reads the response to its end; its content is counted. A server that
+/// sends less than 1 kB/s after the timeout cannot hold the probe.
 pub(super) fn receive(
     stream: &mut dyn ByteStream,
     request: &str,
     most: u64,
+    timeout: Duration,
     bytes: &mut u64,
 ) -> std::io::Result<ProbeAnswer> {
+    let begun = Instant::now();
+    let in_time = || match begun.elapsed() <= longest(timeout, most) {
+        true => Ok(()),
+        false => Err(std::io::Error::other("the answer takes too long: under 1 kB/s")),
+    };
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
     let mut head = Vec::new();
     let mut buffer = vec![0; CHUNK_BYTES];
     let (length, answer) = loop {
+        in_time()?;
         let n = read(stream, &mut buffer)?;
         head.extend_from_slice(buffer.get(..n).unwrap_or_default());
         if let Some((head_bytes, length, answer)) = read_head(&head)? {
@@ -44,6 +61,7 @@ pub(super) fn receive(
         }
     };
     while *bytes < length {
+        in_time()?;
         *bytes += read(stream, &mut buffer)? as u64;
     }
     Ok(answer)
@@ -92,6 +110,49 @@ fn read_head(head: &[u8]) -> std::io::Result<Option<(usize, u64, ProbeAnswer)>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sends its bytes one at a time, the last of them again and again, with pauses.
+    struct Dripping(Vec<u8>);
+
+    impl std::io::Read for Dripping {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if self.0.len() == 1 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            buffer[0] = self.0[0];
+            if self.0.len() > 1 {
+                self.0.remove(0);
+            }
+            Ok(1)
+        }
+    }
+
+    impl std::io::Write for Dripping {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_server_that_drips_does_not_hold_the_probe() {
+        for head in ["HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "HTTP/1.1 200 OK\r\nX: "] {
+            let mut stream = Dripping([head.as_bytes(), b"a"].concat());
+            let begun = Instant::now();
+            let mut bytes = 0;
+            let timeout = Duration::from_millis(100);
+            let error = receive(&mut stream, "GET", 999, timeout, &mut bytes).unwrap_err();
+            assert!(error.to_string().contains("too long"), "{error}");
+            // At its rate it would take 5 s.
+            assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+            assert!(bytes < 999, "{bytes}");
+        }
+        // A slow network is no such server: 32 kbit/s are allowed, and a fourth of it.
+        assert_eq!(longest(Duration::from_secs(30), 400_000), Duration::from_secs(430));
+    }
 
     #[test]
     fn heads_are_read() {

@@ -185,7 +185,8 @@ fn fetch(
     connection.arrivals.take();
     transfer.start_us = clock.now_us();
     let most = probe.segment_bytes;
-    let answer = receive(connection.stream.as_mut(), &request, most, &mut transfer.bytes);
+    let (stream, timeout) = (connection.stream.as_mut(), probe.timeout);
+    let answer = receive(stream, &request, most, timeout, &mut transfer.bytes);
     let came = connection.arrivals.take();
     transfer.first_byte_us = came.first().map(|(at_us, _)| *at_us);
     transfer.arrivals = came.iter().map(|(at_us, n)| (at_us - transfer.start_us, *n)).collect();

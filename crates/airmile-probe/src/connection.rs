@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use airmile::ProbeConnection;
 use airmile_host::clock::SteadyWallClock;
@@ -105,8 +106,19 @@ pub(super) fn connect(
             ClientConnection::new(tls_config()?, name).map_err(std::io::Error::other)?;
         let mut stream = StreamOwned::new(connection, stream);
         let begun_us = clock.now_us();
+        // For any rate of bytes.
+        let begun = Instant::now();
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock)?;
+            if begun.elapsed() > probe.timeout {
+                return Err(std::io::Error::other("the TLS handshake takes too long"));
+            }
+            if stream.conn.wants_write() {
+                stream.conn.write_tls(&mut stream.sock)?;
+            } else if stream.conn.read_tls(&mut stream.sock)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            } else {
+                stream.conn.process_new_packets().map_err(std::io::Error::other)?;
+            }
         }
         noted.tls_us = Some(clock.now_us() - begun_us);
         Ok((Box::new(stream), arrivals))

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use airmile_control::claw::feedback::SessionToken;
-use airmile_host::files::site_file;
+use airmile_host::files::open_site_file;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use tokio::io::AsyncReadExt;
@@ -13,8 +13,9 @@ use super::files::media_type;
 use super::{ABOUT, Site};
 use crate::keys;
 
-/// Size of the chunks in which files are read.
-const CHUNK_BYTES: usize = 64 * 1024;
+/// Size of the chunks in which files are read (chosen here: each request of a connection may
+/// hold one).
+const CHUNK_BYTES: usize = 16 * 1024;
 
 /// The parameter and the cookie that name a session.
 const NAME: &str = "claw";
@@ -52,12 +53,10 @@ pub(super) async fn answer(
             None => refuse(stream, StatusCode::NOT_FOUND).await,
         };
     }
-    let Some(path) = site_file(&site.dir, request.uri().path()) else {
+    let Some((path, file)) = open_site_file(&site.dir, request.uri().path()) else {
         return refuse(stream, StatusCode::NOT_FOUND).await;
     };
-    let Ok(mut file) = tokio::fs::File::open(&path).await else {
-        return refuse(stream, StatusCode::NOT_FOUND).await;
-    };
+    let mut file = tokio::fs::File::from_std(file);
     let length = file.metadata().await.map(|data| data.len()).unwrap_or_default();
     let mut response = Response::builder()
         .header(http::header::CONTENT_LENGTH, length)

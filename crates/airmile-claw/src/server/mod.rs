@@ -220,8 +220,9 @@ fn config(
 
 impl Controllers {
     /// Each connection has its own mailbox, and therefore its own configuration.
-    fn transport(self, mailbox: &Arc<Mailbox>) -> Arc<quinn::TransportConfig> {
+    fn transport(self, mailbox: &Arc<Mailbox>, admitted: &Admitted) -> Arc<quinn::TransportConfig> {
         let mut transport = tls::transport();
+        transport.send_window(admitted.send_window);
         let options = ClawOptions { limits: self.limits, ..ClawOptions::default() };
         match self.window {
             Window::Claw => {
@@ -251,13 +252,13 @@ async fn accept(
     while let Some(incoming) = endpoint.accept().await {
         let Some((incoming, admitted)) = admission.admit(incoming) else { continue };
         let mailbox = Arc::new(Mailbox::default());
-        let config = Arc::new(config(quic, controllers.transport(&mailbox)));
+        let config = Arc::new(config(quic, controllers.transport(&mailbox, &admitted)));
         let Ok(connecting) = incoming.accept_with(config) else { continue };
         let id = ids.fetch_add(1, Ordering::Relaxed);
         let site = site.clone();
         tokio::spawn(async move {
             // A failed handshake concerns only its client.
-            let Admitted { handshake, connection: _place } = admitted;
+            let Admitted { handshake, connection: _place, host: _host, .. } = admitted;
             let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE, connecting).await else {
                 return;
             };

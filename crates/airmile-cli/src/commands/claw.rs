@@ -16,6 +16,8 @@ use airmile_claw::keys::read_key;
 use airmile_claw::server::{ServeOptions, Server, ServerEvent};
 use airmile_host::source::LogSource;
 use anyhow::Result;
+#[cfg(target_os = "linux")]
+use rustix::thread::CapabilitySet;
 use serde_json::json;
 
 use crate::Outcome;
@@ -59,6 +61,23 @@ fn serve(global: &Global, args: &ClawServeArgs) -> Result<Outcome> {
             output::notice(&printable(&event_line(event)));
         }
     };
+    #[cfg(target_os = "linux")]
+    {
+        let has = rustix::thread::capabilities(None)?.permitted;
+        // A site and a key of another user. Root has only the second one in Docker's
+        // default set; Landlock refuses the writes that it would allow.
+        let reading = if has.contains(CapabilitySet::DAC_READ_SEARCH) {
+            CapabilitySet::DAC_READ_SEARCH
+        } else {
+            CapabilitySet::DAC_OVERRIDE
+        };
+        airmile_host::privilege::keep(airmile_host::privilege::Kept {
+            // Ports below 1024.
+            capabilities: CapabilitySet::NET_BIND_SERVICE | reading,
+            writable: &[],
+            starts_programs: false,
+        })?;
+    }
     let server = Server::start(options, Arc::new(on_event))?;
     let name = args.name.first().map_or("localhost", String::as_str);
     let spki = server.spki_sha256().map(|hash| base64(hash));

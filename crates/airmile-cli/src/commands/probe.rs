@@ -20,6 +20,13 @@ pub fn run(global: &Global, command: &ProbeCommand) -> Result<Outcome> {
 
 fn serve(global: &Global, args: &ProbeServeArgs) -> Result<Outcome> {
     let options = args.options()?;
+    #[cfg(target_os = "linux")]
+    airmile_host::privilege::keep(airmile_host::privilege::Kept {
+        // Ports below 1024.
+        capabilities: rustix::thread::CapabilitySet::NET_BIND_SERVICE,
+        writable: &[],
+        starts_programs: false,
+    })?;
     let server = ProbeServer::start(&options)?;
     for (address, port) in server.addresses().iter().zip(&options.ports) {
         let scheme = if options.tls.contains(port) { "https" } else { "http" };

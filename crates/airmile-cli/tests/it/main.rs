@@ -18,6 +18,8 @@ mod command;
 mod interface;
 mod manual;
 mod outputs;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod probe;
 #[cfg(target_os = "linux")]
 mod realtime;

@@ -19,6 +19,7 @@ mod phone;
 mod span;
 #[cfg(test)]
 mod tests;
+mod user;
 
 pub use features::{Features, N_FEATURES, NAMES};
 pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};

@@ -6,10 +6,10 @@ use airmile_model::packet::{Address, Packet, Transport};
 use airmile_model::{Direction, TcpEventKind};
 
 use super::model::MIN_RADIO_RTT_NS;
-use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
+use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
+use super::user::UserDownlink;
 use crate::attribute::{
-    Attribution, ByteBins, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides,
-    WaitSpan, WaitTimeline,
+    Attribution, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
 };
 use crate::tcp::TracedPacket;
 
@@ -32,13 +32,13 @@ const MAX_UNSEEN: f64 = 0.02;
 
 /// One connection's downlink.
 #[derive(Debug, Default)]
-struct FlowDownlink {
-    model: SenderModel,
-    server: Option<Address>,
-    bytes: u64,
+pub(super) struct FlowDownlink {
+    pub(super) model: SenderModel,
+    pub(super) server: Option<Address>,
+    pub(super) bytes: u64,
     /// Ends and lengths of round trips, in nanoseconds: those on the server's side of the
     /// monitor, and those on the client's.
-    rtts: Vec<(i64, i64)>,
+    pub(super) rtts: Vec<(i64, i64)>,
     client_rtts: Vec<(i64, i64)>,
     /// Bytes acknowledged so far.
     acked: i64,
@@ -46,37 +46,19 @@ struct FlowDownlink {
     first_offset: Option<i64>,
     /// TSval and when it was first sent.
     stamps: VecDeque<(u32, i64)>,
-    begun_ns: Option<i64>,
-    asked_ns: Option<i64>,
+    pub(super) begun_ns: Option<i64>,
+    pub(super) asked_ns: Option<i64>,
     last_data_ns: Option<i64>,
     stamped: bool,
     current: Option<OpenResponse>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct OpenResponse {
+pub(super) struct OpenResponse {
     span: TransferSpan,
     up_bytes: u64,
     /// When the client last acknowledged part of it.
     acked_ns: i64,
-}
-
-/// One user of a capture.
-#[derive(Debug, Default)]
-struct UserDownlink {
-    address: Option<Address>,
-    waits: WaitTimeline,
-    uplink: ByteBins,
-    arrivals: Vec<(i64, u32)>,
-    /// Time and bytes of the client's acknowledgements.
-    acked: Vec<(i64, u32)>,
-    again_ns: Vec<i64>,
-    answers: Vec<(Option<Address>, OpenResponse)>,
-    requests_ns: Vec<(i64, i64)>,
-    bytes: u64,
-    /// TCP packets to the phone, and from it.
-    packets: [u64; 2],
-    connections: BTreeMap<u64, FlowDownlink>,
 }
 
 /// Reads a capture, treating each user as the phone.
@@ -146,6 +128,11 @@ impl CapturedPhones {
         user.push(packet, server, &mut self.held);
     }
 
+    #[cfg(test)]
+    pub(super) fn connections(&self) -> usize {
+        self.users.values().map(|user| user.connections.len()).sum()
+    }
+
     /// Each user, treated as the phone; the one that received the most comes first.
     #[must_use]
     pub fn finish(mut self) -> Vec<CapturedPhone> {
@@ -165,7 +152,7 @@ impl CapturedPhones {
 }
 
 /// Adds bytes to a list in order of time.
-fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
+pub(super) fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
     match list.last_mut() {
         _ if bytes == 0 => {}
         Some((last, sum)) if at_ns.saturating_sub(*last) < MERGE_NS => {
@@ -175,50 +162,9 @@ fn add(list: &mut Vec<(i64, u32)>, at_ns: i64, bytes: u32) {
     }
 }
 
-/// When the first data after a pause of [`MIN_RTO_NS`] or more arrived.
-fn first_after_pause(list: &[(i64, u32)]) -> Option<i64> {
-    list.iter()
-        .zip(list.iter().skip(1))
-        .find(|(a, b)| b.0.saturating_sub(a.0) >= MIN_RTO_NS)
-        .map(|(_, after)| after.0)
-}
-
-impl UserDownlink {
-    fn push(&mut self, packet: &TracedPacket, server: Option<Address>, held: &mut Vec<WaitSpan>) {
-        let connection = self.connections.entry(packet.flow).or_default();
-        connection.begun_ns.get_or_insert(packet.at_ns);
-        connection.server = connection.server.or(server);
-        let [down, up] = &mut self.packets;
-        *(if packet.dir == Direction::Dl { down } else { up }) += 1;
-        if packet.dir == Direction::Dl {
-            connection.bytes = connection.bytes.saturating_add(packet.new_bytes);
-            self.bytes = self.bytes.saturating_add(packet.new_bytes);
-            add(&mut self.arrivals, packet.at_ns, packet.payload_bytes);
-            if packet.event.is_some_and(|event| event.is_retransmission()) {
-                self.again_ns.push(packet.at_ns);
-            }
-            if let Some(rtt) = connection.round_trip(packet) {
-                connection.rtts.push((packet.at_ns, rtt));
-            }
-            if packet.new_bytes > 0 {
-                let wait = |at: i64| (at, packet.at_ns.saturating_sub(at));
-                self.requests_ns.extend(connection.asked_ns.map(wait));
-                let done = connection.data(packet).map(|done| (connection.server, done));
-                self.answers.extend(done);
-            }
-        } else {
-            self.uplink.add(packet.at_ns, packet.new_bytes);
-            let acked = connection.up(packet);
-            add(&mut self.acked, packet.at_ns, acked);
-        }
-        connection.model.push(packet, held);
-        self.waits.push(held);
-    }
-}
-
 impl FlowDownlink {
     /// Takes a packet of the client; returns the bytes that it acknowledges.
-    fn up(&mut self, packet: &TracedPacket) -> u32 {
+    pub(super) fn up(&mut self, packet: &TracedPacket) -> u32 {
         if let Some((value, _)) = packet.timestamps {
             self.stamped = true;
             if self.stamps.back().is_none_or(|(last, _)| *last != value) {
@@ -254,7 +200,7 @@ impl FlowDownlink {
 
     /// The round trip that ends with this packet, in nanoseconds, if data was in flight
     /// throughout: otherwise it may include waiting for the application.
-    fn round_trip(&mut self, packet: &TracedPacket) -> Option<i64> {
+    pub(super) fn round_trip(&mut self, packet: &TracedPacket) -> Option<i64> {
         let (_, echo) = packet.timestamps?;
         let usual = packet.event.is_none_or(|event| event == TcpEventKind::Ahead);
         let mut left = None;
@@ -270,7 +216,7 @@ impl FlowDownlink {
     }
 
     /// Takes new data; returns the previous answer if it is over.
-    fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
+    pub(super) fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         self.first_offset.get_or_insert(packet.offset_bytes);
         let asked = self.asked_ns.take();
@@ -324,7 +270,7 @@ pub struct CapturedPhone {
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
-    /// When data first followed a pause of [`MIN_RTO_NS`] or more.
+    /// When data first followed a pause of `MIN_RTO_NS` or more.
     paused_ns: Option<i64>,
     datagrams_paused_ns: Option<i64>,
     /// Ends of round trips, and by how much each exceeds the minimum to its server, in nanoseconds.

@@ -1,5 +1,7 @@
 //! Transfers as spans of time.
 
+use crate::attribute::MIN_RTO_NS;
+
 /// A pause between an answer and the next request ends a transfer (chosen here, as
 /// in `airmile-radio`'s `detect`).
 pub(super) const PAUSE_NS: i64 = 500_000_000;
@@ -68,4 +70,12 @@ pub(super) fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
         }
     }
     out
+}
+
+/// When the first data after a pause of [`MIN_RTO_NS`] or more arrived.
+pub(super) fn first_after_pause(list: &[(i64, u32)]) -> Option<i64> {
+    list.iter()
+        .zip(list.iter().skip(1))
+        .find(|(a, b)| b.0.saturating_sub(a.0) >= MIN_RTO_NS)
+        .map(|(_, after)| after.0)
 }

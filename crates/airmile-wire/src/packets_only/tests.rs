@@ -51,6 +51,31 @@ fn phone(answers: &[(i64, i64, i64)]) -> CapturedPhone {
     phones.finish().remove(0)
 }
 
+/// A scan has any number of connections without an answer; those with one stay.
+#[test]
+fn memory_of_connections_without_an_answer() {
+    let mut phones = CapturedPhones::new();
+    let of = |flow: u64, packet: TracedPacket| TracedPacket { flow, ..packet };
+    let syn = |flow: u64| {
+        let packet = packet(flow as i64 * MS, Direction::Ul, 0, 0);
+        of(flow, TracedPacket { flags: TcpFlags::SYN, ack: None, ..packet })
+    };
+    for flow in 0..60_000 {
+        phones.push(&syn(flow));
+        if flow % 1_000 == 0 {
+            for n in 0..40 {
+                phones.push(&of(
+                    flow,
+                    packet((flow as i64 + n) * MS, Direction::Dl, n * 1_000, 1_000),
+                ));
+            }
+        }
+        assert!(phones.connections() <= 8_192, "{flow}: {}", phones.connections());
+    }
+    let phone = phones.finish().remove(0);
+    assert_eq!((phone.bytes, phone.transfers(20_000).len()), (60 * 40_000, 60));
+}
+
 #[track_caller]
 fn check(answers: &[(i64, i64, i64)], expected: &[(i64, i64, u64)]) {
     let spans = phone(answers).transfers(20_000);

@@ -338,13 +338,13 @@ impl FlowState {
         self.key.leg != 0
     }
 
-    /// Whether only one packet has passed, and no packets are to be traced.
+    /// Whether only one packet has passed.
     pub(super) fn is_of_one_packet(&self) -> bool {
         let [client, server] = &self.ends;
         let packets = [client, server].map(|end| end.stream.totals.packets);
         packets == [1, 0]
             && self.is_tcp()
-            && !(self.traced || self.mid_flow || client.sure_copies || server.sure_copies)
+            && !(self.mid_flow || client.sure_copies || server.sure_copies)
             && self.max_gap_ns == 0
             && self.start_ns == self.last_ns
     }

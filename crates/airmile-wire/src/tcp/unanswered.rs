@@ -72,6 +72,8 @@ impl Unanswered {
         // Its rows were reported when it passed.
         flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
         flow.wants_events = options.tables.tcp_events;
+        // Its packet was traced when it passed; the next ones are to be.
+        flow.traced = options.traced.has(flow.number);
         flow.handshake.from_idle = self.from_idle;
         flow.awake = self.awake;
         flow.shared = self.shared;

@@ -221,12 +221,66 @@ fn reports_there_is_room_for_so_many() {
     };
     assert_eq!(begin(0, 1), (vec![true], 0));
     assert_eq!(begin(1, 1), (vec![true, true], 0));
-    // The third session of an address replaces its oldest.
-    assert_eq!(begin(2, 1), (vec![false, true, true], 0));
-    assert_eq!(begin(3, 2), (vec![false, true, true, true], 0));
+    // An address has two while both report, however often a third one tries.
+    assert_eq!(begin(2, 1), (vec![true, true, false], 1));
+    assert_eq!(begin(3, 1), (vec![true, true, false, false], 2));
+    assert_eq!(begin(4, 2), (vec![true, true, false, false, true], 2));
     // Reporting sessions keep all places until they have been silent for 20 s.
-    assert_eq!(begin(4, 3), (vec![false, true, true, true, false], 1));
-    assert_eq!(begin(20_003, 3), (vec![false, false, false, true, false, true], 1));
+    assert_eq!(begin(5, 3), (vec![true, true, false, false, true, false], 3));
+    let there = vec![false, false, false, false, true, false, true];
+    assert_eq!(begin(20_004, 3), (there, 3));
+}
+
+/// The ninth session of a host takes the place of one that has been silent for 20 s, alone.
+#[test]
+fn reports_a_silent_session_gives_way_to_one_of_its_host() {
+    let key = FeedbackKey::new([7; 32]);
+    let options = SessionOptions { per_address: 2, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key), options);
+    let mut report_at = |at_ms: i64, reporter: &mut FeedbackReporter| {
+        let datagram = reporter.send(at_ms * MS, &report());
+        let is_taken = sessions.ingest(at_ms * MS, PHONE, &datagram).report.is_some();
+        (is_taken, sessions.by_token.len())
+    };
+    let mut welcome = Sessions::new(
+        FeedbackKey::new([8; 32]),
+        Some(FeedbackKey::new([7; 32])),
+        SessionOptions::default(),
+    );
+    let mut reporter = |at_ms: i64, nonce| welcomed(&mut welcome, at_ms * MS, PHONE, nonce);
+    let (mut silent, mut reporting) = (reporter(0, 1), reporter(0, 2));
+    assert_eq!(report_at(0, &mut silent), (true, 1));
+    assert_eq!(report_at(0, &mut reporting), (true, 2));
+    assert_eq!(report_at(15_000, &mut reporting), (true, 2));
+    assert_eq!(report_at(20_000, &mut reporter(20_000, 3)), (false, 2));
+    assert_eq!(report_at(20_001, &mut reporter(20_001, 4)), (true, 2));
+    assert_eq!(report_at(20_002, &mut reporting), (true, 2));
+    assert_eq!(report_at(20_002, &mut silent), (false, 2));
+}
+
+/// A host receives at every address of its /64: with one session each it would take all places.
+#[test]
+fn reports_a_64_is_one_host() {
+    let key = FeedbackKey::new([7; 32]);
+    let options = SessionOptions { sessions: 40, ..SessionOptions::default() };
+    let mut sessions = Sessions::new(FeedbackKey::new([8; 32]), Some(key), options);
+    let mut begin = |n: u64, from: &str| {
+        let from: IpAddr = from.parse().unwrap();
+        let mut reporter = welcomed(&mut sessions, 0, from, n);
+        let accepted = sessions.ingest(0, from, &reporter.send(0, &report())).report;
+        let is_begun = accepted.map(|accepted| accepted.address) == Some(from);
+        (is_begun, sessions.by_token.len(), sessions.counts().refused)
+    };
+    for n in 0..30_u64 {
+        let (there, refused) = ((n as usize + 1).min(8), (n + 1).saturating_sub(8));
+        assert_eq!(begin(n, &format!("2001:db8:0:1:{n:x}::1")), (n < 8, there, refused));
+    }
+    // Another /64 has places of its own, and so has each IPv4 address, also if mapped.
+    assert_eq!(begin(30, "2001:db8:0:2::1"), (true, 9, 22));
+    for n in 0..12 {
+        let there = 10 + n as usize;
+        assert_eq!(begin(31 + n, &format!("::ffff:192.0.2.{n}")), (true, there, 22));
+    }
 }
 
 /// Hellos need no return path to their sender, so none is stored, however many arrive and

@@ -1,7 +1,8 @@
 //! The server's end of the sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use super::super::{FeedbackReport, REPORT_BYTES};
 use super::{
@@ -21,7 +22,8 @@ const TOKEN_LABEL: &[u8] = b"airmile claw token";
 pub struct SessionOptions {
     /// Maximum number of sessions. Further ones are refused while all of them report.
     pub sessions: usize,
-    /// Maximum number of sessions of one address; a further one replaces the oldest.
+    /// Maximum number of sessions of one host (IPv6: of its /64). Further ones are refused while
+    /// all of them report.
     pub per_address: usize,
     /// Minimum time between two accepted reports of a session, in nanoseconds.
     pub min_gap_ns: i64,
@@ -174,6 +176,12 @@ impl Sessions {
         tokens.filter_map(|token| Some((*token, self.by_token.get(token)?)))
     }
 
+    /// Sessions of a host.
+    fn of_host(&self, address: IpAddr) -> impl Iterator<Item = (SessionToken, &FeedbackSession)> {
+        let tokens = self.by_address.range(host_addresses(address)).flat_map(|(_, tokens)| tokens);
+        tokens.filter_map(|token| Some((*token, self.by_token.get(token)?)))
+    }
+
     fn remove(&mut self, token: SessionToken) {
         let Some(session) = self.by_token.remove(&token) else { return };
         if let Some(tokens) = self.by_address.get_mut(&session.address) {
@@ -184,11 +192,14 @@ impl Sessions {
         }
     }
 
+    /// Whether a session has ended.
+    const fn is_over(&self, now_ns: i64, session: &FeedbackSession) -> bool {
+        now_ns - session.heard_ns > self.options.idle_ns
+    }
+
     /// Removes sessions that have ended, to make room.
     fn forget(&mut self, now_ns: i64) {
-        let idle_ns = self.options.idle_ns;
-        let is_over = |session: &FeedbackSession| now_ns - session.heard_ns > idle_ns;
-        let over = self.by_token.iter().filter(|(_, session)| is_over(session));
+        let over = self.by_token.iter().filter(|(_, session)| self.is_over(now_ns, session));
         let over: Vec<SessionToken> = over.map(|(token, _)| *token).collect();
         over.into_iter().for_each(|token| self.remove(token));
     }
@@ -207,13 +218,17 @@ impl Sessions {
         if self.by_token.len() >= self.options.sessions {
             self.forget(now_ns);
         }
-        if self.at(from).count() >= self.options.per_address.max(1) {
-            let first = self.at(from).min_by_key(|(_, session)| session.heard_ns);
-            if let Some(token) = first.map(|(token, _)| token) {
-                self.remove(token);
+        let mut is_full = self.by_token.len() >= self.options.sessions;
+        if self.of_host(from).count() >= self.options.per_address.max(1) {
+            // A session that reports stays: phones that share an address would else replace each
+            // other without end.
+            let first = self.of_host(from).min_by_key(|(_, session)| session.heard_ns);
+            match first.filter(|(_, session)| self.is_over(now_ns, session)) {
+                Some((token, _)) => self.remove(token),
+                None => is_full = true,
             }
         }
-        if self.by_token.len() >= self.options.sessions {
+        if is_full {
             self.counts.refused += 1;
             return false;
         }
@@ -291,6 +306,19 @@ impl Sessions {
             ReportStatus::Moved => 2,
         });
         Some(session.key.seal(out))
+    }
+}
+
+/// The addresses that a host may use: IPv4's own, also if mapped into IPv6, and the /64 of IPv6
+/// (RFC 8981; RFC 4291, 2.5.4).
+fn host_addresses(address: IpAddr) -> RangeInclusive<IpAddr> {
+    const INTERFACE_ID: u128 = (1 << 64) - 1;
+    match address {
+        IpAddr::V6(of) if of.to_ipv4_mapped().is_none() => {
+            let at = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits));
+            at(of.to_bits() & !INTERFACE_ID)..=at(of.to_bits() | INTERFACE_ID)
+        }
+        own => own..=own,
     }
 }
 
