@@ -1,5 +1,7 @@
 //! Opens a path or standard input, compressed or not, as one stream of bytes.
 
+mod archive;
+
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -9,9 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use airmile_decode::diag::Container;
 use airmile_decode::diag::coresight::CoreSightDemux;
 
-use crate::archive;
 use crate::error::{Error, Result};
-use crate::recognise::Kind;
+use crate::recognise::{Kind, is_tar};
 
 /// Number of bytes examined to recognise an input.
 pub const SNIFF_BYTES: usize = 64 * 1024;
@@ -84,7 +85,7 @@ impl Input {
     pub fn open(path: &Path, progress: &Progress) -> Result<Self> {
         let input = Self::open_as_stored(path, progress)?;
         // An archive is read twice.
-        if archive::is_tar(&input.head) && !comes_once(path) {
+        if is_tar(&input.head) && !comes_once(path) {
             return Ok(archive::open_log(path, progress)?.unwrap_or(input));
         }
         Ok(input)

@@ -7,9 +7,9 @@
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: the envelope of every JSON document.
 //! - [`replacement`]: outputs that are renamed into place when complete.
+//! - [`scrub`]: copies that can be shared.
 //! - [`run_files`]: the names of a lab run's files.
 
-mod archive;
 pub mod capture;
 pub mod document;
 pub mod error;
@@ -19,6 +19,7 @@ pub mod limits;
 pub mod recognise;
 pub mod replacement;
 pub mod run_files;
+pub mod scrub;
 pub mod table;
 
 pub use capture::{CaptureStream, Captures, read_capture};

@@ -6,8 +6,6 @@ use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
 
-use crate::archive::is_tar;
-
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -170,6 +168,11 @@ impl Kind {
             Self::Unknown => "unknown",
         }
     }
+}
+
+/// Whether these are the first bytes of a tar archive (POSIX ustar, GNU).
+pub(crate) fn is_tar(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
 }
 
 fn by_magic(head: &[u8]) -> Option<Foreign> {

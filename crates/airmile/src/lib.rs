@@ -18,13 +18,13 @@ mod exports;
 mod fact;
 pub mod live;
 mod schemas;
-mod scrub;
 mod session;
 mod wording;
 pub mod write;
 
 pub use airmile_capture as capture;
 pub use airmile_decode as codec;
+pub use airmile_io::scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
     Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
@@ -68,6 +68,5 @@ pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use budget::{Budget, BudgetReport, BudgetState, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
-pub use scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
 pub use write::air_packets::air_packets;

@@ -6,8 +6,8 @@ use crate::analyse::compare::{Comparison, ProbeLog};
 use crate::analyse::diagnose::Diagnosis;
 use crate::analyse::inspect::InspectReport;
 use crate::analyse::radio::RadioReport;
-use crate::scrub::ScrubReport;
 use airmile_io::Document;
+use airmile_io::scrub::ScrubReport;
 use airmile_packets::{PacketReport, Study};
 
 /// The JSON schema of each document, by its name. The lab has a separate one.

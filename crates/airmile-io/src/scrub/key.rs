@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::file::Created;
-use airmile_io::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The start of a key file.
 const MARK: &str = "airmile-scrub-key-1 ";

@@ -16,11 +16,11 @@ use serde::Serialize;
 
 use self::file::{Created, Output, ScrubInput};
 use self::key::Key;
+use crate::document::Document;
+use crate::error::{Error, Result};
+use crate::input::{Compression, Progress};
+use crate::recognise::{Foreign, Kind};
 use airmile_decode::diag::Container;
-use airmile_io::document::Document;
-use airmile_io::error::{Error, Result};
-use airmile_io::input::{Compression, Progress};
-use airmile_io::recognise::{Foreign, Kind};
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use airmile_model::row::hex;
 use sha2::{Digest, Sha256};
 
-use airmile_io::error::{Error, Result};
-use airmile_io::input::{Compression, Input, Progress};
-use airmile_io::replacement::{new_file, part_of};
+use crate::error::{Error, Result};
+use crate::input::{Compression, Input, Progress};
+use crate::replacement::{new_file, part_of};
 
 /// The files that this run creates. Each has a temporary name until all are complete; unpublished
 /// ones are deleted.

@@ -8,17 +8,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::input::{Input, Progress};
-use crate::recognise::Kind;
+use crate::recognise::{Kind, is_tar};
+
+use super::{Input, Progress};
 
 const BLOCK_BYTES: usize = 512;
 /// Maximum bytes of a long name or a list of attributes that are looked at (chosen here).
 const MAX_NAME_BYTES: u64 = 8 * 1_024;
-
-/// Whether these are the first bytes of a tar archive (POSIX ustar, GNU).
-pub(crate) fn is_tar(head: &[u8]) -> bool {
-    head.get(257..262) == Some(b"ustar")
-}
 
 /// A file in an archive.
 struct Member {
@@ -152,7 +148,7 @@ fn name_of(header: &[u8; BLOCK_BYTES]) -> String {
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>> {
+pub(super) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>> {
     let fail = |source| Error::read(path, source);
     // The second reading is the one whose progress counts.
     let mut tar = Tar::new(Input::open_as_stored(path, &Progress::default())?);
