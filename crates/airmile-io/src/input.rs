@@ -84,8 +84,11 @@ impl Input {
     /// The file cannot be opened or its first bytes cannot be read.
     pub fn open(path: &Path, progress: &Progress) -> Result<Self> {
         let input = Self::open_as_stored(path, progress)?;
-        // An archive is read twice.
-        if is_tar(&input.head) && !comes_once(path) {
+        if is_tar(&input.head) {
+            if comes_once(path) {
+                let what = "is a tar archive, which is read twice: give its name";
+                return Err(Error::Unusable { path: path.to_owned(), what: what.into() });
+            }
             return Ok(archive::open_log(path, progress)?.unwrap_or(input));
         }
         Ok(input)

@@ -167,6 +167,13 @@ const fn nas(code: u16) -> Option<(Direction, u8)> {
     }
 }
 
+/// Whether a message is empty, or was emptied for sharing ([`super::scrub`]): zeros, after the two
+/// bytes by which a handover is known. A dissector would take them for another message.
+fn is_emptied(message: &[u8]) -> bool {
+    let zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    zeros(message) || (message.len() > 4 && message.get(2..).is_some_and(zeros))
+}
+
 fn rrc(log: &LogPacket<'_>, m: &RrcOta) -> Option<AirPacket> {
     let (subtype, dir) = match m.channel()? {
         "DL-CCCH" => (0, Direction::Dl),
@@ -178,7 +185,7 @@ fn rrc(log: &LogPacket<'_>, m: &RrcOta) -> Option<AirPacket> {
         _ => return None,
     };
     let head = GsmtapHeader { kind: LTE_RRC, subtype, dir, arfcn: m.earfcn, tti: m.tti };
-    (!m.message.is_empty()).then(|| head.packet(log, log.at, &m.message, m.message.len() as u32))
+    (!is_emptied(&m.message)).then(|| head.packet(log, log.at, &m.message, m.message.len() as u32))
 }
 
 /// Dissector and direction of an NR RRC message. The PDU identities are those of version 8 that
@@ -198,7 +205,7 @@ fn nr_rrc(log: &LogPacket<'_>, m: &NrRrcOta) -> Option<AirPacket> {
     let (dissector, dir) = nr_dissector(m)?;
     let message = &m.message;
     let packet = || exported(log, (log.at, dir), dissector, message, message.len() as u32);
-    (!message.is_empty()).then(packet)
+    (!is_emptied(message)).then(packet)
 }
 
 /// A PDU of `pdu_bytes`, of which `captured` is in the log, for a dissector (Wireshark,

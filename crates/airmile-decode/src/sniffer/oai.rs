@@ -152,11 +152,14 @@ impl OaiSummary {
         let found = if self.elapsed_frames == 0 {
             "a rate needs two reports".to_owned()
         } else {
+            let rates = if self.bytes.is_empty() {
+                "no counts of bytes".to_owned()
+            } else {
+                format!("downlink {:.0} kbit/s, uplink {:.0} kbit/s", rate(0), rate(1))
+            };
             format!(
-                "downlink {:.0} kbit/s, uplink {:.0} kbit/s; for 100 downlink blocks {:.1} \
+                "{rates}; for 100 downlink blocks {:.1} \
                  retransmissions, {:.1} blocks lost, for 100 uplink blocks {:.1} and {:.1}",
-                rate(0),
-                rate(1),
                 share(&self.dl, 1),
                 share(&self.dl, 2),
                 share(&self.ul, 1),

@@ -107,6 +107,8 @@ pub struct SenderModel {
     last_down_ns: i64,
     /// The last round trips of that side, the newest last.
     recent_down_ns: [i64; RECENT_TRIPS],
+    /// The client sends time stamps (RFC 7323).
+    stamped: bool,
     on_their_way: VecDeque<PendingAck>,
     last_ack: Option<PendingAck>,
     /// `(end offset, time)` of unacknowledged segments.
@@ -313,6 +315,7 @@ impl SenderModel {
             return;
         }
         let Some(ack) = packet.ack else { return };
+        self.stamped |= packet.timestamps.is_some();
         if let Some(rwnd_bytes) = ack.rwnd_bytes {
             self.note_window(ack.offset_bytes, rwnd_bytes);
         }
@@ -602,12 +605,13 @@ impl SenderModel {
         let base_up = self.base_up_ns.unwrap_or(0);
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
-        // 5681, 4.2); a queue delays all.
-        let round_trip = match reason {
-            Reason::ReceiveWindow => self.recent_down_ns.into_iter().min().unwrap_or(0),
-            _ => self.last_down_ns,
+        // 5681, 4.2); a queue delays all. With time stamps the ACK of each packet is known.
+        let base_down = self.base_down_ns.unwrap_or(0);
+        let down = match reason {
+            Reason::ReceiveWindow if self.stamped => 0,
+            Reason::ReceiveWindow => self.recent_down_ns.into_iter().min().unwrap_or(0) - base_down,
+            _ => self.last_down_ns - base_down,
         };
-        let down = round_trip - self.base_down_ns.unwrap_or(0);
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }
 

@@ -60,6 +60,16 @@ fn an_rrc_message_has_its_channel_and_carrier() {
     let head = bytes_of("02 04 0d 00 05 14 00 00 00 00 02 00 01 00 04 00 20 08");
     assert_eq!(packet.bytes[28..], head);
     assert_eq!(packet.dir, Direction::Dl);
+    // One that was emptied for sharing has none.
+    for emptied in [[0, 0], [0x20, 0x08]] {
+        let mut payload = payload.clone();
+        payload.truncate(payload.len() - 2);
+        payload.extend(emptied);
+        payload.extend([0; 6]);
+        let length = payload.len() - 8 - 2;
+        payload[length] = 8;
+        assert_eq!(read(&[(0xB0C0, &payload)]), []);
+    }
     // EARFCN 66486 does not fit in 14 bits; another version has no packet.
     let mut wide = payload.clone();
     wide[6..10].copy_from_slice(&66_486_u32.to_le_bytes());
