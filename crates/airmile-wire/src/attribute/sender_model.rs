@@ -105,10 +105,6 @@ pub struct SenderModel {
     base_up_ns: Option<i64>,
     base_down_ns: Option<i64>,
     last_down_ns: i64,
-    /// The last round trips of that side, the newest last.
-    recent_down_ns: [i64; RECENT_TRIPS],
-    /// The client sends time stamps (RFC 7323).
-    stamped: bool,
     on_their_way: VecDeque<PendingAck>,
     last_ack: Option<PendingAck>,
     /// `(end offset, time)` of unacknowledged segments.
@@ -150,10 +146,6 @@ pub struct SenderModel {
     /// So did the server's last payload.
     after_tls: bool,
 }
-
-/// Round trips of which the shortest has no delayed ACK (chosen here: each second segment is
-/// acknowledged at once; RFC 5681, 4.2).
-const RECENT_TRIPS: usize = 4;
 
 /// A retransmitted segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -315,7 +307,6 @@ impl SenderModel {
             return;
         }
         let Some(ack) = packet.ack else { return };
-        self.stamped |= packet.timestamps.is_some();
         if let Some(rwnd_bytes) = ack.rwnd_bytes {
             self.note_window(ack.offset_bytes, rwnd_bytes);
         }
@@ -367,8 +358,6 @@ impl SenderModel {
     fn down(&mut self, rtt_ns: i64) {
         self.base_down_ns = Some(self.base_down_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
         self.last_down_ns = rtt_ns;
-        self.recent_down_ns.rotate_left(1);
-        self.recent_down_ns[RECENT_TRIPS - 1] = rtt_ns;
     }
 
     fn push_server(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
@@ -582,7 +571,6 @@ impl SenderModel {
         // The next ACK is ambiguous (Karn; RFC 6298, 3).
         self.sent.clear();
         self.last_down_ns = self.base_down_ns.unwrap_or(0);
-        self.recent_down_ns = [self.last_down_ns; RECENT_TRIPS];
     }
 
     fn passed(&mut self, now: i64, end: i64) {
@@ -605,12 +593,10 @@ impl SenderModel {
         let base_up = self.base_up_ns.unwrap_or(0);
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
-        // 5681, 4.2); a queue delays all. With time stamps the ACK of each packet is known.
-        let base_down = self.base_down_ns.unwrap_or(0);
+        // 5681, 4.2).
         let down = match reason {
-            Reason::ReceiveWindow if self.stamped => 0,
-            Reason::ReceiveWindow => self.recent_down_ns.into_iter().min().unwrap_or(0) - base_down,
-            _ => self.last_down_ns - base_down,
+            Reason::ReceiveWindow => 0,
+            _ => self.last_down_ns - self.base_down_ns.unwrap_or(0),
         };
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }
