@@ -12,7 +12,8 @@ fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
         let mut header = vec![0; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
         header[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
-        (header[156], header[148..156]) = (b'0', *b"        ");
+        header[156] = b'0';
+        header[148..156].fill(b' ');
         header[257..262].copy_from_slice(b"ustar");
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
