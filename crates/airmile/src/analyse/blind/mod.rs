@@ -1,13 +1,13 @@
 //! Captures without a modem log: probabilities of each possible bottleneck.
 
 mod facts;
-mod fit;
 mod read;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
+use airmile_packets::same_run::{Misfit, misfit};
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
@@ -33,7 +33,6 @@ use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
 
-use fit::Misfit;
 pub(super) use read::{Look, look};
 
 /// A possible bottleneck, by packets alone.
@@ -141,7 +140,7 @@ impl Blind {
         // Without enough requests on both sides: by when data arrived.
         let line = by_requests.map_or_else(|| clocks::of_application(&arrivals, &spans), Ok);
         if let Some(one) = log.filter(|_| near && by_requests.is_none()) {
-            match fit::misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line) {
+            match misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line) {
                 Some(Misfit::Other(why)) if !phone.is_damaged() => {
                     return Err(belong::other_run(name, &self.name, &why));
                 }

@@ -26,7 +26,7 @@ const SAME_REQUESTS: f64 = 0.5;
 
 /// What does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Misfit {
+pub enum Misfit {
     /// They may be of different runs.
     Doubt(String),
     /// They are.
@@ -35,7 +35,8 @@ pub(super) enum Misfit {
 
 /// Compares a log with a capture whose requests do not determine the offset between the clocks;
 /// `requests` are the capture's, with the wait for the first byte of each.
-pub(super) fn misfit(
+#[must_use]
+pub fn misfit(
     transfers: &[AppTransfer],
     arrivals: &Arrivals,
     requests: &[(i64, i64)],
