@@ -132,7 +132,7 @@ function keyTable(key: Compared[]): HTMLElement {
     );
   }
   if (key.length === 0) return h("span", {}, "");
-  const head = h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "number" }, "here"), h("th", { scope: "col", class: "number" }, "paper"));
+  const head = h("tr", {}, h("td"), h("th", { scope: "col", class: "number" }, "here"), h("th", { scope: "col", class: "number" }, "paper"));
   return h("table", { class: "key" }, h("caption", {}, "Here and in the paper"), h("thead", {}, head), body);
 }
 

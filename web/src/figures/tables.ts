@@ -30,7 +30,7 @@ export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLE
   const table = h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
   const scroller = h(
     "div",
-    { class: "scroller", tabindex: 0, role: "region", "aria-label": caption },
+    { class: "scroller", tabindex: 0, role: "region", "aria-label": `Table: ${caption}` },
     table,
   );
   const box = h("div", {}, scroller);
