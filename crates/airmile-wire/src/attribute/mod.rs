@@ -33,6 +33,8 @@ pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
-pub use split::{Attribution, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
+pub use split::{
+    Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares,
+};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;

@@ -29,6 +29,12 @@ const REORDERING_NS: i64 = 250_000_000;
 /// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
 /// lost before.
 const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
+/// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
+/// `WindowRounds`).
+const LOSS_ROUNDS: i64 = 16;
+/// BBR sends at the largest rate that it measured in this many rounds
+/// (draft-cardwell-iccrg-bbr-congestion-control-00, 4.1.1.3, BBR.BtlBwFilterLen).
+const FILTER_ROUNDS: i64 = 10;
 /// And up to this much earlier, because of the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
 
@@ -56,6 +62,16 @@ pub struct RadioSpan {
     pub to_ns: i64,
     /// The queue was not empty; otherwise its state is unknown.
     pub queued: bool,
+}
+
+/// A queue that the phone's own packets do not show: without time stamps (RFC 7323), round trips of
+/// data are not visible there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HiddenQueue {
+    /// On the way to the phone, before the radio.
+    Downlink,
+    /// On the phone's uplink.
+    Uplink,
 }
 
 /// A transfer's time by cause; the parts add up to its duration.
@@ -123,6 +139,7 @@ pub struct Attribution {
     path: PathQueue,
     policed: Vec<PolicedSpan>,
     downlink_delay: Arc<DownlinkDelay>,
+    hidden_queue: Option<HiddenQueue>,
 }
 
 impl Attribution {
@@ -168,6 +185,12 @@ impl Attribution {
         Self { policed, ..self }
     }
 
+    /// Sets a queue that arrivals indicate and round trips do not show: what looks like a sender's
+    /// own pace, or like losses without a cause, is that queue.
+    pub const fn set_hidden_queue(&mut self, queue: HiddenQueue) {
+        self.hidden_queue = Some(queue);
+    }
+
     /// Minimum round trip of the phone's connections, in nanoseconds.
     #[must_use]
     pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
@@ -202,12 +225,16 @@ impl Attribution {
     #[must_use]
     pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<RadioEvidence<'_>>) -> Shares {
         let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let mut split = TransferSplit { of: self, radio, first_byte_ns, shares: Shares::default() };
+        let shares = Shares::default();
+        let mut split = TransferSplit { of: self, radio, first_byte_ns, full_ns: None, shares };
         let mut at = from_ns;
         for span in self.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
+            if matches!(span.reason, Reason::ReceiveWindow | Reason::QueueOrWindow) {
+                split.full_ns = Some(end);
+            }
             // The transfer's first byte separates set-up from transfer.
             let cut = first_byte_ns.clamp(start, end.max(start));
             let queued = self.queued_by_ns(span);
@@ -259,6 +286,8 @@ struct TransferSplit<'a> {
     of: &'a Attribution,
     radio: Option<RadioEvidence<'a>>,
     first_byte_ns: i64,
+    /// When the receive window last had no room.
+    full_ns: Option<i64>,
     shares: Shares,
 }
 
@@ -306,11 +335,7 @@ impl TransferSplit<'_> {
         if to_ns <= from_ns {
             return;
         }
-        // A long round trip with an empty downlink path has its queue on the uplink.
-        let reason = match reason {
-            Reason::Queue if self.of.path.covers(from_ns, to_ns) => Reason::QueueUp,
-            other => other,
-        };
+        let reason = self.located(from_ns, to_ns, reason);
         let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
@@ -323,6 +348,48 @@ impl TransferSplit<'_> {
             at = end;
         }
         self.cut(at, to_ns, reason, uploads);
+    }
+
+    /// A reason with what is known of the path's queues.
+    fn located(&self, from_ns: i64, to_ns: i64, reason: Reason) -> Reason {
+        let is_empty_path = self.of.path.covers(from_ns, to_ns);
+        let is_loss = matches!(reason, Reason::LossRecovery) && !self.radio_lost(to_ns);
+        let is_paced = matches!(reason, Reason::Pacing | Reason::AppLimited);
+        match (reason, self.of.hidden_queue) {
+            // Without records of the radio the queue may be the radio's.
+            (Reason::QueueOrWindow, _) if is_empty_path || self.radio.is_none() => {
+                Reason::ReceiveWindow
+            }
+            (Reason::QueueOrWindow, _) => Reason::Queue,
+            // A long round trip with an empty downlink path has its queue on the uplink.
+            (Reason::Queue, _) if is_empty_path => Reason::QueueUp,
+            (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
+                Reason::Queue
+            }
+            (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
+            _ if is_paced && self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
+            (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
+            _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
+            _ => reason,
+        }
+    }
+
+    /// Whether a sender may keep the pace of a slow reader, which it measured while the receive window
+    /// was full. Without records of the radio the model of packets alone counts these apart.
+    fn at_readers_pace(&self, at_ns: i64) -> bool {
+        let known_ns = FILTER_ROUNDS * self.of.round_trip_ns;
+        let near = self.full_ns.is_some_and(|full_ns| at_ns - full_ns <= known_ns);
+        near && self.radio.is_some()
+    }
+
+    /// Whether a datagram was lost on the path within [`LOSS_ROUNDS`] round trips, and not by the
+    /// radio: its sender's window is still reduced.
+    fn datagram_lost(&self, at_ns: i64) -> bool {
+        let from_ns = at_ns - LOSS_ROUNDS * self.of.round_trip_ns;
+        let losses = self.radio.unwrap_or_default().losses_ns;
+        let first = losses.partition_point(|at| *at < from_ns);
+        let by_radio = losses.get(first).is_some_and(|at| *at <= at_ns);
+        !by_radio && self.of.path.lost_in(from_ns, at_ns)
     }
 
     fn cut(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
@@ -371,6 +438,7 @@ impl TransferSplit<'_> {
                 | Reason::SlowStartRestart
                 | Reason::UndesiredSlowStart
                 | Reason::ReceiveWindow => behind.reason,
+                Reason::QueueOrWindow => Reason::ReceiveWindow,
                 _ => reason,
             };
             self.annotate(at, start, reason, uploads);
@@ -472,7 +540,7 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
         Reason::SlowStartRestart => Cause::SlowStartRestart,
         Reason::UndesiredSlowStart => Cause::UndesiredSlowStart,
         Reason::LossRecovery => Cause::LossRecoveryCongestion,
-        Reason::ReceiveWindow => Cause::ReceiveWindow,
+        Reason::ReceiveWindow | Reason::QueueOrWindow => Cause::ReceiveWindow,
     }
 }
 

@@ -4,10 +4,10 @@ mod facts;
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
-use airmile_wire::attribute::CaptureSite;
+use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
     self, CapturedPhone, Features, Model, NAMED_FROM, Suspect, TransferSpan,
@@ -28,6 +28,7 @@ use crate::session::{Inputs, Session};
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
+use airmile_io::limits::Limits;
 
 pub(super) use read::{Look, look};
 
@@ -283,6 +284,36 @@ impl Blind {
             ..SessionJudgement::default()
         }
     }
+}
+
+/// The queue that the arrivals of a capture indicate, by a modem log known not to be the radio's;
+/// with its probability if one is named.
+///
+/// # Errors
+/// The capture cannot be read.
+pub(super) fn hidden_queue(
+    capture: &Path,
+    min_bytes: u64,
+    progress: &Progress,
+) -> Result<Option<(HiddenQueue, f64)>> {
+    let read = read::read(&[capture.to_owned()], Limits::default(), progress)?;
+    let suspects = read
+        .phone
+        .and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)))
+        .map(|features| Model::judge(&features))
+        .unwrap_or_default();
+    let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio);
+    let rest = 1.0 - radio.map_or(0.0, |one| one.probability);
+    let first = suspects.iter().find(|one| one.suspect != Suspect::Radio);
+    Ok(first.and_then(|first| {
+        let queue = match first.suspect {
+            Suspect::Wireline => HiddenQueue::Downlink,
+            Suspect::UplinkQueue => HiddenQueue::Uplink,
+            _ => return None,
+        };
+        let probability = first.probability / rest.max(f64::EPSILON);
+        (probability >= NAMED_FROM).then_some((queue, probability))
+    }))
 }
 
 /// A transfer on the capture's clock.

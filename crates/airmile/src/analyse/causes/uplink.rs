@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief, Window};
+use super::{CAUSE_CONFIDENCE, Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct UplinkQueue;
@@ -24,5 +24,10 @@ impl Explain for UplinkQueue {
     fn relief(&self, _: &Context) -> Relief {
         let also = &[Cause::Setup, Cause::FirstSlowStart, Cause::SlowStartRestart];
         Relief { window: Window::SmallOverEmptyPath, also, ..Relief::default() }
+    }
+
+    /// At most the probability of arrivals, if round trips do not show it.
+    fn confidence(&self, seen: &Context) -> f64 {
+        seen.wire.hidden_queue(self.cause()).map_or(CAUSE_CONFIDENCE, |p| p.min(CAUSE_CONFIDENCE))
     }
 }

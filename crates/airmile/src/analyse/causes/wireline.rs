@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief};
+use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Wireline;
@@ -28,5 +28,13 @@ impl Explain for Wireline {
         let also: &[Cause] =
             if drops { &[Cause::LossRecoveryCongestion, Cause::UndesiredSlowStart] } else { &[] };
         Relief { also, ..Relief::default() }
+    }
+
+    /// At most the probability of arrivals, if round trips do not show it.
+    fn confidence(&self, seen: &Context) -> f64 {
+        let hidden = seen.wire.hidden_queue(self.cause());
+        hidden
+            .filter(|_| !seen.wire.has_server)
+            .map_or(CAUSE_CONFIDENCE, |p| p.min(CAUSE_CONFIDENCE))
     }
 }

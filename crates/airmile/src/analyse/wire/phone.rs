@@ -105,6 +105,13 @@ impl Datagrams {
     }
 }
 
+impl Datagrams {
+    /// When the server sent those that never arrived.
+    fn lost<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = i64> + 'a {
+        server.0.iter().filter(|(digest, _)| !self.0.contains_key(digest)).map(|(_, ns)| *ns)
+    }
+}
+
 impl ServerSide {
     /// Whether both are the same connection. Address translation may have changed the client's end;
     /// a proxy that splits has another sequence number.
@@ -412,6 +419,12 @@ impl Phone {
         self.place == CaptureSite::Server || near && quic()
     }
 
+    /// Whether it has TCP connections, and none with time stamps (RFC 7323).
+    pub(super) fn lacks_timestamps(&self) -> bool {
+        let mut tcp = self.connections.iter().map(|one| &one.story).filter(|s| !s.is_encrypted());
+        tcp.clone().next().is_some() && !tcp.any(SenderModel::is_stamped)
+    }
+
     /// When its connections started, in nanoseconds, and how their receiver's windows grew; in
     /// order.
     pub(super) fn openings(&self) -> Vec<Opening> {
@@ -455,6 +468,11 @@ impl Phone {
             same.flat_map(|(mine, there)| mine.passages(there)).collect();
         passages.extend(self.datagrams.passages(&server.datagrams));
         passages
+    }
+
+    /// When the server sent datagrams that never arrived, and how many it sent in all.
+    pub(super) fn lost_datagrams(&self, server: &Self) -> (Vec<i64>, usize) {
+        (self.datagrams.lost(&server.datagrams).collect(), server.datagrams.0.len())
     }
 
     /// Whether a proxy splits its connections on the way to another capture.
@@ -510,6 +528,11 @@ impl Phone {
         let there = Index::of(other);
         let pairs = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
         pairs.flat_map(|(mine, there)| mine.pairs(there)).collect()
+    }
+
+    /// Whether some of its data also passed at another capture.
+    pub(super) fn shares_data_with(&self, other: &Self) -> bool {
+        !self.pairs(other).is_empty() || !self.passages(other).is_empty()
     }
 
     /// Judged by the connections that restart in the server's own capture: each port may have
