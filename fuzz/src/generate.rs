@@ -184,27 +184,6 @@ pub fn hdlc_file(logs: &[Log]) -> Vec<u8> {
     out
 }
 
-/// A CoreSight trace of a log, in which frames of another source come between.
-#[must_use]
-pub fn coresight_file(diag: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for piece in diag.chunks(14) {
-        let mut other = [0x40; 16];
-        other[0] = 0x11 << 1 | 1;
-        out.extend(other);
-        // The change of source, data, and bit 0 of the even bytes.
-        let mut frame = [hdlc::TERMINATOR; 16];
-        (frame[0], frame[15]) = (0x32 << 1 | 1, 0);
-        frame[1..=piece.len()].copy_from_slice(piece);
-        for n in 1..8 {
-            frame[15] |= (frame[2 * n] & 1) << n;
-            frame[2 * n] &= !1;
-        }
-        out.extend(frame);
-    }
-    out
-}
-
 /// DLF records.
 #[must_use]
 pub fn dlf_file(logs: &[Log]) -> Vec<u8> {

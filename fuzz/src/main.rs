@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use airmile_decode::diag::hdlc;
+use airmile_decode::diag::{coresight, hdlc};
 use airmile_fuzz::generate::{self, Kind};
 use airmile_fuzz::mutate::damage;
 use airmile_fuzz::targets::{self, Summary};
@@ -182,7 +182,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         targets::scrub_log(&file);
         targets::air_packets(&file);
         targets::coresight(&file);
-        let mut trace = generate::coresight_file(&file);
+        let mut trace = coresight::encode(&file);
         damage(&mut trace, &other, rng);
         targets::coresight(&trace);
         totals.add(&targets::summarise(&file, usize::MAX));
@@ -208,7 +208,7 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
     write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
     write("air_packets", "hdlc", &generate::hdlc_file(&logs))?;
-    write("coresight", "hdlc", &generate::coresight_file(&generate::hdlc_file(&logs)))?;
+    write("coresight", "hdlc", &coresight::encode(&generate::hdlc_file(&logs)))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;
     write("log_text", "qcat_b063", generate::QCAT_BLOCKS.as_bytes())?;
     write("log_text", "qxdm", generate::QXDM_TEXT.as_bytes())?;

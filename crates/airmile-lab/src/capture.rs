@@ -1,35 +1,20 @@
 //! Packet captures of a run: pcapng, nanoseconds, raw IP.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use airmile::write::pcapng::{DataLink, PcapNgFile, PcapNgInterface, PcapNgPacket};
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::tcp::ConnectionEvent;
 use airmile_emulate::{CapturePoint, DropPoint, RunSink, SenderPlace, SenderState, UserId};
 use airmile_model::Record;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pcap_file::{DataLink, PcapError};
 
 use airmile::{Error, Replacement, Result};
 
 /// Bytes kept of each packet: headers with all options and the start of a request (chosen
 /// here).
 pub(crate) const SNAP_BYTES: u32 = 256;
-
-/// if_tsresol: 10^-9 s.
-const NANOSECONDS: u8 = 9;
-
-/// Flags of a packet: towards the host, and from it (pcapng, 4.3.1).
-const INBOUND: u32 = 1;
-const OUTBOUND: u32 = 2;
 
 /// A dropped packet.
 #[derive(Debug, Clone)]
@@ -44,7 +29,7 @@ pub(crate) struct Drop {
 struct Capture {
     path: PathBuf,
     out: Replacement,
-    writer: PcapNgWriter<BufWriter<File>>,
+    writer: PcapNgFile<BufWriter<File>>,
     packets: u64,
 }
 
@@ -119,25 +104,24 @@ impl Recorder {
         };
         let bytes = packet.emit();
         let kept = &bytes[..bytes.len().min(SNAP_BYTES as usize)];
-        let mut block = EnhancedPacketBlock::default();
-        block.interface_id = interface_id;
-        block.timestamp = Duration::from_nanos(u64::try_from(at_ns).unwrap_or(0));
-        block.original_len = packet.ip_bytes();
-        block.data = Cow::Borrowed(kept);
-        block.options = vec![EnhancedPacketOption::Flags(direction(point, packet))];
-        let written = capture.writer.write_block(&block.into_block());
+        let packet = PcapNgPacket {
+            interface_id,
+            at_ns,
+            inbound: is_inbound(point, packet),
+            data: kept,
+            wire_bytes: packet.ip_bytes(),
+        };
         capture.packets += 1;
-        written.map(drop).map_err(|e| Error::write(&capture.path, to_io(e)))
+        capture.writer.packet(&packet).map_err(|e| Error::write(&capture.path, e))
     }
 }
 
 /// Phones have private addresses, servers do not.
-fn direction(point: CapturePoint, packet: &IpPacket) -> u32 {
+const fn is_inbound(point: CapturePoint, packet: &IpPacket) -> bool {
     let to_phone = packet.dst.ip().is_private();
-    match (point, to_phone) {
-        (CapturePoint::Phone | CapturePoint::ProxyCore, true)
-        | (CapturePoint::Server | CapturePoint::ProxyRan, false) => INBOUND,
-        _ => OUTBOUND,
+    match point {
+        CapturePoint::Phone | CapturePoint::ProxyCore => to_phone,
+        CapturePoint::Server | CapturePoint::ProxyRan => !to_phone,
     }
 }
 
@@ -146,32 +130,15 @@ impl Capture {
         let (name, interfaces) = FILES[file];
         let path = dir.join(name);
         let (out, created) = Replacement::begin(&path)?;
-        let fail = |e| Error::write(&path, to_io(e));
-        let section = SectionHeaderBlock {
-            options: vec![
-                SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
-                    "airmile ",
-                    env!("CARGO_PKG_VERSION")
-                ))),
-                SectionHeaderOption::Comment(Cow::Owned(about.to_owned())),
-            ],
-            ..SectionHeaderBlock::default()
-        };
-        let mut writer =
-            PcapNgWriter::with_section_header(BufWriter::new(created), section).map_err(fail)?;
         // libpcap 1.10.3 (Debian 12) rejects a second interface whose link type has
         // different numbers in files and in memory, such as RAW (101, 12); IPV4 is 228 in
         // both.
         let link = if interfaces.len() > 1 { DataLink::IPV4 } else { DataLink::RAW };
-        for (name, what) in interfaces {
-            let mut interface = InterfaceDescriptionBlock::new(link, SNAP_BYTES);
-            interface.options = vec![
-                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(what)),
-                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-            ];
-            writer.write_block(&interface.into_block()).map_err(fail)?;
-        }
+        let described = |&(name, what)| PcapNgInterface { link, name, what };
+        let interfaces: Vec<_> = interfaces.iter().map(described).collect();
+        let out_file = BufWriter::new(created);
+        let writer = PcapNgFile::begin(out_file, Some(about), SNAP_BYTES, &interfaces)
+            .map_err(|e| Error::write(&path, e))?;
         Ok(Self { path, out, writer, packets: 0 })
     }
 }
@@ -204,12 +171,5 @@ impl RunSink for Recorder {
 
     fn sender_event(&mut self, place: SenderPlace, event: &ConnectionEvent) {
         self.sender_events.push((place, event.clone()));
-    }
-}
-
-fn to_io(error: PcapError) -> std::io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => std::io::Error::other(other),
     }
 }

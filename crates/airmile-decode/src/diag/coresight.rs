@@ -6,7 +6,7 @@
 //! delays a change by a byte. Full-frame synchronisation (0x7FFFFFFF) may come between frames.
 //! That DIAG has source 0x32 is from public descriptions; no real trace was available.
 
-use super::LogReader;
+use super::{LogReader, hdlc};
 
 const FRAME_BYTES: usize = 16;
 const SYNC: [u8; 4] = [0xff, 0xff, 0xff, 0x7f];
@@ -98,6 +98,29 @@ impl CoreSightDemux {
             }
         }
     }
+}
+
+/// A trace with these bytes of DIAG, each frame of it after one of another source; for tests. The
+/// last frame is filled with ends of HDLC frames.
+#[must_use]
+pub fn encode(diag: &[u8]) -> Vec<u8> {
+    const OTHER_SOURCE: u8 = 0x11;
+    let mut out = Vec::new();
+    for piece in diag.chunks(FRAME_BYTES - 2) {
+        out.push(OTHER_SOURCE << 1 | 1);
+        out.extend([0x40; FRAME_BYTES - 1]);
+        let mut frame = vec![DIAG_SOURCE << 1 | 1];
+        frame.extend(piece);
+        frame.resize(FRAME_BYTES - 1, hdlc::TERMINATOR);
+        let mut flags = 0;
+        for (n, byte) in frame.iter_mut().step_by(2).enumerate().skip(1) {
+            flags |= (*byte & 1) << n;
+            *byte &= !1;
+        }
+        out.append(&mut frame);
+        out.push(flags);
+    }
+    out
 }
 
 #[cfg(test)]

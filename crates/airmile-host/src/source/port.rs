@@ -115,12 +115,12 @@ pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
     let mut reported = BTreeSet::new();
     loop {
         let links = link.candidates();
-        if links.is_empty() && reported.insert(SEARCHED.to_owned()) {
-            reported.retain(|one| one == SEARCHED);
-            feed.state(SourceState::Waiting(format!("no port of a modem: none of {SEARCHED}")))?;
-        }
+        let nothing_found = format!("no port of a modem: none of {SEARCHED}");
         if !links.is_empty() {
-            reported.remove(SEARCHED);
+            reported.remove(&nothing_found);
+        } else if !reported.contains(&nothing_found) {
+            reported = BTreeSet::from([nothing_found.clone()]);
+            feed.state(SourceState::Waiting(nothing_found))?;
         }
         for one in &links {
             let mut session = PortConnection {
@@ -130,7 +130,6 @@ pub(super) fn run(link: &ModemLink, feed: &Feed) -> Result<(), ReaderGone> {
                 piece: Vec::new(),
                 framing: Framing::Hdlc,
                 deframer: NhdlcDeframer::default(),
-                attempts: if searches { 1 } else { ATTEMPTS },
                 found: searches.then(|| one.name()),
             };
             let ended = match one.open() {
@@ -216,8 +215,6 @@ struct PortConnection<'a> {
     piece: Vec<u8>,
     framing: Framing,
     deframer: NhdlcDeframer,
-    /// Maximum number of requests without an answer.
-    attempts: u32,
     /// The port's name, if it was searched for.
     found: Option<String>,
 }
@@ -225,6 +222,8 @@ struct PortConnection<'a> {
 impl PortConnection<'_> {
     fn run(&mut self, mut port: File, was_there: &mut bool) -> Result<(), PortEnd> {
         let mut buffer = vec![0; CHUNK_BYTES];
+        // Of several ports, the next one is tried soon.
+        let max_attempts = if self.found.is_some() { 1 } else { ATTEMPTS };
         let mut attempts = 0;
         let mut asked: Option<Instant> = None;
         loop {
@@ -234,7 +233,7 @@ impl PortConnection<'_> {
             if let Some(setup) = &mut self.setup
                 && asked.is_none_or(|asked| asked.elapsed() > ANSWER_WITHIN)
             {
-                if attempts == self.attempts {
+                if attempts == max_attempts {
                     return Err(PortError::NoAnswer(attempts).into());
                 }
                 self.framing = self.kind.framing(attempts);
@@ -261,15 +260,14 @@ impl PortConnection<'_> {
                         bytes.drain(..from);
                     }
                     if let Some(on) = answer {
+                        if *was_there && self.found.is_some() {
+                            self.feed.give(SourceItem::Gap)?;
+                        }
+                        *was_there = true;
                         let on = match &self.found {
-                            Some(name) if *was_there => {
-                                self.feed.give(SourceItem::Gap)?;
-                                format!("{name}: {on}")
-                            }
                             Some(name) => format!("{name}: {on}"),
                             None => on,
                         };
-                        *was_there = true;
                         self.feed.state(SourceState::Connected(on))?;
                     }
                     if !bytes.is_empty() {

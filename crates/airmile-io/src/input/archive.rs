@@ -49,16 +49,16 @@ impl<R: Read> Tar<R> {
         let skipped = io::copy(&mut self.inner.by_ref().take(self.left), &mut io::sink())?;
         self.at += skipped;
         let mut header = [0; BLOCK_BYTES];
-        let cut = |_| {
+        let cut = || {
             let what = format!("byte {}: the archive ends early", self.at);
             io::Error::new(io::ErrorKind::UnexpectedEof, what)
         };
         if skipped < self.left {
-            return Err(cut(()));
+            return Err(cut());
         }
         self.left = 0;
         self.inner.read_exact(&mut header).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => cut(()),
+            io::ErrorKind::UnexpectedEof => cut(),
             _ => error,
         })?;
         if header == [0; BLOCK_BYTES] {
@@ -221,7 +221,7 @@ mod tests {
     use std::io::Write;
 
     use airmile_decode::diag::frame::emit_log;
-    use airmile_decode::diag::{Container, hdlc};
+    use airmile_decode::diag::{Container, coresight, hdlc};
     use proptest::prelude::*;
 
     use super::*;
@@ -262,26 +262,6 @@ mod tests {
         out.finish().unwrap()
     }
 
-    /// DIAG in frames of 16 bytes, each after one of another source.
-    fn trace(diag: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        for piece in diag.chunks(14) {
-            let mut other = [0x40; 16];
-            other[0] = 0x11 << 1 | 1;
-            out.extend(other);
-            // The change of source, then data up to the flags; 0x7E ends a frame of HDLC.
-            let mut frame = [hdlc::TERMINATOR; 16];
-            (frame[0], frame[15]) = (0x32 << 1 | 1, 0);
-            frame[1..=piece.len()].copy_from_slice(piece);
-            for n in 1..8 {
-                frame[15] |= (frame[2 * n] & 1) << n;
-                frame[2 * n] &= !1;
-            }
-            out.extend(frame);
-        }
-        out
-    }
-
     fn read(archive: &[u8]) -> Result<(String, Kind, io::Result<Vec<u8>>)> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("archive.tar");
@@ -314,7 +294,8 @@ mod tests {
 
     #[test]
     fn diag_in_a_trace_is_read() {
-        let archive = [member(b'0', "trace.bin", &trace(&log(3_000))), vec![0; 1_024]].concat();
+        let archive =
+            [member(b'0', "trace.bin", &coresight::encode(&log(3_000))), vec![0; 1_024]].concat();
         let (name, kind, bytes) = read(&archive).unwrap();
         assert_eq!((name.as_str(), kind), ("trace.bin", Kind::ModemLog(Container::Hdlc)));
         let bytes = bytes.unwrap();

@@ -55,7 +55,7 @@ impl Default for ServeLimits {
             // Some round trips of the slowest networks.
             handshake: Duration::from_secs(10),
             request: Duration::from_secs(15),
-            // A quarter of the slowest rate that operators throttle to, 128 kbit/s.
+            // 32 kbit/s: a quarter of the slowest rate that operators throttle to.
             least_rate: 4_000,
         }
     }

@@ -48,13 +48,10 @@ impl AlignedInputs {
         }
         let paths = captures;
         let (mut wire, captures) = Wire::read(&paths, progress)?;
-        if let Some(wire) = wire.as_mut().filter(|wire| wire.hides_queues()) {
-            let path = paths.iter().find(|path| path.display().to_string() == wire.name());
-            let found =
-                path.map(|path| blind::hidden_queue(path, options.detect.min_bytes, progress));
-            if let Some((queue, probability)) = found.transpose()?.flatten() {
-                wire.set_hidden_queue(queue, probability);
-            }
+        if let Some(wire) = wire.as_mut().filter(|wire| wire.hides_queues())
+            && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
+        {
+            wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
         }
         let mut aligned = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
         let session = aligned.align(options, progress)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod air_packets;
 mod page;
+pub mod pcapng;
 pub(crate) mod perfetto;
 pub mod report;
 pub mod study;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use airmile::model::{Direction, PlayerEventKind, TimeBase, Verdict};
 use airmile::{Diagnosis, Error, Inputs, Limits, Progress, RadioOptions, diagnose, inspect, radio};
 
+use crate::common::diagnosis_of;
+
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../airmile-capture/tests/it/application").join(name)
 }
@@ -13,15 +15,11 @@ fn inputs(files: &[PathBuf]) -> Inputs {
     Inputs { files: files.to_vec(), ..Inputs::default() }
 }
 
-fn of(files: &[PathBuf]) -> Diagnosis {
-    diagnose(&inputs(files), &RadioOptions::default(), &Progress::default()).unwrap()
-}
-
 /// A log alone: its transfers, the overlapping ones, and a part of the sentence.
 #[test]
 fn alone_it_tells_what_it_can_and_no_more() {
     let check = |name: &str, transfers: usize, overlapped: usize, says: &str| {
-        let answer = of(&[sample(name)]);
+        let answer = diagnosis_of(&[sample(name)]);
         let session = &answer.session;
         assert_eq!((session.verdict, session.confidence), (Verdict::Unknown, 0.0), "{name}");
         assert!(session.says.contains(says), "{name}: {}", session.says);
@@ -49,7 +47,7 @@ fn alone_it_tells_what_it_can_and_no_more() {
 
 #[test]
 fn urls_are_told_without_their_query_unless_asked() {
-    let answer = of(&[sample("chrome.har")]);
+    let answer = diagnosis_of(&[sample("chrome.har")]);
     let names: Vec<_> = answer.transfers.iter().map(|t| t.name.as_deref().unwrap()).collect();
     assert_eq!(names, ["https://a.example/?…", "https://cdn.example/v/1.m4s?…"]);
     assert!(!serde_json::to_string(&answer).unwrap().contains("secret"));
@@ -60,7 +58,7 @@ fn urls_are_told_without_their_query_unless_asked() {
 
 #[test]
 fn phases_are_evidence_and_setup_a_share() {
-    let answer = of(&[sample("chrome.har")]);
+    let answer = diagnosis_of(&[sample("chrome.har")]);
     let first = &answer.transfers[0];
     // 12 ms of name lookup, 80 of handshakes.
     assert_eq!(first.shares["setup"], 92.0);
@@ -78,7 +76,7 @@ fn phases_are_evidence_and_setup_a_share() {
 
 #[test]
 fn a_stall_is_evidence_of_the_transfer_that_it_is_in() {
-    let answer = of(&[sample("lab.jsonl")]);
+    let answer = diagnosis_of(&[sample("lab.jsonl")]);
     let [first, second] = answer.transfers.as_slice() else { panic!() };
     let words = |t: &airmile::TransferDiagnosis| {
         t.evidence.iter().map(|item| item.what.clone()).collect::<Vec<_>>().join("\n")
@@ -109,8 +107,8 @@ fn beside_a_modem_log_it_says_which_transfers_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario("sample-video", None, &run).unwrap();
-    let by_table = of(&[run.join("modem.mi2log"), run.join("transfers.csv")]);
-    let by_log = of(&[run.join("modem.mi2log"), run.join("app.jsonl")]);
+    let by_table = diagnosis_of(&[run.join("modem.mi2log"), run.join("transfers.csv")]);
+    let by_log = diagnosis_of(&[run.join("modem.mi2log"), run.join("app.jsonl")]);
     assert_eq!(by_log.transfers_from, "given");
     let verdicts = |answer: &Diagnosis| {
         answer.transfers.iter().map(|t| (t.id.clone(), t.verdict)).collect::<Vec<_>>()
@@ -119,7 +117,7 @@ fn beside_a_modem_log_it_says_which_transfers_there_are() {
     assert!(by_log.applications[0].gave_transfers);
     // An additional table takes precedence.
     let files = ["modem.mi2log", "app.jsonl", "transfers.csv"].map(|name| run.join(name));
-    let both = of(&files);
+    let both = diagnosis_of(&files);
     assert!(!both.applications[0].gave_transfers);
     assert_eq!(verdicts(&both), verdicts(&by_table));
     assert!(both.transfers.iter().all(|t| t.application.is_some()));
@@ -167,7 +165,7 @@ fn a_torn_log_is_damage_and_its_rest_is_used() {
     let path = dir.path().join("torn.har");
     let whole = std::fs::read(sample("chrome.har")).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
-    let answer = of(&[path]);
+    let answer = diagnosis_of(&[path]);
     assert_eq!(answer.transfers.len(), 2);
     assert!(answer.files[0].damaged);
     let problem = answer.files[0].problems.last().unwrap().to_string();
@@ -182,7 +180,7 @@ fn times_without_a_place_are_told_as_such() {
         format!("{{\"at_ms\":{at},\"event\":\"{event}\",\"loadTaskId\":1,\"bytesLoaded\":50000}}\n")
     };
     std::fs::write(&path, line(10, "onLoadStarted") + &line(110, "onLoadCompleted")).unwrap();
-    let answer = of(&[path]);
+    let answer = diagnosis_of(&[path]);
     assert_eq!(answer.applications[0].clock, TimeBase::Unplaced);
     let transfer = &answer.transfers[0].finding;
     assert_eq!((transfer.start_us, transfer.duration_ms), (None, 100.0));

@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::Verdict;
 use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
-use airmile::{diagnose, export, report};
+use airmile::{export, report};
 
-fn of(files: &[PathBuf]) -> Diagnosis {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
-    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
-}
+use crate::common::diagnosis_of;
 
 fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| run.join(name)).collect()
@@ -45,7 +42,7 @@ fn check(scenario: &str, expected: Verdict) {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario(scenario, None, &run).unwrap();
-    let answer = of(&files(&run, &["phone.pcapng"]));
+    let answer = diagnosis_of(&files(&run, &["phone.pcapng"]));
     assert_eq!(answer.session.verdict, expected, "{scenario}: {}", answer.session.says);
     assert!(answer.missing.iter().any(|one| one.how_to_capture.contains("modem")));
     check_sums(&answer);
@@ -65,7 +62,7 @@ fn the_radio_is_not_parted() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario("busy-file", None, &run).unwrap();
-    let answer = of(&files(&run, &["phone.pcapng"]));
+    let answer = diagnosis_of(&files(&run, &["phone.pcapng"]));
     let first = serde_json::to_value(&answer.session.suspects[0]).unwrap();
     assert_eq!(first["suspect"], "radio");
     assert_eq!(first["causes"], serde_json::json!(["radio_contention", "radio_signal"]));
@@ -92,7 +89,7 @@ fn what_other_captures_add() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario("slow-start-restart-proxy", None, &run).unwrap();
-    let both = of(&files(&run, &["phone.pcapng", "server.pcapng"]));
+    let both = diagnosis_of(&files(&run, &["phone.pcapng", "server.pcapng"]));
     check_sums(&both);
     assert_eq!(both.files.len(), 2);
     // The steps of the named transfers state which host restarts.
@@ -100,7 +97,7 @@ fn what_other_captures_add() {
         both.transfers.iter().filter(|t| t.verdict == Verdict::SlowStartRestart).collect();
     assert!(named.iter().all(|t| t.next_step.contains("bypass the middlebox")), "{named:?}");
 
-    let server = of(&files(&run, &["server.pcapng"]));
+    let server = diagnosis_of(&files(&run, &["server.pcapng"]));
     check_sums(&server);
     // How data arrived at the phone is unknown, and therefore also which host restarts slow start
     // there.
@@ -110,7 +107,7 @@ fn what_other_captures_add() {
     assert!(server.session.says.starts_with("No verdict by packets alone"));
     assert!(server.missing[0].how_to_capture.contains("capture at the phone"));
 
-    let seen = of(&files(&run, &["modem.mi2log", "phone.pcapng"]));
+    let seen = diagnosis_of(&files(&run, &["modem.mi2log", "phone.pcapng"]));
     assert!(seen.session.suspects.is_empty() && seen.session.link_demand.is_some());
 }
 
@@ -120,7 +117,7 @@ fn datagrams_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario("quic-file", None, &run).unwrap();
-    let answer = of(&files(&run, &["phone.pcapng"]));
+    let answer = diagnosis_of(&files(&run, &["phone.pcapng"]));
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
     let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
@@ -142,7 +139,7 @@ fn the_applications_transfers() {
     }
     let log = dir.path().join("player.csv");
     std::fs::write(&log, format!("id,start_us,end_us,bytes\n{}\n", rows.join("\n"))).unwrap();
-    let answer = of(&[run.join("phone.pcapng"), log]);
+    let answer = diagnosis_of(&[run.join("phone.pcapng"), log]);
     check_sums(&answer);
     assert_eq!(answer.transfers_from, "given", "{}", answer.session.says);
     assert_eq!(answer.transfers.len(), rows.len());
@@ -200,7 +197,7 @@ fn a_path_without_a_cell_gets_other_advice() {
     for (rtt_us, modem) in [(1_000, false), (40_000, true)] {
         let capture = dir.path().join("phone.pcap");
         std::fs::write(&capture, download(rtt_us, 1_000, true)).unwrap();
-        let answer = of(&[capture]);
+        let answer = diagnosis_of(&[capture]);
         let how =
             |needle: &str| answer.missing.iter().any(|one| one.how_to_capture.contains(needle));
         assert_eq!(how("modem"), modem, "{:?}", answer.missing);
@@ -215,7 +212,7 @@ fn one_direction_gives_no_verdict() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("phone.pcap");
     std::fs::write(&capture, download(40_000, 1_000, false)).unwrap();
-    let answer = of(&[capture]);
+    let answer = diagnosis_of(&[capture]);
     assert_eq!(answer.session.verdict, Verdict::Unknown);
     assert!(answer.session.says.contains("one direction"), "{}", answer.session.says);
     assert!(answer.missing.iter().any(|one| one.what.contains("other direction")));
@@ -227,7 +224,7 @@ fn without_a_pause_nothing_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("phone.pcap");
     std::fs::write(&capture, download(40_000, 1_000, true)).unwrap();
-    let answer = of(&[capture]);
+    let answer = diagnosis_of(&[capture]);
     let restart = answer.session.suspects.iter().find(|one| one.suspect == "slow_start_restart");
     assert!(restart.unwrap().probability < 0.01, "{:?}", answer.session.suspects);
 }

@@ -4,18 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Cause, Verdict};
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
 
-fn run(scenario: &str, dir: &Path) -> PathBuf {
-    let out = dir.join(scenario);
-    airmile_lab::run_scenario(scenario, None, &out).unwrap();
-    out
-}
-
-fn of(files: &[PathBuf]) -> Diagnosis {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
-    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
-}
+use crate::common::{diagnosis_of, library_run, scenario_run};
 
 fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| run.join(name)).collect()
@@ -34,8 +25,8 @@ fn truth(run: &Path) -> (f64, f64) {
 #[track_caller]
 fn check(scenario: &str, expected: Cause) {
     let dir = tempfile::tempdir().unwrap();
-    let run = run(scenario, dir.path());
-    let answer = of(std::slice::from_ref(&run));
+    let run = library_run(scenario, dir.path());
+    let answer = diagnosis_of(std::slice::from_ref(&run));
     assert_eq!(answer.session.verdict, Verdict::from(expected), "{}", answer.session.says);
     for transfer in answer.transfers.iter().filter(|t| t.leading.is_some()) {
         let sum: f64 = transfer.shares.values().sum();
@@ -68,8 +59,8 @@ fn each_cause_is_named() {
 #[test]
 fn a_line_behind_a_proxy_is_not_sure_from_the_phone_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("wireline-behind-proxy", dir.path());
-    let answer = of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng"]));
+    let run = library_run("wireline-behind-proxy", dir.path());
+    let answer = diagnosis_of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng"]));
     assert_eq!(answer.session.verdict, Verdict::SenderLimited, "{}", answer.session.says);
     assert!(answer.session.confidence <= 0.6, "{}", answer.session.confidence);
     let is_proxy = |what: &str| what.contains("behind a proxy");
@@ -81,7 +72,7 @@ fn a_line_behind_a_proxy_is_not_sure_from_the_phone_alone() {
 #[test]
 fn a_share_has_bounds() {
     let dir = tempfile::tempdir().unwrap();
-    let answer = of(&[run("receive-window", dir.path())]);
+    let answer = diagnosis_of(&[library_run("receive-window", dir.path())]);
     let session = &answer.session;
     let (share, low, high) = (
         session.leading_share.unwrap(),
@@ -101,17 +92,19 @@ fn a_share_has_bounds() {
 #[test]
 fn a_middlebox_is_told_by_the_servers_capture() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("slow-start-restart-proxy", dir.path());
-    let both =
-        of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng", "server.pcapng"]));
+    let run = library_run("slow-start-restart-proxy", dir.path());
+    let both = diagnosis_of(&files(
+        &run,
+        &["modem.mi2log", "transfers.csv", "phone.pcapng", "server.pcapng"],
+    ));
     assert_eq!(both.session.verdict, Verdict::SlowStartRestart);
     assert!(both.session.says.contains("by a middlebox"), "{}", both.session.says);
 
-    let phone = of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng"]));
+    let phone = diagnosis_of(&files(&run, &["modem.mi2log", "transfers.csv", "phone.pcapng"]));
     assert_eq!(phone.session.verdict, Verdict::SlowStartRestart);
     assert!(phone.session.says.contains("server or a middlebox"), "{}", phone.session.says);
 
-    let server = of(&files(&run, &["modem.mi2log", "transfers.csv", "server.pcapng"]));
+    let server = diagnosis_of(&files(&run, &["modem.mi2log", "transfers.csv", "server.pcapng"]));
     assert_eq!(server.session.verdict, Verdict::NotRadio, "{}", server.session.says);
 
     let (with, without) = truth(&run);
@@ -127,19 +120,12 @@ fn a_middlebox_is_told_by_the_servers_capture() {
 #[test]
 fn a_server_that_restarts_is_told_by_its_own_capture() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("slow-start-restart", dir.path());
-    let answer = of(&[run]);
+    let run = library_run("slow-start-restart", dir.path());
+    let answer = diagnosis_of(&[run]);
     assert!(answer.session.says.contains("by the server"), "{}", answer.session.says);
 }
 
 /// Runs a test's own scenario into a directory.
-fn run_of(scenario: &str, dir: &Path) -> PathBuf {
-    let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
-    std::fs::write(&file, scenario).unwrap();
-    airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
-    out
-}
-
 const SLOW_LINE: &str = "about = \"a slow line\"\nseed = 5\nduration_ms = 60_000\n\
     [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
 
@@ -149,7 +135,7 @@ fn parallel_downloads_are_named_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let page = "[[apps]]\nname = \"object\"\nstart_ms = 500\nworkload = { kind = \"web\", pages = 1, \
                 objects = 5, page_bytes = 5_000_000, depth = 2, lanes = 4 }\n";
-    let answer = of(&[run_of(&format!("{SLOW_LINE}{page}"), dir.path())]);
+    let answer = diagnosis_of(&[scenario_run(&format!("{SLOW_LINE}{page}"), dir.path())]);
     let parallel = answer.transfers.iter().filter(|one| one.finding.overlapped).count();
     assert!(parallel >= 4, "{parallel}");
     assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
@@ -165,7 +151,7 @@ fn senders_over_quic_are_followed() {
         let app = format!(
             "[[apps]]\nname = \"file\"\nstart_ms = 500\ntransport = \"quic\"\nworkload = {workload}\n"
         );
-        let answer = of(&[run_of(&format!("{start}{app}"), dir.path())]);
+        let answer = diagnosis_of(&[scenario_run(&format!("{start}{app}"), dir.path())]);
         assert_eq!(
             answer.session.verdict, expected,
             "{} {:?}",
@@ -182,7 +168,7 @@ fn senders_over_quic_are_followed() {
 #[test]
 fn transfers_of_another_hour_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("wireline-limited", dir.path());
+    let run = library_run("wireline-limited", dir.path());
     let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
     let rows = text.lines().enumerate().map(|(n, line)| {
         let cells: Vec<&str> = line.split(',').collect();

@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
 
-fn of(files: &[PathBuf]) -> Diagnosis {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
-    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
-}
+use crate::common::diagnosis_of;
 
 /// The transfers of a run, on a clock that is `later_us` ahead, without TTIs.
 fn transfers(run: &Path, later_us: i64) -> PathBuf {
@@ -29,10 +26,10 @@ fn transfers_of_a_clock_that_is_wrong_are_set_right() {
     let run = dir.path().join("run");
     airmile_lab::run_scenario("busy-video", None, &run).unwrap();
     let log = run.join("modem.mi2log");
-    let right = of(&[log.clone(), transfers(&run, 0)]);
+    let right = diagnosis_of(&[log.clone(), transfers(&run, 0)]);
     assert!(right.clocks.iter().all(|clock| !clock.corrected), "{:?}", right.clocks);
     for later_ms in [-900, 700] {
-        let wrong = of(&[log.clone(), transfers(&run, later_ms * 1_000)]);
+        let wrong = diagnosis_of(&[log.clone(), transfers(&run, later_ms * 1_000)]);
         let [clock] = wrong.clocks.as_slice() else { panic!("{:?}", wrong.clocks) };
         assert!(clock.corrected, "{}", clock.says);
         let offset_ms = clock.offset_ms.unwrap();
@@ -63,6 +60,6 @@ fn a_capture_of_another_run_is_refused_although_the_clocks_overlap() {
         let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
         assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
         // The right pair is used.
-        of(&[other.join("modem.mi2log"), other.join("phone.pcapng")]);
+        diagnosis_of(&[other.join("modem.mi2log"), other.join("phone.pcapng")]);
     }
 }

@@ -1,20 +1,10 @@
 //! Inputs that lack something, or are out of order, do not name a cause that they cannot show.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airmile::model::Verdict;
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
 
-fn of(files: &[PathBuf]) -> Diagnosis {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
-    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
-}
-
-fn run(scenario: &str, dir: &Path) -> PathBuf {
-    let out = dir.join(scenario);
-    airmile_lab::run_scenario(scenario, None, &out).unwrap();
-    out
-}
+use crate::common::{diagnosis_of, library_run};
 
 /// A capture with its packets in another order: each is moved in the file as if it was up to
 /// `by_ms` later, by a number that depends on its time. Time stamps stay; those of one time keep
@@ -43,18 +33,18 @@ fn disordered(capture: &Path, into: &Path, by_ms: u64) {
 #[test]
 fn packets_out_of_order_give_the_same_result() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("weak-signal", dir.path());
+    let run = library_run("weak-signal", dir.path());
     let (capture, other) = (run.join("phone.pcapng"), dir.path().join("other.pcapng"));
-    let right = of(std::slice::from_ref(&capture));
+    let right = diagnosis_of(std::slice::from_ref(&capture));
     disordered(&capture, &other, 80);
     assert_ne!(std::fs::read(&capture).unwrap(), std::fs::read(&other).unwrap());
-    let sorted = of(std::slice::from_ref(&other));
+    let sorted = diagnosis_of(std::slice::from_ref(&other));
     assert_eq!(sorted.session.verdict, right.session.verdict);
     assert_eq!(sorted.session.confidence, right.session.confidence);
     assert!(sorted.files[0].problems.iter().any(|one| one.what.contains("put in order")));
     // Too far apart to be put in order.
     disordered(&capture, &other, 4_000);
-    let lost = of(std::slice::from_ref(&other));
+    let lost = diagnosis_of(std::slice::from_ref(&other));
     assert_eq!(lost.session.verdict, Verdict::Unknown, "{}", lost.session.says);
     assert!(lost.files[0].problems.iter().any(|one| one.what.contains("reordercap")));
 }
@@ -63,7 +53,7 @@ fn packets_out_of_order_give_the_same_result() {
 #[test]
 fn contention_needs_the_cells_bandwidth() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("busy-file", dir.path());
+    let run = library_run("busy-file", dir.path());
     let inputs = |table: &Path| {
         let names = ["transfers.csv", "phone.pcapng", "server.pcapng"];
         let mut files = vec![table.to_owned()];
@@ -71,7 +61,7 @@ fn contention_needs_the_cells_bandwidth() {
         files
     };
     let table = run.join("grants.csv");
-    let whole = of(&inputs(&table));
+    let whole = diagnosis_of(&inputs(&table));
     assert_eq!(whole.session.verdict, Verdict::RadioContention, "{}", whole.session.says);
     let text = std::fs::read_to_string(&table).unwrap();
     let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
@@ -82,7 +72,7 @@ fn contention_needs_the_cells_bandwidth() {
     };
     let other = dir.path().join("grants.csv");
     std::fs::write(&other, text.lines().map(without).collect::<String>()).unwrap();
-    let unknown = of(&inputs(&other));
+    let unknown = diagnosis_of(&inputs(&other));
     assert_eq!(unknown.session.verdict, Verdict::Radio, "{}", unknown.session.says);
     assert!(unknown.transfers.iter().all(|one| one.leading.is_none()));
     let names: Vec<&str> = unknown.session.shares.keys().copied().collect();

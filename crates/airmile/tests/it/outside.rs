@@ -1,23 +1,9 @@
 //! Conditions outside the lab's usual ones: hosts without TCP time stamps, short bursts, chatter
 //! of a call.
 
-use std::path::{Path, PathBuf};
-
 use airmile::model::Verdict;
-use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
 
-fn of(files: &[PathBuf]) -> Diagnosis {
-    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
-    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
-}
-
-/// Runs a scenario into a directory.
-fn run_of(scenario: &str, dir: &Path) -> PathBuf {
-    let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
-    std::fs::write(&file, scenario).unwrap();
-    airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
-    out
-}
+use crate::common::{diagnosis_of, scenario_run};
 
 const NO_TIMESTAMPS: &str = "[phone_tcp]\ntimestamps = false\n[server_tcp]\ntimestamps = false\n";
 
@@ -35,10 +21,11 @@ fn a_slow_line_is_named_without_time_stamps() {
     let line = "about = \"a slow line\"\nseed = 15\nduration_ms = 60_000\n\
                 [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = 150_000\n";
     let dir = tempfile::tempdir().unwrap();
-    let run = run_of(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
+    let run =
+        scenario_run(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
     let names = ["modem.mi2log", "server.pcapng", "phone.pcapng"].map(|name| run.join(name));
     for files in [&names[..], &names[..2]] {
-        let answer = of(files);
+        let answer = diagnosis_of(files);
         assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
     }
 }
@@ -53,9 +40,11 @@ fn a_slow_line_is_named_by_arrivals_without_time_stamps() {
              [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = {queue_bytes}\n"
         );
         let dir = tempfile::tempdir().unwrap();
-        let run =
-            run_of(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
-        let answer = of(&["modem.mi2log", "phone.pcapng"].map(|name| run.join(name)));
+        let run = scenario_run(
+            &format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)),
+            dir.path(),
+        );
+        let answer = diagnosis_of(&["modem.mi2log", "phone.pcapng"].map(|name| run.join(name)));
         assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
     }
 }
@@ -67,7 +56,8 @@ fn a_paced_server_is_named_without_time_stamps() {
     let paced = "[[apps]]\nname = \"file\"\nstart_ms = 500\n\
                  workload = { kind = \"paced\", bytes = 3_000_000, rate_bps = 2_000_000 }\n";
     let dir = tempfile::tempdir().unwrap();
-    let answer = of(&[run_of(&format!("{start}{NO_TIMESTAMPS}{paced}"), dir.path())]);
+    let answer =
+        diagnosis_of(&[scenario_run(&format!("{start}{NO_TIMESTAMPS}{paced}"), dir.path())]);
     assert_eq!(answer.session.verdict, Verdict::SenderLimited, "{}", answer.session.says);
 }
 
@@ -80,8 +70,8 @@ fn no_rate_is_over_the_cells_peak() {
                 name = \"object\"\nstart_ms = 500\nworkload = { kind = \"interactive\", \
                 request_bytes = 300, response_bytes = 9_000, count = 60, gap_ms = 300 }\n";
     let dir = tempfile::tempdir().unwrap();
-    let run = run_of(page, dir.path());
-    let answer = of(std::slice::from_ref(&run));
+    let run = scenario_run(page, dir.path());
+    let answer = diagnosis_of(std::slice::from_ref(&run));
     assert!(answer.transfers.len() > 20, "{}", answer.transfers.len());
     for one in &answer.transfers {
         let rates = [one.finding.link_throughput_bps, one.finding.burst_throughput_bps];
@@ -97,9 +87,9 @@ fn a_call_is_no_transfer() {
                 start_ms = 500\nworkload = { kind = \"paced\", bytes = 67_000, \
                 rate_bps = 9_600, block_bytes = 24 }\n";
     let dir = tempfile::tempdir().unwrap();
-    let run = run_of(call, dir.path());
+    let run = scenario_run(call, dir.path());
     // The modem log alone, in which transfers have to be found.
-    let answer = of(&[run.join("modem.mi2log")]);
+    let answer = diagnosis_of(&[run.join("modem.mi2log")]);
     let blamed: Vec<_> =
         answer.transfers.iter().filter(|t| t.verdict == Verdict::NotRadio).collect();
     assert!(blamed.is_empty(), "{blamed:?}");

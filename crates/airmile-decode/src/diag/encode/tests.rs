@@ -1,9 +1,12 @@
 //! A log of an emulated run returns the run's records.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::diag::LogReader;
-use airmile_emulate::{RunTrace, library, named, run};
+use airmile_emulate::{RunTrace, Scenario, library, named, run};
 use airmile_model::{Grant, GrantSources, Record};
 
 use super::*;
@@ -86,18 +89,32 @@ fn assert_same(name: &str, written: &[Record], read: &[Record]) {
 
 #[test]
 fn a_full_profile_gives_every_record_back() {
-    for scenario in library() {
-        // The bandwidth of a second carrier has no message here yet, nor does NR's.
-        let cell = scenario.scenario().cell;
-        if cell.secondary.is_some() || cell.nr.is_some() || scenario.scenario().split.is_some() {
-            continue;
+    // The bandwidth of a second carrier has no message here yet, nor does NR's.
+    let has_messages = |scenario: &Scenario| {
+        let cell = &scenario.cell;
+        cell.secondary.is_none() && cell.nr.is_none() && scenario.split.is_none()
+    };
+    let names: Vec<_> =
+        library().iter().filter(|s| has_messages(&s.scenario())).map(|s| s.name).collect();
+    let next = AtomicUsize::new(0);
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(scenario) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    every_record_comes_back(scenario);
+                }
+            });
         }
-        let records = trace(scenario.name).records;
-        let (read, _) = read_back(&records, Options::default());
-        for name in ["grant", "rlc", "buffer_status", "bsr", "mac_block", "measurement"] {
-            let (written, read) = (only(&records, name), only(&read, name));
-            assert_same(name, &written, &read);
-        }
+    });
+}
+
+fn every_record_comes_back(scenario: &str) {
+    let records = trace(scenario).records;
+    let (read, _) = read_back(&records, Options::default());
+    for name in ["grant", "rlc", "buffer_status", "bsr", "mac_block", "measurement"] {
+        let (written, read) = (only(&records, name), only(&read, name));
+        assert_same(name, &written, &read);
     }
 }
 

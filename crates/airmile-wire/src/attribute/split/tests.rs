@@ -45,7 +45,7 @@ fn waited(reason: Reason, attribution: Attribution) -> Vec<(Cause, i64)> {
 fn a_queue_that_round_trips_do_not_show() {
     let hidden = |queue| {
         let mut one = Attribution::default();
-        one.set_hidden_queue(queue);
+        one.set_hidden_queue(Some(queue));
         one
     };
     let down = || hidden(HiddenQueue::Downlink);

@@ -1,6 +1,7 @@
 //! An upload on the same phone.
 
 use airmile_model::Cause;
+use airmile_wire::attribute::HiddenQueue;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
@@ -28,6 +29,6 @@ impl Explain for UplinkQueue {
 
     /// At most the probability of arrivals, if round trips do not show it.
     fn confidence(&self, seen: &Context) -> f64 {
-        seen.wire.hidden_queue(self.cause()).map_or(CAUSE_CONFIDENCE, |p| p.min(CAUSE_CONFIDENCE))
+        CAUSE_CONFIDENCE.min(seen.wire.hidden_queue(HiddenQueue::Uplink))
     }
 }

@@ -1,6 +1,7 @@
 //! A slower link before the radio.
 
 use airmile_model::Cause;
+use airmile_wire::attribute::HiddenQueue;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
@@ -32,9 +33,11 @@ impl Explain for Wireline {
 
     /// At most the probability of arrivals, if round trips do not show it.
     fn confidence(&self, seen: &Context) -> f64 {
-        let hidden = seen.wire.hidden_queue(self.cause());
-        hidden
-            .filter(|_| !seen.wire.has_server)
-            .map_or(CAUSE_CONFIDENCE, |p| p.min(CAUSE_CONFIDENCE))
+        let measured = seen.wire.has_server;
+        if measured {
+            CAUSE_CONFIDENCE
+        } else {
+            CAUSE_CONFIDENCE.min(seen.wire.hidden_queue(HiddenQueue::Downlink))
+        }
     }
 }

@@ -5,7 +5,7 @@ mod phone;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_model::{Cause, TransferFinding};
+use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
     Attribution, ByteBins, CaptureSite, HiddenQueue, PathQueue, RadioEvidence, ReceiveWindow,
     Shares,
@@ -50,8 +50,8 @@ pub(crate) struct Wire {
     pub(crate) has_server: bool,
     /// Its connections have no time stamps: at the phone, round trips of data are not visible.
     lacks_timestamps: bool,
-    /// The cause that arrivals indicate then, with its probability.
-    hidden_queue: Option<(Cause, f64)>,
+    /// The queue that arrivals indicate then, with its probability.
+    hidden_queue: Option<(HiddenQueue, f64)>,
 }
 
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
@@ -250,19 +250,15 @@ impl Wire {
         self.lacks_timestamps && self.is_at_phone()
     }
 
-    /// Sets what arrivals indicate where round trips do not show a queue.
-    pub(crate) const fn set_hidden_queue(&mut self, queue: HiddenQueue, probability: f64) {
-        let cause = match queue {
-            HiddenQueue::Downlink => Cause::Wireline,
-            HiddenQueue::Uplink => Cause::UplinkQueue,
-        };
-        self.hidden_queue = Some((cause, probability));
-        self.attribution.set_hidden_queue(queue);
+    /// Sets what arrivals indicate where round trips do not show a queue, with its probability.
+    pub(crate) fn set_hidden_queue(&mut self, found: Option<(HiddenQueue, f64)>) {
+        self.hidden_queue = found;
+        self.attribution.set_hidden_queue(found.map(|(queue, _)| queue));
     }
 
-    /// The probability of a queue that arrivals alone indicate; `None` if it was measured.
-    pub(crate) fn hidden_queue(&self, cause: Cause) -> Option<f64> {
-        self.hidden_queue.filter(|(of, _)| *of == cause).map(|(_, probability)| probability)
+    /// The probability of a queue that arrivals alone indicate; 1 if it was measured.
+    pub(crate) fn hidden_queue(&self, queue: HiddenQueue) -> f64 {
+        self.hidden_queue.filter(|(of, _)| *of == queue).map_or(1.0, |(_, probability)| probability)
     }
 
     /// The name of the capture with the reference clock.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+
 /// Modem logs of the lab, and real ones if available.
 pub fn logs(dir: &Path) -> Vec<PathBuf> {
     let mut logs = Vec::new();
@@ -27,4 +29,25 @@ pub fn logs(dir: &Path) -> Vec<PathBuf> {
         }
     }
     logs
+}
+
+/// Diagnoses files with default options.
+pub fn diagnosis_of(files: &[PathBuf]) -> Diagnosis {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+}
+
+/// Runs a scenario of the library into a directory of its name.
+pub fn library_run(scenario: &str, dir: &Path) -> PathBuf {
+    let out = dir.join(scenario);
+    airmile_lab::run_scenario(scenario, None, &out).unwrap();
+    out
+}
+
+/// Runs the text of a scenario into `dir/run`.
+pub fn scenario_run(scenario: &str, dir: &Path) -> PathBuf {
+    let (file, out) = (dir.join("scenario.toml"), dir.join("run"));
+    std::fs::write(&file, scenario).unwrap();
+    airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
+    out
 }
