@@ -30,23 +30,16 @@ fn a_slow_line_is_named_without_time_stamps() {
     }
 }
 
-/// The phone's packets alone show no queue without time stamps. Their arrivals do, and what drops
-/// there is not a loss of its own.
+/// The phone's packets alone show no queue without time stamps: losses may be its drops.
 #[test]
-fn a_slow_line_is_named_by_arrivals_without_time_stamps() {
-    for (queue_bytes, seed) in [(40_000, 25), (400_000, 26)] {
-        let line = format!(
-            "about = \"a slow line\"\nseed = {seed}\nduration_ms = 60_000\n\
-             [core.down.limit]\nrate_bps = 4_000_000\nqueue_bytes = {queue_bytes}\n"
-        );
-        let dir = tempfile::tempdir().unwrap();
-        let run = scenario_run(
-            &format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)),
-            dir.path(),
-        );
-        let answer = diagnosis_of(&["modem.mi2log", "phone.pcapng"].map(|name| run.join(name)));
-        assert_eq!(answer.session.verdict, Verdict::Wireline, "{}", answer.session.says);
-    }
+fn losses_are_less_sure_where_no_queue_is_visible() {
+    let line = "about = \"a slow line\"\nseed = 25\nduration_ms = 60_000\n\
+                [core.down.limit]\nrate_bps = 3_000_000\nqueue_bytes = 40_000\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run =
+        scenario_run(&format!("{line}{NO_TIMESTAMPS}{}", download("file", 6_000_000)), dir.path());
+    let answer = diagnosis_of(&["modem.mi2log", "phone.pcapng"].map(|name| run.join(name)));
+    assert!(answer.session.confidence <= 0.6, "{}", answer.session.says);
 }
 
 /// Without time stamps a server that paces is not taken for a slow line, nor for slow start.
