@@ -112,11 +112,8 @@ impl FileReport {
             more_problems: 0,
             damaged: false,
         };
-        if input.other_logs() > 0 {
-            let others = input.other_logs();
-            let what = format!(
-                "{others} other modem logs in the archive are not read: unpack it to read them"
-            );
+        if let Some(others) = input.left_out() {
+            let what = format!("in an archive, {others}: unpack it to give them as inputs");
             report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         }
         report

@@ -43,7 +43,7 @@ pub struct Input {
     rest: Box<dyn Read + Send>,
     consumed: Progress,
     decompressed: Progress,
-    other_logs: usize,
+    left_out: Option<String>,
 }
 
 /// Bytes of the (compressed) input read so far; shared with the progress display.
@@ -166,19 +166,19 @@ impl Input {
             rest,
             consumed: progress.clone(),
             decompressed: Progress::default(),
-            other_logs: 0,
+            left_out: None,
         })
     }
 
-    /// Notes that its archive has other modem logs, which are not read.
-    pub(crate) fn with_other_logs(self, other_logs: usize) -> Self {
-        Self { other_logs, ..self }
+    /// Notes the files of its archive that are not read.
+    pub(crate) fn with_left_out(self, left_out: Option<String>) -> Self {
+        Self { left_out, ..self }
     }
 
-    /// Number of other modem logs in its archive, which are not read.
+    /// The files of its archive that could be inputs and are not read.
     #[must_use]
-    pub const fn other_logs(&self) -> usize {
-        self.other_logs
+    pub fn left_out(&self) -> Option<&str> {
+        self.left_out.as_deref()
     }
 
     /// The name under which it was opened.

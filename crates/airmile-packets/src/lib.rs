@@ -5,6 +5,7 @@ mod given;
 mod largest;
 mod report;
 mod rounds;
+pub mod same_run;
 pub mod scale;
 mod study;
 mod tables;

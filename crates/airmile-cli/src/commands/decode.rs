@@ -23,6 +23,16 @@ pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
                  standard output",
             ));
         }
+        (Some(path), None) if has_extension(path, &["pcapng"]) => {
+            return packets(global, args, Some(path));
+        }
+        (Some(path), None) if has_extension(path, NOT_DIRECTORIES) && !path.is_dir() => {
+            return Err(option(&format!(
+                "-o {}: writes a directory of Parquet files, or packets to a name that ends in \
+                 .pcapng; other formats go to standard output (--format csv > FILE)",
+                printable_path(path)
+            )));
+        }
         (Some(dir), None) => DecodeTo::Parquet(dir.clone()),
         (None, Some(Format::Csv)) => DecodeTo::Csv,
         (None, _) => DecodeTo::JsonLines,
@@ -47,6 +57,15 @@ pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
     Ok(Outcome::of(loaded.damaged()))
 }
 
+/// Extensions of files that are not written.
+const NOT_DIRECTORIES: &[&str] =
+    &["pcap", "cap", "csv", "tsv", "json", "jsonl", "ndjson", "txt", "parquet"];
+
+fn has_extension(path: &Path, names: &[&str]) -> bool {
+    let own = path.extension().and_then(|own| own.to_str());
+    own.is_some_and(|own| names.iter().any(|name| own.eq_ignore_ascii_case(name)))
+}
+
 /// `--format pcapng`.
 fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Outcome> {
     if !args.only.is_empty() {
@@ -54,15 +73,20 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     }
     let inputs = inputs(&args.files, None);
     let shown = Shown::start(global, &inputs);
+    let path = path.filter(|path| path.as_os_str() != "-");
+    let to = path.unwrap_or_else(|| Path::new("standard output"));
     let write = |out: &mut dyn Write| -> Result<(Loaded, [u64; 2])> {
         let mut out = BufWriter::new(out);
         let options = (args.files.limits.into(), args.sim);
-        let written = air_packets(&inputs, options, &shown.progress, &mut out)?;
-        out.flush()?;
+        let written = air_packets(&inputs, options, &shown.progress, &mut out);
+        let written = written.map_err(|error| match error {
+            Error::Write { source, .. } => Error::Write { path: to.to_owned(), source },
+            error => error,
+        })?;
+        out.flush().map_err(|source| Error::Write { path: to.to_owned(), source })?;
         Ok(written)
     };
     let stdout = std::io::stdout();
-    let path = path.filter(|path| path.as_os_str() != "-");
     let (loaded, [n_packets, left_out]) = match path {
         Some(path) => {
             refuse_inputs([path.to_owned()], inputs.paths())?;
@@ -79,6 +103,9 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     drop(shown);
     let to = path.map_or_else(String::new, |path| format!(" to {}", printable_path(path)));
     output::warn(global, &format!("wrote {n_packets} packets{to}"));
+    if n_packets == 0 {
+        output::warn(global, WITHOUT_PACKETS);
+    }
     if left_out > 0 {
         let what = format!("{left_out} signalling messages have no packet (docs/phones.md)");
         output::warn(global, &what);
@@ -86,6 +113,12 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     output::problems(global, &loaded.files);
     Ok(Outcome::of(loaded.damaged()))
 }
+
+/// Why a file has no packets.
+const WITHOUT_PACKETS: &str = "the log has none of the messages that packets are written from, or \
+                               none within --from, --to and --sim: signalling of LTE (0xB0C0; NAS \
+                               0xB0E0 to 0xB0E3, 0xB0EA to 0xB0ED) and of NR (0xB821), MAC headers \
+                               of LTE (0xB063, 0xB064); enable them and log again";
 
 fn option(what: &str) -> anyhow::Error {
     Error::Option(what.into()).into()

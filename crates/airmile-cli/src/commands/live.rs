@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use airmile::Error;
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::{Direction, Verdict, printable};
+use airmile::{Compression, Error, Foreign, Input, Kind, Progress};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
@@ -31,6 +31,9 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         return Err(Error::Option("live: --transfers is for files".into()).into());
     }
     let options = args.analysis.options(LimitArgs { from: None, to: None })?;
+    if let Some(file) = &args.follow {
+        refuse_stored(file)?;
+    }
     let source = source(args);
     let given = airmile_host::command::token(args.token_file.as_deref())?;
     // A modem log is about its owner; an interface shows all users of the machine.
@@ -83,6 +86,24 @@ fn source(args: &LiveArgs) -> LogSource {
         (None, None) if args.interface.is_some() => LogSource::Nothing,
         _ => LogSource::Stdin,
     }
+}
+
+/// Refuses a file that does not grow as it is read: an archive, a compressed log.
+fn refuse_stored(file: &Path) -> Result<()> {
+    if !file.is_file() {
+        return Ok(());
+    }
+    let input = Input::open_as_stored(file, &Progress::default())?;
+    let what = match (Kind::of(input.head()), input.compression()) {
+        (Kind::Foreign(Foreign::Tar | Foreign::Zip), _) => "an archive",
+        (_, Compression::Gzip | Compression::Zstd) => "a compressed file",
+        _ => return Ok(()),
+    };
+    let what = format!(
+        "is {what}, which --follow does not read: give the modem log while it is written; \
+         `airmile diagnose` reads a log that is complete"
+    );
+    Err(Error::Unusable { path: file.to_owned(), what }.into())
 }
 
 /// A random token.

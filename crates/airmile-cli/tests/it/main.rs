@@ -14,6 +14,7 @@ mod application;
 mod budgets;
 mod claw;
 mod command;
+mod inputs;
 #[cfg(target_os = "linux")]
 mod interface;
 mod manual;

@@ -82,12 +82,14 @@ impl SnifferKind {
             .or_else(|| Self::recognise_oai(head))
     }
 
-    /// The first statistics come after hundreds of lines.
+    /// The first statistics come after hundreds of lines, which are of the gNB's components.
     fn recognise_oai(head: &[u8]) -> Option<Self> {
-        memchr::memmem::find(head, b"dlsch_rounds ")?;
+        let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
         let mut lines =
             head.split(|&b| b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-        lines.any(oai::is_statistics).then_some(Self::OaiStatistics)
+        let statistics = has(b"dlsch_rounds ") && lines.any(oai::is_statistics);
+        let is_gnb = || has(b"[NR_MAC]") && has(b"[NR_PHY]") && has(b"[GNB_APP]");
+        (statistics || is_gnb()).then_some(Self::OaiStatistics)
     }
 
     /// The display name.

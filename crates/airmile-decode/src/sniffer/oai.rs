@@ -79,29 +79,40 @@ fn rounds(text: &str, errors: &str) -> Option<[u64; 3]> {
     Some([first, later, errors.parse().ok()?])
 }
 
-/// Increases of counters that begin again when a user attaches again.
+/// Frames between two reports of the statistics.
+const REPORT_FRAMES: u64 = 128;
+
+/// Increases of counters over the intervals that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Increase<const N: usize> {
     last: Option<[u64; N]>,
+    /// Since the report before this one.
+    step: [u64; N],
     sum: [u64; N],
 }
 
 impl<const N: usize> Default for Increase<N> {
     fn default() -> Self {
-        Self { last: None, sum: [0; N] }
+        Self { last: None, step: [0; N], sum: [0; N] }
     }
 }
 
 impl<const N: usize> Increase<N> {
-    fn push(&mut self, now: [u64; N]) {
-        if let Some(last) = self.last {
-            let began_again = now.iter().zip(last).any(|(now, last)| *now < last);
-            for ((sum, now), last) in self.sum.iter_mut().zip(now).zip(last) {
-                let base = if began_again { 0 } else { last };
-                *sum = sum.saturating_add(now - base);
-            }
+    /// Takes the counters of a report; `false` if one fell: they began again, or wrapped.
+    fn push(&mut self, now: [u64; N]) -> bool {
+        let last = self.last.replace(now).unwrap_or(now);
+        let rises = now.iter().zip(last).all(|(now, last)| *now >= last);
+        let steps = self.step.iter_mut().zip(now).zip(last);
+        steps.for_each(|((step, now), last)| *step = now.saturating_sub(last));
+        rises
+    }
+
+    /// Ends the interval; `known`: its increases count.
+    fn end(&mut self, known: bool) {
+        for (sum, step) in self.sum.iter_mut().zip(&mut self.step) {
+            let step = std::mem::take(step);
+            *sum = sum.saturating_add(if known { step } else { 0 });
         }
-        self.last = Some(now);
     }
 }
 
@@ -111,7 +122,14 @@ pub(super) struct OaiSummary {
     /// Reports of users.
     pub(super) rows: u64,
     frame: Option<u64>,
+    /// Frames since the report before this one.
+    step_frames: u64,
     elapsed_frames: u64,
+    /// A counter fell since the report before this one.
+    restarted: bool,
+    restarts: u64,
+    /// Intervals in which reports are missing.
+    gaps: u64,
     dl: BTreeMap<u16, Increase<3>>,
     ul: BTreeMap<u16, Increase<3>>,
     bytes: BTreeMap<(u16, u8), Increase<2>>,
@@ -119,26 +137,48 @@ pub(super) struct OaiSummary {
 
 impl OaiSummary {
     pub(super) fn push(&mut self, line: OaiLine) {
-        match line {
+        let rises = match line {
             OaiLine::Frame(frame) => {
-                let since = self.frame.map_or(0, |last| (frame + FRAMES - last) % FRAMES);
-                self.elapsed_frames += since;
+                self.end_interval();
+                // The first report has no interval before it; over a gap, frames wrap.
+                self.step_frames = self.frame.map_or(0, |last| (frame + FRAMES - last) % FRAMES);
+                let missing = self.frame.is_some() && self.step_frames != REPORT_FRAMES;
+                self.gaps += u64::from(missing);
                 self.frame = Some(frame);
+                true
             }
             OaiLine::Counters { rnti, what: Counter::Dl(counts) } => {
                 self.rows += 1;
-                self.dl.entry(rnti).or_default().push(counts);
+                self.dl.entry(rnti).or_default().push(counts)
             }
             OaiLine::Counters { rnti, what: Counter::Ul(counts) } => {
-                self.ul.entry(rnti).or_default().push(counts);
+                self.ul.entry(rnti).or_default().push(counts)
             }
             OaiLine::Counters { rnti, what: Counter::Bytes { lcid, bytes } } => {
-                self.bytes.entry((rnti, lcid)).or_default().push(bytes);
+                self.bytes.entry((rnti, lcid)).or_default().push(bytes)
             }
-        }
+        };
+        self.restarted |= !rises;
     }
 
+    /// Counts the interval before the current report, if its length and its increases are known.
+    fn end_interval(&mut self) {
+        let known = self.step_frames == REPORT_FRAMES && !self.restarted;
+        self.elapsed_frames += if known { self.step_frames } else { 0 };
+        self.restarts += u64::from(std::mem::take(&mut self.restarted));
+        self.dl.values_mut().chain(self.ul.values_mut()).for_each(|one| one.end(known));
+        self.bytes.values_mut().for_each(|one| one.end(known));
+        self.step_frames = 0;
+    }
+
+    /// A description.
     pub(super) fn words(&self) -> String {
+        let mut all = self.clone();
+        all.end_interval();
+        all.describe()
+    }
+
+    fn describe(&self) -> String {
         let seconds = self.elapsed_frames as f64 / FRAMES_PER_SECOND;
         let rate = |dir: usize| {
             let bytes = self.bytes.values().map(|one| one.sum[dir]);
@@ -150,7 +190,7 @@ impl OaiSummary {
         };
         let share = |of, n| 100.0 * blocks(of, n) as f64 / blocks(of, 0).max(1) as f64;
         let found = if self.elapsed_frames == 0 {
-            "a rate needs two reports".to_owned()
+            "a rate needs two reports in a row".to_owned()
         } else {
             let rates = if self.bytes.is_empty() {
                 "no counts of bytes".to_owned()
@@ -166,11 +206,18 @@ impl OaiSummary {
                 share(&self.ul, 2),
             )
         };
+        let left_out = match (self.gaps, self.restarts) {
+            (0, 0) => String::new(),
+            (gaps, restarts) => format!(
+                ". Left out: {gaps} intervals with missing reports, {restarts} in which counters \
+                 began again"
+            ),
+        };
         let users = if self.dl.len() == 1 { "user" } else { "users" };
         format!(
             "MAC statistics of an OpenAirInterface gNB, {} {users}, {seconds:.0} s by their frames: \
-             {found}. They have no slots and no queue: whether data waited needs the phone's modem \
-             log or its packets",
+             {found}{left_out}. They have no slots and no queue: whether data waited needs the phone's \
+             modem log, or its packets without this log (`airmile diagnose phone.pcapng`)",
             self.dl.len(),
         )
     }
@@ -211,11 +258,38 @@ UE 2460: LCID 4: TX        2600000 RX          32152 bytes
         assert_eq!(REPORTS.lines().filter(|line| is_statistics(line)).count(), 2);
     }
 
+    /// Reports at frames, with the bytes of one user.
+    fn reports(of: &[(u64, u64)]) -> String {
+        let each = of.iter().map(|(frame, bytes)| {
+            format!(
+                "[NR_MAC]   Frame.Slot {frame}.0\n\
+                 UE 2460: dlsch_rounds 10/0/0/0, dlsch_errors 0, pucch0_DTX 0\n\
+                 UE 2460: LCID 4: TX {bytes} RX 0 bytes\n"
+            )
+        });
+        summary(&each.collect::<String>()).words()
+    }
+
+    /// 1,600,000 bytes in each interval of 1.28 s are 10 Mbit/s.
     #[test]
-    fn counters_that_begin_again_lose_nothing() {
-        let mut one = Increase::default();
-        [[10, 4, 1], [12, 4, 1], [3, 0, 0]].into_iter().for_each(|now| one.push(now));
-        assert_eq!(one.sum, [5, 0, 0]);
+    fn restarts_and_gaps_do_not_change_the_rate() {
+        let mb = |n: u64| n * 1_600_000;
+        for (of, expected) in [
+            (
+                &[(0, 0), (128, mb(1)), (256, mb(2))][..],
+                "3 s by their frames: downlink 10000 kbit/s",
+            ),
+            // A restart, and a counter of 32 bits that wraps.
+            (&[(0, mb(9)), (128, mb(10)), (256, mb(2)), (384, mb(3))], "downlink 10000 kbit/s"),
+            (&[(0, mb(9)), (128, mb(10)), (256, mb(2)), (384, mb(3))], "1 in which counters"),
+            // Two reports are missing, or more than 1,024 frames.
+            (&[(0, 0), (128, mb(1)), (512, mb(90)), (640, mb(91))], "downlink 10000 kbit/s"),
+            (&[(0, 0), (128, mb(1)), (512, mb(90)), (640, mb(91))], "1 intervals with missing"),
+            (&[(0, 0), (512, mb(90))], "a rate needs two reports in a row"),
+        ] {
+            let words = reports(of);
+            assert!(words.contains(expected), "{words}");
+        }
     }
 
     #[test]

@@ -7,12 +7,16 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use airmile_model::printable_path;
+
 use crate::error::{Error, Result};
 use crate::recognise::{Kind, is_tar};
 
 use super::{Input, Progress};
 
 const BLOCK_BYTES: usize = 512;
+/// Maximum number of files that are named (chosen here).
+const MAX_NAMES: usize = 8;
 /// Maximum bytes of a long name or a list of attributes that are looked at (chosen here).
 const MAX_NAME_BYTES: u64 = 8 * 1_024;
 
@@ -153,7 +157,7 @@ pub(super) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>
     // The second reading is the one whose progress counts.
     let mut tar = Tar::new(Input::open_as_stored(path, &Progress::default())?);
     let mut found: Option<(usize, Member)> = None;
-    let (mut n_files, mut n_logs) = (0_usize, 0_usize);
+    let (mut n_files, mut left_out) = (0_usize, LeftOut::default());
     let damage = loop {
         let member = match tar.next_file() {
             Ok(Some(member)) => member,
@@ -167,8 +171,11 @@ pub(super) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>
         // A damaged compressed file is no log.
         let reader = io::Cursor::new(head);
         let input = Input::from_reader(path, None, reader, &Progress::default()).ok();
-        if input.is_some_and(|input| matches!(Kind::of(input.head()), Kind::ModemLog(_))) {
-            n_logs += 1;
+        let kind = input.map_or(Kind::Unknown, |input| Kind::of(input.head()));
+        if !matches!(kind, Kind::ModemLog(_)) {
+            left_out.note(&member.name, kind);
+        } else {
+            left_out.logs += 1;
             if found.as_ref().is_none_or(|(_, other)| other.bytes < member.bytes) {
                 found = Some((n_files, member));
             }
@@ -176,8 +183,16 @@ pub(super) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>
         n_files += 1;
     };
     let Some((number, Member { name, bytes })) = found else {
-        return damage.map_or(Ok(None), |error| Err(fail(error)));
+        return match (damage, left_out.says()) {
+            (Some(error), _) => Err(fail(error)),
+            (None, None) => Ok(None),
+            (None, Some(others)) => {
+                let what = format!("is a tar archive, {others}: unpack it, and give them");
+                Err(Error::Unusable { path: path.to_owned(), what })
+            }
+        };
     };
+    left_out.logs -= 1;
     let mut tar = Tar::new(Input::open_as_stored(path, progress)?);
     for _ in 0..=number {
         tar.next_file().map_err(fail)?;
@@ -186,7 +201,44 @@ pub(super) fn open_log(path: &Path, progress: &Progress) -> Result<Option<Input>
     // An absolute name would replace the archive's.
     let name = path.join(name.trim_start_matches('/'));
     let log = Input::from_reader(&name, Some(bytes), log, &Progress::default()).map_err(fail)?;
-    Ok(Some(log.with_other_logs(n_logs - 1)))
+    Ok(Some(log.with_left_out(left_out.says())))
+}
+
+/// Files of an archive that could be given as inputs and are not read from it.
+#[derive(Default)]
+struct LeftOut {
+    logs: u64,
+    /// Names of the first captures and application logs, with their formats.
+    others: Vec<String>,
+    more: u64,
+}
+
+impl LeftOut {
+    fn note(&mut self, name: &str, kind: Kind) {
+        if !kind.is_capture() && !matches!(kind, Kind::Application(_)) {
+            return;
+        }
+        if self.others.len() < MAX_NAMES {
+            let name = printable_path(Path::new(name));
+            self.others.push(format!("{name} ({})", kind.name()));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn says(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        match self.logs {
+            0 => {}
+            n => parts.push(format!("{n} other modem logs")),
+        }
+        parts.extend(self.others.iter().cloned());
+        if self.more > 0 {
+            parts.push(format!("{} more captures and application logs", self.more));
+        }
+        (!parts.is_empty())
+            .then(|| format!("from which only one modem log is read, not {}", parts.join(", ")))
+    }
 }
 
 /// A file of an archive, which may end early.
@@ -351,6 +403,21 @@ mod tests {
                 prop_assert!(found.len() <= archive.len() + log(20).len());
             }
         }
+    }
+
+    #[test]
+    fn files_that_are_not_read_are_named() {
+        let capture =
+            member(b'0', "run/phone.pcapng", b"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d");
+        let named = "run/phone.pcapng (pcapng)";
+        let error = read(&[capture.clone(), vec![0; 1_024]].concat()).unwrap_err().to_string();
+        assert!(error.contains(named) && error.contains("unpack it"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("archive.tar");
+        fs::write(&path, [member(b'0', "log", &log(20)), capture].concat()).unwrap();
+        let input = Input::open(&path, &Progress::default()).unwrap();
+        let left_out = input.left_out().unwrap();
+        assert!(left_out.contains(named) && !left_out.contains("modem logs"), "{left_out}");
     }
 
     #[test]

@@ -67,10 +67,11 @@ impl AlignedInputs {
         })
     }
 
-    /// The capture nearest to the phone, on any clock.
+    /// The capture nearest to the phone, on any clock; `None` where a log is not joined with it.
     pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
-        of_wire.or_else(|| Some(self.blind.as_ref()?.name())).map(str::to_owned)
+        let blind = self.blind.as_ref().filter(|blind| blind.doubt().is_none());
+        of_wire.or_else(|| Some(blind?.name())).map(str::to_owned)
     }
 
     fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
@@ -78,6 +79,7 @@ impl AlignedInputs {
             self.clocks.extend(wire.clocks().iter().cloned());
         }
         let session = Session::open(&self.radio, progress)?;
+        session.check_one_har()?;
         let given = session.transfers().to_vec();
         let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
         let nothing = session.is_without_radio()
@@ -97,7 +99,7 @@ impl AlignedInputs {
         self.align_capture(&radio, partial)?;
         let mut session = Session::open(&self.radio, progress)?;
         if timed {
-            belong::check_transfers(TRANSFERS, &clocks::spans(&given), &radio)?;
+            belong::check_transfers(TRANSFERS, &clocks::spans(&given), (MODEM, &radio))?;
             let line = clocks::of_application(&radio, &clocks::spans(&given));
             self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
@@ -139,7 +141,7 @@ impl AlignedInputs {
             if spans.is_empty() {
                 continue;
             }
-            belong::check_transfers(&one.path, &spans, radio)?;
+            belong::check_transfers(&one.path, &spans, (MODEM, radio))?;
             let line = clocks::of_application(radio, &spans);
             self.clocks.push(ClockReport::of(&one.path, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
@@ -159,4 +161,4 @@ impl AlignedInputs {
 /// The name of the application's transfers in clock reports.
 pub(crate) const TRANSFERS: &str = "transfers";
 /// The name of the reference clock in clock reports.
-const MODEM: &str = "the modem log";
+pub(super) const MODEM: &str = "the modem log";

@@ -3,6 +3,7 @@
 
 use airmile_wire::clocks::{Aligned, Arrivals, Likeness};
 
+use super::aligned::MODEM;
 use super::clocks;
 use airmile_io::error::{Error, Result};
 
@@ -21,9 +22,9 @@ const ALIKE_ALIGNED: f64 = 0.4;
 /// 1.3 with parts of a log missing). A filter can make it as small as it likes.
 const MAX_RATIO: f64 = 1.4;
 
-/// Refuses an input whose time does not match the modem log's.
+/// Refuses an input whose time does not match the reference's.
 fn check(
-    name: &str,
+    (name, reference): (&str, &str),
     (from_ns, to_ns): (i64, i64),
     radio: &Arrivals,
     align_at: impl FnOnce(i64) -> Aligned,
@@ -45,7 +46,7 @@ fn check(
         Err(_) => "their traffic matches at no offset near the start of both".to_owned(),
     };
     Err(Error::Option(format!(
-        "{name} does not belong to the modem log: it is {} {way} it ({fits})",
+        "{name} does not belong to {reference}: it is {} {way} it ({fits})",
         span(by_ns)
     )))
 }
@@ -56,7 +57,7 @@ fn check(
 /// Its time does not match the log's.
 pub(super) fn check_capture(name: &str, capture: &Arrivals, radio: &Arrivals) -> Result<()> {
     let Some(range) = capture.start_ns().zip(capture.end_ns()) else { return Ok(()) };
-    check(name, range, radio, |by_ns| {
+    check((name, MODEM), range, radio, |by_ns| {
         let mut shifted = Arrivals::new();
         for (at_ns, bytes) in capture.points() {
             shifted.add(at_ns.saturating_add(by_ns), *bytes);
@@ -97,10 +98,14 @@ pub(super) fn check_bytes(
 ) -> Result<()> {
     let Some(found) = clocks::likeness_of_capture(radio, capture, line) else { return Ok(()) };
     let Some(why) = unlike(&found, partial, line.is_ok()) else { return Ok(()) };
-    Err(Error::Option(format!(
-        "{name} does not belong to the modem log: their times overlap, but {why}; are they of \
-         the same run and the same phone?"
-    )))
+    Err(other_run(name, MODEM, &format!("their times overlap, but {why}")))
+}
+
+/// The error about inputs that show different traffic.
+pub(super) fn other_run(name: &str, reference: &str, why: &str) -> Error {
+    Error::Option(format!(
+        "{name} does not belong to {reference}: {why}; are they of the same run and the same phone?"
+    ))
 }
 
 /// What of the traffic does not fit.
@@ -127,14 +132,18 @@ fn unlike(found: &Likeness, partial: bool, aligned: bool) -> Option<String> {
     })
 }
 
-/// Checks transfers, as spans in nanoseconds.
+/// Checks transfers, as spans in nanoseconds, against the bytes of a modem log or a capture.
 ///
 /// # Errors
-/// Their time does not match the log's.
-pub(super) fn check_transfers(name: &str, spans: &[(i64, i64)], radio: &Arrivals) -> Result<()> {
+/// Their time does not match.
+pub(super) fn check_transfers(
+    name: &str,
+    spans: &[(i64, i64)],
+    (reference, radio): (&str, &Arrivals),
+) -> Result<()> {
     let range = spans.iter().map(|span| span.0).min().zip(spans.iter().map(|span| span.1).max());
     let Some(range) = range else { return Ok(()) };
-    check(name, range, radio, |by_ns| {
+    check((name, reference), range, radio, |by_ns| {
         let later = |ns: i64| ns.saturating_add(by_ns);
         let shifted: Vec<(i64, i64)> =
             spans.iter().map(|(from, to)| (later(*from), later(*to))).collect();
@@ -215,10 +224,11 @@ mod tests {
     fn transfers_of_another_run_are_refused() {
         let radio = traffic(0);
         let years = 6 * 365 * 86_400 * S;
-        let error = check_transfers("transfers", &[(years, years + 5 * S)], &radio).unwrap_err();
+        let error =
+            check_transfers("transfers", &[(years, years + 5 * S)], (MODEM, &radio)).unwrap_err();
         assert!(error.to_string().contains("days after it"), "{error}");
-        assert!(check_transfers("transfers", &[(S, 5 * S)], &radio).is_ok());
-        assert!(check_transfers("transfers", &[], &radio).is_ok());
-        assert!(check_transfers("transfers", &[(years, years)], &Arrivals::new()).is_ok());
+        assert!(check_transfers("transfers", &[(S, 5 * S)], (MODEM, &radio)).is_ok());
+        assert!(check_transfers("transfers", &[], (MODEM, &radio)).is_ok());
+        assert!(check_transfers("transfers", &[(years, years)], (MODEM, &Arrivals::new())).is_ok());
     }
 }

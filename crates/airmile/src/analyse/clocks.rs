@@ -19,6 +19,12 @@ use airmile_io::error::Result;
 /// between GPS and UTC are within).
 const MAX_OFFSET_NS: i64 = 30_000_000_000;
 
+/// Offsets of time zones: quarters of an hour, up to 14 hours.
+const QUARTER_NS: i64 = 900_000_000_000;
+const MAX_QUARTERS: i64 = 56;
+/// Minimum number of requests that determine a time zone (chosen here).
+const ENOUGH_REQUESTS: usize = 4;
+
 /// The offset of a file's clock from another's.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClockReport {
@@ -201,10 +207,21 @@ pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
 }
 
 /// The offset of the clock of a browser's log from that of a capture at the phone, by the times of
-/// requests.
-pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> Aligned {
+/// requests. Time zones are tried, too.
+pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> Option<ClockLine> {
     let sent = requests.iter().filter_map(|one| Some((one.sent_ns(), one.phases.wait_ns?)));
-    align_requests(captured, &sent.collect::<Vec<_>>(), MAX_OFFSET_NS)
+    let sent: Vec<(i64, i64)> = sent.collect();
+    let aligned = |zone_ns: i64| {
+        let own = sent.iter().map(|(at, wait)| (at.saturating_sub(zone_ns), *wait));
+        align_requests(captured, &own.collect::<Vec<_>>(), MAX_OFFSET_NS).ok()
+    };
+    aligned(0).or_else(|| {
+        let quarters = (-MAX_QUARTERS..=MAX_QUARTERS).filter(|n| *n != 0);
+        let mut found = quarters.filter_map(|n| Some((n * QUARTER_NS, aligned(n * QUARTER_NS)?)));
+        let (zone_ns, line) = found.next().filter(|(_, line)| line.n >= ENOUGH_REQUESTS)?;
+        let offset_ns = line.offset_ns.saturating_add(zone_ns);
+        found.next().is_none().then_some(ClockLine { offset_ns, ..line })
+    })
 }
 
 /// Spans of downlink transfers that are not timed by the modem's clock.

@@ -83,7 +83,9 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         }
     }
     let no_radio = counts == EvidenceCounts::default();
-    let mut missing = if no_radio && !captures.is_empty() {
+    // What a base station logs, the phone's modem logs under other names.
+    let of_station = files.iter().any(|file| file.kind.starts_with("gnb_"));
+    let mut missing = if no_radio && (!captures.is_empty() || of_station) {
         blind::missing_beside()
     } else if no_radio && !applications.is_empty() {
         application::missing()

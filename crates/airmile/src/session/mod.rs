@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::ApplicationFormat;
 use airmile_decode::diag::msg::SizeCheck;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
+use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::{TableKind, read_transfers};
 use airmile_model::{Clock, Problem, Severity, Transfer};
 use airmile_wire::clocks::ClockLine;
@@ -22,7 +23,7 @@ pub use directory::captures;
 pub(crate) use directory::{captures_in, holds_logs};
 
 use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress};
+use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
 
@@ -206,14 +207,31 @@ impl Session {
         }
     }
 
+    /// Refuses several HARs, as the transfers of one log are judged.
+    ///
+    /// # Errors
+    /// There are several.
+    pub(crate) fn check_one_har(&self) -> Result<()> {
+        let hars = self.applications.iter().filter(|one| one.format == ApplicationFormat::Har);
+        let names: Vec<&str> = hars.map(|one| one.path.as_str()).collect();
+        if names.len() < 2 {
+            return Ok(());
+        }
+        Err(Error::Option(format!(
+            "{} are HARs, and the transfers of one log are judged: give one of them at a time",
+            names.join(" and ")
+        )))
+    }
+
     /// Whether names are printed with their query.
     pub(crate) const fn whole_urls(&self) -> bool {
         self.whole_urls
     }
 
     /// Whether there are records of the radio.
-    pub(crate) const fn has_radio(&self) -> bool {
-        !self.opened.is_empty()
+    pub(crate) fn has_radio(&self) -> bool {
+        let summary = [SnifferKind::OaiStatistics, SnifferKind::SrsRanConsole].map(Kind::Sniffer);
+        self.opened.iter().any(|one| !summary.contains(&one.kind))
     }
 
     /// The same session, to be judged from packets.
@@ -222,8 +240,8 @@ impl Session {
     }
 
     /// Whether there are only application logs or packets, and no records of the radio.
-    pub(crate) const fn is_without_radio(&self) -> bool {
-        self.opened.is_empty() && (self.packets_alone || !self.applications.is_empty())
+    pub(crate) fn is_without_radio(&self) -> bool {
+        !self.has_radio() && (self.packets_alone || !self.applications.is_empty())
     }
 
     /// Transfers that were among the inputs.
@@ -289,6 +307,11 @@ struct Opened {
 
 fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
     let what = match kind {
+        _ if kind.is_capture() && comes_once(path) => {
+            "is a packet capture, which is read several times here: write it to a file, and give \
+             its name (`airmile packets` reads it from standard input)"
+                .to_owned()
+        }
         Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
         Kind::Empty => "is empty".to_owned(),
         Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \

@@ -197,3 +197,74 @@ fn a_log_with_half_of_its_requests_is_not_moved() {
     }
     assert!(aligned >= 6, "{aligned}");
 }
+
+/// The diagnosis of one run's browser log and another run's capture.
+fn mixed(log: &Path, capture: &Path) -> airmile::Result<Diagnosis> {
+    let files = vec![log.join("run/page.har"), capture.join("run/phone.pcapng")];
+    let inputs = Inputs { files, ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default())
+}
+
+/// A log and a capture of different runs at about the same time: the page is judged by its log
+/// alone, the transfers are those of the packets, and both state why.
+#[test]
+fn a_capture_of_another_run_is_not_joined() {
+    let (quick, _) = page(|_, _| ());
+    let (slow, _) = page(|_, web| web.think_ms = 400);
+    for (log, capture) in [(&quick, &slow), (&slow, &quick)] {
+        let alone = diagnosed(log.path(), &["page.har"]);
+        let answer = mixed(log.path(), capture.path()).unwrap();
+        let page = only(&answer);
+        assert_eq!((page.evidence, page.verdict), ("log", only(&alone).verdict), "{}", page.says);
+        assert!(page.says.contains("may be of another run"), "{}", page.says);
+        assert!(answer.missing[0].what.contains("may be of another run"), "{:?}", answer.missing);
+        assert_eq!(answer.transfers_from, "detected");
+    }
+}
+
+/// Changes the times and the bytes of a run's browser log.
+fn change_har(dir: &Path, seconds: i64, bytes: impl Fn(u64) -> u64) {
+    let path = dir.join("run/page.har");
+    let mut har: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    // 2026-01-05T09:00:07.503Z
+    let later = |text: &mut serde_json::Value| {
+        let time = text.as_str().unwrap();
+        let field = |at: std::ops::Range<usize>| time[at].parse::<i64>().unwrap();
+        let s = field(11..13) * 3_600 + field(14..16) * 60 + field(17..19) + seconds;
+        let (h, m, s) = (s / 3_600, s / 60 % 60, s % 60);
+        *text = format!("{}T{h:02}:{m:02}:{s:02}{}", &time[..10], &time[19..]).into();
+    };
+    let log = &mut har["log"];
+    log["pages"].as_array_mut().unwrap().iter_mut().for_each(|p| later(&mut p["startedDateTime"]));
+    for entry in log["entries"].as_array_mut().unwrap() {
+        later(&mut entry["startedDateTime"]);
+        let size = &mut entry["response"]["bodySize"];
+        *size = bytes(size.as_u64().unwrap()).into();
+    }
+    std::fs::write(path, har.to_string()).unwrap();
+}
+
+#[test]
+fn a_capture_of_other_bytes_is_refused() {
+    let (dir, _) = page(|_, web| web.think_ms = 60);
+    let (other, _) = page(|_, web| (web.think_ms, web.page_bytes) = (400, 150_000));
+    change_har(dir.path(), 0, |bytes| bytes * 4);
+    let error = mixed(dir.path(), other.path()).unwrap_err().to_string();
+    assert!(error.contains("page.har does not belong to"), "{error}");
+    assert!(error.contains("% of the bytes"), "{error}");
+}
+
+/// Another hour is refused with the offset that fits, unless it is a time zone's.
+#[test]
+fn a_log_of_another_hour_is_refused_or_aligned() {
+    let (dir, _) = page(|_, _| ());
+    change_har(dir.path(), 1_000, |bytes| bytes);
+    let error = mixed(dir.path(), dir.path()).unwrap_err().to_string();
+    assert!(error.contains("page.har does not belong to"), "{error}");
+    assert!(error.contains("traffic matches if -1000."), "{error}");
+    change_har(dir.path(), 2_600, |bytes| bytes);
+    let answer = mixed(dir.path(), dir.path()).unwrap();
+    assert_eq!(only(&answer).evidence, "packets");
+    assert!(answer.clocks[0].says.contains("3600"), "{:?}", answer.clocks);
+}

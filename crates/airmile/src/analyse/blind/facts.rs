@@ -111,6 +111,18 @@ pub(super) fn advice(
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 
+/// An application's log that may be of another run than the capture.
+pub(super) fn another_run(doubt: &str) -> Missing {
+    Missing {
+        kind: MissingKind::Clock,
+        what: doubt.to_owned(),
+        how_to_capture:
+            "give a log and a capture of the same run, or each of them alone; let both \
+                         clocks be set by the network, and start the capture first"
+                .to_owned(),
+    }
+}
+
 /// What would make the result more certain, the most useful first.
 pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
     let mut out = Vec::new();

@@ -6,7 +6,8 @@ mod read;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_model::{AppTransfer, Cause, Direction, TimeBase, TtiIndex, Verdict};
+use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
+use airmile_packets::same_run::{Misfit, misfit};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
@@ -15,7 +16,9 @@ use airmile_wire::packets_only::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::aligned::TRANSFERS;
 use super::application::{self, Lookup};
+use super::belong;
 use super::clocks::{self, ClockReport};
 use super::diagnose::Measures;
 use super::diagnose::join::{
@@ -25,6 +28,7 @@ use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
 use crate::fact::{Fact, FactKind, Restarter};
 use crate::session::{Inputs, Session};
+use crate::wording;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
@@ -66,6 +70,8 @@ pub(crate) struct Blind {
     table: Vec<(String, i64, i64)>,
     /// The application's clock relative to the capture's; `None` if it is the same.
     application: Option<ClockLine>,
+    /// Why the application's log is not joined with the capture: it may be of another run.
+    doubt: Option<String>,
     min_bytes: u64,
 }
 
@@ -91,6 +97,7 @@ impl Blind {
         if session.has_radio() {
             return Ok(None);
         }
+        session.check_one_har()?;
         let mut read = read::read(captures, options.limits, progress)?;
         let mut blind = Self {
             phone: read.phone.take(),
@@ -100,6 +107,7 @@ impl Blind {
             restarter: Restarter::SenderOrMiddlebox,
             table: table(&session),
             application: None,
+            doubt: None,
             min_bytes: options.detect.min_bytes,
         };
         if captures.len() > 1
@@ -108,26 +116,47 @@ impl Blind {
             blind.restarter = wire.restarter;
             blind.clocks = wire.clocks().to_vec();
         }
-        blind.align(&session);
+        blind.align(&session)?;
         Ok(Some((session.without_radio(), blind)))
     }
 
     /// Aligns the application's clock to the capture's.
-    fn align(&mut self, session: &Session) {
+    ///
+    /// # Errors
+    /// They do not show the same transfers.
+    fn align(&mut self, session: &Session) -> Result<()> {
         let given = session.transfers();
-        let (Some(phone), false) = (&self.phone, given.is_empty()) else { return };
-        let logs = session.applications().iter().map(|one| &one.log);
-        let log = logs.into_iter().find(|log| !log.transfers.is_empty());
+        let (Some(phone), false) = (&self.phone, given.is_empty()) else { return Ok(()) };
+        let logs = session.applications().iter().filter(|one| !one.log.transfers.is_empty());
+        let log = logs.into_iter().find(|one| one.log.scale.base == TimeBase::Wall);
+        let (spans, arrivals) = (clocks::spans(given), read::arrivals(phone));
+        let near = matches!(phone.place, CaptureSite::Phone | CaptureSite::Unknown);
+        let name = log.map_or(TRANSFERS, |one| one.path.as_str());
         let by_requests = log
-            .filter(|log| log.scale.base == TimeBase::Wall && phone.place == CaptureSite::Phone)
-            .and_then(|log| clocks::of_requests(phone.requests_ns(), &log.transfers).ok());
+            .filter(|_| phone.place == CaptureSite::Phone)
+            .and_then(|one| clocks::of_requests(phone.requests_ns(), &one.log.transfers));
+        if by_requests.is_none() {
+            belong::check_transfers(name, &spans, (&self.name, &arrivals))?;
+        }
         // Without enough requests on both sides: by when data arrived.
-        let line = by_requests.map_or_else(
-            || clocks::of_application(&read::arrivals(phone), &clocks::spans(given)),
-            Ok,
-        );
-        self.clocks.push(ClockReport::of(super::aligned::TRANSFERS, &self.name, &line, true));
+        let line = by_requests.map_or_else(|| clocks::of_application(&arrivals, &spans), Ok);
+        if let Some(one) = log.filter(|_| near && by_requests.is_none()) {
+            match misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line) {
+                Some(Misfit::Other(why)) if !phone.is_damaged() => {
+                    return Err(belong::other_run(name, &self.name, &why));
+                }
+                Some(Misfit::Other(why) | Misfit::Doubt(why)) => {
+                    self.doubt = Some(wording::not_joined(name, &self.name, &why));
+                }
+                None => {}
+            }
+        }
+        if self.doubt.is_some() {
+            return Ok(());
+        }
+        self.clocks.push(ClockReport::of(TRANSFERS, &self.name, &line, true));
         self.application = line.ok().filter(ClockLine::differs);
+        Ok(())
     }
 
     /// The capture nearest to the phone, if it is on the axis: transfers of an application with
@@ -149,6 +178,11 @@ impl Blind {
     /// The reports on clocks.
     pub(super) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
+    }
+
+    /// Why the application's log is not joined with the capture.
+    pub(super) fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
     }
 
     /// A report of each capture.
@@ -187,7 +221,10 @@ impl Blind {
         });
         let transfers = transfers.collect();
         let session = self.session(&spans, self.features(&spans).as_ref());
-        let missing = facts::missing(Some(phone), &spans);
+        let mut missing = facts::missing(Some(phone), &spans);
+        if let Some(doubt) = &self.doubt {
+            missing.insert(0, facts::another_run(doubt));
+        }
         Judgement { session, transfers, transfers_from, missing }
     }
 
@@ -209,7 +246,8 @@ impl Blind {
         let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
         let log =
             answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
-        if let Some(log) = log.filter(|log| log.scale.base == TimeBase::Wall) {
+        let joined = |_: &&ApplicationLog| self.doubt.is_none();
+        if let Some(log) = log.filter(joined).filter(|log| log.scale.base == TimeBase::Wall) {
             let span = |one: &AppTransfer| phone.span(at(one.start_ns), at(one.end_ns));
             let spans: Vec<TransferSpan> = log.transfers.iter().map(span).collect();
             if spans.iter().any(|span| span.bytes > 0) {

@@ -241,8 +241,15 @@ pub(crate) fn conclude_with_pages(
     progress: &Progress,
 ) -> Result<Diagnosis> {
     let capture = aligned.nearest_capture();
+    let doubt = aligned.blind.as_ref().and_then(|blind| blind.doubt()).map(str::to_owned);
     let mut diagnosis = conclude(answer, aligned, thresholds);
     diagnosis.pages = page::pages(capture.as_deref(), &diagnosis, answer, progress)?;
+    if let Some(doubt) = doubt {
+        diagnosis
+            .pages
+            .iter_mut()
+            .for_each(|page| page.says += &format!(" By the log alone: {doubt}."));
+    }
     diagnosis.players = player::players(&diagnosis, answer);
     Ok(diagnosis)
 }

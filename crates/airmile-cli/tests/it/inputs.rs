@@ -1,0 +1,118 @@
+//! Inputs that a command cannot use as they are given: the error states what to do.
+
+use std::fs;
+use std::process::Command;
+
+use crate::command::{airmile, path, sample, status, text};
+
+/// A tar archive of files.
+fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, bytes) in files {
+        let mut header = vec![0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
+        header[156] = b'0';
+        header[148..156].fill(b' ');
+        header[257..262].copy_from_slice(b"ustar");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        out.extend(header);
+        out.extend(bytes);
+        out.resize(out.len().next_multiple_of(512), 0);
+    }
+    out.resize(out.len() + 1_024, 0);
+    out
+}
+
+/// The status and the errors of a command.
+fn errors(args: &[&str]) -> (i32, String) {
+    let out = airmile(args);
+    (out.status.code().unwrap(), text(&out.stderr))
+}
+
+#[test]
+fn files_that_cannot_be_used_as_given() {
+    let (_keep, run) = sample("page");
+    let of = |name: &str| (name.to_owned(), fs::read(run.join(name)).unwrap());
+    let archive = |name: &str, files: &[&str]| {
+        let files: Vec<_> = files.iter().map(|file| of(file)).collect();
+        let files: Vec<_> = files.iter().map(|(n, bytes)| (n.as_str(), bytes.clone())).collect();
+        fs::write(run.join(name), tar(&files)).unwrap();
+        path(&run, name)
+    };
+    // Captures and logs of applications in an archive are named.
+    let whole = archive("whole.tar", &["modem.mi2log", "page.har", "phone.pcapng"]);
+    let (code, says) = errors(&["diagnose", &whole]);
+    assert!(code == 0 && says.contains("page.har (har), phone.pcapng (pcapng)"), "{says}");
+    let rest = archive("rest.tar", &["page.har", "phone.pcapng"]);
+    let (code, says) = errors(&["diagnose", &rest]);
+    assert!(code == 3 && says.contains("phone.pcapng (pcapng): unpack it"), "{says}");
+    // A growing log is not an archive.
+    let (code, says) = errors(&["live", "--follow", &whole]);
+    assert!(code == 3 && says.contains("is an archive, which --follow does not read"), "{says}");
+    // A capture from a pipe.
+    let piped = Command::new(env!("CARGO_BIN_EXE_airmile"))
+        .args(["diagnose", "-"])
+        .stdin(fs::File::open(run.join("phone.pcapng")).unwrap())
+        .output()
+        .unwrap();
+    let says = text(&piped.stderr);
+    assert_eq!(piped.status.code(), Some(3));
+    assert!(says.contains("read several times here: write it to a file"), "{says}");
+    // Two HARs.
+    let other = path(&run, "other.har");
+    fs::copy(run.join("page.har"), &other).unwrap();
+    for capture in [None, Some(path(&run, "phone.pcapng"))] {
+        let mut args = vec!["diagnose".to_owned(), path(&run, "page.har"), other.clone()];
+        args.extend(capture);
+        let (code, says) = errors(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(code == 2 && says.contains("other.har are HARs"), "{says}");
+    }
+}
+
+#[test]
+fn decode_takes_the_format_of_packets_from_the_name() {
+    let (_keep, run) = sample("page");
+    let (log, out) = (path(&run, "modem.mi2log"), path(&run, "air.pcapng"));
+    assert_eq!(status(&["decode", &log, "-o", &out]), 0);
+    assert!(fs::read(&out).unwrap().starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
+    let csv = path(&run, "log.csv");
+    let (code, says) = errors(&["decode", &log, "-o", &csv]);
+    assert!(code == 2 && says.contains("ends in .pcapng"), "{says}");
+    assert!(!run.join("log.csv").exists());
+    // Nothing within the limits.
+    let (code, says) = errors(&["decode", &log, "-o", &out, "--from", "9000"]);
+    assert!(code == 0 && says.contains("wrote 0 packets"), "{says}");
+    assert!(says.contains("0xB0C0") && says.contains("0xB063"), "{says}");
+    if fs::exists("/dev/full").unwrap() {
+        let (_, says) = errors(&["decode", &log, "--format", "pcapng", "-o", "/dev/full"]);
+        assert!(says.contains("/dev/full"), "{says}");
+    }
+}
+
+/// A gNB's statistics state no queue: the capture is diagnosed without them.
+#[test]
+fn statistics_of_a_gnb_leave_the_capture_its_diagnosis() {
+    let (_keep, run) = sample("page");
+    let reports = (0..4).map(|n| {
+        format!(
+            "[NR_MAC]   Frame.Slot {}.0\n\
+             UE 2460: dlsch_rounds {n}00/0/0/0, dlsch_errors 0, pucch0_DTX 0\n\
+             UE 2460: LCID 4: TX {n}00000 RX 0 bytes\n",
+            n * 128
+        )
+    });
+    // The statistics begin after more than 64 KB of other lines.
+    let first = "[GNB_APP]   start\n[NR_PHY]   start\n[NR_MAC]   start\n";
+    let log = format!("{first}{}{}", "[HW]   ready\n".repeat(10_000), reports.collect::<String>());
+    let gnb = path(&run, "gnb.log");
+    fs::write(&gnb, log).unwrap();
+    let out = airmile(&["diagnose", &gnb, &path(&run, "phone.pcapng")]);
+    let (says, why) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(0), "{why}");
+    assert!(says.contains("by packets alone"), "{says}");
+    let out = airmile(&["inspect", &gnb]);
+    let says = text(&out.stdout);
+    assert!(says.contains("OpenAirInterface gNB, 1 user") && !says.contains("LTE_"), "{says}");
+}

@@ -1,0 +1,177 @@
+//! Whether an application's log and a capture show the same transfers.
+
+use airmile_model::{AppTransfer, Direction};
+use airmile_wire::clocks::{Aligned, Arrivals};
+
+/// Data passes within this of the log's times (chosen here: as for the packets of a request).
+const NEAR_NS: i64 = 60_000_000;
+/// Waits for a first byte that differ by less are the same (chosen here).
+const SAME_WAIT_NS: i64 = 20_000_000;
+/// Bin width of the bytes, and step of the search over offsets (chosen here).
+const BIN_NS: i64 = 50_000_000;
+/// Maximum offset of the search, in steps: 30 s, as for clocks.
+const MAX_STEPS: i64 = 600;
+/// Maximum length of capture compared, in bins: 83 minutes (chosen here).
+const MAX_BINS: usize = 100_000;
+/// Number of downloads compared, the largest ones (chosen here).
+const MAX_DOWNLOADS: usize = 200;
+/// Minimum bytes compared (chosen here).
+const MIN_BYTES: u64 = 100_000;
+/// From the first share of the log's bytes on, the capture shows its downloads; below the second,
+/// others (chosen here: one run of the lab has 1.0, two have 0.3 to 1.0).
+const SAME_BYTES: f64 = 0.85;
+const OTHER_BYTES: f64 = 0.5;
+/// A log with a smaller share of its requests in the capture may be of another run (chosen here).
+const SAME_REQUESTS: f64 = 0.5;
+
+/// What does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misfit {
+    /// They may be of different runs.
+    Doubt(String),
+    /// They are.
+    Other(String),
+}
+
+/// Compares a log with a capture whose requests do not determine the offset between the clocks;
+/// `requests` are the capture's, with the wait for the first byte of each.
+#[must_use]
+pub fn misfit(
+    transfers: &[AppTransfer],
+    arrivals: &Arrivals,
+    requests: &[(i64, i64)],
+    line: &Aligned,
+) -> Option<Misfit> {
+    let at = |ns: i64| line.as_ref().map_or(ns, |line| line.to_reference(ns));
+    let (start_ns, end_ns) = arrivals.start_ns().zip(arrivals.end_ns())?;
+    let covered = |one: &&AppTransfer| {
+        at(one.end_ns) >= start_ns - NEAR_NS && at(one.start_ns) <= end_ns.saturating_add(NEAR_NS)
+    };
+    if !transfers.iter().any(|one| covered(&one)) {
+        return Some(Misfit::Doubt("none of its transfers lies in the capture's time".to_owned()));
+    }
+    let downloads = downloads(transfers, at);
+    let arrived = Arrived::new(arrivals, start_ns, end_ns)?;
+    let share = |steps: i64| arrived.share(&downloads, steps * BIN_NS);
+    let error_ns = line.as_ref().map_or(0, |line| line.error_ns);
+    let near = (error_ns / BIN_NS).min(MAX_STEPS);
+    let best = |steps: i64, min_bytes: u64| {
+        let each = (-steps..=steps).filter_map(share).filter(|(_, all)| *all >= min_bytes);
+        each.map(|(found, all)| found as f64 / all as f64).reduce(f64::max)
+    };
+    let half = downloads.iter().map(|one| one.bytes).fold(0, u64::saturating_add) / 2;
+    let (here, anywhere) = (best(near, MIN_BYTES), best(MAX_STEPS, half.max(MIN_BYTES)));
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    if let Some(most) = anywhere.filter(|share| *share < OTHER_BYTES) {
+        let most = percent(most);
+        return Some(Misfit::Other(format!(
+            "their times overlap, but at most {most} of the bytes that the log received are in \
+             the capture, at any clock offset up to 30 s"
+        )));
+    }
+    if let Some(share) = here.filter(|share| *share < SAME_BYTES) {
+        let share = percent(share);
+        return Some(Misfit::Doubt(format!(
+            "only {share} of the bytes that the log received are in the capture at that time"
+        )));
+    }
+    let (same, n) = same_requests(transfers.iter().filter(covered), requests, at, error_ns);
+    (n > 0 && (same as f64) < SAME_REQUESTS * n as f64).then(|| {
+        Misfit::Doubt(format!("of {n} requests of the log, the capture shows {same} at that time"))
+    })
+}
+
+/// The log's requests over TCP with a known wait, and how many of them the capture shows.
+fn same_requests<'a>(
+    transfers: impl Iterator<Item = &'a AppTransfer>,
+    requests: &[(i64, i64)],
+    at: impl Fn(i64) -> i64,
+    error_ns: i64,
+) -> (usize, usize) {
+    let over_quic = |one: &AppTransfer| {
+        one.protocol.as_ref().is_some_and(|p| p.contains("h3") || p.contains("quic"))
+    };
+    let mut requests = requests.to_vec();
+    requests.sort_unstable();
+    let sent = transfers.filter(|one| !over_quic(one));
+    let sent: Vec<_> =
+        sent.filter_map(|one| Some((at(one.sent_ns()), one.phases.wait_ns?))).collect();
+    if requests.is_empty() {
+        return (0, 0);
+    }
+    let near_ns = NEAR_NS.saturating_add(error_ns);
+    let shown = |(sent_ns, wait_ns): &&(i64, i64)| {
+        let first = requests.partition_point(|one| one.0 < sent_ns.saturating_sub(near_ns));
+        let until_ns = sent_ns.saturating_add(near_ns);
+        let mut near = requests.iter().skip(first).take_while(|one| one.0 <= until_ns);
+        near.any(|one| one.1.abs_diff(*wait_ns) <= SAME_WAIT_NS.unsigned_abs())
+    };
+    (sent.iter().filter(shown).count(), sent.len())
+}
+
+/// A download whose bytes are known, on the capture's clock.
+struct Download {
+    from_ns: i64,
+    to_ns: i64,
+    bytes: u64,
+}
+
+/// The largest downloads of a log, by end.
+fn downloads(transfers: &[AppTransfer], at: impl Fn(i64) -> i64) -> Vec<Download> {
+    let known = transfers.iter().filter(|one| {
+        one.dir != Some(Direction::Ul) && !one.failed && !one.unfinished && !one.bytes_decoded
+    });
+    let each = known.filter_map(|one| {
+        let bytes = one.bytes.filter(|bytes| *bytes > 0)?;
+        Some(Download { from_ns: at(one.sent_ns()), to_ns: at(one.end_ns), bytes })
+    });
+    let mut all: Vec<Download> = each.collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+    all.truncate(MAX_DOWNLOADS);
+    all.sort_by_key(|one| one.to_ns);
+    all
+}
+
+/// Bytes of a capture, in bins.
+struct Arrived {
+    start_ns: i64,
+    bins: Vec<u64>,
+}
+
+impl Arrived {
+    fn new(arrivals: &Arrivals, start_ns: i64, end_ns: i64) -> Option<Self> {
+        let n = usize::try_from(end_ns.saturating_sub(start_ns) / BIN_NS).ok()?;
+        let mut bins = vec![0; n.saturating_add(1).min(MAX_BINS)];
+        for (at, bytes) in arrivals.points() {
+            let bin = usize::try_from(at.saturating_sub(start_ns) / BIN_NS).ok();
+            if let Some(sum) = bin.and_then(|bin| bins.get_mut(bin)) {
+                *sum += u64::from(*bytes);
+            }
+        }
+        Some(Self { start_ns, bins })
+    }
+
+    /// Bytes of the downloads in the capture's time, later by an offset: those that arrived during
+    /// their download, and all. A byte counts for the download that ends first.
+    fn share(&self, downloads: &[Download], later_ns: i64) -> Option<(u64, u64)> {
+        let (mut left, mut found, mut all) = (self.bins.clone(), 0, 0);
+        let bin = |ns: i64| {
+            let since = ns.saturating_add(later_ns).saturating_sub(self.start_ns);
+            usize::try_from(since.div_euclid(BIN_NS)).ok()
+        };
+        for one in downloads {
+            let inside = bin(one.from_ns.saturating_add(NEAR_NS)).zip(bin(one.to_ns));
+            let Some((_, to)) = inside.filter(|(_, to)| *to < left.len()) else { continue };
+            let from = bin(one.from_ns.saturating_sub(NEAR_NS)).unwrap_or(0).min(to);
+            let last = bin(one.to_ns.saturating_add(NEAR_NS)).unwrap_or(to).min(left.len() - 1);
+            let mut missing = one.bytes;
+            for bytes in left.get_mut(from..=last).into_iter().flatten() {
+                let taken = missing.min(*bytes);
+                (*bytes, missing) = (*bytes - taken, missing - taken);
+            }
+            found += one.bytes - missing;
+            all += one.bytes;
+        }
+        (all > 0).then_some((found, all))
+    }
+}
