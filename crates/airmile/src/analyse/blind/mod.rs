@@ -335,23 +335,9 @@ pub(super) fn hidden_queue(
     progress: &Progress,
 ) -> Result<Option<(HiddenQueue, f64)>> {
     let read = read::read(&[capture.to_owned()], Limits::default(), progress)?;
-    let suspects = read
-        .phone
-        .and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)))
-        .map(|features| Model::judge(&features))
-        .unwrap_or_default();
-    let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio);
-    let rest = 1.0 - radio.map_or(0.0, |one| one.probability);
-    let first = suspects.iter().find(|one| one.suspect != Suspect::Radio);
-    Ok(first.and_then(|first| {
-        let queue = match first.suspect {
-            Suspect::Wireline => HiddenQueue::Downlink,
-            Suspect::UplinkQueue => HiddenQueue::Uplink,
-            _ => return None,
-        };
-        let probability = first.probability / rest.max(f64::EPSILON);
-        (probability >= NAMED_FROM).then_some((queue, probability))
-    }))
+    let features =
+        read.phone.and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)));
+    Ok(features.and_then(|features| Model::hidden_queue(&features)))
 }
 
 /// A transfer on the capture's clock.
