@@ -18,6 +18,7 @@ mod path;
 mod policer;
 mod quic;
 mod sender_model;
+mod share_interval;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
+pub use share_interval::session_share_interval;
 pub use split::{
     Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares,
 };

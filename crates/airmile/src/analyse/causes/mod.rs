@@ -3,7 +3,6 @@
 //! Each cause is a module that gives how it was detected, the advice, and the transfer's duration
 //! without it ([`Explain`]); [`EXPLAINED`] lists them.
 
-mod interval;
 mod loss;
 mod radio;
 mod receive_window;
