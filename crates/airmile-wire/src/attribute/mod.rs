@@ -13,10 +13,12 @@ mod capture_site;
 mod connections;
 mod downlink_delay;
 mod min_duration;
+mod passages;
 mod path;
 mod policer;
 mod quic;
 mod sender_model;
+mod share_interval;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -28,11 +30,15 @@ pub use capture_site::{CaptureSite, Sides};
 pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
+pub use passages::{Datagrams, Marks};
 pub use path::{Passage, PathQueue};
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
-pub use split::{Attribution, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares};
+pub use share_interval::session_share_interval;
+pub use split::{
+    Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares,
+};
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;

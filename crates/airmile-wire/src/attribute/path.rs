@@ -7,6 +7,9 @@ const SLACK_NS: i64 = 20_000_000;
 /// packets are marked once in some kilobytes).
 const BRIDGE_NS: i64 = 20_000_000;
 
+/// Maximum share of datagrams that are lost (chosen here: a transfer does not go on above it).
+const MAX_LOST: f64 = 0.2;
+
 /// Data seen at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passage {
@@ -24,6 +27,8 @@ pub struct PathQueue {
     spans: Vec<(i64, i64)>,
     /// First and last time covered by both captures.
     seen: Option<(i64, i64)>,
+    /// When lost datagrams would have arrived without a queue, in order.
+    lost_ns: Vec<i64>,
 }
 
 impl PathQueue {
@@ -43,7 +48,28 @@ impl PathQueue {
                 _ => spans.push((from, to)),
             }
         }
-        Self { spans, seen }
+        Self { spans, seen, lost_ns: Vec::new() }
+    }
+
+    /// Adds datagrams that were lost on the path: `sent_ns` is when they left the server, as in
+    /// [`Passage`], of `sent` in all. More than [`MAX_LOST`] is not loss, but what one of the
+    /// captures lacks.
+    #[must_use]
+    pub fn with_lost(mut self, base_ns: i64, mut sent_ns: Vec<i64>, sent: usize) -> Self {
+        let Some((first, last)) = self.seen else { return self };
+        sent_ns.sort_unstable();
+        let arrive = sent_ns.into_iter().map(|ns| ns.saturating_add(base_ns));
+        let lost: Vec<i64> = arrive.filter(|ns| (first..=last).contains(ns)).collect();
+        if (lost.len() as f64) <= MAX_LOST * sent as f64 {
+            self.lost_ns = lost;
+        }
+        self
+    }
+
+    /// Whether a datagram was lost in a span.
+    pub(super) fn lost_in(&self, from_ns: i64, to_ns: i64) -> bool {
+        let first = self.lost_ns.partition_point(|ns| *ns < from_ns);
+        self.lost_ns.get(first).is_some_and(|ns| *ns <= to_ns)
     }
 
     /// Whether the captures cover a span.
@@ -65,6 +91,7 @@ impl PathQueue {
             *span = (to(span.0), to(span.1));
         }
         self.seen = self.seen.map(|(from, until)| (to(from), to(until)));
+        self.lost_ns.iter_mut().for_each(|ns| *ns = to(*ns));
     }
 }
 
@@ -80,6 +107,19 @@ mod tests {
         });
         let queue = PathQueue::new(passages.collect());
         queue.spans.iter().map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn lost_datagrams_are_within_both_captures() {
+        let passages = (0..100).map(|n| Passage { sent_ns: n * 10, arrived_ns: n * 10 + 30 });
+        let queue = PathQueue::new(passages.collect());
+        let lost = queue.clone().with_lost(30, vec![505, 5_000], 100);
+        assert!(lost.lost_in(500, 600));
+        assert!(!lost.lost_in(536, 600));
+        assert!(!lost.lost_in(5_000, 6_000));
+        // A capture without a third of the packets shows no losses.
+        let missing = (0..33).map(|n| n * 30 + 5).collect();
+        assert!(!queue.with_lost(30, missing, 133).lost_in(0, 2_000));
     }
 
     #[test]

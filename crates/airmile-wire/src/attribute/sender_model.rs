@@ -67,6 +67,9 @@ pub enum Reason {
     Queue,
     /// A queue on the path of the acknowledgements, as captures at both ends show.
     QueueUp,
+    /// The receive window was full, and without time stamps all of the last round trips were long:
+    /// a queue on the path, unless it is known to be empty.
+    QueueOrWindow,
     /// Undetermined: the capture began in the middle of the connection and shows no round
     /// trip.
     Unknown,
@@ -105,6 +108,10 @@ pub struct SenderModel {
     base_up_ns: Option<i64>,
     base_down_ns: Option<i64>,
     last_down_ns: i64,
+    /// The last round trips of that side, the newest last.
+    recent_down_ns: [i64; RECENT_TRIPS],
+    /// The client sends time stamps (RFC 7323).
+    stamped: bool,
     on_their_way: VecDeque<PendingAck>,
     last_ack: Option<PendingAck>,
     /// `(end offset, time)` of unacknowledged segments.
@@ -147,6 +154,10 @@ pub struct SenderModel {
     after_tls: bool,
 }
 
+/// Round trips of which the shortest has no delayed ACK (chosen here: each second segment is
+/// acknowledged at once; RFC 5681, 4.2).
+const RECENT_TRIPS: usize = 4;
+
 /// A retransmitted segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostSegment {
@@ -174,6 +185,12 @@ impl SenderModel {
     #[must_use]
     pub fn encrypted() -> Self {
         Self { encrypted: true, ..Self::default() }
+    }
+
+    /// Whether the client sends TCP time stamps (RFC 7323).
+    #[must_use]
+    pub const fn is_stamped(&self) -> bool {
+        self.stamped
     }
 
     /// Whether packet numbers are encrypted.
@@ -307,6 +324,7 @@ impl SenderModel {
             return;
         }
         let Some(ack) = packet.ack else { return };
+        self.stamped |= packet.timestamps.is_some();
         if let Some(rwnd_bytes) = ack.rwnd_bytes {
             self.note_window(ack.offset_bytes, rwnd_bytes);
         }
@@ -358,6 +376,8 @@ impl SenderModel {
     fn down(&mut self, rtt_ns: i64) {
         self.base_down_ns = Some(self.base_down_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
         self.last_down_ns = rtt_ns;
+        self.recent_down_ns.rotate_left(1);
+        self.recent_down_ns[RECENT_TRIPS - 1] = rtt_ns;
     }
 
     fn push_server(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
@@ -454,6 +474,10 @@ impl SenderModel {
         let edge = ack.map_or(packet.offset_bytes, |h| h.edge);
         let up = self.base_up_ns.unwrap_or(0);
         let all_acked = edge >= packet.offset_bytes;
+        // The capture lacks data: the client acknowledged it, or a silence ends ahead of it, where a
+        // timer would have sent it first (RFC 6298, 5.4).
+        let is_silent = self.last_data_ns.is_some_and(|last| now - last >= MIN_RTO_NS);
+        let lacks_data = packet.offset_bytes > self.next && (edge > self.next || is_silent);
         let asked = self.request_ns.take().filter(|_| all_acked);
         let released_ns = ack.map_or(now, |h| h.at_ns + up);
         let idle = all_acked && now - released_ns > self.slack();
@@ -482,7 +506,9 @@ impl SenderModel {
             self.rounds.resumes();
         }
         match (self.last_data_ns, asked) {
-            (Some(last), _) if self.base_up_ns.is_none() => wait(out, last, now, Reason::Unknown),
+            (Some(last), _) if self.base_up_ns.is_none() || lacks_data => {
+                wait(out, last, now, Reason::Unknown);
+            }
             (None, asked) => self.first_answer(now, asked, out),
             (Some(last), Some(asked)) => self.answer(last, now, asked, out),
             (Some(last), None) if idle => {
@@ -521,7 +547,14 @@ impl SenderModel {
     /// Released by an ACK, or by the sender's pace.
     fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<WaitSpan>) {
         let queued = self.queued_ns(now, reason).min(now - last);
-        wait(out, last, now - queued, reason);
+        // With time stamps the acknowledgement of each packet is known.
+        let may_queue = if reason == Reason::ReceiveWindow && !self.stamped {
+            self.queued_ns(now, Reason::QueueOrWindow).min(now - last)
+        } else {
+            queued
+        };
+        wait(out, last, now - may_queue, reason);
+        wait(out, now - may_queue, now - queued, Reason::QueueOrWindow);
         wait(out, now - queued, now, Reason::Queue);
     }
 
@@ -571,6 +604,7 @@ impl SenderModel {
         // The next ACK is ambiguous (Karn; RFC 6298, 3).
         self.sent.clear();
         self.last_down_ns = self.base_down_ns.unwrap_or(0);
+        self.recent_down_ns = [self.last_down_ns; RECENT_TRIPS];
     }
 
     fn passed(&mut self, now: i64, end: i64) {
@@ -593,10 +627,12 @@ impl SenderModel {
         let base_up = self.base_up_ns.unwrap_or(0);
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
-        // 5681, 4.2).
+        // 5681, 4.2); a queue delays all.
+        let base_down = self.base_down_ns.unwrap_or(0);
         let down = match reason {
             Reason::ReceiveWindow => 0,
-            _ => self.last_down_ns - self.base_down_ns.unwrap_or(0),
+            Reason::QueueOrWindow => self.recent_down_ns.into_iter().min().unwrap_or(0) - base_down,
+            _ => self.last_down_ns - base_down,
         };
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }

@@ -13,6 +13,10 @@ use super::policer::PolicedSpan;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
+mod locate;
+
+pub use locate::HiddenQueue;
+
 /// Minimum inactivity, since the last data, before the network releases a phone's
 /// connection (chosen here: networks' inactivity timers are about 10 s; 11.6 s in "A
 /// close examination of performance and power characteristics of 4G LTE networks",
@@ -123,6 +127,7 @@ pub struct Attribution {
     path: PathQueue,
     policed: Vec<PolicedSpan>,
     downlink_delay: Arc<DownlinkDelay>,
+    hidden_queue: Option<HiddenQueue>,
 }
 
 impl Attribution {
@@ -168,6 +173,12 @@ impl Attribution {
         Self { policed, ..self }
     }
 
+    /// Sets a queue that arrivals indicate and round trips do not show: what looks like a sender's
+    /// own pace, or like losses without a cause, is that queue.
+    pub const fn set_hidden_queue(&mut self, queue: Option<HiddenQueue>) {
+        self.hidden_queue = queue;
+    }
+
     /// Minimum round trip of the phone's connections, in nanoseconds.
     #[must_use]
     pub fn with_round_trip(self, round_trip_ns: i64) -> Self {
@@ -202,12 +213,16 @@ impl Attribution {
     #[must_use]
     pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<RadioEvidence<'_>>) -> Shares {
         let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let mut split = TransferSplit { of: self, radio, first_byte_ns, shares: Shares::default() };
+        let shares = Shares::default();
+        let mut split = TransferSplit { of: self, radio, first_byte_ns, full_ns: None, shares };
         let mut at = from_ns;
         for span in self.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
+            if matches!(span.reason, Reason::ReceiveWindow | Reason::QueueOrWindow) {
+                split.full_ns = Some(end);
+            }
             // The transfer's first byte separates set-up from transfer.
             let cut = first_byte_ns.clamp(start, end.max(start));
             let queued = self.queued_by_ns(span);
@@ -259,6 +274,8 @@ struct TransferSplit<'a> {
     of: &'a Attribution,
     radio: Option<RadioEvidence<'a>>,
     first_byte_ns: i64,
+    /// When the receive window last had no room.
+    full_ns: Option<i64>,
     shares: Shares,
 }
 
@@ -306,11 +323,7 @@ impl TransferSplit<'_> {
         if to_ns <= from_ns {
             return;
         }
-        // A long round trip with an empty downlink path has its queue on the uplink.
-        let reason = match reason {
-            Reason::Queue if self.of.path.covers(from_ns, to_ns) => Reason::QueueUp,
-            other => other,
-        };
+        let reason = self.located(from_ns, to_ns, reason);
         let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
@@ -371,6 +384,7 @@ impl TransferSplit<'_> {
                 | Reason::SlowStartRestart
                 | Reason::UndesiredSlowStart
                 | Reason::ReceiveWindow => behind.reason,
+                Reason::QueueOrWindow => Reason::ReceiveWindow,
                 _ => reason,
             };
             self.annotate(at, start, reason, uploads);
@@ -414,25 +428,6 @@ impl TransferSplit<'_> {
         let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
-
-    /// Whether a policer dropped packets until now, or shortly before.
-    fn policed(&self, at_ns: i64) -> bool {
-        let near = |span: &PolicedSpan| {
-            (span.from_ns..=span.to_ns.saturating_add(BACKED_OFF_NS)).contains(&at_ns)
-        };
-        self.of.policed.iter().any(near)
-    }
-
-    /// Whether the radio lost the most recently retransmitted segment.
-    fn radio_lost(&self, by_ns: i64) -> bool {
-        let lost = &self.of.lost;
-        let n = lost.partition_point(|segment| segment.again_ns <= by_ns);
-        let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
-        let losses = self.radio.unwrap_or_default().losses_ns;
-        let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
-        // It may have been lost a second time.
-        losses.get(first).is_some_and(|at| *at <= segment.again_ns + EARLY_NS)
-    }
 }
 
 fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item = &RadioSpan> {
@@ -472,7 +467,7 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
         Reason::SlowStartRestart => Cause::SlowStartRestart,
         Reason::UndesiredSlowStart => Cause::UndesiredSlowStart,
         Reason::LossRecovery => Cause::LossRecoveryCongestion,
-        Reason::ReceiveWindow => Cause::ReceiveWindow,
+        Reason::ReceiveWindow | Reason::QueueOrWindow => Cause::ReceiveWindow,
     }
 }
 

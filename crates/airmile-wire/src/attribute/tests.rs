@@ -199,6 +199,21 @@ fn without_a_round_trip_nothing_is_told() {
 }
 
 #[test]
+fn time_without_the_captured_data_is_unknown() {
+    for acked_first in [true, false] {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10, 20, 40]);
+        wire.sent += 200 * MSS;
+        if acked_first {
+            wire.ack(1_190);
+        }
+        wire.burst(1_200, 40);
+        check(wire, (200, 1_200), &[(Cause::Unknown, 1_000)]);
+    }
+}
+
+#[test]
 fn small_answers_say_nothing_of_a_window() {
     let mut wire = Wire::open();
     wire.request(50);

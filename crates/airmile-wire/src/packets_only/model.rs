@@ -6,7 +6,7 @@ use airmile_model::Cause;
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
 use super::span::TransportKind;
-use crate::attribute::{CaptureSite, INITIAL_WINDOW_BYTES};
+use crate::attribute::{CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES};
 
 /// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -289,6 +289,22 @@ impl Model {
             .collect();
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out
+    }
+
+    /// The queue before the radio, or on the uplink, that arrivals indicate if it is known not to be
+    /// the radio's; with its probability, if it is named.
+    #[must_use]
+    pub fn hidden_queue(features: &Features) -> Option<(HiddenQueue, f64)> {
+        let suspects = Self::judge(features);
+        let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio)?;
+        let first = suspects.iter().find(|one| one.suspect != Suspect::Radio)?;
+        let queue = match first.suspect {
+            Suspect::Wireline => HiddenQueue::Downlink,
+            Suspect::UplinkQueue => HiddenQueue::Uplink,
+            _ => return None,
+        };
+        let probability = first.probability / (1.0 - radio.probability).max(f64::EPSILON);
+        (probability >= NAMED_FROM).then_some((queue, probability))
     }
 
     /// Whether a round trip is too short for a cellular link.

@@ -6,7 +6,7 @@ use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
 
 use super::belong;
-use super::blind::Blind;
+use super::blind::{self, Blind};
 use super::clocks::{self, ClockReport, Delivered};
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
@@ -46,7 +46,13 @@ impl AlignedInputs {
             let captures = Vec::new();
             return Ok((session, Self { radio, wire: None, blind: Some(blind), captures, clocks }));
         }
-        let (wire, captures) = Wire::read(&captures, progress)?;
+        let paths = captures;
+        let (mut wire, captures) = Wire::read(&paths, progress)?;
+        if let Some(wire) = wire.as_mut().filter(|wire| wire.hides_queues())
+            && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
+        {
+            wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
+        }
         let mut aligned = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
         let session = aligned.align(options, progress)?;
         Ok((session, aligned))

@@ -66,6 +66,25 @@ pub(super) fn check_capture(name: &str, capture: &Arrivals, radio: &Arrivals) ->
     })
 }
 
+/// Checks two captures that have no connection in common, as behind a proxy that splits.
+///
+/// # Errors
+/// They are of different times.
+pub(super) fn check_strangers(first: (&str, &Arrivals), other: (&str, &Arrivals)) -> Result<()> {
+    let range = |one: &Arrivals| one.start_ns().zip(one.end_ns());
+    let (Some(own), Some(theirs)) = (range(first.1), range(other.1)) else { return Ok(()) };
+    let apart_ns = theirs.0.saturating_sub(own.1).max(own.0.saturating_sub(theirs.1));
+    if apart_ns <= APART_NS {
+        return Ok(());
+    }
+    Err(Error::Option(format!(
+        "{} does not belong to {}: they have no connection in common, and {} are between them",
+        other.0,
+        first.0,
+        span(apart_ns)
+    )))
+}
+
 /// Checks that a capture taken at the phone shows the bytes that the log delivered; `partial`: the
 /// log is known to lack some.
 ///
@@ -165,6 +184,19 @@ mod tests {
         let error = check_capture("a.pcap", &traffic(3_600 * S), &radio).unwrap_err().to_string();
         assert!(error.contains("a.pcap does not belong to the modem log"), "{error}");
         assert!(error.contains("-3600.0"), "{error}");
+    }
+
+    #[test]
+    fn captures_of_another_time_without_a_common_connection_are_refused() {
+        let phone = traffic(0);
+        let check = |start_ns: i64| {
+            check_strangers(("phone.pcap", &phone), ("server.pcap", &traffic(start_ns)))
+        };
+        // A proxy that splits connections leaves none in common.
+        assert!(check(5 * S).is_ok());
+        assert!(check(-200 * S).is_err());
+        let error = check(3_600 * S).unwrap_err().to_string();
+        assert!(error.contains("server.pcap does not belong to phone.pcap"), "{error}");
     }
 
     #[test]

@@ -252,7 +252,7 @@ const fn reason(reason: Reason) -> &'static str {
         Reason::SlowStartRestart => "waiting for ACKs in a slow start after idle time",
         Reason::UndesiredSlowStart => "slow start after an unnecessary timeout",
         Reason::LossRecovery => "retransmission of lost segments",
-        Reason::ReceiveWindow => "receive window full",
+        Reason::ReceiveWindow | Reason::QueueOrWindow => "receive window full",
         Reason::Pacing => "ACKs or sender pacing",
         Reason::Queue => "data queued on the path",
         Reason::QueueUp => "requests or ACKs queued on the uplink",

@@ -1,3 +1,5 @@
+use super::super::path::Passage;
+use super::super::sender_model::WaitSpan;
 use super::*;
 
 #[test]
@@ -26,4 +28,80 @@ fn the_longest_unknown_span_may_have_been_slow_start() {
     };
     check(30, (0, 70));
     check(90, (70, 160));
+}
+
+const MS: i64 = 1_000_000;
+
+/// The split of 100 ms that a sender waited for one reason, with records of an idle radio.
+fn waited(reason: Reason, attribution: Attribution) -> Vec<(Cause, i64)> {
+    let mut waits = WaitTimeline::default();
+    waits.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason }]);
+    let one = Attribution { waits, ..attribution };
+    let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
+    shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS)).collect()
+}
+
+#[test]
+fn a_queue_that_round_trips_do_not_show() {
+    let hidden = |queue| {
+        let mut one = Attribution::default();
+        one.set_hidden_queue(Some(queue));
+        one
+    };
+    let down = || hidden(HiddenQueue::Downlink);
+    assert_eq!(waited(Reason::Pacing, Attribution::default()), [(Cause::SenderLimited, 100)]);
+    assert_eq!(waited(Reason::Pacing, down()), [(Cause::Wireline, 100)]);
+    assert_eq!(waited(Reason::LossRecovery, down()), [(Cause::Wireline, 100)]);
+    assert_eq!(waited(Reason::FirstSlowStart, down()), [(Cause::FirstSlowStart, 100)]);
+    assert_eq!(waited(Reason::Pacing, hidden(HiddenQueue::Uplink)), [(Cause::UplinkQueue, 100)]);
+}
+
+#[test]
+fn long_round_trips_under_a_full_window_are_a_queue_unless_the_path_is_empty() {
+    assert_eq!(waited(Reason::QueueOrWindow, Attribution::default()), [(Cause::Wireline, 100)]);
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let empty = Attribution::default().with_path(PathQueue::new(passages.collect()));
+    assert_eq!(waited(Reason::QueueOrWindow, empty), [(Cause::ReceiveWindow, 100)]);
+    // Without the radio's records the queue may be the radio's.
+    let mut waits = WaitTimeline::default();
+    waits.push(&[WaitSpan { from_ns: 0, to_ns: MS, reason: Reason::QueueOrWindow }]);
+    let shares = Attribution { waits, ..Attribution::default() }.split(0, MS, None);
+    assert_eq!(shares.by_cause, BTreeMap::from([(Cause::ReceiveWindow, MS)]));
+}
+
+#[test]
+fn a_sender_keeps_the_pace_of_a_slow_reader() {
+    let check = |full_ns: i64, expected: &[(Cause, i64)]| {
+        let mut waits = WaitTimeline::default();
+        let span = |from_ns, to_ns, reason| WaitSpan { from_ns, to_ns, reason };
+        waits.push(&[
+            span(0, full_ns, Reason::ReceiveWindow),
+            span(full_ns, 100 * MS, Reason::Pacing),
+        ]);
+        let one = Attribution { waits, ..Attribution::default() }.with_round_trip(5 * MS);
+        let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
+        let got = shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS));
+        assert_eq!(got.collect::<Vec<_>>(), expected);
+    };
+    check(60 * MS, &[(Cause::ReceiveWindow, 100)]);
+    // More than ten rounds.
+    check(20 * MS, &[(Cause::ReceiveWindow, 20), (Cause::SenderLimited, 80)]);
+}
+
+#[test]
+fn a_lost_datagram_reduces_its_senders_window() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let path = PathQueue::new(passages.collect());
+    let check = |sent_ns: Vec<i64>, reason, expected| {
+        let one = Attribution::default()
+            .with_path(path.clone().with_lost(0, sent_ns, 100))
+            .with_round_trip(2 * MS);
+        assert_eq!(waited(reason, one), [(expected, 100)]);
+    };
+    check(vec![90 * MS], Reason::AppLimited, Cause::LossRecoveryCongestion);
+    check(vec![90 * MS], Reason::Unknown, Cause::LossRecoveryCongestion);
+    check(vec![90 * MS], Reason::ServerThinkTime, Cause::SenderLimited);
+    // More than 16 rounds before.
+    check(vec![10 * MS], Reason::AppLimited, Cause::SenderLimited);
+    check(Vec::new(), Reason::AppLimited, Cause::SenderLimited);
 }

@@ -62,7 +62,7 @@ impl ByteStream {
             return AckKind::Same;
         }
         let sack = self.take_sack(now, tcp, edge);
-        let outstanding = self.max > self.acked;
+        let outstanding = self.max > self.acked || sack.is_new;
         if bare && outstanding && (window_same || sack.is_new) {
             self.dup_acks += 1;
             self.losses_mut().dup_acks += 1;

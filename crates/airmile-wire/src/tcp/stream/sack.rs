@@ -17,6 +17,9 @@ impl ByteStream {
     /// Takes the SACK blocks of an ACK up to `edge`.
     pub(super) fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
         let mut found = Sacked::default();
+        // A capture of the acknowledgements alone: the receiver's window bounds what was sent.
+        let alone = self.totals.segments == 0;
+        let reach = if alone { edge + i64::from(self.largest_rwnd) } else { self.max };
         for (index, &(left, right)) in tcp.sack.as_slice().iter().enumerate() {
             let offsets = self.offset_of(left, edge).zip(self.offset_of(right, edge));
             let Some((left, right)) = offsets.filter(|(l, r)| l < r) else { continue };
@@ -28,7 +31,7 @@ impl ByteStream {
                 }
                 continue;
             }
-            let (left, right) = (left.max(edge), right.min(self.max));
+            let (left, right) = (left.max(edge), right.min(reach));
             if let Some((from, to)) = self.lost.get_or_insert_default().sacked.insert(left, right) {
                 found.is_new = true;
                 let rtt = self.mark_sacked(now, from, to);

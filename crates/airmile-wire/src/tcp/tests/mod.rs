@@ -487,3 +487,16 @@ fn a_server_with_a_private_address_is_the_server() {
     packet.src_port = 50_001;
     check(&packet, ("172.31.0.10", ClientBy::Private));
 }
+
+/// A capture of the uplink alone: an acknowledgement that reports more is a duplicate, a repeated
+/// one is not (RFC 6675, 2).
+#[test]
+fn duplicate_acks_of_the_uplink_alone_report_more() {
+    let mut packets: Vec<P> = opening().into_iter().filter(|p| p.up).collect();
+    packets.push(p(100, true, ACK, 200, 5000, 0).id(1));
+    packets.extend((2..6).map(|n| {
+        p(100 + i64::from(n), true, ACK, 200, 5000, 0).id(n as u16).sack(6000, 6000 + n * 1000)
+    }));
+    let (flows, _) = run(&packets);
+    assert_eq!(flows[0].dl_dup_acks, 4);
+}

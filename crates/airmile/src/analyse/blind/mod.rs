@@ -4,11 +4,11 @@ mod facts;
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use airmile_packets::same_run::{Misfit, misfit};
-use airmile_wire::attribute::CaptureSite;
+use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
     self, CapturedPhone, Features, Model, NAMED_FROM, Suspect, TransferSpan,
@@ -32,6 +32,7 @@ use crate::wording;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
+use airmile_io::limits::Limits;
 
 pub(super) use read::{Look, look};
 
@@ -321,6 +322,22 @@ impl Blind {
             ..SessionJudgement::default()
         }
     }
+}
+
+/// The queue that the arrivals of a capture indicate, by a modem log known not to be the radio's;
+/// with its probability if one is named.
+///
+/// # Errors
+/// The capture cannot be read.
+pub(super) fn hidden_queue(
+    capture: &Path,
+    min_bytes: u64,
+    progress: &Progress,
+) -> Result<Option<(HiddenQueue, f64)>> {
+    let read = read::read(&[capture.to_owned()], Limits::default(), progress)?;
+    let features =
+        read.phone.and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)));
+    Ok(features.and_then(|features| Model::hidden_queue(&features)))
 }
 
 /// A transfer on the capture's clock.

@@ -2,7 +2,7 @@
 
 use airmile_model::Cause;
 
-use super::{Context, Explain, Relief, Window};
+use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 /// A timeout that duplicate ACKs make unnecessary needs a loss, too.
@@ -48,5 +48,11 @@ impl Explain for Congestion {
 
     fn relief(&self, _: &Context) -> Relief {
         RELIEF
+    }
+
+    /// Drops of a slow line look the same where a queue is not visible.
+    fn confidence(&self, seen: &Context) -> f64 {
+        let may_be_a_line = seen.wire.hides_queues() && !seen.wire.has_server;
+        if may_be_a_line { MAY_BE_A_LINE } else { CAUSE_CONFIDENCE }
     }
 }

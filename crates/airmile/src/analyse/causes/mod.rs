@@ -3,7 +3,6 @@
 //! Each cause is a module that gives how it was detected, the advice, and the transfer's duration
 //! without it ([`Explain`]); [`EXPLAINED`] lists them.
 
-mod interval;
 mod loss;
 mod radio;
 mod receive_window;
@@ -28,6 +27,9 @@ use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
 /// Confidence in a cause by packets with a clear lead (chosen here from the shares that were right
 /// for the lab's families and for kernels' packets: docs/causes.md).
 const CAUSE_CONFIDENCE: f64 = 0.97;
+/// Confidence if only the phone's side was captured, and a slow line before it would look the same
+/// (chosen here).
+const MAY_BE_A_LINE: f64 = 0.6;
 /// A lead is clear from this difference of shares to the next cause on: errors of the split are a
 /// few points. With equal shares either may lead.
 const LEADS_BY_FAR: f64 = 0.2;

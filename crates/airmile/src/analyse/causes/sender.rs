@@ -3,12 +3,8 @@
 use airmile_model::Cause;
 use airmile_wire::attribute::Reason;
 
-use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
+use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
-
-/// Confidence if only the phone's side was captured and data arrived steadily: a proxy in front of
-/// a slow link looks the same (chosen here).
-const MAY_BE_A_LINE: f64 = 0.6;
 
 /// After a pause of this length a window may restart (the minimum RTO of Linux).
 const LEAST_RTO_NS: i64 = 200_000_000;

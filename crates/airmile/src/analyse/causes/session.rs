@@ -11,7 +11,7 @@ use super::super::radio::RadioAnalysis;
 use super::super::together::Together;
 use super::super::wire::Wire;
 use super::split::{Split, leading};
-use super::{CAUSE_CONFIDENCE, Context, explained, interval, lead_confidence, leaves, margin};
+use super::{CAUSE_CONFIDENCE, Context, explained, lead_confidence, leaves, margin};
 use crate::fact::Statement;
 
 /// Minimum share of transfers that ran alone in the time of all; below it no cause is given for all
@@ -131,7 +131,7 @@ fn share(cause: Cause, transfers: &[(&Split, &TransferFinding)]) -> (f64, f64, f
             (split.ns(cause) as f64, low, high, split.total_ns() as f64)
         })
         .collect();
-    let (low, high) = interval::of_session(&each);
+    let (low, high) = airmile_wire::attribute::session_share_interval(&each);
     (part_of_time(cause, transfers), low, high)
 }
 

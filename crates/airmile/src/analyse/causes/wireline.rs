@@ -1,8 +1,9 @@
 //! A slower link before the radio.
 
 use airmile_model::Cause;
+use airmile_wire::attribute::HiddenQueue;
 
-use super::{Context, Explain, Relief};
+use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Wireline;
@@ -28,5 +29,15 @@ impl Explain for Wireline {
         let also: &[Cause] =
             if drops { &[Cause::LossRecoveryCongestion, Cause::UndesiredSlowStart] } else { &[] };
         Relief { also, ..Relief::default() }
+    }
+
+    /// At most the probability of arrivals, if round trips do not show it.
+    fn confidence(&self, seen: &Context) -> f64 {
+        let measured = seen.wire.has_server;
+        if measured {
+            CAUSE_CONFIDENCE
+        } else {
+            CAUSE_CONFIDENCE.min(seen.wire.hidden_queue(HiddenQueue::Downlink))
+        }
     }
 }

@@ -247,7 +247,7 @@ impl Packets {
             Reason::LossRecovery => PageCause::Loss,
             Reason::Queue => self.queue.unwrap_or(PageCause::RoundTrip),
             Reason::QueueUp => PageCause::UplinkQueue,
-            Reason::ReceiveWindow => PageCause::ReceiveWindow,
+            Reason::ReceiveWindow | Reason::QueueOrWindow => PageCause::ReceiveWindow,
             Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::Request
             | Reason::NoRequest
@@ -287,7 +287,7 @@ impl Packets {
             Reason::Pacing if self.radio.is_some() => PageCause::Server,
             Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
-            Reason::ReceiveWindow => PageCause::ReceiveWindow,
+            Reason::ReceiveWindow | Reason::QueueOrWindow => PageCause::ReceiveWindow,
             Reason::Queue => self.queue.unwrap_or(PageCause::Transfer),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::Request => PageCause::RoundTrip,

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
-    Attribution, ByteBins, CaptureSite, PathQueue, RadioEvidence, ReceiveWindow, Shares,
+    Attribution, ByteBins, CaptureSite, HiddenQueue, PathQueue, RadioEvidence, ReceiveWindow,
+    Shares,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::phone::{Capture, Opening, Phone};
+use super::belong;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, captures_in};
@@ -46,6 +48,10 @@ pub(crate) struct Wire {
     pub(crate) restarter: Restarter,
     /// There is also a capture at the server.
     pub(crate) has_server: bool,
+    /// Its connections have no time stamps: at the phone, round trips of data are not visible.
+    lacks_timestamps: bool,
+    /// The queue that arrivals indicate then, with its probability.
+    hidden_queue: Option<(HiddenQueue, f64)>,
 }
 
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
@@ -58,6 +64,27 @@ const OPENS_BEFORE_NS: i64 = 50_000_000;
 /// Parallel transfers belong to one host if it has this share of their bytes (chosen here: a
 /// phone's other traffic is small).
 const ONE_HOST_SHARE: f64 = 0.9;
+
+/// The phone in the capture nearest to it, that capture's name, and the phone in the others, with
+/// their names.
+type SeenAt = (String, Phone, Vec<(String, Phone)>);
+
+fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
+    // Nearest to the phone first: its connections are those over the air.
+    seen.sort_by_key(|(_, users)| users.first().map(|user| (user.place, user.begun_ns())));
+    let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
+    let (name, users) = seen.next()?;
+    let mut first = users.into_iter().next()?;
+    let mut rest = Vec::new();
+    for (name, users) in seen {
+        if users.first().is_some_and(|user| user.place == first.place) {
+            first.go_on(users);
+        } else {
+            rest.extend(first.among(users).map(|user| (name, user)));
+        }
+    }
+    Some((name, first, rest))
+}
 
 /// Separates captures from the other inputs.
 ///
@@ -121,27 +148,21 @@ impl Wire {
                 *file = Some(report);
             }
         }
-        Ok((Self::of(seen), files.into_iter().flatten().collect()))
-    }
-
-    fn of(mut seen: Vec<(String, Vec<Phone>)>) -> Option<Self> {
-        // Nearest to the phone first: its connections are those over the air.
-        seen.sort_by_key(|(_, users)| users.first().map(|user| (user.place, user.begun_ns())));
-        let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
-        let (name, users) = seen.next()?;
-        let mut first = users.into_iter().next()?;
-        let mut rest = Vec::new();
-        for (name, users) in seen {
-            if users.first().is_some_and(|user| user.place == first.place) {
-                first.go_on(users);
-            } else {
-                rest.extend(first.among(users).map(|user| (name, user)));
+        let seen = seen_at(seen);
+        if let Some((name, first, rest)) = &seen {
+            for (other, user) in rest.iter().filter(|(_, user)| !first.shares_data_with(user)) {
+                belong::check_strangers((name, &first.arrivals), (other, &user.arrivals))?;
             }
         }
+        let wire = seen.map(|(name, first, rest)| Self::of(name, first, &rest));
+        Ok((wire, files.into_iter().flatten().collect()))
+    }
+
+    fn of(name: String, first: Phone, rest: &[(String, Phone)]) -> Self {
         let direct: Vec<Aligned> =
             rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
         let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
-            let line = clock_of(at, &direct, &rest);
+            let line = clock_of(at, &direct, rest);
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
@@ -150,7 +171,7 @@ impl Wire {
         let behind = at_server.and_then(|at| {
             let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
             let mut waits = user.waits.clone();
-            if let Some(line) = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs) {
+            if let Some(line) = clock_of(at, &direct, rest).ok().filter(ClockLine::differs) {
                 waits.set_clock(&line);
             }
             Some(waits)
@@ -158,13 +179,17 @@ impl Wire {
         // A clock's offset is the same for all; its drift is applied where it is known.
         let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
             let (_, user) = rest.get(at)?;
-            let line = clock_of(at, &direct, &rest).ok().filter(ClockLine::differs);
+            let line = clock_of(at, &direct, rest).ok().filter(ClockLine::differs);
             let set = |ns| line.as_ref().map_or(ns, |line| line.to_reference(ns));
             let mut passages = first.passages(user);
             for passage in &mut passages {
                 passage.sent_ns = set(passage.sent_ns);
             }
-            Some(PathQueue::new(passages))
+            let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
+            let base_ns = delays.min().unwrap_or(0);
+            let (lost, sent) = first.lost_datagrams(user);
+            let lost = lost.into_iter().map(set).collect();
+            Some(PathQueue::new(passages).with_lost(base_ns, lost, sent))
         });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
@@ -182,6 +207,7 @@ impl Wire {
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = first.openings();
+        let lacks_timestamps = first.lacks_timestamps();
         let policed = first.policed();
         let lost = first.lost();
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
@@ -194,7 +220,7 @@ impl Wire {
             CaptureSite::Server => attribution.at_server(),
             CaptureSite::Phone | CaptureSite::Between | CaptureSite::Unknown => attribution,
         };
-        Some(Self {
+        Self {
             attribution,
             others: first.others,
             followed: first.followed,
@@ -209,12 +235,30 @@ impl Wire {
             place: first.place,
             restarter,
             has_server,
-        })
+            lacks_timestamps,
+            hidden_queue: None,
+        }
     }
 
     /// Whether it was captured at the phone, directly after the radio.
     pub(crate) fn is_at_phone(&self) -> bool {
         self.place == CaptureSite::Phone
+    }
+
+    /// Whether a queue could not be seen: at the phone, without time stamps.
+    pub(crate) fn hides_queues(&self) -> bool {
+        self.lacks_timestamps && self.is_at_phone()
+    }
+
+    /// Sets what arrivals indicate where round trips do not show a queue, with its probability.
+    pub(crate) fn set_hidden_queue(&mut self, found: Option<(HiddenQueue, f64)>) {
+        self.hidden_queue = found;
+        self.attribution.set_hidden_queue(found.map(|(queue, _)| queue));
+    }
+
+    /// The probability of a queue that arrivals alone indicate; 1 if it was measured.
+    pub(crate) fn hidden_queue(&self, queue: HiddenQueue) -> f64 {
+        self.hidden_queue.filter(|(of, _)| *of == queue).map_or(1.0, |(_, probability)| probability)
     }
 
     /// The name of the capture with the reference clock.
@@ -325,6 +369,8 @@ impl Wire {
             place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
+            lacks_timestamps: false,
+            hidden_queue: None,
         }
     }
 }

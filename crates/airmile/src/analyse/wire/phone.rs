@@ -1,13 +1,12 @@
 //! The phone in one capture: its connections, and when data passed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{Hash as _, Hasher as _};
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, FollowedDatagram, LostSegment, Passage, PolicedSpan, QuicSenders,
-    ReceiveWindow, SenderModel, Sides, WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, Datagrams, FollowedDatagram, LostSegment, Marks, Passage, PolicedSpan,
+    QuicSenders, ReceiveWindow, SenderModel, Sides, WaitSpan, WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -17,12 +16,6 @@ use super::Restarter;
 /// If the server's own packets show less than this share of the slow starts after idle time that
 /// the phone sees, another host causes them (chosen here).
 const OWN_RESTARTS: f64 = 0.34;
-/// A connection's stream is marked at most once per this many bytes, or per [`MARK_NS`] (chosen
-/// here).
-const MARK_BYTES: i64 = 4_096;
-const MARK_NS: i64 = 50_000_000;
-/// No packet has more payload, with any offload.
-const MOST_AT_ONCE: i64 = 65_536;
 /// Number of addresses whose bytes outside of TCP are kept, with half as many again as slack: those
 /// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
@@ -42,67 +35,6 @@ struct ServerSide {
     down: Marks,
     up: Marks,
     acks: Marks,
-}
-
-/// When the bytes up to an offset had first passed: offsets and nanoseconds.
-///
-/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an offload cuts
-/// segments, and at the ends of packets that arrive after [`MARK_NS`].
-#[derive(Debug, Default)]
-struct Marks(Vec<(i64, i64)>);
-
-impl Marks {
-    fn add(&mut self, offset: i64, at_ns: i64) {
-        let (last, since) = self.0.last().map_or((0, i64::MIN), |(last, at)| (*last, *at));
-        // A gap in the capture is no packet: its content passed at another time.
-        let crossed = (last.div_euclid(MARK_BYTES) + 1..=offset.div_euclid(MARK_BYTES))
-            .map(|n| n * MARK_BYTES)
-            .filter(|mark| offset - mark < MOST_AT_ONCE);
-        self.0.extend(crossed.map(|mark| (mark, at_ns)));
-        let end = self.0.last().map_or(0, |(last, _)| *last);
-        if offset > end && at_ns.saturating_sub(since) >= MARK_NS {
-            self.0.push((offset, at_ns));
-        }
-    }
-
-    /// The same offsets at another place.
-    fn pairs<'a>(&'a self, other: &'a Self, outward: bool) -> impl Iterator<Item = PointPair> + 'a {
-        self.0.iter().filter_map(move |(offset, reference_ns)| {
-            let at = other.0.binary_search_by_key(offset, |mark| mark.0).ok()?;
-            let (_, other_ns) = *other.0.get(at)?;
-            Some(PointPair { reference_ns: *reference_ns, other_ns, outward })
-        })
-    }
-}
-
-/// Maximum number of remembered datagrams; the digest of their first bytes is unique, since they
-/// are encrypted (chosen here).
-const MAX_DATAGRAMS: usize = 2_000_000;
-const DATAGRAM_HEAD_BYTES: usize = 48;
-
-/// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and no two
-/// are equal (RFC 9001, 5).
-#[derive(Debug, Default)]
-struct Datagrams(HashMap<u64, i64>);
-
-impl Datagrams {
-    fn note(&mut self, packet: &Packet<'_>) {
-        let Some(head) = packet.payload.get(..DATAGRAM_HEAD_BYTES) else { return };
-        let udp = matches!(packet.transport, Transport::Udp);
-        if !udp || packet.src_port >= packet.dst_port || self.0.len() >= MAX_DATAGRAMS {
-            return;
-        }
-        let mut hasher = std::hash::DefaultHasher::new();
-        (head, packet.payload_bytes).hash(&mut hasher);
-        self.0.entry(hasher.finish()).or_insert(packet.at_ns);
-    }
-
-    fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.0.iter().filter_map(|(digest, arrived_ns)| {
-            let sent_ns = *server.0.get(digest)?;
-            Some(Passage { sent_ns, arrived_ns: *arrived_ns })
-        })
-    }
 }
 
 impl ServerSide {
@@ -412,6 +344,12 @@ impl Phone {
         self.place == CaptureSite::Server || near && quic()
     }
 
+    /// Whether it has TCP connections, and none with time stamps (RFC 7323).
+    pub(super) fn lacks_timestamps(&self) -> bool {
+        let mut tcp = self.connections.iter().map(|one| &one.story).filter(|s| !s.is_encrypted());
+        tcp.clone().next().is_some() && !tcp.any(SenderModel::is_stamped)
+    }
+
     /// When its connections started, in nanoseconds, and how their receiver's windows grew; in
     /// order.
     pub(super) fn openings(&self) -> Vec<Opening> {
@@ -455,6 +393,11 @@ impl Phone {
             same.flat_map(|(mine, there)| mine.passages(there)).collect();
         passages.extend(self.datagrams.passages(&server.datagrams));
         passages
+    }
+
+    /// When the server sent datagrams that never arrived, and how many it sent in all.
+    pub(super) fn lost_datagrams(&self, server: &Self) -> (Vec<i64>, usize) {
+        (self.datagrams.lost(&server.datagrams).collect(), server.datagrams.count())
     }
 
     /// Whether a proxy splits its connections on the way to another capture.
@@ -510,6 +453,11 @@ impl Phone {
         let there = Index::of(other);
         let pairs = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
         pairs.flat_map(|(mine, there)| mine.pairs(there)).collect()
+    }
+
+    /// Whether some of its data also passed at another capture.
+    pub(super) fn shares_data_with(&self, other: &Self) -> bool {
+        !self.pairs(other).is_empty() || !self.passages(other).is_empty()
     }
 
     /// Judged by the connections that restart in the server's own capture: each port may have

@@ -2,24 +2,6 @@ use airmile_model::packet::SeqNum;
 
 use super::*;
 
-/// Marks are the same, however an offload joins segments.
-#[test]
-fn marks_over_joined_segments() {
-    let check = |ends: &[i64], expected: &[(i64, i64)]| {
-        let mut marks = Marks::default();
-        ends.iter().enumerate().for_each(|(i, end)| marks.add(*end, i as i64));
-        assert_eq!(marks.0, expected);
-    };
-    check(
-        &[1_000, 9_000, 10_000, 17_000],
-        &[(1_000, 0), (4_096, 1), (8_192, 1), (12_288, 3), (16_384, 3)],
-    );
-    check(&[9_000], &[(4_096, 0), (8_192, 0), (9_000, 0)]);
-    // After a hole only what one packet can hold is marked: its last 64 KiB.
-    let marks: Vec<(i64, i64)> = (229..=244).map(|n| (n * 4_096, 0)).collect();
-    check(&[1_000_000], &[marks, vec![(1_000_000, 0)]].concat());
-}
-
 /// Of a thousand clients of a server, those with the most bytes are kept, and the
 /// one that the phone's own capture has shown.
 #[test]

@@ -8,7 +8,8 @@ const LEAST: usize = 4;
 
 /// The interval of a session's share from its transfers' (part, minimum, maximum, total): from
 /// their own errors, which may all have one sign, and from their variation.
-pub(super) fn of_session(transfers: &[(f64, f64, f64, f64)]) -> (f64, f64) {
+#[must_use]
+pub fn session_share_interval(transfers: &[(f64, f64, f64, f64)]) -> (f64, f64) {
     let sum = |of: fn(&(f64, f64, f64, f64)) -> f64| transfers.iter().map(of).sum::<f64>();
     let total = sum(|t| t.3).max(1.0);
     let share = sum(|t| t.0) / total;
@@ -53,7 +54,7 @@ mod tests {
     fn check(parts: &[f64], expected: (f64, f64)) {
         let transfers: Vec<_> =
             parts.iter().map(|part| (*part, part - 2.0, part + 2.0, 100.0)).collect();
-        let (low, high) = of_session(&transfers);
+        let (low, high) = session_share_interval(&transfers);
         let near = |got: f64, expected: f64| (got - expected).abs() < 0.011;
         assert!(near(low, expected.0) && near(high, expected.1), "{low} {high}");
     }

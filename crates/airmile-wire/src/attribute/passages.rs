@@ -1,0 +1,118 @@
+//! When the same data passed at two captures: bytes of a stream, and datagrams.
+
+use std::collections::HashMap;
+use std::hash::{Hash as _, Hasher as _};
+
+use airmile_model::packet::{Packet, Transport};
+
+use super::path::Passage;
+use crate::clocks::PointPair;
+
+/// A connection's stream is marked at most once per this many bytes, or per [`MARK_NS`] (chosen
+/// here).
+const MARK_BYTES: i64 = 4_096;
+const MARK_NS: i64 = 50_000_000;
+/// No packet has more payload, with any offload.
+const MOST_AT_ONCE: i64 = 65_536;
+
+/// When the bytes up to an offset had first passed: offsets and nanoseconds.
+///
+/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an offload cuts
+/// segments, and at the ends of packets that arrive after [`MARK_NS`].
+#[derive(Debug, Default)]
+pub struct Marks(Vec<(i64, i64)>);
+
+impl Marks {
+    /// Adds the end of a packet, if it is after the last mark.
+    pub fn add(&mut self, offset: i64, at_ns: i64) {
+        let (last, since) = self.0.last().map_or((0, i64::MIN), |(last, at)| (*last, *at));
+        // A gap in the capture is no packet: its content passed at another time.
+        let crossed = (last.div_euclid(MARK_BYTES) + 1..=offset.div_euclid(MARK_BYTES))
+            .map(|n| n * MARK_BYTES)
+            .filter(|mark| offset - mark < MOST_AT_ONCE);
+        self.0.extend(crossed.map(|mark| (mark, at_ns)));
+        let end = self.0.last().map_or(0, |(last, _)| *last);
+        if offset > end && at_ns.saturating_sub(since) >= MARK_NS {
+            self.0.push((offset, at_ns));
+        }
+    }
+
+    /// The same offsets at another place.
+    pub fn pairs<'a>(
+        &'a self,
+        other: &'a Self,
+        outward: bool,
+    ) -> impl Iterator<Item = PointPair> + 'a {
+        self.0.iter().filter_map(move |(offset, reference_ns)| {
+            let at = other.0.binary_search_by_key(offset, |mark| mark.0).ok()?;
+            let (_, other_ns) = *other.0.get(at)?;
+            Some(PointPair { reference_ns: *reference_ns, other_ns, outward })
+        })
+    }
+}
+
+/// Maximum number of remembered datagrams; the digest of their first bytes is unique, since they
+/// are encrypted (chosen here).
+const MAX_DATAGRAMS: usize = 2_000_000;
+const DATAGRAM_HEAD_BYTES: usize = 48;
+
+/// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and no two
+/// are equal (RFC 9001, 5).
+#[derive(Debug, Default)]
+pub struct Datagrams(HashMap<u64, i64>);
+
+impl Datagrams {
+    /// Records a datagram.
+    pub fn note(&mut self, packet: &Packet<'_>) {
+        let Some(head) = packet.payload.get(..DATAGRAM_HEAD_BYTES) else { return };
+        let udp = matches!(packet.transport, Transport::Udp);
+        if !udp || packet.src_port >= packet.dst_port || self.0.len() >= MAX_DATAGRAMS {
+            return;
+        }
+        let mut hasher = std::hash::DefaultHasher::new();
+        (head, packet.payload_bytes).hash(&mut hasher);
+        self.0.entry(hasher.finish()).or_insert(packet.at_ns);
+    }
+
+    /// Those that also passed at the server.
+    pub fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
+        self.0.iter().filter_map(|(digest, arrived_ns)| {
+            let sent_ns = *server.0.get(digest)?;
+            Some(Passage { sent_ns, arrived_ns: *arrived_ns })
+        })
+    }
+
+    /// Their number.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// When the server sent those that never arrived.
+    pub fn lost<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = i64> + 'a {
+        server.0.iter().filter(|(digest, _)| !self.0.contains_key(digest)).map(|(_, ns)| *ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks are the same, however an offload joins segments.
+    #[test]
+    fn marks_over_joined_segments() {
+        let check = |ends: &[i64], expected: &[(i64, i64)]| {
+            let mut marks = Marks::default();
+            ends.iter().enumerate().for_each(|(i, end)| marks.add(*end, i as i64));
+            assert_eq!(marks.0, expected);
+        };
+        check(
+            &[1_000, 9_000, 10_000, 17_000],
+            &[(1_000, 0), (4_096, 1), (8_192, 1), (12_288, 3), (16_384, 3)],
+        );
+        check(&[9_000], &[(4_096, 0), (8_192, 0), (9_000, 0)]);
+        // After a hole only what one packet can hold is marked: its last 64 KiB.
+        let marks: Vec<(i64, i64)> = (229..=244).map(|n| (n * 4_096, 0)).collect();
+        check(&[1_000_000], &[marks, vec![(1_000_000, 0)]].concat());
+    }
+}

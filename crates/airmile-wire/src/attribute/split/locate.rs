@@ -1,0 +1,83 @@
+//! What a wait means with the queues and losses of the path.
+
+use super::{BACKED_OFF_NS, EARLY_NS, PolicedSpan, REORDERING_NS, Reason, TransferSplit};
+
+/// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
+/// `WindowRounds`).
+const LOSS_ROUNDS: i64 = 16;
+/// BBR sends at the largest rate that it measured in this many rounds
+/// (draft-cardwell-iccrg-bbr-congestion-control-00, 4.1.1.3, BBR.BtlBwFilterLen).
+const FILTER_ROUNDS: i64 = 10;
+
+/// A queue that the phone's own packets do not show: without time stamps (RFC 7323), round trips of
+/// data are not visible there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HiddenQueue {
+    /// On the way to the phone, before the radio.
+    Downlink,
+    /// On the phone's uplink.
+    Uplink,
+}
+
+impl TransferSplit<'_> {
+    /// A reason with what is known of the path's queues.
+    pub(super) fn located(&self, from_ns: i64, to_ns: i64, reason: Reason) -> Reason {
+        let is_empty_path = self.of.path.covers(from_ns, to_ns);
+        let is_loss = matches!(reason, Reason::LossRecovery) && !self.radio_lost(to_ns);
+        let is_paced = matches!(reason, Reason::Pacing | Reason::AppLimited);
+        match (reason, self.of.hidden_queue) {
+            // Without records of the radio the queue may be the radio's.
+            (Reason::QueueOrWindow, _) if is_empty_path || self.radio.is_none() => {
+                Reason::ReceiveWindow
+            }
+            (Reason::QueueOrWindow, _) => Reason::Queue,
+            // A long round trip with an empty downlink path has its queue on the uplink.
+            (Reason::Queue, _) if is_empty_path => Reason::QueueUp,
+            (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
+                Reason::Queue
+            }
+            (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
+            _ if is_paced && self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
+            (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
+            _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
+            _ => reason,
+        }
+    }
+
+    /// Whether a sender may keep the pace of a slow reader, which it measured while the receive window
+    /// was full. Without records of the radio the model of packets alone counts these apart.
+    fn at_readers_pace(&self, at_ns: i64) -> bool {
+        let known_ns = FILTER_ROUNDS * self.of.round_trip_ns;
+        let near = self.full_ns.is_some_and(|full_ns| at_ns - full_ns <= known_ns);
+        near && self.radio.is_some()
+    }
+
+    /// Whether a datagram was lost on the path within [`LOSS_ROUNDS`] round trips, and not by the
+    /// radio: its sender's window is still reduced.
+    fn datagram_lost(&self, at_ns: i64) -> bool {
+        let from_ns = at_ns - LOSS_ROUNDS * self.of.round_trip_ns;
+        let losses = self.radio.unwrap_or_default().losses_ns;
+        let first = losses.partition_point(|at| *at < from_ns);
+        let by_radio = losses.get(first).is_some_and(|at| *at <= at_ns);
+        !by_radio && self.of.path.lost_in(from_ns, at_ns)
+    }
+
+    /// Whether a policer dropped packets until now, or shortly before.
+    pub(super) fn policed(&self, at_ns: i64) -> bool {
+        let near = |span: &PolicedSpan| {
+            (span.from_ns..=span.to_ns.saturating_add(BACKED_OFF_NS)).contains(&at_ns)
+        };
+        self.of.policed.iter().any(near)
+    }
+
+    /// Whether the radio lost the most recently retransmitted segment.
+    pub(super) fn radio_lost(&self, by_ns: i64) -> bool {
+        let lost = &self.of.lost;
+        let n = lost.partition_point(|segment| segment.again_ns <= by_ns);
+        let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
+        let losses = self.radio.unwrap_or_default().losses_ns;
+        let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
+        // It may have been lost a second time.
+        losses.get(first).is_some_and(|at| *at <= segment.again_ns + EARLY_NS)
+    }
+}
