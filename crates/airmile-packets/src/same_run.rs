@@ -17,38 +17,30 @@ const MAX_BINS: usize = 100_000;
 const MAX_DOWNLOADS: usize = 200;
 /// Minimum bytes compared (chosen here).
 const MIN_BYTES: u64 = 100_000;
-/// From the first share of the log's bytes on, the capture shows its downloads; below the second,
-/// others (chosen here: one run of the lab has 1.0, two have 0.3 to 1.0).
+/// From this share of the log's bytes on, the capture shows its downloads (chosen here: one run of
+/// the lab has 1.0, two have 0.3 to 1.0).
 const SAME_BYTES: f64 = 0.85;
-const OTHER_BYTES: f64 = 0.5;
 /// A log with a smaller share of its requests in the capture may be of another run (chosen here).
 const SAME_REQUESTS: f64 = 0.5;
 
-/// What does not fit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Misfit {
-    /// They may be of different runs.
-    Doubt(String),
-    /// They are.
-    Other(String),
-}
-
-/// Compares a log with a capture whose requests do not determine the offset between the clocks;
-/// `requests` are the capture's, with the wait for the first byte of each.
+/// Why a log and a capture, whose requests do not determine the offset between the clocks, may be of
+/// different runs; `requests` are the capture's, with the wait for the first byte of each.
+///
+/// It is no proof: a capture with a filter has a part of the log's transfers.
 #[must_use]
 pub fn misfit(
     transfers: &[AppTransfer],
     arrivals: &Arrivals,
     requests: &[(i64, i64)],
     line: &Aligned,
-) -> Option<Misfit> {
+) -> Option<String> {
     let at = |ns: i64| line.as_ref().map_or(ns, |line| line.to_reference(ns));
     let (start_ns, end_ns) = arrivals.start_ns().zip(arrivals.end_ns())?;
     let covered = |one: &&AppTransfer| {
         at(one.end_ns) >= start_ns - NEAR_NS && at(one.start_ns) <= end_ns.saturating_add(NEAR_NS)
     };
     if !transfers.iter().any(|one| covered(&one)) {
-        return Some(Misfit::Doubt("none of its transfers lies in the capture's time".to_owned()));
+        return Some("none of its transfers lies in the capture's time".to_owned());
     }
     let downloads = downloads(transfers, at);
     let arrived = Arrived::new(arrivals, start_ns, end_ns)?;
@@ -62,23 +54,22 @@ pub fn misfit(
     let half = downloads.iter().map(|one| one.bytes).fold(0, u64::saturating_add) / 2;
     let (here, anywhere) = (best(near, MIN_BYTES), best(MAX_STEPS, half.max(MIN_BYTES)));
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    if let Some(most) = anywhere.filter(|share| *share < OTHER_BYTES) {
+    if let Some(most) = anywhere.filter(|share| *share < SAME_BYTES) {
         let most = percent(most);
-        return Some(Misfit::Other(format!(
-            "their times overlap, but at most {most} of the bytes that the log received are in \
-             the capture, at any clock offset up to 30 s"
-        )));
+        return Some(format!(
+            "at most {most} of the bytes that the log received are in the capture, at any clock \
+             offset up to 30 s"
+        ));
     }
     if let Some(share) = here.filter(|share| *share < SAME_BYTES) {
         let share = percent(share);
-        return Some(Misfit::Doubt(format!(
+        return Some(format!(
             "only {share} of the bytes that the log received are in the capture at that time"
-        )));
+        ));
     }
     let (same, n) = same_requests(transfers.iter().filter(covered), requests, at, error_ns);
-    (n > 0 && (same as f64) < SAME_REQUESTS * n as f64).then(|| {
-        Misfit::Doubt(format!("of {n} requests of the log, the capture shows {same} at that time"))
-    })
+    (n > 0 && (same as f64) < SAME_REQUESTS * n as f64)
+        .then(|| format!("of {n} requests of the log, the capture shows {same} at that time"))
 }
 
 /// The log's requests over TCP with a known wait, and how many of them the capture shows.
@@ -91,14 +82,14 @@ fn same_requests<'a>(
     let over_quic = |one: &AppTransfer| {
         one.protocol.as_ref().is_some_and(|p| p.contains("h3") || p.contains("quic"))
     };
+    if requests.is_empty() {
+        return (0, 0);
+    }
     let mut requests = requests.to_vec();
     requests.sort_unstable();
     let sent = transfers.filter(|one| !over_quic(one));
     let sent: Vec<_> =
         sent.filter_map(|one| Some((at(one.sent_ns()), one.phases.wait_ns?))).collect();
-    if requests.is_empty() {
-        return (0, 0);
-    }
     let near_ns = NEAR_NS.saturating_add(error_ns);
     let shown = |(sent_ns, wait_ns): &&(i64, i64)| {
         let first = requests.partition_point(|one| one.0 < sent_ns.saturating_sub(near_ns));
@@ -168,6 +159,9 @@ impl Arrived {
             for bytes in left.get_mut(from..=last).into_iter().flatten() {
                 let taken = missing.min(*bytes);
                 (*bytes, missing) = (*bytes - taken, missing - taken);
+                if missing == 0 {
+                    break;
+                }
             }
             found += one.bytes - missing;
             all += one.bytes;

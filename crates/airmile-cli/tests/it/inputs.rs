@@ -52,14 +52,16 @@ fn files_that_cannot_be_used_as_given() {
     let (code, says) = errors(&["live", "--follow", &whole]);
     assert!(code == 3 && says.contains("is an archive, which --follow does not read"), "{says}");
     // A capture from a pipe.
-    let piped = Command::new(env!("CARGO_BIN_EXE_airmile"))
-        .args(["diagnose", "-"])
-        .stdin(fs::File::open(run.join("phone.pcapng")).unwrap())
-        .output()
-        .unwrap();
-    let says = text(&piped.stderr);
-    assert_eq!(piped.status.code(), Some(3));
-    assert!(says.contains("read several times here: write it to a file"), "{says}");
+    for command in ["diagnose", "inspect"] {
+        let piped = Command::new(env!("CARGO_BIN_EXE_airmile"))
+            .args([command, "-"])
+            .stdin(fs::File::open(run.join("phone.pcapng")).unwrap())
+            .output()
+            .unwrap();
+        let says = text(&piped.stderr);
+        assert_eq!(piped.status.code(), Some(3), "{command}");
+        assert!(says.contains("read several times here: write it to a file"), "{says}");
+    }
     // Two HARs.
     let other = path(&run, "other.har");
     fs::copy(run.join("page.har"), &other).unwrap();

@@ -56,41 +56,50 @@ impl Marks {
 const MAX_DATAGRAMS: usize = 2_000_000;
 const DATAGRAM_HEAD_BYTES: usize = 48;
 
+/// Datagrams of QUIC are not fragmented, so that none is larger (RFC 9000, 14; Ethernet's MTU): larger
+/// ones were joined by an offload.
+const MAX_DATAGRAM_BYTES: u32 = 1_500;
+
 /// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and no two
 /// are equal (RFC 9001, 5).
 #[derive(Debug, Default)]
-pub struct Datagrams(HashMap<u64, i64>);
+pub struct Datagrams {
+    at_ns: HashMap<u64, i64>,
+    /// Some are joined or not remembered: what is missing elsewhere may have passed.
+    incomplete: bool,
+}
 
 impl Datagrams {
     /// Records a datagram.
     pub fn note(&mut self, packet: &Packet<'_>) {
         let Some(head) = packet.payload.get(..DATAGRAM_HEAD_BYTES) else { return };
         let udp = matches!(packet.transport, Transport::Udp);
-        if !udp || packet.src_port >= packet.dst_port || self.0.len() >= MAX_DATAGRAMS {
+        if !udp || packet.src_port >= packet.dst_port {
+            return;
+        }
+        self.incomplete |= packet.payload_bytes > MAX_DATAGRAM_BYTES;
+        if self.at_ns.len() >= MAX_DATAGRAMS {
+            self.incomplete = true;
             return;
         }
         let mut hasher = std::hash::DefaultHasher::new();
         (head, packet.payload_bytes).hash(&mut hasher);
-        self.0.entry(hasher.finish()).or_insert(packet.at_ns);
+        self.at_ns.entry(hasher.finish()).or_insert(packet.at_ns);
     }
 
     /// Those that also passed at the server.
     pub fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.0.iter().filter_map(|(digest, arrived_ns)| {
-            let sent_ns = *server.0.get(digest)?;
+        self.at_ns.iter().filter_map(|(digest, arrived_ns)| {
+            let sent_ns = *server.at_ns.get(digest)?;
             Some(Passage { sent_ns, arrived_ns: *arrived_ns })
         })
     }
 
-    /// Their number.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// When the server sent those that never arrived.
+    /// When the server sent those that never arrived; none if either side is incomplete.
     pub fn lost<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = i64> + 'a {
-        server.0.iter().filter(|(digest, _)| !self.0.contains_key(digest)).map(|(_, ns)| *ns)
+        let incomplete = self.incomplete || server.incomplete;
+        let lost = move |digest| !incomplete && !self.at_ns.contains_key(digest);
+        server.at_ns.iter().filter(move |(digest, _)| lost(digest)).map(|(_, ns)| *ns)
     }
 }
 

@@ -476,7 +476,8 @@ impl SenderModel {
         let all_acked = edge >= packet.offset_bytes;
         // The capture lacks data: the client acknowledged it, or a silence ends ahead of it, where a
         // timer would have sent it first (RFC 6298, 5.4).
-        let is_silent = self.last_data_ns.is_some_and(|last| now - last >= MIN_RTO_NS);
+        let timer_ns = up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS;
+        let is_silent = self.last_data_ns.is_some_and(|last| now - last >= timer_ns);
         let lacks_data = packet.offset_bytes > self.next && (edge > self.next || is_silent);
         let asked = self.request_ns.take().filter(|_| all_acked);
         let released_ns = ack.map_or(now, |h| h.at_ns + up);

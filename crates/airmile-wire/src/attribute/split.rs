@@ -220,7 +220,8 @@ impl Attribution {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
-            if matches!(span.reason, Reason::ReceiveWindow | Reason::QueueOrWindow) {
+            let full = matches!(span.reason, Reason::ReceiveWindow | Reason::QueueOrWindow);
+            if full && split.located(start, end, span.reason) == Reason::ReceiveWindow {
                 split.full_ns = Some(end);
             }
             // The transfer's first byte separates set-up from transfer.

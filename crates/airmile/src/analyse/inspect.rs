@@ -69,7 +69,8 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 files.extend(loaded.files);
                 applications.extend(loaded.applications);
             }
-            Err(Error::Unusable { what, .. }) => {
+            // Standard input cannot be opened again.
+            Err(Error::Unusable { what, .. }) if !comes_once(path) => {
                 let input = Input::open(path, progress)?;
                 let kind = Kind::of(input.head());
                 files.push(FileReport::unusable(&input, kind, &what));

@@ -103,7 +103,10 @@ const fn fix(cause: PageCause) -> &'static str {
 
 /// Why a log is not joined with a capture.
 pub(crate) fn not_joined(log: &str, capture: &str, why: &str) -> String {
-    format!("{capture} may be of another run than {log} and is not joined with it: {why}")
+    format!(
+        "{capture} may be of another run than {log}, or hold a part of its packets, and is not joined \
+         with it: {why}"
+    )
 }
 
 /// The time that the load would save without a cause.

@@ -37,7 +37,7 @@ impl TransferSplit<'_> {
                 Reason::Queue
             }
             (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
-            _ if is_paced && self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
+            (Reason::Pacing, _) if self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
             (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ => reason,

@@ -71,21 +71,21 @@ fn long_round_trips_under_a_full_window_are_a_queue_unless_the_path_is_empty() {
 
 #[test]
 fn a_sender_keeps_the_pace_of_a_slow_reader() {
-    let check = |full_ns: i64, expected: &[(Cause, i64)]| {
+    let check = |full_ns: i64, after: Reason, expected: &[(Cause, i64)]| {
         let mut waits = WaitTimeline::default();
         let span = |from_ns, to_ns, reason| WaitSpan { from_ns, to_ns, reason };
-        waits.push(&[
-            span(0, full_ns, Reason::ReceiveWindow),
-            span(full_ns, 100 * MS, Reason::Pacing),
-        ]);
+        waits.push(&[span(0, full_ns, Reason::ReceiveWindow), span(full_ns, 100 * MS, after)]);
         let one = Attribution { waits, ..Attribution::default() }.with_round_trip(5 * MS);
         let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
         let got = shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS));
         assert_eq!(got.collect::<Vec<_>>(), expected);
     };
-    check(60 * MS, &[(Cause::ReceiveWindow, 100)]);
+    check(60 * MS, Reason::Pacing, &[(Cause::ReceiveWindow, 100)]);
+    // A sender that has no data keeps no pace.
+    let own = [(Cause::ReceiveWindow, 60), (Cause::SenderLimited, 40)];
+    check(60 * MS, Reason::AppLimited, &own);
     // More than ten rounds.
-    check(20 * MS, &[(Cause::ReceiveWindow, 20), (Cause::SenderLimited, 80)]);
+    check(20 * MS, Reason::Pacing, &[(Cause::ReceiveWindow, 20), (Cause::SenderLimited, 80)]);
 }
 
 #[test]

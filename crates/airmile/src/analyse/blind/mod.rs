@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
-use airmile_packets::same_run::{Misfit, misfit};
+use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
@@ -140,18 +140,10 @@ impl Blind {
         }
         // Without enough requests on both sides: by when data arrived.
         let line = by_requests.map_or_else(|| clocks::of_application(&arrivals, &spans), Ok);
-        if let Some(one) = log.filter(|_| near && by_requests.is_none()) {
-            match misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line) {
-                Some(Misfit::Other(why)) if !phone.is_damaged() => {
-                    return Err(belong::other_run(name, &self.name, &why));
-                }
-                Some(Misfit::Other(why) | Misfit::Doubt(why)) => {
-                    self.doubt = Some(wording::not_joined(name, &self.name, &why));
-                }
-                None => {}
-            }
-        }
-        if self.doubt.is_some() {
+        if let Some(one) = log.filter(|_| near && by_requests.is_none())
+            && let Some(why) = misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line)
+        {
+            self.doubt = Some(wording::not_joined(name, &self.name, &why));
             return Ok(());
         }
         self.clocks.push(ClockReport::of(TRANSFERS, &self.name, &line, true));

@@ -187,9 +187,9 @@ impl Wire {
             }
             let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
             let base_ns = delays.min().unwrap_or(0);
-            let (lost, sent) = first.lost_datagrams(user);
-            let lost = lost.into_iter().map(set).collect();
-            Some(PathQueue::new(passages).with_lost(base_ns, lost, sent))
+            let lost = first.lost_datagrams(user).into_iter().map(set).collect();
+            let arrived = passages.len();
+            Some(PathQueue::new(passages).with_lost(base_ns, lost, arrived))
         });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {

@@ -114,6 +114,9 @@ pub(super) struct Capture {
     /// Datagrams by their first bytes.
     datagrams: Datagrams,
     quic: QuicSenders,
+    /// Payload of QUIC whose senders are followed, and all other payload, in both directions.
+    quic_bytes: u64,
+    other_bytes: u64,
     /// The user of each address, including users of QUIC that the engine does not know.
     by_address: HashMap<Address, u64>,
     unknown_users: u64,
@@ -172,7 +175,10 @@ impl Capture {
             self.datagrams.note(packet);
             match self.quic.push(packet) {
                 Some(datagram) => self.push_datagram(&datagram),
-                None => self.others.add(packet.at_ns, packet.payload_bytes.into()),
+                None => {
+                    self.others.add(packet.at_ns, packet.payload_bytes.into());
+                    self.other_bytes += u64::from(packet.payload_bytes);
+                }
             }
             if packet.payload_bytes > 0 {
                 let to = self.others_to.entry(packet.dst).or_default();
@@ -212,6 +218,7 @@ impl Capture {
             let mut held = Vec::new();
             connection.story.push(packet, &mut held);
             user.waits.push(&held);
+            self.quic_bytes += packet.new_bytes;
             match (packet.flags.has(TcpFlags::SYN), packet.dir) {
                 (true, _) => {}
                 (false, Direction::Dl) => {
@@ -234,6 +241,7 @@ impl Capture {
 
     /// Processes a TCP packet as the engine traced it.
     pub(super) fn push(&mut self, packet: &TracedPacket) {
+        self.other_bytes += packet.new_bytes;
         let down = packet.dir == Direction::Dl;
         let ends = self.ends.map(|[from, to]| if down { [to, from] } else { [from, to] });
         let known = ends.and_then(|[(client, _), _]| self.by_address.get(&client).copied());
@@ -283,6 +291,8 @@ impl Capture {
         if let [only] = users.as_mut_slice() {
             only.others = self.others;
             only.datagrams = self.datagrams;
+            // Nine tenths of the data (chosen here).
+            only.is_mixed = self.other_bytes > self.quic_bytes / 9;
         }
         users
     }
@@ -304,6 +314,8 @@ pub(super) struct Phone {
     pub(super) hosts: BTreeMap<Address, ByteBins>,
     pub(super) others: ByteBins,
     datagrams: Datagrams,
+    /// A notable part of the data is not QUIC's.
+    is_mixed: bool,
     pub(super) arrivals: Arrivals,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
@@ -323,6 +335,7 @@ impl Phone {
             hosts: user.hosts,
             others: ByteBins::default(),
             datagrams: Datagrams::default(),
+            is_mixed: false,
             arrivals: user.arrivals,
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
@@ -395,9 +408,13 @@ impl Phone {
         passages
     }
 
-    /// When the server sent datagrams that never arrived, and how many it sent in all.
-    pub(super) fn lost_datagrams(&self, server: &Self) -> (Vec<i64>, usize) {
-        (self.datagrams.lost(&server.datagrams).collect(), server.datagrams.count())
+    /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
+    /// is not QUIC's, as a loss is not attributed to its connection.
+    pub(super) fn lost_datagrams(&self, server: &Self) -> Vec<i64> {
+        if self.is_mixed {
+            return Vec::new();
+        }
+        self.datagrams.lost(&server.datagrams).collect()
     }
 
     /// Whether a proxy splits its connections on the way to another capture.
