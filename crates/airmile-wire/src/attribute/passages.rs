@@ -17,8 +17,8 @@ const MOST_AT_ONCE: i64 = 65_536;
 
 /// When the bytes up to an offset had first passed: offsets and nanoseconds.
 ///
-/// Marks are at multiples of [`MARK_BYTES`], so that they are the same however an offload cuts
-/// segments, and at the ends of packets that arrive after [`MARK_NS`].
+/// Marks are at multiples of `MARK_BYTES`, so that they are the same however an offload cuts
+/// segments, and at the ends of packets that arrive after `MARK_NS`.
 #[derive(Debug, Default)]
 pub struct Marks(Vec<(i64, i64)>);
 

@@ -52,8 +52,8 @@ impl PathQueue {
     }
 
     /// Adds datagrams that were lost on the path: `sent_ns` is when they left the server, as in
-    /// [`Passage`]; `arrived` is the number of those that arrived. More than [`MAX_LOST`] is not loss, but what one of the
-    /// captures lacks.
+    /// [`Passage`]; `arrived` is the number of those that arrived. More than a fifth is not loss,
+    /// but what one of the captures lacks.
     #[must_use]
     pub fn with_lost(mut self, base_ns: i64, mut sent_ns: Vec<i64>, arrived: usize) -> Self {
         let Some((first, last)) = self.seen else { return self };
