@@ -103,7 +103,8 @@ export function summarySection(document: StudyDocument): HTMLElement {
       ),
     );
   }
-  const cell = (name: string, kind = "number"): HTMLElement => h("th", { scope: "col", class: kind }, name);
+  const cell = (name: string, kind = "number"): HTMLElement =>
+    name === "" ? h("td") : h("th", { scope: "col", class: kind }, name);
   const head = h("tr", {}, cell("", "text"), cell("here"), cell("paper"), cell("n"));
   const table = h("table", { class: "compare" }, h("caption", {}, "This capture and the paper"), h("thead", {}, head), body);
   const absent = document.packets.summary.filter((row) => typeof row.here !== "number").length;
@@ -131,7 +132,9 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
     "Madison cellular", "WiFi", "Manchester cellular", "WiFi",
   ];
   const head = h("tr");
-  names.forEach((name, i) => head.append(h("th", { scope: "col", class: i === 0 ? "text" : "number" }, name)));
+  names.forEach((name, i) =>
+    head.append(name === "" ? h("td") : h("th", { scope: "col", class: i === 0 ? "text" : "number" }, name)),
+  );
   const whole = (v: number): string => count(Math.round(v));
   const body = h("tbody");
   for (const row of document.packets.table1) {
