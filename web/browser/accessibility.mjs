@@ -1,10 +1,10 @@
-// Reports of each kind in a browser, by axe-core: no violation in either colour scheme at either
+// Reports of each kind and the live page in a browser, by axe-core: no violation in either colour scheme at either
 // width, and nothing wider than the window.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { launch, open, run, skipWithoutBrowser, workDir } from "./browser.mjs";
+import { launch, live, open, run, skipWithoutBrowser, workDir } from "./browser.mjs";
 
 skipWithoutBrowser("accessibility");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -22,16 +22,27 @@ run("diagnose", page("page.har"), page("phone.pcapng"), "--html", html("page"), 
 run("packets", page("server.pcapng"), "--html", html("packet study"), "-q");
 const video = lab("busy-video");
 run("diagnose", video("."), "--html", html("player"), "-q");
+const { address, end } = await live("--follow", video("modem.mi2log"));
+
+/** The live page, with the transfers of the log. */
+async function openLive(browser, options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  await page.goto(address);
+  await page.waitForSelector("#transfers td.verdict", { timeout: 60_000 });
+  return { page, context };
+}
 
 const browser = await launch();
 let failed = 0;
-for (const name of ["modem log", "page", "packet study", "player"]) {
+for (const name of ["modem log", "page", "packet study", "player", "live"]) {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1400, 400]) {
       const viewport = { width, height: 900 };
       const what = `${name}, ${colorScheme}, ${width} px`;
       const options = { colorScheme, viewport, bypassCSP: true };
-      const { page, context } = await open(browser, html(name), options);
+      const opened = name === "live" ? openLive(browser, options) : open(browser, html(name), options);
+      const { page, context } = await opened;
       if (process.env.SCREENSHOTS) {
         const path = join(process.env.SCREENSHOTS, `${what}.png`);
         await page.screenshot({ path, fullPage: true });
@@ -51,4 +62,5 @@ for (const name of ["modem log", "page", "packet study", "player"]) {
   }
 }
 await browser.close();
+end();
 assert.equal(failed, 0, "violations");

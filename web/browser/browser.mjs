@@ -38,6 +38,22 @@ export function runWith(args, write) {
   return Promise.all([write(child.stdin), done]);
 }
 
+/** Starts `airmile live` with a page; resolves to its address once it listens, and how to end it. */
+export function live(...args) {
+  const child = spawn(airmile, ["live", ...args, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  process.on("exit", () => child.kill());
+  return new Promise((resolve, reject) => {
+    let errors = "";
+    child.stderr.on("data", (bytes) => {
+      errors += bytes;
+      const url = /listening on (http:\S+)\s/.exec(errors)?.[1];
+      if (url) resolve({ address: url, end: () => child.kill() });
+    });
+    child.on("error", reject);
+    child.on("exit", (status) => reject(new Error(`exit ${status}: ${errors}`)));
+  });
+}
+
 export function launch() {
   return chromium.launch({
     executablePath: browserPath,

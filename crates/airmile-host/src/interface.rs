@@ -15,7 +15,6 @@ use nix::sys::socket::{
     recvmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::thread::StopFlag;
 
@@ -97,16 +96,11 @@ impl InterfaceCapture {
     pub fn open(name: &str, duration: Option<Duration>) -> Result<Self, InterfaceError> {
         let stop = StopFlag::new();
         let capture = Self::open_until(name, duration, stop.clone())?;
-        for signal in [SIGINT, SIGTERM] {
-            // The second signal ends the process: it may be writing for long.
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.shared())
-                .and_then(|_| signal_hook::flag::register(signal, stop.shared()))
-                .map_err(|source| InterfaceError::System {
-                    name: name.to_owned(),
-                    what: "signal",
-                    source,
-                })?;
-        }
+        stop.set_by_signals().map_err(|source| InterfaceError::System {
+            name: name.to_owned(),
+            what: "signal",
+            source,
+        })?;
         Ok(capture)
     }
 

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use signal_hook::consts::{SIGINT, SIGTERM};
+
 /// Locks a mutex, also after a panic of another thread that held it. Locked data in this
 /// workspace is consistent between any two statements: counts, maps, the last status.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -31,6 +33,19 @@ impl StopFlag {
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the flag at the first SIGINT or SIGTERM; a second one ends the process, which may take
+    /// long to stop.
+    ///
+    /// # Errors
+    /// A handler cannot be installed.
+    pub fn set_by_signals(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, self.shared())?;
+            signal_hook::flag::register(signal, self.shared())?;
+        }
+        Ok(())
     }
 
     /// The flag itself, for signal handlers.

@@ -48,6 +48,7 @@ pub enum StartError {
 pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: EventSenders,
+    stop: StopFlag,
     worker: Worker,
 }
 
@@ -172,8 +173,8 @@ impl Engine {
             stop: stop.clone(),
             lines,
         };
-        let worker = Worker::start("engine", stop, move |_| feeder.run(&inputs))?;
-        Ok(Self { snapshots, events, worker })
+        let worker = Worker::start("engine", stop.clone(), move |_| feeder.run(&inputs))?;
+        Ok(Self { snapshots, events, stop, worker })
     }
 
     /// Its published state.
@@ -186,6 +187,15 @@ impl Engine {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.worker.has_ended()
+    }
+
+    /// Ends the log at the first SIGINT or SIGTERM, as [`stop`](Self::stop) does; a second one ends
+    /// the process.
+    ///
+    /// # Errors
+    /// A handler cannot be installed.
+    pub fn stop_by_signals(&self) -> std::io::Result<()> {
+        self.stop.set_by_signals()
     }
 
     /// Ends the log: the rest is decided and reported.

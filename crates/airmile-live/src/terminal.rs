@@ -132,12 +132,13 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     frame.render_widget(text.wrap(Wrap { trim: true }).block(block), area);
 }
 
+/// The hues of the HTML report, in the terminal's own shades.
 const fn colour(verdict: Verdict) -> Color {
     match verdict {
-        Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal => Color::Red,
-        Verdict::Mixed => Color::Yellow,
+        Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal => Color::Blue,
+        Verdict::Mixed => Color::Magenta,
         Verdict::Unknown => Color::Reset,
-        _ => Color::Green,
+        _ => Color::Yellow,
     }
 }
 

@@ -71,6 +71,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         if let Some(url) = &url {
             output::warn(global, &format!("listening on {url}"));
         }
+        engine.stop_by_signals().context("signals")?;
         print(global, &lines)?;
     }
     drop(server);

@@ -17,6 +17,8 @@ mod command;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod interface;
+#[cfg(unix)]
+mod live;
 mod manual;
 mod outputs;
 #[cfg(target_os = "linux")]

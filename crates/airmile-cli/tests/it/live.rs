@@ -1,0 +1,38 @@
+//! `airmile live` as a process.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::command::{path, sample};
+
+/// A file that may still grow, and a signal: what was undecided is decided, and the status is that of
+/// a log that ended.
+#[test]
+fn a_signal_ends_the_log() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    for signal in ["TERM", "INT"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        command.args(["live", "--follow", &log, "--json"]).stdin(Stdio::null());
+        let mut live = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(live.stdout.take().unwrap()).lines();
+        let events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        let (mut states, mut was_undecided) = (BTreeMap::new(), false);
+        for event in events.filter(|event| event["event"] == "burst") {
+            states.insert(
+                (event["dir"].to_string(), event["start_tti"].as_i64()),
+                event["state"].to_string(),
+            );
+            if !was_undecided && event["state"] == "provisional" {
+                was_undecided = true;
+                let id = live.id().to_string();
+                assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+            }
+        }
+        assert_eq!(live.wait().unwrap().code(), Some(0), "{signal}");
+        assert!(was_undecided && states.values().all(|state| state == "\"decided\""), "{states:?}");
+    }
+}
