@@ -12,12 +12,13 @@ from typing import Any, Protocol
 from airmile import _airmile
 from airmile._table import Table
 
-# Okabe and Ito's palette, distinguishable with any colour vision.
+# Those of the HTML report (web/src/report.css), after Okabe and Ito: distinguishable with any
+# colour vision.
 VERDICT_COLOURS = {
-    "radio": "#d55e00",
-    "mixed": "#e69f00",
-    "not_radio": "#0072b2",
-    "unknown": "#999999",
+    "radio": "#0072b2",
+    "mixed": "#a5457e",
+    "not_radio": "#c77700",
+    "unknown": "#6b757d",
 }
 
 _EXPLAINED = 3

@@ -38,6 +38,14 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
   return h("section", { id, "aria-labelledby": `${id}-title` }, heading, ...children);
 }
 
+/** A table's header: a column of text, then numbers. A cell without text is no header cell. */
+export function headerRow(names: string[]): HTMLElement {
+  const cells = names.map((name, i) =>
+    name === "" ? h("td") : h("th", { scope: "col", class: i === 0 ? "text" : "number" }, name),
+  );
+  return h("tr", {}, ...cells);
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** A line sample for a legend, in a colour of the style sheet (class `stroke-...`). */

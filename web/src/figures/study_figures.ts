@@ -1,6 +1,6 @@
 /** The paper's figures from this capture, or the reason why it cannot provide them. */
 
-import { append, h, prose, section } from "../dom";
+import { append, h, headerRow, prose, section } from "../dom";
 import { bitrate, bytes, count, duration, orDash, unbroken } from "../format";
 import type { Compared, Figure, StudyDocument } from "../generated/study";
 import { bandwidthFigure } from "./bandwidth";
@@ -132,7 +132,7 @@ function keyTable(key: Compared[]): HTMLElement {
     );
   }
   if (key.length === 0) return h("span", {}, "");
-  const head = h("tr", {}, h("td"), h("th", { scope: "col", class: "number" }, "here"), h("th", { scope: "col", class: "number" }, "paper"));
-  return h("table", { class: "key" }, h("caption", {}, "Here and in the paper"), h("thead", {}, head), body);
+  const caption = h("caption", {}, "Here and in the paper");
+  return h("table", { class: "key" }, caption, h("thead", {}, headerRow(["", "here", "paper"])), body);
 }
 

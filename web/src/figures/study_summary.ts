@@ -1,6 +1,6 @@
 /** The head of a study: notable findings, and the comparison with the paper. */
 
-import { append, h, prose, section } from "../dom";
+import { append, h, headerRow, prose, section } from "../dom";
 import { bytes, count, dateTime, DASH, duration, orDash, percent, plural, unbroken } from "../format";
 import type { StudyDocument, Table1Row } from "../generated/study";
 import type { FlowViewer } from "./flow_viewer";
@@ -103,9 +103,7 @@ export function summarySection(document: StudyDocument): HTMLElement {
       ),
     );
   }
-  const cell = (name: string, kind = "number"): HTMLElement =>
-    name === "" ? h("td") : h("th", { scope: "col", class: kind }, name);
-  const head = h("tr", {}, cell("", "text"), cell("here"), cell("paper"), cell("n"));
+  const head = headerRow(["", "here", "paper", "n"]);
   const table = h("table", { class: "compare" }, h("caption", {}, "This capture and the paper"), h("thead", {}, head), body);
   const absent = document.packets.summary.filter((row) => typeof row.here !== "number").length;
   const toggle = h("input", { type: "checkbox", id: "show-absent" });
@@ -131,10 +129,6 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
     "", "here", "paper (LTE)", "3GTest", "4GTest LTE", "4GTest WiMAX", "New York cellular", "WiFi",
     "Madison cellular", "WiFi", "Manchester cellular", "WiFi",
   ];
-  const head = h("tr");
-  names.forEach((name, i) =>
-    head.append(name === "" ? h("td") : h("th", { scope: "col", class: i === 0 ? "text" : "number" }, name)),
-  );
   const whole = (v: number): string => count(Math.round(v));
   const body = h("tbody");
   for (const row of document.packets.table1) {
@@ -147,7 +141,7 @@ export function tableOneSection(document: StudyDocument): HTMLElement {
     body.append(line);
   }
   const none = absentMeasures(document.packets.table1);
-  const table = h("table", {}, h("caption", {}, "Table 1"), h("thead", {}, head), body);
+  const table = h("table", {}, h("caption", {}, "Table 1"), h("thead", {}, headerRow(names)), body);
   const note =
     "Percentiles. Downlink: flows of 1 MB or more, uplink: of 200 kB or more, without a pause of 1 s and " +
     `not through the proxy's ports.${none.length > 0 ? ` The capture has no values for: ${none.join("; ")}.` : ""}`;
@@ -170,15 +164,13 @@ export function detailsSection(document: StudyDocument): HTMLElement {
   const box = section("details", "Tables");
   const add = (id: string, title: string, header: string[], rows: string[][]): void => {
     if (rows.length === 0) return;
-    const head = h("tr");
-    header.forEach((name, i) => head.append(h("th", { scope: "col", class: i === 0 ? "text" : "number" }, name)));
     const body = h("tbody");
     for (const row of rows) {
       const line = h("tr");
       row.forEach((text, i) => line.append(h("td", { class: i === 0 ? "text" : "number" }, text)));
       body.append(line);
     }
-    const table = h("table", {}, h("caption", {}, title), h("thead", {}, head), body);
+    const table = h("table", {}, h("caption", {}, title), h("thead", {}, headerRow(header)), body);
     const scroller = h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": title }, table);
     box.append(h("details", { id }, h("summary", {}, `${title} (${count(rows.length)})`), scroller));
   };

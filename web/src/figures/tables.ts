@@ -141,7 +141,8 @@ function burstsTable(
 function filesTables(document: DiagnoseDocument): HTMLElement[] {
   return document.files.map((file) => {
     const parts = [file.kind, bytes(file.bytes)];
-    parts.push(plural(file.items, file.messages.length > 0 ? "frame" : "row"));
+    const hasFrames = file.messages.length > 0 || file.kind.startsWith("pcap");
+    parts.push(plural(file.items, hasFrames ? "frame" : "row"));
     if (file.bad_items > 0) parts.push(`${count(file.bad_items)} bad`);
     const title = h("h3", { class: "path" }, file.path);
     const box = h("div", { class: "file" }, title, h("p", { class: "note" }, parts.join(" · ")));
