@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
+use airmile::model::Verdict;
 use airmile::model::printable::is_active;
 use airmile::model::printable_path;
 use airmile::{Document, FileReport, Missing};
-use airmile_host::command::to_stderr;
+use airmile_host::command::{Colour, print_coloured, to_stderr};
 use anyhow::Result;
 
 use crate::args::Global;
@@ -103,6 +104,22 @@ pub fn print_wrapped(text: &str) -> Result<()> {
         Some(width) => print(&wrapped(text, width)),
         None => print(text),
     }
+}
+
+/// Prints the sentences of a verdict as [`print_wrapped`] does, in the verdict's colour: the hues of
+/// the HTML report, in the terminal's own shades.
+pub fn print_verdict(global: &Global, verdict: Verdict, text: &str) -> Result<()> {
+    if !global.has_colour() {
+        return print_wrapped(text);
+    }
+    let colour = match verdict {
+        Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal => Colour::Blue,
+        Verdict::Mixed => Colour::Magenta,
+        Verdict::Unknown => Colour::Default,
+        _ => Colour::Yellow,
+    };
+    let lines = terminal_width().map_or_else(|| text.to_owned(), |width| wrapped(text, width));
+    Ok(print_coloured(&lines, colour)?)
 }
 
 /// Breaks lines between words at a width, and indents what continues an item of a list. Rows of

@@ -1,11 +1,11 @@
 //! What the programs' commands share: options of all of them, secrets, and text on a terminal.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use airmile_model::{printable, printable_lines};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ColorChoice};
 
 use crate::{Attempt, SystemError, files};
 
@@ -21,9 +21,27 @@ pub struct Global {
     /// Print all problems and all bursts
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// Colour the verdict: on a terminal (`auto`, unless NO_COLOR is set), `always` or `never`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(hide_default_value = true, hide_possible_values = true)]
+    pub color: ColorChoice,
 }
 
 impl Global {
+    /// Whether standard output is coloured.
+    #[must_use]
+    pub fn has_colour(&self) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let can =
+            || io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            // https://no-color.org
+            ColorChoice::Auto => can() && !is_set("NO_COLOR"),
+        }
+    }
+
     /// Prints a one-line warning.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
@@ -70,6 +88,35 @@ pub fn to_stderr(text: &str) {
 /// It cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
     io::stdout().lock().write_all(printable_lines(text).as_bytes())
+}
+
+/// A colour of a terminal, by its parameter of "select graphic rendition" (ECMA-48, 8.3.117).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// 33
+    Yellow,
+    /// 34
+    Blue,
+    /// 35
+    Magenta,
+    /// 39
+    Default,
+}
+
+/// Prints a text on standard output as [`print()`] does, bold and in a colour.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print_coloured(text: &str, colour: Colour) -> io::Result<()> {
+    let parameter = match colour {
+        Colour::Yellow => 33,
+        Colour::Blue => 34,
+        Colour::Magenta => 35,
+        Colour::Default => 39,
+    };
+    let lines = printable_lines(text);
+    let text = lines.trim_end_matches('\n');
+    writeln!(io::stdout().lock(), "\x1b[1;{parameter}m{text}\x1b[0m")
 }
 
 #[cfg(test)]

@@ -19,15 +19,16 @@ pub enum TimePoint {
 }
 
 impl TimePoint {
-    /// Parses `12.5` (seconds since the start), `12:01:29.5` (time of day,
-    /// UTC) or `2018-08-25T12:01:29.5Z`.
+    /// Parses `12.5` (seconds since the start), `12:01:29.5` (time of day, UTC),
+    /// `2018-08-25T12:01:29.5Z`, the same with an offset (`+02:00`), or `2018-08-25` (its start, UTC).
     ///
     /// # Errors
     /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self> {
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
-            let read = days(date).zip(time_of_day(time.trim_end_matches('Z')));
-            let ns = read.map(|(day, ns)| day.checked_mul(DAY_NS)?.checked_add(ns));
+            let (time, offset_ns) = split_offset(time).unwrap_or((time, 0));
+            let read = days(date).zip(time_of_day(time));
+            let ns = read.map(|(day, ns)| day.checked_mul(DAY_NS)?.checked_add(ns - offset_ns));
             if ns == Some(None) {
                 return Err(Error::Option(format!(
                     "{text} is past {}: later times do not fit in 64 bits of nanoseconds",
@@ -37,6 +38,8 @@ impl TimePoint {
             ns.flatten().map(Self::Absolute)
         } else if text.contains(':') {
             time_of_day(text.trim_end_matches('Z')).map(Self::TimeOfDay)
+        } else if let Some(day) = days(text) {
+            day.checked_mul(DAY_NS).map(Self::Absolute)
         } else {
             seconds(text).map(Self::SinceStart)
         };
@@ -48,7 +51,7 @@ impl TimePoint {
             }
             Error::Option(format!(
                 "{text:?} is no time: give seconds since the start (12.5), a time of day in UTC \
-                 (12:01:29.5) or a date and time (2018-08-25T12:01:29Z)"
+                 (12:01:29.5), a date and time (2018-08-25T12:01:29Z, or with +02:00 for Z) or a date"
             ))
         })
     }
@@ -73,6 +76,26 @@ fn seconds(text: &str) -> Option<i64> {
     }
     let fraction_ns: i64 = format!("{fraction:0<9}").parse().ok()?;
     whole.parse::<i64>().ok()?.checked_mul(SECOND_NS)?.checked_add(fraction_ns)
+}
+
+/// A time without its offset from UTC (RFC 3339, 5.6: `Z`, `+02:00`; ISO 8601 also has `+0200` and
+/// `+02`), and the offset in nanoseconds.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    if let Some(time) = text.strip_suffix(['Z', 'z']) {
+        return Some((time, 0));
+    }
+    let at = text.rfind(['+', '-'])?;
+    let (time, offset) = text.split_at_checked(at)?;
+    let digits: String = offset.chars().skip(1).filter(|c| *c != ':').collect();
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "0"),
+        4 => digits.split_at_checked(2)?,
+        _ => return None,
+    };
+    let hours: i64 = hours.parse().ok().filter(|h| (0..24).contains(h))?;
+    let minutes: i64 = minutes.parse().ok().filter(|m| (0..60).contains(m))?;
+    let east = if offset.starts_with('-') { -1 } else { 1 };
+    Some((time, east * (hours * 3_600 + minutes * 60) * SECOND_NS))
 }
 
 fn time_of_day(text: &str) -> Option<i64> {
@@ -181,7 +204,19 @@ mod tests {
         );
         let date = TimePoint::parse("2018-08-25T12:01:29Z").unwrap();
         assert_eq!(date, TimePoint::Absolute(1_535_198_489_000_000_000));
-        for wrong in ["", "x", "1.2.3", "25:00:00", "2018-13-01T00:00:00", "-5", "1e3"] {
+        for wrong in [
+            "",
+            "x",
+            "1.2.3",
+            "25:00:00",
+            "2018-13-01T00:00:00",
+            "-5",
+            "1e3",
+            "2018-13-01",
+            "2018-08-25T12:01:29+2",
+            "2018-08-25T12:01:29+25:00",
+            "2018-08-25T12:01:29+02:00Z",
+        ] {
             assert!(TimePoint::parse(wrong).is_err(), "{wrong}");
         }
         let far = TimePoint::parse("2300-01-01T00:00:00").unwrap_err().to_string();
@@ -189,6 +224,23 @@ mod tests {
         assert!(TimePoint::parse("2262-04-11T23:47:16Z").is_ok());
         let error = TimePoint::parse("-5").unwrap_err().to_string();
         assert!(error.contains("give a number of 0 or more"), "{error}");
+    }
+
+    #[test]
+    fn offsets_and_dates_alone() {
+        let absolute = |text: &str| match TimePoint::parse(text) {
+            Ok(TimePoint::Absolute(ns)) => format_utc(ns),
+            other => panic!("{text}: {other:?}"),
+        };
+        for (text, utc) in [
+            ("2018-08-25T12:01:29Z", "2018-08-25 12:01:29.000"),
+            ("2018-08-25T12:01:29+02:00", "2018-08-25 10:01:29.000"),
+            ("2018-08-25 00:30+0530", "2018-08-24 19:00:00.000"),
+            ("2018-08-25T20:00:00.5-08", "2018-08-26 04:00:00.500"),
+            ("2018-08-25", "2018-08-25 00:00:00.000"),
+        ] {
+            assert_eq!(absolute(text), utc, "{text}");
+        }
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub enum Foreign {
     Program,
     /// A web page, or XML.
     Markup,
+    /// A table with a start and an end, but not in microseconds or TTIs.
+    OtherTimes,
 }
 
 impl Foreign {
@@ -78,6 +80,11 @@ impl Foreign {
                 "a tar archive without a modem log in it: unpack it, and give the log or capture in \
                  it. A sysdiagnose has the baseband's trace only after Apple's baseband profile was \
                  installed (docs/phones.md)"
+            }
+            Self::OtherTimes => {
+                "a table with a start and an end in other columns than those of transfers: give \
+                 id,start_us,end_us,bytes with times in microseconds (ms times 1000), or \
+                 id,start_tti,end_tti,bytes (docs/records.md)"
             }
             Self::Pdf => "a PDF: give the log that it is about",
             Self::Program => "a program: give the log or capture that it wrote",
@@ -165,6 +172,7 @@ impl Kind {
             Self::Foreign(Foreign::Pdf) => "pdf",
             Self::Foreign(Foreign::Program) => "program",
             Self::Foreign(Foreign::Markup) => "markup",
+            Self::Foreign(Foreign::OtherTimes) => "table_of_other_times",
             Self::Unknown => "unknown",
         }
     }
@@ -209,6 +217,11 @@ fn text_kind(head: &[u8]) -> Option<Foreign> {
         }
         Err(_) => return None,
     };
+    let columns: Vec<&str> = text.lines().next().unwrap_or_default().split(',').collect();
+    let names = |start: &str| columns.iter().any(|name| name.trim().starts_with(start));
+    if columns.len() > 1 && names("start") && (names("end") || names("duration")) {
+        return Some(Foreign::OtherTimes);
+    }
     let trimmed = text.trim_start();
     if trimmed.starts_with('{') || trimmed.starts_with('[') {
         return Some(Foreign::Json);
@@ -239,6 +252,9 @@ mod tests {
         assert_eq!(Kind::of(b"\xff\xd8\xff\xe0\0\x10JFIF"), Kind::Foreign(Foreign::Picture));
         assert_eq!(Kind::of(b"PK\x03\x04\x14\0"), Kind::Foreign(Foreign::Zip));
         assert_eq!(Kind::of(b"<!DOCTYPE html><html>"), Kind::Foreign(Foreign::Markup));
+        let ms = b"id,start_ms,end_ms,bytes\na,1,2,3\n";
+        assert_eq!(Kind::of(ms), Kind::Foreign(Foreign::OtherTimes));
+        assert!(Foreign::OtherTimes.advice().contains("start_us"));
         assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
         assert!(Foreign::Isf.advice().contains(".dlf"));
         for capture in [Foreign::Pcap, Foreign::PcapNg] {

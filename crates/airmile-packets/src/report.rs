@@ -124,9 +124,16 @@ fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
 
 fn says(s: &StudySummary) -> String {
     let seconds = s.start_ns.zip(s.end_ns).map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    let (packets, udp, users) = (s.quality.packets, s.udp.flows, s.users);
     format!(
-        "{} packets in {seconds:.1} s: {} TCP and {} UDP flows of {} users, {} of them large",
-        s.quality.packets, s.tcp.flows, s.udp.flows, s.users, s.large_flows
+        "{packets} packet{} in {seconds:.1} s: {} TCP and {udp} UDP flow{} of {users} user{}, {} of \
+         them large",
+        plural(packets),
+        s.tcp.flows,
+        plural(udp),
+        plural(users),
+        s.large_flows
     )
 }
 

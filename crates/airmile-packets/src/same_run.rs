@@ -11,7 +11,7 @@ const SAME_WAIT_NS: i64 = 20_000_000;
 const BIN_NS: i64 = 50_000_000;
 /// Maximum offset of the search, in steps: 30 s, as for clocks.
 const MAX_STEPS: i64 = 600;
-/// Maximum length of capture compared, in bins: 83 minutes (chosen here).
+/// Maximum length compared, in bins: 83 minutes from the log's first download (chosen here).
 const MAX_BINS: usize = 100_000;
 /// Number of downloads compared, the largest ones (chosen here).
 const MAX_DOWNLOADS: usize = 200;
@@ -43,8 +43,8 @@ pub fn misfit(
         return Some("none of its transfers lies in the capture's time".to_owned());
     }
     let downloads = downloads(transfers, at);
-    let arrived = Arrived::new(arrivals, start_ns, end_ns)?;
-    let share = |steps: i64| arrived.share(&downloads, steps * BIN_NS);
+    let arrived = Arrived::new(arrivals, (start_ns, end_ns), &downloads);
+    let share = |steps: i64| arrived.as_ref()?.share(&downloads, steps * BIN_NS);
     let error_ns = line.as_ref().map_or(0, |line| line.error_ns);
     let near = (error_ns / BIN_NS).min(MAX_STEPS);
     let best = |steps: i64, min_bytes: u64| {
@@ -123,14 +123,24 @@ fn downloads(transfers: &[AppTransfer], at: impl Fn(i64) -> i64) -> Vec<Download
     all
 }
 
-/// Bytes of a capture, in bins.
+/// Bytes of a capture, in bins, where the downloads can be.
 struct Arrived {
     start_ns: i64,
     bins: Vec<u64>,
 }
 
 impl Arrived {
-    fn new(arrivals: &Arrivals, start_ns: i64, end_ns: i64) -> Option<Self> {
+    /// From and until the maximum offset of the search around the downloads.
+    fn new(
+        arrivals: &Arrivals,
+        (start_ns, end_ns): (i64, i64),
+        downloads: &[Download],
+    ) -> Option<Self> {
+        const REACH_NS: i64 = MAX_STEPS * BIN_NS + NEAR_NS;
+        let from_ns = downloads.iter().map(|one| one.from_ns).min()?.saturating_sub(REACH_NS);
+        let to_ns = downloads.iter().map(|one| one.to_ns).max()?.saturating_add(REACH_NS);
+        let skipped = from_ns.saturating_sub(start_ns).max(0) / BIN_NS;
+        let (start_ns, end_ns) = (start_ns.saturating_add(skipped * BIN_NS), end_ns.min(to_ns));
         let n = usize::try_from(end_ns.saturating_sub(start_ns) / BIN_NS).ok()?;
         let mut bins = vec![0; n.saturating_add(1).min(MAX_BINS)];
         for (at, bytes) in arrivals.points() {
@@ -167,5 +177,102 @@ impl Arrived {
             all += one.bytes;
         }
         (all > 0).then_some((found, all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_wire::clocks::Unaligned;
+
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+    const MS: i64 = 1_000_000;
+
+    /// Twenty downloads of 100 kB, at irregular distances from a time on; each waits 100 ms for its
+    /// first byte and receives for 200 ms.
+    fn log(start_ns: i64) -> Vec<AppTransfer> {
+        let mut at_ns = start_ns;
+        let each = (0..20_i64).map(|n| {
+            at_ns += (400 + n * n % 7 * 150) * MS;
+            let mut one = AppTransfer::new(n.to_string(), at_ns, at_ns + 300 * MS);
+            one.bytes = Some(100_000);
+            one.phases.wait_ns = Some(100 * MS);
+            one
+        });
+        each.collect()
+    }
+
+    /// What a capture shows of such a log: bytes, and requests with the wait for the first byte.
+    fn capture<'a>(log: impl Iterator<Item = &'a AppTransfer>) -> (Arrivals, Vec<(i64, i64)>) {
+        let (mut arrivals, mut requests) = (Arrivals::new(), Vec::new());
+        for one in log {
+            requests.push((one.start_ns, 100 * MS));
+            (0..20).for_each(|n| arrivals.add(one.start_ns + (100 + n * 10) * MS, 5_000));
+        }
+        (arrivals, requests)
+    }
+
+    const NOT_ALIGNED: Aligned = Err(Unaligned::Unlike);
+
+    fn doubt(log: &[AppTransfer], (arrivals, requests): &(Arrivals, Vec<(i64, i64)>)) -> String {
+        misfit(log, arrivals, requests, &NOT_ALIGNED).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_capture_of_the_same_run_fits() {
+        let log = log(0);
+        assert_eq!(doubt(&log, &capture(log.iter())), "");
+    }
+
+    /// Half of the bytes at the right offset; at others, up to half of the downloads lie outside the
+    /// capture and do not count, which changes the share a little.
+    #[test]
+    fn a_filter_that_leaves_half_of_the_bytes_is_stated() {
+        let log = log(0);
+        let found = doubt(&log, &capture(log.iter().step_by(2)));
+        assert!(found.starts_with("at most 5"), "{found}");
+        // Few missing bytes are no reason for doubt.
+        assert_eq!(doubt(&log, &capture(log.iter().skip(2))), "");
+    }
+
+    /// A late capture has none of the downloads before it, which do not count.
+    #[test]
+    fn a_capture_that_starts_late_or_ends_early_fits() {
+        let log = log(0);
+        for part in [&log[8..], &log[..12]] {
+            assert_eq!(doubt(&log, &capture(part.iter())), "");
+        }
+        let (late, _) = capture(log.iter());
+        let before = vec![AppTransfer::new("0".into(), -9 * S, -8 * S)];
+        let none = doubt(&before, &(late, Vec::new()));
+        assert!(none.starts_with("none of its transfers"), "{none}");
+    }
+
+    /// A capture's requests are those over TCP: HTTP/3 has none to compare.
+    #[test]
+    fn requests_over_quic_are_not_missing() {
+        let mut log = log(0);
+        let (arrivals, mut requests) = capture(log.iter());
+        requests.iter_mut().for_each(|one| one.1 += 300 * MS);
+        let of_tcp = doubt(&log, &(arrivals.clone(), requests.clone()));
+        assert_eq!(of_tcp, "of 20 requests of the log, the capture shows 0 at that time");
+        log.iter_mut().for_each(|one| one.protocol = Some("h3".into()));
+        assert_eq!(doubt(&log, &(arrivals, requests)), "");
+    }
+
+    /// The third hour of a capture is compared as the first one.
+    #[test]
+    fn the_time_of_the_log_is_compared_in_a_long_capture() {
+        let mut log = log(9_000 * S);
+        let (own, requests) = capture(log.iter());
+        let mut arrivals = Arrivals::new();
+        arrivals.add(0, 1_000);
+        assert!(arrivals.append(&own));
+        let found = (arrivals, requests);
+        assert_eq!(doubt(&log, &found), "");
+        log.iter_mut().for_each(|one| one.bytes = Some(400_000));
+        let other = doubt(&log, &found);
+        assert!(other.starts_with("at most 2"), "{other}");
     }
 }

@@ -228,8 +228,8 @@ pub struct FilesArgs {
 /// Limits on the time.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct LimitArgs {
-    /// Ignore everything before this time: seconds since the start, HH:MM:SS (UTC) or a date and
-    /// time
+    /// Ignore everything before this time: seconds since the start, HH:MM:SS (UTC), or a date with
+    /// or without a time (UTC, or with +02:00)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub from: Option<TimePoint>,
     /// Ignore everything from this time on

@@ -78,11 +78,7 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     let write = |out: &mut dyn Write| -> Result<(Loaded, [u64; 2])> {
         let mut out = BufWriter::new(out);
         let options = (args.files.limits.into(), args.sim);
-        let written = air_packets(&inputs, options, &shown.progress, &mut out);
-        let written = written.map_err(|error| match error {
-            Error::Write { source, .. } => Error::Write { path: to.to_owned(), source },
-            error => error,
-        })?;
+        let written = air_packets(&inputs, options, &shown.progress, (to, &mut out))?;
         out.flush().map_err(|source| Error::Write { path: to.to_owned(), source })?;
         Ok(written)
     };

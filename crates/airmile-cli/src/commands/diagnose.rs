@@ -47,7 +47,10 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        output::print_wrapped(&text(&answer, global.verbose > 0))?;
+        let Parts { loads, verdict, rest } = parts(&answer, global.verbose > 0);
+        output::print_wrapped(&loads)?;
+        output::print_verdict(global, answer.session.verdict, &verdict)?;
+        output::print_wrapped(&rest)?;
         output::problems(global, &answer.files);
     }
     output::written(global, [&args.exports.html, &args.exports.perfetto]);
@@ -63,15 +66,36 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 
 /// The result as the command prints it.
 pub fn text(answer: &Diagnosis, all: bool) -> String {
+    let Parts { loads, verdict, rest } = parts(answer, all);
+    loads + &verdict + &rest
+}
+
+/// The result in parts, each of whole lines.
+struct Parts {
+    /// Pages and players.
+    loads: String,
+    /// Of the session.
+    verdict: String,
+    rest: String,
+}
+
+fn parts(answer: &Diagnosis, all: bool) -> Parts {
     let session = &answer.session;
-    let mut out = super::pages::text(&answer.pages, all);
-    answer.players.iter().for_each(|player| out.push_str(&super::pages::player(player, all)));
-    out.push_str(&format!("{}\n", session.says));
-    out.push_str(&format!(
-        "Verdict: {}, confidence {:.0} %.\n",
+    let mut loads = super::pages::text(&answer.pages, all);
+    answer.players.iter().for_each(|player| loads.push_str(&super::pages::player(player, all)));
+    let verdict = format!(
+        "{}\nVerdict: {}, confidence {:.0} %.\n",
+        session.says,
         session.verdict,
         session.confidence * 100.0
-    ));
+    );
+    Parts { loads, verdict, rest: details(answer, all) }
+}
+
+/// What follows the verdict.
+fn details(answer: &Diagnosis, all: bool) -> String {
+    let session = &answer.session;
+    let mut out = String::new();
     for file in answer.files.iter().filter(|file| file.damaged) {
         out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));
     }

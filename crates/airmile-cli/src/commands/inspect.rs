@@ -55,7 +55,8 @@ fn file_text(file: &FileReport) -> String {
             format_utc(end.saturating_mul(1_000))
         ));
     }
-    let what = if file.messages.is_empty() { "rows" } else { "frames" };
+    let has_frames = !file.messages.is_empty() || file.kind.starts_with("pcap");
+    let what = if has_frames { "frames" } else { "rows" };
     out.push_str(&format!("\n  {} {what}, {} bad\n", file.items, file.bad_items));
     if !file.messages.is_empty() {
         let rows = file.messages.iter().map(|m| {

@@ -256,6 +256,7 @@ fn a_capture_alone() {
     let seen = document("inspect", &["inspect", &phone]);
     let answers = seen["can_answer"].to_string();
     assert!(answers.contains("possible bottleneck (`airmile diagnose`)"), "{answers}");
+    assert!(text(&airmile(&["inspect", &phone]).stdout).contains(" frames, 0 bad"));
 
     let server = path(&dir.path().join("run"), "server.pcapng");
     let out = airmile(&["diagnose", &server]);

@@ -118,3 +118,21 @@ fn statistics_of_a_gnb_leave_the_capture_its_diagnosis() {
     let says = text(&out.stdout);
     assert!(says.contains("OpenAirInterface gNB, 1 user") && !says.contains("LTE_"), "{says}");
 }
+
+/// A capture in monitor mode (LINKTYPE_IEEE802_11_RADIOTAP) is named.
+#[test]
+fn a_capture_of_wlan_frames_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "wlan.pcap");
+    let mut bytes = Vec::new();
+    for field in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 127, 1_700_000_000, 0, 8, 8] {
+        bytes.extend(field.to_le_bytes());
+    }
+    bytes.extend([0, 0, 8, 0, 0, 0, 0, 0]);
+    fs::write(&file, bytes).unwrap();
+    for command in ["diagnose", "packets"] {
+        let (code, says) = errors(&[command, &file]);
+        assert!(code == 3 && says.contains("no IP packets"), "{command}: {code} {says}");
+        assert!(command != "diagnose" || says.contains("802.11 frames"), "{says}");
+    }
+}

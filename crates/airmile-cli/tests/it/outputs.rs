@@ -67,3 +67,52 @@ fn round_trips_are_shown_where_they_include_the_network() {
     let server = shown("server.pcapng");
     assert!(server.contains("RTT ms") && !server.contains("Captured at the phone"), "{server}");
 }
+
+/// A pipe has colours only with `always`, and the same text.
+#[test]
+fn verdicts_are_coloured_where_asked_for() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    let shown = |args: &[&str]| text(&airmile(&[&["diagnose", &log], args].concat()).stdout);
+    let plain = shown(&[]);
+    assert!(plain.starts_with("The downlink was not the bottleneck"), "{plain}");
+    assert_eq!(shown(&["--color", "never"]), plain);
+    let coloured = shown(&["--color", "always"]);
+    // The hue of "not radio" in the report.
+    assert!(coloured.starts_with("\x1b[1;33mThe downlink was not the bottleneck"), "{coloured}");
+    assert_eq!(coloured.replace("\x1b[1;33m", "").replace("\x1b[0m", ""), plain);
+    let json = shown(&["--color", "always", "--json"]);
+    assert!(!json.contains('\x1b'), "{json}");
+    assert_eq!(status(&["diagnose", &log, "--color", "red"]), 2);
+}
+
+/// Many transfers are summed up, the slowest listed; `-v` lists all. What was written is stated with
+/// its size.
+#[test]
+fn many_transfers_are_summed_up_and_outputs_stated() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let (log, table) = (path(&run, "modem.mi2log"), path(&run, "many.csv"));
+    let given = fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let (header, first) = given.split_once('\n').unwrap();
+    let at = |name: &str| header.split(',').position(|column| column == name).unwrap();
+    let field = |name: &str| first.lines().next().unwrap().split(',').nth(at(name)).unwrap();
+    let start_us: i64 = field("start_us").parse().unwrap();
+    // 200 transfers, each a ms longer than the one before.
+    let rows = (0..200).map(|n| {
+        let start_us = start_us + n * 60_000;
+        format!("t{n},{start_us},{},1000\n", start_us + 40_000 + n * 1_000)
+    });
+    fs::write(&table, format!("id,start_us,end_us,bytes\n{}", rows.collect::<String>())).unwrap();
+    let html = path(&run, "report.html");
+    let args = ["diagnose", &log, "--transfers", &table, "--html", &html];
+    let out = airmile(&args);
+    let (shown, notes) = (text(&out.stdout), text(&out.stderr));
+    assert!(shown.contains("The 10 slowest transfers (-v: all 200)"), "{shown}");
+    let listed = |shown: &str| shown.lines().filter(|line| line.starts_with('t')).count();
+    assert!(shown.contains("\nt199 ") && !shown.contains("\nt100 "), "{shown}");
+    let all = text(&airmile(&[&args[..], &["-v"]].concat()).stdout);
+    assert!(listed(&all) >= 200, "{}", listed(&all));
+    let kilobytes = fs::metadata(&html).unwrap().len() as f64 / 1e3;
+    let wrote = format!("wrote {html} ({kilobytes:.1} kB)");
+    assert!(notes.contains(&wrote), "{wrote}: {notes}");
+}

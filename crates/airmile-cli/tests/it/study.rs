@@ -92,3 +92,24 @@ fn what_cannot_be_drawn_is_told() {
     }
     assert!(!Path::new(&html).exists(), "no file is left");
 }
+
+/// The terminal's table and the page's facts state the same rate: payload over duration.
+#[test]
+fn a_flow_has_one_rate() {
+    let (_keep, run) = crate::command::sample("page-slow-server");
+    let capture = run.join("server.pcapng");
+    let (study, _) =
+        study(std::slice::from_ref(&capture), &PacketOptions::default(), &[], &Progress::default())
+            .unwrap();
+    let document = serde_json::to_value(Document::new("study", &study)).unwrap();
+    let shown = text(&airmile(&[capture.to_str().unwrap()], Stdio::null()).stdout);
+    let flows = document["flows"].as_array().unwrap();
+    assert!(flows.len() >= 3, "{}", flows.len());
+    for flow in flows {
+        let fact = |name: &str| flow["facts"][name].as_f64().unwrap();
+        let rate = format!("{:.2}", fact("bytes") * 8.0 / fact("duration_ms") / 1e3);
+        let id = flow["flow"].to_string();
+        let row = shown.lines().find(|line| line.split_whitespace().next() == Some(&id)).unwrap();
+        assert!(row.split_whitespace().any(|cell| cell == rate), "{rate}: {row}");
+    }
+}

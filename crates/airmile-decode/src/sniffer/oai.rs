@@ -209,8 +209,9 @@ impl OaiSummary {
         let left_out = match (self.gaps, self.restarts) {
             (0, 0) => String::new(),
             (gaps, restarts) => format!(
-                ". Left out: {gaps} intervals with missing reports, {restarts} in which counters \
-                 began again"
+                ". Left out: {gaps} interval{} with missing reports, {restarts} in which counters \
+                 began again",
+                if gaps == 1 { "" } else { "s" }
             ),
         };
         let users = if self.dl.len() == 1 { "user" } else { "users" };
@@ -281,10 +282,13 @@ UE 2460: LCID 4: TX        2600000 RX          32152 bytes
             ),
             // A restart, and a counter of 32 bits that wraps.
             (&[(0, mb(9)), (128, mb(10)), (256, mb(2)), (384, mb(3))], "downlink 10000 kbit/s"),
-            (&[(0, mb(9)), (128, mb(10)), (256, mb(2)), (384, mb(3))], "1 in which counters"),
+            (
+                &[(0, mb(9)), (128, mb(10)), (256, mb(2)), (384, mb(3))],
+                "0 intervals with missing reports, 1 in which counters",
+            ),
             // Two reports are missing, or more than 1,024 frames.
             (&[(0, 0), (128, mb(1)), (512, mb(90)), (640, mb(91))], "downlink 10000 kbit/s"),
-            (&[(0, 0), (128, mb(1)), (512, mb(90)), (640, mb(91))], "1 intervals with missing"),
+            (&[(0, 0), (128, mb(1)), (512, mb(90)), (640, mb(91))], "1 interval with missing"),
             (&[(0, 0), (512, mb(90))], "a rate needs two reports in a row"),
         ] {
             let words = reports(of);

@@ -209,10 +209,26 @@ fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
 }
 
 /// A description, for the first frame of its kind.
+/// What frames of a link type that is not read are (the registry of LINKTYPE values).
+const fn kind(link: u32) -> &'static str {
+    match link {
+        // Plain, with Prism, radiotap, AVS or PPI headers.
+        105 | 119 | 127 | 163 | 192 => {
+            " (802.11 frames as they are on the air, encrypted: capture on the interface of the \
+             phone, computer or router instead)"
+        }
+        187 | 201 | 251 | 254 => " (Bluetooth)",
+        189 | 220 | 249 => " (USB)",
+        _ => "",
+    }
+}
+
 fn describe(unread: Unread) -> Option<String> {
     match unread {
         Unread::NotIp(_) => None,
-        Unread::Link(link) => Some(format!("frames of link type {link} are not read")),
+        Unread::Link(link) => {
+            Some(format!("frames of link type {link}{} are not read", kind(link)))
+        }
         Unread::Cut(header) => Some(format!("frame cut within its {header} header")),
         Unread::Bad(field) => Some(format!("frame with a bad {field}")),
     }

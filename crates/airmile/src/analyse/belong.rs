@@ -98,14 +98,10 @@ pub(super) fn check_bytes(
 ) -> Result<()> {
     let Some(found) = clocks::likeness_of_capture(radio, capture, line) else { return Ok(()) };
     let Some(why) = unlike(&found, partial, line.is_ok()) else { return Ok(()) };
-    Err(other_run(name, MODEM, &format!("their times overlap, but {why}")))
-}
-
-/// The error about inputs that show different traffic.
-pub(super) fn other_run(name: &str, reference: &str, why: &str) -> Error {
-    Error::Option(format!(
-        "{name} does not belong to {reference}: {why}; are they of the same run and the same phone?"
-    ))
+    Err(Error::Option(format!(
+        "{name} does not belong to {MODEM}: their times overlap, but {why}; are they of the same run \
+         and the same phone?"
+    )))
 }
 
 /// What of the traffic does not fit.

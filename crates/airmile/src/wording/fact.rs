@@ -14,7 +14,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
     match kind {
         FactKind::QueueTime { dir, queued_ms, duration_ms, demand } => format!(
             "the {} queue was not empty for {queued_ms:.0} of {duration_ms:.0} ms (link demand \
-             {:.0} %)",
+             {:.1} %)",
             link(*dir),
             demand * 100.0
         ),

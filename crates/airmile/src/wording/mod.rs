@@ -50,6 +50,15 @@ fn candidates(suspects: &[Suspicion]) -> String {
     each.join(", ")
 }
 
+/// A percentage as a whole number, with a decimal where that would be a rounded 0 or 100.
+fn whole_percent(percent: f64) -> String {
+    let whole = format!("{percent:.0}");
+    if percent > 0.0 && percent < 100.0 && matches!(whole.as_str(), "0" | "100") {
+        return format!("{:.1}", percent.clamp(0.1, 99.9));
+    }
+    whole
+}
+
 /// Bounds of a share, in percent.
 fn bounds((low, high): (f64, f64)) -> String {
     format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
@@ -57,4 +66,11 @@ fn bounds((low, high): (f64, f64)) -> String {
 
 const fn plural(n: u64) -> &'static str {
     if n == 1 { "" } else { "s" }
+}
+
+#[test]
+fn a_part_is_never_none_or_all() {
+    let of = |percents: &[f64]| percents.iter().map(|one| whole_percent(*one)).collect::<Vec<_>>();
+    assert_eq!(of(&[0.0, 0.04, 0.19, 0.5, 45.5, 97.3]), ["0", "0.1", "0.2", "0.5", "46", "97"]);
+    assert_eq!(of(&[99.4, 99.5, 99.8, 99.99, 100.0]), ["99", "99.5", "99.8", "99.9", "100"]);
 }

@@ -3,7 +3,7 @@
 use airmile_model::{Direction, Verdict};
 use airmile_wire::packets_only::{Suspect, Suspicion};
 
-use super::{bounds, candidates, link, suspect};
+use super::{bounds, candidates, link, suspect, whole_percent};
 use crate::fact::{Restarter, Statement};
 
 /// Joins the statements to a text, one sentence each, in order.
@@ -106,22 +106,24 @@ fn demand_of(
     not_radio_below: f64,
 ) -> String {
     let (link, of, share) = (link(dir), transfers(n), demand * 100.0);
+    let (queued, empty) = (whole_percent(share), whole_percent(100.0 - share));
     match verdict {
-        Verdict::Radio => format!(
-            "The {link} was the bottleneck: data waited for it during {share:.0} % of {of}."
-        ),
+        Verdict::Radio => {
+            format!("The {link} was the bottleneck: data waited for it during {queued} % of {of}.")
+        }
         Verdict::NotRadio if share >= 50.0 => format!(
-            "The {link} was not what limited {of}: data waited for it during {share:.0} %, less \
+            "The {link} was not what limited {of}: data waited for it during {queued} %, less \
              than the {:.0} % from which the verdict is mixed.",
             not_radio_below * 100.0
         ),
-        Verdict::NotRadio => format!(
-            "The {link} was not the bottleneck: its queue was empty during {:.0} % of {of}.",
-            100.0 - share
-        ),
+        Verdict::NotRadio => {
+            format!(
+                "The {link} was not the bottleneck: its queue was empty during {empty} % of {of}."
+            )
+        }
         Verdict::Mixed => format!(
             "The {link} was the bottleneck for part of the time: data waited for it during \
-             {share:.0} % of {of}."
+             {queued} % of {of}."
         ),
         _ => "No verdict from these files.".into(),
     }

@@ -34,7 +34,7 @@ const fn interface_id(link: LinkType) -> u32 {
 }
 
 /// Writes the packets of the air interface of modem logs as pcapng; returns their number, and the
-/// number of signalling messages that have none.
+/// number of signalling messages that have none. Errors name `out` by its path.
 ///
 /// # Errors
 /// An input cannot be read or is not a modem log; or `out` cannot be written.
@@ -42,10 +42,10 @@ pub fn air_packets(
     inputs: &Inputs,
     (limits, subscription): (Limits, Option<u8>),
     progress: &Progress,
-    out: &mut dyn Write,
+    (path, out): (&Path, &mut dyn Write),
 ) -> Result<(Loaded, [u64; 2])> {
     let session = Session::open(inputs, progress)?.of_logs()?;
-    let failed = |error| Error::write(Path::new("pcapng"), error);
+    let failed = |error| Error::write(path, error);
     let mut file = PcapNgFile::begin(out, None, 0, &INTERFACES).map_err(failed)?;
     let (mut reader, mut filter) = (AirReader::new(), LimitFilter::new(limits));
     // The start is the log's, as for records.

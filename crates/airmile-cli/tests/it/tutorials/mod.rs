@@ -135,8 +135,6 @@ fn run(path: &Path, dir: &Path) -> Vec<Ran> {
         line,
         expected: match handling {
             Handling::Status(status) => status,
-            // 128 and SIGTERM.
-            Handling::Terminated => 143,
             _ => 0,
         },
         status: read(n, "status").trim().parse().ok(),

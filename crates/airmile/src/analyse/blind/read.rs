@@ -107,7 +107,10 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     if all.iter().all(|one| one.packets == 0) {
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
         let when = if limits == Limits::default() { "" } else { " between --from and --to" };
-        return Err(Error::NothingToAnalyse(format!("{}: no IP packets{when}", names.join(", "))));
+        let why = all.iter().find_map(|one| one.report.problems.first());
+        let why = why.map_or_else(String::new, |problem| format!(" ({})", problem.what));
+        let names = names.join(", ");
+        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
     let rank = |one: &One| {
         let phone = one.phone.as_ref()?;
@@ -196,10 +199,11 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
     }
     match phone.place {
         CaptureSite::Phone | CaptureSite::Unknown => look.answers.push(format!(
-            "probabilities of each possible bottleneck (`airmile diagnose`): from {} downloads of \
+            "probabilities of each possible bottleneck (`airmile diagnose`): from {} download{} of \
              one phone, {stamped} over TCP with time stamps, {plain} without, {datagrams} over \
              UDP or QUIC, which show less",
-            spans.len()
+            spans.len(),
+            if spans.len() == 1 { "" } else { "s" }
         )),
         CaptureSite::Between | CaptureSite::Server => look.lack(
             "the phone's side: the capture was not taken at the phone, so it does not show how \
