@@ -56,6 +56,9 @@ struct Args {
     /// The capture of that loop; the generated one is written there if it is missing
     #[arg(long, hide = true)]
     capture: Option<PathBuf>,
+    /// Flows and segments a flow of the capture that is generated
+    #[arg(long, hide = true, num_args = 2, requires = "capture")]
+    shape: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,7 +79,7 @@ fn main() -> Result<()> {
         return packets::open_flows(flows, segments, outstanding);
     }
     if let (Some(one), Some(capture)) = (args.one, &args.capture) {
-        return packets::run_one(one, capture, args.runs);
+        return packets::run_one(one, capture, &args.shape, args.runs);
     }
     let dir = tempfile::tempdir()?;
     let mut met = true;
