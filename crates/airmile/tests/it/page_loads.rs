@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use airmile::model::PageCause;
+use airmile::model::{PageCause, Verdict};
 use airmile::{Diagnosis, Inputs, Page, Progress, RadioOptions, diagnose};
 use airmile_emulate::Scenario;
 use airmile_emulate::workload::{WebConfig, Workload};
@@ -269,4 +269,19 @@ fn a_log_of_another_hour_is_refused_or_aligned() {
     let answer = mixed(dir.path(), dir.path()).unwrap();
     assert_eq!(only(&answer).evidence, "packets");
     assert!(answer.clocks[0].says.contains("3600"), "{:?}", answer.clocks);
+}
+
+/// Some of the answers end in a slow start: too short to be judged by their rate.
+#[test]
+fn a_request_that_waits_for_the_server_most_of_its_time_is_the_servers() {
+    let (dir, _) = page(|scenario, web| {
+        (scenario.core.rtt_ms, web.objects, web.depth) = (25, 14, 2);
+        (web.page_bytes, web.think_ms) = (126_658, 658);
+    });
+    let answer = diagnosed(dir.path(), &["page.har", "phone.pcapng"]);
+    for one in &answer.transfers {
+        let waits = one.application.as_ref().and_then(|app| app.wait_ms).unwrap_or(0.0);
+        let total_ms = one.finding.duration_ms;
+        assert!(waits < 0.8 * total_ms || one.verdict == Verdict::SenderLimited, "{one:?}");
+    }
 }

@@ -12,9 +12,8 @@ use airmile_emulate::workload::{WebConfig, Workload};
 /// Required share of right verdicts, and of shares within [`NEAR`] of the cause's cost.
 const RIGHT_BAR: f64 = 0.90;
 const NEAR_BAR: f64 = 0.90;
-/// The achieved part of the second requirement: packets alone do not separate a slow radio from
-/// slow start and losses, and their shares for pages in a narrow cell are too small.
-const NEAR_REACHED: f64 = 0.70;
+/// The achieved part of the second requirement; `docs/causes.md` has the reason for each missed page.
+const NEAR_REACHED: f64 = 0.75;
 const NEAR: f64 = 0.10;
 /// A page counts if its cause costs this share of the load: below, another cause may lead.
 const COSTS: f64 = 0.40;

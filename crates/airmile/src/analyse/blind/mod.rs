@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use airmile_packets::same_run::misfit;
-use airmile_wire::attribute::{CaptureSite, HiddenQueue};
+use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
     self, CapturedPhone, Features, Model, NAMED_FROM, Suspect, TransferSpan,
@@ -33,6 +33,9 @@ use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
 use airmile_io::limits::Limits;
+
+/// A server whose answer was waited for during this share of a transfer is named (chosen here).
+const MOST: f64 = 0.75;
 
 pub(super) use read::{Look, look};
 
@@ -283,7 +286,7 @@ impl Blind {
         });
         let judge = |features| Model::judge_transfer(features, bytes);
         let suspects = features.map(judge).unwrap_or_default();
-        let named = named(&suspects);
+        let named = named(&suspects).or_else(|| waited_for_server(&suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -349,6 +352,21 @@ pub(super) fn missing_beside() -> Vec<Missing> {
 fn named(suspects: &[packets_only::Suspicion]) -> Option<packets_only::Suspicion> {
     let first = suspects.first().copied()?;
     (first.probability >= NAMED_FROM && first.suspect != Suspect::Other).then_some(first)
+}
+
+/// The sender, if it leads and the packets show the wait for its answers during most of the time: the
+/// probabilities are lower for short transfers, whose rate says little.
+fn waited_for_server(
+    suspects: &[packets_only::Suspicion],
+    shares: &Shares,
+) -> Option<packets_only::Suspicion> {
+    let first = suspects.first().copied()?;
+    let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
+    let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
+    (waits && first.suspect == Suspect::SenderLimited).then(|| packets_only::Suspicion {
+        probability: first.probability.max(NAMED_FROM),
+        ..first
+    })
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

@@ -189,24 +189,36 @@ impl Graph {
     }
 
     /// Adds the phases of a blocking request during `within`, last part first; the rest remains
-    /// blocked.
+    /// blocked. If another request blocked that one, its phases follow in turn.
     fn push_blocker(&self, path: &mut Vec<Step>, by: usize, own: usize, within: (i64, i64)) {
-        let (from_ns, mut cursor) = within;
-        let blocked = |path: &mut Vec<Step>, from_ns: i64, to_ns: i64| {
+        let blocked = |path: &mut Vec<Step>, own: usize, from_ns: i64, to_ns: i64| {
             if to_ns > from_ns {
                 let (phase, cause) = (Some(RequestPhase::Blocked), PageCause::Blocked);
                 path.push(Step { request: Some(own), phase, cause, from_ns, to_ns });
             }
         };
-        for part in self.parts(by).iter().rev() {
-            let within = (part.from_ns.max(from_ns), part.to_ns.min(cursor));
-            if within.1 > within.0 {
-                blocked(path, within.1, cursor);
-                push_part(path, by, part, within);
-                cursor = within.0;
+        let (from_ns, mut cursor) = within;
+        let (mut by, mut own) = (Some(by), own);
+        // Each blocker has waited since an earlier time than the one that it blocked.
+        for _ in 0..self.spans.len() {
+            let Some(blocker) = by.take() else { break };
+            for part in self.parts(blocker).iter().rev() {
+                let (from, to) = (part.from_ns.max(from_ns), part.to_ns.min(cursor));
+                if to <= from {
+                    continue;
+                }
+                blocked(path, own, to, cursor);
+                cursor = to;
+                by = part.blocked_by.filter(|_| self.is_crowded(part));
+                if by.is_some() {
+                    own = blocker;
+                    break;
+                }
+                push_part(path, blocker, part, (from, to));
+                cursor = from;
             }
         }
-        blocked(path, from_ns, cursor);
+        blocked(path, own, from_ns, cursor);
     }
 
     /// Which requests are on a path.

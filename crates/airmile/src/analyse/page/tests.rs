@@ -126,6 +126,22 @@ fn a_request_in_the_queue_is_blocked_by_the_one_that_ends_with_it() {
     assert_eq!(saves_ms(&graph, PageCause::RoundTrip), 100);
 }
 
+/// Three requests in turn on each of six connections: the third waited for what the first two waited
+/// for.
+#[test]
+fn a_queue_behind_all_connections_is_followed_through_each_blocker() {
+    let turn = |n: i64, lane: i64| {
+        let mut one = request(&format!("{n}-{lane}"), 0, [n * 500, 0, 0, 500, 0]);
+        one.connection = Some(lane.to_string());
+        one
+    };
+    let transfers = (0..3).flat_map(|n| (0..6).map(move |lane| turn(n, lane))).collect();
+    let graph = graph(&ApplicationLog { transfers, ..ApplicationLog::default() });
+    let blocked = path(&graph).into_iter().filter(|(_, cause, _)| *cause == PageCause::Blocked);
+    assert_eq!(blocked.collect::<Vec<_>>(), []);
+    assert_eq!(path(&graph).iter().map(|(.., ms)| ms).sum::<i64>(), 1_500);
+}
+
 #[test]
 fn answers_back_to_back_on_a_connection_wait_for_their_turn() {
     let mut transfers =
