@@ -1,7 +1,7 @@
 //! Packets in order of time: network cards with several queues, and captures that were joined,
 //! write them out of order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::packet::Packet;
 
@@ -18,11 +18,28 @@ const MAX_KEPT: usize = 2_048;
 /// order without a note.
 const USUAL_NS: i64 = 1_000_000;
 
+/// A packet without its payload, and the payload.
+struct Waiting {
+    packet: Packet<'static>,
+    payload: Vec<u8>,
+    /// Position in the file, from 1.
+    nth: u64,
+}
+
+impl Waiting {
+    /// By time, then by position in the file.
+    const fn key(&self) -> (i64, u64) {
+        (self.packet.at_ns, self.nth)
+    }
+}
+
 /// Delivers packets in order of time, as far as they were read within [`WINDOW_NS`].
 #[derive(Default)]
 pub(super) struct InOrder {
-    /// By time, then by order in the file: packets without payload, and their payloads.
-    waiting: BTreeMap<(i64, u64), (Packet<'static>, Vec<u8>)>,
+    /// Packets that were no earlier than the one before them here: in most captures, all.
+    queue: VecDeque<Waiting>,
+    /// The others.
+    overtaken: BTreeMap<(i64, u64), Waiting>,
     pushed: u64,
     bytes: usize,
     /// Payload buffers for use again, of at most [`MAX_KEPT`] each.
@@ -55,18 +72,36 @@ impl InOrder {
         payload.extend_from_slice(packet.payload);
         self.bytes += payload.len();
         self.pushed += 1;
-        self.waiting.insert((at_ns, self.pushed), (packet.with_payload(&[]), payload));
+        let waiting = Waiting { packet: packet.with_payload(&[]), payload, nth: self.pushed };
+        if self.queue.back().is_none_or(|last| last.packet.at_ns <= at_ns) {
+            self.queue.push_back(waiting);
+        } else {
+            self.overtaken.insert(waiting.key(), waiting);
+        }
         let until_ns = newest_ns.saturating_sub(WINDOW_NS);
-        while self.waiting.len() > MAX_PACKETS
+        while self.queue.len() + self.overtaken.len() > MAX_PACKETS
             || self.bytes > MAX_BYTES
-            || self.waiting.first_key_value().is_some_and(|(first, _)| first.0 < until_ns)
+            || self.first().is_some_and(|(first_ns, _)| first_ns < until_ns)
         {
             self.deliver(sink);
         }
     }
 
+    /// Key of the packet that is next to be delivered.
+    fn first(&self) -> Option<(i64, u64)> {
+        let queued = self.queue.front().map(Waiting::key);
+        let Some((&overtaken, _)) = self.overtaken.first_key_value() else { return queued };
+        Some(queued.map_or(overtaken, |queued| queued.min(overtaken)))
+    }
+
     fn deliver(&mut self, sink: &mut dyn FnMut(&Packet<'_>)) {
-        let Some((_, (packet, payload))) = self.waiting.pop_first() else { return };
+        let first = self.first();
+        let next = if first == self.queue.front().map(Waiting::key) {
+            self.queue.pop_front()
+        } else {
+            self.overtaken.pop_first().map(|(_, waiting)| waiting)
+        };
+        let Some(Waiting { packet, payload, .. }) = next else { return };
         self.delivered_ns = Some(packet.at_ns);
         self.bytes -= payload.len();
         sink(&packet.with_payload(&payload));
@@ -76,7 +111,7 @@ impl InOrder {
     }
 
     pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&Packet<'_>)) {
-        while !self.waiting.is_empty() {
+        while self.first().is_some() {
             self.deliver(sink);
         }
     }
@@ -160,7 +195,8 @@ mod tests {
         let payload = vec![0; 4_096];
         for n in 0..100_000 {
             order.push(&packet(n % 7, &payload), &mut |_| {});
-            assert!(order.waiting.len() <= MAX_PACKETS && order.bytes <= MAX_BYTES);
+            assert!(order.queue.len() + order.overtaken.len() <= MAX_PACKETS);
+            assert!(order.bytes <= MAX_BYTES);
         }
     }
 
@@ -173,7 +209,7 @@ mod tests {
             let len = if n % 50 == 0 { large.len() } else { 100 };
             order.push(&packet(n, &large[..len]), &mut |_| {});
         }
-        let waiting = order.waiting.values().map(|(_, payload)| payload);
+        let waiting = order.queue.iter().chain(order.overtaken.values()).map(|one| &one.payload);
         let room: usize = waiting.chain(&order.unused).map(Vec::capacity).sum();
         // A buffer that grows has at most twice the bytes that it holds.
         assert!(room <= 2 * MAX_BYTES + MAX_PACKETS * MAX_KEPT, "{room} bytes");
