@@ -125,7 +125,7 @@ pub struct SenderModel {
     dup_acks: u32,
     rounds: WindowRounds,
     mss: i64,
-    /// After the last data, the receive window had no room for a full segment.
+    /// After the last data, or in an ACK since, the receive window had no room for a full segment.
     window_full: bool,
     /// Payload of a full segment, and whether the last data was shorter: then the send
     /// buffer had run empty, as a sender joins waiting data into full segments (RFC 9293,
@@ -454,6 +454,8 @@ impl SenderModel {
             }
             let edge = self.last_ack.map_or(ack.edge, |last| last.edge.max(ack.edge));
             self.last_ack = Some(PendingAck { edge, ..*ack });
+            // A window may also close without data that fills it (RFC 9293, 3.8.6).
+            self.window_full |= ack.rwnd.is_some_and(|rwnd| rwnd.cast_signed() < self.mss);
             self.on_their_way.pop_front();
         }
         let echoed = |ack: &PendingAck| echo.is_some() && ack.ts_val == echo;

@@ -599,3 +599,28 @@ fn a_capture_that_begins_late_does_not_know_the_window() {
     }
     assert_eq!(wire.shares(200, 900, Some(RadioEvidence::default())), [(Cause::Unknown, 700)]);
 }
+
+/// An application that stops reading: the phone's window is closed for five seconds.
+#[test]
+fn a_closed_window_is_the_receivers_until_it_opens() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20]);
+    wire.rwnd = 0;
+    wire.ack(151);
+    wire.rwnd = 1 << 20;
+    wire.ack(5_150);
+    wire.burst(5_150 + RTT_MS, 10);
+    check(wire, (250, 5_150), &[(Cause::ReceiveWindow, 4_900)]);
+}
+
+/// A path without any packet for four seconds, which ends with a retransmission by the timer.
+#[test]
+fn a_path_that_was_dead_is_a_loss() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20]);
+    wire.packet(4_150, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxTimeout));
+    wire.ack(4_150);
+    check(wire, (250, 4_150), &[(Cause::LossRecoveryCongestion, 3_900)]);
+}
