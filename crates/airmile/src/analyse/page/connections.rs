@@ -39,6 +39,8 @@ pub(super) struct Packets {
     radio: Option<RadioSpans>,
     /// The cause that a queue on the path counts as.
     queue: Option<PageCause>,
+    /// When data was queued on the path to the phone; merged.
+    link_busy: Vec<(i64, i64)>,
 }
 
 /// A first byte that waited in a queue on the path.
@@ -87,7 +89,9 @@ impl Packets {
             Some(_) => Some(PageCause::Wireline),
             None => slow_link(diagnosis),
         };
-        Ok(Self { connections: collector.finish(line.as_ref()), radio, queue })
+        let connections = collector.finish(line.as_ref());
+        let link_busy = link_busy(&connections);
+        Ok(Self { connections, radio, queue, link_busy })
     }
 
     /// Whether the radio was logged, too.
@@ -117,14 +121,9 @@ impl Packets {
         unlogged::exchanges(&self.connections, is_own, &logged, (load.start_ns, until_ns))
     }
 
-    /// When data was queued on the path to the phone, without times in which an upload delayed the
-    /// acknowledgements that show it.
-    pub(super) fn link_busy(&self) -> Vec<(i64, i64)> {
-        // The connections of a phone share its queues.
-        let Some(one) = self.connections.first() else { return Vec::new() };
-        let queues = one.downlink_delay.queues(MIN_QUEUE_NS);
-        let uploads = |(from, to): &(i64, i64)| one.uplink_delay.mean_ns(*from, *to);
-        unlogged::merged(queues.filter(|span| uploads(span) < MIN_UPLINK_DELAY_NS).collect())
+    /// When data was queued on the path to the phone; merged.
+    pub(super) fn link_busy(&self) -> &[(i64, i64)] {
+        &self.link_busy
     }
 
     /// The connection of each request, if packets show it: by the client's port if the log has it,
@@ -280,7 +279,7 @@ impl Packets {
 
     /// The time from the first byte to the last.
     pub(super) fn received(&self, at: usize, from_ns: i64, to_ns: i64) -> Vec<(PageCause, i64)> {
-        self.causes(at, (from_ns, to_ns), &|reason| match reason {
+        let mut parts = self.causes(at, (from_ns, to_ns), &|reason| match reason {
             Reason::Handshake | Reason::Promotion => PageCause::Setup,
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             // The radio's queue was logged and empty.
@@ -293,7 +292,13 @@ impl Packets {
             Reason::Request => PageCause::RoundTrip,
             Reason::NoRequest | Reason::Pacing | Reason::AfterLast => PageCause::Transfer,
             Reason::Unknown => PageCause::Unknown,
-        })
+        });
+        // The radio's own log shows its queue.
+        if self.radio.is_none() {
+            let link = self.queue.unwrap_or(PageCause::Transfer);
+            move_to_link(&mut parts, link, overlap_ns(&self.link_busy, from_ns, to_ns));
+        }
+        parts
     }
 
     /// A handshake: a retransmitted SYN had been lost; the rest is set-up, except for the queues of
@@ -314,6 +319,44 @@ impl Packets {
             (PageCause::Radio, radio),
         ];
         parts.into_iter().filter(|(_, ns)| *ns > 0).collect()
+    }
+}
+
+/// When data was queued on the path to the phone, without times in which an upload delayed the
+/// acknowledgements that show it.
+fn link_busy(connections: &[Connection]) -> Vec<(i64, i64)> {
+    // The connections of a phone share its queues.
+    let Some(one) = connections.first() else { return Vec::new() };
+    let queues = one.downlink_delay.queues(MIN_QUEUE_NS);
+    let uploads = |(from, to): &(i64, i64)| one.uplink_delay.mean_ns(*from, *to);
+    unlogged::merged(queues.filter(|span| uploads(span) < MIN_UPLINK_DELAY_NS).collect())
+}
+
+/// The part of a span that merged spans cover.
+fn overlap_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
+    let first = spans.partition_point(|(_, end_ns)| *end_ns <= from_ns);
+    let within = spans.iter().skip(first).take_while(|(start_ns, _)| *start_ns < to_ns);
+    within.map(|(start_ns, end_ns)| end_ns.min(&to_ns) - start_ns.max(&from_ns)).sum()
+}
+
+/// Attributes the time for which the link was busy with data of any connection to the link: slow
+/// start and pauses are then the connection's wait for its turn.
+pub(super) fn move_to_link(parts: &mut Vec<(PageCause, i64)>, link: PageCause, busy_ns: i64) {
+    let queues = [link, PageCause::UplinkQueue];
+    let queued = parts.iter().filter(|(cause, _)| queues.contains(cause));
+    let free_ns = busy_ns - queued.map(|(_, ns)| ns).sum::<i64>();
+    let mut rest_ns = free_ns.max(0);
+    for (cause, ns) in parts.iter_mut() {
+        if matches!(cause, PageCause::SlowStart | PageCause::Server) {
+            let moved_ns = rest_ns.min(*ns);
+            *ns -= moved_ns;
+            rest_ns -= moved_ns;
+        }
+    }
+    let moved_ns = free_ns.max(0) - rest_ns;
+    match parts.iter_mut().find(|(cause, _)| *cause == link) {
+        Some((_, ns)) => *ns += moved_ns,
+        None => parts.push((link, moved_ns)),
     }
 }
 

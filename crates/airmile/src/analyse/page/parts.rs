@@ -114,7 +114,7 @@ pub(super) fn requests(
     // Without a match, the packets may be another page's.
     let seen = packets.filter(|_| found.iter().any(Option::is_some));
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
-    let link_busy = seen.map(Packets::link_busy).unwrap_or_default();
+    let link_busy = seen.map(|packets| packets.link_busy().to_vec()).unwrap_or_default();
     Requests { parts, connections: found, unlogged, link_busy }
 }
 

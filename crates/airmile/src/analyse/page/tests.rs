@@ -1,5 +1,6 @@
 use airmile_model::{AppPage, AppTransfer, ApplicationLog, PageCause, Phases, TransferKind};
 
+use super::connections::move_to_link;
 use super::graph::{Graph, Milestone};
 use super::parts;
 use super::select::page_loads;
@@ -254,4 +255,27 @@ fn requests_that_the_log_lacks_are_not_the_pages_own_work() {
     ];
     assert_eq!(path(&graph), expected);
     assert_eq!(saves_ms(&graph, PageCause::Browser), 50);
+}
+
+#[test]
+fn time_of_a_busy_link_is_the_links_up_to_what_its_queues_already_have() {
+    let parts = [(PageCause::Loss, 5), (PageCause::SlowStart, 40), (PageCause::Server, 30)];
+    let moved = |link: PageCause, queued_ns: i64, busy_ns: i64| {
+        let mut parts = parts.to_vec();
+        parts.push((PageCause::UplinkQueue, queued_ns));
+        move_to_link(&mut parts, link, busy_ns);
+        parts
+    };
+    let expected = [
+        (PageCause::Loss, 5),
+        (PageCause::SlowStart, 0),
+        (PageCause::Server, 20),
+        (PageCause::UplinkQueue, 10),
+        (PageCause::Radio, 50),
+    ];
+    assert_eq!(moved(PageCause::Radio, 10, 60), expected);
+    let all = moved(PageCause::Radio, 0, 1_000);
+    assert_eq!(all.iter().map(|(_, ns)| ns).sum::<i64>(), 75);
+    assert_eq!(all[0], (PageCause::Loss, 5), "a loss is no turn on the link");
+    assert_eq!(moved(PageCause::Transfer, 90, 80)[4], (PageCause::Transfer, 0));
 }
