@@ -266,7 +266,9 @@ impl RowAssembly {
 
     fn place(&mut self, tti: i64, pending: &mut DownlinkTti) {
         // Order of arrival within a TTI has no meaning.
-        pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
+        if pending.grants.len() > 1 {
+            pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
+        }
         if pending.hole_ttis > 0 {
             self.holes.insert(tti, pending.hole_ttis);
         }
@@ -395,11 +397,15 @@ impl RowAssembly {
                 break;
             }
             let tti = open.row.tti;
-            self.emit_holes(tti, give);
-            let Some(OpenRow { mut row, mut pdus }) = self.open.pop_front() else { break };
+            if !self.holes.is_empty() {
+                self.emit_holes(tti, give);
+            }
+            // In place: a row is large, so it is moved once.
+            let Some(OpenRow { row, pdus }) = self.open.front_mut() else { break };
             row.rlc_bytes = pdus.iter().map(|p| p.size_bytes).fold(0, u32::saturating_add);
-            BearerCounters::advance(&mut self.bearers, &mut pdus, &mut row.marks);
-            give(Item::Row(row));
+            BearerCounters::advance(&mut self.bearers, pdus, &mut row.marks);
+            let Some(open) = self.open.pop_front() else { break };
+            give(Item::Row(open.row));
         }
         if before == i64::MAX {
             self.emit_holes(i64::MAX, give);

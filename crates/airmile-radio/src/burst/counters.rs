@@ -59,12 +59,15 @@ struct CountedCarrier {
 #[derive(Debug, Clone, Default)]
 pub(super) struct PaddingCounters {
     carriers: BTreeMap<u32, CountedCarrier>,
+    /// Whether there was a reading yet: without one, no block completes a pair.
+    has_readings: bool,
 }
 
 impl PaddingCounters {
     /// Takes a reading.
     pub(super) fn push_reading(&mut self, stats: &NrStats) {
         let Some(at) = stats.at else { return };
+        self.has_readings = true;
         let readings = &mut self.carriers.entry(stats.carrier).or_default().readings;
         if readings.len() == MAX_READINGS {
             readings.pop_front();
@@ -93,6 +96,10 @@ impl PaddingCounters {
                 ns: at.ns,
                 sum: carrier.sum,
             });
+        }
+        // LTE has no such counters.
+        if !self.has_readings {
+            return Vec::new();
         }
         let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
         self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()

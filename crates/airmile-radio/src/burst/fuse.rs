@@ -96,7 +96,7 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
         return decide_counted(rows, learnt);
     }
     let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
-    let threshold = fit_padding(rows, &is_data, None);
+    let threshold = fit_padding(rows, &is_data, &gaps(rows, &is_data), None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
     // With a threshold of zero any padding decides, whatever the pause after it.
@@ -158,7 +158,8 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
 fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let mut decisions = decide_grants(rows, learnt);
     let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
-    let threshold = fit_padding(rows, &is_data, None).unwrap_or(0);
+    let gaps = gaps(rows, &is_data);
+    let threshold = fit_padding(rows, &is_data, &gaps, None).unwrap_or(0);
     learnt.padding_threshold_bytes = Some(threshold);
     for (row, decision) in rows.iter().zip(&mut decisions).filter(|(_, d)| d.data) {
         if let Some(padding) = row.padding_bytes {
@@ -197,7 +198,8 @@ pub(super) fn decide_poll(
         })
     });
     let limits = PollLimits::fit(runs);
-    let threshold = if with_padding { fit_padding(rows, &is_data, Some(&limits)) } else { None };
+    let threshold =
+        if with_padding { fit_padding(rows, &is_data, &gaps, Some(&limits)) } else { None };
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;
 
@@ -433,8 +435,12 @@ fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
 }
 
 /// Learns from pauses how much padding is no evidence; with limits, from polls too.
-fn fit_padding(rows: &[TtiRow], is_data: &[bool], limits: Option<&PollLimits>) -> Option<u32> {
-    let gaps = gaps(rows, is_data);
+fn fit_padding(
+    rows: &[TtiRow],
+    is_data: &[bool],
+    gaps: &[Option<i64>],
+    limits: Option<&PollLimits>,
+) -> Option<u32> {
     let blocks: Vec<PaddedBlock> = (0..rows.len())
         .filter(|&i| is_data[i])
         .filter_map(|i| {

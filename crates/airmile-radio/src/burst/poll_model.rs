@@ -287,11 +287,14 @@ fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
 fn byte_limit(runs: &[(&PollRun, bool)]) -> Option<u64> {
     let mut before: Vec<u32> = runs.iter().map(|(run, _)| run.bytes_before).collect();
     before.sort_unstable_by(|a, b| b.cmp(a));
+    // Sorted, so that the runs at each of these limits are counted by a search.
+    let mut bytes: Vec<u32> = runs.iter().map(|(run, _)| run.bytes).collect();
+    bytes.sort_unstable_by(|a, b| b.cmp(a));
     let most = (OUTLIERS * runs.len() as f64) as usize;
     before.iter().take(most + 1).enumerate().find_map(|(outliers, &limit)| {
         let at_limit =
             || runs.iter().filter(move |(run, _)| reaches(run.bytes.into(), limit.into()));
-        let n = at_limit().count();
+        let n = bytes.partition_point(|&bytes| reaches(bytes.into(), limit.into()));
         let shows = limit > 0 && n >= LIMIT_RUNS && outliers as f64 <= OUTLIERS * n as f64;
         let forced = || limit >= MIN_POLL_BYTE || mostly_followed(at_limit());
         (shows && forced()).then_some(limit.into())
