@@ -267,9 +267,9 @@ fn time_of_a_busy_link_is_the_links_up_to_what_its_queues_already_have() {
         parts
     };
     let expected = [
-        (PageCause::Loss, 5),
+        (PageCause::Loss, 0),
         (PageCause::SlowStart, 0),
-        (PageCause::Server, 20),
+        (PageCause::Server, 25),
         (PageCause::UplinkQueue, 10),
         (PageCause::Radio, 50),
     ];
