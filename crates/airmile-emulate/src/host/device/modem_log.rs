@@ -90,15 +90,19 @@ impl ModemLog {
         self.due.pop_front().map(|(_, report)| report)
     }
 
-    /// Whether the next batch is lost: from a hash of its number (SplitMix64's finalizer),
-    /// so that runs are reproducible.
+    /// Whether the next batch is lost.
     fn is_lost(&mut self) -> bool {
         self.batches += 1;
+        self.random() % 100 < u64::from(self.config.lost_percent)
+    }
+
+    /// A hash of the batch's number (SplitMix64's finalizer), so that runs are reproducible.
+    const fn random(&self) -> u64 {
         let mut z =
             (self.batches ^ self.start_ns.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % 100 < u64::from(self.config.lost_percent)
+        z ^ (z >> 31)
     }
 
     /// A report with its times on the host's clock, including the clock error.
@@ -120,7 +124,10 @@ impl ModemLog {
         let is_silent =
             |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
         if !self.config.silent_ms.is_some_and(is_silent) {
-            let due_ns = now_ns + i64::from(self.config.delay_ms) * MS_NS;
+            let jitter_ms = (self.random() >> 32) as i64 % i64::from(self.config.jitter_ms + 1);
+            let due_ns = now_ns + (i64::from(self.config.delay_ms) + jitter_ms) * MS_NS;
+            // A port keeps the order.
+            let due_ns = self.due.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
             self.due.push_back((due_ns, self.ahead(report)));
         }
     }
