@@ -40,8 +40,8 @@ struct Most {
     coverage: f64,
     late_share: f64,
 }
-/// Beyond these a log is rejected: an eighth to a sixth of the bytes missing costs what round
-/// trips do.
+/// Beyond these a log is rejected: with 15 % of the bytes missing, or late as above, round trips
+/// are as good (docs/papers/qcut.md).
 const USABLE: Most = Most { bad_share: 0.2, coverage: 1.18, late_share: 0.5 };
 /// A rejected log is used again after it was within these for `GOOD_FOR_NS` (chosen here).
 const GOOD: Most = Most { bad_share: 0.05, coverage: 1.1, late_share: 0.25 };
