@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airmile_control::qcut::{
-    BufferEvidence, GateState, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig, ReportCounts,
-    Tier,
+    BufferEvidence, GateState, LogFault, ModemReport, ProbeId, Qcut, QcutConfig, QueueConfig,
+    ReportCounts, Tier,
 };
 use airmile_host::Attempt;
 use airmile_host::clock::{monotonic_ns, process_cpu_ns, wall_ns};
@@ -58,6 +58,7 @@ pub(crate) struct GateSnapshot {
     pub(crate) classes: Vec<ClassStatus>,
     pub(crate) reports: ReportCounts,
     pub(crate) silences: u64,
+    pub(crate) log_rejections: u64,
     /// Rate in bytes per second, and how often it was changed.
     pub(crate) set_rate: Option<(u64, u64)>,
     pub(crate) waiting: Vec<WaitingHost>,
@@ -71,6 +72,7 @@ impl GateSnapshot {
             classes: classes.collect(),
             reports: qcut.reports(),
             silences: qcut.silences(),
+            log_rejections: qcut.log_rejections(),
             set_rate: None,
             waiting: Vec::new(),
         }
@@ -221,6 +223,7 @@ impl Control {
             modem,
             classes: kept.classes.clone(),
             silences: kept.silences,
+            log_rejections: kept.log_rejections,
             probes: self.probes,
             set_rate_bps: kept.set_rate.map(|(bytes_per_s, _)| bytes_per_s * 8),
             rate_changes: kept.set_rate.map_or(0, |(_, changes)| changes),
@@ -247,7 +250,8 @@ impl Control {
 fn warnings(held: &GateState) -> Vec<String> {
     let mut all = Vec::new();
     if held.silent && !held.blind {
-        all.push("the modem's log is silent: its buffer is estimated from round trips".to_owned());
+        let state = held.log_fault.map_or("silent", LogFault::name);
+        all.push(format!("the modem's log is {state}: its buffer is estimated from round trips"));
     }
     if held.blind {
         all.push(
@@ -257,4 +261,26 @@ fn warnings(held: &GateState) -> Vec<String> {
         );
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_not_used_is_named() {
+        for (silent, log_fault, named) in [
+            (false, None, None),
+            (true, None, Some("silent")),
+            (true, Some(LogFault::Late), Some("late")),
+            // No round trips: the late log is used.
+            (false, Some(LogFault::Late), None),
+        ] {
+            let held = GateState { silent, log_fault, ..GateState::default() };
+            let expected = named.map(|state| {
+                format!("the modem's log is {state}: its buffer is estimated from round trips")
+            });
+            assert_eq!(warnings(&held), Vec::from_iter(expected));
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub struct GateStatus {
     pub at_s: f64,
     /// Deployment: `nfqueue`, `htb`, `cake`, `tun` or `none`.
     pub deploy: String,
-    /// Evidence of the modem's occupancy: `modem` or `round_trips`.
+    /// Present evidence of the modem's occupancy: `modem` or `round_trips`.
     pub evidence: String,
     /// The limit as given by the user.
     pub limit: String,
@@ -53,6 +53,9 @@ pub struct GateStatus {
     pub probes: u64,
     /// How often the modem became silent.
     pub silences: u64,
+    /// How often the modem's log was too late, incomplete or implausible to be used.
+    #[serde(default)]
+    pub log_rejections: u64,
     /// Current problems and their effects.
     pub warnings: Vec<String>,
     /// Classes in the order of service.
@@ -139,6 +142,7 @@ impl GateStatus {
     /// Copies the gate's state.
     pub(crate) fn hold(&mut self, held: &GateState) {
         let by_reports = self.modem.is_some() && !held.silent;
+        self.evidence = if by_reports { "modem" } else { "round_trips" }.to_owned();
         let bounds = (held.occupancy.low_bytes, held.occupancy.high_bytes);
         self.occupancy_bounds_bytes = by_reports.then_some(bounds);
         self.occupancy_bytes =
@@ -195,6 +199,8 @@ impl GateStatus {
         count("rate_changes", "Changes of the shaper's rate.", of(self.rate_changes));
         count("probes", "Probes sent.", of(self.probes));
         count("silences", "Times the modem became silent.", of(self.silences));
+        let help = "Times the modem's log was too late, incomplete or implausible to be used.";
+        count("log_rejections", help, of(self.log_rejections));
         count("failed_packets", "Packets that could not be passed on.", of(self.failed_packets));
         if let Some(modem) = &self.modem {
             count("reports", "The modem's reports that were used.", of(modem.reports));
@@ -232,6 +238,7 @@ mod tests {
         let status = GateStatus {
             occupancy_bytes: 9_000,
             rtt_f_ms: Some(52.5),
+            log_rejections: 2,
             classes: vec![class],
             ..GateStatus::default()
         };
@@ -239,10 +246,21 @@ mod tests {
         for line in [
             "airmile_qcut_occupancy_bytes 9000",
             "airmile_qcut_rtt_f_seconds 0.0525",
+            "airmile_qcut_log_rejections_total 2",
             "airmile_qcut_held_packets{class=\"urgent\"} 3",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
         }
         assert!(!text.contains("modem_connected"));
+    }
+
+    #[test]
+    fn the_evidence_is_what_is_used_now() {
+        let mut status =
+            GateStatus { modem: Some(ModemStatus::default()), ..GateStatus::default() };
+        for (silent, evidence) in [(false, "modem"), (true, "round_trips"), (false, "modem")] {
+            status.hold(&GateState { silent, ..GateState::default() });
+            assert_eq!(status.evidence, evidence);
+        }
     }
 }

@@ -75,6 +75,8 @@ pub struct ModemLogConfig {
     pub samples: bool,
     /// Delay from writing to reading in ms (chosen here: a port that is polled).
     pub delay_ms: u32,
+    /// Maximum additional delay of a batch in ms; it varies from batch to batch.
+    pub jitter_ms: u32,
     /// Share of lost batches, in percent.
     pub lost_percent: u32,
     /// Offset by which the log's times are ahead of the host's clock, in ms.
@@ -94,6 +96,7 @@ impl Default for ModemLogConfig {
             buffer_ms: 40,
             samples: true,
             delay_ms: 5,
+            jitter_ms: 0,
             lost_percent: 0,
             ahead_ms: 0,
             host_ms: 0,

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::autorate::{Autorate, AutorateConfig};
 use super::class::{PacketInfo, Tier};
-use super::coverage::LogCoverage;
 use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
 use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 use super::gate::Limit;
+use super::log_quality::{LogFault, LogQuality};
 use super::passive::AckMatcher;
 use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
 use super::rate::transmission_time_ns;
@@ -96,8 +96,10 @@ pub struct GateState {
     pub bytes_per_s: u64,
     /// The last round trip below the gate and the minimum, in ns.
     pub round_trips_ns: Option<(i64, i64)>,
-    /// Whether the modem is silent, so that round trips are used.
+    /// Whether the modem is silent or its log rejected, so that round trips are used.
     pub silent: bool,
+    /// Why its log is rejected.
+    pub log_fault: Option<LogFault>,
     /// Whether there is no evidence, so that nothing is held back.
     pub blind: bool,
 }
@@ -111,7 +113,7 @@ pub struct Qcut<P> {
     returns: RoundTripEstimator,
     passive: AckMatcher,
     autorate: Autorate,
-    coverage: LogCoverage,
+    quality: LogQuality,
     /// Since when, at the latest, the modem has had data and sent no report.
     unreported_since_ns: Option<i64>,
     /// When a report was last used.
@@ -126,7 +128,7 @@ pub struct Qcut<P> {
     next_probe: u64,
     probed_ns: Option<i64>,
     silences: u64,
-    was_silent: bool,
+    was_unheard: bool,
     /// Whether the modem has ever reported its buffer.
     reports_buffer: bool,
 }
@@ -141,7 +143,7 @@ impl<P> Qcut<P> {
             returns: RoundTripEstimator::new(config.delay.clone()),
             passive: AckMatcher::default(),
             autorate: Autorate::new(config.autorate.clone()),
-            coverage: LogCoverage::default(),
+            quality: LogQuality::default(),
             config,
             unreported_since_ns: None,
             reported_ns: None,
@@ -152,7 +154,7 @@ impl<P> Qcut<P> {
             next_probe: 0,
             probed_ns: None,
             silences: 0,
-            was_silent: false,
+            was_unheard: false,
             reports_buffer: false,
         }
     }
@@ -168,7 +170,7 @@ impl<P> Qcut<P> {
     pub fn report(&mut self, now_ns: i64, report: ModemReport) {
         self.estimator.set_starved(self.is_awaited(now_ns));
         if let Some((_, path_ns)) = self.returns.round_trips_ns() {
-            self.coverage.compare(now_ns, path_ns, &mut self.estimator);
+            self.quality.compare(now_ns, path_ns, &mut self.estimator);
         }
         let before = self.estimator.counts();
         // Data sent during a silence is not in the log: the buffer is known again with its
@@ -177,7 +179,6 @@ impl<P> Qcut<P> {
         let ends_silence = is_anchor || !self.reports_buffer || !self.is_silent(now_ns);
         self.estimator.push(now_ns, report);
         let counts = self.estimator.counts();
-        self.coverage.note_report(counts.bad > before.bad);
         // A report without new information is ignored. With the gate shut, no packet will
         // trigger the next one.
         if counts.used > before.used && ends_silence {
@@ -187,6 +188,7 @@ impl<P> Qcut<P> {
             self.reported_ns = Some(now_ns);
         }
         if self.config.evidence == BufferEvidence::Modem {
+            self.quality.note_report(now_ns, report, counts.bad > before.bad);
             self.queues.set_rate(self.estimator.bytes_per_s());
         }
     }
@@ -213,7 +215,7 @@ impl<P> Qcut<P> {
     fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
         self.returns.set_starved(self.is_awaited(now_ns));
         self.returns.answered(now_ns, handed_ns, mark, far);
-        self.coverage.answered(now_ns, self.returns.returned_bytes());
+        self.quality.answered(now_ns, self.returns.returned_bytes());
         if self.config.evidence == BufferEvidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
         }
@@ -247,7 +249,9 @@ impl<P> Qcut<P> {
         let due = match self.config.evidence {
             BufferEvidence::Autorate => self.autorate.poll_probe(now_ns),
             BufferEvidence::RoundTrips => self.wants_probe(now_ns),
-            BufferEvidence::Modem => self.is_silent(now_ns) && self.wants_probe(now_ns),
+            BufferEvidence::Modem => {
+                (self.is_unheard(now_ns) || self.quality.is_rejected()) && self.wants_probe(now_ns)
+            }
             BufferEvidence::Nothing => false,
         };
         if !due {
@@ -313,6 +317,12 @@ impl<P> Qcut<P> {
         self.silences
     }
 
+    /// How often the modem's log was rejected.
+    #[must_use]
+    pub const fn log_rejections(&self) -> u64 {
+        self.quality.rejections()
+    }
+
     /// Current state of the gate.
     #[must_use]
     pub fn held(&self, now_ns: i64) -> GateState {
@@ -323,6 +333,7 @@ impl<P> Qcut<P> {
             bytes_per_s: self.bytes_per_s(now_ns),
             round_trips_ns: self.returns.round_trips_ns(),
             silent: self.is_silent(now_ns),
+            log_fault: self.quality.fault(),
             blind: self.is_blind(now_ns),
         }
     }
@@ -338,11 +349,9 @@ impl<P> Qcut<P> {
 
     /// Whether one more packet may pass to the modem.
     fn is_open(&mut self, now_ns: i64) -> bool {
-        let silent = self.is_silent(now_ns);
-        if silent && !self.was_silent {
-            self.silences += 1;
-        }
-        self.was_silent = silent;
+        let (silent, unheard) = (self.is_silent(now_ns), self.is_unheard(now_ns));
+        self.silences += u64::from(unheard && !self.was_unheard);
+        self.was_unheard = unheard;
         match self.config.evidence {
             BufferEvidence::Nothing => true,
             BufferEvidence::Autorate => self.autorate.next_ns() <= now_ns,
@@ -373,12 +382,16 @@ impl<P> Qcut<P> {
     }
 
     /// Whether the modem has held data for long without a usable report.
-    fn is_silent(&self, now_ns: i64) -> bool {
+    fn is_unheard(&self, now_ns: i64) -> bool {
         let silent_ns = SILENT_NS.max(self.estimator.gap_ns() / 2 * 5);
-        let is_unheard =
-            self.unreported_since_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns);
+        let since_ns = self.unreported_since_ns;
         self.config.evidence == BufferEvidence::Modem
-            && (is_unheard || self.coverage.is_distrusted())
+            && since_ns.is_some_and(|since| now_ns.saturating_sub(since) >= silent_ns)
+    }
+
+    /// Whether round trips replace the modem's log. Without any, a poor log is used.
+    fn is_silent(&self, now_ns: i64) -> bool {
+        self.is_unheard(now_ns) || (self.quality.is_rejected() && !self.is_lost(now_ns))
     }
 
     /// The rate for a limit from round trips. A modem that has just become silent usually
@@ -386,7 +399,7 @@ impl<P> Qcut<P> {
     /// already includes the time to a grant.
     fn round_trip_rate(&self, now_ns: i64) -> u64 {
         let is_short_silence = self.config.evidence == BufferEvidence::Modem
-            && !self.coverage.is_distrusted()
+            && !self.quality.is_rejected()
             && self.reported_ns.is_some_and(|at| now_ns.saturating_sub(at) < SHORT_SILENCE_NS);
         if is_short_silence {
             self.returns.bytes_per_s()

@@ -20,17 +20,27 @@ struct ModemModel {
     due: VecDeque<(i64, ModemReport)>,
     silent: bool,
     late_ms: i64,
+    /// Round trip below the modem; `None`: no acknowledgements.
+    path_ms: Option<i64>,
+    /// Acknowledgements on their way, and the last byte passed.
+    acks: VecDeque<(i64, u32)>,
+    end: u32,
 }
 
 impl ModemModel {
     fn new(per_ms: u64) -> Self {
-        Self { per_ms, held: 0, sent: 0, due: VecDeque::new(), silent: false, late_ms: 10 }
+        let (due, acks) = (VecDeque::new(), VecDeque::new());
+        let (silent, late_ms, path_ms) = (false, 10, None);
+        Self { per_ms, held: 0, sent: 0, due, silent, late_ms, path_ms, acks, end: 0 }
     }
 
     fn step(&mut self, ms: i64) {
         let goes = self.held.min(self.per_ms);
         self.held -= goes;
         self.sent += goes;
+        if let Some(path_ms) = self.path_ms {
+            self.acks.push_back(((ms + 1 + path_ms) * MS, self.sent as u32));
+        }
         if ms % 10 == 9 && !self.silent {
             let room = 10 * self.per_ms;
             let (from_ns, to_ns) = ((ms - 9) * MS, (ms + 1) * MS);
@@ -64,8 +74,14 @@ impl ModemModel {
                 let Some((_, report)) = self.due.pop_front() else { break };
                 qcut.report(now, report);
             }
+            while self.acks.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, ack)) = self.acks.pop_front() else { break };
+                qcut.acknowledged(now, 1, ack);
+            }
             while qcut.counts().waiting.packets < 200 {
-                qcut.push(now, packet(1, 1_498), 1_500);
+                self.end += 1_500;
+                let info = PacketInfo { tcp_end: Some(self.end), ..packet(1, 1_498) };
+                qcut.push(now, info, 1_500);
             }
             while let Some(bytes) = qcut.poll(now) {
                 self.held += u64::from(bytes);
@@ -152,6 +168,33 @@ fn a_log_that_comes_late_costs_no_rate() {
         modem.run(&mut qcut, 4_000, 6_000);
         assert!(modem.sent - before > 1_800_000, "{late_ms}: {}", modem.sent - before);
     }
+}
+
+#[test]
+fn a_late_log_gives_way_to_round_trips_and_comes_back() {
+    let (mut modem, mut qcut) =
+        (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
+    (modem.late_ms, modem.path_ms) = (150, Some(40));
+    modem.run(&mut qcut, 0, 9_000);
+    let before = modem.sent;
+    let held = modem.run(&mut qcut, 9_000, 11_000);
+    let (state, most) = (qcut.held(11_000 * MS), *held.iter().max().unwrap());
+    assert_eq!((state.log_fault, state.silent), (Some(LogFault::Late), true));
+    assert_eq!(qcut.log_rejections(), 1);
+    // 40 ms are in flight; 20 ms may be held, 1.4 times that in a search.
+    assert!(modem.sent - before > 1_800_000 && most < 40_000, "{} {most}", modem.sent - before);
+    // Without answers the late log is used: it costs no rate.
+    modem.path_ms = None;
+    modem.acks.clear();
+    modem.run(&mut qcut, 11_000, 14_000);
+    assert!(!qcut.held(14_000 * MS).silent);
+    // A good log is used after five seconds, and what it took to be sure of it.
+    (modem.late_ms, modem.path_ms) = (10, Some(40));
+    modem.run(&mut qcut, 14_000, 18_000);
+    assert!(qcut.held(18_000 * MS).log_fault.is_some());
+    modem.run(&mut qcut, 18_000, 40_000);
+    let state = qcut.held(40_000 * MS);
+    assert_eq!((state.log_fault, state.silent, qcut.log_rejections()), (None, false, 1));
 }
 
 #[test]

@@ -121,6 +121,11 @@ impl Device {
         }
     }
 
+    /// How often the gate has rejected the modem's log.
+    pub(crate) const fn log_rejections(&self) -> u64 {
+        self.qcut.log_rejections()
+    }
+
     /// A packet arrives at the phone. Returns true if it answers a probe and is for no
     /// host.
     pub(crate) fn arrived(&mut self, now_ns: i64, packet: &IpPacket) -> bool {

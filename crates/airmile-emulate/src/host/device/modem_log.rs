@@ -90,15 +90,19 @@ impl ModemLog {
         self.due.pop_front().map(|(_, report)| report)
     }
 
-    /// Whether the next batch is lost: from a hash of its number (SplitMix64's finalizer),
-    /// so that runs are reproducible.
+    /// Whether the next batch is lost.
     fn is_lost(&mut self) -> bool {
         self.batches += 1;
+        self.random() % 100 < u64::from(self.config.lost_percent)
+    }
+
+    /// A hash of the batch's number (SplitMix64's finalizer), so that runs are reproducible.
+    const fn random(&self) -> u64 {
         let mut z =
             (self.batches ^ self.start_ns.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % 100 < u64::from(self.config.lost_percent)
+        z ^ (z >> 31)
     }
 
     /// A report with its times on the host's clock, including the clock error.
@@ -120,7 +124,10 @@ impl ModemLog {
         let is_silent =
             |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
         if !self.config.silent_ms.is_some_and(is_silent) {
-            let due_ns = now_ns + i64::from(self.config.delay_ms) * MS_NS;
+            let jitter_ms = (self.random() >> 32) as i64 % i64::from(self.config.jitter_ms + 1);
+            let due_ns = now_ns + (i64::from(self.config.delay_ms) + jitter_ms) * MS_NS;
+            // A port keeps the order.
+            let due_ns = self.due.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
             self.due.push_back((due_ns, self.ahead(report)));
         }
     }
@@ -211,6 +218,31 @@ mod tests {
             high_bytes: u64::MAX,
         };
         assert_eq!(read(&mut log, 85), [open]);
+    }
+
+    #[test]
+    fn jitter_delays_batches_and_keeps_their_order() {
+        let config = ModemLogConfig { transmissions: 1, jitter_ms: 60, ..Default::default() };
+        // Close to each other, each also waits for the one before it.
+        for (every_ms, least_spread_ms) in [(1, 1), (80, 40)] {
+            let mut log = ModemLog::new(&config, 0);
+            let (mut ends_ms, mut delays_ms) = (Vec::new(), Vec::new());
+            for ms in 0..4_000 {
+                if ms % every_ms == 0 {
+                    log.push(&grant(ms, 103));
+                }
+                for report in read(&mut log, ms + 1) {
+                    let ModemReport::Sent { to_ns, .. } = report else { continue };
+                    ends_ms.push(to_ns / MS_NS);
+                    delays_ms.push(ms + 1 - to_ns / MS_NS);
+                }
+            }
+            assert!(ends_ms.is_sorted());
+            let (least, most) =
+                (*delays_ms.iter().min().unwrap(), *delays_ms.iter().max().unwrap());
+            assert!(least >= 5 && most <= 65, "{least} to {most}");
+            assert!(most - least >= least_spread_ms, "{least} to {most}");
+        }
     }
 
     #[test]

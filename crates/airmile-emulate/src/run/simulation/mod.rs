@@ -215,6 +215,7 @@ impl<H: Host> Simulation<H> {
         }
         if let Some(device) = &mut self.device {
             device.read_log(now_ns);
+            sink.log_rejections(device.log_rejections());
             self.release(now_ns, sink);
         }
         self.report(now_ns, sink);

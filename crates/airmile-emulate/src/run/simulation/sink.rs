@@ -61,6 +61,11 @@ pub trait RunSink {
         let _ = (at_ns, bytes);
     }
 
+    /// How often the measured phone's gate has rejected the modem's log, once a TTI.
+    fn log_rejections(&mut self, times: u64) {
+        let _ = times;
+    }
+
     /// Whether the next two methods are needed.
     fn wants_senders(&self) -> bool {
         false

@@ -5,7 +5,7 @@ use airmile_emulate::{Discipline, ModemLogConfig, Scenario};
 
 use super::upload::{MAX_OVER_MS, MIN_SHARE, SCENARIO, Throughput, measure};
 use super::{STRONG, Signal, Variant, WEAK};
-use crate::reproduce::estimate::mean;
+use crate::reproduce::estimate::{Estimate, mean};
 use crate::reproduce::runs::{Work, only, read};
 use crate::reproduce::{Experiment, ExperimentResult, Row};
 use airmile::Result;
@@ -21,6 +21,10 @@ const QCUT_D: Discipline = Discipline::Qcut { limit: Limit::DelayMs(20) };
 /// With a grant every fourth TTI or less often the weak signal carries 0.29 to 0.42 Mbit/s.
 const BOUND_OF_PACKETS: &str = "bound: one large packet takes 28 to 41 ms at this rate, and grants \
     need a second one";
+/// With the log rejected: round trips' throughput less the time until it is, and what differs
+/// between runs.
+const MIN_OF_ROUND_TRIPS: f64 = 97.0;
+const UNUSABLE: &str = "the log is rejected: to compare with round trips";
 const ROUND_TRIPS: Discipline = Discipline::RoundTrips { limit: Limit::DelayMs(20) };
 
 /// Differences to the scenario.
@@ -28,6 +32,8 @@ struct LogImpairment {
     what: String,
     grant_every_tti: u32,
     modem_log: ModemLogConfig,
+    /// Whether the gate has to reject the log, and to use round trips.
+    is_unusable: bool,
 }
 
 /// Spacings of grants, and log impairments (chosen here: effects of ports and drivers).
@@ -37,9 +43,11 @@ fn cases() -> Vec<LogImpairment> {
         what: format!("a grant each {every} TTI"),
         grant_every_tti: every,
         modem_log: log(),
+        is_unusable: false,
     });
     let logs = [
         ("40 ms late", ModemLogConfig { delay_ms: 40, ..log() }),
+        ("up to 60 ms late", ModemLogConfig { jitter_ms: 60, ..log() }),
         ("20 % of batches lost", ModemLogConfig { lost_percent: 20, ..log() }),
         ("batches of 44", ModemLogConfig { transmissions: 44, ..log() }),
         ("10 ms from gate to firmware", ModemLogConfig { host_ms: 10, ..log() }),
@@ -60,6 +68,8 @@ fn cases() -> Vec<LogImpairment> {
             what: format!("a grant each {every} TTI, log {what}"),
             grant_every_tti: every,
             modem_log: modem_log.clone(),
+            // The way to the firmware is no fault of the log.
+            is_unusable: modem_log != ModemLogConfig { host_ms: 10, ..log() },
         })
     });
     spaced.chain(logs).collect()
@@ -123,13 +133,56 @@ fn log(work: &Work<'_>) -> Result<ExperimentResult> {
                 let over = against(idle, |run, idle| run.rtt_f_ms - idle.rtt_f_ms);
                 let share = Row::new(of("throughput of Cubic's"), "%", share);
                 let over = Row::new(of("RTT_F over the idle path"), "ms", over);
-                let is_judged = name == "QCut-D";
-                rows.push(if is_judged { share.at_least(MIN_SHARE) } else { share });
+                // With an unusable log the weak signal can do no better than round trips.
+                let is_qcut = name == "QCut-D";
+                let is_judged = is_qcut && (signal == STRONG || !case.is_unusable);
+                let share = if is_judged { share.at_least(MIN_SHARE) } else { share };
                 let over = if is_judged { over.at_most(MAX_OVER_MS) } else { over };
                 let is_sparse = signal == WEAK && case.grant_every_tti >= 4;
-                rows.push(if is_judged && is_sparse { over.note(BOUND_OF_PACKETS) } else { over });
+                let over = if is_judged && is_sparse { over.note(BOUND_OF_PACKETS) } else { over };
+                let is_noted = is_qcut && !is_judged;
+                rows.extend([share, over].map(|r| if is_noted { r.note(UNUSABLE) } else { r }));
+                if !is_qcut {
+                    continue;
+                }
+                let times = gate.iter().map(|run| run.log_rejections as f64);
+                let (least, most) =
+                    (times.clone().fold(f64::MAX, f64::min), times.fold(0.0, f64::max));
+                let of_runs = |value| Estimate { value, n: seeds, interval: None };
+                if case.is_unusable {
+                    let row = Row::new(of("log rejected, least of the runs"), "", of_runs(least));
+                    rows.push(row.at_least(1.0));
+                    let share = against(round_trips, |run, other| 100.0 * run.mbps / other.mbps);
+                    let what = of("throughput of that by round trips");
+                    rows.push(Row::new(what, "%", share).at_least(MIN_OF_ROUND_TRIPS));
+                } else {
+                    let row = Row::new(of("log rejected, most of the runs"), "", of_runs(most));
+                    rows.push(row.at_most(0.0));
+                }
             }
         }
     }
     Ok(ExperimentResult { rows, ..ExperimentResult::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_log_is_rejected_in_a_run_and_a_good_one_is_not() {
+        let late = ModemLogConfig { delay_ms: 40, ..ModemLogConfig::default() };
+        for (modem_log, discipline, expected) in [
+            (ModemLogConfig::default(), QCUT_D, 0),
+            (late.clone(), QCUT_D, 1),
+            (late, ROUND_TRIPS, 0),
+        ] {
+            let mut scenario = only(&read(SCENARIO).unwrap(), "upload");
+            scenario.duration_ms = 4_000;
+            Variant::new("", discipline).set(&mut scenario);
+            scenario.uplink_queue.as_mut().unwrap().modem_log = modem_log.clone();
+            let run = measure(&scenario).unwrap();
+            assert_eq!(run.log_rejections, expected, "{modem_log:?}");
+        }
+    }
 }

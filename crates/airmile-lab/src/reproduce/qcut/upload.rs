@@ -30,11 +30,12 @@ pub(super) const SCENARIO: &str = include_str!("../../../experiments/qcut-upload
 /// Slow start and the first filling of the buffer are left out, in ms.
 const SETTLED_MS: i64 = 10_000;
 
-/// A run's throughput and median RTT_F.
+/// A run's throughput and median RTT_F, and how often the gate rejected the modem's log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Throughput {
     pub(super) mbps: f64,
     pub(super) rtt_f_ms: f64,
+    pub(super) log_rejections: u64,
 }
 
 pub(super) fn measure(scenario: &Scenario) -> Result<Throughput> {
@@ -42,7 +43,8 @@ pub(super) fn measure(scenario: &Scenario) -> Result<Throughput> {
     let settled_ms = SETTLED_MS.min(i64::from(scenario.duration_ms) / 2);
     let mut watch = QueueMonitor::from_ns(start_ns + settled_ms * 1_000_000);
     run_into(scenario, &mut watch).map_err(cannot)?;
-    Ok(Throughput { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms() })
+    let log_rejections = watch.log_rejections;
+    Ok(Throughput { mbps: watch.mbps(), rtt_f_ms: watch.rtt_f_ms(), log_rejections })
 }
 
 /// All runs of an application: signals, variants, seeds, in this order.

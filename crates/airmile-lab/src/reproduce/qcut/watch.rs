@@ -29,6 +29,8 @@ pub(super) struct QueueMonitor {
     pub(super) held: Vec<(i64, u64)>,
     /// Packets sent by the phone's hosts, passed to the firmware, and dropped above it.
     pub(super) packets: [u64; 3],
+    /// How often the gate rejected the modem's log.
+    pub(super) log_rejections: u64,
 }
 
 impl RunSink for QueueMonitor {
@@ -73,6 +75,10 @@ impl RunSink for QueueMonitor {
 
     fn dropped(&mut self, _at_ns: i64, user: UserId, point: DropPoint, _packet: &IpPacket) {
         self.packets[2] += u64::from(user.is_measured() && point == DropPoint::Phone);
+    }
+
+    fn log_rejections(&mut self, times: u64) {
+        self.log_rejections = times;
     }
 
     fn firmware(&mut self, at_ns: i64, bytes: u64) {
