@@ -41,6 +41,15 @@ const STAMP_NS: i64 = 5_000_000;
 /// up to 100 ppm, which is 10 ms).
 const DRIFT_NS: i64 = 100_000_000_000;
 
+/// Ticks of clocks that are fine enough to show a queue, in nanoseconds, with the maximum of the mean
+/// of a flow that has it, as a queue that grows stretches the mean (chosen here, so that 300 and 200 Hz
+/// are none of them).
+const TICKS: [(f64, f64); 3] = [(1e6, 1.3), (4e6, 1.2), (1e7, 1.2)];
+/// Minimum of the mean (chosen here: a queue that the flow begins with shortens it).
+const LEAST_OF_TICK: f64 = 0.985;
+/// A shorter delay is that of scheduling (chosen here, as for verdicts).
+const MIN_STAMPED_NS: i64 = 20_000_000;
+
 /// Arrivals of a connection, with the time stamp that each carries (RFC 7323): when it was sent, by the
 /// clock of its sender.
 #[derive(Debug, Default)]
@@ -68,19 +77,40 @@ impl SendStamps {
         }
     }
 
-    /// When packets arrived, and when they would have arrived with the minimum delay of their
+    fn tick_ns(&self) -> Option<f64> {
+        let mean_ns = self.clock.mean_ns()?;
+        let fits =
+            |(tick_ns, most): &(f64, f64)| (LEAST_OF_TICK..=*most).contains(&(mean_ns / tick_ns));
+        TICKS.iter().find(|one| fits(one)).map(|(tick_ns, _)| *tick_ns)
+    }
+
+    /// When queued packets arrived, and when they would have arrived with the minimum delay of their
     /// connection; none if the tick of the clock is unknown.
-    fn queued(&self) -> impl Iterator<Item = (i64, i64)> {
-        let tick_ns = self.clock.likely_ns();
+    fn queued(&self) -> Vec<(i64, i64)> {
+        let Some(tick_ns) = self.tick_ns() else { return Vec::new() };
+        let due_ns = |(at, ticks): &(i64, i64)| {
+            let sent_ns = (*ticks as f64 * tick_ns) as i64;
+            (sent_ns, at.saturating_sub(sent_ns))
+        };
         let near = |a: &(i64, i64), b: &(i64, i64)| a.0 / DRIFT_NS == b.0 / DRIFT_NS;
-        tick_ns.into_iter().flat_map(move |tick_ns| {
-            let sent_ns = move |ticks: i64| (ticks as f64 * tick_ns) as i64;
-            self.samples.chunk_by(near).flat_map(move |part| {
-                let least_ns = part.iter().map(|(at, ticks)| at - sent_ns(*ticks)).min();
-                let least_ns = least_ns.unwrap_or(0);
-                part.iter().map(move |(at, ticks)| (*at, sent_ns(*ticks) + least_ns))
-            })
-        })
+        let parts: Vec<&[(i64, i64)]> = self.samples.chunk_by(near).collect();
+        let least = |part: &&[(i64, i64)]| part.iter().map(|one| due_ns(one).1).min();
+        let least: Vec<Option<i64>> = parts.iter().map(least).collect();
+        let mut out = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            // A queue may last for the whole part.
+            let around =
+                least.get(n.saturating_sub(1)..=n + 1).or_else(|| least.get(n.saturating_sub(1)..));
+            let least_ns = around.into_iter().flatten().flatten().min().copied().unwrap_or(0);
+            // A packet was sent up to a tick after the time of its stamp.
+            let late_ns = least_ns.saturating_add(tick_ns as i64);
+            out.extend(part.iter().filter_map(|one| {
+                let queued_ns = due_ns(one).0.saturating_add(late_ns);
+                let delay_ns = one.0.saturating_sub(queued_ns);
+                (MIN_STAMPED_NS..=MAX_QUEUE_NS).contains(&delay_ns).then_some((one.0, queued_ns))
+            }));
+        }
+        out
     }
 }
 
@@ -180,6 +210,24 @@ mod tests {
         assert_eq!(delay.queued_by_ns(1_000), 1_000);
     }
 
+    fn stamped(at_us: i64, stamp: u32) -> TracedPacket {
+        TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: at_us * 1_000,
+            dir: Direction::Dl,
+            seq: airmile_model::packet::SeqNum(0),
+            flags: airmile_model::packet::TcpFlags::ACK,
+            timestamps: Some((stamp, 0)),
+            event: None,
+            offset_bytes: 0,
+            payload_bytes: 1_000,
+            new_bytes: 1_000,
+            flight_bytes: 0,
+            ack: None,
+        }
+    }
+
     /// Two seconds of data each 10 ms; the clock of its sender has 1 ms and wraps. What is sent from
     /// 1,000 to 1,500 ms waits for 300 ms, without an acknowledgement that would show it.
     #[test]
@@ -188,27 +236,27 @@ mod tests {
         let mut stamps = SendStamps::default();
         for sent_ms in (0..2_000).step_by(10) {
             let queue_ms = if (1_000..1_500).contains(&sent_ms) { 300 } else { 0 };
-            let packet = TracedPacket {
-                flow: 1,
-                user: 1,
-                at_ns: (sent_ms + 40 + queue_ms) * MS,
-                dir: Direction::Dl,
-                seq: airmile_model::packet::SeqNum(0),
-                flags: airmile_model::packet::TcpFlags::ACK,
-                timestamps: Some(((sent_ms as u32).wrapping_sub(700), 0)),
-                event: None,
-                offset_bytes: 0,
-                payload_bytes: 1_000,
-                new_bytes: 1_000,
-                flight_bytes: 0,
-                ack: None,
-            };
+            let packet =
+                stamped((sent_ms + 40 + queue_ms) * 1_000, (sent_ms as u32).wrapping_sub(700));
             stamps.push(&packet);
         }
         let unheard = UnheardAcks::default();
         let each = std::iter::once((&unheard, &stamps, 50 * MS));
         let delay = DownlinkDelay::from_connections(each, |ns| ns);
         let queued_ms = |at_ms: i64| at_ms - delay.queued_by_ns(at_ms * MS) / MS;
-        assert_eq!([900, 1_400, 1_700, 1_900].map(queued_ms), [0, 300, 300, 0]);
+        assert_eq!([900, 1_400, 1_700, 1_900].map(queued_ms), [0, 299, 299, 0]);
+    }
+
+    /// Ticks of 10 Hz, and of 300 Hz as of old kernels, show no queue where there is none.
+    #[test]
+    fn coarse_and_unusual_clocks_show_no_queue() {
+        for tick_us in [100_000, 3_333, 10_000, 5_000, 4_000, 1_000] {
+            let mut stamps = SendStamps::default();
+            (0..1_000).for_each(|n: i64| {
+                let sent_us = n * 10_000;
+                stamps.push(&stamped(sent_us + 40_000, (sent_us / tick_us) as u32));
+            });
+            assert_eq!(stamps.queued(), [], "{tick_us} us");
+        }
     }
 }

@@ -414,9 +414,16 @@ impl SenderModel {
                 self.rounds.timeout(true);
                 self.retransmission(now, mends, out);
             }
-            // Without a recovery, too, nothing was lost: a sender that learns so keeps its window
-            // (RFC 8985, 7.4.2; RFC 5682, 3).
-            Some(TcpEventKind::RetxSpurious) if !mends => {}
+            // Without a recovery, too, nothing was lost on the way to the phone: a sender that learns
+            // so keeps its window (RFC 8985, 7.4.2; RFC 5682, 3). If its timer ended a wait, the
+            // acknowledgements were lost or late.
+            Some(TcpEventKind::RetxSpurious) if !mends => {
+                let timer_ns = self.timer_ns();
+                if let Some(last) = self.last_data_ns.filter(|last| now - last >= timer_ns) {
+                    wait(out, last, now, Reason::LossRecovery);
+                    self.last_data_ns = Some(now);
+                }
+            }
             Some(
                 TcpEventKind::RetxFast
                 | TcpEventKind::RetxOther
@@ -481,8 +488,7 @@ impl SenderModel {
         let all_acked = edge >= packet.offset_bytes;
         // The capture lacks data: the client acknowledged it, or a silence ends ahead of it, where a
         // timer would have sent it first (RFC 6298, 5.4).
-        let timer_ns = up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS;
-        let is_silent = self.last_data_ns.is_some_and(|last| now - last >= timer_ns);
+        let is_silent = self.last_data_ns.is_some_and(|last| now - last >= self.timer_ns());
         let lacks_data = packet.offset_bytes > self.next && (edge > self.next || is_silent);
         let asked = self.request_ns.take().filter(|_| all_acked);
         let released_ns = ack.map_or(now, |h| h.at_ns + up);
@@ -507,7 +513,7 @@ impl SenderModel {
         };
         if let Some(last) = self.last_data_ns
             && (asked.is_some() || idle)
-            && now - last > up + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
+            && now - last > self.timer_ns()
         {
             self.rounds.resumes();
         }
@@ -619,6 +625,11 @@ impl SenderModel {
         if self.sent.len() < MAX_SENT {
             self.sent.push_back((end, now));
         }
+    }
+
+    /// The least time until a sender's timer ends a wait, at the monitor.
+    fn timer_ns(&self) -> i64 {
+        self.base_up_ns.unwrap_or(0) + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
     }
 
     fn slack(&self) -> i64 {

@@ -639,3 +639,17 @@ fn data_that_had_arrived_is_no_loss() {
     let shares = wire.shares(200, end, None);
     assert!(shares.iter().all(|(of, _)| *of != Cause::LossRecoveryCongestion), "{shares:?}");
 }
+
+/// The acknowledgements were lost, and the timer ended the wait.
+#[test]
+fn data_that_had_arrived_ends_a_wait_for_lost_acknowledgements() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20]);
+    let event = Some(TcpEventKind::RetxSpurious);
+    wire.packet(1_200, Direction::Dl, TcpFlags::ACK, MSS, event);
+    wire.ack(1_200);
+    let end = wire.rounds(1_200, &[20]);
+    let shares = wire.shares(150, end, None);
+    assert!(shares.contains(&(Cause::LossRecoveryCongestion, 1_050)), "{shares:?}");
+}

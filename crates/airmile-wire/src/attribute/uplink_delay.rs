@@ -76,6 +76,8 @@ impl UploadRoundTrips {
 pub struct UplinkDelay {
     /// When data was sent, and by how much its round trip was above the connection's minimum.
     samples: Vec<(i64, i64)>,
+    /// Sums of the delays of the first samples: none, one, two, ...
+    sums: Vec<i64>,
 }
 
 impl UplinkDelay {
@@ -93,7 +95,11 @@ impl UplinkDelay {
             .map(|(at, ns)| (line.map_or(at, |line| line.to_reference(at)), ns))
             .collect();
         samples.sort_unstable();
-        Self { samples }
+        let mut sums = vec![0_i64];
+        for (_, ns) in &samples {
+            sums.push(sums.last().copied().unwrap_or(0).saturating_add(*ns));
+        }
+        Self { samples, sums }
     }
 
     /// Mean delay of data sent in a span, in nanoseconds; 0 without an upload.
@@ -101,14 +107,14 @@ impl UplinkDelay {
     pub fn mean_ns(&self, from_ns: i64, to_ns: i64) -> i64 {
         let first = self.samples.partition_point(|(at, _)| *at < from_ns);
         let last = self.samples.partition_point(|(at, _)| *at <= to_ns);
-        let within = self.samples.get(first..last.max(first)).unwrap_or_default();
+        let sum = |n: usize| self.sums.get(n).copied().unwrap_or(0);
+        if last > first {
+            return sum(last).saturating_sub(sum(first)) / (last - first) as i64;
+        }
         // Between two samples: the one before, if its data was still queued.
         let before = first.checked_sub(1).and_then(|at| self.samples.get(at));
-        let still =
-            before.filter(|(at, ns)| within.is_empty() && at.saturating_add(*ns) >= from_ns);
-        let all = within.iter().chain(still).map(|(_, ns)| *ns);
-        let (n, sum) = all.fold((0, 0_i64), |(n, sum), ns| (n + 1, sum.saturating_add(ns)));
-        if n > 0 { sum / n } else { 0 }
+        let still = before.filter(|(at, ns)| at.saturating_add(*ns) >= from_ns);
+        still.map_or(0, |(_, ns)| *ns)
     }
 }
 

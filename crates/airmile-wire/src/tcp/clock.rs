@@ -63,14 +63,19 @@ impl TickClock {
         Some((self.last_ns - at) as f64 / f64::from(ticks))
     }
 
-    /// The common tick that a flow too short for delta_G matches, if any.
-    pub(crate) fn likely_ns(&self) -> Option<f64> {
+    /// Mean nanoseconds per tick of a flow of any length that is not too short.
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
         let at = self.first_ns.get()?;
         let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
         if self.broken || ticks < SHORT_TICKS || self.last_ns - at < SHORT_NS {
             return None;
         }
-        usual_near((self.last_ns - at) as f64 / f64::from(ticks), SNAP_SHORT)
+        Some((self.last_ns - at) as f64 / f64::from(ticks))
+    }
+
+    /// The common tick that a flow too short for delta_G matches, if any.
+    pub(super) fn likely_ns(&self) -> Option<f64> {
+        usual_near(self.mean_ns()?, SNAP_SHORT)
     }
 
     /// Nanoseconds per tick: a common tick if the measured one is near to it.

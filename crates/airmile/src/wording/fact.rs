@@ -83,7 +83,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         ),
         FactKind::CaughtUp { share } => format!(
             "after pauses of 6 ms or more, {:.0} % of the backlog arrived at once: {}",
-            share * 100.0,
+            share.min(1.0) * 100.0,
             if *share > MADE_UP_FOR {
                 "the link had capacity to catch up"
             } else {

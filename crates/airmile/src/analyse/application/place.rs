@@ -115,6 +115,10 @@ impl TransferPlace {
                     let end_ns = event.at_ns.saturating_add(stall_ns(event));
                     if inside || self.touches(event.at_ns, end_ns) {
                         let (from, to) = (event.at_ns.max(self.start_ns), end_ns.min(self.end_ns));
+                        // It ended as the transfer began, or began as it ended.
+                        if to <= from && end_ns > event.at_ns {
+                            continue;
+                        }
                         n += 1;
                         stalled_ns += to.saturating_sub(from).max(0);
                         first.get_or_insert((from, to.max(from)));

@@ -353,10 +353,9 @@ fn overlap_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
 /// start, pauses and losses of its queue are then the connection's wait for its turn.
 pub(super) fn move_to_link(parts: &mut Vec<(PageCause, i64)>, link: PageCause, busy_ns: i64) {
     use PageCause::{Loss, Server, SlowStart, Unknown};
-    let queues = [link, PageCause::UplinkQueue];
-    let queued = parts.iter().filter(|(cause, _)| queues.contains(cause));
-    let free_ns = busy_ns - queued.map(|(_, ns)| ns).sum::<i64>();
-    let mut rest_ns = free_ns.max(0);
+    let queued = parts.iter().filter(|(cause, _)| *cause == link);
+    let free_ns = (busy_ns - queued.map(|(_, ns)| ns).sum::<i64>()).max(0);
+    let mut rest_ns = free_ns;
     for (cause, ns) in parts.iter_mut() {
         if matches!(cause, Server | SlowStart | Loss | Unknown) {
             let moved_ns = rest_ns.min(*ns);
@@ -364,11 +363,12 @@ pub(super) fn move_to_link(parts: &mut Vec<(PageCause, i64)>, link: PageCause, b
             rest_ns -= moved_ns;
         }
     }
-    let moved_ns = free_ns.max(0) - rest_ns;
+    let moved_ns = free_ns - rest_ns;
     match parts.iter_mut().find(|(cause, _)| *cause == link) {
         Some((_, ns)) => *ns += moved_ns,
         None => parts.push((link, moved_ns)),
     }
+    parts.retain(|(_, ns)| *ns > 0);
 }
 
 /// The share of a connection's round trips in a span for which what the phone sent was queued

@@ -33,6 +33,8 @@ use airmile_io::input::Progress;
 
 /// A saving is reported for a cause from this share of the wait on (chosen here).
 const WORTH_SAVING: f64 = 0.02;
+/// A smaller saving rounds to 0 % (chosen here).
+const MIN_SAVING: f64 = 0.005;
 
 /// The load of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -221,7 +223,7 @@ fn judge(
             let says =
                 wording::page_saving(*cause, saves_ms, ms(wait_ns), request.as_deref(), request_ms);
             let request = largest.and_then(|(at, _)| id(at));
-            (saves_ms > 0.0).then_some(PageSaving {
+            (saves_ms >= MIN_SAVING * ms(wait_ns)).then_some(PageSaving {
                 cause: *cause,
                 saves_ms,
                 request,
