@@ -28,7 +28,7 @@ pub use airmile_io::scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
     Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
-    arrow_schema, did_you_mean, format_utc, parquet_bytes, read_capture, read_text, refuse_inputs,
+    arrow_schema, check_outputs, did_you_mean, format_utc, parquet_bytes, read_capture, read_text,
     run_files, write_whole,
 };
 pub use airmile_model as model;
@@ -69,4 +69,4 @@ pub use budget::{Budget, BudgetReport, BudgetState, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
-pub use write::air_packets::air_packets;
+pub use write::air_packets::{air_packets, air_packets_begin};

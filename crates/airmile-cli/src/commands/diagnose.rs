@@ -5,7 +5,7 @@ use std::path::Path;
 
 use airmile::model::Verdict;
 use airmile::{
-    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export, refuse_inputs,
+    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, check_outputs, export,
     write_whole,
 };
 use anyhow::{Context, Result};
@@ -20,6 +20,7 @@ use crate::table::end_of;
 
 /// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
+const BEGINS: &[u8] = b"{\n  \"document\": \"diagnose\",";
 
 /// With more transfers than this, output without `-v` is a summary with a table of the slowest
 /// (chosen here: a screen).
@@ -33,9 +34,9 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
-    budgets.refuse_inputs(inputs.paths())?;
+    budgets.check_outputs(inputs.paths())?;
     if let Some(dir) = &args.output {
-        refuse_inputs([dir.join(DOCUMENT)], inputs.paths())?;
+        check_outputs([(dir.join(DOCUMENT), BEGINS)], inputs.paths())?;
     }
     let shown = Shown::start(global, &inputs);
     let made = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress);
