@@ -332,10 +332,7 @@ impl Feeder {
         let mut new = Vec::new();
         self.news.bursts(decided, &view, &mut |event| new.push(event));
         let totals = &mut self.snapshot.totals;
-        for transfer in self.news.newly_decided(&view) {
-            *totals.transfers.entry(transfer.diagnosis.verdict).or_default() += 1;
-        }
-        self.news.transfers(&view, &mut |event| new.push(event));
+        self.news.transfers(&view, totals, &mut |event| new.push(event));
         new.into_iter().for_each(|event| self.emit(event));
         self.counted.count(decided, &view, &mut self.snapshot.totals);
         let kept = &mut self.snapshot.decided;
