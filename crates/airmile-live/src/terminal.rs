@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 use ratatui::{DefaultTerminal, Frame};
 
-use crate::engine::{Engine, Published};
+use crate::engine::Engine;
 use crate::snapshot::{Passing, Snapshot};
 
 /// Redraw interval.
@@ -24,23 +24,24 @@ const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// Maximum number of bursts on a screen.
 const SHOWN_BURSTS: usize = 200;
 
-/// Shows the engine until `q`, Esc or Ctrl-C.
+/// Shows the engine until `q`, Esc, Ctrl-C or a signal, or until it refuses its source.
 ///
 /// # Errors
 /// The terminal cannot be used.
 pub fn run(engine: &Engine, listening: Option<&str>) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let shown = show(&mut terminal, &engine.published(), listening);
+    let shown = show(&mut terminal, engine, listening);
     ratatui::try_restore()?;
     shown
 }
 
 fn show(
     terminal: &mut DefaultTerminal,
-    published: &Published,
+    engine: &Engine,
     listening: Option<&str>,
 ) -> io::Result<()> {
-    loop {
+    let published = engine.published();
+    while engine.refusal().is_none() && !engine.is_stopped() {
         let now = published.now();
         terminal.draw(|frame| draw(frame, &now, listening))?;
         if event::poll(DRAW_EVERY)?
@@ -50,10 +51,11 @@ fn show(
             let interrupt =
                 key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             if interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                return Ok(());
+                break;
             }
         }
     }
+    Ok(())
 }
 
 /// Draws the current state.
