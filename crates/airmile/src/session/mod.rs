@@ -175,6 +175,19 @@ impl Session {
         }
     }
 
+    /// Whether an application's log has transfers with times of day.
+    pub(crate) fn has_clocked_application(&self) -> bool {
+        self.applications.iter().any(Application::has_placed_transfers)
+    }
+
+    /// Does not analyse an application's transfers if its log is of another run.
+    pub(crate) fn set_apart(&mut self, is_apart: bool) {
+        let gave = |one: &mut Application| std::mem::take(&mut one.gave_transfers);
+        if is_apart && self.applications.iter_mut().any(gave) {
+            self.transfers.clear();
+        }
+    }
+
     /// The application logs.
     pub(crate) fn applications(&self) -> &[Application] {
         &self.applications

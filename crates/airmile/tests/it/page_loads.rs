@@ -219,6 +219,20 @@ fn a_capture_of_another_run_is_not_joined() {
         assert!(page.says.contains("may be of another run"), "{}", page.says);
         assert!(answer.missing[0].what.contains("may be of another run"), "{:?}", answer.missing);
         assert_eq!(answer.transfers_from, "detected");
+        let what = &answer.missing[0].what;
+        // A modem log of the capture's run does not change that.
+        let file = |of: &Path, name: &str| of.join("run").join(name);
+        let files = vec![
+            file(capture.path(), "modem.mi2log"),
+            file(capture.path(), "phone.pcapng"),
+            file(log.path(), "page.har"),
+        ];
+        let inputs = Inputs { files, ..Inputs::default() };
+        let radio = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        let page = only(&radio);
+        assert_eq!((page.evidence, page.verdict), ("log", only(&alone).verdict), "{}", page.says);
+        assert_eq!((&radio.missing[0].what, radio.transfers_from), (what, "detected"));
+        assert!(page.says.contains(what), "{}", page.says);
     }
 }
 
