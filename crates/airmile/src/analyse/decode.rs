@@ -56,7 +56,7 @@ impl DecodeOptions {
                 "--format csv writes one table: name it with --only, such as --only grant".into(),
             ));
         }
-        Ok(())
+        self.limits.check()
     }
 
     fn check_names(&self) -> Result<()> {

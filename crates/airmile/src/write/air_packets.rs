@@ -51,6 +51,7 @@ pub fn air_packets(
     progress: &Progress,
     (path, out): (&Path, &mut dyn Write),
 ) -> Result<(Loaded, [u64; 2])> {
+    limits.check()?;
     let session = Session::open(inputs, progress)?.of_logs()?;
     let failed = |error| Error::write(path, error);
     let mut file = PcapNgFile::begin(out, None, 0, &INTERFACES).map_err(failed)?;
