@@ -13,7 +13,6 @@
 
 pub mod agent;
 mod analyse;
-mod budget;
 mod exports;
 mod fact;
 pub mod live;
@@ -65,7 +64,6 @@ pub use analyse::radio::{
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
-pub use budget::{Budget, BudgetReport, BudgetState, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};

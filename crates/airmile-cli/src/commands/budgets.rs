@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use airmile::model::Severity;
-use airmile::{
-    Budget, BudgetReport, BudgetState, Error, FileReport, Held, check_outputs, schemas, write_whole,
-};
+use airmile::{Error, FileReport, check_outputs, schemas, write_whole};
 use anyhow::Result;
 use serde_json::Value;
 
 use crate::Outcome;
 use crate::args::{BudgetArgs, Global};
+use crate::budget::{Budget, BudgetReport, BudgetState, Held};
 use crate::output;
 
 /// The maximum number of transfers named on standard error; the reports have all.

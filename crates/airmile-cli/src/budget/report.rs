@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Budget, BudgetState, Held};
-use airmile_io::error::{Error, Result};
+use airmile::{Error, Result};
 
 /// Where budgets are reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
