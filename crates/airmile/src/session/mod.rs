@@ -327,10 +327,12 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
         }
         Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
         Kind::Empty => "is empty".to_owned(),
-        Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \
-                          .dlf, .hdf), a text export of one, one of the tables of docs/records.md, or an \
-                          application's log (docs/application-logs.md)"
-            .to_owned(),
+        Kind::Unknown => {
+            "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, .dlf, \
+                          .hdf) or its text export, a packet capture (.pcap, .pcapng), a HAR or \
+                          another application's log, or a table (docs/inputs.md lists all)"
+                .to_owned()
+        }
         _ => return Ok(()),
     };
     Err(Error::Unusable { path: path.to_owned(), what })
