@@ -47,8 +47,9 @@ pub use airmile_wire::packets_only::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{
-    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedPair, ComparedRun,
-    Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer, compare,
+    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedLoad, ComparedPage,
+    ComparedPair, ComparedRun, Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer,
+    compare,
 };
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
