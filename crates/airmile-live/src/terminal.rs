@@ -21,6 +21,8 @@ use crate::snapshot::{Passing, Snapshot};
 
 /// Redraw interval.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
+/// From this width on, the facts of the log fit in a line (chosen here).
+const WIDE: u16 = 100;
 /// Maximum number of bursts on a screen.
 const SHOWN_BURSTS: usize = 200;
 
@@ -63,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
     let flows = if now.packets.is_some() { Constraint::Percentage(30) } else { Constraint::Max(0) };
     let transfers = if now.packets.is_some() { 25 } else { 45 };
     let areas = Layout::vertical([
-        Constraint::Length(4),
+        Constraint::Length(if frame.area().width < WIDE { 5 } else { 4 }),
         Constraint::Length(4),
         Constraint::Percentage(transfers),
         flows,
@@ -117,11 +119,11 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     if let Some(load) = &view.cell_load {
         facts.push(format!("cell load {:.0} %", load.load * 100.0));
     }
+    // A fact is not broken.
+    let facts: Vec<String> = facts.iter().map(|fact| fact.replace(' ', "\u{a0}")).collect();
     let lines = vec![Line::from(source), Line::from(facts.join("   "))];
-    frame.render_widget(
-        Paragraph::new(lines).block(Block::bordered().title(" airmile live ")),
-        area,
-    );
+    let text = Paragraph::new(lines).wrap(Wrap { trim: true });
+    frame.render_widget(text.block(Block::bordered().title(" airmile live ")), area);
 }
 
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {

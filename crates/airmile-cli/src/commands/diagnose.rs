@@ -11,6 +11,7 @@ use airmile::{
 use anyhow::{Context, Result};
 
 use super::budgets::Budgets;
+use super::pages::PrintedPage;
 use super::time_of_day;
 use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
@@ -48,8 +49,12 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        let Parts { loads, verdict, rest } = parts(&answer, global.verbose > 0);
-        output::print_wrapped(&loads)?;
+        let Parts { pages, players, verdict, rest } = parts(&answer, global.verbose > 0);
+        for page in pages {
+            output::print_page_verdict(global, page.verdict, &page.headline)?;
+            output::print_wrapped(&page.rest)?;
+        }
+        output::print_wrapped(&players)?;
         output::print_verdict(global, answer.session.verdict, &verdict)?;
         output::print_wrapped(&rest)?;
         output::problems(global, &answer.files);
@@ -67,14 +72,15 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 
 /// The result as the command prints it.
 pub fn text(answer: &Diagnosis, all: bool) -> String {
-    let Parts { loads, verdict, rest } = parts(answer, all);
-    loads + &verdict + &rest
+    let Parts { pages, players, verdict, rest } = parts(answer, all);
+    let pages = pages.into_iter().map(|page| page.headline + &page.rest);
+    pages.collect::<String>() + &players + &verdict + &rest
 }
 
 /// The result in parts, each of whole lines.
 struct Parts {
-    /// Pages and players.
-    loads: String,
+    pages: Vec<PrintedPage>,
+    players: String,
     /// Of the session.
     verdict: String,
     rest: String,
@@ -82,15 +88,15 @@ struct Parts {
 
 fn parts(answer: &Diagnosis, all: bool) -> Parts {
     let session = &answer.session;
-    let mut loads = super::pages::text(&answer.pages, all);
-    answer.players.iter().for_each(|player| loads.push_str(&super::pages::player(player, all)));
+    let pages = super::pages::printed(&answer.pages, all);
+    let players = answer.players.iter().map(|player| super::pages::player(player, all)).collect();
     let verdict = format!(
         "{}\nVerdict: {}, confidence {:.0} %.\n",
         session.says,
         session.verdict,
         session.confidence * 100.0
     );
-    Parts { loads, verdict, rest: details(answer, all) }
+    Parts { pages, players, verdict, rest: details(answer, all) }
 }
 
 /// What follows the verdict.

@@ -120,6 +120,14 @@ fn verdicts_are_coloured_where_asked_for() {
     // The hue of "not radio" in the report.
     assert!(coloured.starts_with("\x1b[1;33mThe downlink was not the bottleneck"), "{coloured}");
     assert_eq!(coloured.replace("\x1b[1;33m", "").replace("\x1b[0m", ""), plain);
+    // A page's verdict comes first.
+    let page = sample("page-slow-server");
+    let har = path(&page.1, "page.har");
+    let coloured = text(&airmile(&["diagnose", &har, "--color", "always"]).stdout);
+    assert!(
+        coloured.starts_with("\x1b[1;33mPage http://server.airmile.test/page/0/0\n"),
+        "{coloured}"
+    );
     let json = shown(&["--color", "always", "--json"]);
     assert!(!json.contains('\x1b'), "{json}");
     assert_eq!(status(&["diagnose", &log, "--color", "red"]), 2);
