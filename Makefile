@@ -40,7 +40,7 @@ demo: ## build the command fast (target/demo/airmile), make two sample logs and 
 	$(DEMO) diagnose $(DEMO_DIR)/sample-download/modem.mi2log
 	$(DEMO) diagnose $(DEMO_DIR)/sample-rate-limited/modem.mi2log
 
-check: fmt lint test accuracy docs ## everything that CI asks: format, lints, tests, accuracy bars, docs
+check: fmt lint test accuracy docs ## before a commit: format, lints, tests, accuracy bars, docs; CI asks more
 
 # The cores have few dependencies, so that choosing them by package builds little anew.
 CORES := model decode capture pseudonym radio wire control

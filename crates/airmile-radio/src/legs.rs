@@ -2,13 +2,17 @@
 //!
 //! Each leg has its own queue and TTI count, so each has its own trackers. A split bearer
 //! holds data while either leg does: [`LegUnion`] joins the findings of both, on the axis
-//! of one of them. [`rat_of`] returns the leg of a record, [`AirClock`] the time of a
-//! leg's TTIs.
+//! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
+//! leg of a record, [`AirClock`] the time of a leg's TTIs.
 
 use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
 
 use crate::burst::Activity;
 use crate::decided::Decided;
+
+mod other;
+
+pub use other::{LegFindings, OtherLeg};
 
 /// A radio access technology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

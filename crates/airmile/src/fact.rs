@@ -299,6 +299,10 @@ pub(crate) enum Statement {
         first: Suspicion,
         restarter: Restarter,
     },
+    /// Most of the time of the transfers was that of loss recovery, by packets alone.
+    LossRecovery {
+        share: f64,
+    },
     /// An application's log without transfers.
     NoApplicationTransfer,
     /// An application's log alone: its sentence, and the share of time before first bytes.

@@ -285,7 +285,7 @@ fn inspect_names_a_file_that_cannot_be_read() {
     let found = document("inspect", &["inspect", &log, &empty]);
     assert_eq!(found["usable_files"], 1);
     let done = airmile(&["inspect", &log, &empty]);
-    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty]).into()));
+    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
     assert_eq!(done.status.code(), Some(3));
     assert!(text(&done.stderr).contains("empty.qmdl cannot be used"), "{}", text(&done.stderr));
     let nothing = document("inspect", &["inspect", &empty]);

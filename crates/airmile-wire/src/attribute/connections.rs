@@ -7,7 +7,7 @@ use std::sync::Arc;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags};
 
-use super::downlink_delay::UnheardAcks;
+use super::downlink_delay::{SendStamps, UnheardAcks};
 use super::uplink_delay::UploadRoundTrips;
 use super::{
     Attribution, ByteBins, CaptureSite, DownlinkDelay, MIN_REQUEST_BYTES, SenderModel, Sides,
@@ -38,6 +38,7 @@ struct OpenConnection {
     model: SenderModel,
     uploads: UploadRoundTrips,
     unheard: UnheardAcks,
+    stamps: SendStamps,
     waits: WaitTimeline,
     syns_ns: Vec<i64>,
     requests_ns: Vec<i64>,
@@ -111,6 +112,7 @@ impl ConnectionCollector {
         one.model.push(packet, &mut self.held);
         one.waits.push(&self.held);
         one.unheard.push(packet, &one.model);
+        one.stamps.push(packet);
     }
 
     /// Returns the connections, with their times moved to the clock of `line`.
@@ -128,7 +130,8 @@ impl ConnectionCollector {
         let uploads = connections.values().map(|one| &one.uploads);
         let uplink_delay = Arc::new(UplinkDelay::from_connections(uploads, line));
         let servers = Servers::from_connections(connections.values());
-        let each = connections.values().map(|one| (&one.unheard, servers.upstream_ns(one)));
+        let each = connections.values();
+        let each = each.map(|one| (&one.unheard, &one.stamps, servers.upstream_ns(one)));
         let late = |ns: i64| set(ns.saturating_add(delay_ns));
         let downlink_delay = Arc::new(DownlinkDelay::from_connections(each, late));
         let each = connections.into_values().map(|one| {

@@ -1,10 +1,10 @@
 //! Since when data that arrived had been queued on the path, at least, from the acknowledgements
-//! that its senders had not received.
+//! that its senders had not received, and from the senders' time stamps.
 
 use airmile_model::Direction;
 
 use super::SenderModel;
-use crate::tcp::TracedPacket;
+use crate::tcp::{TickClock, TracedPacket};
 
 /// Maximum number of samples of a connection (chosen here).
 const MAX_SAMPLES: usize = 100_000;
@@ -35,6 +35,55 @@ impl UnheardAcks {
     }
 }
 
+/// Minimum time between two samples of time stamps (chosen here).
+const STAMP_NS: i64 = 5_000_000;
+/// The minimum delay is that of packets within this time (chosen here: clocks of two hosts differ by
+/// up to 100 ppm, which is 10 ms).
+const DRIFT_NS: i64 = 100_000_000_000;
+
+/// Arrivals of a connection, with the time stamp that each carries (RFC 7323): when it was sent, by the
+/// clock of its sender.
+#[derive(Debug, Default)]
+pub(super) struct SendStamps {
+    clock: TickClock,
+    /// When a packet arrived, and its time stamp in ticks after the first; both increase.
+    samples: Vec<(i64, i64)>,
+    last: Option<u32>,
+    ticks: i64,
+}
+
+impl SendStamps {
+    pub(super) fn push(&mut self, packet: &TracedPacket) {
+        let (Direction::Dl, Some((stamp, _))) = (packet.dir, packet.timestamps) else { return };
+        self.clock.push(packet.at_ns, stamp);
+        let advance = self.last.map_or(0, |last| stamp.wrapping_sub(last).cast_signed());
+        if advance < 0 {
+            return;
+        }
+        self.last = Some(stamp);
+        self.ticks = self.ticks.saturating_add(advance.into());
+        let due = self.samples.last().is_none_or(|(at, _)| packet.at_ns - at >= STAMP_NS);
+        if due && self.samples.len() < MAX_SAMPLES {
+            self.samples.push((packet.at_ns, self.ticks));
+        }
+    }
+
+    /// When packets arrived, and when they would have arrived with the minimum delay of their
+    /// connection; none if the tick of the clock is unknown.
+    fn queued(&self) -> impl Iterator<Item = (i64, i64)> {
+        let tick_ns = self.clock.likely_ns();
+        let near = |a: &(i64, i64), b: &(i64, i64)| a.0 / DRIFT_NS == b.0 / DRIFT_NS;
+        tick_ns.into_iter().flat_map(move |tick_ns| {
+            let sent_ns = move |ticks: i64| (ticks as f64 * tick_ns) as i64;
+            self.samples.chunk_by(near).flat_map(move |part| {
+                let least_ns = part.iter().map(|(at, ticks)| at - sent_ns(*ticks)).min();
+                let least_ns = least_ns.unwrap_or(0);
+                part.iter().map(move |(at, ticks)| (*at, sent_ns(*ticks) + least_ns))
+            })
+        })
+    }
+}
+
 /// Appends a sample, and removes those that it makes useless.
 fn push_rising(samples: &mut Vec<(i64, i64)>, sample: (i64, i64)) {
     while samples.pop_if(|last| last.1 >= sample.1).is_some() {}
@@ -47,7 +96,8 @@ fn push_rising(samples: &mut Vec<(i64, i64)>, sample: (i64, i64)) {
 ///
 /// Data that left its server before an acknowledgement reached it would have arrived, without a
 /// queue, a minimum round trip after that acknowledgement at the latest. A queue keeps the order:
-/// what arrived earlier had entered it earlier. The connections of a phone share the slowest link.
+/// what arrived earlier had entered it earlier. The connections of a phone share the slowest link. So
+/// do time stamps show a queue: by how much a packet took longer than the fastest of its connection.
 #[derive(Debug, Default)]
 pub struct DownlinkDelay {
     /// When data arrived, and by when it was queued; both increase.
@@ -55,14 +105,16 @@ pub struct DownlinkDelay {
 }
 
 impl DownlinkDelay {
-    /// From the connections of a phone, with times moved by `place`.
+    /// From the connections of a phone and their minimum round trips, with times moved by `place`.
     pub(super) fn from_connections<'a>(
-        connections: impl Iterator<Item = (&'a UnheardAcks, i64)>,
+        connections: impl Iterator<Item = (&'a UnheardAcks, &'a SendStamps, i64)>,
         place: impl Fn(i64) -> i64,
     ) -> Self {
         let mut all: Vec<(i64, i64)> = connections
-            .flat_map(|(one, base_ns)| {
-                one.samples.iter().map(move |(at, acked)| (*at, acked.saturating_add(base_ns)))
+            .flat_map(|(one, stamps, base_ns)| {
+                let unheard = one.samples.iter();
+                let unheard = unheard.map(move |(at, acked)| (*at, acked.saturating_add(base_ns)));
+                unheard.chain(stamps.queued())
             })
             .filter(|(at, queued)| queued < at)
             .map(|(at, queued)| (place(at), place(queued)))
@@ -102,7 +154,8 @@ mod tests {
                 (one, *base)
             })
             .collect();
-        DownlinkDelay::from_connections(all.iter().map(|(one, base)| (one, *base)), |ns| ns)
+        let none = SendStamps::default();
+        DownlinkDelay::from_connections(all.iter().map(|(one, base)| (one, &none, *base)), |ns| ns)
     }
 
     #[test]
@@ -125,5 +178,37 @@ mod tests {
     fn acknowledgements_within_the_minimum_round_trip_show_no_queue() {
         let delay = delay(&[(&[(1_000, 960)], 50)]);
         assert_eq!(delay.queued_by_ns(1_000), 1_000);
+    }
+
+    /// Two seconds of data each 10 ms; the clock of its sender has 1 ms and wraps. What is sent from
+    /// 1,000 to 1,500 ms waits for 300 ms, without an acknowledgement that would show it.
+    #[test]
+    fn time_stamps_show_a_queue_without_an_acknowledgement() {
+        const MS: i64 = 1_000_000;
+        let mut stamps = SendStamps::default();
+        for sent_ms in (0..2_000).step_by(10) {
+            let queue_ms = if (1_000..1_500).contains(&sent_ms) { 300 } else { 0 };
+            let packet = TracedPacket {
+                flow: 1,
+                user: 1,
+                at_ns: (sent_ms + 40 + queue_ms) * MS,
+                dir: Direction::Dl,
+                seq: airmile_model::packet::SeqNum(0),
+                flags: airmile_model::packet::TcpFlags::ACK,
+                timestamps: Some(((sent_ms as u32).wrapping_sub(700), 0)),
+                event: None,
+                offset_bytes: 0,
+                payload_bytes: 1_000,
+                new_bytes: 1_000,
+                flight_bytes: 0,
+                ack: None,
+            };
+            stamps.push(&packet);
+        }
+        let unheard = UnheardAcks::default();
+        let each = std::iter::once((&unheard, &stamps, 50 * MS));
+        let delay = DownlinkDelay::from_connections(each, |ns| ns);
+        let queued_ms = |at_ms: i64| at_ms - delay.queued_by_ns(at_ms * MS) / MS;
+        assert_eq!([900, 1_400, 1_700, 1_900].map(queued_ms), [0, 300, 300, 0]);
     }
 }

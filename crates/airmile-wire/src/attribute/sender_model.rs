@@ -414,6 +414,9 @@ impl SenderModel {
                 self.rounds.timeout(true);
                 self.retransmission(now, mends, out);
             }
+            // Without a recovery, too, nothing was lost: a sender that learns so keeps its window
+            // (RFC 8985, 7.4.2; RFC 5682, 3).
+            Some(TcpEventKind::RetxSpurious) if !mends => {}
             Some(
                 TcpEventKind::RetxFast
                 | TcpEventKind::RetxOther

@@ -624,3 +624,18 @@ fn a_path_that_was_dead_is_a_loss() {
     wire.ack(4_150);
     check(wire, (250, 4_150), &[(Cause::LossRecoveryCongestion, 3_900)]);
 }
+
+/// A tail loss probe of data that had arrived (RFC 8985, 7.4): nothing was lost, and the window keeps
+/// its size.
+#[test]
+fn data_that_had_arrived_is_no_loss() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20, 40]);
+    let event = Some(TcpEventKind::RetxSpurious);
+    wire.packet(230, Direction::Dl, TcpFlags::ACK, MSS, event);
+    wire.ack(230);
+    let end = wire.rounds(200, &[60, 60, 60]);
+    let shares = wire.shares(200, end, None);
+    assert!(shares.iter().all(|(of, _)| *of != Cause::LossRecoveryCongestion), "{shares:?}");
+}

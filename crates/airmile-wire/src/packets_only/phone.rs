@@ -265,6 +265,8 @@ pub struct CapturedPhone {
     pub unseen_bytes: u64,
     /// Whether packets are at wrong times: not in order, beyond what could be sorted.
     pub disordered: bool,
+    /// Whether most TCP options are cut off: time stamps, window scale, SACK.
+    pub headers_cut: bool,
     /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
@@ -299,10 +301,10 @@ impl CapturedPhone {
         self.unseen_bytes as f64 > MAX_UNSEEN * self.bytes as f64
     }
 
-    /// Whether packets are missing or at wrong times.
+    /// Whether packets are missing, cut or at wrong times.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.disordered || self.lacks_packets()
+        self.disordered || self.headers_cut || self.lacks_packets()
     }
 
     fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
@@ -358,6 +360,7 @@ impl CapturedPhone {
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
             unseen_bytes,
             disordered: false,
+            headers_cut: false,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
             paused_ns: first_after_pause(&arrivals),

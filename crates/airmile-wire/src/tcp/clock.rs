@@ -21,7 +21,7 @@ const SHORT_TICKS: u32 = 10;
 
 /// Estimates G from the time stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TickClock {
+pub(crate) struct TickClock {
     first_ns: Opt64,
     last_ns: i64,
     first_ticks: u32,
@@ -32,7 +32,7 @@ pub(super) struct TickClock {
 impl TickClock {
     /// Takes a time stamp and when it passed.
     #[inline]
-    pub(super) fn push(&mut self, at_ns: i64, value: u32) {
+    pub(crate) fn push(&mut self, at_ns: i64, value: u32) {
         if self.first_ns.is_none() {
             (self.first_ns, self.first_ticks) = (Opt64::some(at_ns), value);
         } else if value.wrapping_sub(self.last_ticks).cast_signed() < 0 {
@@ -64,7 +64,7 @@ impl TickClock {
     }
 
     /// The common tick that a flow too short for delta_G matches, if any.
-    pub(super) fn likely_ns(&self) -> Option<f64> {
+    pub(crate) fn likely_ns(&self) -> Option<f64> {
         let at = self.first_ns.get()?;
         let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
         if self.broken || ticks < SHORT_TICKS || self.last_ns - at < SHORT_NS {

@@ -46,6 +46,7 @@ mod window;
 
 pub use bandwidth::SendRateThreshold;
 pub use clock::DELTA_G_NS;
+pub(crate) use clock::TickClock;
 pub use energy::{RadioModel, RadioUse};
 pub use episode::R_SS_THRESHOLD;
 pub use finish::utilisation;

@@ -16,7 +16,6 @@ mod flight;
 pub mod inspect;
 pub mod lanes;
 mod one_leg;
-mod other_leg;
 pub mod page;
 pub mod player;
 pub mod radio;

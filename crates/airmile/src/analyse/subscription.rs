@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use airmile_model::{Burst, Direction, Grant, Record, Stamp, Transfer, TtiIndex};
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
-use airmile_radio::legs::{Rat, rat_of};
+use airmile_radio::legs::{LegFindings, OtherLeg, Rat, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use super::evidence_counts::EvidenceCounts;
-use super::other_leg::{LegFindings, OtherLeg};
 use super::radio::RadioOptions;
 use super::silent::Silent;
 use super::track::Track;

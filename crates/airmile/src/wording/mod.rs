@@ -10,7 +10,7 @@ mod statement;
 pub(crate) use advice::advice;
 pub(crate) use fact::fact;
 pub(crate) use page::{
-    not_joined, page, page_damaged, page_outside_limits, page_saving, queued_first_byte,
+    not_joined, page, page_damaged, page_outside_limits, page_saving, queued_first_byte, slow_link,
 };
 pub(crate) use player::{player, stall, switch};
 pub(crate) use statement::says;

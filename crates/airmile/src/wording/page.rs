@@ -48,6 +48,25 @@ pub(crate) fn page(
     format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
 }
 
+/// Which link is slow, if packets alone do not decide it and a link is worth naming.
+pub(crate) fn slow_link(
+    shares_ms: &BTreeMap<PageCause, f64>,
+    wait_ms: f64,
+    radio: f64,
+    wireline: f64,
+) -> String {
+    let of = |cause: PageCause| shares_ms.get(&cause).copied().unwrap_or(0.0);
+    let link_ms = [PageCause::Radio, PageCause::Wireline, PageCause::Transfer].map(of);
+    if link_ms.iter().sum::<f64>() < WORTH_NAMING * wait_ms {
+        return String::new();
+    }
+    let (radio, wireline) = (radio * 100.0, wireline * 100.0);
+    format!(
+        " Packets alone do not show which link is slow (the radio {radio:.0} %, one before it \
+         {wireline:.0} %): a modem log would."
+    )
+}
+
 /// The evidence of a queue in front of first bytes: times in ms of the wait, of its queue, and of
 /// the minimum round trip; `others`: data of other connections arrived during the wait.
 pub(crate) fn queued_first_byte(url: &str, ms: [f64; 3], others: bool) -> String {
@@ -96,7 +115,7 @@ const fn fix(cause: PageCause) -> &'static str {
         PageCause::UplinkQueue => "uploads that wait until the page has loaded",
         PageCause::Wireline => "a faster link before the radio, or fewer bytes",
         PageCause::Radio => "a radio link without a queue (fewer bytes shorten it)",
-        PageCause::Transfer => "fewer bytes",
+        PageCause::Transfer => "a faster link, or fewer bytes",
         PageCause::Unknown => "more evidence",
     }
 }

@@ -67,6 +67,11 @@ fn statement(statement: &Statement) -> String {
             candidates(suspects)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
+        Statement::LossRecovery { share } => format!(
+            "Packets are lost on the path: their retransmission took {:.0} % of the time. Capture at \
+             the server, too, to see where.",
+            share * 100.0
+        ),
         Statement::NoApplicationTransfer => "No verdict: the application's log holds no transfer \
             over the network; see what is missing."
             .into(),

@@ -56,6 +56,26 @@ fn lab_runs_by_the_phones_packets_alone() {
     check("receive-window", Verdict::ReceiveWindow);
 }
 
+/// Losses are no suspect of the model; what they take of the time is stated.
+#[test]
+fn losses_are_stated() {
+    let dir = tempfile::tempdir().unwrap();
+    let answer = |loss: f64| {
+        let text = format!(
+            "seed = 7\nname = \"lossy\"\n[core]\nrtt_ms = 60\n[core.down]\nloss = {loss:?}\n[[apps]]\nname \
+             = \"file\"\nstart_ms = 500\nworkload = {{ kind = \"file\", bytes = 2_000_000 }}\n"
+        );
+        let run = dir.path().join(format!("{loss}"));
+        let scenario = airmile_emulate::Scenario::from_toml(&text).unwrap();
+        airmile_lab::leave(&scenario, &run, true).unwrap();
+        diagnosis_of(&files(&run, &["phone.pcapng"])).session.says
+    };
+    let lossy = answer(0.03);
+    assert!(lossy.contains("Packets are lost on the path"), "{lossy}");
+    let clean = answer(0.0);
+    assert!(!clean.contains("lost"), "{clean}");
+}
+
 /// Contention and signal are one suspect; the document lists its causes.
 #[test]
 fn the_radio_is_not_parted() {

@@ -49,6 +49,47 @@ fn packets_out_of_order_give_the_same_result() {
     assert!(lost.files[0].problems.iter().any(|one| one.what.contains("reordercap")));
 }
 
+/// A capture with this many bytes of each packet.
+fn snapped(capture: &Path, into: &Path, bytes: usize) {
+    let file = std::fs::read(capture).unwrap();
+    let word = |at: usize| u32::from_be_bytes(file[at..at + 4].try_into().unwrap());
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < file.len() {
+        let len = word(at + 4) as usize;
+        let mut block = file[at..at + len].to_vec();
+        if word(at) == 6 && word(at + 20) as usize > bytes {
+            block.truncate(28 + bytes);
+            block.extend_from_slice(&u32::try_from(32 + bytes).unwrap().to_be_bytes());
+            block[4..8].copy_from_slice(&u32::try_from(32 + bytes).unwrap().to_be_bytes());
+            block[20..24].copy_from_slice(&u32::try_from(bytes).unwrap().to_be_bytes());
+        }
+        out.extend(block);
+        at += len;
+    }
+    std::fs::write(into, out).unwrap();
+}
+
+#[test]
+fn headers_without_their_options_name_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = library_run("rate-limited-server", dir.path());
+    let (capture, cut) = (run.join("phone.pcapng"), dir.path().join("cut.pcapng"));
+    let whole = diagnosis_of(std::slice::from_ref(&capture));
+    assert_ne!(whole.session.verdict, Verdict::Unknown);
+    // IPv4 and TCP without options; then with those that a segment has.
+    snapped(&capture, &cut, 40);
+    let short = diagnosis_of(std::slice::from_ref(&cut));
+    assert_eq!(short.session.verdict, Verdict::Unknown, "{}", short.session.says);
+    let said = |one: &airmile::Diagnosis| {
+        one.files[0].problems.iter().any(|one| one.what.contains("tcpdump -s 128"))
+    };
+    assert!(said(&short));
+    snapped(&capture, &cut, 96);
+    let long = diagnosis_of(std::slice::from_ref(&cut));
+    assert!(!said(&long));
+    assert_eq!(long.session.verdict, whole.session.verdict);
+}
+
 /// Without the cell's bandwidth, what others held is unknown.
 #[test]
 fn contention_needs_the_cells_bandwidth() {

@@ -26,7 +26,7 @@ use super::diagnose::join::{
 };
 use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
-use crate::fact::{Fact, FactKind, Restarter};
+use crate::fact::{Fact, FactKind, Restarter, Statement};
 use crate::session::{Inputs, Session};
 use crate::wording;
 use airmile_io::FileReport;
@@ -36,6 +36,8 @@ use airmile_io::limits::Limits;
 
 /// A server whose answer was waited for during this share of a transfer is named (chosen here).
 const MOST: f64 = 0.75;
+/// Loss recovery is stated from this share of the time on (chosen here).
+const LEADS: f64 = 0.5;
 
 pub(super) use facts::another_run;
 pub(super) use read::{Look, look};
@@ -313,19 +315,30 @@ impl Blind {
         let suspects = features.map(Model::judge).unwrap_or_default();
         let named = named(&suspects);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
+        let (mut total_ns, mut recovery_ns) = (0, 0);
         if let Some(phone) = &self.phone {
-            for (cause, ns) in spans.iter().flat_map(|span| phone.split(span).by_cause) {
-                *shares_ms.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
+            for shares in spans.iter().map(|span| phone.split(span)) {
+                total_ns += shares.total_ns();
+                recovery_ns += shares.by_reason.get(&Reason::LossRecovery).copied().unwrap_or(0);
+                for (cause, ns) in shares.by_cause {
+                    *shares_ms.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
+                }
             }
         }
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
+        let mut statements =
+            vec![facts::statement(phone, spans, &suspects, named.is_some(), restarter)];
+        if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
+            let share = recovery_ns as f64 / total_ns as f64;
+            statements.push(Statement::LossRecovery { share });
+        }
         SessionJudgement {
             verdict: named.map(|one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
             dir: (!spans.is_empty()).then_some(Direction::Dl),
             shares_ms,
             suspects: suspects.iter().map(Suspicion::from).collect(),
-            statements: vec![facts::statement(phone, spans, &suspects, named.is_some(), restarter)],
+            statements,
             ..SessionJudgement::default()
         }
     }

@@ -7,7 +7,7 @@ use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::Arrivals;
 use airmile_wire::packets_only::{CapturedPhone, CapturedPhones, TransportKind};
-use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
+use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
 use airmile_io::FileReport;
@@ -62,6 +62,18 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
     })
 }
 
+/// Marks a phone whose TCP headers the capture cut, and reports it.
+fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
+    phone.headers_cut = quality.options_cut > quality.tcp_packets / 2;
+    phone.headers_cut.then(|| {
+        let what = format!(
+            "TCP options are cut off in {} of {} packets: capture longer headers (`tcpdump -s 128`)",
+            quality.options_cut, quality.tcp_packets
+        );
+        Problem { offset: 0, severity: Severity::Damage, what }
+    })
+}
+
 /// One capture: its report, IP packets, and largest user.
 struct One {
     report: FileReport,
@@ -87,10 +99,9 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
         }
     })?;
     let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
-    if let Some(phone) = &mut phone
-        && let Some(problem) = damage(phone, &order)
-    {
-        report.problem(problem);
+    if let Some(phone) = &mut phone {
+        let problems = [damage(phone, &order), cut(phone, &study.quality())];
+        problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
     Ok(One { report, packets: order.packets, phone })
 }

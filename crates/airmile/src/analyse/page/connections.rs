@@ -8,6 +8,7 @@ use airmile_wire::attribute::{
     Connection, ConnectionCollector, RadioEvidence, RadioSpan, Reason, Shares,
 };
 use airmile_wire::clocks::ClockLine;
+use airmile_wire::packets_only::NAMED_FROM;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::aligned::TRANSFERS;
@@ -24,7 +25,7 @@ use airmile_io::input::Progress;
 /// (chosen here: delays of events in a busy browser).
 pub(super) const NEAR_NS: i64 = 60_000_000;
 /// A link counts as the slow one from this probability on (chosen here: only the two links are
-/// compared).
+/// compared), and certainly from the probability of a verdict on.
 const LIKELY: f64 = 0.2;
 
 /// A shorter delay of an upload is that of waiting for grants (chosen here).
@@ -39,6 +40,8 @@ pub(super) struct Packets {
     radio: Option<RadioSpans>,
     /// The cause that a queue on the path counts as.
     queue: Option<PageCause>,
+    /// Probabilities that the slow link is the radio, or before it; by packets alone.
+    slow_link: Option<[f64; 2]>,
     /// When data was queued on the path to the phone; merged.
     link_busy: Vec<(i64, i64)>,
 }
@@ -85,13 +88,21 @@ impl Packets {
         })?;
         let radio = radio_spans(answer);
         let line = to_log(capture, diagnosis, radio.is_some());
-        let queue = match radio {
-            Some(_) => Some(PageCause::Wireline),
-            None => slow_link(diagnosis),
-        };
+        let slow_link = radio.is_none().then(|| slow_link(diagnosis));
+        let queue = slow_link.map_or(Some(PageCause::Wireline), likely_link);
         let connections = collector.finish(line.as_ref());
         let link_busy = link_busy(&connections);
-        Ok(Self { connections, radio, queue, link_busy })
+        Ok(Self { connections, radio, queue, slow_link, link_busy })
+    }
+
+    /// The cause of the queue on the path.
+    fn link(&self) -> PageCause {
+        self.queue.unwrap_or(PageCause::Transfer)
+    }
+
+    /// Probabilities that the slow link is the radio, or before it, if packets alone do not decide.
+    pub(super) fn undecided_link(&self) -> Option<[f64; 2]> {
+        self.slow_link.filter(|both| both.iter().all(|one| *one < NAMED_FROM))
     }
 
     /// Whether the radio was logged, too.
@@ -244,7 +255,7 @@ impl Packets {
             Reason::Handshake | Reason::Promotion => PageCause::Setup,
             Reason::ServerThinkTime | Reason::AppLimited => PageCause::Server,
             Reason::LossRecovery => PageCause::Loss,
-            Reason::Queue => self.queue.unwrap_or(PageCause::RoundTrip),
+            Reason::Queue => self.link(),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::ReceiveWindow | Reason::QueueOrWindow => PageCause::ReceiveWindow,
             Reason::UndesiredSlowStart => PageCause::Loss,
@@ -265,7 +276,7 @@ impl Packets {
         (from_ns, to_ns): (i64, i64),
         causes: impl Iterator<Item = (PageCause, i64)>,
     ) -> Option<QueuedFirstByte> {
-        let queue = causes.filter(|(cause, _)| Some(*cause) == self.queue);
+        let queue = causes.filter(|(cause, _)| *cause == self.link());
         let queued_ns: i64 = queue.map(|(_, ns)| ns).sum();
         let others = self.connections.iter().enumerate().any(|(other, one)| {
             let first = one.arrivals_ns.partition_point(|ns| *ns <= from_ns);
@@ -287,7 +298,7 @@ impl Packets {
             Reason::LossRecovery | Reason::UndesiredSlowStart => PageCause::Loss,
             Reason::FirstSlowStart | Reason::SlowStartRestart => PageCause::SlowStart,
             Reason::ReceiveWindow | Reason::QueueOrWindow => PageCause::ReceiveWindow,
-            Reason::Queue => self.queue.unwrap_or(PageCause::Transfer),
+            Reason::Queue => self.link(),
             Reason::QueueUp => PageCause::UplinkQueue,
             Reason::Request => PageCause::RoundTrip,
             Reason::NoRequest | Reason::Pacing | Reason::AfterLast => PageCause::Transfer,
@@ -295,8 +306,7 @@ impl Packets {
         });
         // The radio's own log shows its queue.
         if self.radio.is_none() {
-            let link = self.queue.unwrap_or(PageCause::Transfer);
-            move_to_link(&mut parts, link, overlap_ns(&self.link_busy, from_ns, to_ns));
+            move_to_link(&mut parts, self.link(), overlap_ns(&self.link_busy, from_ns, to_ns));
         }
         parts
     }
@@ -340,14 +350,15 @@ fn overlap_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
 }
 
 /// Attributes the time for which the link was busy with data of any connection to the link: slow
-/// start and pauses are then the connection's wait for its turn.
+/// start, pauses and losses of its queue are then the connection's wait for its turn.
 pub(super) fn move_to_link(parts: &mut Vec<(PageCause, i64)>, link: PageCause, busy_ns: i64) {
+    use PageCause::{Loss, Server, SlowStart, Unknown};
     let queues = [link, PageCause::UplinkQueue];
     let queued = parts.iter().filter(|(cause, _)| queues.contains(cause));
     let free_ns = busy_ns - queued.map(|(_, ns)| ns).sum::<i64>();
     let mut rest_ns = free_ns.max(0);
     for (cause, ns) in parts.iter_mut() {
-        if matches!(cause, PageCause::SlowStart | PageCause::Server) {
+        if matches!(cause, Server | SlowStart | Loss | Unknown) {
             let moved_ns = rest_ns.min(*ns);
             *ns -= moved_ns;
             rest_ns -= moved_ns;
@@ -400,13 +411,16 @@ fn line(clock: &ClockReport) -> ClockLine {
     }
 }
 
-/// The link that a queue is attributed to, by packets alone.
-fn slow_link(diagnosis: &Diagnosis) -> Option<PageCause> {
-    let probability = |name: &str| {
+/// Probabilities that the slow link is the radio, or before it.
+fn slow_link(diagnosis: &Diagnosis) -> [f64; 2] {
+    ["radio", "wireline"].map(|name| {
         let found = diagnosis.session.suspects.iter().find(|one| one.suspect == name);
         found.map_or(0.0, |one| one.probability)
-    };
-    let (radio, wireline) = (probability("radio"), probability("wireline"));
+    })
+}
+
+/// The link that a queue is attributed to, by packets alone.
+fn likely_link([radio, wireline]: [f64; 2]) -> Option<PageCause> {
     match radio >= wireline {
         true if radio >= LIKELY => Some(PageCause::Radio),
         false if wireline >= LIKELY => Some(PageCause::Wireline),

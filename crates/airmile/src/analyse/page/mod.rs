@@ -230,7 +230,10 @@ fn judge(
     let mut savings: Vec<PageSaving> = shares
         .iter()
         .filter(|(cause, ns)| {
-            !matches!(cause, PageCause::Transfer | PageCause::Unlogged | PageCause::Unknown)
+            // A log alone does not show whether a link was busy.
+            let is_known = **cause != PageCause::Transfer || seen;
+            is_known
+                && !matches!(cause, PageCause::Unlogged | PageCause::Unknown)
                 && **ns as f64 >= WORTH_SAVING * wait_ns as f64
         })
         .filter_map(|(cause, _)| {
@@ -263,6 +266,10 @@ fn judge(
             [one.wait_ns, one.queued_ns, one.round_trip_ns].map(ms),
             one.others,
         ));
+    }
+    let undecided = packets.filter(|_| seen).and_then(Packets::undecided_link);
+    if let Some([radio, wireline]) = undecided {
+        says.push_str(&wording::slow_link(&shares_ms, ms(wait_ns), radio, wireline));
     }
     let critical: Vec<bool> = graph.on_path(&path);
     let each = load.requests.iter().enumerate().zip(critical);

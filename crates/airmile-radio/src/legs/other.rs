@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::{AirClock, LegUnion};
+use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
+use crate::decided::Decided;
+use crate::transfer::Timeline;
+use crate::uplink::{UplinkOptions, UplinkTracker};
 use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, TtiSpan};
-use airmile_radio::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
-use airmile_radio::decided::Decided;
-use airmile_radio::legs::{AirClock, LegUnion};
-use airmile_radio::transfer::Timeline;
-use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 
 /// A leg without records for this time was released (chosen here: far longer than operators'
 /// inactivity timers of the second leg).
@@ -18,14 +18,16 @@ const LATE_NS: i64 = 3_000_000_000;
 
 /// Findings of a leg in one direction.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LegFindings {
-    pub(super) bursts: Vec<Burst>,
-    pub(super) runs: Vec<Activity>,
+pub struct LegFindings {
+    /// Bursts in order.
+    pub bursts: Vec<Burst>,
+    /// Runs of scheduled TTIs in order.
+    pub runs: Vec<Activity>,
 }
 
 /// The second leg.
 #[derive(Debug, Clone)]
-pub(super) struct OtherLeg {
+pub struct OtherLeg {
     options: BurstOptions,
     dl: BurstTracker,
     ul: UplinkTracker,
@@ -47,7 +49,9 @@ const fn index(dir: Direction) -> usize {
 }
 
 impl OtherLeg {
-    pub(super) fn new(options: BurstOptions) -> Self {
+    /// A leg without records yet.
+    #[must_use]
+    pub fn new(options: BurstOptions) -> Self {
         Self {
             options,
             dl: BurstTracker::new(options),
@@ -62,7 +66,7 @@ impl OtherLeg {
     }
 
     /// Takes a record of this leg. `axis` is the first leg's.
-    pub(super) fn push(&mut self, record: &Record, axis: &Timeline) {
+    pub fn push(&mut self, record: &Record, axis: &Timeline) {
         let (position, at) = match record {
             Record::Grant(r) => (r.position, r.at),
             Record::Rlc(r) => (r.position, r.at),
@@ -88,12 +92,12 @@ impl OtherLeg {
     }
 
     /// Holds a grant until those of the other leg have arrived.
-    pub(super) fn wait(&mut self, of_first: bool, grant: Grant) {
+    pub fn wait(&mut self, of_first: bool, grant: Grant) {
         self.waiting.entry(grant.position.tti.0).or_default().push((of_first, grant));
     }
 
     /// Records the time of a record of the first leg.
-    pub(super) fn note_first(&mut self, at: Option<Stamp>, axis: &Timeline) {
+    pub fn note_first(&mut self, at: Option<Stamp>, axis: &Timeline) {
         let Some(at) = at else { return };
         self.newest_ns[0] = self.newest_ns[0].max(Some(at.ns));
         let silent = self.newest_ns[1].is_some_and(|ns| at.ns.saturating_sub(ns) > RELEASED_NS);
@@ -113,12 +117,12 @@ impl OtherLeg {
     }
 
     /// The TTI of the first leg up to which records of both legs have arrived.
-    pub(super) fn both(&self, axis: &Timeline) -> Option<TtiIndex> {
+    pub fn both(&self, axis: &Timeline) -> Option<TtiIndex> {
         axis.tti_at(Stamp::modem(self.both_ns()?))
     }
 
     /// Grants before a TTI, in order.
-    pub(super) fn take_grants(&mut self, before: TtiIndex) -> Vec<(bool, Grant)> {
+    pub fn take_grants(&mut self, before: TtiIndex) -> Vec<(bool, Grant)> {
         let rest = self.waiting.split_off(&before.0);
         std::mem::replace(&mut self.waiting, rest).into_values().flatten().collect()
     }
@@ -130,7 +134,7 @@ impl OtherLeg {
     }
 
     /// Collects the findings of this leg's trackers.
-    pub(super) fn absorb(&mut self, axis: &Timeline) {
+    pub fn absorb(&mut self, axis: &Timeline) {
         while let Some(burst) = self.dl.poll() {
             self.take_burst(burst, axis);
         }
@@ -152,7 +156,7 @@ impl OtherLeg {
     }
 
     /// Ends the open findings of this leg.
-    pub(super) fn end(&mut self, axis: &Timeline) {
+    pub fn end(&mut self, axis: &Timeline) {
         for burst in self.dl.finish() {
             self.take_burst(burst, axis);
         }
@@ -188,7 +192,7 @@ impl OtherLeg {
     }
 
     /// The findings of both legs of a direction, up to where both are decided.
-    pub(super) fn join(
+    pub fn join(
         &mut self,
         dir: Direction,
         first: LegFindings,
@@ -225,7 +229,7 @@ impl OtherLeg {
     }
 
     /// The evidence of both legs' findings: the weaker of the two.
-    pub(super) fn summary(&self, dir: Direction, first: BurstSummary) -> BurstSummary {
+    pub fn summary(&self, dir: Direction, first: BurstSummary) -> BurstSummary {
         let evidence = match (first.evidence, self.evidence[index(dir)]) {
             (Some(a), Some(b)) if a == b => Some(a),
             (Some(Evidence::Grants), Some(_)) | (Some(_), Some(Evidence::Grants)) => {
