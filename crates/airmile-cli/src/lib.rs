@@ -5,6 +5,7 @@
 //! time was late, 6 an experiment failed, 7 a budget could not be evaluated.
 
 mod args;
+mod budget;
 mod commands;
 mod output;
 mod progress;

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
-use airmile::model::Verdict;
 use airmile::model::printable::is_active;
 use airmile::model::printable_path;
+use airmile::model::{PageCause, Verdict, printable};
 use airmile::{Document, FileReport, Missing};
 use airmile_host::command::{Colour, print_coloured, to_stderr};
 use anyhow::Result;
 
 use crate::args::Global;
 pub use crate::table::table;
-use crate::table::terminal_width;
+use crate::table::{stderr_width, terminal_width};
 
 /// Warnings shown per file without `-v`.
 const SHOWN_PROBLEMS: usize = 5;
@@ -22,19 +22,24 @@ const SHOWN_PROBLEMS: usize = 5;
 pub fn error(error: &anyhow::Error) {
     // The text of the library's errors includes their causes.
     match error.downcast_ref::<airmile::Error>() {
-        Some(error) => to_stderr(&format!("airmile: {error}")),
-        None => to_stderr(&format!("airmile: {error:#}")),
+        Some(error) => notice(&format!("airmile: {error}")),
+        None => notice(&format!("airmile: {error:#}")),
     }
 }
 
 /// Prints a line on standard error, even with --quiet.
 pub fn notice(text: &str) {
-    to_stderr(text);
+    match stderr_width() {
+        Some(width) => to_stderr(&wrapped(text, width)),
+        None => to_stderr(text),
+    }
 }
 
 /// Prints a one-line warning.
 pub fn warn(global: &Global, text: &str) {
-    global.warn(text);
+    if !global.quiet {
+        notice(&format!("airmile: {}", printable(text)));
+    }
 }
 
 /// Prints the files written in addition to the output, with their sizes.
@@ -109,15 +114,29 @@ pub fn print_wrapped(text: &str) -> Result<()> {
 /// Prints the sentences of a verdict as [`print_wrapped`] does, in the verdict's colour: the hues of
 /// the HTML report, in the terminal's own shades.
 pub fn print_verdict(global: &Global, verdict: Verdict, text: &str) -> Result<()> {
-    if !global.has_colour() {
-        return print_wrapped(text);
-    }
     let colour = match verdict {
         Verdict::Radio | Verdict::RadioContention | Verdict::RadioSignal => Colour::Blue,
         Verdict::Mixed => Colour::Magenta,
         Verdict::Unknown => Colour::Default,
         _ => Colour::Yellow,
     };
+    print_in(global, colour, text)
+}
+
+/// Prints the headline of a page, as [`print_verdict`] does.
+pub fn print_page_verdict(global: &Global, verdict: PageCause, text: &str) -> Result<()> {
+    let colour = match verdict {
+        PageCause::Radio => Colour::Blue,
+        PageCause::Unknown | PageCause::Unlogged => Colour::Default,
+        _ => Colour::Yellow,
+    };
+    print_in(global, colour, text)
+}
+
+fn print_in(global: &Global, colour: Colour, text: &str) -> Result<()> {
+    if !global.has_colour() {
+        return print_wrapped(text);
+    }
     let lines = terminal_width().map_or_else(|| text.to_owned(), |width| wrapped(text, width));
     Ok(print_coloured(&lines, colour)?)
 }

@@ -59,6 +59,12 @@ pub(crate) fn terminal_width() -> Option<usize> {
     width.map(usize::from).filter(|width| *width > 0)
 }
 
+/// The width of the terminal of standard error; `None` if it is a pipe or file.
+pub(crate) fn stderr_width() -> Option<usize> {
+    let width = Table::new().use_stderr().width().filter(|_| std::io::stderr().is_terminal());
+    width.map(usize::from).filter(|width| *width > 0)
+}
+
 struct Column {
     name: String,
     is_text: bool,

@@ -4,6 +4,7 @@
 //! - [`input`], [`recognise`]: a path as a stream of bytes, and its format.
 //! - [`file_report`], [`limits`]: the contents of a file; limits on the time.
 //! - [`capture`]: packets in order, from a sequence of captures.
+//! - [`pcapng`]: captures that airmile makes.
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: the envelope of every JSON document.
 //! - [`replacement`]: outputs that are renamed into place when complete.
@@ -16,6 +17,7 @@ pub mod error;
 pub mod file_report;
 pub mod input;
 pub mod limits;
+pub mod pcapng;
 pub mod recognise;
 pub mod replacement;
 pub mod run_files;
@@ -29,6 +31,6 @@ pub use file_report::{FileReport, MessageRow};
 pub use input::{Compression, Input, Progress, SizeLimit, read_text};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use recognise::{Foreign, Kind};
-pub use replacement::{Replacement, refuse_inputs, write_whole};
+pub use replacement::{Replacement, check_outputs, write_whole};
 pub use table::parquet::parquet_bytes;
 pub use table::{ArrowTable, arrow_schema};

@@ -150,6 +150,25 @@ pub struct Limits {
     pub to: Option<TimePoint>,
 }
 
+impl Limits {
+    /// Checks their order, where both are given in the same way.
+    ///
+    /// # Errors
+    /// Nothing can be between them.
+    pub fn check(&self) -> Result<()> {
+        use TimePoint::{Absolute, SinceStart, TimeOfDay};
+        let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(()) };
+        let is_empty = match (from, to) {
+            (SinceStart(from), SinceStart(to))
+            | (TimeOfDay(from), TimeOfDay(to))
+            | (Absolute(from), Absolute(to)) => from >= to,
+            _ => false,
+        };
+        let what = "--from is not before --to, so nothing is left: exchange them, or give dates";
+        if is_empty { Err(Error::Option(what.into())) } else { Ok(()) }
+    }
+}
+
 /// Limits resolved against the input's start.
 #[derive(Debug, Clone, Default)]
 pub struct LimitFilter {

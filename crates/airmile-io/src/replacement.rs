@@ -1,7 +1,7 @@
 //! Writes a file under a temporary name, and renames it when it is complete.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use airmile_model::printable_path;
@@ -126,12 +126,13 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     out.done()
 }
 
-/// Refuses outputs that are among the inputs.
+/// Checks files to write, each given with the bytes that begin every file of its kind. An output
+/// may replace an earlier output of its kind, and an empty file.
 ///
 /// # Errors
-/// One of them is.
-pub fn refuse_inputs<'a>(
-    outputs: impl IntoIterator<Item = PathBuf>,
+/// One is among the inputs; or it exists and begins otherwise, so that airmile did not write it.
+pub fn check_outputs<'a>(
+    outputs: impl IntoIterator<Item = (PathBuf, &'a [u8])>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
     let mut outputs = outputs.into_iter().peekable();
@@ -139,13 +140,26 @@ pub fn refuse_inputs<'a>(
         return Ok(());
     }
     let read = read_files(inputs);
-    match outputs.find(|path| read.contains(&whole(path))) {
-        Some(path) => Err(Error::Option(format!(
-            "{}: is one of the files to read; name another",
-            printable_path(&path)
-        ))),
-        None => Ok(()),
+    outputs.try_for_each(|(path, begins)| {
+        let why = if read.contains(&whole(&path)) {
+            "is one of the files to read; name another"
+        } else if is_of_others(&path, begins).map_err(|e| Error::read(&path, e))? {
+            "exists, and is no earlier output of this option: name another file, or delete this one"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Option(format!("{}: {why}", printable_path(&path))))
+    })
+}
+
+/// Whether there is a file, which is not empty and begins otherwise.
+fn is_of_others(path: &Path, begins: &[u8]) -> io::Result<bool> {
+    if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(false);
     }
+    let mut head = Vec::new();
+    File::open(path)?.take(begins.len() as u64).read_to_end(&mut head)?;
+    Ok(!head.is_empty() && head != begins)
 }
 
 /// The inputs without links and `..`; for a directory also the files in it that can be read
@@ -209,6 +223,23 @@ mod tests {
         out.done().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_an_earlier_output_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let allowed = || check_outputs([(path.clone(), &b"<!doc"[..])], []).is_ok();
+        assert!(allowed(), "a new file");
+        for (content, expected) in
+            [("", true), ("<!doctype html>", true), ("<!do", false), ("{}", false)]
+        {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(allowed(), expected, "{content}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(allowed(), "a directory fails where it is written");
     }
 
     #[test]

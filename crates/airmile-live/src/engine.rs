@@ -1,8 +1,8 @@
 //! The thread that feeds the engine, evaluates it some times a second, and publishes.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use airmile::RadioOptions;
@@ -17,6 +17,7 @@ use tokio::sync::{broadcast, watch};
 use crate::snapshot::{
     CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
 };
+use crate::unlike::Head;
 
 /// Interval of the engine's evaluation. Chosen here: with the modem's writing delay of
 /// 300 ms, a verdict follows within a second of a burst's end, even on a busy machine.
@@ -49,6 +50,7 @@ pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: EventSenders,
     stop: StopFlag,
+    refusal: Arc<OnceLock<String>>,
     worker: Worker,
 }
 
@@ -161,6 +163,9 @@ impl Engine {
             capture(name, feed.clone())?;
         }
         source.start(feed)?;
+        let refusal = Arc::new(OnceLock::new());
+        // A modem's port may begin with anything.
+        let is_stored = matches!(source, LogSource::Follow(_) | LogSource::Stdin);
         let feeder = Feeder {
             live,
             packets: LivePackets::new(),
@@ -172,9 +177,11 @@ impl Engine {
             events: events.clone(),
             stop: stop.clone(),
             lines,
+            head: is_stored.then(Head::default),
+            refusal: Arc::clone(&refusal),
         };
         let worker = Worker::start("engine", stop.clone(), move |_| feeder.run(&inputs))?;
-        Ok(Self { snapshots, events, stop, worker })
+        Ok(Self { snapshots, events, stop, refusal, worker })
     }
 
     /// Its published state.
@@ -187,6 +194,18 @@ impl Engine {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.worker.has_ended()
+    }
+
+    /// Why the source cannot be a modem log: the engine has ended because of that.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.get().map(String::as_str)
+    }
+
+    /// Whether a signal has ended the log.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_set()
     }
 
     /// Ends the log at the first SIGINT or SIGTERM, as [`stop`](Self::stop) does; a second one ends
@@ -227,6 +246,9 @@ struct Feeder {
     events: EventSenders,
     stop: StopFlag,
     lines: Option<SyncSender<Arc<LiveEvent>>>,
+    /// `None`: the source is a modem's, or known as a log.
+    head: Option<Head>,
+    refusal: Arc<OnceLock<String>>,
 }
 
 impl Feeder {
@@ -237,6 +259,15 @@ impl Feeder {
             let wait = due.saturating_duration_since(Instant::now());
             match inputs.recv_timeout(wait) {
                 Ok(SourceItem::Bytes(bytes)) => {
+                    match self.head.as_mut().and_then(|head| head.push(&bytes)) {
+                        Some(Ok(())) => self.head = None,
+                        Some(Err(what)) => {
+                            // Nobody else sets it.
+                            let _ = self.refusal.set(what);
+                            return;
+                        }
+                        None => {}
+                    }
                     self.live.push(&bytes);
                     changed = true;
                 }
@@ -332,10 +363,7 @@ impl Feeder {
         let mut new = Vec::new();
         self.news.bursts(decided, &view, &mut |event| new.push(event));
         let totals = &mut self.snapshot.totals;
-        for transfer in self.news.newly_decided(&view) {
-            *totals.transfers.entry(transfer.diagnosis.verdict).or_default() += 1;
-        }
-        self.news.transfers(&view, &mut |event| new.push(event));
+        self.news.transfers(&view, totals, &mut |event| new.push(event));
         new.into_iter().for_each(|event| self.emit(event));
         self.counted.count(decided, &view, &mut self.snapshot.totals);
         let kept = &mut self.snapshot.decided;

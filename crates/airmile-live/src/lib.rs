@@ -15,3 +15,4 @@ pub mod record;
 pub mod server;
 pub mod snapshot;
 pub mod terminal;
+mod unlike;

@@ -86,8 +86,10 @@ pub struct LiveTotals {
     pub dl_burst_ttis_corrected: u64,
     /// Uplink TTIs of ended bursts that were revoked.
     pub ul_burst_ttis_corrected: u64,
-    /// Transfers decided, by verdict.
+    /// Transfers that ended, by the verdict at their end.
     pub transfers: BTreeMap<Verdict, u64>,
+    /// Ended transfers that continued, or whose verdict changed, by their earlier verdict.
+    pub transfers_corrected: BTreeMap<Verdict, u64>,
 }
 
 /// Bursts that are counted but not yet decided: the TTIs counted for each, by direction,
@@ -126,6 +128,16 @@ impl CountedBursts {
 }
 
 impl LiveTotals {
+    /// Replaces the previous verdict on a transfer that has ended by the current one.
+    fn transfer(&mut self, was: Option<Verdict>, is: Option<Verdict>) {
+        if was == is {
+            return;
+        }
+        for (counts, verdict) in [(&mut self.transfers_corrected, was), (&mut self.transfers, is)] {
+            verdict.into_iter().for_each(|verdict| *counts.entry(verdict).or_default() += 1);
+        }
+    }
+
     /// Replaces the previous state of a burst by the current one.
     const fn burst(&mut self, is_ul: bool, was: Option<u64>, is: Option<u64>) {
         let (bursts, ttis, no_bursts, no_ttis) = match is_ul {
@@ -217,31 +229,35 @@ impl News {
         self.bursts = now;
     }
 
-    pub(crate) fn transfers(&mut self, view: &LiveView, report: &mut dyn FnMut(LiveEvent)) {
+    /// Transfers are reported when they begin, when they end and when their verdict changes; the
+    /// ended ones are counted.
+    pub(crate) fn transfers(
+        &mut self,
+        view: &LiveView,
+        totals: &mut LiveTotals,
+        report: &mut dyn FnMut(LiveEvent),
+    ) {
+        let ended =
+            |(state, verdict): &(State, Verdict)| (*state != State::Open).then_some(*verdict);
         let mut now = BTreeMap::new();
         for transfer in &view.transfers {
             let id = &transfer.diagnosis.id;
             // While it is in progress, its verdict is that of the part so far.
             let current = (transfer.state, transfer.diagnosis.verdict);
-            let before = self.transfers.get(id);
+            let before = self.transfers.remove(id);
+            totals.transfer(before.as_ref().and_then(ended), ended(&current));
             let still_open = before.is_some_and(|b| b.0 == State::Open) && current.0 == State::Open;
-            if before != Some(&current) && !still_open {
+            if before != Some(current) && !still_open {
                 report(LiveEvent::Transfer(Box::new(transfer.clone())));
             }
             now.insert(id.clone(), current);
         }
-        self.transfers = now;
-    }
-
-    /// Transfers that are decided now and were not in the last report.
-    pub(crate) fn newly_decided<'a>(
-        &'a self,
-        view: &'a LiveView,
-    ) -> impl Iterator<Item = &'a LiveTransfer> {
-        view.transfers.iter().filter(|transfer| {
-            let before = self.transfers.get(&transfer.diagnosis.id);
-            transfer.state == State::Decided && before.is_none_or(|b| b.0 != State::Decided)
-        })
+        // A decided one leaves the view by its age, the others because they no longer exist.
+        for before in std::mem::replace(&mut self.transfers, now).into_values() {
+            if before.0 != State::Decided {
+                totals.transfer(ended(&before), None);
+            }
+        }
     }
 }
 
@@ -264,5 +280,24 @@ mod tests {
         // Another one was revoked.
         check(None, Some(5), (2, 0), (125, 30));
         check(Some(5), None, (2, 1), (125, 35));
+    }
+
+    #[test]
+    fn a_transfer_counts_at_its_end_and_a_changed_verdict_apart() {
+        let mut totals = LiveTotals::default();
+        let mut check = |was, is, radio: (u64, u64), mixed: (u64, u64)| {
+            totals.transfer(was, is);
+            let count = |verdict| {
+                let of = |counts: &BTreeMap<_, _>| counts.get(&verdict).copied().unwrap_or(0);
+                (of(&totals.transfers), of(&totals.transfers_corrected))
+            };
+            assert_eq!((count(Verdict::Radio), count(Verdict::Mixed)), (radio, mixed));
+        };
+        check(None, None, (0, 0), (0, 0));
+        check(None, Some(Verdict::Radio), (1, 0), (0, 0));
+        check(Some(Verdict::Radio), Some(Verdict::Radio), (1, 0), (0, 0));
+        check(Some(Verdict::Radio), Some(Verdict::Mixed), (1, 1), (1, 0));
+        // It continues.
+        check(Some(Verdict::Mixed), None, (1, 1), (1, 1));
     }
 }

@@ -16,31 +16,34 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 use ratatui::{DefaultTerminal, Frame};
 
-use crate::engine::{Engine, Published};
+use crate::engine::Engine;
 use crate::snapshot::{Passing, Snapshot};
 
 /// Redraw interval.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
+/// From this width on, the facts of the log fit in a line (chosen here).
+const WIDE: u16 = 100;
 /// Maximum number of bursts on a screen.
 const SHOWN_BURSTS: usize = 200;
 
-/// Shows the engine until `q`, Esc or Ctrl-C.
+/// Shows the engine until `q`, Esc, Ctrl-C or a signal, or until it refuses its source.
 ///
 /// # Errors
 /// The terminal cannot be used.
 pub fn run(engine: &Engine, listening: Option<&str>) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let shown = show(&mut terminal, &engine.published(), listening);
+    let shown = show(&mut terminal, engine, listening);
     ratatui::try_restore()?;
     shown
 }
 
 fn show(
     terminal: &mut DefaultTerminal,
-    published: &Published,
+    engine: &Engine,
     listening: Option<&str>,
 ) -> io::Result<()> {
-    loop {
+    let published = engine.published();
+    while engine.refusal().is_none() && !engine.is_stopped() {
         let now = published.now();
         terminal.draw(|frame| draw(frame, &now, listening))?;
         if event::poll(DRAW_EVERY)?
@@ -50,10 +53,11 @@ fn show(
             let interrupt =
                 key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             if interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                return Ok(());
+                break;
             }
         }
     }
+    Ok(())
 }
 
 /// Draws the current state.
@@ -61,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
     let flows = if now.packets.is_some() { Constraint::Percentage(30) } else { Constraint::Max(0) };
     let transfers = if now.packets.is_some() { 25 } else { 45 };
     let areas = Layout::vertical([
-        Constraint::Length(4),
+        Constraint::Length(if frame.area().width < WIDE { 5 } else { 4 }),
         Constraint::Length(4),
         Constraint::Percentage(transfers),
         flows,
@@ -115,11 +119,11 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     if let Some(load) = &view.cell_load {
         facts.push(format!("cell load {:.0} %", load.load * 100.0));
     }
+    // A fact is not broken.
+    let facts: Vec<String> = facts.iter().map(|fact| fact.replace(' ', "\u{a0}")).collect();
     let lines = vec![Line::from(source), Line::from(facts.join("   "))];
-    frame.render_widget(
-        Paragraph::new(lines).block(Block::bordered().title(" airmile live ")),
-        area,
-    );
+    let text = Paragraph::new(lines).wrap(Wrap { trim: true });
+    frame.render_widget(text.block(Block::bordered().title(" airmile live ")), area);
 }
 
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {

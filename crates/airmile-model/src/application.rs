@@ -274,6 +274,8 @@ pub struct ApplicationLog {
     pub scale: TimeScale,
     /// Transfers over the network, in order of their start.
     pub transfers: Vec<AppTransfer>,
+    /// Transfers outside of the limits on the time, in the same order.
+    pub left_out: Vec<AppTransfer>,
     /// Pages, in order of their start.
     pub pages: Vec<AppPage>,
     /// Events that a player logged, in order.

@@ -62,6 +62,7 @@ pub fn packets<'a>(
     options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<(PathBuf, u64)>)> {
+    options.limits.check()?;
     let captures = captures.into();
     let mut rows = Rows::create(options, &captures)?;
     let study = StudyOptions { tables: rows.wanted(), ..options.study.clone() };
@@ -81,6 +82,7 @@ pub fn packet_tables<'a>(
     options: &PacketOptions,
     progress: &Progress,
 ) -> Result<(PacketReport, Vec<ArrowTable>)> {
+    options.limits.check()?;
     let mut tables = MemoryTables::new();
     let study = StudyOptions { tables: Tables::ALL, ..options.study.clone() };
     let reading = CaptureReading { captures: captures.into(), limits: options.limits };

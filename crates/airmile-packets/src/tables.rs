@@ -11,9 +11,9 @@ use arrow_array::RecordBatch;
 
 use airmile_io::error::{Error, Result};
 use airmile_io::table::csv::line;
-use airmile_io::table::parquet::ParquetDir;
+use airmile_io::table::parquet::{self, ParquetDir};
 use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
-use airmile_io::{Replacement, refuse_inputs};
+use airmile_io::{Replacement, check_outputs};
 
 /// The file format of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +32,16 @@ pub(super) enum TableSink {
 
 impl TableSink {
     pub(super) fn create(dir: &Path, format: TableFormat, inputs: &[PathBuf]) -> Result<Self> {
-        let ending = match format {
-            TableFormat::Parquet => "parquet",
-            TableFormat::Csv => "csv",
+        let (ending, is_csv) = match format {
+            TableFormat::Parquet => ("parquet", false),
+            TableFormat::Csv => ("csv", true),
         };
-        let names = PacketRow::tables().into_iter().map(|(name, ..)| name);
-        let outputs = names.map(|name| dir.join(format!("{name}.{ending}")));
-        refuse_inputs(outputs, inputs.iter().map(PathBuf::as_path))?;
+        let headers: Vec<String> = PacketRow::NAMES.iter().map(|name| header(name)).collect();
+        let outputs = PacketRow::NAMES.iter().zip(&headers).map(|(name, header)| {
+            let begins = if is_csv { header.as_bytes() } else { parquet::BEGINS };
+            (dir.join(format!("{name}.{ending}")), begins)
+        });
+        check_outputs(outputs, inputs.iter().map(PathBuf::as_path))?;
         let mut folders = PacketRow::tables().into_iter().map(|(name, ..)| dir.join(name));
         if let Some(path) = folders.find(|path| path.is_dir()) {
             let what = "it holds a table of a study on an engine: name another directory".into();

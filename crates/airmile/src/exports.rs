@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_io::replacement::{read_files, whole};
-use airmile_model::printable_path;
+use airmile_io::replacement::{check_outputs, whole};
 
 use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
@@ -106,31 +105,20 @@ pub fn study_page<'a>(
 }
 
 impl Exports {
-    /// Refuses outputs that would overwrite an input or each other.
+    /// Refuses outputs that would overwrite an input, a file of the user, or each other.
     fn check(&self, inputs: &Inputs) -> Result<()> {
-        if self.html.is_none() && self.perfetto.is_none() {
-            return Ok(());
+        let page = self.html.iter().map(|path| (path.clone(), write::page::BEGINS.as_bytes()));
+        let trace = self.perfetto.iter().map(|path| (path.clone(), write::perfetto::BEGINS));
+        let outputs: Vec<_> = page.chain(trace).collect();
+        if outputs.iter().any(|(path, _)| path.as_os_str() == "-") {
+            let what = "--html, --perfetto: name a file, not `-`; standard output is the result's";
+            return Err(Error::Option(what.into()));
         }
-        let read = read_files(inputs.paths());
-        for (option, path) in [("--html", &self.html), ("--perfetto", &self.perfetto)] {
-            let Some(path) = path else { continue };
-            if path.as_os_str() == "-" {
-                return Err(Error::Option(format!(
-                    "{option} -: name a file; standard output is for the result"
-                )));
-            }
-            if read.contains(&whole(path)) {
-                return Err(Error::Option(format!(
-                    "{option} {}: is one of the files to read; name another",
-                    printable_path(path)
-                )));
-            }
-        }
-        if let (Some(html), Some(trace)) = (&self.html, &self.perfetto)
+        if let [(html, _), (trace, _)] = &*outputs
             && whole(html) == whole(trace)
         {
             return Err(Error::Option("--html and --perfetto: name different files".into()));
         }
-        Ok(())
+        check_outputs(outputs, inputs.paths())
     }
 }

@@ -13,7 +13,6 @@
 
 pub mod agent;
 mod analyse;
-mod budget;
 mod exports;
 mod fact;
 pub mod live;
@@ -28,7 +27,7 @@ pub use airmile_io::scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
     Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
-    arrow_schema, did_you_mean, format_utc, parquet_bytes, read_capture, read_text, refuse_inputs,
+    arrow_schema, check_outputs, did_you_mean, format_utc, parquet_bytes, read_capture, read_text,
     run_files, write_whole,
 };
 pub use airmile_model as model;
@@ -48,8 +47,9 @@ pub use airmile_wire::packets_only::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{
-    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedPair, ComparedRun,
-    Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer, compare,
+    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedLoad, ComparedPage,
+    ComparedPair, ComparedRun, Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer,
+    compare,
 };
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
@@ -65,8 +65,7 @@ pub use analyse::radio::{
 pub use analyse::report::{Report, report};
 pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
-pub use budget::{Budget, BudgetReport, BudgetState, Held};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
-pub use write::air_packets::air_packets;
+pub use write::air_packets::{air_packets, air_packets_begin};

@@ -17,8 +17,7 @@ use std::path::PathBuf;
 
 use airmile::model::VerdictThresholds;
 use airmile::{
-    BudgetReport, BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits,
-    RadioOptions, TimePoint,
+    BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -39,6 +38,8 @@ pub use probe::{ProbeCommand, ProbeRunArgs, ProbeServeArgs};
 #[cfg(feature = "network")]
 pub use record::RecordArgs;
 pub use scrub::ScrubArgs;
+
+use crate::budget::BudgetReport;
 
 /// The version, followed by the commit if built from a checkout: `-V`, and the first line of
 /// `--version`.
@@ -398,7 +399,7 @@ impl From<&ExportArgs> for Exports {
 pub struct BudgetArgs {
     /// Exit with status 1 if this holds for a transfer, a page or the session: `shares.radio >
     /// 0.5`, `page.load_ms > 3000`; with 7 if a value is absent; may be repeated
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, alias = "budget", value_name = "EXPR")]
     pub fail_if: Vec<String>,
     /// Report budgets: `junit=FILE` writes JUnit XML, `github` prints GitHub Actions annotations on
     /// standard error

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use airmile::model::Severity;
-use airmile::{
-    Budget, BudgetReport, BudgetState, Error, FileReport, Held, refuse_inputs, schemas, write_whole,
-};
+use airmile::{Error, FileReport, check_outputs, schemas, write_whole};
 use anyhow::Result;
 use serde_json::Value;
 
 use crate::Outcome;
 use crate::args::{BudgetArgs, Global};
+use crate::budget::{Budget, BudgetReport, BudgetState, Held};
 use crate::output;
 
 /// The maximum number of transfers named on standard error; the reports have all.
@@ -38,16 +37,18 @@ impl Budgets {
         Ok(Self { budgets, reports: args.report.clone() })
     }
 
-    /// Refuses a report that would be written over an input.
+    /// Refuses a report that would be written over an input or a file of the user.
     ///
     /// # Errors
     /// One would.
-    pub fn refuse_inputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    pub fn check_outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
         let files = self.reports.iter().filter_map(|report| match report {
-            BudgetReport::Junit(path) => Some(path.clone()),
+            BudgetReport::Junit(path) => {
+                Some((path.clone(), BudgetReport::JUNIT_BEGINS.as_bytes()))
+            }
             BudgetReport::Github => None,
         });
-        Ok(refuse_inputs(files, inputs)?)
+        Ok(check_outputs(files, inputs)?)
     }
 
     /// Reports inputs that could not be analysed: a report of an earlier run would stay in its place.

@@ -1,16 +1,19 @@
 //! `airmile compare`.
 
 use airmile::comparison::{Difference, Estimate, Restarts};
-use airmile::{ComparedGroup, ComparedPair, Comparison, Inputs, compare};
+use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare};
 use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{CompareArgs, Global};
 use crate::output::{self, mbps, or_dash, table};
 use crate::progress::Shown;
+use crate::table::end_of;
 
 /// The maximum number of causes shown per group.
 const SHOWN_CAUSES: usize = 2;
+/// Letters of a run's path beside its load time (chosen here: a third of 80 columns).
+const RUN_LETTERS: usize = 26;
 
 pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
@@ -28,12 +31,13 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
 
 /// The result as the command prints it.
 pub fn text(answer: &Comparison, all: bool) -> String {
-    let mut out = format!(
+    let mut out = pages(&answer.pages);
+    out.push_str(&format!(
         "{}\nVerdict: {}, confidence {:.0} %.\n",
         answer.says,
         answer.verdict,
         (answer.confidence * 100.0).floor()
-    );
+    ));
     let turns = if answer.by_turns { "measured in turn" } else { "one after the other" };
     let by = answer.grouped_by;
     out.push_str(&format!("\nGroups (by {by}; {turns}; intervals of 95 %):\n"));
@@ -52,6 +56,31 @@ pub fn text(answer: &Comparison, all: bool) -> String {
     }
     out.push_str(&format!("\nNext: {}.\n", answer.next_step));
     out.push_str(&output::missing(&answer.missing));
+    out
+}
+
+/// Load times page by page, with the causes of each.
+fn pages(pages: &[ComparedPage]) -> String {
+    let rows = pages.iter().flat_map(|page| &page.loads).map(|load| {
+        let mut causes: Vec<(&str, f64)> = load.shares_ms.iter().map(|(c, ms)| (*c, *ms)).collect();
+        causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let share = |ms: f64| ms / load.wait_ms.max(1e-9) * 100.0;
+        let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, ms)| share(*ms) >= 1.0);
+        let causes = causes.map(|(cause, ms)| format!("{cause} {:.0} %", share(*ms)));
+        vec![
+            end_of(&load.run, RUN_LETTERS),
+            format!("{:.0}", load.load_ms),
+            or_dash(load.difference_ms, |ms| format!("{ms:+.0}")),
+            causes.collect::<Vec<_>>().join(", "),
+        ]
+    });
+    let mut rows = rows.collect::<Vec<_>>().into_iter();
+    let mut out = String::new();
+    for page in pages {
+        let header = ["run", "load ms", "difference", "waited for"];
+        let table = table(&header, &[0, 3], rows.by_ref().take(page.loads.len()).collect());
+        out.push_str(&format!("Page {}\n{table}\n", page.url));
+    }
     out
 }
 

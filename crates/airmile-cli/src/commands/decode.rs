@@ -5,7 +5,8 @@ use std::path::Path;
 
 use airmile::model::printable_path;
 use airmile::{
-    DecodeOptions, DecodeTo, Error, Loaded, Replacement, air_packets, decode, refuse_inputs,
+    DecodeOptions, DecodeTo, Error, Loaded, Replacement, air_packets, air_packets_begin,
+    check_outputs, decode,
 };
 use anyhow::Result;
 
@@ -85,7 +86,7 @@ fn packets(global: &Global, args: &DecodeArgs, path: Option<&Path>) -> Result<Ou
     let stdout = std::io::stdout();
     let (loaded, [n_packets, left_out]) = match path {
         Some(path) => {
-            refuse_inputs([path.to_owned()], inputs.paths())?;
+            check_outputs([(path.to_owned(), &*air_packets_begin())], inputs.paths())?;
             let (replacement, mut file) = Replacement::begin(path)?;
             let written = write(&mut file)?;
             replacement.done()?;

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use airmile::model::Verdict;
 use airmile::{
-    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, export, refuse_inputs,
+    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, check_outputs, export,
     write_whole,
 };
 use anyhow::{Context, Result};
 
 use super::budgets::Budgets;
+use super::pages::PrintedPage;
 use super::time_of_day;
 use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
@@ -20,6 +21,7 @@ use crate::table::end_of;
 
 /// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
+const BEGINS: &[u8] = b"{\n  \"document\": \"diagnose\",";
 
 /// With more transfers than this, output without `-v` is a summary with a table of the slowest
 /// (chosen here: a screen).
@@ -33,9 +35,9 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
-    budgets.refuse_inputs(inputs.paths())?;
+    budgets.check_outputs(inputs.paths())?;
     if let Some(dir) = &args.output {
-        refuse_inputs([dir.join(DOCUMENT)], inputs.paths())?;
+        check_outputs([(dir.join(DOCUMENT), BEGINS)], inputs.paths())?;
     }
     let shown = Shown::start(global, &inputs);
     let made = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress);
@@ -47,8 +49,12 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        let Parts { loads, verdict, rest } = parts(&answer, global.verbose > 0);
-        output::print_wrapped(&loads)?;
+        let Parts { pages, players, verdict, rest } = parts(&answer, global.verbose > 0);
+        for page in pages {
+            output::print_page_verdict(global, page.verdict, &page.headline)?;
+            output::print_wrapped(&page.rest)?;
+        }
+        output::print_wrapped(&players)?;
         output::print_verdict(global, answer.session.verdict, &verdict)?;
         output::print_wrapped(&rest)?;
         output::problems(global, &answer.files);
@@ -66,14 +72,15 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 
 /// The result as the command prints it.
 pub fn text(answer: &Diagnosis, all: bool) -> String {
-    let Parts { loads, verdict, rest } = parts(answer, all);
-    loads + &verdict + &rest
+    let Parts { pages, players, verdict, rest } = parts(answer, all);
+    let pages = pages.into_iter().map(|page| page.headline + &page.rest);
+    pages.collect::<String>() + &players + &verdict + &rest
 }
 
 /// The result in parts, each of whole lines.
 struct Parts {
-    /// Pages and players.
-    loads: String,
+    pages: Vec<PrintedPage>,
+    players: String,
     /// Of the session.
     verdict: String,
     rest: String,
@@ -81,15 +88,15 @@ struct Parts {
 
 fn parts(answer: &Diagnosis, all: bool) -> Parts {
     let session = &answer.session;
-    let mut loads = super::pages::text(&answer.pages, all);
-    answer.players.iter().for_each(|player| loads.push_str(&super::pages::player(player, all)));
+    let pages = super::pages::printed(&answer.pages, all);
+    let players = answer.players.iter().map(|player| super::pages::player(player, all)).collect();
     let verdict = format!(
         "{}\nVerdict: {}, confidence {:.0} %.\n",
         session.says,
         session.verdict,
         session.confidence * 100.0
     );
-    Parts { loads, verdict, rest: details(answer, all) }
+    Parts { pages, players, verdict, rest: details(answer, all) }
 }
 
 /// What follows the verdict.

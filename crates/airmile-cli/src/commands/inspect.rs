@@ -1,6 +1,6 @@
 //! `airmile inspect`.
 
-use airmile::{FileReport, InspectReport, format_utc, inspect};
+use airmile::{FileReport, InspectReport, MissingKind, format_utc, inspect};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -20,8 +20,12 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
         output::print_wrapped(&text(&report))?;
         output::problems(global, &report.files);
     }
+    let unread = || report.missing.iter().filter(|one| one.kind == MissingKind::File);
+    unread().for_each(|one| output::warn(global, &one.what));
     if report.usable_files == 0 {
         output::warn(global, "nothing could be read");
+    }
+    if report.usable_files == 0 || unread().next().is_some() {
         return Ok(Outcome::NothingRead);
     }
     Ok(Outcome::of(damaged))

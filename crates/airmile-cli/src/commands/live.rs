@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use airmile::live::packets::LiveFlow;
-use airmile::live::{LiveBurst, LiveTransfer, State};
+use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
 use airmile::model::{Direction, Verdict, printable};
 use airmile::{Compression, Error, Foreign, Input, Kind, Progress};
 use airmile_host::format::{mbps, size};
@@ -65,17 +65,27 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let query =
         if is_made { format!("?token={}", token.unwrap_or_default()) } else { String::new() };
     let url = server.as_ref().map(|server| format!("http://{}/{query}", server.address()));
+    engine.stop_by_signals().context("signals")?;
     if on_terminal {
         terminal::run(&engine, url.as_deref()).context("the terminal")?;
     } else {
         if let Some(url) = &url {
             output::warn(global, &format!("listening on {url}"));
         }
-        engine.stop_by_signals().context("signals")?;
         print(global, &lines)?;
     }
     drop(server);
     engine.stop();
+    if let Some(what) = engine.refusal() {
+        let what = format!(
+            "is not a modem log: {what}. Give a log (.mi2log, .qmdl, .qmdl2, .dlf, .hdf) while it \
+             is written"
+        );
+        return Err(Error::Unusable { path: source.name().into(), what }.into());
+    }
+    if on_terminal {
+        output::print_wrapped(&last_words(&engine.published().now().view))?;
+    }
     let damaged = engine.published().now().view.intake.bad_frames > 1;
     Ok(Outcome::of(damaged))
 }
@@ -87,6 +97,17 @@ fn source(args: &LiveArgs) -> LogSource {
         (None, None) if args.interface.is_some() => LogSource::Nothing,
         _ => LogSource::Stdin,
     }
+}
+
+/// What stays on a terminal after the view: the verdict, and the transfers, all decided.
+fn last_words(view: &LiveView) -> String {
+    let session = &view.session;
+    let (verdict, percent) = (session.verdict, session.confidence * 100.0);
+    let mut out = format!("{}\nVerdict: {verdict}, confidence {percent:.0} %.\n", session.says);
+    for transfer in &view.transfers {
+        out.push_str(&format!("{}\n", transfer_line(transfer)));
+    }
+    out
 }
 
 /// Refuses a file that does not grow as it is read: an archive, a compressed log.
@@ -233,4 +254,24 @@ fn transfer_line(transfer: &LiveTransfer) -> String {
         output::or_dash(m.bytes, size),
         m.duration_ms / 1e3,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile::RadioOptions;
+    use airmile::live::Live;
+
+    use super::*;
+
+    #[test]
+    fn the_verdict_and_the_decided_transfers_stay_on_a_terminal() {
+        let dir = tempfile::tempdir().unwrap();
+        airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
+        let mut live = Live::new(RadioOptions::default()).unwrap();
+        live.push(&std::fs::read(dir.path().join("modem.mi2log")).unwrap());
+        assert!(live.look().transfers.iter().all(|one| one.state == State::Open));
+        let text = last_words(&live.finish());
+        assert!(text.contains("\nVerdict: radio, confidence "), "{text}");
+        assert!(text.contains(" transfer dl0, decided: radio "), "{text}");
+    }
 }

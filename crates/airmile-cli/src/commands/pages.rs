@@ -1,5 +1,6 @@
 //! Page loads, as `diagnose` prints them.
 
+use airmile::model::PageCause;
 use airmile::{Page, PageRequest, PlayerSession};
 
 use crate::output::{bytes, or_dash, table};
@@ -15,24 +16,34 @@ const STALLS: usize = 5;
 /// Letters of a URL in the table (chosen here: the rest of 80 columns).
 const URL_LETTERS: usize = 38;
 
+/// A page as it is printed: whole lines.
+pub struct PrintedPage {
+    pub verdict: PageCause,
+    /// The verdict's sentence.
+    pub headline: String,
+    pub rest: String,
+}
+
 /// The pages of a result, the slowest first.
-pub fn text(pages: &[Page], all: bool) -> String {
+pub fn printed(pages: &[Page], all: bool) -> Vec<PrintedPage> {
     let mut order: Vec<&Page> = pages.iter().collect();
     order.sort_by(|a, b| b.wait_ms.total_cmp(&a.wait_ms));
     let shown = if all { order.len() } else { EXPLAINED };
-    let mut out = String::new();
-    for page in order.iter().take(shown) {
-        out.push_str(&one(page, all));
-        out.push('\n');
-    }
-    if order.len() > shown {
-        out.push_str(&format!("({} faster pages are shown with -v.)\n\n", order.len() - shown));
+    let one = |page: &&Page| PrintedPage {
+        verdict: page.verdict,
+        headline: format!("Page {}\n{}\n", page.url, page.says),
+        rest: details(page, all) + "\n",
+    };
+    let mut out: Vec<PrintedPage> = order.iter().take(shown).map(one).collect();
+    if let Some(last) = out.last_mut().filter(|_| order.len() > shown) {
+        let left = order.len() - shown;
+        last.rest.push_str(&format!("({left} faster pages are shown with -v.)\n\n"));
     }
     out
 }
 
-fn one(page: &Page, all: bool) -> String {
-    let mut out = format!("Page {}\n{}\n", page.url, page.says);
+fn details(page: &Page, all: bool) -> String {
+    let mut out = String::new();
     let fixes = if all { page.savings.len() } else { FIXES };
     if !page.savings.is_empty() {
         out.push_str("What each fix would save:\n");

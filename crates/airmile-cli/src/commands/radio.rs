@@ -18,7 +18,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let options = args.analysis.options(args.files.limits)?;
     let budgets = Budgets::parse(&args.budgets, "radio")?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
-    budgets.refuse_inputs(inputs.paths())?;
+    budgets.check_outputs(inputs.paths())?;
     let shown = Shown::start(global, &inputs);
     let made = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress);
     let (report, diagnosis) = budgets.analysed(made)?;

@@ -93,6 +93,49 @@ fn decode_takes_the_format_of_packets_from_the_name() {
     }
 }
 
+#[test]
+fn limits_in_the_wrong_order_are_refused() {
+    let (_keep, run) = sample("page");
+    let (log, capture) = (path(&run, "modem.mi2log"), path(&run, "phone.pcapng"));
+    let limits = ["--from", "09:00:08", "--to", "09:00:07"];
+    for args in [
+        &["diagnose", &log][..],
+        &["diagnose", &capture],
+        &["radio", &log],
+        &["inspect", &log],
+        &["packets", &capture],
+        &["decode", &log],
+        &["decode", &log, "--format", "pcapng"],
+    ] {
+        let (code, says) = errors(&[args, &limits].concat());
+        assert!(code == 2 && says.contains("--from is not before --to"), "{args:?} {code} {says}");
+    }
+}
+
+/// The first line of what to do names all kinds that are read.
+#[test]
+fn notes_are_of_no_known_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "notes.txt");
+    fs::write(&file, "what I did this morning\n").unwrap();
+    let (code, says) = errors(&["diagnose", &file]);
+    assert_eq!(code, 3);
+    for kind in ["modem log", "packet capture (.pcap, .pcapng)", "HAR", "table"] {
+        assert!(says.contains(kind), "{kind}: {says}");
+    }
+}
+
+#[test]
+fn a_capture_that_is_given_twice_is_named() {
+    let (_keep, run) = sample("page");
+    let (capture, copy) = (path(&run, "phone.pcapng"), path(&run, "copy.pcapng"));
+    fs::copy(&capture, &copy).unwrap();
+    let (code, says) = errors(&["diagnose", &capture, &capture]);
+    assert!(code == 0 && says.contains("not used: given twice"), "{code} {says}");
+    let (code, says) = errors(&["diagnose", &capture, &copy]);
+    assert!(code == 0 && says.contains("not used: it holds the same packets as"), "{code} {says}");
+}
+
 /// A gNB's statistics state no queue: the capture is diagnosed without them.
 #[test]
 fn statistics_of_a_gnb_leave_the_capture_its_diagnosis() {

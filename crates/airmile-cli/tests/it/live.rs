@@ -6,7 +6,34 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::command::{path, sample};
+use crate::command::{path, sample, text};
+
+/// A source that can never become a modem log is named, and not waited for.
+#[test]
+fn another_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "notes.txt");
+    for (content, says) in [
+        ("what I did this morning\nand in the evening\n", "none of a log's frames"),
+        (
+            "{\"log\": {\"version\": \"1.2\", \"entries\": []}}\n",
+            "`har`, which `airmile diagnose` reads",
+        ),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let piped = std::fs::File::open(&file).unwrap();
+        for (args, stdin) in [
+            (&["live", "--follow", &file][..], Stdio::null()),
+            (&["live", "--json"], Stdio::from(piped)),
+        ] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+            let done = command.args(args).stdin(stdin).output().unwrap();
+            let said = text(&done.stderr);
+            assert_eq!(done.status.code(), Some(3), "{args:?}: {said}");
+            assert!(said.contains(says) && said.contains("is not a modem log"), "{said}");
+        }
+    }
+}
 
 /// A file that may still grow, and a signal: what was undecided is decided, and the status is that of
 /// a log that ended.

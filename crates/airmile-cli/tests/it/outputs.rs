@@ -55,6 +55,45 @@ fn reports_and_traces_that_cannot_be_written() {
     assert!(!Path::new(&trace).exists(), "no trace without input");
 }
 
+/// A forgotten file name after an output option does not cost the user the next file.
+#[test]
+fn only_earlier_outputs_are_replaced() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    let tables = path(&run, "tables");
+    fs::create_dir(&tables).unwrap();
+    let report = |name: &str| format!("junit={}", path(&run, name));
+    let (junit, file) = (report("out"), path(&run, "out"));
+    assert_eq!(status(&["lab", "run", "page", "-o", &path(&run, "page")]), 0);
+    let capture = path(&run, "page/phone.pcapng");
+    for (args, out) in [
+        (&["diagnose", &log, "--html", &file][..], "out"),
+        (&["radio", &log, "--html", &file], "out"),
+        (&["diagnose", &log, "--perfetto", &file], "out"),
+        (&["diagnose", &log, "--fail-if", "bytes < 0", "--report", &junit], "out"),
+        (&["diagnose", &log, "-o", &tables], "tables/diagnose.json"),
+        (&["decode", &log, "-o", &file, "--format", "pcapng"], "out"),
+        (&["decode", &log, "-o", &tables], "tables/grant.parquet"),
+        (&["packets", &capture, "--html", &file], "out"),
+        (&["packets", &capture, "--out", &tables], "tables/flows.parquet"),
+        (&["packets", &capture, "--out", &tables, "--table-format", "csv"], "tables/flows.csv"),
+    ] {
+        let out = run.join(out);
+        assert_eq!(status(args), 0, "{args:?}: a new file");
+        assert_eq!(status(args), 0, "{args:?}: over the earlier output");
+        for precious in ["{\"log\": {\"version\": \"1.2\"}}", "notes\n"] {
+            fs::write(&out, precious).unwrap();
+            let refused = airmile(args);
+            let said = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
+            assert!(said.contains("name another file, or delete this one"), "{said}");
+            assert!(refused.stdout.is_empty(), "{args:?}");
+            assert_eq!(fs::read_to_string(&out).unwrap(), precious, "{args:?}");
+        }
+        fs::remove_file(&out).unwrap();
+    }
+}
+
 /// At the phone, round trips to the client are those of the phone itself: near zero.
 #[test]
 fn round_trips_are_shown_where_they_include_the_network() {
@@ -81,6 +120,14 @@ fn verdicts_are_coloured_where_asked_for() {
     // The hue of "not radio" in the report.
     assert!(coloured.starts_with("\x1b[1;33mThe downlink was not the bottleneck"), "{coloured}");
     assert_eq!(coloured.replace("\x1b[1;33m", "").replace("\x1b[0m", ""), plain);
+    // A page's verdict comes first.
+    let page = sample("page-slow-server");
+    let har = path(&page.1, "page.har");
+    let coloured = text(&airmile(&["diagnose", &har, "--color", "always"]).stdout);
+    assert!(
+        coloured.starts_with("\x1b[1;33mPage http://server.airmile.test/page/0/0\n"),
+        "{coloured}"
+    );
     let json = shown(&["--color", "always", "--json"]);
     assert!(!json.contains('\x1b'), "{json}");
     assert_eq!(status(&["diagnose", &log, "--color", "red"]), 2);

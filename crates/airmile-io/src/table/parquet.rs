@@ -116,6 +116,9 @@ fn properties() -> WriterProperties {
     WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build()
 }
 
+/// What every Parquet file begins with.
+pub const BEGINS: &[u8] = b"PAR1";
+
 /// A file of one table.
 pub struct ParquetTable {
     path: PathBuf,

@@ -177,6 +177,28 @@ fn a_run_of_nr_says_that_it_has_no_modem_log() {
     assert!(!text.contains("modem's clock?") && text.contains("the log begins"), "{text}");
 }
 
+/// Fields without a default are needed: a user has to find them.
+#[test]
+fn every_field_of_competing_users_and_of_pages_is_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_to_string(root.join("docs/lab.md")).unwrap();
+    let schema = fs::read_to_string(root.join("docs/schema/scenario.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let kinds = |of: &str| schema["$defs"][of]["oneOf"].as_array().unwrap().iter();
+    assert_eq!(kinds("Competing").count(), 5);
+    for kind in kinds("Competing").chain(kinds("Workload")) {
+        for name in kind["properties"].as_object().unwrap().keys() {
+            assert!(docs.contains(&format!("`{name}`")), "{name} is not in docs/lab.md");
+        }
+    }
+    let empty = |name: &str| airmile_lab::load(name).unwrap().causes.is_empty();
+    for one in airmile_lab::scenarios().iter().filter(|one| empty(one.name)) {
+        let family = format!("`{}-*`", one.name.split('-').next().unwrap());
+        let named = docs.contains(&format!("`{}`", one.name)) || docs.contains(&family);
+        assert!(named, "{} has no causes", one.name);
+    }
+}
+
 #[test]
 fn every_file_and_column_is_documented() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md");

@@ -53,10 +53,18 @@ pub(super) fn text(now: &Snapshot) -> String {
     });
     let help = "The verdict on the last transfers together: 1 for the current one.";
     out.labelled("airmile_verdict", "gauge", help, verdicts);
-    let of_verdict = |v: &Verdict| (v.as_str(), of(t.transfers.get(v).copied().unwrap_or(0)));
-    let transfers: Vec<_> = Verdict::ALL.iter().map(of_verdict).collect();
-    let help = "Transfers decided, by verdict.";
-    out.many("airmile_transfers_total", "counter", help, "verdict", &transfers);
+    for (name, counts, help) in [
+        ("airmile_transfers_total", &t.transfers, "Transfers that ended, by verdict."),
+        (
+            "airmile_transfers_corrected_total",
+            &t.transfers_corrected,
+            "Ended transfers that continued or whose verdict changed, by their earlier verdict.",
+        ),
+    ] {
+        let of_verdict = |v: &Verdict| (v.as_str(), of(counts.get(v).copied().unwrap_or(0)));
+        let counts: Vec<_> = Verdict::ALL.iter().map(of_verdict).collect();
+        out.many(name, "counter", help, "verdict", &counts);
+    }
     let open = view.transfers.iter().filter(|t| t.state == State::Open).count();
     out.one("airmile_transfers_open", "gauge", "Transfers in progress.", open as f64);
     if let Some(demand) = view.session.link_demand {

@@ -119,6 +119,28 @@ fn metrics_are_in_prometheus_format() {
     assert!(text.contains("airmile_bursts_total{dir=\"dl\"} "), "{text}");
 }
 
+/// Each transfer that has ended is counted, although the log still grows.
+#[test]
+fn transfers_are_counted_at_their_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let bytes = sample("busy-video");
+    append(&path, &bytes);
+    let engine = Engine::start(&LogSource::Follow(path), RadioOptions::default(), None).unwrap();
+    let published = engine.published();
+    wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
+    let server = serve(loopback(), None, published).unwrap();
+    let text = get(server.address(), "/metrics").body;
+    let shown = get(server.address(), "/v1/transfers").json();
+    let ended = shown["transfers"].as_array().unwrap().iter().filter(|t| t["state"] != "open");
+    let counts = |name: &str| -> f64 {
+        let values = text.lines().filter_map(|line| line.strip_prefix(name)?.rsplit_once(' '));
+        values.map(|(_, value)| value.parse::<f64>().unwrap()).sum()
+    };
+    let counted = counts("airmile_transfers_total{") - counts("airmile_transfers_corrected_total{");
+    assert!(counted > 0.0 && counted == ended.count() as f64, "{counted}: {shown} {text}");
+}
+
 #[test]
 fn only_those_who_may_enter() {
     let dir = tempfile::tempdir().unwrap();

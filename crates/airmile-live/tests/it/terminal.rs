@@ -32,6 +32,15 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     }
     let verdict = text.find("was the bottleneck").unwrap();
     assert!(verdict < text.find("Transfers").unwrap() && verdict < text.find("Bursts").unwrap());
+    // At 80 columns no fact is cut.
+    let mut terminal = Terminal::new(TestBackend::new(80, 36)).unwrap();
+    let mut busy = (*now).clone();
+    busy.view.cell_load.as_mut().unwrap().load = 1.0;
+    busy.view.intake.bytes = 123_456_789;
+    terminal.draw(|frame| draw(frame, &busy, None)).unwrap();
+    let narrow = terminal.backend().to_string().replace('\u{a0}', " ");
+    assert!(narrow.contains("50 PRBs") && narrow.contains("cell load 100 %"), "{narrow}");
+    let mut terminal = Terminal::new(TestBackend::new(100, 36)).unwrap();
     // With an interface, its flows are shown between transfers and bursts.
     let mut now = (*now).clone();
     let mut packets = LivePackets::new();

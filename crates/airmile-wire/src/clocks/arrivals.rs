@@ -26,6 +26,9 @@ const MAX_PIECES: usize = 60;
 const COARSE_SCORE: f64 = 0.35;
 const COARSE_LEAD: f64 = 0.04;
 const FINE_SCORE: f64 = 0.35;
+/// Minimum coarse correlation that places a clock where no piece matches (chosen here: a link that is
+/// never idle has 0.93).
+const COARSE_ALONE_SCORE: f64 = 0.8;
 /// Variation of the delay from the radio to the IP stack (chosen here: HARQ and
 /// reordering, one TTI of the bins).
 const FLOOR_NS: i64 = 2_000_000;
@@ -167,8 +170,15 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
         return Err(Unaligned::Ambiguous);
     }
     let offset_ns = |lag: f64| -((lag * COARSE_BIN_NS as f64) as i64);
-    let samples = pieces(reference, other, (from, to), offset_ns(peak.lag));
-    let line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
+    let coarse_ns = offset_ns(peak.lag);
+    let samples = pieces(reference, other, (from, to), coarse_ns);
+    // A link that is never idle delivers the same in each TTI: its pieces match nowhere.
+    let alone = || {
+        let sample = (from + (to - from) / 2 - coarse_ns, coarse_ns);
+        let line = through(&[sample], COARSE_BIN_NS / 2)?;
+        (peak.score >= COARSE_ALONE_SCORE).then_some(ClockLine { n: 0, ..line })
+    };
+    let line = through(&samples, FLOOR_NS).or_else(alone).ok_or(Unaligned::Unlike)?;
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
 

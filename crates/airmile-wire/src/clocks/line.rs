@@ -27,7 +27,7 @@ pub struct ClockLine {
     pub half_span_ns: i64,
     /// Maximum error of the offset over all of the evidence, in nanoseconds.
     pub error_ns: i64,
-    /// Pieces of evidence.
+    /// Pieces of evidence; 0 if only the beginnings and ends of the traffic match.
     pub n: usize,
     /// Another offset that fits nearly as well, in nanoseconds: the traffic is periodic,
     /// and the nearest offset was taken.

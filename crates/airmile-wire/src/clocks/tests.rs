@@ -333,3 +333,29 @@ proptest! {
         let _ = align_transfers(&arrivals, &ends, S);
     }
 }
+
+/// A narrow cell that is never idle: a packet takes several TTIs, each of which is full.
+#[test]
+fn a_link_that_is_never_idle_is_aligned_by_its_pauses() {
+    let ahead_ns = 300 * MS;
+    let (mut radio, mut capture) = (Arrivals::new(), Arrivals::new());
+    let mut random = 7_u64;
+    for burst in [0, 900, 4_500] {
+        let (mut waiting, mut at) = (0, burst * MS);
+        while at < (burst + 3_000 / (burst / 900 + 1)) * MS {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let block = 180 + (random >> 60) as u32 * 10;
+            radio.add(at, block);
+            waiting += block;
+            if waiting >= 1_400 {
+                waiting -= 1_400;
+                // HARQ and reordering delay a packet by some TTIs.
+                capture.add(at + ahead_ns + (random >> 40) as i64 % 9 * MS, 1_360);
+            }
+            at += MS;
+        }
+    }
+    let line = between_arrivals(&radio, &capture, 5_000 * MS).unwrap();
+    assert!((line.offset_ns - ahead_ns).abs() < line.error_ns + 5 * MS, "{line:?}");
+    assert!(line.error_ns < 10 * MS, "{line:?}");
+}

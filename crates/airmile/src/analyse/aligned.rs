@@ -1,6 +1,8 @@
 //! Inputs in addition to the radio's records: captures and the application's own transfers, aligned
 //! to the modem log's clock.
 
+use std::path::PathBuf;
+
 use airmile_model::Clock;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Arrivals, ClockLine};
@@ -26,6 +28,8 @@ pub(crate) struct AlignedInputs {
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
+    /// Why the application's log is not joined with the captures: it may be of another run.
+    pub(crate) doubt: Option<String>,
 }
 
 impl AlignedInputs {
@@ -43,8 +47,9 @@ impl AlignedInputs {
         let (radio, captures) = wire::part(inputs)?;
         if let Some((session, blind)) = Blind::gather(&radio, &captures, options, progress)? {
             let clocks = blind.clocks().to_vec();
-            let captures = Vec::new();
-            return Ok((session, Self { radio, wire: None, blind: Some(blind), captures, clocks }));
+            let doubt = blind.doubt().map(str::to_owned);
+            let blind = Some(blind);
+            return Ok((session, Self { radio, blind, clocks, doubt, ..Self::default() }));
         }
         let paths = captures;
         let (mut wire, captures) = Wire::read(&paths, progress)?;
@@ -53,8 +58,8 @@ impl AlignedInputs {
         {
             wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
         }
-        let mut aligned = Self { radio, wire, blind: None, captures, clocks: Vec::new() };
-        let session = aligned.align(options, progress)?;
+        let mut aligned = Self { radio, wire, captures, ..Self::default() };
+        let session = aligned.align(&paths, options, progress)?;
         Ok((session, aligned))
     }
 
@@ -70,16 +75,27 @@ impl AlignedInputs {
     /// The capture nearest to the phone, on any clock; `None` where a log is not joined with it.
     pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
-        let blind = self.blind.as_ref().filter(|blind| blind.doubt().is_none());
-        of_wire.or_else(|| Some(blind?.name())).map(str::to_owned)
+        let nearest = of_wire.or_else(|| Some(self.blind.as_ref()?.name()));
+        nearest.filter(|_| self.doubt.is_none()).map(str::to_owned)
     }
 
-    fn align(&mut self, options: &RadioOptions, progress: &Progress) -> Result<Session> {
+    fn align(
+        &mut self,
+        captures: &[PathBuf],
+        options: &RadioOptions,
+        progress: &Progress,
+    ) -> Result<Session> {
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());
         }
-        let session = Session::open(&self.radio, progress)?;
+        let mut session = Session::open(&self.radio, progress)?;
         session.check_one_har()?;
+        if self.wire.as_ref().is_some_and(Wire::is_at_phone) && session.has_clocked_application() {
+            let blind = Blind::of(&session, captures, options, progress)?;
+            self.doubt = blind.doubt().map(str::to_owned);
+        }
+        let is_apart = self.doubt.is_some();
+        session.set_apart(is_apart);
         let given = session.transfers().to_vec();
         let timed = given.iter().any(|t| t.time.is_some() && t.tti.is_none());
         let nothing = session.is_without_radio()
@@ -98,6 +114,7 @@ impl AlignedInputs {
         let radio = delivered.arrivals(options.subscription);
         self.align_capture(&radio, partial)?;
         let mut session = Session::open(&self.radio, progress)?;
+        session.set_apart(is_apart);
         if timed {
             belong::check_transfers(TRANSFERS, &clocks::spans(&given), (MODEM, &radio))?;
             let line = clocks::of_application(&radio, &clocks::spans(&given));
@@ -106,7 +123,9 @@ impl AlignedInputs {
                 session.set_clock(&line);
             }
         }
-        self.align_others(&radio, &mut session)?;
+        if !is_apart {
+            self.align_others(&radio, &mut session)?;
+        }
         Ok(session)
     }
 

@@ -97,7 +97,9 @@ pub(super) fn check_bytes(
     line: &Aligned,
 ) -> Result<()> {
     let Some(found) = clocks::likeness_of_capture(radio, capture, line) else { return Ok(()) };
-    let Some(why) = unlike(&found, partial, line.is_ok()) else { return Ok(()) };
+    let Some(why) = unlike(&found, partial, line.is_ok_and(|line| line.n > 0)) else {
+        return Ok(());
+    };
     Err(Error::Option(format!(
         "{name} does not belong to {MODEM}: their times overlap, but {why}; are they of the same run \
          and the same phone?"

@@ -15,10 +15,10 @@ use crate::session::{Inputs, Loaded, read_inputs};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
-use airmile_io::refuse_inputs;
 use airmile_io::table::csv::line;
 use airmile_io::table::parquet::ParquetDir;
 use airmile_io::table::{ArrowTable, BATCH_ROWS, RecordColumns, arrow_schema};
+use airmile_io::{check_outputs, table};
 
 /// Output format of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl DecodeOptions {
                 "--format csv writes one table: name it with --only, such as --only grant".into(),
             ));
         }
-        Ok(())
+        self.limits.check()
     }
 
     fn check_names(&self) -> Result<()> {
@@ -85,8 +85,9 @@ pub fn decode(
 ) -> Result<(Loaded, Vec<(PathBuf, u64)>)> {
     options.check()?;
     if let DecodeTo::Parquet(dir) = &options.to {
-        let outputs = Record::NAMES.iter().map(|name| dir.join(format!("{name}.parquet")));
-        refuse_inputs(outputs, inputs.files.iter().map(PathBuf::as_path))?;
+        let path = |name| (dir.join(format!("{name}.parquet")), table::parquet::BEGINS);
+        let outputs = Record::NAMES.iter().map(path);
+        check_outputs(outputs, inputs.files.iter().map(PathBuf::as_path))?;
     }
     let mut sink = Sink::new(options, out)?;
     let loaded = each_wanted(inputs, options, progress, &mut |tagged| sink.push(tagged))?;

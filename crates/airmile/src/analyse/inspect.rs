@@ -38,6 +38,7 @@ pub struct InspectReport {
 /// # Errors
 /// A file cannot be opened or read.
 pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<InspectReport> {
+    limits.check()?;
     let mut counts = EvidenceCounts::default();
     let mut files = Vec::new();
     let mut missing_files = Vec::new();

@@ -13,7 +13,7 @@ use airmile_radio::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::application::{Lookup, limit};
+use super::application::{Lookup, limit, note_limits};
 use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
 use super::one_leg;
 use super::subscription::{
@@ -65,7 +65,7 @@ impl RadioOptions {
                 self.thresholds.not_radio_below, self.thresholds.radio_at_least
             )));
         }
-        Ok(())
+        self.limits.check()
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn radio_with(
     let mut watched = session.transfers().to_vec();
     let groups = together::groups(&watched);
     watched.extend(groups.into_iter().map(|group| group.transfer));
-    let loaded = session.read(&mut |tagged| {
+    let mut loaded = session.read(&mut |tagged| {
         tap(&tagged);
         by_subscription
             .entry(tagged.subscription)
@@ -274,6 +274,7 @@ pub(crate) fn radio_with(
             .max_by_key(|(_, t)| t.counts.dl_blocks + t.counts.ul_blocks)
             .map_or(0, |(s, _)| *s),
     };
+    note_limits(&mut loaded, options.limits);
     match done.remove(&chosen) {
         Some(tracks) => Ok(RadioAnalysis { whole_urls, ..report(loaded, chosen, tracks, options) }),
         None => Err(nothing(&loaded.files)),

@@ -175,6 +175,19 @@ impl Session {
         }
     }
 
+    /// Whether an application's log has transfers with times of day.
+    pub(crate) fn has_clocked_application(&self) -> bool {
+        self.applications.iter().any(Application::has_placed_transfers)
+    }
+
+    /// Does not analyse an application's transfers if its log is of another run.
+    pub(crate) fn set_apart(&mut self, is_apart: bool) {
+        let gave = |one: &mut Application| std::mem::take(&mut one.gave_transfers);
+        if is_apart && self.applications.iter_mut().any(gave) {
+            self.transfers.clear();
+        }
+    }
+
     /// The application logs.
     pub(crate) fn applications(&self) -> &[Application] {
         &self.applications
@@ -314,10 +327,12 @@ fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
         }
         Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
         Kind::Empty => "is empty".to_owned(),
-        Kind::Unknown => "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, \
-                          .dlf, .hdf), a text export of one, one of the tables of docs/records.md, or an \
-                          application's log (docs/application-logs.md)"
-            .to_owned(),
+        Kind::Unknown => {
+            "is of no known kind: expected a modem log (.mi2log, .qmdl, .qmdl2, .dlf, \
+                          .hdf) or its text export, a packet capture (.pcap, .pcapng), a HAR or \
+                          another application's log, or a table (docs/inputs.md lists all)"
+                .to_owned()
+        }
         _ => return Ok(()),
     };
     Err(Error::Unusable { path: path.to_owned(), what })

@@ -9,7 +9,9 @@ mod statement;
 
 pub(crate) use advice::advice;
 pub(crate) use fact::fact;
-pub(crate) use page::{not_joined, page, page_saving, queued_first_byte, slow_link};
+pub(crate) use page::{
+    not_joined, page, page_damaged, page_outside_limits, page_saving, queued_first_byte, slow_link,
+};
 pub(crate) use player::{player, stall, switch};
 pub(crate) use statement::says;
 

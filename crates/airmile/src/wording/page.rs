@@ -120,6 +120,23 @@ const fn fix(cause: PageCause) -> &'static str {
     }
 }
 
+/// A page of which some requests are outside of the limits on the time.
+pub(crate) fn page_outside_limits(outside: usize, all: usize) -> String {
+    format!(
+        "No verdict on the page: only a part of this load is between --from and --to, which leave \
+         out {outside} of its {all} requests."
+    )
+}
+
+/// A page of which a damaged log may lack requests.
+pub(crate) fn page_damaged(last_ms: f64) -> String {
+    format!(
+        "No verdict on the page: only a part of this load is in the log, which is damaged; its last \
+         known request ends after {}. Save the log again.",
+        time(last_ms)
+    )
+}
+
 /// Why a log is not joined with a capture.
 pub(crate) fn not_joined(log: &str, capture: &str, why: &str) -> String {
     format!(

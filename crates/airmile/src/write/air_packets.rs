@@ -9,8 +9,8 @@ use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_model::Direction;
 
-use super::pcapng::{DataLink, PcapNgFile, PcapNgInterface, PcapNgPacket};
 use crate::session::{Inputs, Loaded, LogBytes, Session};
+use airmile_io::pcapng::{DataLink, PcapNgFile, PcapNgInterface, PcapNgPacket};
 
 /// By the numbers of `interface_id`.
 const INTERFACES: [PcapNgInterface<'_>; 2] = [
@@ -33,6 +33,13 @@ const fn interface_id(link: LinkType) -> u32 {
     }
 }
 
+/// What every file of [`air_packets`] begins with.
+#[must_use]
+pub fn air_packets_begin() -> Vec<u8> {
+    let begun = PcapNgFile::begin(Vec::new(), None, 0, &INTERFACES);
+    begun.map(PcapNgFile::into_inner).unwrap_or_default()
+}
+
 /// Writes the packets of the air interface of modem logs as pcapng; returns their number, and the
 /// number of signalling messages that have none. Errors name `out` by its path.
 ///
@@ -44,6 +51,7 @@ pub fn air_packets(
     progress: &Progress,
     (path, out): (&Path, &mut dyn Write),
 ) -> Result<(Loaded, [u64; 2])> {
+    limits.check()?;
     let session = Session::open(inputs, progress)?.of_logs()?;
     let failed = |error| Error::write(path, error);
     let mut file = PcapNgFile::begin(out, None, 0, &INTERFACES).map_err(failed)?;

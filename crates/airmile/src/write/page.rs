@@ -9,6 +9,11 @@ use serde_json::Value;
 
 use airmile_io::run_files::is_run_file;
 
+/// What every page begins with.
+pub(crate) const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n\
+     <meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
+     content=\"default-src 'none'; ";
+
 /// A page's program and style, from `web/dist`.
 pub(super) struct Page {
     pub(super) script: &'static str,
@@ -25,9 +30,7 @@ impl Page {
         let (policy, style) = (self.policy.trim(), self.style);
         write!(
             out,
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {policy}; \
-             base-uri 'none'; form-action 'none'\">\n\
+            "{BEGINS}{policy}; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title} - airmile</title>\n<style>{style}</style>\n</head>\n<body>\n\

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use airmile::{Inputs, Progress, RadioOptions, diagnose};
+use airmile_emulate::workload::Workload;
 
 use crate::common::diagnosis_of;
 
@@ -62,4 +63,19 @@ fn a_capture_of_another_run_is_refused_although_the_clocks_overlap() {
         // The right pair is used.
         diagnosis_of(&[other.join("modem.mi2log"), other.join("phone.pcapng")]);
     }
+}
+
+/// Six PRBs are full in each TTI: the pauses of the traffic align the clocks.
+#[test]
+fn a_narrow_cell_and_its_capture_are_aligned() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = airmile_lab::load("page").unwrap();
+    (scenario.cell.n_prb, scenario.uplink.max_prb) = (6, 6);
+    let Workload::Web(web) = &mut scenario.apps[0].workload else { panic!() };
+    (web.objects, web.page_bytes) = (40, 1_500_000);
+    let run = dir.path().join("run");
+    airmile_lab::leave(&scenario, &run, false).unwrap();
+    let answer = diagnosis_of(&[run.join("modem.mi2log"), run.join("phone.pcapng")]);
+    let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
+    assert!(clock.offset_ms.is_some_and(|ms| ms.abs() < 5.0), "{}", clock.says);
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::comparison::Restarts;
+use airmile::model::PageCause;
 use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, compare};
 
 const SCENARIO: &str = include_str!("../../../airmile-emulate/scenarios/middlebox-ports.toml");
@@ -26,6 +27,27 @@ fn run(dir: &Path, name: &str, change: &[(&str, &str)]) -> PathBuf {
 fn of(runs: &[PathBuf], by: GroupBy) -> Comparison {
     let options = CompareOptions { by, ..CompareOptions::default() };
     compare(runs, &options, &Progress::default()).unwrap()
+}
+
+/// Pages of two runs: what an app's developer asks after a change.
+#[test]
+fn pages_are_compared_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = ["page-slow-server", "page"].map(|name| {
+        let out = dir.path().join(name);
+        airmile_lab::run_scenario(name, None, &out).unwrap();
+        some(&out, &format!("{name}-har"), &["page.har"])
+    });
+    let answer = of(&runs, GroupBy::Auto);
+    let [page] = answer.pages.as_slice() else { panic!("{:?}", answer.pages) };
+    assert_eq!(page.url, "http://server.airmile.test/page/0/0");
+    let [slow, quick] = page.loads.as_slice() else { panic!("{page:?}") };
+    assert!(slow.run.ends_with("page-slow-server-har") && slow.difference_ms.is_none(), "{slow:?}");
+    assert_eq!(quick.difference_ms, Some(quick.load_ms - slow.load_ms));
+    // The server thinks for 400 ms before each of the three levels of the page, and more often.
+    assert!(quick.difference_ms.unwrap() < -1_200.0, "{quick:?}");
+    assert_eq!(slow.verdict, PageCause::Server);
+    assert!(slow.shares_ms["server"] > 0.5 * slow.wait_ms, "{slow:?}");
 }
 
 /// A directory with some of a run's files.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use airmile::model::{PageCause, Verdict};
-use airmile::{Diagnosis, Inputs, Page, Progress, RadioOptions, diagnose};
+use airmile::{Diagnosis, Inputs, Limits, Page, Progress, RadioOptions, TimePoint, diagnose};
 use airmile_emulate::Scenario;
 use airmile_emulate::workload::{WebConfig, Workload};
 
@@ -205,6 +205,39 @@ fn mixed(log: &Path, capture: &Path) -> airmile::Result<Diagnosis> {
     diagnose(&inputs, &RadioOptions::default(), &Progress::default())
 }
 
+/// A page of which only a part is known gets no verdict, and no savings that the cut made.
+#[test]
+fn a_part_of_a_load_has_no_verdict() {
+    let (dir, _) = page(|_, web| web.think_ms = 400);
+    let run = dir.path().join("run");
+    let har = std::fs::read(run.join("page.har")).unwrap();
+    std::fs::write(run.join("cut.har"), &har[..har.len() / 2]).unwrap();
+    let whole = diagnosed(dir.path(), &["page.har"]);
+    let start_us = only(&whole).start_us.unwrap();
+    let until =
+        Limits { to: Some(TimePoint::Absolute(start_us * 1_000 + 800_000_000)), from: None };
+    let all = ["page.har", "phone.pcapng", "modem.mi2log"];
+    let limited = (1..=3).map(|n| (&all[..n], until, "between --from and --to"));
+    let cut = (&["cut.har"][..], Limits::default(), "in the log, which is damaged");
+    for (names, limits, words) in limited.chain([cut]) {
+        let files = names.iter().map(|name| run.join(name)).collect();
+        let inputs = Inputs { files, ..Inputs::default() };
+        let options = RadioOptions { limits, ..RadioOptions::default() };
+        let answer = diagnose(&inputs, &options, &Progress::default()).unwrap();
+        let page = only(&answer);
+        assert_eq!(page.verdict, PageCause::Unknown, "{names:?}");
+        assert!(page.says.contains(words) && page.savings.is_empty(), "{names:?} {}", page.says);
+        assert!(page.requests.len() < only(&whole).requests.len(), "{names:?}");
+    }
+    // Limits around the whole load change nothing.
+    let until =
+        Limits { to: Some(TimePoint::Absolute(start_us * 1_000 + 60_000_000_000)), from: None };
+    let inputs = Inputs { files: vec![run.join("page.har")], ..Inputs::default() };
+    let options = RadioOptions { limits: until, ..RadioOptions::default() };
+    let answer = diagnose(&inputs, &options, &Progress::default()).unwrap();
+    assert_eq!(only(&answer), only(&whole));
+}
+
 /// A log and a capture of different runs at about the same time: the page is judged by its log
 /// alone, the transfers are those of the packets, and both state why.
 #[test]
@@ -219,6 +252,20 @@ fn a_capture_of_another_run_is_not_joined() {
         assert!(page.says.contains("may be of another run"), "{}", page.says);
         assert!(answer.missing[0].what.contains("may be of another run"), "{:?}", answer.missing);
         assert_eq!(answer.transfers_from, "detected");
+        let what = &answer.missing[0].what;
+        // A modem log of the capture's run does not change that.
+        let file = |of: &Path, name: &str| of.join("run").join(name);
+        let files = vec![
+            file(capture.path(), "modem.mi2log"),
+            file(capture.path(), "phone.pcapng"),
+            file(log.path(), "page.har"),
+        ];
+        let inputs = Inputs { files, ..Inputs::default() };
+        let radio = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        let page = only(&radio);
+        assert_eq!((page.evidence, page.verdict), ("log", only(&alone).verdict), "{}", page.says);
+        assert_eq!((&radio.missing[0].what, radio.transfers_from), (what, "detected"));
+        assert!(page.says.contains(what), "{}", page.says);
     }
 }
 

@@ -18,7 +18,7 @@ use super::diagnose::Measures;
 use super::diagnose::join::{ApplicationFacts, Judgement, SessionJudgement, SharesMs, Sides, join};
 use super::radio::{Missing, MissingKind, RadioAnalysis};
 use crate::fact::{Advice, ApplicationAdvice, Fact, FactKind, Statement};
-use crate::session::Application;
+use crate::session::{Application, Loaded};
 use airmile_io::FileReport;
 use airmile_io::limits::{LimitFilter, Limits};
 
@@ -64,15 +64,34 @@ pub struct ApplicationSide {
     pub stalled_ms: f64,
 }
 
+/// The transfers that start within the limits on the time, counted from a start, or from the log's.
+fn apart(log: &mut ApplicationLog, limits: Limits, start_ns: Option<i64>) -> LimitFilter {
+    let mut filter = LimitFilter::new(limits);
+    if let Some(start_ns) = start_ns.or_else(|| Some(log.span_ns()?.0)) {
+        filter.keeps_ns(start_ns);
+    }
+    let left_out = log.transfers.iter().filter(|transfer| !filter.keeps_ns(transfer.start_ns));
+    log.left_out = left_out.cloned().collect();
+    filter
+}
+
+/// Notes which transfers of the logs are outside of the limits on the time of a modem log.
+pub(super) fn note_limits(loaded: &mut Loaded, limits: Limits) {
+    let Loaded { files, applications, .. } = loaded;
+    let is_application = |file: &&FileReport| applications.iter().any(|one| one.path == file.path);
+    let of_radio = files.iter().filter(|file| !is_application(file));
+    let start_ns = of_radio.filter_map(|file| file.start_us).min().map(|us| us * 1_000);
+    for application in applications.iter_mut().filter(|_| limits != Limits::default()) {
+        apart(&mut application.log, limits, start_ns);
+    }
+}
+
 /// Keeps the transfers that start within the limits on the time, counted from the log's start.
 pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
     if limits == Limits::default() {
         return;
     }
-    let mut filter = LimitFilter::new(limits);
-    if let Some((start_ns, _)) = log.span_ns() {
-        filter.keeps_ns(start_ns);
-    }
+    let mut filter = apart(log, limits, None);
     log.transfers.retain(|transfer| filter.keeps_ns(transfer.start_ns));
     log.events.retain(|event| filter.keeps_ns(event.at_ns));
     log.rates.retain(|rate| filter.keeps_ns(rate.start_ns));

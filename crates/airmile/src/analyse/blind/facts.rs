@@ -112,7 +112,7 @@ pub(super) fn advice(
 }
 
 /// An application's log that may be of another run than the capture.
-pub(super) fn another_run(doubt: &str) -> Missing {
+pub(in super::super) fn another_run(doubt: &str) -> Missing {
     Missing {
         kind: MissingKind::Clock,
         what: doubt.to_owned(),

@@ -39,6 +39,7 @@ const MOST: f64 = 0.75;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
+pub(super) use facts::another_run;
 pub(super) use read::{Look, look};
 
 /// A possible bottleneck, by packets alone.
@@ -103,6 +104,20 @@ impl Blind {
             return Ok(None);
         }
         session.check_one_har()?;
+        let blind = Self::of(&session, captures, options, progress)?;
+        Ok(Some((session.without_radio(), blind)))
+    }
+
+    /// Reads captures, and aligns the application's log to them.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the log is of another time.
+    pub(super) fn of(
+        session: &Session,
+        captures: &[PathBuf],
+        options: &RadioOptions,
+        progress: &Progress,
+    ) -> Result<Self> {
         let mut read = read::read(captures, options.limits, progress)?;
         let mut blind = Self {
             phone: read.phone.take(),
@@ -110,7 +125,7 @@ impl Blind {
             files: read.files,
             clocks: Vec::new(),
             restarter: Restarter::SenderOrMiddlebox,
-            table: table(&session),
+            table: table(session),
             application: None,
             doubt: None,
             min_bytes: options.detect.min_bytes,
@@ -121,8 +136,8 @@ impl Blind {
             blind.restarter = wire.restarter;
             blind.clocks = wire.clocks().to_vec();
         }
-        blind.align(&session)?;
-        Ok(Some((session.without_radio(), blind)))
+        blind.align(session)?;
+        Ok(blind)
     }
 
     /// Aligns the application's clock to the capture's.
@@ -218,10 +233,7 @@ impl Blind {
         });
         let transfers = transfers.collect();
         let session = self.session(&spans, self.features(&spans).as_ref());
-        let mut missing = facts::missing(Some(phone), &spans);
-        if let Some(doubt) = &self.doubt {
-            missing.insert(0, facts::another_run(doubt));
-        }
+        let missing = facts::missing(Some(phone), &spans);
         Judgement { session, transfers, transfers_from, missing }
     }
 

@@ -138,14 +138,25 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     let chosen = best.map(|(_, at)| at);
     let near = best.map(|((near, _), _)| near);
     let mut read = Read { phone: None, name: String::new(), files: Vec::new() };
+    let held =
+        |one: &One| (one.packets, one.phone.as_ref().map(|phone| phone.requests_ns().to_vec()));
+    let most = chosen.and_then(|at| all.get(at)).map(|one| (one.report.path.clone(), held(one)));
     for (at, mut one) in all.into_iter().enumerate() {
         if chosen == Some(at) {
             read.name.clone_from(&one.report.path);
             read.phone = one.phone;
-        } else if rank(&one).map(|(near, _)| near) == near && near.is_some() {
-            let what = "not used: another capture at the same place has more of the phone's data; \
-                        join the parts of one capture with `mergecap`"
-                .to_owned();
+        } else if let Some((name, most)) = &most
+            && rank(&one).map(|(near, _)| near) == near
+        {
+            let what = if one.report.path == *name {
+                "not used: given twice".to_owned()
+            } else if held(&one) == *most {
+                format!("not used: it holds the same packets as {name}")
+            } else {
+                "not used: another capture at the same place has more of the phone's data; join the \
+                 parts of one capture with `mergecap`"
+                    .to_owned()
+            };
             one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         }
         read.files.push(one.report);

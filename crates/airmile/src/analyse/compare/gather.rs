@@ -10,7 +10,8 @@ use super::flows::{self, Captured, Flow};
 use super::probe_log::ProbeLog;
 use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::clocks::block;
-use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude};
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with_pages};
+use crate::analyse::page::Page;
 use crate::analyse::radio::{RadioAnalysis, RadioOptions, radio_with};
 use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
@@ -46,6 +47,7 @@ pub(super) struct GroupedTransfer {
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) transfers: Vec<GroupedTransfer>,
+    pub(super) pages: Vec<Page>,
     pub(super) files: Vec<FileReport>,
     /// The kinds of evidence, in words.
     pub(super) seen_by: Vec<&'static str>,
@@ -113,6 +115,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
     let mut run = Run {
         name,
         transfers: Vec::new(),
+        pages: Vec::new(),
         files: Vec::new(),
         seen_by: Vec::new(),
         server_restarts,
@@ -121,6 +124,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };
         let seen = diagnosed(&inputs, options, progress)?;
         run.transfers = seen.transfers(&captured, files.probe.as_ref());
+        run.pages = seen.diagnosis.pages;
         run.files = seen.diagnosis.files;
     } else if !captured.is_empty() {
         run.transfers = captured.iter().flat_map(of_capture).collect();
@@ -165,7 +169,7 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
         }
     })?;
     came.sort_unstable();
-    let diagnosis = conclude(&answer, aligned, &options.thresholds);
+    let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
     Ok(RunDiagnosis { diagnosis, answer, came })
 }
 

@@ -2,6 +2,7 @@
 
 mod flows;
 mod gather;
+mod pages;
 mod probe_log;
 mod words;
 
@@ -19,6 +20,7 @@ use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use gather::{GroupedTransfer, Run, gather};
+pub use pages::{ComparedLoad, ComparedPage};
 pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 
 /// How transfers are grouped.
@@ -99,6 +101,8 @@ pub struct Comparison {
     pub groups: Vec<ComparedGroup>,
     /// All pairs of groups.
     pub pairs: Vec<ComparedPair>,
+    /// The pages that several runs loaded.
+    pub pages: Vec<ComparedPage>,
     /// The runs.
     pub runs: Vec<ComparedRun>,
     /// What is missing for a better result, and how to capture it.
@@ -186,7 +190,7 @@ pub fn compare(
         run.transfers.retain(wanted);
         read.push(run);
     }
-    if read.iter().all(|run| run.transfers.is_empty()) {
+    if read.iter().all(|run| run.transfers.is_empty()) && pages::compared(&read).is_empty() {
         let names: Vec<&str> = read.iter().map(|run| run.name.as_str()).collect();
         return Err(Error::NothingToAnalyse(format!(
             "{}: no downloads of {} kB or more to compare{}",
@@ -337,6 +341,7 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         grouped_by: if by_port { "port" } else { "run" },
         by_turns: judged.by_turns,
         pairs: pairs.collect(),
+        pages: pages::compared(&runs),
         missing: words::missing(&seen, verdict),
         groups: compared,
         runs: runs

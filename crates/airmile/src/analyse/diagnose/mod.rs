@@ -18,7 +18,7 @@ use serde::Serialize;
 use self::join::Judgement;
 use super::aligned::AlignedInputs;
 use super::application::{self, ApplicationSide, ApplicationSummary};
-use super::blind::Suspicion;
+use super::blind::{self, Suspicion};
 use super::clocks::ClockReport;
 use super::page::{self, Page};
 use super::player::{self, PlayerSession};
@@ -241,14 +241,13 @@ pub(crate) fn conclude_with_pages(
     progress: &Progress,
 ) -> Result<Diagnosis> {
     let capture = aligned.nearest_capture();
-    let doubt = aligned.blind.as_ref().and_then(|blind| blind.doubt()).map(str::to_owned);
+    let doubt = aligned.doubt.clone();
     let mut diagnosis = conclude(answer, aligned, thresholds);
     diagnosis.pages = page::pages(capture.as_deref(), &diagnosis, answer, progress)?;
     if let Some(doubt) = doubt {
-        diagnosis
-            .pages
-            .iter_mut()
-            .for_each(|page| page.says += &format!(" By the log alone: {doubt}."));
+        let pages = diagnosis.pages.iter_mut();
+        pages.for_each(|page| page.says += &format!(" By the log alone: {doubt}."));
+        diagnosis.missing.insert(0, blind::another_run(&doubt));
     }
     diagnosis.players = player::players(&diagnosis, answer);
     Ok(diagnosis)

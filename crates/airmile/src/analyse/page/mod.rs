@@ -179,9 +179,32 @@ pub(crate) fn pages(
             packets = Some(read.transpose()?.unwrap_or_default());
         }
         let seen = packets.as_ref().filter(|_| placed);
-        out.extend(loads.iter().map(|load| judge(load, &application.log, seen, answer)));
+        let judged = |load| judge(load, &application.log, seen, answer);
+        out.extend(loads.iter().map(|load| match &load.lacks {
+            Some(lacks) => judged(load).without_verdict(lacks),
+            None => judged(load),
+        }));
     }
     Ok(out)
+}
+
+impl Page {
+    /// A page of which only a part is known: its requests as they are.
+    fn without_verdict(self, lacks: &str) -> Self {
+        Self {
+            verdict: PageCause::Unknown,
+            says: lacks.to_owned(),
+            shares: BTreeMap::from([(PageCause::Unknown.as_str(), self.wait_ms)]),
+            savings: Vec::new(),
+            critical_path: Vec::new(),
+            requests: self
+                .requests
+                .into_iter()
+                .map(|one| PageRequest { critical: false, ..one })
+                .collect(),
+            ..self
+        }
+    }
 }
 
 /// Judges one page.

@@ -413,6 +413,7 @@ mod tests {
                 grouped_by: "pause",
                 page: None,
                 start_ns: 0,
+                lacks: None,
                 requests: transfers.iter().collect(),
             };
             assert_eq!(Crowded::new(&load, &HashMap::new()).crowded, expected);

@@ -1,8 +1,10 @@
 //! Assigns requests to pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use airmile_model::{AppPage, AppTransfer, ApplicationLog};
+use airmile_model::{AppPage, AppTransfer, ApplicationLog, Severity};
+
+use crate::wording;
 
 /// Without pages in the log, one starts after this long without a request (chosen here: twice as
 /// long as browsers' own tools wait for an idle page).
@@ -18,6 +20,8 @@ pub(super) struct PageLoad<'a> {
     pub(super) start_ns: i64,
     /// By start.
     pub(super) requests: Vec<&'a AppTransfer>,
+    /// What the inputs lack of it, in a sentence.
+    pub(super) lacks: Option<String>,
 }
 
 impl PageLoad<'_> {
@@ -35,7 +39,11 @@ pub(super) fn page_loads(log: &ApplicationLog) -> Vec<PageLoad<'_>> {
     let mut by_page: BTreeMap<&str, Vec<&AppTransfer>> = BTreeMap::new();
     let mut others: Vec<Vec<&AppTransfer>> = Vec::new();
     let mut busy_until = i64::MIN;
-    for transfer in log.transfers.iter().filter(|one| one.url.is_some()) {
+    let kept: HashSet<&str> = log.transfers.iter().map(|one| one.id.as_str()).collect();
+    let dropped = log.left_out.iter().filter(|one| !kept.contains(one.id.as_str()));
+    let mut all: Vec<&AppTransfer> = log.transfers.iter().chain(dropped).collect();
+    all.sort_by_key(|one| one.start_ns);
+    for transfer in all.into_iter().filter(|one| one.url.is_some()) {
         if let Some(page) = transfer.page.as_deref().filter(|id| known.contains_key(id)) {
             by_page.entry(page).or_default().push(transfer);
             continue;
@@ -52,16 +60,42 @@ pub(super) fn page_loads(log: &ApplicationLog) -> Vec<PageLoad<'_>> {
         let page = known.get(id).copied();
         let first_ns = requests.first().map_or(0, |first| first.start_ns);
         let start_ns = page.map_or(first_ns, |page| page.start_ns.min(first_ns));
-        out.push(PageLoad { id: id.to_owned(), grouped_by: "log", page, start_ns, requests });
+        let (id, lacks) = (id.to_owned(), None);
+        out.push(PageLoad { id, grouped_by: "log", page, start_ns, requests, lacks });
     }
     for (n, requests) in others.into_iter().enumerate() {
         let start_ns = requests.first().map_or(0, |first| first.start_ns);
         let id = format!("page-{}", n + 1);
-        out.push(PageLoad { id, grouped_by: "pauses", page: None, start_ns, requests });
+        let (page, lacks) = (None, None);
+        out.push(PageLoad { id, grouped_by: "pauses", page, start_ns, requests, lacks });
     }
     for load in &mut out {
         load.requests.truncate(MAX_REQUESTS);
     }
     out.sort_by_key(|load| load.start_ns);
+    limit(&mut out, log);
+    note_damage(&mut out, log);
     out
+}
+
+/// Takes out the requests outside of the limits on the time, and pages with no others.
+fn limit(loads: &mut Vec<PageLoad<'_>>, log: &ApplicationLog) {
+    let outside: HashSet<&str> = log.left_out.iter().map(|one| one.id.as_str()).collect();
+    for load in loads.iter_mut() {
+        let n = load.requests.len();
+        load.requests.retain(|request| !outside.contains(request.id.as_str()));
+        let left = n - load.requests.len();
+        load.lacks = (left > 0).then(|| wording::page_outside_limits(left, n));
+    }
+    loads.retain(|load| !load.requests.is_empty());
+}
+
+/// Marks the pages of which a damaged log may lack requests: the last one if the file was cut off.
+fn note_damage(loads: &mut [PageLoad<'_>], log: &ApplicationLog) {
+    let mut damage = log.problems.iter().filter(|one| one.severity == Severity::Damage);
+    let is_cut = damage.all(|one| one.what.contains("the file ends inside"));
+    let whole = if is_cut { loads.len().saturating_sub(1) } else { 0 };
+    for load in loads.iter_mut().skip(whole).filter(|_| log.damaged) {
+        load.lacks = Some(wording::page_damaged(load.last_ns() as f64 / 1e6));
+    }
 }

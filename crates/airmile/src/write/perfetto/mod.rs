@@ -28,6 +28,9 @@ use airmile_io::error::Result;
 use phone::{Phone, Shows};
 use stream::{Args, Name, Stream};
 
+/// What every trace file begins with: a packet without content, of our sequence.
+pub(crate) const BEGINS: &[u8] = &[proto::PACKET_TAG, 2, 10 << 3, stream::SEQUENCE as u8];
+
 /// A trace file that is being written. An existing file of that name remains until the new one is
 /// complete.
 pub struct TraceFile {
@@ -41,7 +44,8 @@ impl TraceFile {
     /// # Errors
     /// It cannot be created.
     pub fn create(path: &Path, input: &str, options: &RadioOptions) -> Result<Self> {
-        let (out, file) = Replacement::begin(path)?;
+        let (out, mut file) = Replacement::begin(path)?;
+        file.write_all(BEGINS).map_err(|e| out.failed(e))?;
         Ok(Self { out, trace: Trace::new(BufWriter::new(file), input, options) })
     }
 

@@ -12,7 +12,7 @@ use super::proto::{
 };
 
 /// The one sequence of packets in the trace; any number but 0.
-const SEQUENCE: u32 = 1;
+pub const SEQUENCE: u32 = 1;
 
 /// The name of a slice.
 pub enum Name<'a> {

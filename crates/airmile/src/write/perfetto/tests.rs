@@ -272,10 +272,13 @@ fn nothing_is_written_over_or_left_behind() {
     assert!(says(&grants, &nowhere).contains("cannot write"), "{}", says(&grants, &nowhere));
     assert!(says(&empty, &out).contains("no radio records"));
     assert!(!out.exists());
-    // An existing file remains if nothing is written.
-    std::fs::write(&out, "precious").unwrap();
-    assert!(says(&empty, &out).contains("no radio records"));
-    assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
+    // Another file stays, and an earlier trace if nothing is written.
+    let earlier = [BEGINS, b"precious"].concat();
+    for (content, words) in [(&b"precious"[..], "exists"), (&earlier, "no radio records")] {
+        std::fs::write(&out, content).unwrap();
+        assert!(says(&empty, &out).contains(words));
+        assert_eq!(std::fs::read(&out).unwrap(), content);
+    }
     assert!(says(&grants, &PathBuf::from("-")).contains("name a file"));
     // One file under two names.
     let exports = Exports { html: Some(out.clone()), perfetto: Some(dir.path().join("./trace")) };

@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn schema() -> Value {
-    let of = |name: &str| crate::schemas().into_iter().find(|(known, _)| *known == name).unwrap().1;
+    let of =
+        |name: &str| airmile::schemas().into_iter().find(|(known, _)| *known == name).unwrap().1;
     of("diagnose")
 }
 
@@ -115,6 +116,7 @@ fn what_can_never_hold_is_refused() {
         assert!(error.contains(says), "{wrong}: {error}");
     };
     check("linkdemand > 1", "no field `linkdemand` (did you mean `link_demand`?)");
+    check("load_ms > 1000", "no field `load_ms` (did you mean `page.load_ms`?)");
     check("session.verdikt == unknown", "no field `session.verdikt`");
     check("shares.server > 0.3", "no cause `server` in `shares.server` (a page has it");
     check("shares.bogus > 0.3", "no cause `bogus`");
@@ -133,7 +135,7 @@ fn what_can_never_hold_is_refused() {
     check("session == radio", "is not a field");
     check("page.load_ms > 5 and bytes > 3", "a budget for each");
     // `radio`'s document has no session.
-    let radio = crate::schemas().into_iter().find(|(name, _)| *name == "radio").unwrap().1;
+    let radio = airmile::schemas().into_iter().find(|(name, _)| *name == "radio").unwrap().1;
     assert!(Budget::parse("session.verdict == radio").unwrap().check(&radio).is_err());
     assert!(Budget::parse("link_demand > 0.5").unwrap().check(&radio).is_ok());
 }

@@ -16,12 +16,12 @@ mod tests;
 
 use std::cmp::Ordering;
 
-use airmile_model::{Cause, PageCause};
+use airmile::Result;
+use airmile::model::{Cause, PageCause};
 use serde_json::Value;
 
 use self::expression::{Literal, Test};
 pub use self::report::BudgetReport;
-use airmile_io::error::Result;
 
 const SESSION: &str = "session";
 const PAGE: &str = "page";

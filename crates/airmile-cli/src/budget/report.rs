@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Budget, BudgetState, Held};
-use airmile_io::error::{Error, Result};
+use airmile::{Error, Result};
 
 /// Where budgets are reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub enum BudgetReport {
 }
 
 impl BudgetReport {
+    /// What every file of JUnit XML begins with.
+    pub const JUNIT_BEGINS: &str =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" ";
+
     /// Parses `junit=FILE` or `github`.
     ///
     /// # Errors
@@ -70,7 +74,8 @@ impl Budget {
             format!("tests=\"{cases}\" failures=\"{over}\" errors=\"{errors}\"")
         };
         let mut out = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"airmile\" {}>\n",
+            "{}{}>\n",
+            BudgetReport::JUNIT_BEGINS,
             count(&mut judged.iter().flat_map(|(_, held)| held), broken.len())
         );
         for (budget, held) in judged {

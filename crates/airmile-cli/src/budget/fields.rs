@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 
-use airmile_io::did_you_mean;
-use airmile_io::error::{Error, Result};
+use airmile::{Error, Result, did_you_mean};
 
 use super::expression::{Literal, Test};
 use super::{PAGE, SESSION, Scope, is_share, share_names};
@@ -20,7 +19,7 @@ pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
         let next: Vec<&Value> =
             nodes.iter().filter_map(|node| node.get("properties")?.get(name)).collect();
         if next.is_empty() {
-            return Err(unknown_field(test, place, name, &nodes));
+            return Err(unknown_field(test, place, name, &nodes, schema));
         }
         nodes = next.into_iter().flat_map(|node| alternatives(node, schema)).collect();
     }
@@ -72,11 +71,17 @@ fn alternatives<'a>(node: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-fn unknown_field(test: &Test, place: &str, name: &str, nodes: &[&Value]) -> Error {
+fn unknown_field(test: &Test, place: &str, name: &str, nodes: &[&Value], schema: &Value) -> Error {
     let properties = nodes.iter().filter_map(|node| node.get("properties")?.as_object());
     let mut names: Vec<&str> = properties.flatten().map(|(name, _)| name.as_str()).collect();
     names.push("ms");
-    let like = did_you_mean(name, &names);
+    let has =
+        |(_, of): &(_, &str)| schema.pointer(&format!("/$defs/{of}/properties/{name}")).is_some();
+    let other = [(PAGE, "Page"), (SESSION, "SessionVerdict")].into_iter().find(has);
+    let like = other.map_or_else(
+        || did_you_mean(name, &names),
+        |(of, _)| format!(" (did you mean `{of}.{name}`?)"),
+    );
     Error::Option(format!(
         "--fail-if: no field `{}`{like}; {place} has {}",
         test.field(),

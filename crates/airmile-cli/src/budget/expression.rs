@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use airmile_io::error::{Error, Result};
+use airmile::{Error, Result};
 
 /// A comparison of a field with a value.
 #[derive(Debug, Clone, PartialEq)]
