@@ -217,10 +217,10 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Records the options of a SYN.
+    /// Records the options of a SYN, as far as the capture has them.
     pub(super) const fn offered(&mut self, tcp: &TcpHeader) {
         self.offer = Offer {
-            seen: true,
+            seen: !tcp.options_cut,
             mss_bytes: tcp.mss_bytes,
             window_scale: tcp.window_scale,
             sack: tcp.sack_permitted,
