@@ -217,10 +217,10 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Records the options of a SYN, as far as the capture has them.
+    /// Records the options of a SYN.
     pub(super) const fn offered(&mut self, tcp: &TcpHeader) {
         self.offer = Offer {
-            seen: !tcp.options_cut,
+            seen: true,
             mss_bytes: tcp.mss_bytes,
             window_scale: tcp.window_scale,
             sack: tcp.sack_permitted,

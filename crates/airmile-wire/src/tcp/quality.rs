@@ -70,6 +70,12 @@ impl Quality {
         Self { copies, super_segments, wild_sequences, late_segments, ..self }
     }
 
+    /// Whether most packets are TCP, and most of these lack options: time stamps, window scale, SACK.
+    #[must_use]
+    pub const fn lacks_options(&self) -> bool {
+        self.tcp_packets > self.udp_packets && self.options_cut > self.tcp_packets / 2
+    }
+
     /// Records a packet whose time is this much before the previous one's.
     pub const fn stepped_back(&mut self, by_ns: i64) {
         self.steps_back += 1;

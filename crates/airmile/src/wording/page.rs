@@ -8,6 +8,8 @@ use crate::fact::Milestone;
 
 /// A cause is named from this share of the wait on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
+/// A modem log is asked for if a link took this share of the wait (chosen here).
+const WORTH_A_LOG: f64 = 0.2;
 /// The maximum number of causes in the verdict's sentence (chosen here).
 const MAX_CAUSES: usize = 4;
 
@@ -57,12 +59,12 @@ pub(crate) fn slow_link(
 ) -> String {
     let of = |cause: PageCause| shares_ms.get(&cause).copied().unwrap_or(0.0);
     let link_ms = [PageCause::Radio, PageCause::Wireline, PageCause::Transfer].map(of);
-    if link_ms.iter().sum::<f64>() < WORTH_NAMING * wait_ms {
+    if link_ms.iter().sum::<f64>() < WORTH_A_LOG * wait_ms {
         return String::new();
     }
     let (radio, wireline) = (radio * 100.0, wireline * 100.0);
     format!(
-        " Packets alone do not show which link is slow (the radio {radio:.0} %, one before it \
+        " Packets alone do not show which link it was (the radio {radio:.0} %, a slow one before it \
          {wireline:.0} %): a modem log would."
     )
 }

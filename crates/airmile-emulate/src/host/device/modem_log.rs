@@ -124,7 +124,7 @@ impl ModemLog {
         let is_silent =
             |(from, to): (u32, u32)| (i64::from(from)..i64::from(to)).contains(&since_ms);
         if !self.config.silent_ms.is_some_and(is_silent) {
-            let jitter_ms = (self.random() >> 32) as i64 % i64::from(self.config.jitter_ms + 1);
+            let jitter_ms = (self.random() >> 32) as i64 % (i64::from(self.config.jitter_ms) + 1);
             let due_ns = now_ns + (i64::from(self.config.delay_ms) + jitter_ms) * MS_NS;
             // A port keeps the order.
             let due_ns = self.due.back().map_or(due_ns, |(last, _)| due_ns.max(*last));

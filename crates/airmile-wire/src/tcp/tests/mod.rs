@@ -344,30 +344,6 @@ fn a_trace_is_what_passed() {
     assert_eq!(acks, expected);
 }
 
-/// A SYN without its options, which the capture cut: the scale of the window is unknown.
-#[test]
-fn a_window_without_its_scale_is_unknown() {
-    let packets = [opening().as_slice(), &[p(190, true, ACK, 200, 1000, 0)]].concat();
-    let windows = |cut: bool| {
-        let traced = Traced::All;
-        let mut study = PacketStudy::new(StudyOptions { traced, ..StudyOptions::default() });
-        for one in &packets {
-            let mut packet = one.packet();
-            if let Transport::Tcp(header) = &mut packet.transport
-                && one.flags & SYN != 0
-                && cut
-            {
-                (header.window_scale, header.options_cut) = (None, true);
-            }
-            study.push(&packet);
-        }
-        let acks = std::iter::from_fn(|| study.poll_trace()).filter_map(|one| one.ack);
-        acks.last().and_then(|ack| ack.rwnd_bytes)
-    };
-    assert_eq!(windows(false), Some(16_000));
-    assert_eq!(windows(true), None);
-}
-
 /// Both legs of a connection at a proxy: the phone's, and the proxy's own.
 fn split_legs() -> Vec<P> {
     let mut packets = opening();

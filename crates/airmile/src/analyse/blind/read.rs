@@ -64,8 +64,7 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
 
 /// Marks a phone whose TCP headers the capture cut, and reports it.
 fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
-    let is_tcp = quality.tcp_packets > quality.udp_packets;
-    phone.headers_cut = is_tcp && quality.options_cut > quality.tcp_packets / 2;
+    phone.headers_cut = quality.lacks_options();
     phone.headers_cut.then(|| {
         let what = format!(
             "TCP options are cut off in {} of {} packets: capture longer headers (`tcpdump -s 128`)",

@@ -66,7 +66,7 @@ struct RadioSpans {
 }
 
 impl Packets {
-    /// Reads the capture again, connection by connection.
+    /// Reads the capture again, connection by connection; none if its headers are cut.
     ///
     /// # Errors
     /// It cannot be read.
@@ -86,6 +86,9 @@ impl Packets {
                 collector.push(&traced);
             }
         })?;
+        if study.quality().lacks_options() {
+            return Ok(Self::default());
+        }
         let radio = radio_spans(answer);
         let line = to_log(capture, diagnosis, radio.is_some());
         let slow_link = radio.is_none().then(|| slow_link(diagnosis));
