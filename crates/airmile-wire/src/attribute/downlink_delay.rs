@@ -95,13 +95,12 @@ impl SendStamps {
         let near = |a: &(i64, i64), b: &(i64, i64)| a.0 / DRIFT_NS == b.0 / DRIFT_NS;
         let parts: Vec<&[(i64, i64)]> = self.samples.chunk_by(near).collect();
         let least = |part: &&[(i64, i64)]| part.iter().map(|one| due_ns(one).1).min();
-        let least: Vec<Option<i64>> = parts.iter().map(least).collect();
+        let least: Vec<i64> = parts.iter().filter_map(least).collect();
         let mut out = Vec::new();
         for (n, part) in parts.iter().enumerate() {
             // A queue may last for the whole part.
-            let around =
-                least.get(n.saturating_sub(1)..=n + 1).or_else(|| least.get(n.saturating_sub(1)..));
-            let least_ns = around.into_iter().flatten().flatten().min().copied().unwrap_or(0);
+            let around = least.iter().take(n + 2).skip(n.saturating_sub(1));
+            let least_ns = around.min().copied().unwrap_or(0);
             // A packet was sent up to a tick after the time of its stamp.
             let late_ns = least_ns.saturating_add(tick_ns as i64);
             out.extend(part.iter().filter_map(|one| {

@@ -6,24 +6,35 @@ use airmile::model::Verdict;
 
 use crate::common::{diagnosis_of, library_run};
 
+/// The blocks of a pcapng file in big-endian order, with whether each is a packet.
+fn blocks(file: &[u8]) -> Vec<(bool, &[u8])> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < file.len() {
+        let block = &file[at..at + word(file, at + 4) as usize];
+        out.push((word(block, 0) == 6, block));
+        at += block.len();
+    }
+    out
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
 /// A capture with its packets in another order: each is moved in the file as if it was up to
 /// `by_ms` later, by a number that depends on its time. Time stamps stay; those of one time keep
 /// their order, as in one queue of a network card.
 fn disordered(capture: &Path, into: &Path, by_ms: u64) {
     let bytes = std::fs::read(capture).unwrap();
-    let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-    let (mut head, mut packets, mut at) = (Vec::new(), Vec::new(), 0);
-    while at < bytes.len() {
-        let len = word(at + 4) as usize;
-        let block = &bytes[at..at + len];
-        if word(at) == 6 {
-            let ns = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+    let (mut head, mut packets) = (Vec::new(), Vec::new());
+    for (is_packet, block) in blocks(&bytes) {
+        if is_packet {
+            let ns = u64::from(word(block, 12)) << 32 | u64::from(word(block, 16));
             let later = ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
             packets.push((ns + later % (by_ms * 1_000_000), block));
         } else {
             head.extend_from_slice(block);
         }
-        at += len;
     }
     packets.sort_by_key(|(ns, _)| *ns);
     head.extend(packets.into_iter().flat_map(|(_, block)| block));
@@ -52,19 +63,17 @@ fn packets_out_of_order_give_the_same_result() {
 /// A capture with this many bytes of each packet.
 fn snapped(capture: &Path, into: &Path, bytes: usize) {
     let file = std::fs::read(capture).unwrap();
-    let word = |at: usize| u32::from_be_bytes(file[at..at + 4].try_into().unwrap());
-    let (mut out, mut at) = (Vec::new(), 0);
-    while at < file.len() {
-        let len = word(at + 4) as usize;
-        let mut block = file[at..at + len].to_vec();
-        if word(at) == 6 && word(at + 20) as usize > bytes {
+    let mut out = Vec::new();
+    let len = u32::try_from(32 + bytes).unwrap().to_be_bytes();
+    for (is_packet, block) in blocks(&file) {
+        let mut block = block.to_vec();
+        if is_packet && word(&block, 20) as usize > bytes {
             block.truncate(28 + bytes);
-            block.extend_from_slice(&u32::try_from(32 + bytes).unwrap().to_be_bytes());
-            block[4..8].copy_from_slice(&u32::try_from(32 + bytes).unwrap().to_be_bytes());
+            block.extend_from_slice(&len);
+            block[4..8].copy_from_slice(&len);
             block[20..24].copy_from_slice(&u32::try_from(bytes).unwrap().to_be_bytes());
         }
         out.extend(block);
-        at += len;
     }
     std::fs::write(into, out).unwrap();
 }

@@ -16,7 +16,7 @@ use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
 use super::super::radio::RadioAnalysis;
 use super::select::PageLoad;
-use super::unlogged::{self, Logged};
+use super::unlogged::{self, Logged, MergedSpans};
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -25,7 +25,7 @@ use airmile_io::input::Progress;
 /// (chosen here: delays of events in a busy browser).
 pub(super) const NEAR_NS: i64 = 60_000_000;
 /// A link counts as the slow one from this probability on (chosen here: only the two links are
-/// compared), and certainly from the probability of a verdict on.
+/// compared). From [`NAMED_FROM`] on the page does not say that packets alone leave it open.
 const LIKELY: f64 = 0.2;
 
 /// A shorter delay of an upload is that of waiting for grants (chosen here).
@@ -42,8 +42,8 @@ pub(super) struct Packets {
     queue: Option<PageCause>,
     /// Probabilities that the slow link is the radio, or before it; by packets alone.
     slow_link: Option<[f64; 2]>,
-    /// When data was queued on the path to the phone; merged.
-    link_busy: Vec<(i64, i64)>,
+    /// When data was queued on the path to the phone.
+    link_busy: MergedSpans,
 }
 
 /// A first byte that waited in a queue on the path.
@@ -135,9 +135,9 @@ impl Packets {
         unlogged::exchanges(&self.connections, is_own, &logged, (load.start_ns, until_ns))
     }
 
-    /// When data was queued on the path to the phone; merged.
-    pub(super) fn link_busy(&self) -> &[(i64, i64)] {
-        &self.link_busy
+    /// When data was queued on the path to the phone, in order and without overlaps.
+    pub(super) fn link_busy(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.link_busy.iter()
     }
 
     /// The connection of each request, if packets show it: by the client's port if the log has it,
@@ -309,7 +309,8 @@ impl Packets {
         });
         // The radio's own log shows its queue.
         if self.radio.is_none() {
-            move_to_link(&mut parts, self.link(), overlap_ns(&self.link_busy, from_ns, to_ns));
+            let busy_ns = self.link_busy.within_ns(from_ns, to_ns);
+            move_to_link(&mut parts, self.link(), busy_ns.cast_signed());
         }
         parts
     }
@@ -337,19 +338,12 @@ impl Packets {
 
 /// When data was queued on the path to the phone, without times in which an upload delayed the
 /// acknowledgements that show it.
-fn link_busy(connections: &[Connection]) -> Vec<(i64, i64)> {
+fn link_busy(connections: &[Connection]) -> MergedSpans {
     // The connections of a phone share its queues.
-    let Some(one) = connections.first() else { return Vec::new() };
+    let Some(one) = connections.first() else { return MergedSpans::default() };
     let queues = one.downlink_delay.queues(MIN_QUEUE_NS);
     let uploads = |(from, to): &(i64, i64)| one.uplink_delay.mean_ns(*from, *to);
-    unlogged::merged(queues.filter(|span| uploads(span) < MIN_UPLINK_DELAY_NS).collect())
-}
-
-/// The part of a span that merged spans cover.
-fn overlap_ns(spans: &[(i64, i64)], from_ns: i64, to_ns: i64) -> i64 {
-    let first = spans.partition_point(|(_, end_ns)| *end_ns <= from_ns);
-    let within = spans.iter().skip(first).take_while(|(start_ns, _)| *start_ns < to_ns);
-    within.map(|(start_ns, end_ns)| end_ns.min(&to_ns) - start_ns.max(&from_ns)).sum()
+    MergedSpans::new(queues.filter(|span| uploads(span) < MIN_UPLINK_DELAY_NS).collect())
 }
 
 /// Attributes the time for which the link was busy with data of any connection to the link: slow

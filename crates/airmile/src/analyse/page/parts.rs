@@ -7,6 +7,7 @@ use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
 
 use super::connections::Packets;
 use super::select::PageLoad;
+use super::unlogged::MergedSpans;
 
 /// Ends that differ by less are simultaneous: the precision of browsers' times, and a script's time
 /// between two events (chosen here).
@@ -114,7 +115,7 @@ pub(super) fn requests(
     // Without a match, the packets may be another page's.
     let seen = packets.filter(|_| found.iter().any(Option::is_some));
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
-    let link_busy = seen.map(|packets| packets.link_busy().to_vec()).unwrap_or_default();
+    let link_busy = seen.map(|packets| packets.link_busy().collect()).unwrap_or_default();
     Requests { parts, connections: found, unlogged, link_busy }
 }
 
@@ -160,7 +161,9 @@ struct Crowded {
 impl Crowded {
     fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
         let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
-        let arriving = Arriving::new(load.requests.iter().map(|one| arrival(one)).collect());
+        // A request's own response is among them: it begins where the request's wait ends, so that it
+        // adds nothing within that wait.
+        let arriving = MergedSpans::new(load.requests.iter().map(|one| arrival(one)).collect());
         let crowded: Vec<bool> = waits
             .iter()
             .map(|wait| {
@@ -202,42 +205,6 @@ fn wait(request: &AppTransfer) -> Option<(i64, i64)> {
 fn arrival(request: &AppTransfer) -> (i64, i64) {
     let receive_ns = request.phases.receive_ns.unwrap_or(0);
     (request.end_ns.saturating_sub(receive_ns), request.end_ns)
-}
-
-/// When responses of a page arrived, merged once for all requests. A request's own response is
-/// among them: it begins where the request's wait ends, so that it adds nothing within that wait.
-struct Arriving {
-    /// In order and without overlaps: start, end, and the time that those before it cover.
-    spans: Vec<(i64, i64, u64)>,
-}
-
-impl Arriving {
-    fn new(mut arrivals: Vec<(i64, i64)>) -> Self {
-        arrivals.retain(|(from, to)| to > from);
-        arrivals.sort_unstable();
-        let mut spans: Vec<(i64, i64, u64)> = Vec::new();
-        for (from, to) in arrivals {
-            match spans.last_mut() {
-                Some(last) if from <= last.1 => last.1 = last.1.max(to),
-                last => {
-                    let before_ns = last.map_or(0, |last| last.2 + last.1.abs_diff(last.0));
-                    spans.push((from, to, before_ns));
-                }
-            }
-        }
-        Self { spans }
-    }
-
-    /// How much of a time range they cover together.
-    fn within_ns(&self, from_ns: i64, to_ns: i64) -> u64 {
-        self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
-    }
-
-    fn until_ns(&self, at_ns: i64) -> u64 {
-        let n = self.spans.partition_point(|(from, ..)| *from < at_ns);
-        let last = n.checked_sub(1).and_then(|last| self.spans.get(last));
-        last.map_or(0, |(from, to, before_ns)| before_ns + at_ns.min(*to).abs_diff(*from))
-    }
 }
 
 fn median(values: &mut [i64]) -> Option<i64> {
@@ -379,7 +346,7 @@ mod tests {
     #[test]
     fn arrivals_that_overlap_count_once() {
         let arrivals = vec![(20, 30), (0, 10), (5, 12), (12, 14), (22, 25), (40, 40), (60, 50)];
-        let arriving = Arriving::new(arrivals.clone());
+        let arriving = MergedSpans::new(arrivals.clone());
         assert_eq!(arriving.spans, [(0, 14, 0), (20, 30, 14)]);
         for from in -1..45 {
             for to in from..46 {
@@ -392,7 +359,7 @@ mod tests {
 
     #[test]
     fn arrivals_of_any_length_do_not_overflow() {
-        let arriving = Arriving::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
+        let arriving = MergedSpans::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
         assert_eq!(arriving.within_ns(i64::MIN, i64::MAX), u64::MAX - 2);
         assert_eq!(arriving.within_ns(0, 0), 0);
     }

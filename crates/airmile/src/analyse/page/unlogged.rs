@@ -86,3 +86,39 @@ pub(super) fn exchanges(
     out.sort_unstable_by_key(|(_, end_ns)| *end_ns);
     out
 }
+
+/// Spans of time, merged once for all questions about them.
+#[derive(Debug, Default)]
+pub(super) struct MergedSpans {
+    /// In order and without overlaps: start, end, and the time that those before it cover.
+    pub(super) spans: Vec<(i64, i64, u64)>,
+}
+
+impl MergedSpans {
+    pub(super) fn new(all: Vec<(i64, i64)>) -> Self {
+        let mut covered_ns = 0;
+        let with_covered = |(from, to): (i64, i64)| {
+            let before_ns = covered_ns;
+            covered_ns += to.abs_diff(from);
+            (from, to, before_ns)
+        };
+        let spans = merged(all).into_iter().map(with_covered).collect();
+        Self { spans }
+    }
+
+    /// How much of a time range they cover together.
+    pub(super) fn within_ns(&self, from_ns: i64, to_ns: i64) -> u64 {
+        self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
+    }
+
+    /// The spans, in order and without overlaps.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.spans.iter().map(|(from, to, _)| (*from, *to))
+    }
+
+    fn until_ns(&self, at_ns: i64) -> u64 {
+        let n = self.spans.partition_point(|(from, ..)| *from < at_ns);
+        let last = n.checked_sub(1).and_then(|last| self.spans.get(last));
+        last.map_or(0, |(from, to, before_ns)| before_ns + at_ns.min(*to).abs_diff(*from))
+    }
+}
