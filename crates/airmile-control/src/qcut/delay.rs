@@ -144,9 +144,18 @@ impl RoundTripEstimator {
             *least = rtt_ns.min(*least);
         }
         self.note_base(path.least_ns, mark);
+        self.returned_ns.get_or_insert(handed_ns);
+        self.returned(now_ns, mark);
+    }
+
+    /// All bytes up to a mark have left the modem.
+    pub fn returned(&mut self, now_ns: i64, mark: HandoverMark) {
+        if mark.0 > self.handed_bytes {
+            return;
+        }
         if mark.0 > self.returned_bytes {
             let bytes = mark.0 - self.returned_bytes;
-            let from_ns = self.returned_ns.unwrap_or(handed_ns).min(now_ns.saturating_sub(1));
+            let from_ns = self.returned_ns.unwrap_or(now_ns).min(now_ns.saturating_sub(1));
             self.rate.sent((from_ns, now_ns), bytes, 0);
             self.returned_bytes = mark.0;
         }

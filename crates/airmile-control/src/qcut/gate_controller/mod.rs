@@ -8,7 +8,7 @@ use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
 use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 use super::gate::Limit;
 use super::log_quality::{LogFault, LogQuality};
-use super::passive::AckMatcher;
+use super::passive::{AckMatcher, AnsweredSegment};
 use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
 use super::rate::transmission_time_ns;
 
@@ -196,8 +196,8 @@ impl<P> Qcut<P> {
     /// A TCP acknowledgement of an uplink flow arrived: `ack` is its number, or the end of
     /// its last SACK block (RFC 2018).
     pub fn acknowledged(&mut self, now_ns: i64, flow: u64, ack: u32) {
-        if let Some((handed_ns, mark, far)) = self.passive.acknowledged(flow, ack) {
-            self.answered(now_ns, handed_ns, mark, far);
+        if let Some(segment) = self.passive.acknowledged(flow, ack) {
+            self.answered(now_ns, segment);
         }
     }
 
@@ -209,12 +209,18 @@ impl<P> Qcut<P> {
             self.autorate.answered(now_ns, now_ns.saturating_sub(handed_ns));
             self.queues.set_rate(self.autorate.bytes_per_s());
         }
-        self.answered(now_ns, handed_ns, mark, self.far);
+        let handed_ns = Some(handed_ns);
+        self.answered(now_ns, AnsweredSegment { handed_ns, mark, far: self.far });
     }
 
-    fn answered(&mut self, now_ns: i64, handed_ns: i64, mark: HandoverMark, far: u64) {
+    fn answered(&mut self, now_ns: i64, segment: AnsweredSegment) {
         self.returns.set_starved(self.is_awaited(now_ns));
-        self.returns.answered(now_ns, handed_ns, mark, far);
+        match segment.handed_ns {
+            Some(handed_ns) => {
+                self.returns.answered(now_ns, handed_ns, segment.mark, segment.far);
+            }
+            None => self.returns.returned(now_ns, segment.mark),
+        }
         self.quality.answered(now_ns, self.returns.returned_bytes());
         if self.config.evidence == BufferEvidence::RoundTrips {
             self.queues.set_rate(self.returns.bytes_per_s());
