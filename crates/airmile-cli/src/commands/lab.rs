@@ -104,7 +104,9 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
     labels.into_iter().map(row).collect()
 }
 
-/// The exit status if runs in real time were late, as for `shell`, or failed.
+/// The exit status if a bar was missed, as for budgets, or if runs in real time were late, as for
+/// `shell`, or failed.
+const MISSED: u8 = 1;
 const LATE: u8 = 5;
 const FAILED: u8 = 6;
 
@@ -148,9 +150,15 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
         Outcome::Status(FAILED)
     } else if any(|experiment| experiment.invalid.is_some()) {
         Outcome::Status(LATE)
+    } else if !matches!(size, Size::Quick) && bars(&done).any(|bar| !bar.held) {
+        Outcome::Status(MISSED)
     } else {
         Outcome::Done
     })
+}
+
+fn bars(done: &Reproduction) -> impl Iterator<Item = &Bar> {
+    done.experiments.iter().flat_map(|each| &each.rows).filter_map(|row| row.bar.as_ref())
 }
 
 /// What of an experiment was skipped, failed, or is invalid.
@@ -211,7 +219,8 @@ fn text(done: &Reproduction) -> String {
     }
     let mut header =
         vec!["experiment", "what", "paper", "bar", "ours", "unit", "ratio", "n", "95 %", "note"];
-    let has_bars = done.experiments.iter().flat_map(|each| &each.rows).any(|row| row.bar.is_some());
+    let n_bars = bars(done).count();
+    let has_bars = n_bars > 0;
     if !has_bars {
         header.remove(BAR);
         for row in &mut rows {
@@ -228,6 +237,10 @@ fn text(done: &Reproduction) -> String {
         Size::Default => "\nFewer runs than in the papers (column n); --full runs as many.\n",
         Size::Full => "\nThe papers' number of runs, where they state it.\n",
     });
+    if has_bars && !matches!(done.size, Size::Quick) {
+        let n_held = bars(done).filter(|bar| bar.held).count();
+        out.push_str(&format!("Bars held: {n_held} of {n_bars}.\n"));
+    }
     out
 }
 

@@ -173,6 +173,22 @@ impl Row {
         self
     }
 
+    /// As [`at_most`](Self::at_most), missed only if the 95 % interval is above.
+    fn not_above(mut self, most: f64) -> Self {
+        let low = self.low.or(self.ours);
+        let held = low.is_some_and(|low| low <= most);
+        self.bar = Some(Bar { at_least: None, at_most: Some(most), held });
+        self
+    }
+
+    /// As [`at_least`](Self::at_least), missed only if the 95 % interval is below.
+    fn not_below(mut self, least: f64) -> Self {
+        let high = self.high.or(self.ours);
+        let held = high.is_some_and(|high| high >= least);
+        self.bar = Some(Bar { at_least: Some(least), at_most: None, held });
+        self
+    }
+
     fn paper(mut self, paper: f64) -> Self {
         self.paper = Some(paper);
         self.ratio = self.ours.filter(|_| paper != 0.0).map(|ours| ours / paper);

@@ -7,7 +7,7 @@ use airmile_emulate::quic::QuicControl;
 use airmile_emulate::workload::Workload;
 use airmile_emulate::{AppConfig, RateLimit, Scenario, TransportKind};
 
-use super::neighbours::{LIES, Lie, cost, run_pair};
+use super::neighbours::{LIES, Lie, MAX_COST, cost, run_pair};
 use super::{CLAW, CUBIC, Row, SEEDS, Work, mean, page};
 use airmile::Result;
 
@@ -24,6 +24,8 @@ const RIVAL_BYTES: u64 = 10_000_000;
 
 /// A sender that trusts all feedback, as a reference.
 const TRUSTS_CLIENT: ControllerKind = ControllerKind::Claw { limit_bps: None, trust_client: true };
+
+const BOUND_OF_A_LINE: &str = "the operator's cap is twice this line: a misreporting client may fill its queue within the cap";
 
 /// A page over TCP with Cubic, and a rival over QUIC with another controller.
 fn line(seed: u64, queue_bytes: u64, rival: ControllerKind) -> Result<Scenario> {
@@ -73,12 +75,12 @@ pub(super) fn rows(work: &Work<'_>) -> Result<Vec<Row>> {
         for (rival, _, what) in arms.iter().skip(1) {
             let costs = mean(&cost(groups.next().unwrap_or_default(), base));
             let what = format!("one line, {queue}, {what}: cost to a Cubic flow");
-            let note = if *rival == TRUSTS_CLIENT {
-                "for comparison: the effect of no checks"
+            let row = Row::new(what, "%", costs);
+            rows.push(if *rival == TRUSTS_CLIENT {
+                row.note("for comparison: the effect of no checks")
             } else {
-                "the bar: no more than 5 %"
-            };
-            rows.push(Row::new(what, "%", costs).note(note));
+                row.not_above(MAX_COST).note(BOUND_OF_A_LINE)
+            });
         }
     }
     Ok(rows)

@@ -4,7 +4,7 @@ use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, ModemLogConfig, Scenario};
 
 use super::upload::{MAX_OVER_MS, MIN_SHARE, SCENARIO, Throughput, measure};
-use super::{STRONG, Signal, Variant, WEAK};
+use super::{BOUND_OF_LOG, STRONG, Signal, Variant, WEAK};
 use crate::reproduce::estimate::{Estimate, mean};
 use crate::reproduce::runs::{Work, only, read};
 use crate::reproduce::{Experiment, ExperimentResult, Row};
@@ -80,36 +80,37 @@ fn scenario(
     app: &str,
     signal: Signal,
     case: &LogImpairment,
-    discipline: &Discipline,
+    variant: &Variant,
 ) -> Result<Scenario> {
     let mut scenario = only(&read(SCENARIO)?, app);
     scenario.seed = 55_000 + seed;
     scenario.duration_ms = work.size.of(6_000, 30_000, 90_000) as u32;
     scenario.uplink.grant_every_tti = case.grant_every_tti;
     signal.set(&mut scenario);
-    Variant::new("", discipline.clone()).set(&mut scenario);
     if let Some(queue) = &mut scenario.uplink_queue {
         queue.modem_log = case.modem_log.clone();
     }
+    variant.set(&mut scenario);
     Ok(scenario)
 }
 
 fn log(work: &Work<'_>) -> Result<ExperimentResult> {
     let seeds = work.size.of(1, 6, 20);
-    // The idle path, only Cubic above the firmware, and both gates.
+    // The idle path, only Cubic above the firmware, both gates, and the bound.
     let arms = [
-        ("idle", Discipline::Fifo),
-        ("upload", Discipline::Fifo),
-        ("upload", QCUT_D),
-        ("upload", ROUND_TRIPS),
+        ("idle", Variant::new("", Discipline::Fifo)),
+        ("upload", Variant::new("", Discipline::Fifo)),
+        ("upload", Variant::new("", QCUT_D)),
+        ("upload", Variant::new("", ROUND_TRIPS)),
+        ("upload", Variant::bound("", QCUT_D)),
     ];
     let (signals, cases) = ([WEAK, STRONG], cases());
     let mut scenarios = Vec::new();
     for signal in signals {
         for case in &cases {
-            for (app, discipline) in &arms {
+            for (app, variant) in arms.iter().filter(|arm| !(arm.1.is_bound && case.is_unusable)) {
                 for seed in 0..seeds {
-                    scenarios.push(scenario((work, seed), app, signal, case, discipline)?);
+                    scenarios.push(scenario((work, seed), app, signal, case, variant)?);
                 }
             }
         }
@@ -121,7 +122,11 @@ fn log(work: &Work<'_>) -> Result<ExperimentResult> {
         for case in &cases {
             let mut next = || groups.next().unwrap_or_default();
             let (idle, cubic, qcut, round_trips) = (next(), next(), next(), next());
-            for (name, gate) in [("QCut-D", qcut), ("by round trips", round_trips)] {
+            let mut gates = vec![("QCut-D", qcut), ("by round trips", round_trips)];
+            if !case.is_unusable {
+                gates.push(("QCut-D told at once", next()));
+            }
+            for (name, gate) in gates {
                 let of = |what: &str| format!("{}, {}, {name}: {what}", signal.name, case.what);
                 // The same seeds have the same fading: each run is compared with its own.
                 let against = |base: &[Throughput], of: fn(&Throughput, &Throughput) -> f64| {
@@ -136,8 +141,9 @@ fn log(work: &Work<'_>) -> Result<ExperimentResult> {
                 // With an unusable log the weak signal can do no better than round trips.
                 let is_qcut = name == "QCut-D";
                 let is_judged = is_qcut && (signal == STRONG || !case.is_unusable);
-                let share = if is_judged { share.at_least(MIN_SHARE) } else { share };
-                let over = if is_judged { over.at_most(MAX_OVER_MS) } else { over };
+                let bar = |row: Row| if case.is_unusable { row } else { row.note(BOUND_OF_LOG) };
+                let share = if is_judged { bar(share.at_least(MIN_SHARE)) } else { share };
+                let over = if is_judged { bar(over.at_most(MAX_OVER_MS)) } else { over };
                 let is_sparse = signal == WEAK && case.grant_every_tti >= 4;
                 let over = if is_judged && is_sparse { over.note(BOUND_OF_PACKETS) } else { over };
                 let is_noted = is_qcut && !is_judged;

@@ -9,7 +9,7 @@ mod watch;
 
 use airmile_control::ControllerKind;
 use airmile_control::qcut::Limit;
-use airmile_emulate::{Discipline, Scenario, UplinkQueueConfig};
+use airmile_emulate::{Discipline, ModemLogConfig, Scenario, UplinkQueueConfig};
 
 pub(super) use applications::EXPERIMENT as FIGURE_22;
 pub(super) use log::EXPERIMENT as LOG;
@@ -43,25 +43,40 @@ impl Signal {
 /// signal's rate.
 const AUTORATE_START_BPS: u64 = 6_000_000;
 
+/// For rows that miss their bar: what the gate could do with all that the modem knows.
+const BOUND_OF_LOG: &str = "bound: the same gate told at once, which reads each TTI when it ends";
+
+/// The same modem without batches and without delay: the most that a gate can know.
+fn told_at_once(modem_log: &ModemLogConfig) -> ModemLogConfig {
+    ModemLogConfig { transmissions: 1, quiet_ms: 1, buffer_ms: 1, delay_ms: 0, ..modem_log.clone() }
+}
+
 /// Queueing of the phone with a congestion control.
 #[derive(Debug, Clone, PartialEq)]
 struct Variant {
     name: &'static str,
     discipline: Discipline,
     control: ControllerKind,
+    /// With [`told_at_once`]: a bound, which has no bar.
+    is_bound: bool,
 }
 
 impl Variant {
     fn new(name: &'static str, discipline: Discipline) -> Self {
-        Self { name, discipline, control: ControllerKind::default() }
+        Self { name, discipline, control: ControllerKind::default(), is_bound: false }
+    }
+
+    fn bound(name: &'static str, discipline: Discipline) -> Self {
+        Self { is_bound: true, ..Self::new(name, discipline) }
     }
 
     fn set(&self, scenario: &mut Scenario) {
         let modem_log = scenario.uplink_queue.as_ref().map(|queue| queue.modem_log.clone());
+        let modem_log = modem_log.unwrap_or_default();
         scenario.uplink_queue = Some(UplinkQueueConfig {
             discipline: self.discipline.clone(),
             packets: 1_000, // Linux's txqueuelen
-            modem_log: modem_log.unwrap_or_default(),
+            modem_log: if self.is_bound { told_at_once(&modem_log) } else { modem_log },
         });
         scenario.phone_tcp.control = self.control;
     }
@@ -78,7 +93,9 @@ fn variants() -> Vec<Variant> {
         Variant::new("TSQ", Discipline::Tsq { flow_bytes: 262_144 }),
         Variant::new("QCut-B (5 KB)", qcut(Limit::Bytes(5_000))),
         Variant::new("QCut-B (20 KB)", qcut(Limit::Bytes(20_000))),
+        Variant::bound("QCut-B (5 KB) told at once", qcut(Limit::Bytes(5_000))),
         Variant::new("QCut-D (20 ms)", qcut(Limit::DelayMs(20))),
+        Variant::bound("QCut-D (20 ms) told at once", qcut(Limit::DelayMs(20))),
         Variant::new(
             "gate by round trips (20 ms)",
             Discipline::RoundTrips { limit: Limit::DelayMs(20) },

@@ -4,7 +4,7 @@ use airmile_control::qcut::Limit;
 use airmile_emulate::{Discipline, Scenario, run_into};
 
 use super::watch::QueueMonitor;
-use super::{FAIR, NO_VALUES, STRONG, Signal, Variant, WEAK, variants};
+use super::{BOUND_OF_LOG, FAIR, NO_VALUES, STRONG, Signal, Variant, WEAK, variants};
 use crate::reproduce::estimate::{Estimate, mean, quantile};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, only, read};
@@ -126,6 +126,7 @@ const BOUND_OF_BYTES: &str = "bound: 5 KB in the 10.5 ms (mean) from data to the
 /// than 30 ms at the link's rate.
 fn is_judged(variant: &Variant, link_mbps: f64) -> bool {
     match variant.discipline {
+        _ if variant.is_bound => false,
         Discipline::Qcut { limit: Limit::DelayMs(_) } => true,
         Discipline::Qcut { limit: Limit::Bytes(bytes) } => {
             bytes as f64 * 8e-3 / link_mbps < MAX_OVER_MS
@@ -177,13 +178,13 @@ fn figure_21(work: &Work<'_>) -> Result<ExperimentResult> {
             let is_judged = is_judged(variant, mean(&values(&by_variant[0], |p| p.mbps)).value);
             let judge = |row: Row, judge: fn(Row) -> Row| if is_judged { judge(row) } else { row };
             let share = Row::new(of("throughput of Cubic's"), "%", mean(&shares));
-            let is_bound = *signal == STRONG
+            let is_short = *signal == STRONG
                 && matches!(variant.discipline, Discipline::Qcut { limit: Limit::Bytes(5_000) });
-            let share = judge(share, |row| row.at_least(MIN_SHARE));
-            rows.push(if is_judged && is_bound { share.note(BOUND_OF_BYTES) } else { share });
+            let share = judge(share, |row| row.at_least(MIN_SHARE).note(BOUND_OF_LOG));
+            rows.push(if is_judged && is_short { share.note(BOUND_OF_BYTES) } else { share });
             let over: Vec<f64> = runs.iter().map(|run| run.rtt_f_ms - idle_ms.value).collect();
             let over = Row::new(of("RTT_F over the idle path"), "ms", quantile(&over, 0.5));
-            rows.push(judge(over, |row| row.at_most(MAX_OVER_MS)));
+            rows.push(judge(over, |row| row.at_most(MAX_OVER_MS).note(BOUND_OF_LOG)));
             let front = f64::from(u8::from(is_on_front(points[at], &points)));
             let front = Estimate { value: front, n: runs.len() as u64, interval: None };
             let front = Row::new(of("on the Pareto front (1: yes)"), "", front);
@@ -209,6 +210,7 @@ mod tests {
             (limit(Limit::Bytes(20_000)), 4.0, false),
             (limit(Limit::Bytes(20_000)), 8.0, true),
             (Variant::new("", Discipline::Fifo), 8.0, false),
+            (Variant::bound("", Discipline::Qcut { limit: Limit::DelayMs(20) }), 1.0, false),
         ] {
             assert_eq!(is_judged(&variant, mbps), expected, "{variant:?}");
         }
