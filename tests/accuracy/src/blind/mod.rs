@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use airmile_wire::packets_only::{
-    CoefficientTable, Evidence, Model, N_FEATURES, NAMED_FROM, NAMES, Suspect, Suspicion,
+    CoefficientTable, Evidence, Model, N_FEATURES, NAMES, Suspect, Suspicion,
 };
 
 use crate::bars::wilson;
@@ -106,7 +106,8 @@ impl Judged<'_> {
 
     /// Whether `diagnose` gives an answer.
     fn given(&self) -> bool {
-        self.first.suspect != Suspect::Other && self.first.probability >= NAMED_FROM
+        let from = Evidence::of(&self.row.features).map(Evidence::named_from);
+        self.first.suspect != Suspect::Other && from.is_some_and(|p| self.first.probability >= p)
     }
 }
 

@@ -11,7 +11,7 @@ use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
-    self, CapturedPhone, Features, Model, NAMED_FROM, Suspect, TransferSpan,
+    self, CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,6 +36,8 @@ use airmile_io::limits::Limits;
 
 /// A server whose answer was waited for during this share of a transfer is named (chosen here).
 const MOST: f64 = 0.75;
+/// With at least this probability (chosen here).
+const WAITED_PROBABILITY: f64 = 0.7;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
@@ -300,7 +302,7 @@ impl Blind {
         });
         let judge = |features| Model::judge_transfer(features, bytes);
         let suspects = features.map(judge).unwrap_or_default();
-        let named = named(&suspects).or_else(|| waited_for_server(&suspects, &shares));
+        let named = named(features, &suspects).or_else(|| waited_for_server(&suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -313,7 +315,7 @@ impl Blind {
 
     fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionJudgement {
         let suspects = features.map(Model::judge).unwrap_or_default();
-        let named = named(&suspects);
+        let named = named(features, &suspects);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
         if let Some(phone) = &self.phone {
@@ -374,9 +376,13 @@ pub(super) fn missing_beside() -> Vec<Missing> {
 }
 
 /// The suspect that is probable enough to be named.
-fn named(suspects: &[packets_only::Suspicion]) -> Option<packets_only::Suspicion> {
+fn named(
+    features: Option<&Features>,
+    suspects: &[packets_only::Suspicion],
+) -> Option<packets_only::Suspicion> {
     let first = suspects.first().copied()?;
-    (first.probability >= NAMED_FROM && first.suspect != Suspect::Other).then_some(first)
+    let from = Evidence::of(features?)?.named_from();
+    (first.probability >= from && first.suspect != Suspect::Other).then_some(first)
 }
 
 /// The sender, if it leads and the packets show the wait for its answers during most of the time: the
@@ -389,7 +395,7 @@ fn waited_for_server(
     let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
     let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
     (waits && first.suspect == Suspect::SenderLimited).then(|| packets_only::Suspicion {
-        probability: first.probability.max(NAMED_FROM),
+        probability: first.probability.max(WAITED_PROBABILITY),
         ..first
     })
 }
