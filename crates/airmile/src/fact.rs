@@ -222,6 +222,8 @@ pub(crate) enum CauseAdvice {
     ServerOrLine,
     ServerAnswersLate,
     ServerPaces,
+    /// Most of its time passed without a request outstanding.
+    ClientAsksLate,
     Wireline,
     LossRecoveryRadio,
     LossRecoveryCongestion,

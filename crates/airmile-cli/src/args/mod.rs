@@ -142,7 +142,7 @@ docs/compare.md has the statistics and the limits of the verdicts."
   airmile packets capture.pcap --html study.html
   airmile packets capture.pcap --html flow.html --flow 10.0.0.1:40000-192.0.2.1:443
   airmile packets day/ --engine ray --out study        # past one machine: docs/scale.md
-  tcpdump -w - -s 96 | airmile packets -
+  tcpdump -w - -s 128 | airmile packets -
   airmile packets --interface eth0 --duration 60 --html now.html")]
     Packets(PacketsArgs),
     /// Make a copy that can be shared: payload removed, addresses and identities replaced by

@@ -107,7 +107,7 @@ fn plan(probe: &Probe, dir: &Path) -> String {
     format!(
         "{n} segment{} of {} over each of ports {}: {} s of pauses, and what the network takes.\n\
          For more evidence, record while it runs, into {dir}:\n  \
-         packets: tcpdump -i any -s 96 -w {dir}/phone.pcap host {host}\n  \
+         packets: tcpdump -i any -s 128 -w {dir}/phone.pcap host {host}\n  \
          modem log, with your logger (MobileInsight, QCSuper, SCAT): {dir}/modem.mi2log\n",
         if n == 1 { "" } else { "s" },
         output::bytes(probe.segment_bytes),

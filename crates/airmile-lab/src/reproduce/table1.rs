@@ -231,7 +231,8 @@ fn tabulate(application: &Application, scored: &[(&str, Scored)]) -> Vec<Row> {
         for ((of, p), paper) in PERCENTILES.iter().zip(application.rule) {
             let what = format!("{name}: error of {kind}, {of} percentile");
             let row = Row::new(what, "%", quantile(&errors, *p)).paper(paper);
-            rows.push(if *evidence == EvidenceChoice::Paper { row.note(RULE) } else { row });
+            let is_paper = *evidence == EvidenceChoice::Paper;
+            rows.push(if is_paper { row.note(RULE) } else { row.at_most(paper) });
         }
     }
     let active: Vec<f64> = scored.iter().map(|(_, s)| s.active).collect();

@@ -236,6 +236,12 @@ impl SenderModel {
         self.begun_ns
     }
 
+    /// Whether the connection's start was captured.
+    #[must_use]
+    pub const fn seen_from_start(&self) -> bool {
+        self.rounds.seen_from_start()
+    }
+
     /// The receive window as it grew; empty if the connection's start was not captured.
     #[must_use]
     pub fn windows(&self) -> &[ReceiveWindow] {

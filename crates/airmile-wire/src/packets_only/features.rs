@@ -2,6 +2,7 @@
 
 use airmile_model::Cause;
 
+use super::model::MIN_RADIO_RTT_NS;
 use super::pattern::{ArrivalPattern, quantile};
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, TransportKind, within};
@@ -10,6 +11,11 @@ use crate::attribute::{CaptureSite, Reason};
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice
 /// call's rate, 64 kbit/s of G.711 and its headers).
 const MIN_DATAGRAM_BPS: f64 = 120e3;
+/// Datagrams with less payload from the phone than this share of that to it are acknowledgements
+/// (chosen here: QUIC's take 2 to 5 %).
+const OF_ACKS: f64 = 0.15;
+/// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
+const NO_UPLOAD: f64 = 0.02;
 /// Number of features.
 pub const N_FEATURES: usize = 28;
 
@@ -47,6 +53,8 @@ pub const NAMES: [&str; N_FEATURES] = [
 
 /// Index of the first feature from arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
+/// Index of the share of the time in which the receive window was full.
+pub(super) const WINDOW_SHARE: usize = 2;
 /// Index of the share of the time in which the sender's state is unknown.
 pub(super) const UNKNOWN_SHARE: usize = 9;
 /// Index of the last feature that needs a queue in round trips.
@@ -67,6 +75,12 @@ pub struct Features {
     pub one_way: bool,
     /// Whether the capture lacks packets, or has them at wrong times.
     pub damaged: bool,
+    /// Whether the largest connection began before the capture.
+    pub begun_before: bool,
+    /// Whether datagrams belong to QUIC.
+    pub is_quic: bool,
+    /// Whether the phone sent as much as an upload.
+    pub uploads: bool,
     /// Whether data followed a pause after which a sender may restart slow start.
     pub paused_before: bool,
     /// Minimum round trip to the server of the largest transfer, in nanoseconds.
@@ -143,9 +157,24 @@ impl Features {
         Some(Self {
             values,
             transport,
-            place: phone.place,
+            place: match phone.datagrams_answer_ns {
+                // Shorter than any path over a cell: the capture is the server's, which shows when
+                // datagrams were sent, and not when they arrived.
+                Some(ns) if transport == TransportKind::Datagrams && ns < MIN_RADIO_RTT_NS => {
+                    CaptureSite::Server
+                }
+                _ => phone.place,
+            },
             one_way: phone.one_way && transport != TransportKind::Datagrams,
             damaged: phone.is_damaged(),
+            begun_before: phone.begun_before && transport != TransportKind::Datagrams,
+            is_quic: phone.is_quic,
+            uploads: match transport {
+                TransportKind::Datagrams => {
+                    phone.datagrams_up_bytes as f64 > OF_ACKS * phone.bytes as f64
+                }
+                _ => upload_is_seen(&values),
+            },
             paused_before: phone
                 .paused_before(transport, spans.iter().map(|span| span.to_ns).max().unwrap_or(0)),
             base_rtt_ns: phone.base_rtt_ns_of(largest),
@@ -163,12 +192,24 @@ impl Features {
         self.values.get(UNKNOWN_SHARE).is_some_and(|unknown| *unknown > share)
     }
 
+    /// Whether the receive window was full for less than a fiftieth of the time (chosen here).
+    #[must_use]
+    pub(super) fn is_never_full(&self) -> bool {
+        self.values.get(WINDOW_SHARE).is_some_and(|share| *share < 0.02)
+    }
+
     /// A feature by its name; `None` if it is unknown.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         let at = NAMES.iter().position(|known| *known == name)?;
         self.values.get(at).copied().filter(|value| value.is_finite())
     }
+}
+
+/// Whether an upload was in the way, or that is unknown.
+#[must_use]
+pub fn upload_is_seen(values: &[f64; N_FEATURES]) -> bool {
+    values[1].is_nan() || values[1] >= NO_UPLOAD
 }
 
 /// Shares of the time by wait reason of the senders.

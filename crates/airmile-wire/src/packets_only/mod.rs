@@ -12,6 +12,7 @@
 //! varies.
 
 mod coefficients;
+mod datagrams;
 mod features;
 mod model;
 mod pattern;
@@ -21,7 +22,7 @@ mod span;
 mod tests;
 mod user;
 
-pub use features::{Features, N_FEATURES, NAMES};
+pub use features::{Features, N_FEATURES, NAMES, upload_is_seen};
 pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
 pub use phone::{CapturedPhone, CapturedPhones};
 pub use span::{TransferSpan, TransportKind};

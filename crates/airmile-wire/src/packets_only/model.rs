@@ -147,6 +147,8 @@ impl Evidence {
             _ if features.one_way => None,
             (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
             (CaptureSite::Server, _) => Some(Self::Server),
+            // A call, a game or a tunnel: its rate is its own, or unknown flows share it.
+            (_, TransportKind::Datagrams) if !features.is_quic => None,
             (_, TransportKind::Datagrams) => Some(Self::Datagrams),
             (_, TransportKind::Stamped | TransportKind::Plain) if late => Some(Self::Late),
             (_, TransportKind::Stamped) => Some(Self::Stamped),
@@ -216,6 +218,19 @@ fn exclude(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
     }
 }
 
+/// What the arrivals show like a suspect that something else contradicts is not modelled.
+fn doubt(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
+    let mut moved = 0.0;
+    for (p, one) in probabilities.iter_mut().zip(Suspect::ALL) {
+        match one {
+            // The last one.
+            Suspect::Other => *p += moved,
+            _ if one == suspect => moved = std::mem::take(p),
+            _ => {}
+        }
+    }
+}
+
 /// A capture at the server lacks the start of a connection if the sender's state is unknown for
 /// at least this share of the time (chosen here: it is 0 with the start).
 const START_MISSING: f64 = 0.02;
@@ -276,22 +291,23 @@ impl Model {
                 exclude(&mut probabilities, suspect);
             }
         }
-        if evidence == Evidence::Server && features.lacks_start(START_MISSING) {
+        for (suspect, contradicted) in [
+            (Suspect::ReceiveWindow, evidence != Evidence::Late && features.is_never_full()),
+            (Suspect::UplinkQueue, !features.uploads),
+        ] {
+            if contradicted {
+                doubt(&mut probabilities, suspect);
+            }
+        }
+        let begun_before = features.begun_before || features.lacks_start(START_MISSING);
+        if evidence == Evidence::Server && begun_before {
             level(&mut probabilities, UNKNOWN_START);
         }
         if features.damaged {
             level(&mut probabilities, OF_DAMAGE);
         }
         if bytes.unwrap_or(features.bytes) <= INITIAL_WINDOW_BYTES {
-            let mut moved = 0.0;
-            for (p, suspect) in probabilities.iter_mut().zip(Suspect::ALL) {
-                match suspect {
-                    Suspect::FirstSlowStart => moved = std::mem::take(p),
-                    // The last one.
-                    Suspect::Other => *p += moved,
-                    _ => {}
-                }
-            }
+            doubt(&mut probabilities, Suspect::FirstSlowStart);
         }
         let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;
         let mut out: Vec<Suspicion> = Suspect::ALL

@@ -1,15 +1,16 @@
 //! A phone as seen in a capture: what arrived when, and what its senders waited for.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use airmile_model::packet::{Address, Packet, Transport};
+use airmile_model::packet::{Address, Packet};
 use airmile_model::{Direction, TcpEventKind};
 
+use super::datagrams::{AllDatagrams, Datagrams};
 use super::model::MIN_RADIO_RTT_NS;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use super::user::UserDownlink;
 use crate::attribute::{
-    Attribution, CaptureSite, MIN_REQUEST_BYTES, SenderModel, Shares, Sides, WaitSpan,
+    Attribution, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides, WaitSpan,
 };
 use crate::tcp::TracedPacket;
 
@@ -21,10 +22,9 @@ const MERGE_NS: i64 = 250_000;
 const SILENCE_NS: i64 = 10_000_000_000;
 /// Maximum number of time stamps kept while on their way to the sender (chosen here).
 const MAX_STAMPS: usize = 4_096;
-/// Maximum number of users, and of datagram flows, kept at a time (chosen here: a phone
-/// has one or two, a server's capture thousands).
-const MAX_USERS: usize = 64;
-const MAX_FLOWS: usize = 16_384;
+/// Maximum number of users kept at a time (chosen here: a phone has one or two, a server's capture
+/// thousands).
+pub(super) const MAX_USERS: usize = 64;
 
 /// Above this share of acknowledged data that the capture does not show, its pauses may be its own
 /// (chosen here: without drops it is 0; `tcpdump` that drops packets loses whole buffers).
@@ -65,9 +65,7 @@ pub(super) struct OpenResponse {
 #[derive(Debug, Default)]
 pub struct CapturedPhones {
     users: BTreeMap<u64, UserDownlink>,
-    datagrams: BTreeMap<Address, Vec<(i64, u32)>>,
-    /// Clients' ends of flows of datagrams.
-    flows: HashSet<(Address, u16, Address, u16)>,
+    datagrams: AllDatagrams,
     pub(super) ends: Option<[Address; 2]>,
     held: Vec<WaitSpan>,
 }
@@ -82,34 +80,7 @@ impl CapturedPhones {
     /// Takes a packet as captured, before it is analysed.
     pub fn note(&mut self, packet: &Packet<'_>) {
         self.ends = Some([packet.src, packet.dst]);
-        let udp = matches!(packet.transport, Transport::Udp);
-        if !udp || packet.payload_bytes == 0 || !self.is_down(packet) {
-            return;
-        }
-        if self.datagrams.len() >= MAX_USERS && !self.datagrams.contains_key(&packet.dst) {
-            let least = self.datagrams.iter().min_by_key(|(_, list)| list.len()).map(|(a, _)| *a);
-            least.and_then(|address| self.datagrams.remove(&address));
-        }
-        add(self.datagrams.entry(packet.dst).or_default(), packet.at_ns, packet.payload_bytes);
-    }
-
-    /// Whether a datagram goes to the initiator or, if that is unknown, to the end
-    /// without a well-known port.
-    fn is_down(&mut self, packet: &Packet<'_>) -> bool {
-        let ends = (packet.src, packet.src_port, packet.dst, packet.dst_port);
-        let back = (packet.dst, packet.dst_port, packet.src, packet.src_port);
-        if self.flows.contains(&back) {
-            return true;
-        }
-        if self.flows.contains(&ends) {
-            return false;
-        }
-        if self.flows.len() >= MAX_FLOWS {
-            self.flows.clear();
-        }
-        let down = packet.src_port < 1_024 && packet.dst_port >= 1_024;
-        self.flows.insert(if down { back } else { ends });
-        down
+        self.datagrams.note(packet);
     }
 
     /// Takes the engine's analysis of a TCP packet.
@@ -138,13 +109,13 @@ impl CapturedPhones {
     pub fn finish(mut self) -> Vec<CapturedPhone> {
         let mut phones: Vec<CapturedPhone> = Vec::new();
         for user in std::mem::take(&mut self.users).into_values() {
-            let datagrams = user.address.and_then(|address| self.datagrams.remove(&address));
+            let datagrams = user.address.and_then(|address| self.datagrams.take(address));
             phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default()));
         }
         phones.extend(
             self.datagrams
-                .into_values()
-                .map(|list| CapturedPhone::from_user(UserDownlink::default(), list)),
+                .into_clients()
+                .map(|datagrams| CapturedPhone::from_user(UserDownlink::default(), datagrams)),
         );
         phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
         phones
@@ -263,6 +234,8 @@ pub struct CapturedPhone {
     pub one_way: bool,
     /// Bytes that it acknowledged and that the capture does not show.
     pub unseen_bytes: u64,
+    /// Whether the connection with the most bytes began before the capture.
+    pub begun_before: bool,
     /// Whether packets are at wrong times: not in order, beyond what could be sorted.
     pub disordered: bool,
     /// Whether most TCP options are cut off: time stamps, window scale, SACK.
@@ -275,6 +248,12 @@ pub struct CapturedPhone {
     /// When data first followed a pause of `MIN_RTO_NS` or more.
     paused_ns: Option<i64>,
     datagrams_paused_ns: Option<i64>,
+    /// Whether most of the datagrams' bytes belong to flows of QUIC.
+    pub(super) is_quic: bool,
+    /// Datagrams' payload from the phone.
+    pub(super) datagrams_up_bytes: u64,
+    /// The shortest time from the first datagram of a flow to the answer.
+    pub(super) datagrams_answer_ns: Option<i64>,
     /// Ends of round trips, and by how much each exceeds the minimum to its server, in nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
@@ -307,7 +286,7 @@ impl CapturedPhone {
         self.disordered || self.headers_cut || self.lacks_packets()
     }
 
-    fn from_user(user: UserDownlink, datagrams: Vec<(i64, u32)>) -> Self {
+    fn from_user(user: UserDownlink, datagrams: Datagrams) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
         let place = sides.place();
@@ -327,6 +306,8 @@ impl CapturedPhone {
             *bytes = bytes.saturating_add(one.bytes);
         }
         let unseen_bytes = user.connections.values().map(FlowDownlink::unseen_bytes).sum();
+        let largest = user.connections.values().max_by_key(|one| one.bytes);
+        let begun_before = largest.is_some_and(|one| !one.model.seen_from_start());
         let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued) = (user.answers, Vec::new());
@@ -352,21 +333,29 @@ impl CapturedPhone {
         let answers = answers.into_iter().map(|(server, answer)| (server, span(answer))).collect();
         queued.sort_unstable();
         let arrivals = if at_server { user.acked } else { user.arrivals };
-        let own: u64 = datagrams.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+        // A restart follows a pause of a time-out (RFC 5681, 4.1), which is longer on a longer path.
+        let pause_ns = |rtt_ns: Option<i64>| MIN_RTO_NS.saturating_add(rtt_ns.unwrap_or(0));
         Self {
             place,
-            bytes: user.bytes.saturating_add(own),
+            bytes: user.bytes.saturating_add(datagrams.bytes),
             base_rtt_ns,
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
             unseen_bytes,
+            begun_before,
             disordered: false,
             headers_cut: false,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
-            paused_ns: first_after_pause(&arrivals),
-            datagrams_paused_ns: first_after_pause(&datagrams),
+            paused_ns: first_after_pause(&arrivals, pause_ns(base_rtt_ns)),
+            datagrams_paused_ns: first_after_pause(
+                &datagrams.list,
+                pause_ns(datagrams.least_answer_ns),
+            ),
+            is_quic: 2 * datagrams.quic_bytes > datagrams.bytes,
+            datagrams_up_bytes: datagrams.up_bytes,
+            datagrams_answer_ns: datagrams.least_answer_ns,
             arrivals,
-            datagrams,
+            datagrams: datagrams.list,
             queued,
             again_ns: user.again_ns,
             answers,

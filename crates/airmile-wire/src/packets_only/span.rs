@@ -1,7 +1,5 @@
 //! Transfers as spans of time.
 
-use crate::attribute::MIN_RTO_NS;
-
 /// A pause between an answer and the next request ends a transfer (chosen here, as
 /// in `airmile-radio`'s `detect`).
 pub(super) const PAUSE_NS: i64 = 500_000_000;
@@ -72,10 +70,10 @@ pub(super) fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
     out
 }
 
-/// When the first data after a pause of [`MIN_RTO_NS`] or more arrived.
-pub(super) fn first_after_pause(list: &[(i64, u32)]) -> Option<i64> {
+/// When the first data after a pause of this length or more arrived.
+pub(super) fn first_after_pause(list: &[(i64, u32)], pause_ns: i64) -> Option<i64> {
     list.iter()
         .zip(list.iter().skip(1))
-        .find(|(a, b)| b.0.saturating_sub(a.0) >= MIN_RTO_NS)
+        .find(|(a, b)| b.0.saturating_sub(a.0) >= pause_ns)
         .map(|(_, after)| after.0)
 }

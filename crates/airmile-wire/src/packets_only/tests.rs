@@ -1,10 +1,10 @@
 //! Phones and their transfers from synthetic packets.
 
-use airmile_model::packet::{Address, SeqNum, TcpFlags};
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, Transport};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
-use super::features::UNKNOWN_SHARE;
+use super::features::{UNKNOWN_SHARE, WINDOW_SHARE};
 use super::model::CoefficientTable;
 use super::*;
 use crate::attribute::CaptureSite;
@@ -236,11 +236,85 @@ fn a_servers_capture_without_the_start_is_less_sure() {
     features.place = CaptureSite::Server;
     features.values[4] = 1.0;
     features.values[UNKNOWN_SHARE] = 0.0;
+    features.begun_before = false;
     let first = |features: &Features| Model::judge(features)[0].probability;
     let whole = first(&features);
     features.values[UNKNOWN_SHARE] = 0.1;
     let late = first(&features);
     assert!(late < 0.9 && late < whole, "{whole} {late}");
+    // The sender's state may soon be known.
+    features.values[UNKNOWN_SHARE] = 0.0;
+    features.begun_before = true;
+    assert!(first(&features) < 0.9 && first(&features) < whole);
+}
+
+/// The receive window held nothing back if it was never full, and an upload delays nothing that
+/// was not sent; the same arrivals are then of no known kind.
+#[test]
+fn what_something_else_contradicts_is_not_named() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    let of = |features: &Features, suspect| {
+        let all = Model::judge(features);
+        all.iter().find(|one| one.suspect == suspect).unwrap().probability
+    };
+    let sum = |features: &Features| {
+        [Suspect::ReceiveWindow, Suspect::UplinkQueue, Suspect::Other]
+            .map(|one| of(features, one))
+            .iter()
+            .sum::<f64>()
+    };
+    features.values[UNKNOWN_SHARE] = 0.0;
+    features.values[WINDOW_SHARE] = 0.5;
+    features.uploads = true;
+    let before = sum(&features);
+    features.uploads = false;
+    assert!(of(&features, Suspect::UplinkQueue) < 0.002);
+    let mut never_full = features;
+    never_full.values[WINDOW_SHARE] = 0.0;
+    assert!(of(&never_full, Suspect::ReceiveWindow) < 0.002);
+    assert!((sum(&features) - before).abs() < 1e-9);
+}
+
+/// A call, a game or a tunnel keeps a rate of its own; QUIC is known by its first packets, or its
+/// port. A path that answers within a cell's shortest round trip is the server's.
+#[test]
+fn datagrams_of_unknown_protocols_name_nothing() {
+    let of = |first_byte: u8, port: u16, rtt_ms: i64| {
+        let mut phones = CapturedPhones::new();
+        let payload = [first_byte, 0, 0, 0, 1];
+        let mut note = |at_ns: i64, down: bool| {
+            let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
+            let (src, dst) = if down { (server, phone) } else { (phone, server) };
+            let (src_port, dst_port) = if down { (port, 40_000) } else { (40_000, port) };
+            phones.note(&Packet {
+                at_ns,
+                src,
+                dst,
+                src_port,
+                dst_port,
+                protocol: 17,
+                transport: Transport::Udp,
+                ip_id: None,
+                ip_bytes: 1_228,
+                payload_bytes: 1_200,
+                payload: &payload,
+                fragmented: false,
+                tunnelled: false,
+                interface: 0,
+            });
+        };
+        note(0, false);
+        (0..1_000).for_each(|n| note((rtt_ms + 2 * n) * MS, true));
+        let phone = phones.finish().swap_remove(0);
+        let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+        Evidence::of(&features)
+    };
+    assert_eq!(of(0xc3, 4_433, 40), Some(Evidence::Datagrams));
+    assert_eq!(of(0x43, 443, 40), Some(Evidence::Datagrams));
+    assert_eq!(of(0x80, 5_004, 40), None, "RTP");
+    assert_eq!(of(0x04, 51_820, 40), None, "WireGuard");
+    assert_eq!(of(0xc3, 443, 1), None, "at the server");
 }
 
 /// What was acknowledged although the capture does not show it was dropped while capturing: the

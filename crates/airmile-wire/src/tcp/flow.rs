@@ -217,10 +217,10 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Records the options of a SYN.
+    /// Records the options of a SYN, as far as the capture has them.
     pub(super) const fn offered(&mut self, tcp: &TcpHeader) {
         self.offer = Offer {
-            seen: true,
+            seen: !tcp.options_cut,
             mss_bytes: tcp.mss_bytes,
             window_scale: tcp.window_scale,
             sack: tcp.sack_permitted,
@@ -376,7 +376,8 @@ impl FlowState {
     /// SYN's is never scaled).
     pub(super) fn window_of(&self, sender: usize, tcp: &TcpHeader) -> Option<u64> {
         let raw = u64::from(tcp.window);
-        if tcp.flags.has(TcpFlags::SYN) {
+        // No scale changes a closed window.
+        if tcp.flags.has(TcpFlags::SYN) || raw == 0 {
             return Some(raw);
         }
         let [a, b] = [self.ends[0].offer, self.ends[1].offer];

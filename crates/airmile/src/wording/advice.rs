@@ -113,6 +113,10 @@ fn cause(advice: CauseAdvice) -> String {
         CauseAdvice::ServerPaces => "look at the server: its application or a rate limit (`tc \
             qdisc show`) supplied data more slowly than the link carries it"
             .into(),
+        CauseAdvice::ClientAsksLate => "look at the application on the phone: for most of this \
+            time it had asked for nothing; request earlier, or the next part before the last one \
+            is complete (prefetch, pipelining)"
+            .into(),
         CauseAdvice::Wireline => "look at the path to the base station: a rate limit or a slow \
             link; repeat with another server and run `airmile diagnose` on both"
             .into(),
@@ -215,6 +219,7 @@ mod tests {
             C::ReceiveWindow,
             C::ServerOrLine,
             C::ServerAnswersLate,
+            C::ClientAsksLate,
             C::ServerPaces,
             C::Wireline,
             C::LossRecoveryRadio,

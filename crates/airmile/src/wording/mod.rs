@@ -34,7 +34,7 @@ const fn suspect(suspect: Suspect) -> &'static str {
     match suspect {
         Suspect::Radio => "the radio link",
         Suspect::Wireline => "a slower link before the radio",
-        Suspect::SenderLimited => "the server or its application",
+        Suspect::SenderLimited => "the server or the application",
         Suspect::ReceiveWindow => "the phone's receive window",
         Suspect::SlowStartRestart => "slow start after idle time",
         Suspect::FirstSlowStart => "the connection's first slow start",

@@ -114,7 +114,9 @@ const fn fix(cause: PageCause) -> &'static str {
         PageCause::SlowStart => "a warm or larger congestion window, or fewer bytes",
         PageCause::Loss => "a path without losses",
         PageCause::ReceiveWindow => "a larger receive window",
-        PageCause::UplinkQueue => "uploads that wait until the page has loaded",
+        PageCause::UplinkQueue => {
+            "fewer bytes to send, or uploads that wait until the page has loaded"
+        }
         PageCause::Wireline => "a faster link before the radio, or fewer bytes",
         PageCause::Radio => "a radio link without a queue (fewer bytes shorten it)",
         PageCause::Transfer => "a faster link, or fewer bytes",

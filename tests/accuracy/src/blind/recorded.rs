@@ -6,7 +6,7 @@
 //! injected cause if it cost 10 % or more of the time.
 
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::packets_only::{Features, N_FEATURES, Suspect, TransportKind};
+use airmile_wire::packets_only::{Features, N_FEATURES, Suspect, TransportKind, upload_is_seen};
 use anyhow::{Context, bail};
 
 use super::rows::{Row, View};
@@ -52,16 +52,20 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         bail!("row {number}: {} numbers", values.len());
     }
     let base_rtt_ns: i64 = base.parse().with_context(fails)?;
+    let values = std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN));
     Ok(Row {
         family: FAMILY,
         seed: number,
         view,
         features: Features {
-            values: std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN)),
+            values,
             transport: carrier,
             place,
             one_way: false,
             damaged: false,
+            begun_before: false,
+            is_quic: true,
+            uploads: upload_is_seen(&values),
             paused_before: true,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,

@@ -67,17 +67,13 @@ const MIN_TRICKLE_BYTES_PER_S: u64 = 15_000;
 /// the gate for good (chosen here).
 const SHUT_NS: i64 = 1_000_000_000;
 
-/// How often the gate checks a limit that time alone may open, in ns: at most once a TTI,
-/// at least once a log's batch of transmissions.
+/// How often the gate checks a limit that time alone may open, in ns: from a TTI to a log's batch.
 const MIN_WAIT_NS: i64 = 1_000_000;
 const MAX_WAIT_NS: i64 = 10_000_000;
 
 /// A probe to send: small, and ahead of waiting packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProbeId(pub u64);
-
-/// Bytes of a probe's IP packet (an ICMP echo with 56 bytes of data, as ping's).
-const PROBE_BYTES: u32 = 84;
 
 /// Maximum number of remembered probes.
 const MAX_PROBES: usize = 64;
@@ -209,17 +205,15 @@ impl<P> Qcut<P> {
             self.autorate.answered(now_ns, now_ns.saturating_sub(handed_ns));
             self.queues.set_rate(self.autorate.bytes_per_s());
         }
-        let handed_ns = Some(handed_ns);
-        self.answered(now_ns, AnsweredSegment { handed_ns, mark, far: self.far });
+        self.answered(now_ns, AnsweredSegment { handed_ns: Some(handed_ns), mark, far: self.far });
     }
 
     fn answered(&mut self, now_ns: i64, segment: AnsweredSegment) {
         self.returns.set_starved(self.is_awaited(now_ns));
-        match segment.handed_ns {
-            Some(handed_ns) => {
-                self.returns.answered(now_ns, handed_ns, segment.mark, segment.far);
-            }
-            None => self.returns.returned(now_ns, segment.mark),
+        let AnsweredSegment { handed_ns, mark, far } = segment;
+        match handed_ns {
+            Some(handed_ns) => self.returns.answered(now_ns, handed_ns, mark, far),
+            None => self.returns.returned(now_ns, mark),
         }
         self.quality.answered(now_ns, self.returns.returned_bytes());
         if self.config.evidence == BufferEvidence::RoundTrips {
@@ -266,7 +260,7 @@ impl<P> Qcut<P> {
         let probe = ProbeId(self.next_probe);
         self.next_probe += 1;
         self.probed_ns = Some(now_ns);
-        let mark = self.hand_over(now_ns, PROBE_BYTES);
+        let mark = self.hand_over(now_ns, Self::PROBE_BYTES);
         self.probes.push_back((probe, now_ns, mark));
         if self.probes.len() > MAX_PROBES {
             self.probes.pop_front();
@@ -274,8 +268,8 @@ impl<P> Qcut<P> {
         Some(probe)
     }
 
-    /// Bytes of a probe's IP packet.
-    pub const PROBE_BYTES: u32 = PROBE_BYTES;
+    /// Bytes of a probe's IP packet (an ICMP echo with 56 bytes of data, as ping's).
+    pub const PROBE_BYTES: u32 = 84;
 
     /// A packet that the queueing dropped, and the reason.
     pub fn poll_dropped(&mut self) -> Option<(DropReason, P)> {

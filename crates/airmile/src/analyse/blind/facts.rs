@@ -123,6 +123,9 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
     }
 }
 
+/// What a capture at the server shows.
+pub(super) const OF_SERVER: &str = "what the server sent, and when";
+
 /// What would make the result more certain, the most useful first.
 pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
     let mut out = Vec::new();
@@ -151,7 +154,7 @@ pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> 
     if place != CaptureSite::Server {
         add(
             MissingKind::Packets,
-            "what the server sent, and when",
+            OF_SERVER,
             "capture at the server, too (`tcpdump -s 128`): this separates delays at the server \
              from delays on the path",
         );

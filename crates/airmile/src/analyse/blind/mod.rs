@@ -26,7 +26,7 @@ use super::diagnose::join::{
 };
 use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
-use crate::fact::{Fact, FactKind, Restarter, Statement};
+use crate::fact::{Advice, CauseAdvice, Fact, FactKind, Restarter, Statement};
 use crate::session::{Inputs, Session};
 use crate::wording;
 use airmile_io::FileReport;
@@ -74,6 +74,8 @@ pub(crate) struct Blind {
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
     restarter: Restarter,
+    /// Whether a capture at the server was given, too.
+    has_server: bool,
     /// Downloads of a table of transfers: names, start and end in nanoseconds.
     table: Vec<(String, i64, i64)>,
     /// The application's clock relative to the capture's; `None` if it is the same.
@@ -126,6 +128,7 @@ impl Blind {
             name: read.name,
             files: read.files,
             clocks: Vec::new(),
+            has_server: false,
             restarter: Restarter::SenderOrMiddlebox,
             table: table(session),
             application: None,
@@ -136,6 +139,7 @@ impl Blind {
             && let (Some(wire), _) = Wire::read(captures, progress)?
         {
             blind.restarter = wire.restarter;
+            blind.has_server = wire.has_server;
             blind.clocks = wire.clocks().to_vec();
         }
         blind.align(session)?;
@@ -235,7 +239,10 @@ impl Blind {
         });
         let transfers = transfers.collect();
         let session = self.session(&spans, self.features(&spans).as_ref());
-        let missing = facts::missing(Some(phone), &spans);
+        let mut missing = facts::missing(Some(phone), &spans);
+        if self.has_server {
+            missing.retain(|one| one.what != facts::OF_SERVER);
+        }
         Judgement { session, transfers, transfers_from, missing }
     }
 
@@ -308,7 +315,12 @@ impl Blind {
             confidence: named.map_or(0.0, |one| one.probability),
             shares_ms,
             facts: facts::facts(phone, span, features, &shares, &suspects, place),
-            advice: facts::advice(named.map(|one| one.suspect), self.restarter, phone, span),
+            advice: match named {
+                Some(one) if one.suspect == Suspect::SenderLimited && client_asks_late(&shares) => {
+                    Advice::Cause(CauseAdvice::ClientAsksLate)
+                }
+                _ => facts::advice(named.map(|one| one.suspect), self.restarter, phone, span),
+            },
             suspects: suspects.iter().map(Suspicion::from).collect(),
         }
     }
@@ -398,6 +410,13 @@ fn waited_for_server(
         probability: first.probability.max(WAITED_PROBABILITY),
         ..first
     })
+}
+
+/// Whether the sender waited for requests longer than for itself.
+fn client_asks_late(shares: &Shares) -> bool {
+    let ns = |reason| shares.by_reason.get(&reason).copied().unwrap_or(0);
+    let of_sender = [Reason::AppLimited, Reason::Pacing, Reason::ServerThinkTime].map(ns);
+    ns(Reason::NoRequest) > of_sender.into_iter().fold(0, i64::saturating_add)
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

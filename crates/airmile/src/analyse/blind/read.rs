@@ -34,13 +34,32 @@ struct Order {
     /// Packets that follow a later one.
     late: u64,
     newest_ns: Option<i64>,
+    /// The shortest time between two packets that is not 0.
+    least_gap_ns: Option<i64>,
 }
+
+/// A capture whose packets are never closer than this has a clock with such ticks, which hides how
+/// data arrived (chosen here: links deliver several packets in a slot of 1 ms or less).
+const COARSE_NS: i64 = 2_000_000;
+/// With fewer packets they may be so far apart (chosen here).
+const COARSE_PACKETS: u64 = 200;
 
 impl Order {
     fn push(&mut self, at_ns: i64) {
         self.packets += 1;
-        self.late += u64::from(self.newest_ns.is_some_and(|newest| at_ns < newest));
+        if let Some(newest) = self.newest_ns {
+            self.late += u64::from(at_ns < newest);
+            let gap_ns = at_ns.saturating_sub(newest);
+            let least_ns = self.least_gap_ns.unwrap_or(i64::MAX);
+            self.least_gap_ns =
+                Some(gap_ns).filter(|ns| (1..least_ns).contains(ns)).or(self.least_gap_ns);
+        }
         self.newest_ns = self.newest_ns.max(Some(at_ns));
+    }
+
+    /// The ticks of a coarse clock, in nanoseconds.
+    fn ticks_ns(&self) -> Option<i64> {
+        self.least_gap_ns.filter(|ns| *ns >= COARSE_NS && self.packets >= COARSE_PACKETS)
     }
 
     fn is_lost(&self) -> bool {
@@ -60,6 +79,17 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
         );
         Problem { offset: 0, severity: Severity::Damage, what }
     })
+}
+
+/// Marks a phone whose capture has a coarse clock, and reports it.
+fn coarse(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
+    let ticks_ns = order.ticks_ns()?;
+    phone.disordered = true;
+    let what = format!(
+        "no two times are closer than {} ms: how data arrived is hidden; capture with a finer clock",
+        ticks_ns / 1_000_000
+    );
+    Some(Problem { offset: 0, severity: Severity::Warning, what })
 }
 
 /// Marks a phone whose TCP headers the capture cut, and reports it.
@@ -100,7 +130,7 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     })?;
     let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
     if let Some(phone) = &mut phone {
-        let problems = [damage(phone, &order), cut(phone, &study.quality())];
+        let problems = [damage(phone, &order), coarse(phone, &order), cut(phone, &study.quality())];
         problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
     Ok(One { report, packets: order.packets, phone })

@@ -41,7 +41,12 @@ impl Explain for SenderLimited {
 
     fn advice(&self, seen: &Context) -> CauseAdvice {
         let split = seen.split;
-        if Self::may_be_a_line(seen) {
+        let of_sender = split.ms(Reason::AppLimited)
+            + split.ms(Reason::Pacing)
+            + split.ms(Reason::ServerThinkTime);
+        if split.ms(Reason::NoRequest) > of_sender {
+            CauseAdvice::ClientAsksLate
+        } else if Self::may_be_a_line(seen) {
             CauseAdvice::ServerOrLine
         } else if split.ms(Reason::ServerThinkTime) > split.ms(Reason::Pacing) {
             CauseAdvice::ServerAnswersLate

@@ -155,7 +155,8 @@ pub(super) fn missing(seen: &BTreeSet<&str>, verdict: CompareVerdict) -> Vec<Mis
         missing.push(Missing {
             kind: MissingKind::Packets,
             what: "the start of transfers, packet by packet".to_owned(),
-            how_to_capture: "tcpdump -i any -s 96 -w RUN/phone.pcap tcp, while they run".to_owned(),
+            how_to_capture: "tcpdump -i any -s 128 -w RUN/phone.pcap tcp, while they run"
+                .to_owned(),
         });
     }
     missing

@@ -3,7 +3,8 @@
 use std::cell::LazyCell;
 use std::collections::HashMap;
 
-use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
+use airmile_model::{AppTransfer, ApplicationLog, Direction, PageCause, RequestPhase};
+use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
 
 use super::connections::Packets;
 use super::select::PageLoad;
@@ -83,6 +84,10 @@ pub(super) fn requests(
                     }
                     _ => out.push(whole(span, PageCause::Setup)),
                 },
+                // Browsers count an upload's time as sending, or as waiting for the answer.
+                RequestPhase::Send | RequestPhase::Wait if uploads(request) => {
+                    out.push(whole(span, PageCause::UplinkQueue));
+                }
                 RequestPhase::Send => out.push(whole(span, PageCause::RoundTrip)),
                 RequestPhase::Wait => {
                     let (own, held) = in_turn(at, span, &spans, load);
@@ -117,6 +122,12 @@ pub(super) fn requests(
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
     let link_busy = seen.map(|packets| packets.link_busy().collect()).unwrap_or_default();
     Requests { parts, connections: found, unlogged, link_busy }
+}
+
+/// Whether a request carries more than fits the first flight, which needs no answer.
+fn uploads(request: &AppTransfer) -> bool {
+    let bytes = request.bytes.unwrap_or(0);
+    request.dir == Some(Direction::Ul) && bytes > INITIAL_WINDOW_BYTES
 }
 
 const fn whole(span: &Span, cause: PageCause) -> Part {

@@ -1,4 +1,6 @@
-use airmile_model::{AppPage, AppTransfer, ApplicationLog, PageCause, Phases, TransferKind};
+use airmile_model::{
+    AppPage, AppTransfer, ApplicationLog, Direction, PageCause, Phases, TransferKind,
+};
 
 use super::connections::move_to_link;
 use super::graph::{Graph, Milestone};
@@ -86,6 +88,31 @@ fn the_critical_path_adds_up_and_goes_to_what_came_last() {
         (None, PageCause::Browser, 5),
     ];
     assert_eq!(path(&graph), expected);
+}
+
+#[test]
+fn sending_an_upload_is_neither_a_round_trip_nor_the_servers_wait() {
+    // Firefox counts it as sending, Chrome as waiting.
+    for (send, wait) in [(9_000, 40), (0, 9_040)] {
+        let mut log = page();
+        let mut upload = asked_by(request("upload", 310, [0, 0, 0, wait, 5]), "index");
+        upload.phases.send_ns = Some(send * MS);
+        upload.end_ns += send * MS;
+        upload.page = Some("p".into());
+        for (dir, bytes, cause) in [
+            (Direction::Ul, 6_000_000, PageCause::UplinkQueue),
+            // The first flight carries it.
+            (Direction::Ul, 2_000, if send > 0 { PageCause::RoundTrip } else { PageCause::Server }),
+        ] {
+            (upload.dir, upload.bytes) = (Some(dir), Some(bytes));
+            log.transfers.truncate(3);
+            log.transfers.push(upload.clone());
+            log.pages[0].loaded_ms = Some(9_355.0);
+            let path = path(&graph(&log));
+            let longest = path.iter().max_by_key(|(_, _, ms)| *ms).map(|(_, cause, _)| *cause);
+            assert_eq!(longest, Some(cause), "{send} {path:?}");
+        }
+    }
 }
 
 #[test]

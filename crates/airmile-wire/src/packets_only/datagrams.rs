@@ -1,0 +1,108 @@
+//! Datagrams by client: what arrived, and whether it is QUIC.
+
+use std::collections::{BTreeMap, HashMap};
+
+use airmile_model::packet::{Address, Packet, Transport};
+
+use super::phone::{MAX_USERS, add};
+use crate::app::is_long_header;
+
+/// HTTP/3 without its first packets, by the port of its servers (RFC 9114, 3.1.1).
+const HTTPS: u16 = 443;
+/// Maximum number of flows kept at a time (chosen here, as for users).
+const MAX_FLOWS: usize = 16_384;
+
+/// A flow of datagrams.
+#[derive(Debug, Clone, Copy, Default)]
+struct DatagramFlow {
+    is_quic: bool,
+    /// The first one from the client, until it is answered.
+    asked_ns: Option<i64>,
+}
+
+/// The datagrams of one client.
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    /// Arrivals.
+    pub(super) list: Vec<(i64, u32)>,
+    /// Payload to the client, the part of it in QUIC, and payload from the client.
+    pub(super) bytes: u64,
+    pub(super) quic_bytes: u64,
+    pub(super) up_bytes: u64,
+    /// The shortest time from the first datagram of a flow to the answer.
+    pub(super) least_answer_ns: Option<i64>,
+}
+
+/// All clients' datagrams.
+#[derive(Debug, Default)]
+pub(super) struct AllDatagrams {
+    clients: BTreeMap<Address, Datagrams>,
+    /// Flows, by the client's end.
+    flows: HashMap<(Address, u16, Address, u16), DatagramFlow>,
+}
+
+impl AllDatagrams {
+    /// Takes a packet.
+    pub(super) fn note(&mut self, packet: &Packet<'_>) {
+        let udp = matches!(packet.transport, Transport::Udp);
+        if !udp || packet.payload_bytes == 0 {
+            return;
+        }
+        let (down, flow) = self.flow(packet);
+        flow.is_quic |=
+            packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
+        let is_quic = flow.is_quic;
+        let answer_ns = match down {
+            true => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
+            false => None,
+        };
+        let client = if down { packet.dst } else { packet.src };
+        if self.clients.len() >= MAX_USERS && !self.clients.contains_key(&client) {
+            let least = self.clients.iter().min_by_key(|(_, of)| of.list.len());
+            least.map(|(a, _)| *a).and_then(|address| self.clients.remove(&address));
+        }
+        let of = self.clients.entry(client).or_default();
+        let bytes = u64::from(packet.payload_bytes);
+        if !down {
+            of.up_bytes = of.up_bytes.saturating_add(bytes);
+            return;
+        }
+        if let Some(answer_ns) = answer_ns {
+            of.least_answer_ns = Some(of.least_answer_ns.map_or(answer_ns, |ns| ns.min(answer_ns)));
+        }
+        of.bytes = of.bytes.saturating_add(bytes);
+        of.quic_bytes = of.quic_bytes.saturating_add(if is_quic { bytes } else { 0 });
+        add(&mut of.list, packet.at_ns, packet.payload_bytes);
+    }
+
+    /// A datagram's flow, and whether it goes to the initiator or, if that is unknown, to the end
+    /// without a well-known port.
+    fn flow(&mut self, packet: &Packet<'_>) -> (bool, &mut DatagramFlow) {
+        let ends = (packet.src, packet.src_port, packet.dst, packet.dst_port);
+        let back = (packet.dst, packet.dst_port, packet.src, packet.src_port);
+        let known = [back, ends].map(|key| self.flows.contains_key(&key));
+        if known == [false, false] && self.flows.len() >= MAX_FLOWS {
+            self.flows.clear();
+        }
+        let down = match known {
+            [true, _] => true,
+            [_, true] => false,
+            _ => packet.src_port < 1_024 && packet.dst_port >= 1_024,
+        };
+        let flow = self.flows.entry(if down { back } else { ends }).or_insert_with(|| {
+            let asked_ns = (!down).then_some(packet.at_ns);
+            DatagramFlow { is_quic: false, asked_ns }
+        });
+        (down, flow)
+    }
+
+    /// One client's.
+    pub(super) fn take(&mut self, client: Address) -> Option<Datagrams> {
+        self.clients.remove(&client)
+    }
+
+    /// Those of the clients that are left.
+    pub(super) fn into_clients(self) -> impl Iterator<Item = Datagrams> {
+        self.clients.into_values()
+    }
+}
