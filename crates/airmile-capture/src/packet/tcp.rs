@@ -44,12 +44,13 @@ fn read_more(header: &mut TcpHeader, mut options: &[u8]) {
             0 => return,
             1 => options = rest,
             _ => {
-                let Some(&length) = rest.first() else { return header.options_cut = true };
+                let Some(&length) = rest.first() else { return };
                 let length = usize::from(length);
                 if length < 2 {
                     return;
                 }
-                let Some(value) = options.get(2..length) else { return header.options_cut = true };
+                // Cut by the snap length, which is known, or beyond the header.
+                let Some(value) = options.get(2..length) else { return };
                 read_option(header, *kind, value);
                 options = options.get(length..).unwrap_or_default();
             }

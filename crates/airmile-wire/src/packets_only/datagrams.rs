@@ -29,7 +29,7 @@ pub(super) struct Datagrams {
     pub(super) bytes: u64,
     pub(super) quic_bytes: u64,
     pub(super) up_bytes: u64,
-    /// The shortest time from the first datagram of a flow to the answer.
+    /// The shortest time from the first datagram of a flow of QUIC to the answer.
     pub(super) least_answer_ns: Option<i64>,
 }
 
@@ -53,8 +53,9 @@ impl AllDatagrams {
             packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
         let is_quic = flow.is_quic;
         let answer_ns = match down {
-            true => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
-            false => None,
+            // A name lookup asks a resolver nearby.
+            true if is_quic => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
+            _ => None,
         };
         let client = if down { packet.dst } else { packet.src };
         if self.clients.len() >= MAX_USERS && !self.clients.contains_key(&client) {

@@ -218,7 +218,14 @@ fn exclude(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
     }
 }
 
-/// What the arrivals show like a suspect that something else contradicts is not modelled.
+/// A suspect that something else contradicts leaves its probability to the others; if it is more
+/// probable than all of them, the arrivals are of a kind that no suspect explains.
+pub(super) fn strike_out(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
+    let leads = probabilities.iter().zip(Suspect::ALL).any(|(p, one)| one == suspect && *p > 0.5);
+    if leads { doubt(probabilities, suspect) } else { exclude(probabilities, suspect) }
+}
+
+/// Counts a suspect's probability as the last one's, of unknown kinds.
 fn doubt(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
     let mut moved = 0.0;
     for (p, one) in probabilities.iter_mut().zip(Suspect::ALL) {
@@ -296,7 +303,7 @@ impl Model {
             (Suspect::UplinkQueue, !features.uploads),
         ] {
             if contradicted {
-                doubt(&mut probabilities, suspect);
+                strike_out(&mut probabilities, suspect);
             }
         }
         let begun_before = features.begun_before || features.lacks_start(START_MISSING);

@@ -5,7 +5,7 @@ use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
 use super::features::{UNKNOWN_SHARE, WINDOW_SHARE};
-use super::model::CoefficientTable;
+use super::model::{CoefficientTable, N_SUSPECTS, strike_out};
 use super::*;
 use crate::attribute::CaptureSite;
 use crate::tcp::{TracedAck, TracedPacket};
@@ -249,7 +249,7 @@ fn a_servers_capture_without_the_start_is_less_sure() {
 }
 
 /// The receive window held nothing back if it was never full, and an upload delays nothing that
-/// was not sent; the same arrivals are then of no known kind.
+/// was not sent.
 #[test]
 fn what_something_else_contradicts_is_not_named() {
     let list = phone(&[(0, 50, 300)]);
@@ -258,22 +258,35 @@ fn what_something_else_contradicts_is_not_named() {
         let all = Model::judge(features);
         all.iter().find(|one| one.suspect == suspect).unwrap().probability
     };
-    let sum = |features: &Features| {
-        [Suspect::ReceiveWindow, Suspect::UplinkQueue, Suspect::Other]
-            .map(|one| of(features, one))
-            .iter()
-            .sum::<f64>()
-    };
     features.values[UNKNOWN_SHARE] = 0.0;
     features.values[WINDOW_SHARE] = 0.5;
     features.uploads = true;
-    let before = sum(&features);
-    features.uploads = false;
-    assert!(of(&features, Suspect::UplinkQueue) < 0.002);
-    let mut never_full = features;
-    never_full.values[WINDOW_SHARE] = 0.0;
-    assert!(of(&never_full, Suspect::ReceiveWindow) < 0.002);
-    assert!((sum(&features) - before).abs() < 1e-9);
+    let all = |features: &Features| -> f64 {
+        Model::judge(features).iter().map(|one| one.probability).sum()
+    };
+    for (suspect, contradict) in [
+        (Suspect::UplinkQueue, (|one| one.uploads = false) as fn(&mut Features)),
+        (Suspect::ReceiveWindow, |one| one.values[WINDOW_SHARE] = 0.0),
+    ] {
+        let mut contradicted = features;
+        contradict(&mut contradicted);
+        assert!(of(&contradicted, suspect) < 0.002);
+        assert!((all(&contradicted) - 1.0).abs() < 1e-9);
+    }
+}
+
+/// One that leads leaves nothing for the others: the arrivals are of a kind that none explains.
+#[test]
+fn a_contradicted_suspect_that_leads_makes_no_other_lead() {
+    let mut leads = [0.02; N_SUSPECTS];
+    leads[0] = 1.0 - 0.02 * (N_SUSPECTS - 1) as f64;
+    let first = Suspect::ALL[0];
+    let mut trails = [0.0; N_SUSPECTS];
+    (trails[0], trails[1], trails[2]) = (0.4, 0.45, 0.15);
+    strike_out(&mut leads, first);
+    assert!(leads[0] == 0.0 && leads[1] == 0.02 && leads[N_SUSPECTS - 1] > 0.85);
+    strike_out(&mut trails, first);
+    assert!(trails[0] == 0.0 && (trails[1] - 0.75).abs() < 1e-9 && trails[N_SUSPECTS - 1] == 0.0);
 }
 
 /// A call, a game or a tunnel keeps a rate of its own; QUIC is known by its first packets, or its

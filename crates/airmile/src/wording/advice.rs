@@ -115,7 +115,7 @@ fn cause(advice: CauseAdvice) -> String {
             .into(),
         CauseAdvice::ClientAsksLate => "look at the application on the phone: for most of this \
             time it had asked for nothing; request earlier, or the next part before the last one \
-            is complete (prefetch, pipelining)"
+            is complete; its own log shows why (`airmile diagnose page.har phone.pcap`)"
             .into(),
         CauseAdvice::Wireline => "look at the path to the base station: a rate limit or a slow \
             link; repeat with another server and run `airmile diagnose` on both"
