@@ -5,7 +5,6 @@ use std::sync::Arc;
 use airmile_emulate::{LinkTrace, Scenario, run_into};
 
 use super::watch::QueueMonitor;
-use super::{BOUND_OF_LOG, told_at_once};
 use crate::reproduce::estimate::{Estimate, count, mean};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, read};
@@ -168,16 +167,11 @@ fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
     let seeds = work.size.of(1, 10, 30);
     let mut runs = Vec::new();
     for (step, _) in STEPS {
-        for is_bound in [false, true] {
-            for seed in 0..seeds {
-                let mut scenario = read(SCENARIO)?;
-                scenario.seed = 54_000 + seed;
-                step.set(&mut scenario);
-                if let Some(queue) = scenario.uplink_queue.as_mut().filter(|_| is_bound) {
-                    queue.modem_log = told_at_once(&queue.modem_log);
-                }
-                runs.push((step, scenario));
-            }
+        for seed in 0..seeds {
+            let mut scenario = read(SCENARIO)?;
+            scenario.seed = 54_000 + seed;
+            step.set(&mut scenario);
+            runs.push((step, scenario));
         }
     }
     let answers = work.for_each(&runs, |(step, scenario)| answer(*step, scenario))?;
@@ -191,13 +185,14 @@ fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
     .caption(format!("The first of n = {seeds} runs of each step."));
     const BAR: &str = "the bar: the firmware's occupancy at the first report of the step, at the \
         new rate; a report's interval; 50 ms";
+    const NO_BOUND: &str = "no bound is known: 6 of 90 runs with a drop exceed it, as the gate searches \
+        the rate at times (docs/papers/qcut.md)";
     // A run without recovery also exceeds its bar.
     let over = |answers: &[StepResponse]| {
         let over = answers.iter().filter(|a| a.back_ms.is_nan() || a.back_ms > a.bar_ms);
         count(over.count() as u64, answers.len())
     };
-    for ((_, name), both) in STEPS.iter().zip(answers.chunks(2 * seeds as usize)) {
-        let (answers, told_at_once) = both.split_at(seeds as usize);
+    for ((_, name), answers) in STEPS.iter().zip(answers.chunks(seeds as usize)) {
         let of = |value: fn(&StepResponse) -> f64| -> Estimate {
             mean(&answers.iter().map(value).collect::<Vec<f64>>())
         };
@@ -205,9 +200,7 @@ fn steps(work: &Work<'_>) -> Result<ExperimentResult> {
         rows.push(row("maximum firmware occupancy", "kB", of(|a| a.most / 1e3)));
         rows.push(row("back under the limit after", "ms", of(|a| a.back_ms)));
         rows.push(row("bar for it", "ms", of(|a| a.bar_ms)).note(BAR));
-        let judged = row("runs over the bar", "", over(answers));
-        rows.push(judged.at_most(0.0).note(BOUND_OF_LOG));
-        rows.push(row("runs over the bar, told at once", "", over(told_at_once)));
+        rows.push(row("runs over the bar", "", over(answers)).at_most(0.0).note(NO_BOUND));
         let carried = row("rate after it, of the link's", "%", of(|a| a.carried));
         rows.push(carried.at_least(MIN_CARRIED));
         rows.push(row("TTIs with nothing to send", "%", of(|a| a.starved)));
