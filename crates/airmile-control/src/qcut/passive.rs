@@ -63,9 +63,12 @@ impl AckMatcher {
         end: u32,
         mark: HandoverMark,
     ) {
-        // Flows that ended stay in the table: when it is full, a few round trips are missed.
         if !self.flows.contains_key(&flow) && self.flows.len() >= MAX_FLOWS {
-            self.flows.clear();
+            self.flows.retain(|_, flow| !flow.segments.is_empty());
+            // Flows that ended without an acknowledgement: a few round trips are missed.
+            if self.flows.len() >= MAX_FLOWS {
+                self.flows.clear();
+            }
         }
         let flow = self.flows.entry(flow).or_default();
         if now_ns.saturating_sub(flow.handed_ns) > FORGET_NS {
@@ -95,6 +98,10 @@ impl AckMatcher {
         let mut last = None;
         while segments.front().is_some_and(|segment| reaches(ack, segment.end)) {
             last = segments.pop_front();
+        }
+        if segments.is_empty() {
+            // An idle flow keeps its numbers alone.
+            *segments = VecDeque::new();
         }
         last.map(|segment| AnsweredSegment {
             handed_ns: segment.is_first.then_some(segment.handed_ns),
@@ -147,5 +154,21 @@ mod tests {
         // Another connection with the same ports, long after.
         passive.handed(61 + FORGET_NS, (1, 7), 50, HandoverMark(4));
         assert_eq!(passive.acknowledged(1, 50).unwrap().handed_ns, Some(61 + FORGET_NS));
+    }
+
+    #[test]
+    fn a_full_table_forgets_idle_flows_and_keeps_outstanding_segments() {
+        let mut passive = AckMatcher::default();
+        passive.handed(1, (0, 7), 100, HandoverMark(1));
+        for flow in 1..MAX_FLOWS as u64 {
+            passive.handed(1, (flow, 7), 100, HandoverMark(1));
+            assert!(passive.acknowledged(flow, 100).is_some());
+        }
+        let idle = |flow: &&AckedFlow| flow.segments.is_empty();
+        let idle = passive.flows.values().filter(idle).map(|flow| flow.segments.capacity());
+        assert_eq!((idle.clone().count(), idle.sum()), (MAX_FLOWS - 1, 0));
+        passive.handed(2, (MAX_FLOWS as u64, 7), 100, HandoverMark(2));
+        assert_eq!(passive.flows.len(), 2);
+        assert_eq!(passive.acknowledged(0, 100).unwrap().handed_ns, Some(1));
     }
 }
