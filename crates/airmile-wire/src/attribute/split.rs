@@ -108,6 +108,14 @@ impl Shares {
         }
     }
 
+    /// Whether the sender waited for requests longer than for itself.
+    #[must_use]
+    pub fn waits_for_requests(&self) -> bool {
+        let ns = |reason| self.by_reason.get(&reason).copied().unwrap_or(0);
+        let own = [Reason::AppLimited, Reason::Pacing, Reason::ServerThinkTime].map(ns);
+        ns(Reason::NoRequest) > own.into_iter().fold(0, i64::saturating_add)
+    }
+
     /// The sum in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> i64 {

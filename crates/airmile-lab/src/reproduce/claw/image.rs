@@ -203,11 +203,12 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     let floors =
         [("at once".to_owned(), at_once(repeated)?), ("at once, loss".to_owned(), at_once(lossy)?)];
     let floors = run_cases(work, &floors, &[CUBIC], work.size.of(1, 20, 20))?;
-    let against = |what: &'static str, a: &LoadCase, b: &LoadCase| {
-        let pairs = a.of(CLAW).iter().zip(b.of(CLAW));
+    let against_of = |kind, what: &'static str, a: &LoadCase, b: &LoadCase| {
+        let pairs = a.of(kind).iter().zip(b.of(kind));
         let changes: Vec<f64> = pairs.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0)).collect();
         Row::new(what, "%", mean(&changes))
     };
+    let against = |what, a, b| against_of(CLAW, what, a, b);
     let lost: Vec<f64> =
         cases[1].of(CLAW).iter().map(|l| 100.0 * l.again as f64 / l.sent.max(1) as f64).collect();
     rows.push(Row::new("segments retransmitted under radio loss", "%", mean(&lost)));
@@ -221,10 +222,8 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
             .at_most(10.0)
             .note(NO_BOUND),
     );
-    let floors = floors[1].of(CUBIC).iter().zip(floors[0].of(CUBIC));
-    let changes = floors.map(|(a, b)| 100.0 * (a.page_ms / b.page_ms - 1.0));
-    let changes = mean(&changes.collect::<Vec<f64>>());
-    rows.push(Row::new("all sent at once: radio loss against none", "%", changes));
+    let what = "all sent at once: radio loss against none";
+    rows.push(against_of(CUBIC, what, &floors[1], &floors[0]));
     rows.push(against("CLAW: radio loss, not reported, against none", &cases[2], &cases[0]));
     rows.push(judged(against(
         "CLAW: radio loss, reported against not reported",

@@ -3,7 +3,7 @@
 use airmile_model::TtiIndex;
 use airmile_wire::attribute::{CaptureSite, Shares};
 use airmile_wire::packets_only::{
-    CapturedPhone, Features, Model, Suspect, Suspicion, TransferSpan, TransportKind,
+    CapturedPhone, Features, Model, Suspicion, TransferSpan, TransportKind,
 };
 
 use super::super::radio::{Missing, MissingKind};
@@ -97,17 +97,9 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
     .flatten()
 }
 
-/// The advice for a transfer.
-pub(super) fn advice(
-    named: Option<Suspect>,
-    restarter: Restarter,
-    phone: &CapturedPhone,
-    span: &TransferSpan,
-) -> Advice {
-    if let Some(suspect) = named {
-        return Advice::Suspect(suspect, restarter);
-    }
-    let first = missing(Some(phone), std::slice::from_ref(span)).into_iter().next();
+/// What to capture for a transfer without a named cause.
+pub(super) fn to_gather(phone: &CapturedPhone, span: &TransferSpan, has_server: bool) -> Advice {
+    let first = missing(Some(phone), std::slice::from_ref(span), has_server).into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 
@@ -123,11 +115,13 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
     }
 }
 
-/// What a capture at the server shows.
-pub(super) const OF_SERVER: &str = "what the server sent, and when";
-
-/// What would make the result more certain, the most useful first.
-pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> Vec<Missing> {
+/// What would make the result more certain, the most useful first. `has_server`: a capture at the
+/// server was given, too.
+pub(super) fn missing(
+    phone: Option<&CapturedPhone>,
+    spans: &[TransferSpan],
+    has_server: bool,
+) -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind: MissingKind, what: &str, how: &str| {
         out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
@@ -151,10 +145,10 @@ pub(super) fn missing(phone: Option<&CapturedPhone>, spans: &[TransferSpan]) -> 
              shows the downlink queue, which is only estimated without it",
         );
     }
-    if place != CaptureSite::Server {
+    if place != CaptureSite::Server && !has_server {
         add(
             MissingKind::Packets,
-            OF_SERVER,
+            "what the server sent, and when",
             "capture at the server, too (`tcpdump -s 128`): this separates delays at the server \
              from delays on the path",
         );

@@ -214,7 +214,7 @@ impl Blind {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
             let (transfers, transfers_from) =
                 of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
-            let missing = facts::missing(None, &[]);
+            let missing = facts::missing(None, &[], false);
             return Judgement {
                 session: self.session(&[], None),
                 transfers,
@@ -239,10 +239,7 @@ impl Blind {
         });
         let transfers = transfers.collect();
         let session = self.session(&spans, self.features(&spans).as_ref());
-        let mut missing = facts::missing(Some(phone), &spans);
-        if self.has_server {
-            missing.retain(|one| one.what != facts::OF_SERVER);
-        }
+        let missing = facts::missing(Some(phone), &spans, self.has_server);
         Judgement { session, transfers, transfers_from, missing }
     }
 
@@ -316,10 +313,13 @@ impl Blind {
             shares_ms,
             facts: facts::facts(phone, span, features, &shares, &suspects, place),
             advice: match named {
-                Some(one) if one.suspect == Suspect::SenderLimited && client_asks_late(&shares) => {
+                Some(one)
+                    if one.suspect == Suspect::SenderLimited && shares.waits_for_requests() =>
+                {
                     Advice::Cause(CauseAdvice::ClientAsksLate)
                 }
-                _ => facts::advice(named.map(|one| one.suspect), self.restarter, phone, span),
+                Some(one) => Advice::Suspect(one.suspect, self.restarter),
+                None => facts::to_gather(phone, span, self.has_server),
             },
             suspects: suspects.iter().map(Suspicion::from).collect(),
         }
@@ -384,7 +384,7 @@ struct PlacedTransfer {
 
 /// What captures always lack.
 pub(super) fn missing_beside() -> Vec<Missing> {
-    facts::missing(None, &[])
+    facts::missing(None, &[], false)
 }
 
 /// The suspect that is probable enough to be named.
@@ -410,13 +410,6 @@ fn waited_for_server(
         probability: first.probability.max(WAITED_PROBABILITY),
         ..first
     })
-}
-
-/// Whether the sender waited for requests longer than for itself.
-fn client_asks_late(shares: &Shares) -> bool {
-    let ns = |reason| shares.by_reason.get(&reason).copied().unwrap_or(0);
-    let of_sender = [Reason::AppLimited, Reason::Pacing, Reason::ServerThinkTime].map(ns);
-    ns(Reason::NoRequest) > of_sender.into_iter().fold(0, i64::saturating_add)
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

@@ -41,10 +41,7 @@ impl Explain for SenderLimited {
 
     fn advice(&self, seen: &Context) -> CauseAdvice {
         let split = seen.split;
-        let of_sender = split.ms(Reason::AppLimited)
-            + split.ms(Reason::Pacing)
-            + split.ms(Reason::ServerThinkTime);
-        if split.ms(Reason::NoRequest) > of_sender {
+        if split.shares.waits_for_requests() {
             CauseAdvice::ClientAsksLate
         } else if Self::may_be_a_line(seen) {
             CauseAdvice::ServerOrLine

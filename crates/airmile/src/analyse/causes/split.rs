@@ -42,7 +42,7 @@ pub(in super::super) struct Split {
     by_cause: BTreeMap<Cause, i64>,
     /// By how much each may be lower, and higher.
     errors: BTreeMap<Cause, (f64, f64)>,
-    shares: Shares,
+    pub(super) shares: Shares,
     total_ns: i64,
     /// Share of the cell's PRBs that other users held while data waited.
     others: Option<f64>,
