@@ -152,7 +152,9 @@ fn saturated(work: &Work<'_>) -> Result<ExperimentResult> {
 
 /// Measured beside it: only the link and the receiver limit the first sending.
 const BOUND_OF_LOSSES: &str = "bound: the row of all sent at once";
-const NO_BOUND: &str = "no bound is known: one round trip more, for what the last one lost, is 4 %";
+
+/// A buffer for the whole of the largest page.
+const WHOLE_BYTES: u64 = 16_000_000;
 
 /// A radio that gives up about one block in a hundred, with RLC in unacknowledged mode.
 fn lossy(scenario: &mut Scenario) {
@@ -194,14 +196,23 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     ];
     let cases = run_cases(work, &cases, &[CLAW, CUBIC], work.size.of(1, 20, 20))?;
     let mut rows: Vec<Row> = cases.iter().flat_map(|case| case.rows(None)).collect();
-    let at_once = |change: fn(&mut Scenario)| {
-        page(|scenario| {
+    let at_once = |what: &str, change: &dyn Fn(&mut Scenario)| -> Result<(String, Scenario)> {
+        let scenario = page(|scenario| {
             change(scenario);
             scenario.server_tcp.initial_window_segments = AT_ONCE_SEGMENTS;
-        })
+            // Room for all of it.
+            let receive = &mut scenario.phone_tcp.receive;
+            (receive.buffer_bytes, receive.max_buffer_bytes) = (WHOLE_BYTES, WHOLE_BYTES);
+            scenario.server_tcp.send_buffer_bytes = WHOLE_BYTES;
+        })?;
+        Ok((format!("at once{what}"), scenario))
     };
-    let floors =
-        [("at once".to_owned(), at_once(repeated)?), ("at once, loss".to_owned(), at_once(lossy)?)];
+    let floors = [
+        at_once("", &repeated)?,
+        at_once(", loss", &lossy)?,
+        at_once(", 8 MB", &|s| longer(s, repeated))?,
+        at_once(", 8 MB, loss", &|s| longer(s, lossy))?,
+    ];
     let floors = run_cases(work, &floors, &[CUBIC], work.size.of(1, 20, 20))?;
     let against_of = |kind, what: &'static str, a: &LoadCase, b: &LoadCase| {
         let pairs = a.of(kind).iter().zip(b.of(kind));
@@ -220,10 +231,12 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
     rows.push(
         against("CLAW, 8 MB: radio loss, reported, against none", &cases[4], &cases[3])
             .at_most(10.0)
-            .note(NO_BOUND),
+            .note(BOUND_OF_LOSSES),
     );
     let what = "all sent at once: radio loss against none";
     rows.push(against_of(CUBIC, what, &floors[1], &floors[0]));
+    let what = "all sent at once, 8 MB: radio loss against none";
+    rows.push(against_of(CUBIC, what, &floors[3], &floors[2]));
     rows.push(against("CLAW: radio loss, not reported, against none", &cases[2], &cases[0]));
     rows.push(judged(against(
         "CLAW: radio loss, reported against not reported",
