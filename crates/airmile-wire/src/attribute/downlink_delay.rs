@@ -4,6 +4,7 @@
 use airmile_model::Direction;
 
 use super::SenderModel;
+use super::path_change::PathChanges;
 use crate::tcp::{TickClock, TracedPacket};
 
 /// Maximum number of samples of a connection (chosen here).
@@ -30,6 +31,7 @@ impl UnheardAcks {
         if let Some(acked_ns) = model.oldest_unheard_ack_ns()
             && acked_ns < packet.at_ns
         {
+            let acked_ns = acked_ns.saturating_add(model.upstream_rise_ns());
             push_rising(&mut self.samples, (packet.at_ns, acked_ns));
         }
     }
@@ -91,6 +93,13 @@ impl SendStamps {
         let due_ns = |(at, ticks): &(i64, i64)| {
             let sent_ns = (*ticks as f64 * tick_ns) as i64;
             (sent_ns, at.saturating_sub(sent_ns))
+        };
+        let mut changes = PathChanges::default();
+        self.samples.iter().for_each(|one| changes.push(one.0, due_ns(one).1));
+        let due_ns = |one: &(i64, i64)| {
+            let (sent_ns, late_ns) = due_ns(one);
+            let rise_ns = changes.rise_at_ns(one.0);
+            (sent_ns.saturating_add(rise_ns), late_ns.saturating_sub(rise_ns))
         };
         let near = |a: &(i64, i64), b: &(i64, i64)| a.0 / DRIFT_NS == b.0 / DRIFT_NS;
         let parts: Vec<&[(i64, i64)]> = self.samples.chunk_by(near).collect();

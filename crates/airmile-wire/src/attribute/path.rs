@@ -1,5 +1,7 @@
 //! Queueing between server and phone, from captures at both ends.
 
+use super::path_change::PathChanges;
+
 /// A packet whose delay exceeds the minimum by this waited in a queue (chosen here: the
 /// air interface alone, with HARQ and scheduling, varies by 10 to 20 ms).
 const SLACK_NS: i64 = 20_000_000;
@@ -32,17 +34,26 @@ pub struct PathQueue {
 }
 
 impl PathQueue {
-    /// From packets seen at both ends; the minimum delay stands for an empty path.
+    /// From packets seen at both ends; the minimum delay stands for an empty path, until the path
+    /// changes.
     #[must_use]
     pub fn new(mut passages: Vec<Passage>) -> Self {
+        passages.sort_unstable_by_key(|one| one.arrived_ns);
+        let mut changes = PathChanges::default();
+        for one in &passages {
+            changes.push(one.arrived_ns, one.arrived_ns.saturating_sub(one.sent_ns));
+        }
         passages.sort_unstable();
-        let delay = |one: &Passage| one.arrived_ns.saturating_sub(one.sent_ns);
+        let delay = |one: &Passage| {
+            let delay_ns = one.arrived_ns.saturating_sub(one.sent_ns);
+            delay_ns.saturating_sub(changes.rise_at_ns(one.arrived_ns))
+        };
         let Some(base_ns) = passages.iter().map(delay).min() else { return Self::default() };
         let seen = passages.iter().map(|one| one.arrived_ns);
         let seen = seen.clone().min().zip(seen.max());
         let mut spans: Vec<(i64, i64)> = Vec::new();
         for one in passages.iter().filter(|one| delay(one) - base_ns > SLACK_NS) {
-            let (from, to) = (one.sent_ns.saturating_add(base_ns), one.arrived_ns);
+            let (from, to) = (one.arrived_ns.saturating_sub(delay(one) - base_ns), one.arrived_ns);
             match spans.last_mut() {
                 Some(last) if from <= last.1.saturating_add(BRIDGE_NS) => last.1 = last.1.max(to),
                 _ => spans.push((from, to)),
@@ -120,6 +131,17 @@ mod tests {
         // A capture without a third of the packets shows no losses.
         let missing = (0..33).map(|n| n * 30 + 5).collect();
         assert!(!queue.with_lost(30, missing, 100).lost_in(0, 2_000));
+    }
+
+    /// The route takes 60 ms more from a second and a half on: that is no queue. One of 80 ms behind
+    /// it is.
+    #[test]
+    fn a_longer_route_is_no_queue() {
+        let mut delays: Vec<i64> = (0..500).map(|n| 30 + n % 3).collect();
+        delays.iter_mut().skip(150).for_each(|ms| *ms += 60);
+        assert_eq!(queue(&delays), []);
+        delays.iter_mut().skip(400).take(2).for_each(|ms| *ms += 80);
+        assert_eq!(queue(&delays), [(4_090, 4_182)]);
     }
 
     #[test]

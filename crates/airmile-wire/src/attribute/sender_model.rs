@@ -7,6 +7,7 @@ use airmile_model::{Direction, TcpEventKind};
 
 use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
+use super::path_change::BaseRtt;
 use super::policer::{PolicedSpan, PolicerTest};
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
@@ -105,8 +106,8 @@ pub struct SenderModel {
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
     /// Minimum round trip from the monitor to the server, and to the client.
-    base_up_ns: Option<i64>,
-    base_down_ns: Option<i64>,
+    base_up: BaseRtt,
+    base_down: BaseRtt,
     last_down_ns: i64,
     /// The last round trips of that side, the newest last.
     recent_down_ns: [i64; RECENT_TRIPS],
@@ -202,7 +203,7 @@ impl SenderModel {
     /// Takes a round trip on the server's side that the packets alone do not show.
     pub fn note_upstream_rtt_ns(&mut self, rtt_ns: i64) {
         if rtt_ns > 0 {
-            self.base_up_ns = Some(self.base_up_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
+            self.base_up.note(rtt_ns);
         }
     }
 
@@ -215,13 +216,18 @@ impl SenderModel {
     /// Minimum round trip from the monitor to the server, in nanoseconds.
     #[must_use]
     pub const fn upstream_rtt_ns(&self) -> Option<i64> {
-        self.base_up_ns
+        self.base_up.least_ns()
+    }
+
+    /// By how much the present minimum round trip to the server is above that.
+    pub(super) fn upstream_rise_ns(&self) -> i64 {
+        self.base_up.rise_ns()
     }
 
     /// Minimum round trip from the monitor to the client, in nanoseconds.
     #[must_use]
     pub const fn downstream_rtt_ns(&self) -> Option<i64> {
-        self.base_down_ns
+        self.base_down.least_ns()
     }
 
     /// Times of slow starts after idle time, in nanoseconds.
@@ -307,15 +313,18 @@ impl SenderModel {
 
     /// Whether the capture was taken at the server, by the round trips on both sides.
     fn is_at_server(&self) -> bool {
-        let sides = Sides { upstream_ns: self.base_up_ns, downstream_ns: self.base_down_ns };
+        let sides = Sides {
+            upstream_ns: self.base_up.least_ns(),
+            downstream_ns: self.base_down.least_ns(),
+        };
         sides.place() == CaptureSite::Server
     }
 
     /// At the server: all data sent is acknowledged. Until now it was in flight, and any
     /// delay above the minimum was queueing.
     fn all_arrived(&self, now: i64, out: &mut Vec<WaitSpan>) {
-        let (Some(last), Some(base)) = (self.last_data_ns, self.base_down_ns) else { return };
-        let queued = (now - last - base - self.slack()).max(0);
+        let Some(last) = self.last_data_ns else { return };
+        let queued = (now - last - self.base_down.now_ns() - self.slack()).max(0);
         wait(out, last, now - queued, self.window_reason());
         wait(out, now - queued, now, Reason::Queue);
     }
@@ -341,6 +350,7 @@ impl SenderModel {
             self.payload_stamps.push_back(value);
         }
         if let Some(at) = self.syn_ack_ns.take() {
+            self.base_down.note(now - at);
             self.down(now - at);
         }
         if packet.new_bytes >= MIN_REQUEST_BYTES {
@@ -366,6 +376,7 @@ impl SenderModel {
             self.sent.pop_front();
         }
         if let Some(rtt) = rtt {
+            self.base_down.push(now, rtt);
             self.down(rtt);
         }
         if self.on_their_way.len() >= MAX_PENDING_ACKS {
@@ -380,7 +391,6 @@ impl SenderModel {
     }
 
     fn down(&mut self, rtt_ns: i64) {
-        self.base_down_ns = Some(self.base_down_ns.map_or(rtt_ns, |base| base.min(rtt_ns)));
         self.last_down_ns = rtt_ns;
         self.recent_down_ns.rotate_left(1);
         self.recent_down_ns[RECENT_TRIPS - 1] = rtt_ns;
@@ -390,7 +400,7 @@ impl SenderModel {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             if let Some(syn) = self.syn_ns.take() {
-                self.base_up_ns = Some(self.base_up_ns.map_or(now - syn, |up| up.min(now - syn)));
+                self.base_up.note(now - syn);
                 // A capture with the SYN has the connection's start.
                 self.rounds.begins();
             }
@@ -447,7 +457,7 @@ impl SenderModel {
     /// Applies the ACKs that the sender had received when it sent this packet.
     fn apply_acks(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
-        let upstream = self.base_up_ns.unwrap_or(0);
+        let upstream = self.base_up.now_ns();
         if let Some(echo) = echo
             && !self.echoes_acks
         {
@@ -455,7 +465,8 @@ impl SenderModel {
         }
         // For a host that does not echo them, received ACKs follow from time: the minimum
         // round trip.
-        let trusted = echo.filter(|_| self.echoes_acks || self.base_up_ns.is_none());
+        let trusted = echo.filter(|_| self.echoes_acks || self.base_up.least_ns().is_none());
+        let mut is_new = false;
         while let Some(ack) = self.on_their_way.front() {
             let old = ack.at_ns <= packet.at_ns - upstream;
             let known = match (ack.ts_val, trusted, echo) {
@@ -468,6 +479,7 @@ impl SenderModel {
             if !known {
                 break;
             }
+            is_new = true;
             let edge = self.last_ack.map_or(ack.edge, |last| last.edge.max(ack.edge));
             self.last_ack = Some(PendingAck { edge, ..*ack });
             // A window may also close without data that fills it (RFC 9293, 3.8.6).
@@ -475,11 +487,16 @@ impl SenderModel {
             self.on_their_way.pop_front();
         }
         let echoed = |ack: &PendingAck| echo.is_some() && ack.ts_val == echo;
-        if let Some(ack) = self.last_ack.filter(echoed) {
-            let rtt = packet.at_ns - ack.at_ns;
-            if rtt > 0 && self.base_up_ns.is_none_or(|base| rtt < base) {
-                self.base_up_ns = Some(rtt);
-            }
+        let Some(ack) = self.last_ack.filter(echoed) else { return };
+        let rtt = packet.at_ns - ack.at_ns;
+        if rtt <= 0 {
+            return;
+        }
+        // Without other data in flight, the sender may have waited for its application.
+        if is_new && packet.offset_bytes > ack.edge && packet.event.is_none() {
+            self.base_up.push(packet.at_ns, rtt);
+        } else {
+            self.base_up.note(rtt);
         }
     }
 
@@ -490,7 +507,7 @@ impl SenderModel {
         self.mss = self.mss.max(bytes.min(MAX_SEGMENT_BYTES));
         let ack = self.last_ack;
         let edge = ack.map_or(packet.offset_bytes, |h| h.edge);
-        let up = self.base_up_ns.unwrap_or(0);
+        let up = self.base_up.now_ns();
         let all_acked = edge >= packet.offset_bytes;
         // The capture lacks data: the client acknowledged it, or a silence ends ahead of it, where a
         // timer would have sent it first (RFC 6298, 5.4).
@@ -524,7 +541,7 @@ impl SenderModel {
             self.rounds.resumes();
         }
         match (self.last_data_ns, asked) {
-            (Some(last), _) if self.base_up_ns.is_none() || lacks_data => {
+            (Some(last), _) if self.base_up.least_ns().is_none() || lacks_data => {
                 wait(out, last, now, Reason::Unknown);
             }
             (None, asked) => self.first_answer(now, asked, out),
@@ -603,7 +620,7 @@ impl SenderModel {
 
     /// From a request to its answer: a round trip, and the server think time.
     fn respond(&self, asked: i64, now: i64, out: &mut Vec<WaitSpan>) {
-        let up = self.base_up_ns.unwrap_or(0);
+        let up = self.base_up.now_ns();
         let due = if now - asked > up + self.slack() { asked + up } else { now };
         wait(out, asked, due, Reason::Request);
         wait(out, due, now, Reason::ServerThinkTime);
@@ -621,7 +638,7 @@ impl SenderModel {
         self.last_data_ns = Some(now);
         // The next ACK is ambiguous (Karn; RFC 6298, 3).
         self.sent.clear();
-        self.last_down_ns = self.base_down_ns.unwrap_or(0);
+        self.last_down_ns = self.base_down.now_ns();
         self.recent_down_ns = [self.last_down_ns; RECENT_TRIPS];
     }
 
@@ -635,23 +652,26 @@ impl SenderModel {
 
     /// The least time until a sender's timer ends a wait, at the monitor.
     fn timer_ns(&self) -> i64 {
-        self.base_up_ns.unwrap_or(0) + self.base_down_ns.unwrap_or(0) + MIN_RTO_NS
+        self.base_rtt_ns() + MIN_RTO_NS
+    }
+
+    fn base_rtt_ns(&self) -> i64 {
+        self.base_up.now_ns().saturating_add(self.base_down.now_ns())
     }
 
     fn slack(&self) -> i64 {
-        let base = self.base_up_ns.unwrap_or(0) + self.base_down_ns.unwrap_or(0);
-        SLACK_NS.max(base / 2)
+        SLACK_NS.max(self.base_rtt_ns() / 2)
     }
 
     /// The queueing part of the round trip that ended with this packet.
     fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
         // The oldest ACK that the sender had not received: without one it kept its own
         // pace, whatever the age of the ACK that it echoes.
-        let base_up = self.base_up_ns.unwrap_or(0);
+        let base_up = self.base_up.now_ns();
         let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
         // 5681, 4.2); a queue delays all.
-        let base_down = self.base_down_ns.unwrap_or(0);
+        let base_down = self.base_down.now_ns();
         let down = match reason {
             Reason::ReceiveWindow => 0,
             Reason::QueueOrWindow => self.recent_down_ns.into_iter().min().unwrap_or(0) - base_down,

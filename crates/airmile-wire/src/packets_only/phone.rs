@@ -10,7 +10,8 @@ use super::model::MIN_RADIO_RTT_NS;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use super::user::UserDownlink;
 use crate::attribute::{
-    Attribution, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, SenderModel, Shares, Sides, WaitSpan,
+    Attribution, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, PathChanges, SenderModel, Shares,
+    Sides, WaitSpan,
 };
 use crate::tcp::TracedPacket;
 
@@ -315,10 +316,12 @@ impl CapturedPhone {
             answers.extend(one.done().map(|answer| (one.server, answer)));
             if let Some(&least_ns) = servers.get(&one.server) {
                 let rtts = if at_server { &one.client_rtts } else { &one.rtts };
-                let longer = rtts
-                    .iter()
-                    .map(|&(at_ns, rtt_ns)| (at_ns, rtt_ns.saturating_sub(least_ns).max(0)));
-                queued.extend(longer);
+                let mut changes = PathChanges::default();
+                rtts.iter().for_each(|(at_ns, rtt_ns)| changes.push(*at_ns, *rtt_ns));
+                queued.extend(rtts.iter().map(|&(at_ns, rtt_ns)| {
+                    let base_ns = least_ns.saturating_add(changes.rise_at_ns(at_ns));
+                    (at_ns, rtt_ns.saturating_sub(base_ns).max(0))
+                }));
             }
         }
         let span = |answer: OpenResponse| match at_server {
