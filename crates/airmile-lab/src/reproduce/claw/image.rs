@@ -204,6 +204,7 @@ fn losses(work: &Work<'_>) -> Result<ExperimentResult> {
             let receive = &mut scenario.phone_tcp.receive;
             (receive.buffer_bytes, receive.max_buffer_bytes) = (WHOLE_BYTES, WHOLE_BYTES);
             scenario.server_tcp.send_buffer_bytes = WHOLE_BYTES;
+            scenario.cell.queue_bytes = WHOLE_BYTES;
         })?;
         Ok((format!("at once{what}"), scenario))
     };
