@@ -326,6 +326,28 @@ impl Model {
         out
     }
 
+    /// Probabilities from two captures of the same transfers: their geometric means (a logarithmic
+    /// opinion pool with equal weights; Genest and Zidek, Statistical Science 1986). Two captures of
+    /// the same packets are no independent evidence, so agreement makes nothing more certain.
+    #[must_use]
+    pub fn pool(one: &[Suspicion], other: &[Suspicion]) -> Vec<Suspicion> {
+        let of = |list: &[Suspicion], suspect| {
+            let found = list.iter().find(|one| one.suspect == suspect);
+            found.map_or(0.0, |one| one.probability)
+        };
+        let mut out: Vec<Suspicion> = Suspect::ALL
+            .into_iter()
+            .map(|suspect| {
+                let probability = (of(one, suspect) * of(other, suspect)).sqrt();
+                Suspicion { suspect, probability }
+            })
+            .collect();
+        let sum: f64 = out.iter().map(|one| one.probability).sum();
+        out.iter_mut().for_each(|one| one.probability /= sum.max(f64::MIN_POSITIVE));
+        out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        out
+    }
+
     /// The queue before the radio, or on the uplink, that arrivals indicate if it is known not to be
     /// the radio's; with its probability, if it is named.
     #[must_use]

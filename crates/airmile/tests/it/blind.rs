@@ -1,6 +1,7 @@
 //! Captures alone, of runs of the lab with a known cause: probabilities, or no verdict and what to
 //! capture.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile::model::Verdict;
@@ -247,4 +248,29 @@ fn without_a_pause_nothing_restarts() {
     let answer = diagnosis_of(&[capture]);
     let restart = answer.session.suspects.iter().find(|one| one.suspect == "slow_start_restart");
     assert!(restart.unwrap().probability < 0.01, "{:?}", answer.session.suspects);
+}
+
+/// Two captures of the same packets: the geometric means of what each of them says. Behind a proxy
+/// that splits connections, the server's shows other ones, and says nothing of the phone's.
+#[test]
+fn both_captures_are_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    for (scenario, same) in [("busy-file", true), ("slow-start-restart-proxy", false)] {
+        let run = dir.path().join(scenario);
+        airmile_lab::run_scenario(scenario, None, &run).unwrap();
+        let of = |names: &[&str]| -> BTreeMap<&'static str, f64> {
+            let suspects = diagnosis_of(&files(&run, names)).session.suspects;
+            suspects.into_iter().map(|one| (one.suspect, one.probability)).collect()
+        };
+        let (phone, server) = (of(&["phone.pcapng"]), of(&["server.pcapng"]));
+        let both = of(&["phone.pcapng", "server.pcapng"]);
+        let means = phone.iter().map(|(name, p)| (*name, (p * server[name]).sqrt()));
+        let sum: f64 = means.clone().map(|(_, mean)| mean).sum();
+        let pooled: BTreeMap<&str, f64> = means.map(|(name, mean)| (name, mean / sum)).collect();
+        assert_ne!(phone, server);
+        let expected = if same { &pooled } else { &phone };
+        for (name, p) in expected {
+            assert!((both[name] - p).abs() < 1e-9, "{scenario}, {name}: {both:?}, {expected:?}");
+        }
+    }
 }

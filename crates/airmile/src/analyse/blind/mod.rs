@@ -2,6 +2,7 @@
 
 mod facts;
 mod read;
+mod server_side;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ const WAITED_PROBABILITY: f64 = 0.7;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
+use server_side::ServerSide;
+
 pub(super) use facts::another_run;
 pub(super) use read::{Look, look};
 
@@ -76,6 +79,8 @@ pub(crate) struct Blind {
     restarter: Restarter,
     /// Whether a capture at the server was given, too.
     has_server: bool,
+    /// The phone in that capture, if its connections end there and not at a proxy.
+    server: Option<ServerSide>,
     /// Downloads of a table of transfers: names, start and end in nanoseconds.
     table: Vec<(String, i64, i64)>,
     /// The application's clock relative to the capture's; `None` if it is the same.
@@ -129,6 +134,7 @@ impl Blind {
             files: read.files,
             clocks: Vec::new(),
             has_server: false,
+            server: None,
             restarter: Restarter::SenderOrMiddlebox,
             table: table(session),
             application: None,
@@ -141,6 +147,11 @@ impl Blind {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;
             blind.clocks = wire.clocks().to_vec();
+            blind.server = read.server.take().filter(|_| !wire.is_split).map(|(name, phone)| {
+                let clock = blind.clocks.iter().find(|clock| clock.file == name);
+                let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
+                ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes)
+            });
         }
         blind.align(session)?;
         Ok(blind)
@@ -250,6 +261,21 @@ impl Blind {
         seen.then(|| Features::from_spans(phone, spans)).flatten()
     }
 
+    /// Probabilities of all suspects, by all captures.
+    fn suspects(
+        &self,
+        spans: &[TransferSpan],
+        features: Option<&Features>,
+        bytes: Option<u64>,
+    ) -> Vec<packets_only::Suspicion> {
+        let judge = |features| Model::judge_transfer(features, bytes);
+        let own = features.map(judge).unwrap_or_default();
+        match &self.server {
+            Some(server) => server.pool(own, spans, bytes),
+            None => own,
+        }
+    }
+
     /// The transfers, and where they are from: the application's, if their times lie within the
     /// capture, else the capture's own.
     fn place(
@@ -304,8 +330,7 @@ impl Blind {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
-        let judge = |features| Model::judge_transfer(features, bytes);
-        let suspects = features.map(judge).unwrap_or_default();
+        let suspects = self.suspects(std::slice::from_ref(span), features, bytes);
         let named = named(features, &suspects).or_else(|| waited_for_server(&suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
@@ -326,7 +351,7 @@ impl Blind {
     }
 
     fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionJudgement {
-        let suspects = features.map(Model::judge).unwrap_or_default();
+        let suspects = self.suspects(spans, features, None);
         let named = named(features, &suspects);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);

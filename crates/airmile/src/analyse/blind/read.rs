@@ -21,6 +21,8 @@ pub(super) struct Read {
     pub(super) phone: Option<CapturedPhone>,
     /// The name of the capture with the phone.
     pub(super) name: String,
+    /// The name of a capture at the server beside it, and the phone in that.
+    pub(super) server: Option<(String, CapturedPhone)>,
     pub(super) files: Vec<FileReport>,
 }
 
@@ -166,7 +168,7 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     let best = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
     let chosen = best.map(|(_, at)| at);
     let near = best.map(|((near, _), _)| near);
-    let mut read = Read { phone: None, name: String::new(), files: Vec::new() };
+    let mut read = Read { phone: None, name: String::new(), server: None, files: Vec::new() };
     let held =
         |one: &One| (one.packets, one.phone.as_ref().map(|phone| phone.requests_ns().to_vec()));
     let most = chosen.and_then(|at| all.get(at)).map(|one| (one.report.path.clone(), held(one)));
@@ -187,6 +189,8 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
                     .to_owned()
             };
             one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        } else if let Some(phone) = one.phone.take_if(|phone| phone.place == CaptureSite::Server) {
+            read.server = Some((one.report.path.clone(), phone));
         }
         read.files.push(one.report);
     }

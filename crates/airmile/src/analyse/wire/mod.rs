@@ -48,6 +48,8 @@ pub(crate) struct Wire {
     pub(crate) restarter: Restarter,
     /// There is also a capture at the server.
     pub(crate) has_server: bool,
+    /// A proxy between the two ends each connection.
+    pub(crate) is_split: bool,
     /// Its connections have no time stamps: at the phone, round trips of data are not visible.
     lacks_timestamps: bool,
     /// The queue that arrivals indicate then, with its probability.
@@ -176,6 +178,7 @@ impl Wire {
             }
             Some(waits)
         });
+        let is_split = behind.is_some();
         // A clock's offset is the same for all; its drift is applied where it is known.
         let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
             let (_, user) = rest.get(at)?;
@@ -235,6 +238,7 @@ impl Wire {
             place: first.place,
             restarter,
             has_server,
+            is_split,
             lacks_timestamps,
             hidden_queue: None,
         }
@@ -369,6 +373,7 @@ impl Wire {
             place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
+            is_split: false,
             lacks_timestamps: false,
             hidden_queue: None,
         }

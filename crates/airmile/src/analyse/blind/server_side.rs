@@ -1,0 +1,52 @@
+//! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
+
+use airmile_wire::packets_only::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
+
+/// The two captures show the same transfer if its payload differs by at most this share (chosen
+/// here: retransmissions and what a capture lacks).
+const MAX_OTHER_BYTES: f64 = 0.1;
+
+/// The phone as the capture at the server shows it.
+#[derive(Debug)]
+pub(super) struct ServerSide {
+    phone: CapturedPhone,
+    /// The server's clock minus the phone's, in nanoseconds.
+    offset_ns: i64,
+    transfers: Vec<TransferSpan>,
+}
+
+impl ServerSide {
+    pub(super) fn new(phone: CapturedPhone, offset_ns: i64, min_bytes: u64) -> Self {
+        let transfers = phone.transfers(min_bytes);
+        Self { phone, offset_ns, transfers }
+    }
+
+    /// The transfer of a span of the phone's capture.
+    fn same(&self, span: &TransferSpan) -> Option<TransferSpan> {
+        let to_ns = span.to_ns.saturating_add(self.offset_ns);
+        let from_ns = span.from_ns.saturating_add(self.offset_ns);
+        let overlap =
+            |one: &TransferSpan| one.to_ns.min(to_ns).saturating_sub(one.from_ns.max(from_ns));
+        let nearest = self.transfers.iter().max_by_key(|one| overlap(one))?;
+        let differs = nearest.bytes.abs_diff(span.bytes) as f64;
+        let alike = differs <= MAX_OTHER_BYTES * span.bytes as f64;
+        (overlap(nearest) > 0 && alike).then_some(*nearest)
+    }
+
+    /// Probabilities of all suspects from both captures; `own` are those of the phone's. They stay if
+    /// the server's does not show all of the transfers.
+    pub(super) fn pool(
+        &self,
+        own: Vec<Suspicion>,
+        spans: &[TransferSpan],
+        bytes: Option<u64>,
+    ) -> Vec<Suspicion> {
+        let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
+        let features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
+        let others = features.map(|features| Model::judge_transfer(&features, bytes));
+        match others {
+            Some(others) if !others.is_empty() && !own.is_empty() => Model::pool(&own, &others),
+            _ => own,
+        }
+    }
+}
