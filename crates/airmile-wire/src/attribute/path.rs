@@ -52,8 +52,9 @@ impl PathQueue {
         let seen = passages.iter().map(|one| one.arrived_ns);
         let seen = seen.clone().min().zip(seen.max());
         let mut spans: Vec<(i64, i64)> = Vec::new();
-        for one in passages.iter().filter(|one| delay(one) - base_ns > SLACK_NS) {
-            let (from, to) = (one.arrived_ns.saturating_sub(delay(one) - base_ns), one.arrived_ns);
+        for one in passages.iter().filter(|one| delay(one).saturating_sub(base_ns) > SLACK_NS) {
+            let (from, to) =
+                (one.arrived_ns.saturating_sub(delay(one).saturating_sub(base_ns)), one.arrived_ns);
             match spans.last_mut() {
                 Some(last) if from <= last.1.saturating_add(BRIDGE_NS) => last.1 = last.1.max(to),
                 _ => spans.push((from, to)),
