@@ -4,6 +4,14 @@ use std::collections::VecDeque;
 
 use super::Bottleneck;
 
+/// Time for the scheduler and HARQ on top of the minimum round trip, in ns (chosen here: two
+/// retransmissions). A window for the minimum round trip alone would leave the cell without data
+/// whenever a round trip is longer.
+const WAITS_NS: i64 = 16_000_000;
+/// Time for which RLC holds back what follows a loss, in ns (chosen here: a common t-Reordering,
+/// TS 36.331, 6.3.2). In it there are no ACKs, and the cell drains a window that does not cover it.
+const REORDERS_NS: i64 = 40_000_000;
+
 /// Parameters of the bottleneck detection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectorOptions {
@@ -35,6 +43,8 @@ pub struct BottleneckDetector {
     /// Verdicts, the latest last.
     verdicts: VecDeque<Bottleneck>,
     now: Bottleneck,
+    /// The radio's losses at the start of the current round trip and of the one before.
+    losses_before: [u64; 2],
 }
 
 impl BottleneckDetector {
@@ -47,6 +57,7 @@ impl BottleneckDetector {
             short: VecDeque::new(),
             verdicts: VecDeque::new(),
             now: Bottleneck::Cellular,
+            losses_before: [0; 2],
         }
     }
 
@@ -59,16 +70,32 @@ impl BottleneckDetector {
     }
 
     /// Updates the verdict with one round trip: the PRB pairs allocated to the client (U),
-    /// those free for it (N_f: its own and idle ones), and whether the sender had data to
-    /// send throughout. Returns the verdict.
-    pub fn on_round_trip(&mut self, used_prb: f64, free_prb: f64, busy: bool) -> Bottleneck {
+    /// those free for it (N_f: its own and idle ones), whether the sender had data to send
+    /// throughout, and the radio's losses so far. Returns the verdict.
+    ///
+    /// If the radio lost packets in this or the previous round trip, a cell that was not
+    /// filled carries no information: RLC holds back what follows a loss, and without its
+    /// ACKs the sender waits.
+    pub fn on_round_trip(
+        &mut self,
+        used_prb: f64,
+        free_prb: f64,
+        busy: bool,
+        radio_losses: u64,
+    ) -> Bottleneck {
+        let is_lossy = self.is_lossy(radio_losses);
+        self.losses_before = [radio_losses, self.losses_before[0]];
         let before = self.free_prb.replace(free_prb).filter(|_| busy);
         let Some(before) = before.filter(|prb| *prb > 0.0) else {
             // Without data to send, the round trip carries no information.
             self.short.clear();
             return self.now;
         };
-        self.short.push_back(used_prb < self.options.used_share * before);
+        let short = used_prb < self.options.used_share * before;
+        if short && is_lossy {
+            return self.now;
+        }
+        self.short.push_back(short);
         if self.short.len() > self.options.round_trips.max(1) {
             self.short.pop_front();
         }
@@ -81,6 +108,19 @@ impl BottleneckDetector {
             _ => return self.now,
         };
         self.judge(verdict)
+    }
+
+    /// Whether the radio lost packets in the current round trip or the one before.
+    const fn is_lossy(&self, radio_losses: u64) -> bool {
+        radio_losses > self.losses_before[1]
+    }
+
+    /// W_claw in bytes for a rate and the minimum round trip (equation 12), from the radio's
+    /// losses so far.
+    #[must_use]
+    pub fn window_bytes(&self, rate_bps: f64, round_trip_ns: i64, radio_losses: u64) -> f64 {
+        let reorders_ns = if self.is_lossy(radio_losses) { REORDERS_NS } else { 0 };
+        (rate_bps * (round_trip_ns + WAITS_NS + reorders_ns) as f64 / 8e9).max(0.0)
     }
 
     fn judge(&mut self, verdict: Bottleneck) -> Bottleneck {

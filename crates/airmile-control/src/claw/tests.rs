@@ -256,6 +256,26 @@ fn a_queue_that_ran_over() {
     assert_eq!((claw.cwnd_bytes() / MSS, claw.w_cubic_bytes() / MSS), (7, 7));
 }
 
+/// Cubic's window grows through the repair of a loss that is the radio's, as it would
+/// without the loss; not while a queue stands, and not for any other loss.
+#[test]
+fn cubic_grows_through_a_radio_loss() {
+    let check = |rtts: i64, losses: u64, expected: u64| {
+        let mut claw = claw();
+        claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
+        claw.on_feedback(MS, &Feedback { radio_losses: losses, ..feedback(2, 100 * MSS, 0.3) });
+        claw.on_congestion(2 * MS, &LOSS);
+        let before = claw.w_cubic_bytes() / MSS;
+        let rtt_ns = Some(rtts * RTT_NS);
+        let repairs = AckEvent { rtt_ns, in_recovery: true, ..ack(MSS) };
+        claw.on_ack(3 * MS, &repairs);
+        assert_eq!(claw.w_cubic_bytes() / MSS - before, expected, "{rtts} {losses}");
+    };
+    check(1, 1, 1);
+    check(1, 0, 0);
+    check(3, 1, 0);
+}
+
 /// With a standing queue, a loss counts as that queue's: a report that blames the radio,
 /// before or after the fact, leaves Cubic no larger than without a client.
 #[test]
@@ -391,7 +411,7 @@ fn wireline_or_cell() {
     let check = |round_trips: &[(f64, f64, bool)], expected: Bottleneck| {
         let mut detector = BottleneckDetector::new(DetectorOptions::default());
         for (used, free, busy) in round_trips {
-            detector.on_round_trip(*used, *free, *busy);
+            detector.on_round_trip(*used, *free, *busy, 0);
         }
         assert_eq!(detector.verdict(), expected, "{round_trips:?}");
     };
@@ -407,7 +427,33 @@ fn wireline_or_cell() {
     let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
     check(&now_this_now_that, Unclear);
     let mut detector = BottleneckDetector::new(DetectorOptions::default()).remembering(Wireline);
-    assert_eq!(detector.on_round_trip(1.0, 2.0, true), Wireline);
+    assert_eq!(detector.on_round_trip(1.0, 2.0, true, 0), Wireline);
+}
+
+/// A round trip with a radio loss, and the one after it, are no evidence for the wireline,
+/// and need a larger window.
+#[test]
+fn radio_losses_look_like_a_wireline() {
+    let check = |losses: &[u64], expected: Bottleneck| {
+        let mut detector = BottleneckDetector::new(DetectorOptions::default());
+        for n in losses {
+            detector.on_round_trip(100.0, 1_000.0, true, *n);
+        }
+        assert_eq!(detector.verdict(), expected, "{losses:?}");
+    };
+    check(&[7, 7, 7, 7, 7], Bottleneck::Wireline);
+    check(&[1, 2, 3, 4, 5, 6, 7, 8, 9], Bottleneck::Cellular);
+    check(&[0, 0, 1, 1, 1, 1], Bottleneck::Wireline);
+    check(&[0, 0, 1, 1, 2, 2, 3, 3], Bottleneck::Cellular);
+    let mut detector = BottleneckDetector::new(DetectorOptions::default());
+    let window =
+        |detector: &BottleneckDetector, losses| detector.window_bytes(8e6, 84 * MS, losses);
+    assert!((window(&detector, 0) - 100_000.0).abs() < 1.0);
+    assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
+    detector.on_round_trip(1.0, 1.0, true, 1);
+    assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
+    detector.on_round_trip(1.0, 1.0, true, 1);
+    assert!((window(&detector, 1) - 100_000.0).abs() < 1.0);
 }
 
 fn any_feedback() -> impl Strategy<Value = Feedback> {
