@@ -405,57 +405,6 @@ fn full_cells_and_policers_are_no_way_round() {
     check(0.3, 1, false, false);
 }
 
-#[test]
-fn wireline_or_cell() {
-    use Bottleneck::{Cellular, Unclear, Wireline};
-    let check = |round_trips: &[(f64, f64, bool)], expected: Bottleneck| {
-        let mut detector = BottleneckDetector::new(DetectorOptions::default());
-        for (used, free, busy) in round_trips {
-            detector.on_round_trip(*used, *free, *busy, 0);
-        }
-        assert_eq!(detector.verdict(), expected, "{round_trips:?}");
-    };
-    let (short, used) = ((100.0, 1_000.0, true), (900.0, 1_000.0, true));
-    check(&[], Cellular);
-    check(&[short; 3], Cellular);
-    // The first round trip has no predecessor: three comparisons need four round trips.
-    check(&[short; 4], Wireline);
-    check(&[used; 4], Cellular);
-    check(&[short, short, short, used, short], Cellular);
-    // A pause carries no information.
-    check(&[short, short, (0.0, 1_000.0, false), short, short], Cellular);
-    let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
-    check(&now_this_now_that, Unclear);
-    let mut detector = BottleneckDetector::new(DetectorOptions::default()).remembering(Wireline);
-    assert_eq!(detector.on_round_trip(1.0, 2.0, true, 0), Wireline);
-}
-
-/// A round trip with a radio loss, and the one after it, are no evidence for the wireline,
-/// and need a larger window.
-#[test]
-fn radio_losses_look_like_a_wireline() {
-    let check = |losses: &[u64], expected: Bottleneck| {
-        let mut detector = BottleneckDetector::new(DetectorOptions::default());
-        for n in losses {
-            detector.on_round_trip(100.0, 1_000.0, true, *n);
-        }
-        assert_eq!(detector.verdict(), expected, "{losses:?}");
-    };
-    check(&[7, 7, 7, 7, 7], Bottleneck::Wireline);
-    check(&[1, 2, 3, 4, 5, 6, 7, 8, 9], Bottleneck::Cellular);
-    check(&[0, 0, 1, 1, 1, 1], Bottleneck::Wireline);
-    check(&[0, 0, 1, 1, 2, 2, 3, 3], Bottleneck::Cellular);
-    let mut detector = BottleneckDetector::new(DetectorOptions::default());
-    let window =
-        |detector: &BottleneckDetector, losses| detector.window_bytes(8e6, 84 * MS, losses);
-    assert!((window(&detector, 0) - 100_000.0).abs() < 1.0);
-    assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
-    detector.on_round_trip(1.0, 1.0, true, 1);
-    assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
-    detector.on_round_trip(1.0, 1.0, true, 1);
-    assert!((window(&detector, 1) - 100_000.0).abs() < 1.0);
-}
-
 fn any_feedback() -> impl Strategy<Value = Feedback> {
     let bottleneck = prop_oneof![
         Just(Bottleneck::Cellular),
