@@ -5,7 +5,7 @@
 //! late ones, which is too long for a sender. The emulated phones evaluate records in the
 //! same way (the agent's `PhoneCell`).
 
-use airmile::agent::{PhoneCell, window_bytes};
+use airmile::agent::PhoneCell;
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::FeedbackReport;
 use airmile_decode::diag::LogReader;
@@ -114,7 +114,7 @@ impl LiveCell {
             }
             cell.detect(now_ns, rtt_ns, &recent);
             if let Some(rate_bps) = recent.capacity_bps {
-                self.last.w_claw_bytes = window_bytes(rate_bps, rtt_ns) as u32;
+                self.last.w_claw_bytes = cell.window_bytes(rate_bps, rtt_ns) as u32;
                 if used && recent.own_prb > 0.0 {
                     cell.told(now_ns);
                 }

@@ -5,7 +5,7 @@
 //! [`RadioAgent`] does no I/O and has no clock: records and the time go in, reports come
 //! out. The emulator runs it on emulated phones.
 
-use airmile::agent::{PhoneCell, RoundTrip, window_bytes};
+use airmile::agent::{PhoneCell, RoundTrip};
 use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_emulate::{PhoneView, RadioReader, ReaderSetup};
@@ -49,7 +49,7 @@ impl RadioAgent {
         let detects = self.setup.config.detector && self.setup.need == RadioNeed::Free;
         Feedback {
             sequence: self.sequence,
-            w_claw_bytes: window_bytes(rate_bps, round_trip_ns) as u64,
+            w_claw_bytes: self.cell.window_bytes(rate_bps, round_trip_ns) as u64,
             load: last.load,
             bottleneck: if detects { self.cell.bottleneck() } else { Bottleneck::Cellular },
             idle,

@@ -2,4 +2,4 @@
 
 mod cell;
 
-pub use cell::{PhoneCell, RoundTrip, window_bytes};
+pub use cell::{PhoneCell, RoundTrip};

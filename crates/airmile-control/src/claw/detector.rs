@@ -4,6 +4,14 @@ use std::collections::VecDeque;
 
 use super::Bottleneck;
 
+/// Time for the scheduler and HARQ on top of the minimum round trip, in ns (chosen here: two
+/// retransmissions). A window for the minimum round trip alone would leave the cell without data
+/// whenever a round trip is longer.
+const WAITS_NS: i64 = 16_000_000;
+/// Time for which RLC holds back what follows a loss, in ns (chosen here: a common t-Reordering,
+/// TS 36.331, 6.3.2). In it there are no ACKs, and the cell drains a window that does not cover it.
+const REORDERS_NS: i64 = 40_000_000;
+
 /// Parameters of the bottleneck detection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectorOptions {
@@ -35,6 +43,8 @@ pub struct BottleneckDetector {
     /// Verdicts, the latest last.
     verdicts: VecDeque<Bottleneck>,
     now: Bottleneck,
+    /// The radio's losses at the start of the current round trip and of the one before.
+    losses_before: [u64; 2],
 }
 
 impl BottleneckDetector {
@@ -47,6 +57,7 @@ impl BottleneckDetector {
             short: VecDeque::new(),
             verdicts: VecDeque::new(),
             now: Bottleneck::Cellular,
+            losses_before: [0; 2],
         }
     }
 
@@ -59,16 +70,32 @@ impl BottleneckDetector {
     }
 
     /// Updates the verdict with one round trip: the PRB pairs allocated to the client (U),
-    /// those free for it (N_f: its own and idle ones), and whether the sender had data to
-    /// send throughout. Returns the verdict.
-    pub fn on_round_trip(&mut self, used_prb: f64, free_prb: f64, busy: bool) -> Bottleneck {
+    /// those free for it (N_f: its own and idle ones), whether the sender had data to send
+    /// throughout, and the radio's losses so far. Returns the verdict.
+    ///
+    /// If the radio lost packets in this or the previous round trip, a cell that was not
+    /// filled carries no information: RLC holds back what follows a loss, and without its
+    /// ACKs the sender waits.
+    pub fn on_round_trip(
+        &mut self,
+        used_prb: f64,
+        free_prb: f64,
+        busy: bool,
+        radio_losses: u64,
+    ) -> Bottleneck {
+        let is_lossy = self.is_lossy(radio_losses);
+        self.losses_before = [radio_losses, self.losses_before[0]];
         let before = self.free_prb.replace(free_prb).filter(|_| busy);
         let Some(before) = before.filter(|prb| *prb > 0.0) else {
             // Without data to send, the round trip carries no information.
             self.short.clear();
             return self.now;
         };
-        self.short.push_back(used_prb < self.options.used_share * before);
+        let short = used_prb < self.options.used_share * before;
+        if short && is_lossy {
+            return self.now;
+        }
+        self.short.push_back(short);
         if self.short.len() > self.options.round_trips.max(1) {
             self.short.pop_front();
         }
@@ -81,6 +108,19 @@ impl BottleneckDetector {
             _ => return self.now,
         };
         self.judge(verdict)
+    }
+
+    /// Whether the radio lost packets in the current round trip or the one before.
+    const fn is_lossy(&self, radio_losses: u64) -> bool {
+        radio_losses > self.losses_before[1]
+    }
+
+    /// W_claw in bytes for a rate and the minimum round trip (equation 12), from the radio's
+    /// losses so far.
+    #[must_use]
+    pub fn window_bytes(&self, rate_bps: f64, round_trip_ns: i64, radio_losses: u64) -> f64 {
+        let reorders_ns = if self.is_lossy(radio_losses) { REORDERS_NS } else { 0 };
+        (rate_bps * (round_trip_ns + WAITS_NS + reorders_ns) as f64 / 8e9).max(0.0)
     }
 
     fn judge(&mut self, verdict: Bottleneck) -> Bottleneck {
@@ -98,5 +138,64 @@ impl BottleneckDetector {
     #[must_use]
     pub const fn verdict(&self) -> Bottleneck {
         self.now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn wireline_or_cell() {
+        use Bottleneck::{Cellular, Unclear, Wireline};
+        let check = |round_trips: &[(f64, f64, bool)], expected: Bottleneck| {
+            let mut detector = BottleneckDetector::new(DetectorOptions::default());
+            for (used, free, busy) in round_trips {
+                detector.on_round_trip(*used, *free, *busy, 0);
+            }
+            assert_eq!(detector.verdict(), expected, "{round_trips:?}");
+        };
+        let (short, used) = ((100.0, 1_000.0, true), (900.0, 1_000.0, true));
+        check(&[], Cellular);
+        check(&[short; 3], Cellular);
+        // The first round trip has no predecessor: three comparisons need four round trips.
+        check(&[short; 4], Wireline);
+        check(&[used; 4], Cellular);
+        check(&[short, short, short, used, short], Cellular);
+        // A pause carries no information.
+        check(&[short, short, (0.0, 1_000.0, false), short, short], Cellular);
+        let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
+        check(&now_this_now_that, Unclear);
+        let mut detector =
+            BottleneckDetector::new(DetectorOptions::default()).remembering(Wireline);
+        assert_eq!(detector.on_round_trip(1.0, 2.0, true, 0), Wireline);
+    }
+
+    /// A round trip with a radio loss, and the one after it, are no evidence for the wireline,
+    /// and need a larger window.
+    #[test]
+    fn radio_losses_look_like_a_wireline() {
+        let check = |losses: &[u64], expected: Bottleneck| {
+            let mut detector = BottleneckDetector::new(DetectorOptions::default());
+            for n in losses {
+                detector.on_round_trip(100.0, 1_000.0, true, *n);
+            }
+            assert_eq!(detector.verdict(), expected, "{losses:?}");
+        };
+        check(&[7, 7, 7, 7, 7], Bottleneck::Wireline);
+        check(&[1, 2, 3, 4, 5, 6, 7, 8, 9], Bottleneck::Cellular);
+        check(&[0, 0, 1, 1, 1, 1], Bottleneck::Wireline);
+        check(&[0, 0, 1, 1, 2, 2, 3, 3], Bottleneck::Cellular);
+        let mut detector = BottleneckDetector::new(DetectorOptions::default());
+        let window =
+            |detector: &BottleneckDetector, losses| detector.window_bytes(8e6, 84 * MS, losses);
+        assert!((window(&detector, 0) - 100_000.0).abs() < 1.0);
+        assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
+        detector.on_round_trip(1.0, 1.0, true, 1);
+        assert!((window(&detector, 1) - 140_000.0).abs() < 1.0);
+        detector.on_round_trip(1.0, 1.0, true, 1);
+        assert!((window(&detector, 1) - 100_000.0).abs() < 1.0);
     }
 }

@@ -73,6 +73,8 @@ pub struct Claw {
     losses: Losses,
     /// Time of the last reduction by a loss whose origin is unknown and may be the radio.
     unexplained_ns: Option<i64>,
+    /// The last loss was the radio's: its repair is none to Cubic.
+    is_excused: bool,
     /// Time of the last reduction because the client reported a queue overflow.
     queue_overflow_ns: Option<i64>,
     /// RTT of the last ACK that has one.
@@ -102,6 +104,7 @@ impl Claw {
             reduced: None,
             losses: Losses::default(),
             unexplained_ns: None,
+            is_excused: false,
             queue_overflow_ns: None,
             rtt_ns: 0,
             trust: ClientTrust::new(options.distrust_ns),
@@ -320,7 +323,7 @@ impl Claw {
 
     /// Applies a reduction for a loss that is not the radio's or whose origin is unknown.
     fn reduce(&mut self, now_ns: i64) {
-        self.unseen = None;
+        (self.unseen, self.is_excused) = (None, false);
         let most = self.cubic.cwnd_bytes().max(self.least_bytes());
         self.reduced = Some((now_ns + self.srtt_ns.max(1), most));
         self.settle(now_ns);
@@ -346,6 +349,8 @@ impl Controller for Claw {
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
+        let excused = self.is_excused && self.can_be_the_radios();
+        let ack = &AckEvent { in_recovery: ack.in_recovery && !excused, ..*ack };
         if self.is_cubic_held() {
             self.grow_unseen(now_ns, ack);
         } else if self.cubic.cwnd_bytes() <= self.cwnd_bytes {
@@ -363,7 +368,8 @@ impl Controller for Claw {
     fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
         let is_loss = event.kind == CongestionKind::Loss;
         let excusable = is_loss && self.can_be_the_radios();
-        if is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable {
+        self.is_excused = is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable;
+        if self.is_excused {
             return;
         }
         // The client had already reported this loss, and the window was reduced then.

@@ -23,10 +23,6 @@ const STEPS: usize = 20;
 /// most t-Reordering timers of TS 36.331, 6.3.2, end, so that the report reaches the server before
 /// the duplicate ACKs.
 const UM_MS: i64 = 24;
-/// Time for the scheduler and HARQ on top of the minimum round trip, in ns (chosen here: two
-/// retransmissions). A window for the minimum round trip alone would leave the cell without data
-/// whenever a round trip is longer.
-const WAITS_NS: i64 = 16 * MS_NS;
 
 /// The totals of a step on a carrier.
 #[derive(Debug, Clone, Copy)]
@@ -204,7 +200,8 @@ impl PhoneCell {
             *round_trip_ends_ns = now_ns + round_trip_ns;
             // The reported window fills the cell two round trips later.
             let in_force = first_report_ns.is_some_and(|at_ns| now_ns - at_ns >= 2 * round_trip_ns);
-            detector.on_round_trip(last.own_prb, last.free_prb, in_force && last.is_served);
+            let busy = in_force && last.is_served;
+            detector.on_round_trip(last.own_prb, last.free_prb, busy, self.radio_losses);
         }
     }
 
@@ -234,6 +231,11 @@ impl PhoneCell {
         self.detects = other.detects;
     }
 
+    /// W_claw in bytes for a rate and the minimum round trip.
+    pub fn window_bytes(&self, rate_bps: f64, round_trip_ns: i64) -> f64 {
+        self.detects.detector.window_bytes(rate_bps, round_trip_ns, self.radio_losses)
+    }
+
     /// Packets lost on the radio so far.
     pub const fn radio_losses(&self) -> u64 {
         self.radio_losses
@@ -244,9 +246,4 @@ impl PhoneCell {
     pub const fn queue_losses(&self) -> u64 {
         self.pdcp_losses.saturating_sub(self.radio_losses)
     }
-}
-
-/// The window in bytes for a rate and the minimum round trip (equation 12).
-pub fn window_bytes(rate_bps: f64, round_trip_ns: i64) -> f64 {
-    (rate_bps * (round_trip_ns + WAITS_NS) as f64 / 8e9).max(0.0)
 }

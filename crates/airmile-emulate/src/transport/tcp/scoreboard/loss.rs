@@ -56,8 +56,11 @@ impl Scoreboard {
         self.order.clear();
     }
 
-    /// Revokes all losses.
+    /// Revokes all losses. A segment that did not arrive after all is again found by time.
     pub(crate) fn forgive(&mut self) {
+        let revoked = self.sent.iter().filter(|sent| sent.waits_to_be_resent());
+        self.order.extend(revoked.map(|s| (s.sent_ns, s.range.end, s.transmissions)));
+        self.order.make_contiguous().sort_unstable();
         for index in 0..self.sent.len() {
             self.change(index, |sent| sent.lost = false);
         }

@@ -431,6 +431,26 @@ mod tests {
         board.check();
     }
 
+    /// RFC 8985, 6.2 step 5 covers all segments that have not arrived.
+    #[test]
+    fn a_revoked_loss_is_found_again_by_time() {
+        let mut board = ten();
+        sack(&mut board, 100_000_000, &[(1, 4)]);
+        assert_eq!(board.find_lost_by_time(100_000_000, 0), (MSS, None));
+        board.forgive();
+        assert_eq!((board.lost_bytes(), board.next_waiting()), (0, None));
+        sack(&mut board, 101_000_000, &[(4, 5)]);
+        assert_eq!(board.find_lost_by_time(101_000_000, 0), (MSS, None));
+        assert_eq!(board.next_waiting(), Some(0..MSS));
+        // A copy in the pipe keeps its place in the order.
+        board.on_resent(102_000_000, 0, true);
+        board.forgive();
+        board.on_sent(103_000_000, 10 * MSS..11 * MSS, true);
+        sack(&mut board, 203_000_000, &[(5, 11)]);
+        assert_eq!(board.find_lost_by_time(203_000_000, 0).0, MSS);
+        board.check();
+    }
+
     proptest! {
         #[test]
         fn counts_agree_with_segments(
