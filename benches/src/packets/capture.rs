@@ -2,6 +2,7 @@
 //! monitor. The same arguments give the same bytes.
 
 use std::cmp::Reverse;
+use std::io::{Result, Write};
 
 /// Payload of a full segment with time stamps.
 const MSS: u32 = 1448;
@@ -38,19 +39,19 @@ struct Sent {
     sack: Option<(u32, u32)>,
 }
 
-/// A pcap file of the flows' packets in order of time, and their number.
-pub fn generated(shape: Shape) -> (Vec<u8>, u64) {
+/// Writes a pcap file of the flows' packets in order of time; returns their number.
+pub fn generate(shape: Shape, out: &mut impl Write) -> Result<u64> {
     let mut packets = Vec::new();
     for flow in 0..shape.flows {
         let begin = u64::from(flow) * shape.span_ns / u64::from(shape.flows.max(1));
         flow_packets(flow, begin, shape, &mut packets);
     }
     packets.sort_unstable_by_key(|p| (p.at_ns, p.flow, p.down, p.seq, Reverse(p.ack)));
-    let mut out = Vec::with_capacity(packets.len() * 84 + 24);
     // Nanoseconds, version 2.4, 96 bytes of each frame, Ethernet.
     for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 96, 1] {
-        out.extend(word.to_le_bytes());
+        out.write_all(&word.to_le_bytes())?;
     }
+    let mut record = Vec::new();
     let mut ids = vec![[0_u16; 2]; shape.flows as usize];
     for packet in &packets {
         let id = ids.get_mut(packet.flow as usize).map_or(0, |ids| {
@@ -58,9 +59,11 @@ pub fn generated(shape: Shape) -> (Vec<u8>, u64) {
             *id = id.wrapping_add(1);
             *id
         });
-        write(packet, id, &mut out);
+        record.clear();
+        write(packet, id, &mut record);
+        out.write_all(&record)?;
     }
-    (out, packets.len() as u64)
+    Ok(packets.len() as u64)
 }
 
 fn flow_packets(flow: u32, begin: u64, shape: Shape, out: &mut Vec<Sent>) {

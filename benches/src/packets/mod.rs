@@ -4,11 +4,14 @@
 mod bare;
 mod capture;
 
+use std::fs::File;
 use std::hint::black_box;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use airmile::packets::PacketOptions;
+use airmile::packets::{PacketOptions, TableFormat};
 use airmile::{Progress, read_capture};
 use airmile_wire::tcp::{PacketStudy, StudyOptions};
 use anyhow::{Context, Result};
@@ -60,13 +63,10 @@ pub fn speed(dir: &Path, runs: usize) -> Result<bool> {
     let mut met = bar("study to the bare loop", bare / ours, 1.0 / 3.0);
     met &= cores(&path, runs)?;
     let each = ours / packets as f64;
-    met &= peer("tcptrace", &["-n", "-l", "-r", "-W"], &path, packets, each, 4.0)?;
+    met &= peer("tcptrace", tcptrace(), &path, packets, each, 4.0)?;
     let flows = SPEED.flows * TSHARK_PACKETS as u32 / packets.max(1) as u32;
     let packets = write(&path, Shape { flows, ..SPEED })?;
-    let mut arguments = vec!["-n", "-T", "fields"];
-    TSHARK_FIELDS.split_whitespace().for_each(|field| arguments.extend(["-e", field]));
-    arguments.push("-r");
-    met &= peer("tshark", &arguments, &path, packets, each, 200.0)?;
+    met &= peer("tshark", tshark(), &path, packets, each, 200.0)?;
     Ok(met)
 }
 
@@ -77,6 +77,10 @@ pub enum Loop {
     Headers,
     Study,
     TwoThreads,
+    Tcptrace,
+    Tshark,
+    /// Writes the tables, with one thread and more, beside the capture: to compare two builds.
+    Tables,
 }
 
 /// Runs one loop over a capture, alone for a profiler.
@@ -89,20 +93,63 @@ pub fn run_one(which: Loop, path: &Path, shape: &[u32], runs: usize) -> Result<(
         write(path, shape)?;
     }
     for _ in 0..runs.max(1) {
-        let (clock, start) = (std::time::Instant::now(), cpu_seconds());
+        let known =
+            if matches!(which, Loop::Tcptrace | Loop::Tshark) { bare_loop(path)? } else { 0 };
+        let (clock, start, others) = (Instant::now(), cpu_seconds(), children_seconds()?);
         let packets = match which {
             Loop::Bare => bare_loop(path)?,
             Loop::Headers => dissected(path)?,
             Loop::Study => studied(path, 1)?,
             Loop::TwoThreads => studied(path, 2)?,
+            Loop::Tcptrace => run_peer(&mut tcptrace(), path).map(|()| known)?,
+            Loop::Tshark => run_peer(&mut tshark(), path).map(|()| known)?,
+            Loop::Tables => tables(path)?,
         };
-        let seconds = cpu_seconds() - start;
+        let seconds = cpu_seconds() - start + children_seconds()? - others;
         println!(
-            "{which:?}: {packets} packets, {:.2} million/s of CPU time, {:.2} million/s on the wall",
+            "{which:?}: {packets} packets, {:.3} million/s of CPU time, {:.3} million/s on the wall, \
+             {:.0} MB at most",
             packets as f64 / 1e6 / seconds,
-            packets as f64 / 1e6 / clock.elapsed().as_secs_f64()
+            packets as f64 / 1e6 / clock.elapsed().as_secs_f64(),
+            resident("VmHWM:")? as f64 / 1e6,
         );
     }
+    Ok(())
+}
+
+fn tables(path: &Path) -> Result<u64> {
+    let mut packets = 0;
+    for threads in 1..=3 {
+        let dir = PathBuf::from(format!("{}.tables-{threads}", path.display()));
+        let output = Some((dir.clone(), TableFormat::Csv));
+        let options = PacketOptions { threads, output, ..PacketOptions::default() };
+        let (report, _) =
+            airmile::packets::packets(&[path.to_owned()], &options, &Progress::default())?;
+        std::fs::write(dir.join("report.txt"), format!("{report:#?}"))?;
+        packets = report.quality.packets;
+    }
+    Ok(packets)
+}
+
+/// Writes its summary of each connection, with round trips.
+fn tcptrace() -> Command {
+    let mut command = Command::new("tcptrace");
+    command.args(["-n", "-l", "-r", "-W"]);
+    command
+}
+
+fn tshark() -> Command {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-T", "fields"]);
+    TSHARK_FIELDS.split_whitespace().for_each(|field| _ = command.args(["-e", field]));
+    command.arg("-r");
+    command
+}
+
+fn run_peer(command: &mut Command, path: &Path) -> Result<()> {
+    let command = command.arg(path).stdin(Stdio::null());
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    anyhow::ensure!(status.success(), "{status}");
     Ok(())
 }
 
@@ -114,7 +161,7 @@ fn cores(path: &Path, runs: usize) -> Result<bool> {
     let mut cpu = [f64::MAX; 2];
     for _ in 0..runs.max(1) {
         for (at, (wall, cpu)) in wall.iter_mut().zip(&mut cpu).enumerate() {
-            let (start, cpu_start) = (std::time::Instant::now(), cpu_seconds());
+            let (start, cpu_start) = (Instant::now(), cpu_seconds());
             black_box(studied(path, at + 1)?);
             *wall = wall.min(start.elapsed().as_secs_f64());
             *cpu = cpu.min(cpu_seconds() - cpu_start);
@@ -129,8 +176,9 @@ fn cores(path: &Path, runs: usize) -> Result<bool> {
 }
 
 fn write(path: &Path, shape: Shape) -> Result<u64> {
-    let (bytes, packets) = capture::generated(shape);
-    std::fs::write(path, bytes)?;
+    let mut out = BufWriter::new(File::create(path)?);
+    let packets = capture::generate(shape, &mut out)?;
+    out.flush()?;
     Ok(packets)
 }
 
@@ -143,27 +191,17 @@ fn bar(what: &str, ratio: f64, least: f64) -> bool {
 /// A peer as a whole process; a missing peer fails no threshold.
 fn peer(
     name: &str,
-    arguments: &[&str],
+    mut command: Command,
     path: &Path,
     packets: u64,
     each: f64,
     least: f64,
 ) -> Result<bool> {
     let start = children_seconds()?;
-    let status = Command::new(name)
-        .args(arguments)
-        .arg(path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    let Ok(status) = status else {
-        println!("  SKIPPED: {name} is not installed (apt-get install {name})");
-        return Ok(true);
-    };
+    let ran = run_peer(&mut command, path);
     let theirs = (children_seconds()? - start) / packets as f64;
-    if !status.success() {
-        println!("  SKIPPED: {name}: {status}");
+    if let Err(why) = ran {
+        println!("  SKIPPED: {name} (apt-get install {name}): {why}");
         return Ok(true);
     }
     println!("  {name}: {:.3} million/s", 1e-6 / theirs);
@@ -234,20 +272,20 @@ pub fn open_flows(flows: u32, segments: u32, outstanding: u32) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("open.pcap");
     write(&path, Shape { flows, segments, span_ns, closes: false, outstanding })?;
-    let before = resident()?;
+    let before = resident("VmRSS:")?;
     let mut study = PacketStudy::new(StudyOptions::default());
     read_capture(&path, &Progress::default(), &mut |packet| study.push(packet))?;
-    let after = resident()?;
+    let after = resident("VmRSS:")?;
     anyhow::ensure!(study.open_flows() == flows as usize, "{} are open", study.open_flows());
     black_box(&study);
     println!("{}", after.saturating_sub(before));
     Ok(())
 }
 
-/// Resident bytes of this process.
-fn resident() -> Result<u64> {
+/// Resident bytes of this process: `VmRSS:` now, `VmHWM:` at most.
+fn resident(which: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let line = status.lines().find_map(|l| l.strip_prefix(which)).context("no such line")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
@@ -290,6 +328,8 @@ mod tests {
         let packets = write(&path, shape).unwrap();
         assert_eq!(bare_loop(&path).unwrap(), packets);
         assert_eq!((dissected(&path).unwrap(), studied(&path, 1).unwrap()), (packets, packets));
-        assert_eq!(capture::generated(shape).0, std::fs::read(&path).unwrap());
+        let mut again = Vec::new();
+        assert_eq!(capture::generate(shape, &mut again).unwrap(), packets);
+        assert_eq!(again, std::fs::read(&path).unwrap());
     }
 }
