@@ -133,6 +133,7 @@ pub struct Attribution {
     behind: WaitTimeline,
     round_trip_ns: i64,
     path: PathQueue,
+    uplink_path: PathQueue,
     policed: Vec<PolicedSpan>,
     downlink_delay: Arc<DownlinkDelay>,
     hidden_queue: Option<HiddenQueue>,
@@ -167,6 +168,13 @@ impl Attribution {
         Self { path, ..self }
     }
 
+    /// Sets the queueing between phone and server, if captures at both ends show it; each time is
+    /// when data sent on arrival would come to the phone.
+    #[must_use]
+    pub fn with_uplink_path(self, uplink_path: PathQueue) -> Self {
+        Self { uplink_path, ..self }
+    }
+
     /// Sets by when data that arrived was queued: a server that was waited for until then had sent
     /// it. Its times are on the reference clock.
     #[must_use]
@@ -199,6 +207,7 @@ impl Attribution {
         self.uplink.set_clock(line);
         self.behind.set_clock(line);
         self.path.set_clock(line);
+        self.uplink_path.set_clock(line);
         for span in &mut self.policed {
             span.from_ns = line.to_reference(span.from_ns);
             span.to_ns = line.to_reference(span.to_ns);

@@ -30,6 +30,25 @@ fn a_slow_line_is_named_without_time_stamps() {
     }
 }
 
+/// Acknowledgements wait behind an upload, in a queue after the radio: without time stamps the phone's
+/// packets show neither, the server's show when each was received.
+#[test]
+fn late_acknowledgements_are_seen_without_time_stamps() {
+    let slow_up = "about = \"an upload beside a download\"\nseed = 29\nduration_ms = 60_000\n\
+                   [core.up.limit]\nrate_bps = 1_000_000\nqueue_bytes = 200_000\n";
+    let upload = "[[apps]]\nname = \"up\"\nstart_ms = 900\n\
+                  workload = { kind = \"upload\", bytes = 5_000_000 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(
+        &format!("{slow_up}{NO_TIMESTAMPS}{upload}{}", download("file", 3_000_000)),
+        dir.path(),
+    );
+    let names = ["modem.mi2log", "transfers.csv", "phone.pcapng", "server.pcapng"];
+    let answer = diagnosis_of(&names.map(|name| run.join(name)));
+    let file = answer.transfers.iter().find(|one| one.id == "file-1").unwrap();
+    assert_eq!(file.verdict, Verdict::UplinkQueue, "{:?}", file.finding);
+}
+
 /// The phone's packets alone show no queue without time stamps: losses may be its drops.
 #[test]
 fn losses_are_less_sure_where_no_queue_is_visible() {

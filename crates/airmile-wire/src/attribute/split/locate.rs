@@ -25,7 +25,10 @@ impl TransferSplit<'_> {
         let is_empty_path = self.of.path.covers(from_ns, to_ns);
         let is_loss = matches!(reason, Reason::LossRecovery) && !self.radio_lost(to_ns);
         let is_paced = matches!(reason, Reason::Pacing | Reason::AppLimited);
+        let is_queued_up = self.of.uplink_path.touching(from_ns, to_ns).next().is_some();
         match (reason, self.of.hidden_queue) {
+            // The round trips were long, and its acknowledgements are what came late.
+            (Reason::QueueOrWindow, _) if is_empty_path && is_queued_up => Reason::QueueUp,
             // Without records of the radio the queue may be the radio's.
             (Reason::QueueOrWindow, _) if is_empty_path || self.radio.is_none() => {
                 Reason::ReceiveWindow

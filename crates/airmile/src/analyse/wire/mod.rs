@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
     Attribution, ByteBins, CaptureSite, HiddenQueue, PathQueue, RadioEvidence, ReceiveWindow,
-    Shares,
+    Shares, WaitTimeline,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
@@ -50,8 +50,9 @@ pub(crate) struct Wire {
     pub(crate) has_server: bool,
     /// A proxy between the two ends each connection.
     pub(crate) is_split: bool,
-    /// Its connections have no time stamps: at the phone, round trips of data are not visible.
-    lacks_timestamps: bool,
+    /// Its connections have no time stamps, and the server's packets are not known: round trips of
+    /// data are not visible at the phone.
+    hides_queues: bool,
     /// The queue that arrivals indicate then, with its probability.
     hidden_queue: Option<(HiddenQueue, f64)>,
 }
@@ -168,36 +169,48 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().find(|(_, user)| user.is_at_server());
-        let at_server = rest.iter().position(|(_, user)| user.is_at_server());
-        let behind = at_server.and_then(|at| {
-            let (_, user) = rest.get(at).filter(|(_, user)| first.is_split_from(user))?;
-            let mut waits = user.waits.clone();
-            if let Some(line) = clock_of(at, &direct, rest).ok().filter(ClockLine::differs) {
-                waits.set_clock(&line);
-            }
-            Some(waits)
-        });
-        let is_split = behind.is_some();
-        // A clock's offset is the same for all; its drift is applied where it is known.
-        let path = at_server.filter(|_| first.place == CaptureSite::Phone).and_then(|at| {
+        let server = rest.iter().position(|(_, user)| user.is_at_server()).and_then(|at| {
             let (_, user) = rest.get(at)?;
-            let line = clock_of(at, &direct, rest).ok().filter(ClockLine::differs);
-            let set = |ns| line.as_ref().map_or(ns, |line| line.to_reference(ns));
+            // A clock's offset is the same for all; its drift is applied where it is known.
+            Some((user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs)))
+        });
+        let server = server.as_ref().map(|(user, line)| (*user, line.as_ref()));
+        let behind = server.filter(|(user, _)| first.is_split_from(user));
+        let behind = behind.map(|(user, line)| waits_by(user, line));
+        let is_split = behind.is_some();
+        let path = server.filter(|_| first.place == CaptureSite::Phone);
+        let path = path.map(|(user, line)| {
+            let set = |ns| line.map_or(ns, |line| line.to_reference(ns));
             let mut passages = first.passages(user);
             for passage in &mut passages {
                 passage.sent_ns = set(passage.sent_ns);
             }
             let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
-            let base_ns = delays.min().unwrap_or(0);
+            let base_ns = delays.min();
             let lost = first.lost_datagrams(user).into_iter().map(set).collect();
             let arrived = passages.len();
-            Some(PathQueue::new(passages).with_lost(base_ns, lost, arrived))
+            (base_ns, PathQueue::new(passages).with_lost(base_ns.unwrap_or(0), lost, arrived))
+        });
+        let (base_ns, path) = path.unwrap_or_default();
+        let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
+        // Without time stamps the phone's packets do not show which acknowledgements the server had
+        // received; the server's own do.
+        let heard = server.zip(base_ns).filter(|((user, _), _)| {
+            let has_most = user.dl_bytes as f64 >= ONE_HOST_SHARE * first.dl_bytes as f64;
+            lacks_timestamps && !is_split && has_most
+        });
+        let heard = heard.map(|((user, line), base_ns)| {
+            let set = |ns| line.map_or(ns, |line| line.to_reference(ns));
+            let mut passages = first.passages_up(user);
+            for passage in &mut passages {
+                passage.arrived_ns = set(passage.arrived_ns).saturating_add(base_ns);
+            }
+            (waits_by(user, line).later(base_ns), PathQueue::new(passages))
         });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
-            Some((_, server)) => first.who_restarts(server),
+            Some((server, _)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
         // Packets that leave the server arrive at the cell half a round trip later.
@@ -210,19 +223,20 @@ impl Wire {
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = first.openings();
-        let lacks_timestamps = first.lacks_timestamps();
         let policed = first.policed();
         let lost = first.lost();
-        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
+        let by_server = first.place == CaptureSite::Server || heard.is_some();
+        let hides_queues = lacks_timestamps && !by_server;
+        let (waits, uplink_path) =
+            heard.unwrap_or_else(|| (first.waits.later(delay_ns), PathQueue::default()));
+        let attribution = Attribution::new(waits, first.uplink)
             .with_lost(lost)
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
-            .with_path(path.unwrap_or_default())
+            .with_path(path)
+            .with_uplink_path(uplink_path)
             .with_round_trip(round_trip_ns);
-        let attribution = match first.place {
-            CaptureSite::Server => attribution.at_server(),
-            CaptureSite::Phone | CaptureSite::Between | CaptureSite::Unknown => attribution,
-        };
+        let attribution = if by_server { attribution.at_server() } else { attribution };
         Self {
             attribution,
             others: first.others,
@@ -239,7 +253,7 @@ impl Wire {
             restarter,
             has_server,
             is_split,
-            lacks_timestamps,
+            hides_queues,
             hidden_queue: None,
         }
     }
@@ -249,9 +263,9 @@ impl Wire {
         self.place == CaptureSite::Phone
     }
 
-    /// Whether a queue could not be seen: at the phone, without time stamps.
-    pub(crate) fn hides_queues(&self) -> bool {
-        self.lacks_timestamps && self.is_at_phone()
+    /// Whether a queue could not be seen: by the phone's packets alone, without time stamps.
+    pub(crate) const fn hides_queues(&self) -> bool {
+        self.hides_queues
     }
 
     /// Sets what arrivals indicate where round trips do not show a queue, with its probability.
@@ -354,6 +368,15 @@ fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Alig
     found.map_or(*own, Ok)
 }
 
+/// What the senders in a capture waited for, on the reference clock of `line`.
+fn waits_by(user: &Phone, line: Option<&ClockLine>) -> WaitTimeline {
+    let mut waits = user.waits.clone();
+    if let Some(line) = line {
+        waits.set_clock(line);
+    }
+    waits
+}
+
 #[cfg(test)]
 impl Wire {
     /// A phone without packets.
@@ -374,7 +397,7 @@ impl Wire {
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
             is_split: false,
-            lacks_timestamps: false,
+            hides_queues: false,
             hidden_queue: None,
         }
     }

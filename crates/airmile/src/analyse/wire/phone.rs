@@ -74,6 +74,14 @@ impl ServerSide {
             .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
     }
 
+    /// Acknowledgements and data from the phone that also passed at the server.
+    fn passages_up<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
+        self.up
+            .pairs(&server.up, true)
+            .chain(self.acks.pairs(&server.acks, true))
+            .map(|pair| Passage { sent_ns: pair.reference_ns, arrived_ns: pair.other_ns })
+    }
+
     /// Marks of the stream that also passed at another capture, nearer to the server.
     fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
         // A splitting proxy sends its own acknowledgements.
@@ -321,7 +329,7 @@ pub(super) struct Phone {
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
     connections: Vec<ServerSide>,
-    dl_bytes: u64,
+    pub(super) dl_bytes: u64,
 }
 
 impl Phone {
@@ -406,6 +414,14 @@ impl Phone {
             same.flat_map(|(mine, there)| mine.passages(there)).collect();
         passages.extend(self.datagrams.passages(&server.datagrams));
         passages
+    }
+
+    /// What it sent over TCP that also passed at the server; none behind a proxy that splits.
+    pub(super) fn passages_up(&self, server: &Self) -> Vec<Passage> {
+        let there = Index::of(server);
+        let same =
+            self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
+        same.flat_map(|(mine, there)| mine.passages_up(there)).collect()
     }
 
     /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
