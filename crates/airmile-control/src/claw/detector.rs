@@ -7,10 +7,10 @@ use super::Bottleneck;
 /// Time for the scheduler and HARQ on top of the minimum round trip, in ns (chosen here: two
 /// retransmissions). A window for the minimum round trip alone would leave the cell without data
 /// whenever a round trip is longer.
-const WAITS_NS: i64 = 16_000_000;
+const HARQ_NS: i64 = 16_000_000;
 /// Time for which RLC holds back what follows a loss, in ns (chosen here: a common t-Reordering,
 /// TS 36.331, 6.3.2). In it there are no ACKs, and the cell drains a window that does not cover it.
-const REORDERS_NS: i64 = 40_000_000;
+const REORDERING_NS: i64 = 40_000_000;
 
 /// Parameters of the bottleneck detection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,8 +119,11 @@ impl BottleneckDetector {
     /// losses so far.
     #[must_use]
     pub fn window_bytes(&self, rate_bps: f64, round_trip_ns: i64, radio_losses: u64) -> f64 {
-        let reorders_ns = if self.is_lossy(radio_losses) { REORDERS_NS } else { 0 };
-        (rate_bps * (round_trip_ns + WAITS_NS + reorders_ns) as f64 / 8e9).max(0.0)
+        // At most 1.5 times the window without losses: more would itself look like a queue.
+        let most_ns = (round_trip_ns.saturating_add(HARQ_NS) / 2).max(0);
+        let reordering_ns =
+            if self.is_lossy(radio_losses) { REORDERING_NS.min(most_ns) } else { 0 };
+        (rate_bps * (round_trip_ns + HARQ_NS + reordering_ns) as f64 / 8e9).max(0.0)
     }
 
     fn judge(&mut self, verdict: Bottleneck) -> Bottleneck {
@@ -176,7 +179,7 @@ mod tests {
     /// A round trip with a radio loss, and the one after it, are no evidence for the wireline,
     /// and need a larger window.
     #[test]
-    fn radio_losses_look_like_a_wireline() {
+    fn radio_losses_are_no_evidence_for_the_wireline() {
         let check = |losses: &[u64], expected: Bottleneck| {
             let mut detector = BottleneckDetector::new(DetectorOptions::default());
             for n in losses {

@@ -73,7 +73,7 @@ pub struct Claw {
     losses: Losses,
     /// Time of the last reduction by a loss whose origin is unknown and may be the radio.
     unexplained_ns: Option<i64>,
-    /// The last loss was the radio's: its repair is none to Cubic.
+    /// The last loss was the radio's: Cubic grows during its repair.
     is_excused: bool,
     /// Time of the last reduction because the client reported a queue overflow.
     queue_overflow_ns: Option<i64>,
@@ -288,13 +288,14 @@ impl Claw {
         if lately {
             self.losses.judge();
             self.cubic.on_spurious(now_ns);
-            (self.reduced, self.unseen) = (None, None);
+            (self.reduced, self.unseen, self.is_excused) = (None, None, true);
         }
     }
 
     /// The queue before the radio overflowed: reduces the window at once (4.3.2), at most
     /// once a round trip.
     fn answer_queue(&mut self, now_ns: i64) {
+        self.is_excused = false;
         let lately = |at_ns: Option<i64>| at_ns.is_some_and(|at_ns| now_ns - at_ns <= self.srtt_ns);
         if self.reduced.is_some() || lately(self.queue_overflow_ns) {
             return;
@@ -349,7 +350,9 @@ impl Controller for Claw {
             self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
-        let excused = self.is_excused && self.can_be_the_radios();
+        self.is_excused &= ack.in_recovery;
+        // A client that names the wireline has no queue at the radio to fill.
+        let excused = self.is_excused && self.is_clients() && self.can_be_the_radios();
         let ack = &AckEvent { in_recovery: ack.in_recovery && !excused, ..*ack };
         if self.is_cubic_held() {
             self.grow_unseen(now_ns, ack);

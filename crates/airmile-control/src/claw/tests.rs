@@ -276,6 +276,42 @@ fn cubic_grows_through_a_radio_loss() {
     check(3, 1, 0);
 }
 
+/// The report of the loss may come after the duplicate ACKs, and the repair ends with an ACK that
+/// advances: later losses need a report of their own.
+#[test]
+fn a_late_report_excuses_until_the_repair_ends() {
+    let mut claw = claw();
+    claw.on_feedback(0, &feedback(1, 100 * MSS, 0.3));
+    claw.on_ack(MS, &AckEvent { rtt_ns: Some(RTT_NS), ..ack(MSS) });
+    claw.on_congestion(2 * MS, &LOSS);
+    claw.on_feedback(3 * MS, &Feedback { radio_losses: 1, ..feedback(2, 100 * MSS, 0.3) });
+    let repairs = AckEvent { rtt_ns: Some(RTT_NS), in_recovery: true, ..ack(MSS) };
+    let grows = |claw: &mut Claw, now_ns: i64, ack: &AckEvent| {
+        let before = claw.w_cubic_bytes();
+        claw.on_ack(now_ns, ack);
+        claw.w_cubic_bytes() > before
+    };
+    assert!(grows(&mut claw, 4 * MS, &repairs));
+    assert!(grows(&mut claw, 5 * MS, &AckEvent { in_recovery: false, ..repairs }));
+    assert!(!grows(&mut claw, 6 * MS, &repairs));
+}
+
+/// A client that names the wireline and blames the radio for all losses gains nothing.
+#[test]
+fn no_window_grows_in_recovery_on_a_wireline() {
+    let mut claw = claw();
+    claw.on_feedback(0, &Feedback { bottleneck: Bottleneck::Wireline, ..feedback(1, 0, 0.3) });
+    let repairs = AckEvent { rtt_ns: Some(RTT_NS), in_recovery: true, ..ack(MSS) };
+    let before = claw.w_cubic_bytes();
+    for n in 1..20 {
+        let wireline = Feedback { bottleneck: Bottleneck::Wireline, ..feedback(n + 1, 0, 0.3) };
+        claw.on_feedback(100 * n as i64 * MS, &Feedback { radio_losses: n, ..wireline });
+        claw.on_congestion((100 * n as i64 + 1) * MS, &LOSS);
+        claw.on_ack((100 * n as i64 + 2) * MS, &repairs);
+    }
+    assert!(claw.w_cubic_bytes() <= before, "{}", claw.w_cubic_bytes());
+}
+
 /// With a standing queue, a loss counts as that queue's: a report that blames the radio,
 /// before or after the fact, leaves Cubic no larger than without a client.
 #[test]

@@ -53,7 +53,7 @@ impl Sender {
     }
 
     pub(super) fn undo(&mut self, now_ns: i64) {
-        self.board.forgive();
+        self.board.forgive(self.uses_rack());
         self.control.on_spurious(now_ns);
         self.undo = None;
         self.phase = RecoveryPhase::Open;

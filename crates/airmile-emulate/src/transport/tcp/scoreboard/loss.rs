@@ -56,11 +56,16 @@ impl Scoreboard {
         self.order.clear();
     }
 
-    /// Revokes all losses. A segment that did not arrive after all is again found by time.
-    pub(crate) fn forgive(&mut self) {
-        let revoked = self.sent.iter().filter(|sent| sent.waits_to_be_resent());
-        self.order.extend(revoked.map(|s| (s.sent_ns, s.range.end, s.transmissions)));
-        self.order.make_contiguous().sort_unstable();
+    /// Revokes all losses. A segment that did not arrive after all is again found by time, after
+    /// data that arrives from now on: what has arrived may have been a resent segment's first
+    /// transmission (RFC 8985, 6.2 step 2).
+    pub(crate) fn forgive(&mut self, rack: bool) {
+        self.latest = None;
+        if rack {
+            let revoked = self.sent.iter().filter(|sent| sent.waits_to_be_resent());
+            self.order.extend(revoked.map(|s| (s.sent_ns, s.range.end, s.transmissions)));
+            self.order.make_contiguous().sort_unstable();
+        }
         for index in 0..self.sent.len() {
             self.change(index, |sent| sent.lost = false);
         }
@@ -101,5 +106,29 @@ impl Scoreboard {
             self.order.pop_front();
         }
         (lost_bytes, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Acked;
+    use super::*;
+
+    /// The acknowledgement of a first transmission, after a timeout that was not necessary, does not
+    /// show that what was sent before the retransmission is lost (RFC 8985, 6.2 step 2).
+    #[test]
+    fn a_timeout_in_vain_loses_nothing_again() {
+        let mut board = Scoreboard::default();
+        let second = 1_000_000_000;
+        for n in 0..10 {
+            board.on_sent(n as i64, n * 100..(n + 1) * 100, true);
+        }
+        board.lose_all();
+        board.on_resent(second, 0, true);
+        board.on_ack(second + 60_000_000, 100, Some(50_000_000), &mut Acked::default());
+        board.forgive(true);
+        board.on_ack(second + 61_000_000, 200, Some(50_000_000), &mut Acked::default());
+        assert_eq!(board.find_lost_by_time(second + 61_000_000, 0), (0, None));
+        board.check();
     }
 }

@@ -437,14 +437,14 @@ mod tests {
         let mut board = ten();
         sack(&mut board, 100_000_000, &[(1, 4)]);
         assert_eq!(board.find_lost_by_time(100_000_000, 0), (MSS, None));
-        board.forgive();
+        board.forgive(true);
         assert_eq!((board.lost_bytes(), board.next_waiting()), (0, None));
         sack(&mut board, 101_000_000, &[(4, 5)]);
         assert_eq!(board.find_lost_by_time(101_000_000, 0), (MSS, None));
         assert_eq!(board.next_waiting(), Some(0..MSS));
         // A copy in the pipe keeps its place in the order.
         board.on_resent(102_000_000, 0, true);
-        board.forgive();
+        board.forgive(true);
         board.on_sent(103_000_000, 10 * MSS..11 * MSS, true);
         sack(&mut board, 203_000_000, &[(5, 11)]);
         assert_eq!(board.find_lost_by_time(203_000_000, 0).0, MSS);
@@ -483,7 +483,7 @@ mod tests {
                         board.find_lost_by_sack(100);
                     }
                     _ if at == 0 => board.lose_all(),
-                    _ if at == 1 => board.forgive(),
+                    _ if at == 1 => board.forgive(true),
                     _ => {
                         if let Some(range) = board.next_waiting() {
                             board.on_resent(now_ns, range.start, true);
