@@ -233,7 +233,7 @@ impl Attribution {
         let shares = Shares::default();
         let mut split = TransferSplit { of: self, radio, first_byte_ns, full_ns: None, shares };
         let mut at = from_ns;
-        for span in self.touching(from_ns, to_ns) {
+        for span in self.waits.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
@@ -268,10 +268,6 @@ impl Attribution {
             }
             _ => span.to_ns,
         }
-    }
-
-    fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
-        self.waits.touching(from_ns, to_ns)
     }
 
     /// When the first data arrived from that time on.
