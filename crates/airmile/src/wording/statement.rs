@@ -116,11 +116,19 @@ fn demand_of(
         Verdict::Radio => {
             format!("The {link} was the bottleneck: data waited for it during {queued} % of {of}.")
         }
-        Verdict::NotRadio if share >= 50.0 => format!(
-            "The {link} was not what limited {of}: data waited for it during {queued} %, less \
-             than the {:.0} % from which the verdict is mixed.",
-            not_radio_below * 100.0
-        ),
+        Verdict::NotRadio if share >= 50.0 => {
+            let below = whole_percent(not_radio_below * 100.0);
+            // 74.9 % is less than 75 %, which 75 % is not.
+            let queued = if queued == below {
+                format!("{:.1}", (share * 10.0).floor() / 10.0)
+            } else {
+                queued
+            };
+            format!(
+                "The {link} was not what limited {of}: data waited for it during {queued} %, less \
+                 than the {below} % from which the verdict is mixed."
+            )
+        }
         Verdict::NotRadio => {
             format!(
                 "The {link} was not the bottleneck: its queue was empty during {empty} % of {of}."
@@ -149,4 +157,15 @@ fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
         transfers(n),
         first.probability * 100.0
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_below_the_limit_is_not_rounded_to_it() {
+        let says = demand_of(Verdict::NotRadio, Direction::Dl, 0.749_6, 1, 0.75);
+        assert!(says.contains("during 74.9 %, less than the 75 %"), "{says}");
+    }
 }
