@@ -164,15 +164,14 @@ async function fetchTwo(browser) {
     await shown.waitForSelector("html[data-ready]", { timeout: 30_000 });
     // A pause counts only if it is longer than the round trip so far, which a busy machine draws out.
     const stats = await shown.evaluate(async () => {
-      for (let i = 1; i <= 12 && (warm.stats().kept < 2 || warm.stats().alone < 1); i++) {
+      for (let i = 1; i <= 12 && warm.stats().kept < 2; i++) {
         await Promise.all([get(`/segment-0-${i}.m4s`), get(`/segment-1-${i}.m4s`)]);
-        await new Promise((resolve) => setTimeout(resolve, 600 + 2 * (warm.stats().rttMs ?? 0)));
+        await new Promise((resolve) => setTimeout(resolve, 600 + 2 * (warm.stats().rttMs ?? 300)));
       }
       return warm.stats();
     });
-    assert.deepEqual([stats.connections, stats.errors], [2, 0]);
-    assert.ok(stats.kept >= 2 && stats.alone >= 1, `${stats.kept} pauses kept, ${stats.alone} left alone`);
-    assert.ok(checkConnections(server.seen, 2) >= 2);
+    assert.deepEqual([stats.connections, stats.errors, stats.alone, stats.kept], [2, 0, 1, 2]);
+    assert.equal(checkConnections(server.seen, 2), 2);
     return `${stats.fetches} bytes over 2 connections at once`;
   } finally {
     await context.close();
