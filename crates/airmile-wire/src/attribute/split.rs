@@ -168,8 +168,8 @@ impl Attribution {
         Self { path, ..self }
     }
 
-    /// Sets the queueing between phone and server, if captures at both ends show it; each time is
-    /// when data sent on arrival would come to the phone.
+    /// Sets the queueing from phone to server, if captures at both ends show it. Times are those of
+    /// the packet's arrival at the server, plus the least delay from there to the phone.
     #[must_use]
     pub fn with_uplink_path(self, uplink_path: PathQueue) -> Self {
         Self { uplink_path, ..self }

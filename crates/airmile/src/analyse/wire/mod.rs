@@ -50,7 +50,7 @@ pub(crate) struct Wire {
     pub(crate) has_server: bool,
     /// A proxy between the two ends each connection.
     pub(crate) is_split: bool,
-    /// Its connections have no time stamps, and the server's packets are not known: round trips of
+    /// Its connections have no time stamps, and the server's packets are not used: round trips of
     /// data are not visible at the phone.
     hides_queues: bool,
     /// The queue that arrivals indicate then, with its probability.
@@ -180,7 +180,7 @@ impl Wire {
         let is_split = behind.is_some();
         let path = server.filter(|_| first.place == CaptureSite::Phone);
         let path = path.map(|(user, line)| {
-            let set = |ns| line.map_or(ns, |line| line.to_reference(ns));
+            let set = |ns| on_reference(line, ns);
             let mut passages = first.passages(user);
             for passage in &mut passages {
                 passage.sent_ns = set(passage.sent_ns);
@@ -200,10 +200,9 @@ impl Wire {
             lacks_timestamps && !is_split && has_most
         });
         let heard = heard.map(|((user, line), base_ns)| {
-            let set = |ns| line.map_or(ns, |line| line.to_reference(ns));
             let mut passages = first.passages_up(user);
             for passage in &mut passages {
-                passage.arrived_ns = set(passage.arrived_ns).saturating_add(base_ns);
+                passage.arrived_ns = on_reference(line, passage.arrived_ns).saturating_add(base_ns);
             }
             (waits_by(user, line).later(base_ns), PathQueue::new(passages))
         });
@@ -366,6 +365,11 @@ fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Alig
     });
     let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
     found.map_or(*own, Ok)
+}
+
+/// A time on the reference clock of `line`.
+fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
+    line.map_or(ns, |line| line.to_reference(ns))
 }
 
 /// What the senders in a capture waited for, on the reference clock of `line`.

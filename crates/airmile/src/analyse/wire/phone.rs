@@ -74,14 +74,6 @@ impl ServerSide {
             .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
     }
 
-    /// Acknowledgements and data from the phone that also passed at the server.
-    fn passages_up<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.up
-            .pairs(&server.up, true)
-            .chain(self.acks.pairs(&server.acks, true))
-            .map(|pair| Passage { sent_ns: pair.reference_ns, arrived_ns: pair.other_ns })
-    }
-
     /// Marks of the stream that also passed at another capture, nearer to the server.
     fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
         // A splitting proxy sends its own acknowledgements.
@@ -407,9 +399,7 @@ impl Phone {
     /// Data towards it that also passed at the server: over TCP by its place in the stream, in
     /// datagrams by its first bytes.
     pub(super) fn passages(&self, server: &Self) -> Vec<Passage> {
-        let there = Index::of(server);
-        let same =
-            self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
+        let same = self.same_connections(server).into_iter();
         let mut passages: Vec<Passage> =
             same.flat_map(|(mine, there)| mine.passages(there)).collect();
         passages.extend(self.datagrams.passages(&server.datagrams));
@@ -418,10 +408,18 @@ impl Phone {
 
     /// What it sent over TCP that also passed at the server; none behind a proxy that splits.
     pub(super) fn passages_up(&self, server: &Self) -> Vec<Passage> {
-        let there = Index::of(server);
-        let same =
-            self.connections.iter().filter_map(|mine| Some((mine, there.same(mine).next()?)));
-        same.flat_map(|(mine, there)| mine.passages_up(there)).collect()
+        let same = self.same_connections(server).into_iter();
+        let outward = same.flat_map(|(mine, there)| mine.pairs(there)).filter(|pair| pair.outward);
+        outward
+            .map(|pair| Passage { sent_ns: pair.reference_ns, arrived_ns: pair.other_ns })
+            .collect()
+    }
+
+    /// Its connections that are also in another capture, and not split on the way.
+    fn same_connections<'a>(&'a self, other: &'a Self) -> Vec<(&'a ServerSide, &'a ServerSide)> {
+        let there = Index::of(other);
+        let same = self.connections.iter().map(|mine| (mine, there.same(mine).next()));
+        same.filter_map(|(mine, there)| Some((mine, there?))).collect()
     }
 
     /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
