@@ -7,6 +7,9 @@ use airmile_wire::clocks::{Aligned, Arrivals};
 const NEAR_NS: i64 = 60_000_000;
 /// Waits for a first byte that differ by less are the same (chosen here).
 const SAME_WAIT_NS: i64 = 20_000_000;
+/// Maximum time of the handshakes that a log may count as the wait for the first byte (chosen here: a
+/// SYN lost twice; RFC 6298, 2.1 and 5.5).
+const HANDSHAKES_NS: i64 = 3_000_000_000;
 /// Bin width of the bytes, and step of the search over offsets (chosen here).
 const BIN_NS: i64 = 50_000_000;
 /// Maximum offset of the search, in steps: 30 s, as for clocks.
@@ -95,12 +98,14 @@ fn same_requests<'a>(
     let shown = |(sent_ns, wait_ns): &&(i64, i64)| {
         let first = requests.partition_point(|one| one.0 < sent_ns.saturating_sub(near_ns));
         let first_byte_ns = sent_ns.saturating_add(*wait_ns);
-        let until_ns = sent_ns.saturating_add(near_ns).max(first_byte_ns);
+        let until_ns = sent_ns.saturating_add(near_ns.saturating_add(HANDSHAKES_NS));
         let mut near = requests.iter().skip(first).take_while(|one| one.0 <= until_ns);
         // The log's wait may include the handshakes, before which the capture has no request.
         near.any(|(at_ns, for_ns)| {
             let is_near = at_ns.abs_diff(*sent_ns) <= near_ns.unsigned_abs();
-            is_near && same(*for_ns, *wait_ns) || same(at_ns.saturating_add(*for_ns), first_byte_ns)
+            let is_later = (0..=HANDSHAKES_NS).contains(&wait_ns.saturating_sub(*for_ns));
+            is_near && same(*for_ns, *wait_ns)
+                || is_later && same(at_ns.saturating_add(*for_ns), first_byte_ns)
         })
     };
     (sent.iter().filter(shown).count(), sent.len())
@@ -241,6 +246,17 @@ mod tests {
             one.phases.wait_ns = Some(230 * MS);
         }
         assert_eq!(doubt(&log, &seen), "");
+    }
+
+    /// A long wait of another run ends beside the answer to some request, which came soon.
+    #[test]
+    fn long_waits_are_no_handshakes() {
+        let mut log = log(0);
+        let (arrivals, mut requests) = capture(log.iter());
+        log.iter_mut().for_each(|one| one.phases.wait_ns = Some(6 * S));
+        requests.extend((0..2_000).map(|n| (n * 30 * MS, 100 * MS)));
+        let found = doubt(&log, &(arrivals, requests));
+        assert_eq!(found, "of 20 requests of the log, the capture shows 0 at that time");
     }
 
     /// Half of the bytes at the right offset; at others, up to half of the downloads lie outside the

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use airmile::model::Verdict;
 use airmile::{
-    ClockReport, Diagnosis, Document, Suspicion, TransferDiagnosis, check_outputs, export,
-    write_whole,
+    ClockReport, Diagnosis, Document, FileReport, Suspicion, TransferDiagnosis, check_outputs,
+    export, write_whole,
 };
 use anyhow::{Context, Result};
 
@@ -27,6 +27,8 @@ const BEGINS: &[u8] = b"{\n  \"document\": \"diagnose\",";
 /// (chosen here: a screen).
 const LISTED: usize = 25;
 const SLOWEST: usize = 10;
+/// The maximum number of files named (chosen here: two lines).
+const MOST_NAMED: usize = 6;
 /// Transfers explained without `-v`; the rest are only in the table.
 const EXPLAINED: usize = 3;
 
@@ -106,6 +108,7 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     for file in answer.files.iter().filter(|file| file.damaged) {
         out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));
     }
+    out.push_str(&read(&answer.files));
     if !session.suspects.is_empty() {
         out.push_str(&format!("Probabilities: {}.\n", suspects(&session.suspects)));
     }
@@ -151,6 +154,22 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     }
     out.push_str(&output::missing(&answer.missing));
     out
+}
+
+/// The files that the answer is from, if there are several.
+fn read(files: &[FileReport]) -> String {
+    let name = |file: &FileReport| {
+        let name = Path::new(&file.path).file_name().map(|name| name.to_string_lossy());
+        format!("{} ({})", name.unwrap_or_else(|| (&*file.path).into()), file.kind)
+    };
+    let names: Vec<String> = files.iter().take(MOST_NAMED).map(name).collect();
+    match files.len() {
+        0 | 1 => String::new(),
+        n if n > MOST_NAMED => {
+            format!("Read: {} and {} more.\n", names.join(", "), n - MOST_NAMED)
+        }
+        _ => format!("Read: {}.\n", names.join(", ")),
+    }
 }
 
 /// A summary of transfers in one sentence.

@@ -110,7 +110,7 @@ impl ConnectionCollector {
         one.uploads.push(packet);
         self.held.clear();
         one.model.push(packet, &mut self.held);
-        one.waits.push(&self.held);
+        one.waits.push(&self.held, !up);
         one.unheard.push(packet, &one.model);
         one.stamps.push(packet);
     }

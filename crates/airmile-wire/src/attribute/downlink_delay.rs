@@ -79,6 +79,11 @@ impl SendStamps {
         }
     }
 
+    /// Whether the tick of the sender's clock is known.
+    pub(super) fn has_clock(&self) -> bool {
+        self.tick_ns().is_some()
+    }
+
     fn tick_ns(&self) -> Option<f64> {
         let mean_ns = self.clock.mean_ns()?;
         let fits =
@@ -88,7 +93,7 @@ impl SendStamps {
 
     /// When queued packets arrived, and when they would have arrived with the minimum delay of their
     /// connection; none if the tick of the clock is unknown.
-    fn queued(&self) -> Vec<(i64, i64)> {
+    pub(super) fn queued(&self) -> Vec<(i64, i64)> {
         let Some(tick_ns) = self.tick_ns() else { return Vec::new() };
         let due_ns = |(at, ticks): &(i64, i64)| {
             let sent_ns = (*ticks as f64 * tick_ns) as i64;

@@ -25,6 +25,7 @@ mod split;
 mod tests;
 mod timeline;
 mod uplink_delay;
+mod upload_queue;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
@@ -44,3 +45,4 @@ pub use split::{
 };
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;
+pub use upload_queue::UploadQueue;

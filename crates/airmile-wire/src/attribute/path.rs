@@ -90,6 +90,13 @@ impl PathQueue {
         self.seen.is_some_and(|(first, last)| from_ns >= first && to_ns <= last)
     }
 
+    /// The last moment of a span without a queue.
+    pub(super) fn last_clear_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
+        let until = self.touching(from_ns, to_ns).last();
+        let clear_ns = until.filter(|span| span.1 >= to_ns).map_or(to_ns, |span| span.0);
+        Some(clear_ns).filter(|ns| *ns > from_ns)
+    }
+
     /// The queueing spans that touch a span.
     pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &(i64, i64)> {
         let first = self.spans.partition_point(|span| span.1 <= from_ns);

@@ -219,6 +219,18 @@ impl SenderModel {
         self.base_up.least_ns()
     }
 
+    /// The same on the present route, which may have changed in mid-flow.
+    #[must_use]
+    pub fn present_upstream_rtt_ns(&self) -> Option<i64> {
+        self.base_up.least_ns().map(|least| least.saturating_add(self.base_up.rise_ns()))
+    }
+
+    /// Time of its last packet, in nanoseconds.
+    #[must_use]
+    pub const fn latest_ns(&self) -> Option<i64> {
+        self.latest_ns
+    }
+
     /// By how much the present minimum round trip to the server is above that.
     pub(super) fn upstream_rise_ns(&self) -> i64 {
         self.base_up.rise_ns()

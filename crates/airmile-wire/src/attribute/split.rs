@@ -229,18 +229,38 @@ impl Attribution {
     /// radio records.
     #[must_use]
     pub fn split(&self, from_ns: i64, to_ns: i64, radio: Option<RadioEvidence<'_>>) -> Shares {
-        let first_byte_ns = self.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let shares = Shares::default();
-        let mut split = TransferSplit { of: self, radio, first_byte_ns, full_ns: None, shares };
+        self.split_by(&self.waits, self.hidden_queue, (from_ns, to_ns), radio)
+    }
+
+    /// The same by other waits, on the reference clock, from which no queue is hidden.
+    #[must_use]
+    pub fn split_told_by(
+        &self,
+        waits: &WaitTimeline,
+        from_ns: i64,
+        to_ns: i64,
+        radio: Option<RadioEvidence<'_>>,
+    ) -> Shares {
+        self.split_by(waits, None, (from_ns, to_ns), radio)
+    }
+
+    fn split_by(
+        &self,
+        waits: &WaitTimeline,
+        hidden_queue: Option<HiddenQueue>,
+        (from_ns, to_ns): (i64, i64),
+        radio: Option<RadioEvidence<'_>>,
+    ) -> Shares {
+        let first_byte_ns = waits.first_byte_ns(from_ns).unwrap_or(to_ns);
+        let (full_ns, shares) = (None, Shares::default());
+        let mut split =
+            TransferSplit { of: self, radio, hidden_queue, first_byte_ns, full_ns, shares };
         let mut at = from_ns;
-        for span in self.waits.touching(from_ns, to_ns) {
+        for span in waits.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
             split.part(at, start, Reason::AfterLast);
             let end = span.to_ns.min(to_ns);
-            let full = matches!(span.reason, Reason::ReceiveWindow | Reason::QueueOrWindow);
-            if full && split.located(start, end, span.reason) == Reason::ReceiveWindow {
-                split.full_ns = Some(end);
-            }
+            split.full_ns = split.last_full_ns(start, end, span.reason).or(split.full_ns);
             // The transfer's first byte separates set-up from transfer.
             let cut = first_byte_ns.clamp(start, end.max(start));
             let queued = self.queued_by_ns(span);
@@ -269,24 +289,13 @@ impl Attribution {
             _ => span.to_ns,
         }
     }
-
-    /// When the first data arrived from that time on.
-    fn first_byte_ns(&self, from_ns: i64) -> Option<i64> {
-        let spans = self.waits.spans();
-        let first = spans.partition_point(|span| span.to_ns <= from_ns);
-        let mut rest = spans.iter().skip(first);
-        let around = rest.clone().next().filter(|span| span.many && span.from_ns < from_ns);
-        if around.is_some() {
-            return Some(from_ns);
-        }
-        rest.find(|span| span.arrives || span.many).map(|span| span.to_ns)
-    }
 }
 
 /// The split of one transfer, in progress.
 struct TransferSplit<'a> {
     of: &'a Attribution,
     radio: Option<RadioEvidence<'a>>,
+    hidden_queue: Option<HiddenQueue>,
     first_byte_ns: i64,
     /// When the receive window last had no room.
     full_ns: Option<i64>,
@@ -337,14 +346,39 @@ impl TransferSplit<'_> {
         if to_ns <= from_ns {
             return;
         }
+        let of = self.of;
+        if reason == Reason::QueueOrWindow
+            && of.uplink_path.touching(from_ns, to_ns).next().is_some()
+        {
+            self.full_or_queued_up(from_ns, to_ns);
+            return;
+        }
         let reason = self.located(from_ns, to_ns, reason);
-        let sends = reason.may_be_upload() && self.of.uplink.is_busy(from_ns, to_ns);
+        let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
         let uploads = sends && radio.uplink.is_empty();
         let mut at = from_ns;
         for span in touching(radio.uplink, from_ns, to_ns).filter(|span| span.is_long()) {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
+            self.sent_up(at, start, reason, uploads);
+            self.shares.add(Cause::UplinkQueue, reason, start, end);
+            at = end;
+        }
+        self.sent_up(at, to_ns, reason, uploads);
+    }
+
+    /// Adds a part in which the phone's own queue was empty: an upload's queue on the way from the
+    /// phone to the server comes first.
+    fn sent_up(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
+        let of = self.of;
+        let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
+        let mut at = from_ns;
+        for (from, to) in of.uplink_path.touching(from_ns, to_ns).filter(|_| sends) {
+            if to - from < UPLOAD_QUEUE_NS {
+                continue;
+            }
+            let (start, end) = ((*from).max(at), (*to).min(to_ns));
             self.cut(at, start, reason, uploads);
             self.shares.add(Cause::UplinkQueue, reason, start, end);
             at = end;
@@ -449,11 +483,13 @@ fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item
     spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
 }
 
+/// A queue that lasted this long (chosen here) is an upload's: requests and ACKs alone wait for a
+/// grant or two.
+const UPLOAD_QUEUE_NS: i64 = 100_000_000;
+
 impl RadioSpan {
-    /// A queue that lasted this long (chosen here) is an upload's: requests and ACKs
-    /// alone wait for a grant or two.
     const fn is_long(&self) -> bool {
-        self.queued && self.to_ns - self.from_ns >= 100_000_000
+        self.queued && self.to_ns - self.from_ns >= UPLOAD_QUEUE_NS
     }
 }
 

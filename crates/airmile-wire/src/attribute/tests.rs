@@ -90,7 +90,7 @@ impl Wire {
         }
         let mut held = Vec::new();
         story.push(&packet, &mut held);
-        waits.push(&held);
+        waits.push(&held, packet.dir == Direction::Dl);
     }
 
     fn ack(&mut self, ms: i64) {
@@ -330,7 +330,7 @@ fn behind_a_proxy_the_server_tells_what_is_waited_for() {
             wire.burst(at, 2);
         }
         let held = WaitSpan { from_ns: 0, to_ns: 2_000 * MS, reason };
-        wire.behind.push(&[held]);
+        wire.behind.push(&[held], true);
         wire.shares(500, 900, Some(RadioEvidence::default()))
     };
     let cause_of = |reason| trickling(reason).into_iter().max_by_key(|(_, ms)| *ms).map(|(c, _)| c);

@@ -1,5 +1,7 @@
 //! All connections of a phone on one time axis.
 
+use std::collections::BTreeMap;
+
 use crate::clocks::ClockLine;
 
 use super::sender_model::{Reason, WaitSpan};
@@ -42,8 +44,9 @@ impl WaitTimeline {
         Self { spans: Vec::new() }
     }
 
-    /// Takes the wait spans of the newest packet; packets are in order of time.
-    pub fn push(&mut self, held: &[WaitSpan]) {
+    /// Takes the wait spans of the newest packet, which is data if it `arrives`; packets are in order
+    /// of time.
+    pub fn push(&mut self, held: &[WaitSpan], arrives: bool) {
         let (Some(first), Some(last)) = (held.first(), held.last()) else { return };
         let cursor = self.spans.last().map_or(first.from_ns, |span| span.to_ns);
         if last.to_ns <= cursor {
@@ -53,23 +56,58 @@ impl WaitTimeline {
             self.add(cursor, first.from_ns, Reason::NoRequest, false);
         }
         for part in held {
-            let arrives = part.to_ns == last.to_ns;
+            let arrives = arrives && part.to_ns == last.to_ns;
             self.add(part.from_ns.max(cursor), part.to_ns, part.reason, arrives);
         }
     }
 
     fn add(&mut self, from_ns: i64, to_ns: i64, reason: Reason, arrives: bool) {
-        if to_ns <= from_ns {
+        self.join(PhoneWait { from_ns, to_ns, reason, arrives, many: false });
+    }
+
+    fn join(&mut self, next: PhoneWait) {
+        if next.to_ns <= next.from_ns {
             return;
         }
         match self.spans.last_mut() {
-            Some(last) if last.reason == reason && last.to_ns == from_ns => {
-                last.many |= last.arrives;
-                last.to_ns = to_ns;
-                last.arrives = arrives;
+            Some(last) if last.reason == next.reason && last.to_ns == next.from_ns => {
+                last.many |= last.arrives | next.many;
+                last.to_ns = next.to_ns;
+                last.arrives = next.arrives;
             }
-            _ => self.spans.push(PhoneWait { from_ns, to_ns, reason, arrives, many: false }),
+            _ => self.spans.push(next),
         }
+    }
+
+    /// The same by what the sender itself shows, on the same clock, as its data would arrive without
+    /// a queue. What the receiver waited for before and after its requests remains.
+    #[must_use]
+    pub fn told_by(&self, sender: &Self) -> Self {
+        let mut told = Self::new();
+        for span in &self.spans {
+            if span.reason.is_receivers_own() {
+                told.join(*span);
+                continue;
+            }
+            let mut at = span.from_ns;
+            let mut put = |to_ns: i64, reason: Reason| {
+                let arrives = span.arrives && to_ns == span.to_ns;
+                told.join(PhoneWait { from_ns: at, to_ns, reason, arrives, many: span.many });
+                at = to_ns.max(at);
+            };
+            for by_sender in sender.touching(span.from_ns, span.to_ns) {
+                put(by_sender.from_ns.min(span.to_ns), span.reason);
+                let reason = match (by_sender.reason, span.reason) {
+                    // Asked, and the request had not come.
+                    (Reason::NoRequest, Reason::ServerThinkTime) => Reason::Request,
+                    (Reason::NoRequest, own) => own,
+                    (other, _) => other,
+                };
+                put(by_sender.to_ns.min(span.to_ns), reason);
+            }
+            put(span.to_ns, span.reason);
+        }
+        told
     }
 
     /// The same, `ns` later: as seen by a receiver at that distance.
@@ -107,10 +145,29 @@ impl WaitTimeline {
         self.spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
     }
 
+    /// When the first data arrived from that time on.
+    pub(super) fn first_byte_ns(&self, from_ns: i64) -> Option<i64> {
+        let spans = &self.spans;
+        let first = spans.partition_point(|span| span.to_ns <= from_ns);
+        let mut rest = spans.iter().skip(first);
+        let around = rest.clone().next().filter(|span| span.many && span.from_ns < from_ns);
+        if around.is_some() {
+            return Some(from_ns);
+        }
+        rest.find(|span| span.arrives || span.many).map(|span| span.to_ns)
+    }
+
     /// The spans in order, without overlaps.
     #[must_use]
     pub fn spans(&self) -> &[PhoneWait] {
         &self.spans
+    }
+}
+
+impl Reason {
+    /// Whether the receiver's own packets tell it better than the sender's: what came before the data.
+    const fn is_receivers_own(self) -> bool {
+        matches!(self, Self::Handshake | Self::Promotion | Self::Request | Self::NoRequest)
     }
 }
 
@@ -134,6 +191,28 @@ impl ByteBins {
     /// Appends later bins.
     pub fn append(&mut self, other: &Self) {
         self.bins.extend_from_slice(&other.bins);
+    }
+
+    /// The sum of several.
+    pub fn sum_of<'a>(each: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sums = BTreeMap::<i64, u64>::new();
+        for (bin, bytes) in each.flat_map(|one| &one.bins) {
+            *sums.entry(*bin).or_default() += bytes;
+        }
+        Self { bins: sums.into_iter().collect() }
+    }
+
+    /// The same, `ns` later, at bin resolution.
+    #[must_use]
+    pub fn later(mut self, ns: i64) -> Self {
+        self.bins.iter_mut().for_each(|(bin, _)| *bin = bin.saturating_add(ns.div_euclid(BIN_NS)));
+        self
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.bins.iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// Moves the times to the reference clock of `line`, at bin resolution.
@@ -168,5 +247,70 @@ impl ByteBins {
                 window.iter().take_while(|(bin, _)| *bin < until).map(|(_, bytes)| bytes).sum();
             sum >= BUSY_BYTES
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(spans: &[(i64, i64, Reason)]) -> WaitTimeline {
+        let mut waits = WaitTimeline::new();
+        for (from_ns, to_ns, reason) in spans {
+            waits.push(&[WaitSpan { from_ns: *from_ns, to_ns: *to_ns, reason: *reason }], true);
+        }
+        waits
+    }
+
+    fn reasons(waits: &WaitTimeline) -> Vec<(i64, Reason)> {
+        waits.spans().iter().map(|span| (span.to_ns, span.reason)).collect()
+    }
+
+    /// The phone knows when it asked and when it waited for nothing; the server, why its data was late.
+    #[test]
+    fn the_sender_tells_of_its_data_and_the_receiver_of_its_requests() {
+        use Reason::{NoRequest, Pacing, QueueUp, Request, ServerThinkTime};
+        let phone = timeline(&[
+            (0, 40, Request),
+            (40, 100, ServerThinkTime),
+            (100, 200, Pacing),
+            (200, 260, NoRequest),
+            (260, 300, Request),
+        ]);
+        // The second request came to the server at 280, and the first one at 60.
+        let server = timeline(&[
+            (20, 60, NoRequest),
+            (60, 90, ServerThinkTime),
+            (90, 190, QueueUp),
+            (190, 280, NoRequest),
+            (280, 300, Request),
+        ]);
+        let told = phone.told_by(&server);
+        assert_eq!(
+            reasons(&told),
+            [
+                (60, Request),
+                (90, ServerThinkTime),
+                (190, QueueUp),
+                (200, Pacing),
+                (260, NoRequest),
+                (300, Request)
+            ]
+        );
+        // Data arrived at the ends of the phone's own spans, and at no other time.
+        let arrived = told.spans().iter().filter(|span| span.arrives).map(|span| span.to_ns);
+        assert_eq!(arrived.collect::<Vec<_>>(), [200, 260, 300]);
+        assert_eq!(reasons(&phone.told_by(&WaitTimeline::new())), reasons(&phone));
+    }
+
+    /// At a server an acknowledgement may end a wait: no data arrives with it.
+    #[test]
+    fn an_acknowledgement_is_no_data() {
+        let span = |from_ns, to_ns| WaitSpan { from_ns, to_ns, reason: Reason::Pacing };
+        let mut waits = WaitTimeline::new();
+        waits.push(&[span(0, 10)], false);
+        assert_eq!(waits.first_byte_ns(0), None);
+        waits.push(&[span(50, 90)], true);
+        assert_eq!(waits.first_byte_ns(0), Some(90));
     }
 }

@@ -34,6 +34,21 @@ pub(super) struct UploadRoundTrips {
 }
 
 impl UploadRoundTrips {
+    /// Whether it has sent more than requests.
+    pub(super) const fn is_upload(&self) -> bool {
+        self.bytes >= MIN_UPLOAD_BYTES
+    }
+
+    /// When a segment of an upload passed, and its round trip, in nanoseconds.
+    pub(super) fn samples(&self) -> &[(i64, i64)] {
+        if self.is_upload() { &self.samples } else { &[] }
+    }
+
+    /// The least round trip of its data, in nanoseconds.
+    pub(super) const fn least_ns(&self) -> Option<i64> {
+        self.least_ns
+    }
+
     pub(super) fn push(&mut self, packet: &TracedPacket) {
         if packet.dir == Direction::Ul {
             if packet.new_bytes > 0 {
@@ -86,7 +101,7 @@ impl UplinkDelay {
         connections: impl Iterator<Item = &'a UploadRoundTrips>,
         line: Option<&ClockLine>,
     ) -> Self {
-        let uploads = connections.filter(|one| one.bytes >= MIN_UPLOAD_BYTES);
+        let uploads = connections.filter(|one| one.is_upload());
         let mut samples: Vec<(i64, i64)> = uploads
             .flat_map(|one| {
                 let least_ns = one.least_ns.unwrap_or(0);

@@ -80,6 +80,6 @@ impl UserDownlink {
             add(&mut self.acked, packet.at_ns, acked);
         }
         connection.model.push(packet, held);
-        self.waits.push(held);
+        self.waits.push(held, packet.dir == Direction::Dl);
     }
 }

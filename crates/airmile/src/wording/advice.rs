@@ -23,9 +23,9 @@ pub(crate) fn advice(advice: &Advice) -> String {
             throughput"
             .into(),
         Advice::NotRadio { dir: Direction::Ul, idle } => format!(
-            "look at the sender: during {:.0} % of the time the phone had nothing to send. The \
-             application, its window, or a response that it waits for; capture packets at the \
-             phone while logging the modem",
+            "look at what is not the radio: during {:.0} % of the time nothing waited for it. The \
+             application, its window, a response that it waits for, or a slow line behind the \
+             radio; capture packets at the phone while logging the modem",
             idle * 100.0
         ),
         Advice::NotRadio { .. } => "look upstream of the radio: the sender, its window, a proxy \

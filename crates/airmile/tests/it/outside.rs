@@ -49,6 +49,44 @@ fn late_acknowledgements_are_seen_without_time_stamps() {
     assert_eq!(file.verdict, Verdict::UplinkQueue, "{:?}", file.finding);
 }
 
+/// A slow reader stays one: the server's packets show a full window, and no late acknowledgements.
+#[test]
+fn a_slow_reader_is_named_without_time_stamps() {
+    let start = "about = \"a slow reader\"\nseed = 30\nduration_ms = 60_000\n";
+    let reader = "[[apps]]\nname = \"file\"\nstart_ms = 500\n\
+                  workload = { kind = \"slow-reader\", bytes = 3_000_000, read_rate_bps = 2_000_000 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(&format!("{start}{NO_TIMESTAMPS}{reader}"), dir.path());
+    let names = ["modem.mi2log", "transfers.csv", "phone.pcapng", "server.pcapng"];
+    let answer = diagnosis_of(&names.map(|name| run.join(name)));
+    assert_eq!(answer.session.verdict, Verdict::ReceiveWindow, "{}", answer.session.says);
+}
+
+/// The queue of an upload behind the radio stands when the download begins: no round trip of it is
+/// short. Those of the upload are, and the server's time stamps show the way back.
+#[test]
+fn a_download_that_begins_behind_an_upload() {
+    for (seed, rate_bps) in [(41, 600_000), (42, 1_000_000)] {
+        let slow_up = format!(
+            "about = \"a download behind an upload\"\nseed = {seed}\nduration_ms = 60_000\n\
+             [core.up.limit]\nrate_bps = {rate_bps}\nqueue_bytes = 100_000\n\
+             [[apps]]\nname = \"up\"\nstart_ms = 500\n\
+             workload = {{ kind = \"upload\", bytes = 4_000_000 }}\n\
+             [[apps]]\nname = \"file\"\nstart_ms = 4_000\n\
+             workload = {{ kind = \"file\", bytes = 2_000_000 }}\n"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let run = scenario_run(&slow_up, dir.path());
+        let names = ["modem.mi2log", "transfers.csv", "phone.pcapng", "server.pcapng"];
+        let names = names.map(|name| run.join(name));
+        for files in [&names[..3], &names[..]] {
+            let answer = diagnosis_of(files);
+            let file = answer.transfers.iter().find(|one| one.id == "file-1").unwrap();
+            assert_eq!(file.verdict, Verdict::UplinkQueue, "{:?}", file.finding);
+        }
+    }
+}
+
 /// The phone's packets alone show no queue without time stamps: losses may be its drops.
 #[test]
 fn losses_are_less_sure_where_no_queue_is_visible() {

@@ -25,10 +25,7 @@ impl TransferSplit<'_> {
         let is_empty_path = self.of.path.covers(from_ns, to_ns);
         let is_loss = matches!(reason, Reason::LossRecovery) && !self.radio_lost(to_ns);
         let is_paced = matches!(reason, Reason::Pacing | Reason::AppLimited);
-        let is_queued_up = self.of.uplink_path.touching(from_ns, to_ns).next().is_some();
-        match (reason, self.of.hidden_queue) {
-            // The round trips were long, and its acknowledgements are what came late.
-            (Reason::QueueOrWindow, _) if is_empty_path && is_queued_up => Reason::QueueUp,
+        match (reason, self.hidden_queue) {
             // Without records of the radio the queue may be the radio's.
             (Reason::QueueOrWindow, _) if is_empty_path || self.radio.is_none() => {
                 Reason::ReceiveWindow
@@ -44,6 +41,35 @@ impl TransferSplit<'_> {
             (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ => reason,
+        }
+    }
+
+    /// Adds a part in which the receive window was full, or round trips were long: where its
+    /// acknowledgements waited on their way, that queue was the cause.
+    pub(super) fn full_or_queued_up(&mut self, from_ns: i64, to_ns: i64) {
+        let of = self.of;
+        let mut at = from_ns;
+        for (from, to) in of.uplink_path.touching(from_ns, to_ns) {
+            let (start, end) = ((*from).max(at), (*to).min(to_ns));
+            let full = self.located(at, start, Reason::QueueOrWindow);
+            self.without_path_queue(at, start, full);
+            self.without_path_queue(start, end, Reason::QueueUp);
+            at = end.max(at);
+        }
+        let full = self.located(at, to_ns, Reason::QueueOrWindow);
+        self.without_path_queue(at, to_ns, full);
+    }
+
+    /// When the receive window last was full in a span that its sender waited for `reason`.
+    pub(super) fn last_full_ns(&self, from_ns: i64, to_ns: i64, reason: Reason) -> Option<i64> {
+        match reason {
+            Reason::ReceiveWindow => Some(to_ns),
+            Reason::QueueOrWindow
+                if self.located(from_ns, to_ns, reason) == Reason::ReceiveWindow =>
+            {
+                self.of.uplink_path.last_clear_ns(from_ns, to_ns)
+            }
+            _ => None,
         }
     }
 

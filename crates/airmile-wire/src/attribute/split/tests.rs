@@ -35,7 +35,7 @@ const MS: i64 = 1_000_000;
 /// The split of 100 ms that a sender waited for one reason, with records of an idle radio.
 fn waited(reason: Reason, attribution: Attribution) -> Vec<(Cause, i64)> {
     let mut waits = WaitTimeline::default();
-    waits.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason }]);
+    waits.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason }], true);
     let one = Attribution { waits, ..attribution };
     let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
     shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS)).collect()
@@ -64,7 +64,7 @@ fn long_round_trips_under_a_full_window_are_a_queue_unless_the_path_is_empty() {
     assert_eq!(waited(Reason::QueueOrWindow, empty), [(Cause::ReceiveWindow, 100)]);
     // Without the radio's records the queue may be the radio's.
     let mut waits = WaitTimeline::default();
-    waits.push(&[WaitSpan { from_ns: 0, to_ns: MS, reason: Reason::QueueOrWindow }]);
+    waits.push(&[WaitSpan { from_ns: 0, to_ns: MS, reason: Reason::QueueOrWindow }], true);
     let shares = Attribution { waits, ..Attribution::default() }.split(0, MS, None);
     assert_eq!(shares.by_cause, BTreeMap::from([(Cause::ReceiveWindow, MS)]));
 }
@@ -74,7 +74,8 @@ fn a_sender_keeps_the_pace_of_a_slow_reader() {
     let check = |full_ns: i64, after: Reason, expected: &[(Cause, i64)]| {
         let mut waits = WaitTimeline::default();
         let span = |from_ns, to_ns, reason| WaitSpan { from_ns, to_ns, reason };
-        waits.push(&[span(0, full_ns, Reason::ReceiveWindow), span(full_ns, 100 * MS, after)]);
+        waits
+            .push(&[span(0, full_ns, Reason::ReceiveWindow), span(full_ns, 100 * MS, after)], true);
         let one = Attribution { waits, ..Attribution::default() }.with_round_trip(5 * MS);
         let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
         let got = shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS));
@@ -104,4 +105,44 @@ fn a_lost_datagram_reduces_its_senders_window() {
     // More than 16 rounds before.
     check(vec![10 * MS], Reason::AppLimited, Cause::SenderLimited);
     check(Vec::new(), Reason::AppLimited, Cause::SenderLimited);
+}
+
+/// The path from the phone, on which what is sent at `from` arrives at 70 ms.
+fn queued_up(from: i64) -> PathQueue {
+    let sent = (0..=100).filter(|n| !(from..70).contains(n)).map(|n| (n, n));
+    let late = [(from, 70)];
+    let each =
+        sent.chain(late).map(|(sent, at)| Passage { sent_ns: sent * MS, arrived_ns: at * MS });
+    PathQueue::new(each.collect())
+}
+
+/// One late acknowledgement does not explain all of a full window.
+#[test]
+fn a_full_window_beside_late_acknowledgements_is_cut_at_their_queue() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let both = Attribution::default().with_path(PathQueue::new(passages.collect()));
+    let both = both.with_uplink_path(queued_up(30));
+    let parts = [(Cause::ReceiveWindow, 60), (Cause::UplinkQueue, 40)];
+    assert_eq!(waited(Reason::QueueOrWindow, both.clone()), parts);
+    // A window that was full by what the phone sent is the phone's.
+    assert_eq!(waited(Reason::ReceiveWindow, both), [(Cause::ReceiveWindow, 100)]);
+}
+
+/// An upload's queue behind the radio delays all that the phone sends, as its own queue does.
+#[test]
+fn an_uploads_queue_on_the_wire_is_the_uplinks() {
+    let check = |bytes: u64, reason, expected: &[(Cause, i64)]| {
+        let passages = (0..=200).filter(|n| *n == 0 || *n >= 120);
+        let passages =
+            passages.map(|n| Passage { sent_ns: 0.max(n - 120) * MS, arrived_ns: n * MS });
+        let mut uplink = ByteBins::default();
+        uplink.add(0, bytes);
+        let one = Attribution { uplink, ..Attribution::default() };
+        let one = one.with_uplink_path(PathQueue::new(passages.collect()));
+        assert_eq!(waited(reason, one), expected);
+    };
+    check(100_000, Reason::FirstSlowStart, &[(Cause::UplinkQueue, 100)]);
+    check(100_000, Reason::NoRequest, &[(Cause::Setup, 100)]);
+    // Acknowledgements alone.
+    check(1_000, Reason::FirstSlowStart, &[(Cause::FirstSlowStart, 100)]);
 }

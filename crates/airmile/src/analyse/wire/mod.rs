@@ -1,18 +1,22 @@
 //! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
+mod heard;
 mod phone;
+mod server_side;
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
-    Attribution, ByteBins, CaptureSite, HiddenQueue, PathQueue, RadioEvidence, ReceiveWindow,
-    Shares, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, HiddenQueue, RadioEvidence, ReceiveWindow, Shares,
+    WaitTimeline,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
+use self::heard::{Heard, Paths};
 use self::phone::{Capture, Opening, Phone};
 use super::belong;
 use super::clocks::ClockReport;
@@ -28,6 +32,8 @@ use airmile_io::recognise::Kind;
 #[derive(Debug)]
 pub(crate) struct Wire {
     attribution: Attribution,
+    /// Its transfers without time stamps, by the server's packets.
+    heard: Option<Heard>,
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
     others: ByteBins,
     /// Payload over TCP towards the phone.
@@ -169,43 +175,24 @@ impl Wire {
             ClockReport::of(other, &name, &line, false)
         });
         let clocks = clocks.collect();
-        let server = rest.iter().position(|(_, user)| user.is_at_server()).and_then(|at| {
-            let (_, user) = rest.get(at)?;
+        // The server with the most of the phone's data.
+        let servers = rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
+        let server = servers.max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
+        let server = server.map(|(at, (_, user))| {
             // A clock's offset is the same for all; its drift is applied where it is known.
-            Some((user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs)))
+            (user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs))
         });
         let server = server.as_ref().map(|(user, line)| (*user, line.as_ref()));
         let behind = server.filter(|(user, _)| first.is_split_from(user));
         let behind = behind.map(|(user, line)| waits_by(user, line));
         let is_split = behind.is_some();
-        let path = server.filter(|_| first.place == CaptureSite::Phone);
-        let path = path.map(|(user, line)| {
-            let set = |ns| on_reference(line, ns);
-            let mut passages = first.passages(user);
-            for passage in &mut passages {
-                passage.sent_ns = set(passage.sent_ns);
-            }
-            let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
-            let base_ns = delays.min();
-            let lost = first.lost_datagrams(user).into_iter().map(set).collect();
-            let arrived = passages.len();
-            (base_ns, PathQueue::new(passages).with_lost(base_ns.unwrap_or(0), lost, arrived))
-        });
-        let (base_ns, path) = path.unwrap_or_default();
+        let at_both = server.filter(|_| first.place == CaptureSite::Phone);
+        let paths = at_both.map(|(user, line)| Paths::between(&first, user, line));
         let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
-        // Without time stamps the phone's packets do not show which acknowledgements the server had
-        // received; the server's own do.
-        let heard = server.zip(base_ns).filter(|((user, _), _)| {
-            let has_most = user.dl_bytes as f64 >= ONE_HOST_SHARE * first.dl_bytes as f64;
-            lacks_timestamps && !is_split && has_most
-        });
-        let heard = heard.map(|((user, line), base_ns)| {
-            let mut passages = first.passages_up(user);
-            for passage in &mut passages {
-                passage.arrived_ns = on_reference(line, passage.arrived_ns).saturating_add(base_ns);
-            }
-            (waits_by(user, line).later(base_ns), PathQueue::new(passages))
-        });
+        let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
+        let heard =
+            heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
+        let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
@@ -224,20 +211,19 @@ impl Wire {
         let openings = first.openings();
         let policed = first.policed();
         let lost = first.lost();
-        let by_server = first.place == CaptureSite::Server || heard.is_some();
-        let hides_queues = lacks_timestamps && !by_server;
-        let (waits, uplink_path) =
-            heard.unwrap_or_else(|| (first.waits.later(delay_ns), PathQueue::default()));
-        let attribution = Attribution::new(waits, first.uplink)
+        let is_heard = heard.as_ref().is_some_and(|heard| heard.has_most(first.dl_bytes));
+        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
-            .with_path(path)
-            .with_uplink_path(uplink_path)
+            .with_path(paths.down)
+            .with_uplink_path(paths.up)
             .with_round_trip(round_trip_ns);
-        let attribution = if by_server { attribution.at_server() } else { attribution };
+        let at_server = first.place == CaptureSite::Server;
+        let attribution = if at_server { attribution.at_server() } else { attribution };
         Self {
             attribution,
+            heard,
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
@@ -252,7 +238,7 @@ impl Wire {
             restarter,
             has_server,
             is_split,
-            hides_queues,
+            hides_queues: lacks_timestamps && !is_heard,
             hidden_queue: None,
         }
     }
@@ -327,6 +313,7 @@ impl Wire {
             opening.begun_ns = line.to_reference(opening.begun_ns);
         }
         self.attribution.set_clock(line);
+        self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
         self.others.set_clock(line);
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
@@ -350,7 +337,11 @@ impl Wire {
     ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
-        follows.then(|| self.attribution.split(from_ns, to_ns, Some(radio)))
+        let told = self.heard.as_ref().and_then(|heard| heard.waits(from_ns, to_ns, followed));
+        follows.then(|| match told {
+            Some(told) => self.attribution.split_told_by(told, from_ns, to_ns, Some(radio)),
+            None => self.attribution.split(from_ns, to_ns, Some(radio)),
+        })
     }
 }
 
@@ -387,6 +378,7 @@ impl Wire {
     pub(crate) fn example() -> Self {
         Self {
             attribution: Attribution::default(),
+            heard: None,
             others: ByteBins::default(),
             followed: ByteBins::default(),
             hosts: Vec::new(),

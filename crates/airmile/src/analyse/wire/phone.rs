@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, Datagrams, FollowedDatagram, LostSegment, Marks, Passage, PolicedSpan,
-    QuicSenders, ReceiveWindow, SenderModel, Sides, WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, Datagrams, FollowedDatagram, LostSegment, Passage, PathQueue,
+    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, WaitSpan,
+    WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
+use super::server_side::{Ends, Index, ServerSide};
 
 /// If the server's own packets show less than this share of the slow starts after idle time that
 /// the phone sees, another host causes them (chosen here).
@@ -20,68 +22,10 @@ const OWN_RESTARTS: f64 = 0.34;
 /// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
 
-/// Both ends of a connection, the client's first.
-type Ends = [(Address, u16); 2];
-
-/// A connection's server side.
-#[derive(Debug, Default)]
-struct ServerSide {
-    story: SenderModel,
-    ends: Option<Ends>,
-    /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
-    client_isn: Option<u32>,
-    server_isn: Option<u32>,
-    /// When bytes passed, counted from the connection's start.
-    down: Marks,
-    up: Marks,
-    acks: Marks,
-}
-
-impl ServerSide {
-    /// Whether both are the same connection. Address translation may have changed the client's end;
-    /// a proxy that splits has another sequence number.
-    fn is(&self, other: &Self) -> bool {
-        self.server_isn.is_some()
-            && (self.client_isn, self.server_isn) == (other.client_isn, other.server_isn)
-            && self.ends.map(|ends| ends[1]) == other.ends.map(|ends| ends[1])
-    }
-
-    /// Marks the end of a packet's bytes.
-    fn mark(&mut self, packet: &TracedPacket) {
-        if self.server_isn.is_none() || packet.flags.has(TcpFlags::SYN) {
-            return;
-        }
-        let end = packet.offset_bytes + i64::from(packet.payload_bytes);
-        let fresh = packet.new_bytes > 0 && packet.event.is_none();
-        match (packet.dir, packet.ack) {
-            (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
-            (Direction::Dl, _) => {}
-            (_, ack) => {
-                if fresh {
-                    self.up.add(end, packet.at_ns);
-                }
-                if let Some(ack) = ack.filter(|ack| !ack.duplicate) {
-                    self.acks.add(ack.offset_bytes, packet.at_ns);
-                }
-            }
-        }
-    }
-
-    /// Data towards the phone that also passed at the server.
-    fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.down
-            .pairs(&server.down, false)
-            .map(|pair| Passage { sent_ns: pair.other_ns, arrived_ns: pair.reference_ns })
-    }
-
-    /// Marks of the stream that also passed at another capture, nearer to the server.
-    fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
-        // A splitting proxy sends its own acknowledgements.
-        let whole = self.is(other);
-        let acks = self.acks.pairs(&other.acks, true).filter(move |_| whole);
-        self.up.pairs(&other.up, true).chain(acks).chain(self.down.pairs(&other.down, false))
-    }
-}
+/// Connections whose round trips a new one of the same server takes, the newest ones, and the time
+/// since their last packet (chosen here: a path stays the same for that long).
+const MOST_BESIDE: usize = 16;
+const BESIDE_NS: i64 = 10_000_000_000;
 
 /// One user of a capture.
 #[derive(Debug, Default)]
@@ -96,6 +40,24 @@ struct User {
     known: bool,
     connections: BTreeMap<u64, ServerSide>,
     arrivals: Arrivals,
+}
+
+impl User {
+    /// A new connection between two ends. A queue that stands when it begins is in all of its round
+    /// trips, but not in the least one of a connection beside it.
+    fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
+        let mut new = ServerSide { ends, ..ServerSide::default() };
+        let latest = self.connections.values().rev().take(MOST_BESIDE);
+        let beside =
+            latest.filter(|one| one.ends.map(|ends| ends[1].0) == ends.map(|ends| ends[1].0));
+        let recent = beside.filter(|one| {
+            one.story.latest_ns().is_some_and(|ns| at_ns.saturating_sub(ns) < BESIDE_NS)
+        });
+        if let Some(ns) = recent.filter_map(|one| one.story.present_upstream_rtt_ns()).min() {
+            new.story.note_upstream_rtt_ns(ns);
+        }
+        new
+    }
 }
 
 /// A capture during reading.
@@ -217,12 +179,13 @@ impl Capture {
         for packet in datagram.packets.iter().flatten() {
             let mut held = Vec::new();
             connection.story.push(packet, &mut held);
-            user.waits.push(&held);
+            user.waits.push(&held, packet.dir == Direction::Dl);
             self.quic_bytes += packet.new_bytes;
             match (packet.flags.has(TcpFlags::SYN), packet.dir) {
                 (true, _) => {}
                 (false, Direction::Dl) => {
                     user.dl_bytes += packet.new_bytes;
+                    connection.received.add(packet.at_ns, packet.new_bytes);
                     user.followed.add(packet.at_ns, packet.new_bytes);
                     let (server, _) = datagram.ends[1];
                     user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
@@ -251,10 +214,11 @@ impl Capture {
         }
         self.make_room(number);
         let user = self.users.entry(number).or_default();
-        let connection = user.connections.entry(packet.flow).or_default();
-        if connection.ends.is_none() {
-            connection.ends = ends;
+        if !user.connections.contains_key(&packet.flow) {
+            let new = user.connection_to(ends, packet.at_ns);
+            user.connections.insert(packet.flow, new);
         }
+        let connection = user.connections.entry(packet.flow).or_default();
         if packet.flags.has(TcpFlags::SYN) {
             let isn = if down { &mut connection.server_isn } else { &mut connection.client_isn };
             *isn = Some(packet.seq.0);
@@ -262,6 +226,7 @@ impl Capture {
         }
         if down {
             user.dl_bytes += packet.new_bytes;
+            connection.received.add(packet.at_ns, packet.new_bytes);
             user.followed.add(packet.at_ns, packet.new_bytes);
             if let Some([_, (server, _)]) = connection.ends {
                 user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
@@ -271,12 +236,13 @@ impl Capture {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
         connection.mark(packet);
+        connection.upload.push(packet);
         if !down && packet.payload_bytes > 0 {
             connection.story.client_payload(&self.begin);
         }
         self.held.clear();
         connection.story.push(packet, &mut self.held);
-        user.waits.push(&self.held);
+        user.waits.push(&self.held, down);
     }
 
     /// Each user as if it were the phone; those who received the most first.
@@ -320,7 +286,7 @@ pub(super) struct Phone {
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
-    connections: Vec<ServerSide>,
+    pub(super) connections: Vec<ServerSide>,
     pub(super) dl_bytes: u64,
 }
 
@@ -415,11 +381,26 @@ impl Phone {
             .collect()
     }
 
+    /// The queue of its uploads behind the radio, by its packets alone.
+    pub(super) fn upload_queue(&self) -> PathQueue {
+        UploadQueue::path(self.connections.iter().map(|one| &one.upload))
+    }
+
     /// Its connections that are also in another capture, and not split on the way.
-    fn same_connections<'a>(&'a self, other: &'a Self) -> Vec<(&'a ServerSide, &'a ServerSide)> {
+    pub(super) fn same_connections<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> Vec<(&'a ServerSide, &'a ServerSide)> {
         let there = Index::of(other);
         let same = self.connections.iter().map(|mine| (mine, there.same(mine).next()));
         same.filter_map(|(mine, there)| Some((mine, there?))).collect()
+    }
+
+    /// Payload towards it on connections that are also in another capture.
+    pub(super) fn shared_bytes(&self, other: &Self) -> u64 {
+        let there = Index::of(other);
+        let tcp = self.connections.iter().filter(|mine| there.find(mine).is_some());
+        tcp.map(|mine| mine.received.total()).fold(0, u64::saturating_add)
     }
 
     /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
@@ -506,45 +487,6 @@ impl Phone {
             n if n == restart.len() => Restarter::Sender,
             _ => Restarter::SenderOrMiddlebox,
         }
-    }
-}
-
-/// Connections by their identifying properties.
-struct Index<'a> {
-    by_isn: HashMap<u32, Vec<&'a ServerSide>>,
-    by_ends: HashMap<Ends, &'a ServerSide>,
-}
-
-impl<'a> Index<'a> {
-    fn of(phone: &'a Phone) -> Self {
-        let mut index = Self { by_isn: HashMap::new(), by_ends: HashMap::new() };
-        for connection in &phone.connections {
-            if let Some(isn) = connection.server_isn {
-                index.by_isn.entry(isn).or_default().push(connection);
-            }
-            if let Some(ends) = connection.ends {
-                index.by_ends.entry(ends).or_insert(connection);
-            }
-        }
-        index
-    }
-
-    /// The same connections, seen at another place.
-    fn same(&self, other: &ServerSide) -> impl Iterator<Item = &'a ServerSide> {
-        let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
-        isn.into_iter().flatten().copied().filter(|own| own.is(other))
-    }
-
-    /// The one with the same ends, possibly split by a proxy.
-    fn with_ends_of(&self, other: &ServerSide) -> Option<&'a ServerSide> {
-        self.by_ends.get(&other.ends?).copied()
-    }
-
-    /// The most likely one: sequence numbers of small stacks may start alike, and ends may be
-    /// translated on the way.
-    fn find(&self, other: &ServerSide) -> Option<&'a ServerSide> {
-        let exact = self.same(other).find(|own| own.ends == other.ends);
-        exact.or_else(|| self.same(other).next()).or_else(|| self.with_ends_of(other))
     }
 }
 

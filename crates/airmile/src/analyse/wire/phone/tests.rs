@@ -1,4 +1,9 @@
 use airmile_model::packet::SeqNum;
+use airmile_wire::attribute::Marks;
+use airmile_wire::clocks::between_points;
+use airmile_wire::tcp::TracedAck;
+
+use super::super::heard::{Heard, Paths};
 
 use super::*;
 
@@ -30,4 +35,182 @@ fn a_server_with_many_clients() {
     assert!(capture.users.len() <= MOST_USERS + MOST_USERS / 2);
     assert!(capture.users.contains_key(&3) && capture.users.contains_key(&999));
     assert!(!capture.users.contains_key(&4));
+}
+
+const MS: i64 = 1_000_000;
+
+/// A connection without time stamps: its server, its initial sequence number, when it begins on the
+/// phone's clock, and the segments that the server sends, one each 10 ms.
+#[derive(Clone, Copy)]
+struct Connection {
+    server: [u8; 4],
+    isn: u32,
+    begin_ms: i64,
+    segments: i64,
+}
+
+const SEGMENT_BYTES: i64 = 1_400;
+const CLIENT: [u8; 4] = [10, 0, 0, 2];
+const ONE: Connection =
+    Connection { server: [192, 0, 2, 1], isn: 1_000, begin_ms: 0, segments: 200 };
+
+/// What a capture shows of connections whose packets pass it `down_ms` later towards the phone than
+/// there, and `up_ms` later away from it, by a clock that is ahead by `ahead_ms`.
+fn seen(connections: &[Connection], up_ms: i64, down_ms: i64, ahead_ms: i64) -> Phone {
+    let mut packets = Vec::new();
+    for (flow, one) in connections.iter().enumerate() {
+        let down = |at_ms: i64, segment: Option<i64>| TracedPacket {
+            flow: flow as u64,
+            user: 0,
+            at_ns: (one.begin_ms + at_ms + ahead_ms) * MS + down_ms * MS,
+            dir: Direction::Dl,
+            seq: SeqNum(one.isn),
+            flags: if segment.is_none() { TcpFlags::SYN } else { TcpFlags::ACK },
+            timestamps: None,
+            event: None,
+            offset_bytes: segment.map_or(0, |n| n * SEGMENT_BYTES),
+            payload_bytes: segment.map_or(0, |_| SEGMENT_BYTES as u32),
+            new_bytes: segment.map_or(0, |_| SEGMENT_BYTES as u64),
+            flight_bytes: 0,
+            ack: None,
+        };
+        let up = |at_ms: i64, flags, acked: Option<i64>, bytes: u32| TracedPacket {
+            at_ns: (one.begin_ms + at_ms + ahead_ms) * MS + up_ms * MS,
+            dir: Direction::Ul,
+            seq: SeqNum(7),
+            flags,
+            offset_bytes: 0,
+            payload_bytes: bytes,
+            new_bytes: u64::from(bytes),
+            ack: acked.map(|n| TracedAck {
+                offset_bytes: n * SEGMENT_BYTES,
+                rwnd_bytes: Some(1_000_000),
+                duplicate: false,
+                flight_bytes: 0,
+                sack: [(0, 0); 4],
+            }),
+            ..down(0, None)
+        };
+        let ends = [(CLIENT, 5_000 + flow as u16), (one.server, 443)]
+            .map(|(to, port)| (Address::v4(to), port));
+        let mut add = |packet: TracedPacket| packets.push((packet.at_ns, ends, packet));
+        add(up(0, TcpFlags::SYN, None, 0));
+        add(down(40, None));
+        add(up(40, TcpFlags::ACK, Some(0), 300));
+        for n in 0..one.segments {
+            add(down(80 + n * 10, Some(n)));
+            add(up(80 + n * 10, TcpFlags::ACK, Some(n + 1), 0));
+        }
+    }
+    packets.sort_by_key(|(at_ns, ..)| *at_ns);
+    let mut capture = Capture::default();
+    for (_, ends, packet) in packets {
+        let down = packet.dir == Direction::Dl;
+        capture.ends = Some(if down { [ends[1], ends[0]] } else { ends });
+        capture.push(&packet);
+    }
+    capture.finish().remove(0)
+}
+
+/// The phone's and the server's view of connections that the server has, 20 ms away.
+fn heard(phone: &[Connection], server: &[Connection]) -> Heard {
+    Heard::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).unwrap()
+}
+
+/// Whether the server's waits count for all that came to the phone in a span.
+fn counts(heard: &Heard, phone: &[Connection], span_ms: (i64, i64)) -> bool {
+    let (from_ns, to_ns) = (span_ms.0 * MS, span_ms.1 * MS);
+    let all_bytes = seen(phone, 0, 0, 0).followed.within(from_ns, to_ns);
+    heard.waits(from_ns, to_ns, all_bytes).is_some()
+}
+
+#[test]
+fn the_servers_waits_count_for_its_own_data() {
+    assert!(counts(&heard(&[ONE], &[ONE]), &[ONE], (0, 2_100)));
+    // It has a third of the connection.
+    let part = Connection { segments: 70, ..ONE };
+    let (phone, server) = (seen(&[ONE], 0, 0, 0), seen(&[part], 20, -20, 0));
+    assert!(Heard::of(&phone, &server, None, 20 * MS).is_none());
+}
+
+/// The phone loads from another server, too: later, and at the same time.
+#[test]
+fn the_data_of_another_server_waits_for_other_things() {
+    let other = Connection { server: [192, 0, 2, 9], isn: 2_000, ..ONE };
+    let later = Connection { begin_ms: 3_000, ..other };
+    let both = [ONE, later];
+    let by_one = heard(&both, &[ONE]);
+    assert!(counts(&by_one, &both, (0, 2_100)));
+    assert!(!counts(&by_one, &both, (3_000, 5_100)));
+    assert!(!counts(&heard(&[ONE, other], &[ONE]), &[ONE, other], (0, 2_100)));
+}
+
+/// Behind a translation others use the phone's address: the server's waits are also theirs.
+#[test]
+fn others_behind_the_same_address_have_waits_of_their_own() {
+    let neighbour = Connection { isn: 3_000, ..ONE };
+    assert!(!counts(&heard(&[ONE], &[ONE, neighbour]), &[ONE], (0, 2_100)));
+    // Before it comes, and when the server's capture goes on after the phone's.
+    let late = Connection { begin_ms: 2_500, ..neighbour };
+    assert!(counts(&heard(&[ONE], &[ONE, late]), &[ONE], (0, 2_100)));
+}
+
+/// The waits are on the phone's clock; one wrong pair moves nothing.
+#[test]
+fn a_servers_clock_may_differ() {
+    let (phone, server) = (seen(&[ONE], 0, 0, 0), seen(&[ONE], 20, -20, 5_000));
+    let line = between_points(&phone.pairs(&server)).unwrap();
+    let mut paths = Paths::between(&phone, &server, Some(&line));
+    // Clocks are aligned so that both directions take the same time.
+    assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
+    let heard = Heard::of(&phone, &server, Some(&line), paths.base_ns).unwrap();
+    assert!(counts(&heard, &[ONE], (0, 2_100)));
+    let mut stepped = seen(&[ONE], 20, -20, 5_000);
+    let marks = stepped.connections.first_mut().unwrap();
+    marks.down = (0..200).fold(Marks::default(), |mut marks, n| {
+        let late_ms = if n == 100 { 9_000 } else { 5_060 };
+        marks.add((n + 1) * SEGMENT_BYTES, (n * 10 + late_ms) * MS);
+        marks
+    });
+    paths = Paths::between(&phone, &stepped, Some(&line));
+    assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
+}
+
+/// A connection that begins while another one of that server has filled the uplink.
+#[test]
+fn a_new_connection_knows_the_path_of_those_beside_it() {
+    let beside = Connection { isn: 4_000, begin_ms: 1_000, ..ONE };
+    let phone = seen(&[ONE, beside], 0, 0, 0);
+    let upstream = |n: usize| phone.connections.get(n).unwrap().story.upstream_rtt_ns();
+    assert_eq!((upstream(0), upstream(1)), (Some(40 * MS), Some(40 * MS)));
+    let mut capture = Capture::default();
+    for (flow, at_ms, server) in [(1, 0, 1), (2, 900, 1), (3, 900, 9)] {
+        let ends = [(CLIENT, 5_000 + flow as u16), ([192, 0, 2, server], 443)];
+        let [client, host] = ends.map(|(to, port)| (Address::v4(to), port));
+        // The second and the third SYN-ACK take 400 ms.
+        let answer_ms = if flow == 1 { 40 } else { 400 };
+        let isn = SeqNum(flow as u32);
+        let packet = |at_ms: i64, dir| TracedPacket {
+            flow,
+            user: 0,
+            at_ns: at_ms * MS,
+            dir,
+            seq: isn,
+            flags: TcpFlags::SYN,
+            timestamps: None,
+            event: None,
+            offset_bytes: 0,
+            payload_bytes: 0,
+            new_bytes: 0,
+            flight_bytes: 0,
+            ack: None,
+        };
+        capture.ends = Some([client, host]);
+        capture.push(&packet(at_ms, Direction::Ul));
+        capture.ends = Some([host, client]);
+        capture.push(&packet(at_ms + answer_ms, Direction::Dl));
+    }
+    let phone = capture.finish().remove(0);
+    let upstream = phone.connections.iter().map(|one| one.story.upstream_rtt_ns().unwrap() / MS);
+    assert_eq!(upstream.collect::<Vec<_>>(), [40, 40, 400]);
 }

@@ -1,0 +1,109 @@
+//! A phone's path and waits by captures at both ends. Without time stamps only the server's packets
+//! show which acknowledgements it had received.
+
+use std::collections::HashSet;
+use std::ptr;
+
+use airmile_wire::attribute::{ByteBins, PathQueue, WaitTimeline};
+use airmile_wire::clocks::ClockLine;
+
+use super::phone::Phone;
+use super::server_side::ServerSide;
+use super::{ONE_HOST_SHARE, on_reference, waits_by};
+
+/// Queueing between phone and server, as captures at both show it.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    pub(super) down: PathQueue,
+    pub(super) up: PathQueue,
+    /// Delay of a packet from the server to the phone without a queue, in nanoseconds.
+    pub(super) base_ns: i64,
+}
+
+/// Of so many delays, one may be wrong: a pair of unlike packets, or a step of a clock (chosen here).
+const DELAYS_PER_FAULT: usize = 200;
+
+impl Paths {
+    /// The paths from and to a server whose clock differs by `line`.
+    pub(super) fn between(phone: &Phone, server: &Phone, line: Option<&ClockLine>) -> Self {
+        let set = |ns| on_reference(line, ns);
+        let mut passages = phone.passages(server);
+        passages.iter_mut().for_each(|one| one.sent_ns = set(one.sent_ns));
+        let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
+        let mut delays: Vec<i64> = delays.collect();
+        delays.sort_unstable();
+        let base_ns = delays.get(delays.len() / DELAYS_PER_FAULT).copied().unwrap_or(0);
+        let lost = phone.lost_datagrams(server).into_iter().map(set).collect();
+        let arrived = passages.len();
+        let down = PathQueue::new(passages).with_lost(base_ns, lost, arrived);
+        let mut upward = phone.passages_up(server);
+        for one in &mut upward {
+            one.arrived_ns = set(one.arrived_ns).saturating_add(base_ns);
+        }
+        Self { down, up: PathQueue::new(upward), base_ns }
+    }
+}
+
+/// What a server's packets show of the phone's transfers.
+#[derive(Debug)]
+pub(super) struct Heard {
+    waits: WaitTimeline,
+    /// Payload without time stamps that came to the phone, and that both captures have.
+    shared: ByteBins,
+    /// What else the server sent to the same address, as behind a translation.
+    not_at_phone: ByteBins,
+}
+
+impl Heard {
+    /// The waits of `phone`'s senders by the capture of a `server`, whose clock differs by `line`
+    /// and whose packets take `base_ns` to the phone. `None` if they share no connection without
+    /// time stamps.
+    pub(super) fn of(
+        phone: &Phone,
+        server: &Phone,
+        line: Option<&ClockLine>,
+        base_ns: i64,
+    ) -> Option<Self> {
+        let mut pairs = phone.same_connections(server);
+        pairs.retain(|(mine, there)| !mine.story.is_stamped() && is_whole(mine, there));
+        let shared = ByteBins::sum_of(pairs.iter().map(|(mine, _)| &mine.received));
+        let known: HashSet<_> = pairs.iter().map(|(_, there)| ptr::from_ref(*there)).collect();
+        let others = server.connections.iter().filter(|one| !known.contains(&ptr::from_ref(*one)));
+        let mut not_at_phone = ByteBins::sum_of(others.map(|one| &one.received));
+        if let Some(line) = line {
+            not_at_phone.set_clock(line);
+        }
+        (shared.total() > 0).then(|| Self {
+            waits: phone.waits.told_by(&waits_by(server, line).later(base_ns)),
+            shared,
+            not_at_phone: not_at_phone.later(base_ns),
+        })
+    }
+
+    /// Whether it shows almost all data of the phone, of `all_bytes`.
+    pub(super) fn has_most(&self, all_bytes: u64) -> bool {
+        self.shared.total() as f64 >= ONE_HOST_SHARE * all_bytes as f64
+    }
+
+    /// What the senders waited for in a span in which `all_bytes` came to the phone, if the server's
+    /// capture has almost all of them, and little else to the same address.
+    pub(super) fn waits(&self, from_ns: i64, to_ns: i64, all_bytes: u64) -> Option<&WaitTimeline> {
+        let shared = self.shared.within(from_ns, to_ns);
+        let sent = shared.saturating_add(self.not_at_phone.within(from_ns, to_ns));
+        let is_most = shared as f64 >= ONE_HOST_SHARE * all_bytes.max(sent) as f64;
+        (shared > 0 && is_most).then_some(&self.waits)
+    }
+
+    /// Moves it to the reference clock of the line.
+    pub(super) fn set_clock(&mut self, line: &ClockLine) {
+        self.waits.set_clock(line);
+        self.shared.set_clock(line);
+        self.not_at_phone.set_clock(line);
+    }
+}
+
+/// Whether both captures have almost all of a connection.
+fn is_whole(mine: &ServerSide, there: &ServerSide) -> bool {
+    let [mine, there] = [mine, there].map(|one| one.received.total());
+    mine.min(there) as f64 >= ONE_HOST_SHARE * mine.max(there) as f64
+}
