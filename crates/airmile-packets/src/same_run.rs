@@ -8,8 +8,8 @@ const NEAR_NS: i64 = 60_000_000;
 /// Waits for a first byte that differ by less are the same (chosen here).
 const SAME_WAIT_NS: i64 = 20_000_000;
 /// Maximum time of the handshakes that a log may count as the wait for the first byte (chosen here: a
-/// SYN lost twice; RFC 6298, 2.1 and 5.5).
-const HANDSHAKES_NS: i64 = 3_000_000_000;
+/// SYN lost twice, and a second for round trips; RFC 6298, 2.1 and 5.5).
+const HANDSHAKES_NS: i64 = 4_000_000_000;
 /// Bin width of the bytes, and step of the search over offsets (chosen here).
 const BIN_NS: i64 = 50_000_000;
 /// Maximum offset of the search, in steps: 30 s, as for clocks.
@@ -98,7 +98,8 @@ fn same_requests<'a>(
     let shown = |(sent_ns, wait_ns): &&(i64, i64)| {
         let first = requests.partition_point(|one| one.0 < sent_ns.saturating_sub(near_ns));
         let first_byte_ns = sent_ns.saturating_add(*wait_ns);
-        let until_ns = sent_ns.saturating_add(near_ns.saturating_add(HANDSHAKES_NS));
+        let later_ns = (*wait_ns).clamp(0, HANDSHAKES_NS);
+        let until_ns = sent_ns.saturating_add(near_ns.saturating_add(later_ns));
         let mut near = requests.iter().skip(first).take_while(|one| one.0 <= until_ns);
         // The log's wait may include the handshakes, before which the capture has no request.
         near.any(|(at_ns, for_ns)| {

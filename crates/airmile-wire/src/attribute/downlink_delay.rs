@@ -84,6 +84,11 @@ impl SendStamps {
         self.tick_ns().is_some()
     }
 
+    /// When the last of its samples arrived.
+    pub(super) fn last_ns(&self) -> Option<i64> {
+        self.samples.last().map(|(at, _)| *at)
+    }
+
     fn tick_ns(&self) -> Option<f64> {
         let mean_ns = self.clock.mean_ns()?;
         let fits =

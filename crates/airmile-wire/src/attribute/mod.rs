@@ -33,7 +33,7 @@ pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use passages::{Datagrams, Marks};
-pub use path::{Passage, PathQueue};
+pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
 pub(crate) use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};

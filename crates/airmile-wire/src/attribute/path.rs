@@ -1,4 +1,4 @@
-//! Queueing between server and phone, from captures at both ends.
+//! Queueing between server and phone, from packets that passed at both.
 
 use super::path_change::PathChanges;
 
@@ -22,11 +22,40 @@ pub struct Passage {
     pub arrived_ns: i64,
 }
 
-/// What captures at both ends show of the downlink path.
+/// A span in which packets were queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuedSpan {
+    /// Start in nanoseconds.
+    pub from_ns: i64,
+    /// End in nanoseconds.
+    pub to_ns: i64,
+    /// The longest time that one of them waited, in nanoseconds.
+    pub most_ns: i64,
+}
+
+/// How many packets agree within [`SLACK_NS`] on the delay of an empty path: fewer may be pairs of
+/// unlike packets, or a step of a clock (chosen here).
+const AGREEING: usize = 3;
+
+/// The delay of an empty path by the delays of its packets: the least on which some agree.
+#[must_use]
+pub fn base_delay_ns(delays: impl Iterator<Item = i64>) -> Option<i64> {
+    let mut delays: Vec<i64> = delays.collect();
+    delays.sort_unstable();
+    let mut near = delays.windows(AGREEING);
+    let agreed = near.find_map(|near| match near {
+        [least, .., last] if last.saturating_sub(*least) <= SLACK_NS => Some(*least),
+        _ => None,
+    });
+    agreed.or_else(|| delays.first().copied())
+}
+
+/// What is known of the queues of one way between server and phone, by captures at both ends or by the
+/// phone's uploads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathQueue {
-    /// Spans in which packets were queued, in order and without overlaps.
-    spans: Vec<(i64, i64)>,
+    /// In order and without overlaps.
+    spans: Vec<QueuedSpan>,
     /// First and last time covered by both captures.
     seen: Option<(i64, i64)>,
     /// When lost datagrams would have arrived without a queue, in order.
@@ -34,8 +63,8 @@ pub struct PathQueue {
 }
 
 impl PathQueue {
-    /// From packets seen at both ends; the minimum delay stands for an empty path, until the path
-    /// changes.
+    /// From packets seen at both ends; the least delay on which some agree stands for an empty path,
+    /// until the path changes.
     #[must_use]
     pub fn new(mut passages: Vec<Passage>) -> Self {
         passages.sort_unstable_by_key(|one| one.arrived_ns);
@@ -48,16 +77,24 @@ impl PathQueue {
             let delay_ns = one.arrived_ns.saturating_sub(one.sent_ns);
             delay_ns.saturating_sub(changes.rise_at_ns(one.arrived_ns))
         };
-        let Some(base_ns) = passages.iter().map(delay).min() else { return Self::default() };
+        let Some(base_ns) = base_delay_ns(passages.iter().map(delay)) else {
+            return Self::default();
+        };
         let seen = passages.iter().map(|one| one.arrived_ns);
         let seen = seen.clone().min().zip(seen.max());
-        let mut spans: Vec<(i64, i64)> = Vec::new();
-        for one in passages.iter().filter(|one| delay(one).saturating_sub(base_ns) > SLACK_NS) {
-            let (from, to) =
-                (one.arrived_ns.saturating_sub(delay(one).saturating_sub(base_ns)), one.arrived_ns);
+        let mut spans: Vec<QueuedSpan> = Vec::new();
+        for one in &passages {
+            let most_ns = delay(one).saturating_sub(base_ns);
+            if most_ns <= SLACK_NS {
+                continue;
+            }
+            let (from_ns, to_ns) = (one.arrived_ns.saturating_sub(most_ns), one.arrived_ns);
             match spans.last_mut() {
-                Some(last) if from <= last.1.saturating_add(BRIDGE_NS) => last.1 = last.1.max(to),
-                _ => spans.push((from, to)),
+                Some(last) if from_ns <= last.to_ns.saturating_add(BRIDGE_NS) => {
+                    last.to_ns = last.to_ns.max(to_ns);
+                    last.most_ns = last.most_ns.max(most_ns);
+                }
+                _ => spans.push(QueuedSpan { from_ns, to_ns, most_ns }),
             }
         }
         Self { spans, seen, lost_ns: Vec::new() }
@@ -93,21 +130,21 @@ impl PathQueue {
     /// The last moment of a span without a queue.
     pub(super) fn last_clear_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
         let until = self.touching(from_ns, to_ns).last();
-        let clear_ns = until.filter(|span| span.1 >= to_ns).map_or(to_ns, |span| span.0);
+        let clear_ns = until.filter(|span| span.to_ns >= to_ns).map_or(to_ns, |span| span.from_ns);
         Some(clear_ns).filter(|ns| *ns > from_ns)
     }
 
     /// The queueing spans that touch a span.
-    pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &(i64, i64)> {
-        let first = self.spans.partition_point(|span| span.1 <= from_ns);
-        self.spans.iter().skip(first).take_while(move |span| span.0 < to_ns)
+    pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &QueuedSpan> {
+        let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
+        self.spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
     }
 
     /// Moves the times to another clock.
     pub(crate) fn set_clock(&mut self, line: &crate::clocks::ClockLine) {
         let to = |ns: i64| line.to_reference(ns);
         for span in &mut self.spans {
-            *span = (to(span.0), to(span.1));
+            (span.from_ns, span.to_ns) = (to(span.from_ns), to(span.to_ns));
         }
         self.seen = self.seen.map(|(from, until)| (to(from), to(until)));
         self.lost_ns.iter_mut().for_each(|ns| *ns = to(*ns));
@@ -125,7 +162,8 @@ mod tests {
             Passage { sent_ns, arrived_ns: sent_ns + delay * 1_000_000 }
         });
         let queue = PathQueue::new(passages.collect());
-        queue.spans.iter().map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect()
+        let spans = queue.spans.iter();
+        spans.map(|span| (span.from_ns / 1_000_000, span.to_ns / 1_000_000)).collect()
     }
 
     #[test]
@@ -159,5 +197,7 @@ mod tests {
         assert_eq!(queue(&[30, 30, 100, 90, 80, 30]), [(50, 120)]);
         assert_eq!(queue(&[30, 80, 30, 30, 30, 30, 30, 30, 30, 80]), [(40, 90), (120, 170)]);
         assert_eq!(queue(&[]), []);
+        // One pair of unlike packets.
+        assert_eq!(queue(&[30, 31, -4_000, 30, 33, 30]), []);
     }
 }

@@ -66,7 +66,7 @@ pub enum Reason {
     Pacing,
     /// A queue on the path.
     Queue,
-    /// A queue on the path of the acknowledgements, as captures at both ends show.
+    /// A queue on the path of the acknowledgements, as packets that passed at both ends show.
     QueueUp,
     /// The receive window was full, and without time stamps all of the last round trips were long:
     /// a queue on the path, unless it is known to be empty.

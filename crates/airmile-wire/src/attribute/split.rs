@@ -8,7 +8,7 @@ use airmile_model::Cause;
 use crate::clocks::ClockLine;
 
 use super::downlink_delay::DownlinkDelay;
-use super::path::PathQueue;
+use super::path::{PathQueue, QueuedSpan};
 use super::policer::PolicedSpan;
 use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
@@ -168,8 +168,9 @@ impl Attribution {
         Self { path, ..self }
     }
 
-    /// Sets the queueing from phone to server, if captures at both ends show it. Times are those of
-    /// the packet's arrival at the server, plus the least delay from there to the phone.
+    /// Sets the queueing from phone to server, if captures at both ends or the phone's uploads show it.
+    /// Times are those of the packet's arrival at the server, plus the least delay from there to the
+    /// phone.
     #[must_use]
     pub fn with_uplink_path(self, uplink_path: PathQueue) -> Self {
         Self { uplink_path, ..self }
@@ -328,8 +329,8 @@ impl TransferSplit<'_> {
     fn rest(&mut self, from_ns: i64, to_ns: i64, reason: Reason) {
         let of = self.of;
         let mut at = from_ns;
-        for (from, to) in of.path.touching(from_ns, to_ns) {
-            let (start, end) = ((*from).max(at), (*to).min(to_ns));
+        for queued in of.path.touching(from_ns, to_ns) {
+            let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             self.without_path_queue(at, start, reason);
             let cause = if self.radio.is_some() { Cause::Wireline } else { Cause::Unknown };
             if end > start {
@@ -374,11 +375,15 @@ impl TransferSplit<'_> {
         let of = self.of;
         let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
         let mut at = from_ns;
-        for (from, to) in of.uplink_path.touching(from_ns, to_ns).filter(|_| sends) {
-            if to - from < UPLOAD_QUEUE_NS {
-                continue;
-            }
-            let (start, end) = ((*from).max(at), (*to).min(to_ns));
+        // What is sent in a long silence of the radio waits for the first grant.
+        let silences = self.radio.unwrap_or_default().silences;
+        let connects = |queued: &QueuedSpan| {
+            silences.iter().any(|(start, end)| *start < queued.to_ns && *end > queued.from_ns)
+        };
+        let is_long = |queued: &&QueuedSpan| queued.most_ns >= UPLOAD_QUEUE_NS && !connects(queued);
+        let queues = of.uplink_path.touching(from_ns, to_ns).filter(|_| sends).filter(is_long);
+        for queued in queues {
+            let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             self.cut(at, start, reason, uploads);
             self.shares.add(Cause::UplinkQueue, reason, start, end);
             at = end;
@@ -452,7 +457,9 @@ impl TransferSplit<'_> {
             let cause = match reason {
                 Reason::LossRecovery if self.radio_lost(to_ns) => Cause::LossRecoveryRadio,
                 _ if self.shows_no_loss(reason, from_ns, to_ns) => Cause::LossRecoveryRadio,
-                Reason::LossRecovery | Reason::UndesiredSlowStart if self.policed(to_ns) => {
+                Reason::LossRecovery | Reason::UndesiredSlowStart
+                    if self.policed(to_ns) || self.overflowed(to_ns) =>
+                {
                     Cause::Wireline
                 }
                 _ => cause(reason, before_first, uploads, self.radio.is_some()),
@@ -483,8 +490,8 @@ fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item
     spans.iter().skip(first).take_while(move |span| span.from_ns < to_ns)
 }
 
-/// A queue that lasted this long (chosen here) is an upload's: requests and ACKs alone wait for a
-/// grant or two.
+/// A queue that lasted this long, or in which data waited that long (chosen here), is an upload's:
+/// requests and ACKs alone wait for a grant or two.
 const UPLOAD_QUEUE_NS: i64 = 100_000_000;
 
 impl RadioSpan {

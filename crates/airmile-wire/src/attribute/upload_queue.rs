@@ -39,10 +39,15 @@ impl UploadQueue {
     fn passages(&self, least_ns: i64) -> Vec<Passage> {
         let queued = self.stamps.queued();
         let above_ns = self.uploads.least_ns().unwrap_or(least_ns).saturating_sub(least_ns);
-        let each = self.uploads.samples().iter().map(|(sent_ns, round_trip_ns)| {
+        let told = |(sent_ns, round_trip_ns): &&(i64, i64)| {
+            self.stamps.last_ns().is_some_and(|last| sent_ns.saturating_add(*round_trip_ns) <= last)
+        };
+        let each = self.uploads.samples().iter().filter(told).map(|(sent_ns, round_trip_ns)| {
             let at_ns = sent_ns.saturating_add(*round_trip_ns);
+            // A queue keeps the order: what arrived earlier had entered it earlier.
             let next = queued.partition_point(|(at, _)| *at < at_ns);
-            let down_ns = queued.get(next).map_or(0, |(at, by)| at.saturating_sub(*by));
+            let entered_ns = queued.get(next).map_or(at_ns, |(_, by)| at_ns.min(*by));
+            let down_ns = at_ns.saturating_sub(entered_ns);
             let up_ns = round_trip_ns.saturating_sub(above_ns).saturating_sub(down_ns);
             Passage { sent_ns: *sent_ns, arrived_ns: sent_ns.saturating_add(up_ns.max(least_ns)) }
         });
@@ -104,7 +109,7 @@ mod tests {
         packets.iter().for_each(|packet| one.push(packet));
         let path = UploadQueue::path(std::iter::once(&one));
         let spans = path.touching(i64::MIN, i64::MAX);
-        spans.map(|(a, b)| (*a as f64 / 1e9, *b as f64 / 1e9)).collect()
+        spans.map(|span| (span.from_ns as f64 / 1e9, span.to_ns as f64 / 1e9)).collect()
     }
 
     /// A delay that grows and falls between 5 and 10 s, to 500 ms.
@@ -118,6 +123,9 @@ mod tests {
         let [(from, to)] = up[..] else { panic!("{up:?}") };
         assert!((5.0..5.5).contains(&from) && (9.8..10.5).contains(&to), "{up:?}");
         assert_eq!(queued(|_| 30, hill, 1), []);
+        // Both, one after the other.
+        let both = queued(hill, |ms| hill(ms - 8_000), 1);
+        assert_eq!(both, up);
     }
 
     /// The clock of the server ticks in an unknown time: either way may have the queue.

@@ -1,6 +1,9 @@
 //! What a wait means with the queues and losses of the path.
 
-use super::{BACKED_OFF_NS, EARLY_NS, PolicedSpan, REORDERING_NS, Reason, TransferSplit};
+use super::{
+    BACKED_OFF_NS, EARLY_NS, LostSegment, PolicedSpan, REORDERING_NS, Reason, TransferSplit,
+    touching,
+};
 
 /// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
 /// `WindowRounds`).
@@ -49,8 +52,8 @@ impl TransferSplit<'_> {
     pub(super) fn full_or_queued_up(&mut self, from_ns: i64, to_ns: i64) {
         let of = self.of;
         let mut at = from_ns;
-        for (from, to) in of.uplink_path.touching(from_ns, to_ns) {
-            let (start, end) = ((*from).max(at), (*to).min(to_ns));
+        for queued in of.uplink_path.touching(from_ns, to_ns) {
+            let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             let full = self.located(at, start, Reason::QueueOrWindow);
             self.without_path_queue(at, start, full);
             self.without_path_queue(start, end, Reason::QueueUp);
@@ -99,11 +102,24 @@ impl TransferSplit<'_> {
         self.of.policed.iter().any(near)
     }
 
+    /// The most recently retransmitted segment.
+    fn last_lost(&self, by_ns: i64) -> Option<&LostSegment> {
+        let n = self.of.lost.partition_point(|segment| segment.again_ns <= by_ns);
+        self.of.lost.get(n.checked_sub(1)?)
+    }
+
+    /// Whether a queue between server and radio dropped it: the data around it had waited there.
+    pub(super) fn overflowed(&self, by_ns: i64) -> bool {
+        let Some(segment) = self.last_lost(by_ns) else { return false };
+        let (from_ns, to_ns) = (segment.missed_ns - EARLY_NS, segment.missed_ns);
+        let mut at_radio = touching(self.radio.unwrap_or_default().downlink, from_ns, to_ns);
+        let is_at_radio = at_radio.any(|span| span.queued);
+        !is_at_radio && self.of.path.touching(from_ns, to_ns).next().is_some()
+    }
+
     /// Whether the radio lost the most recently retransmitted segment.
     pub(super) fn radio_lost(&self, by_ns: i64) -> bool {
-        let lost = &self.of.lost;
-        let n = lost.partition_point(|segment| segment.again_ns <= by_ns);
-        let Some(segment) = n.checked_sub(1).and_then(|at| lost.get(at)) else { return false };
+        let Some(segment) = self.last_lost(by_ns) else { return false };
         let losses = self.radio.unwrap_or_default().losses_ns;
         let first = losses.partition_point(|at| *at < segment.missed_ns - REORDERING_NS);
         // It may have been lost a second time.

@@ -132,9 +132,11 @@ fn a_full_window_beside_late_acknowledgements_is_cut_at_their_queue() {
 #[test]
 fn an_uploads_queue_on_the_wire_is_the_uplinks() {
     let check = |bytes: u64, reason, expected: &[(Cause, i64)]| {
-        let passages = (0..=200).filter(|n| *n == 0 || *n >= 120);
-        let passages =
-            passages.map(|n| Passage { sent_ns: 0.max(n - 120) * MS, arrived_ns: n * MS });
+        let passages = (-10..=200).filter(|n| *n <= 0 || *n >= 120);
+        let passages = passages.map(|n| {
+            let sent = if n <= 0 { n } else { n - 120 };
+            Passage { sent_ns: sent * MS, arrived_ns: n * MS }
+        });
         let mut uplink = ByteBins::default();
         uplink.add(0, bytes);
         let one = Attribution { uplink, ..Attribution::default() };
@@ -145,4 +147,29 @@ fn an_uploads_queue_on_the_wire_is_the_uplinks() {
     check(100_000, Reason::NoRequest, &[(Cause::Setup, 100)]);
     // Acknowledgements alone.
     check(1_000, Reason::FirstSlowStart, &[(Cause::FirstSlowStart, 100)]);
+}
+
+/// What a full queue of a line drops is the line's; what is lost on an empty path is not, and what is
+/// lost while the radio's queue delays the data may be either's.
+#[test]
+fn drops_of_a_full_queue_are_its_lines() {
+    let check = |delay_ms: i64, radio_queued: bool, expected| {
+        let each = (0..=100).map(|n| (n, if n < 50 { 0 } else { delay_ms }));
+        let each = each.map(|(n, late)| Passage { sent_ns: n * MS, arrived_ns: (n + late) * MS });
+        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS };
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
+        waits.push(&[span], true);
+        let one = Attribution { waits, ..Attribution::default() }
+            .with_path(PathQueue::new(each.collect()))
+            .with_lost(vec![lost]);
+        let queued = [RadioSpan { from_ns: 100 * MS, to_ns: 110 * MS, queued: true }];
+        let downlink = if radio_queued { &queued[..] } else { &[] };
+        let radio = RadioEvidence { downlink, ..RadioEvidence::default() };
+        let shares = one.split(180 * MS, 200 * MS, Some(radio));
+        assert_eq!(shares.by_cause, BTreeMap::from([(expected, 20 * MS)]));
+    };
+    check(50, false, Cause::Wireline);
+    check(0, false, Cause::LossRecoveryCongestion);
+    check(50, true, Cause::LossRecoveryCongestion);
 }

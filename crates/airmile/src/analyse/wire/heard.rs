@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ptr;
 
-use airmile_wire::attribute::{ByteBins, PathQueue, WaitTimeline};
+use airmile_wire::attribute::{ByteBins, PathQueue, WaitTimeline, base_delay_ns};
 use airmile_wire::clocks::ClockLine;
 
 use super::phone::Phone;
@@ -20,9 +20,6 @@ pub(super) struct Paths {
     pub(super) base_ns: i64,
 }
 
-/// Of so many delays, one may be wrong: a pair of unlike packets, or a step of a clock (chosen here).
-const DELAYS_PER_FAULT: usize = 200;
-
 impl Paths {
     /// The paths from and to a server whose clock differs by `line`.
     pub(super) fn between(phone: &Phone, server: &Phone, line: Option<&ClockLine>) -> Self {
@@ -30,9 +27,7 @@ impl Paths {
         let mut passages = phone.passages(server);
         passages.iter_mut().for_each(|one| one.sent_ns = set(one.sent_ns));
         let delays = passages.iter().map(|one| one.arrived_ns.saturating_sub(one.sent_ns));
-        let mut delays: Vec<i64> = delays.collect();
-        delays.sort_unstable();
-        let base_ns = delays.get(delays.len() / DELAYS_PER_FAULT).copied().unwrap_or(0);
+        let base_ns = base_delay_ns(delays).unwrap_or(0);
         let lost = phone.lost_datagrams(server).into_iter().map(set).collect();
         let arrived = passages.len();
         let down = PathQueue::new(passages).with_lost(base_ns, lost, arrived);

@@ -22,7 +22,7 @@ const OWN_RESTARTS: f64 = 0.34;
 /// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
 
-/// Connections whose round trips a new one of the same server takes, the newest ones, and the time
+/// Connections over TCP whose round trips a new one to the same port of the same server takes, the newest ones, and the time
 /// since their last packet (chosen here: a path stays the same for that long).
 const MOST_BESIDE: usize = 16;
 const BESIDE_NS: i64 = 10_000_000_000;
@@ -47,9 +47,9 @@ impl User {
     /// trips, but not in the least one of a connection beside it.
     fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
         let mut new = ServerSide { ends, ..ServerSide::default() };
-        let latest = self.connections.values().rev().take(MOST_BESIDE);
-        let beside =
-            latest.filter(|one| one.ends.map(|ends| ends[1].0) == ends.map(|ends| ends[1].0));
+        let latest = self.connections.range(..OF_QUIC).rev().take(MOST_BESIDE);
+        let server = |ends: Option<Ends>| ends.map(|ends| ends[1]);
+        let beside = latest.map(|(_, one)| one).filter(|one| server(one.ends) == server(ends));
         let recent = beside.filter(|one| {
             one.story.latest_ns().is_some_and(|ns| at_ns.saturating_sub(ns) < BESIDE_NS)
         });
@@ -392,7 +392,7 @@ impl Phone {
         other: &'a Self,
     ) -> Vec<(&'a ServerSide, &'a ServerSide)> {
         let there = Index::of(other);
-        let same = self.connections.iter().map(|mine| (mine, there.same(mine).next()));
+        let same = self.connections.iter().map(|mine| (mine, there.same(mine)));
         same.filter_map(|(mine, there)| Some((mine, there?))).collect()
     }
 
@@ -454,7 +454,7 @@ impl Phone {
         let by = |same: &dyn Fn(&ServerSide) -> bool| {
             users.iter().position(|user| user.connections.iter().any(same))
         };
-        let by_connection = by(&|theirs| own.same(theirs).next().is_some());
+        let by_connection = by(&|theirs| own.same(theirs).is_some());
         let by_ends = || by(&|theirs| own.with_ends_of(theirs).is_some());
         let at = by_connection.or_else(by_ends).or((n == 1).then_some(0))?;
         Some(users.swap_remove(at))
@@ -478,7 +478,7 @@ impl Phone {
         let restart: Vec<&ServerSide> =
             self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
         let index = Index::of(server);
-        let there = restart.iter().filter(|mine| index.same(mine).next().is_some()).count();
+        let there = restart.iter().filter(|mine| index.same(mine).is_some()).count();
         let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
         let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
         match there {

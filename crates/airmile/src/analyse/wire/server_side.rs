@@ -97,10 +97,12 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// The same connections, seen at another place.
-    pub(super) fn same(&self, other: &ServerSide) -> impl Iterator<Item = &'a ServerSide> {
+    /// The same connection, seen at another place: that of the same ends, if sequence numbers of small
+    /// stacks start alike; ends may be translated on the way.
+    pub(super) fn same(&self, other: &ServerSide) -> Option<&'a ServerSide> {
+        let exact = self.with_ends_of(other).filter(|own| own.is(other));
         let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
-        isn.into_iter().flatten().copied().filter(|own| own.is(other))
+        exact.or_else(|| isn?.iter().copied().find(|own| own.is(other)))
     }
 
     /// The one with the same ends, possibly split by a proxy.
@@ -108,10 +110,8 @@ impl<'a> Index<'a> {
         self.by_ends.get(&other.ends?).copied()
     }
 
-    /// The most likely one: sequence numbers of small stacks may start alike, and ends may be
-    /// translated on the way.
+    /// The same, or else the one with the same ends.
     pub(super) fn find(&self, other: &ServerSide) -> Option<&'a ServerSide> {
-        let exact = self.same(other).find(|own| own.ends == other.ends);
-        exact.or_else(|| self.same(other).next()).or_else(|| self.with_ends_of(other))
+        self.same(other).or_else(|| self.with_ends_of(other))
     }
 }
