@@ -253,9 +253,17 @@ impl Attribution {
         radio: Option<RadioEvidence<'_>>,
     ) -> Shares {
         let first_byte_ns = waits.first_byte_ns(from_ns).unwrap_or(to_ns);
-        let (full_ns, shares) = (None, Shares::default());
-        let mut split =
-            TransferSplit { of: self, radio, hidden_queue, first_byte_ns, full_ns, shares };
+        let (full_ns, overflows, shares) = (None, false, Shares::default());
+        let mut split = TransferSplit {
+            of: self,
+            radio,
+            hidden_queue,
+            first_byte_ns,
+            full_ns,
+            overflows,
+            shares,
+        };
+        split.overflows = split.mostly_overflows(from_ns, to_ns);
         let mut at = from_ns;
         for span in waits.touching(from_ns, to_ns) {
             let start = span.from_ns.max(at);
@@ -300,6 +308,8 @@ struct TransferSplit<'a> {
     first_byte_ns: i64,
     /// When the receive window last had no room.
     full_ns: Option<i64>,
+    /// A queue between server and radio dropped most of what was lost.
+    overflows: bool,
     shares: Shares,
 }
 

@@ -108,13 +108,30 @@ impl TransferSplit<'_> {
         self.of.lost.get(n.checked_sub(1)?)
     }
 
-    /// Whether a queue between server and radio dropped it: the data around it had waited there.
-    pub(super) fn overflowed(&self, by_ns: i64) -> bool {
-        let Some(segment) = self.last_lost(by_ns) else { return false };
+    /// Whether a queue between server and radio dropped a segment: the data around it had waited there.
+    fn is_overflow(&self, segment: &LostSegment) -> bool {
         let (from_ns, to_ns) = (segment.missed_ns - EARLY_NS, segment.missed_ns);
         let mut at_radio = touching(self.radio.unwrap_or_default().downlink, from_ns, to_ns);
         let is_at_radio = at_radio.any(|span| span.queued);
         !is_at_radio && self.of.path.touching(from_ns, to_ns).next().is_some()
+    }
+
+    /// Whether a queue between server and radio drops most of what is lost in a span: a loss for
+    /// another reason also happens beside a queue.
+    pub(super) fn mostly_overflows(&self, from_ns: i64, to_ns: i64) -> bool {
+        let lost = &self.of.lost;
+        let first = lost.partition_point(|segment| segment.again_ns < from_ns);
+        let lost = lost.get(first..).unwrap_or_default();
+        let lost = lost.iter().take_while(|segment| segment.again_ns <= to_ns);
+        let (n, dropped) = lost.fold((0, 0), |(n, dropped), segment| {
+            (n + 1, dropped + usize::from(self.is_overflow(segment)))
+        });
+        n > 0 && 2 * dropped >= n
+    }
+
+    /// Whether it also dropped the most recently retransmitted segment.
+    pub(super) fn overflowed(&self, by_ns: i64) -> bool {
+        self.overflows && self.last_lost(by_ns).is_some_and(|segment| self.is_overflow(segment))
     }
 
     /// Whether the radio lost the most recently retransmitted segment.

@@ -153,23 +153,27 @@ fn an_uploads_queue_on_the_wire_is_the_uplinks() {
 /// lost while the radio's queue delays the data may be either's.
 #[test]
 fn drops_of_a_full_queue_are_its_lines() {
-    let check = |delay_ms: i64, radio_queued: bool, expected| {
+    let check = |delay_ms: i64, radio_queued: bool, before: &[i64], expected| {
         let each = (0..=100).map(|n| (n, if n < 50 { 0 } else { delay_ms }));
         let each = each.map(|(n, late)| Passage { sent_ns: n * MS, arrived_ns: (n + late) * MS });
         let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS };
+        let early = |ms: i64| LostSegment { missed_ns: ms * MS, again_ns: 185 * MS };
         let mut waits = WaitTimeline::default();
         let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
         waits.push(&[span], true);
         let one = Attribution { waits, ..Attribution::default() }
             .with_path(PathQueue::new(each.collect()))
-            .with_lost(vec![lost]);
+            .with_lost(before.iter().map(|at| early(*at)).chain([lost]).collect());
         let queued = [RadioSpan { from_ns: 100 * MS, to_ns: 110 * MS, queued: true }];
         let downlink = if radio_queued { &queued[..] } else { &[] };
         let radio = RadioEvidence { downlink, ..RadioEvidence::default() };
         let shares = one.split(180 * MS, 200 * MS, Some(radio));
         assert_eq!(shares.by_cause, BTreeMap::from([(expected, 20 * MS)]));
     };
-    check(50, false, Cause::Wireline);
-    check(0, false, Cause::LossRecoveryCongestion);
-    check(50, true, Cause::LossRecoveryCongestion);
+    check(50, false, &[], Cause::Wireline);
+    check(50, false, &[30], Cause::Wireline);
+    check(0, false, &[], Cause::LossRecoveryCongestion);
+    check(50, true, &[], Cause::LossRecoveryCongestion);
+    // Most were lost on an empty path.
+    check(50, false, &[10, 30], Cause::LossRecoveryCongestion);
 }
