@@ -145,3 +145,19 @@ fn a_call_is_no_transfer() {
     assert!(blamed.is_empty(), "{blamed:?}");
     assert_ne!(answer.session.verdict, Verdict::NotRadio, "{}", answer.session.says);
 }
+
+/// Of two captures at the phone that show the same time one is used, and the other's report says so.
+#[test]
+fn a_second_capture_at_the_phone_is_not_used_in_silence() {
+    let start = "about = \"a download\"\nseed = 19\nduration_ms = 20_000\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(&format!("{start}{}", download("file", 500_000)), dir.path());
+    let other = run.join("other.pcapng");
+    std::fs::copy(run.join("phone.pcapng"), &other).unwrap();
+    let names = ["modem.mi2log", "phone.pcapng", "server.pcapng", "other.pcapng"];
+    let answer = diagnosis_of(&names.map(|name| run.join(name)));
+    let said = answer.files.iter().filter(|file| {
+        file.problems.iter().any(|one| one.what.starts_with("not used: it shows the same time"))
+    });
+    assert_eq!(said.count(), 1);
+}

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use airmile_model::TransferFinding;
+use airmile_model::{Problem, Severity, TransferFinding};
 use airmile_wire::attribute::{
     Attribution, ByteBins, CaptureSite, HiddenQueue, RadioEvidence, ReceiveWindow, Shares,
     WaitTimeline,
@@ -74,9 +74,16 @@ const OPENS_BEFORE_NS: i64 = 50_000_000;
 /// phone's other traffic is small).
 const ONE_HOST_SHARE: f64 = 0.9;
 
-/// The phone in the capture nearest to it, that capture's name, and the phone in the others, with
-/// their names.
-type SeenAt = (String, Phone, Vec<(String, Phone)>);
+/// The phone in several captures.
+struct SeenAt {
+    /// The capture nearest to it.
+    name: String,
+    first: Phone,
+    /// The others with their names.
+    rest: Vec<(String, Phone)>,
+    /// Captures that show the same place at the same time.
+    unused: Vec<String>,
+}
 
 fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     // Nearest to the phone first: its connections are those over the air.
@@ -84,15 +91,17 @@ fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
     let (name, users) = seen.next()?;
     let mut first = users.into_iter().next()?;
-    let mut rest = Vec::new();
+    let (mut rest, mut unused) = (Vec::new(), Vec::new());
     for (name, users) in seen {
         if users.first().is_some_and(|user| user.place == first.place) {
-            first.go_on(users);
+            if !first.go_on(users) {
+                unused.push(name);
+            }
         } else {
             rest.extend(first.among(users).map(|user| (name, user)));
         }
     }
-    Some((name, first, rest))
+    Some(SeenAt { name, first, rest, unused })
 }
 
 /// Separates captures from the other inputs.
@@ -158,12 +167,16 @@ impl Wire {
             }
         }
         let seen = seen_at(seen);
-        if let Some((name, first, rest)) = &seen {
+        if let Some(SeenAt { name, first, rest, unused }) = &seen {
+            for file in files.iter_mut().flatten().filter(|file| unused.contains(&file.path)) {
+                let what = format!("not used: it shows the same time at the same place as {name}");
+                file.problem(Problem { offset: 0, severity: Severity::Warning, what });
+            }
             for (other, user) in rest.iter().filter(|(_, user)| !first.shares_data_with(user)) {
                 belong::check_strangers((name, &first.arrivals), (other, &user.arrivals))?;
             }
         }
-        let wire = seen.map(|(name, first, rest)| Self::of(name, first, &rest));
+        let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));
         Ok((wire, files.into_iter().flatten().collect()))
     }
 

@@ -430,10 +430,12 @@ impl Phone {
         self.waits.spans().first().map(|span| span.from_ns)
     }
 
-    /// Appends the next part of a capture; another view of the same time is ignored.
-    pub(super) fn go_on(&mut self, users: Vec<Self>) {
-        let Some(next) = users.into_iter().next() else { return };
-        if self.waits.append(&next.waits) {
+    /// Appends the next part of a capture; returns `false` for another view of the same time, which is
+    /// ignored.
+    pub(super) fn go_on(&mut self, users: Vec<Self>) -> bool {
+        let Some(next) = users.into_iter().next() else { return true };
+        let is_later = self.waits.append(&next.waits);
+        if is_later {
             self.uplink.append(&next.uplink);
             self.followed.append(&next.followed);
             for (host, bytes) in next.hosts {
@@ -444,6 +446,7 @@ impl Phone {
             self.connections.extend(next.connections);
             self.dl_bytes += next.dl_bytes;
         }
+        is_later
     }
 
     /// The same phone among the users of another capture: by a common connection, or else, as

@@ -285,3 +285,11 @@ fn captures_of_others_in_parts() {
     let files: Vec<PathBuf> = names.iter().map(|name| captures.join(name)).collect();
     check(&whole(&files), &in_parts(dir.path(), &files, 3, 0));
 }
+
+/// A part's report passes as JSON: its numbers are those of the whole, to the last bit.
+#[test]
+fn numbers_of_reports_pass_unchanged() {
+    let tick_ns = 1_053_122.612_885_953_9_f64;
+    let text = serde_json::to_string(&tick_ns).unwrap();
+    assert_eq!(serde_json::from_str::<f64>(&text).unwrap().to_bits(), tick_ns.to_bits());
+}
