@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::super::path::Passage;
 use super::super::sender_model::WaitSpan;
 use super::*;
