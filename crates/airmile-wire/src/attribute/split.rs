@@ -73,6 +73,7 @@ pub struct Attribution {
     policed: Vec<PolicedSpan>,
     downlink_delay: Arc<DownlinkDelay>,
     hidden_queue: Option<HiddenQueue>,
+    line_drops: bool,
 }
 
 impl Attribution {
@@ -130,6 +131,11 @@ impl Attribution {
     /// own pace, or like losses without a cause, is that queue.
     pub const fn set_hidden_queue(&mut self, queue: Option<HiddenQueue>) {
         self.hidden_queue = queue;
+    }
+
+    /// Sets that arrivals indicate a line whose queue drops packets: losses are its, unless the radio's.
+    pub const fn set_line_drops(&mut self) {
+        self.line_drops = true;
     }
 
     /// Minimum round trip of the phone's connections, in nanoseconds.

@@ -53,7 +53,7 @@ impl AlignedInputs {
         }
         let paths = captures;
         let (mut wire, captures) = Wire::read(&paths, progress)?;
-        if let Some(wire) = wire.as_mut().filter(|wire| wire.hides_queues())
+        if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {
             wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);

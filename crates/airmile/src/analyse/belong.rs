@@ -85,6 +85,23 @@ pub(super) fn check_strangers(first: (&str, &Arrivals), other: (&str, &Arrivals)
     )))
 }
 
+/// Checks a capture that has other connections than the first one, between the same addresses and ports,
+/// as behind a proxy that splits; `line` is the offset between their clocks.
+///
+/// # Errors
+/// Their traffic passes at no plausible offset.
+pub(super) fn check_other_connections(first: &str, other: &str, line: &Aligned) -> Result<()> {
+    if line.is_ok_and(|line| line.offset_ns.saturating_abs() <= APART_NS) {
+        return Ok(());
+    }
+    Err(Error::Option(format!(
+        "{other} does not belong to {first}: its connections have the same addresses and ports, but \
+         other sequence numbers, and their traffic matches at no clock offset up to {}; are they of \
+         the same run?",
+        span(APART_NS)
+    )))
+}
+
 /// Checks that a capture taken at the phone shows the bytes that the log delivered; `partial`: the
 /// log is known to lack some.
 ///

@@ -2,6 +2,7 @@
 //! of a call.
 
 use airmile::model::Verdict;
+use airmile::{Inputs, Progress, RadioOptions, diagnose};
 
 use crate::common::{diagnosis_of, scenario_run};
 
@@ -160,4 +161,47 @@ fn a_second_capture_at_the_phone_is_not_used_in_silence() {
         file.problems.iter().any(|one| one.what.starts_with("not used: it shows the same time"))
     });
     assert_eq!(said.count(), 1);
+}
+
+const LONG_PATH: &str =
+    "about = \"losses\"\nseed = 31\nduration_ms = 60_000\n[core]\nrtt_ms = 80\n";
+
+/// A queue of 20 ms shows in no delay, but its drops come at the line's rate: these are the line's, and
+/// losses at random are not.
+#[test]
+fn drops_of_a_short_queue_are_its_lines() {
+    let line = "[core.down.limit]\nrate_bps = 8_000_000\nqueue_bytes = 20_000\n";
+    for (path, verdict) in
+        [(line, Verdict::Wireline), ("[core.down]\nloss = 0.02\n", Verdict::LossRecoveryCongestion)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let run =
+            scenario_run(&format!("{LONG_PATH}{path}{}", download("file", 6_000_000)), dir.path());
+        let names = ["modem.mi2log", "phone.pcapng", "server.pcapng"].map(|name| run.join(name));
+        for files in [&names[..2], &names[..]] {
+            let answer = diagnosis_of(files);
+            assert_eq!(answer.session.verdict, verdict, "{}", answer.session.says);
+        }
+    }
+}
+
+/// The server's capture of another run has the same addresses and ports.
+#[test]
+fn the_servers_capture_of_another_run_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let paced = "[[apps]]\nname = \"file\"\nstart_ms = 500\n\
+                 workload = { kind = \"paced\", bytes = 3_000_000, rate_bps = 2_000_000 }\n";
+    let line = "[core.down.limit]\nrate_bps = 3_000_000\nqueue_bytes = 300_000\n";
+    let other = format!("{line}{}", download("file", 6_000_000));
+    let [own, other] = [(31, paced), (32, &*other)].map(|(seed, rest)| {
+        let start = format!("about = \"a download\"\nseed = {seed}\nduration_ms = 60_000\n");
+        let out = dir.path().join(seed.to_string());
+        std::fs::create_dir(&out).unwrap();
+        scenario_run(&format!("{start}{rest}"), &out)
+    });
+    let files =
+        vec![own.join("modem.mi2log"), own.join("phone.pcapng"), other.join("server.pcapng")];
+    let inputs = Inputs { files, ..Inputs::default() };
+    let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("other sequence numbers"), "{error}");
 }

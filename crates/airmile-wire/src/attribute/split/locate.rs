@@ -39,6 +39,8 @@ impl TransferSplit<'_> {
             (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
                 Reason::Queue
             }
+            // Its queue may be too short to show in any delay.
+            _ if is_loss && self.of.line_drops => Reason::Queue,
             (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
             (Reason::Pacing, _) if self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
             (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,

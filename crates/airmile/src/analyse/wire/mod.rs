@@ -59,6 +59,8 @@ pub(crate) struct Wire {
     /// Its connections have no time stamps, and the server's packets are not used: round trips of
     /// data are not visible at the phone.
     hides_queues: bool,
+    /// Segments were lost, and its packets are the phone's.
+    loses: bool,
     /// The queue that arrivals indicate then, with its probability.
     hidden_queue: Option<(HiddenQueue, f64)>,
 }
@@ -66,6 +68,10 @@ pub(crate) struct Wire {
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
 /// on runs of the lab, `airmile-accuracy --clocks`).
 const UNKNOWN_CLOCK_NS: i64 = 5_000_000;
+
+/// Of fewer lost segments it is not asked what dropped them (chosen here: it takes another reading of the
+/// capture).
+const FEW_LOST: usize = 5;
 
 /// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
 /// clock errors, and less than a round trip after the previous transfer).
@@ -81,8 +87,37 @@ struct SeenAt {
     first: Phone,
     /// The others with their names.
     rest: Vec<(String, Phone)>,
-    /// Captures that show the same place at the same time.
-    unused: Vec<String>,
+    /// Captures that are not used, and why.
+    unused: Vec<(String, &'static str)>,
+}
+
+impl SeenAt {
+    /// Leaves out captures that have no connection in common with the first one, nor with another
+    /// that is used.
+    ///
+    /// # Errors
+    /// A capture is of another time, or has other connections between the same addresses and ports.
+    fn leave_out_strangers(&mut self) -> Result<()> {
+        let own = (&*self.name, &self.first.arrivals);
+        let mut strange = Vec::new();
+        for (at, (other, user)) in self.rest.iter().enumerate() {
+            if !self.first.shares_data_with(user) {
+                belong::check_strangers(own, (other, &user.arrivals))?;
+                let mut beside = self.rest.iter().enumerate().filter(|(n, _)| *n != at);
+                if !beside.any(|(_, (_, third))| third.shares_data_with(user)) {
+                    strange.push(at);
+                }
+            } else if self.first.passages(user).is_empty() {
+                let line = between_points(&self.first.pairs(user));
+                belong::check_other_connections(own.0, other, &line)?;
+            }
+        }
+        for at in strange.into_iter().rev() {
+            let (name, _) = self.rest.remove(at);
+            self.unused.push((name, "it has no connection in common with"));
+        }
+        Ok(())
+    }
 }
 
 fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
@@ -95,7 +130,7 @@ fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     for (name, users) in seen {
         if users.first().is_some_and(|user| user.place == first.place) {
             if !first.go_on(users) {
-                unused.push(name);
+                unused.push((name, "it shows the same time at the same place as"));
             }
         } else {
             rest.extend(first.among(users).map(|user| (name, user)));
@@ -166,14 +201,14 @@ impl Wire {
                 *file = Some(report);
             }
         }
-        let seen = seen_at(seen);
-        if let Some(SeenAt { name, first, rest, unused }) = &seen {
-            for file in files.iter_mut().flatten().filter(|file| unused.contains(&file.path)) {
-                let what = format!("not used: it shows the same time at the same place as {name}");
-                file.problem(Problem { offset: 0, severity: Severity::Warning, what });
-            }
-            for (other, user) in rest.iter().filter(|(_, user)| !first.shares_data_with(user)) {
-                belong::check_strangers((name, &first.arrivals), (other, &user.arrivals))?;
+        let mut seen = seen_at(seen);
+        if let Some(seen) = &mut seen {
+            seen.leave_out_strangers()?;
+            for (unused, why) in &seen.unused {
+                let what = format!("not used: {why} {}", seen.name);
+                let problem = Problem { offset: 0, severity: Severity::Warning, what };
+                let mut named = files.iter_mut().flatten().filter(|file| file.path == *unused);
+                named.by_ref().for_each(|file| file.problem(problem.clone()));
             }
         }
         let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));
@@ -224,6 +259,7 @@ impl Wire {
         let openings = first.openings();
         let policed = first.policed();
         let lost = first.lost();
+        let n_lost = lost.len();
         let is_heard = heard.as_ref().is_some_and(|heard| heard.has_most(first.dl_bytes));
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
@@ -252,6 +288,7 @@ impl Wire {
             has_server,
             is_split,
             hides_queues: lacks_timestamps && !is_heard,
+            loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
             hidden_queue: None,
         }
     }
@@ -266,10 +303,21 @@ impl Wire {
         self.hides_queues
     }
 
-    /// Sets what arrivals indicate where round trips do not show a queue, with its probability.
+    /// Whether arrivals tell more than its round trips and losses: of a queue that these do not show, or
+    /// of what dropped the segments.
+    pub(crate) const fn asks_arrivals(&self) -> bool {
+        self.hides_queues || self.loses
+    }
+
+    /// Sets what arrivals indicate, with its probability.
     pub(crate) fn set_hidden_queue(&mut self, found: Option<(HiddenQueue, f64)>) {
-        self.hidden_queue = found;
-        self.attribution.set_hidden_queue(found.map(|(queue, _)| queue));
+        if self.hides_queues {
+            self.hidden_queue = found;
+            self.attribution.set_hidden_queue(found.map(|(queue, _)| queue));
+        } else if let Some((HiddenQueue::Downlink, _)) = found {
+            self.hidden_queue = found;
+            self.attribution.set_line_drops();
+        }
     }
 
     /// The probability of a queue that arrivals alone indicate; 1 if it was measured.
@@ -407,6 +455,7 @@ impl Wire {
             has_server: false,
             is_split: false,
             hides_queues: false,
+            loses: false,
             hidden_queue: None,
         }
     }
