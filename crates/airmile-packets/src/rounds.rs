@@ -1,6 +1,6 @@
 //! Processes packets in rounds: some hundred are routed, then analysed. The state of the
 //! flows in a part of a round is prefetched: flows are scattered over memory, and the
-//! accesses overlap.
+//! accesses overlap. One thread does so only while many flows are active.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
