@@ -6,7 +6,7 @@ mod capture;
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use airmile::packets::{PacketOptions, TableFormat};
 use airmile::{Progress, read_capture};
 use airmile_wire::tcp::{PacketStudy, StudyOptions};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use capture::Shape;
 
@@ -146,11 +146,22 @@ fn tshark() -> Command {
     command
 }
 
+/// Runs a peer over a capture. An error: its status, and the last line that it wrote to stderr.
 fn run_peer(command: &mut Command, path: &Path) -> Result<()> {
-    let command = command.arg(path).stdin(Stdio::null());
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    anyhow::ensure!(status.success(), "{status}");
+    let mut errors = tempfile::tempfile()?;
+    let command = command.arg(path).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.stderr(errors.try_clone()?).status()?;
+    if !status.success() {
+        errors.rewind()?;
+        let text = std::io::read_to_string(errors)?;
+        bail!("{status}: {}", text.trim_end().lines().next_back().unwrap_or("no message"));
+    }
     Ok(())
+}
+
+/// Whether a command could not be run because it is not installed.
+fn is_missing(why: &anyhow::Error) -> bool {
+    why.downcast_ref::<std::io::Error>().is_some_and(|why| why.kind() == ErrorKind::NotFound)
 }
 
 /// Two threads compared with one. If other processes use the cores, wall time is not
@@ -188,7 +199,7 @@ fn bar(what: &str, ratio: f64, least: f64) -> bool {
     ratio >= least
 }
 
-/// A peer as a whole process; a missing peer fails no threshold.
+/// A peer as a whole process; a missing peer fails no threshold, one that fails does.
 fn peer(
     name: &str,
     mut command: Command,
@@ -201,8 +212,11 @@ fn peer(
     let ran = run_peer(&mut command, path);
     let theirs = (children_seconds()? - start) / packets as f64;
     if let Err(why) = ran {
-        println!("  SKIPPED: {name} (apt-get install {name}): {why}");
-        return Ok(true);
+        let missing = is_missing(&why);
+        let what = if missing { "SKIPPED" } else { "FAILED" };
+        let hint = if missing { format!(" (apt-get install {name})") } else { String::new() };
+        println!("  {what}: {name}{hint}: {why}");
+        return Ok(missing);
     }
     println!("  {name}: {:.3} million/s", 1e-6 / theirs);
     Ok(bar(&format!("study to {name}"), theirs / each, least))
@@ -250,7 +264,7 @@ pub fn memory() -> Result<bool> {
     for flows in sizes {
         points.push(measured(flows, 40, 0)?);
     }
-    let [first, middle, last] = points[..] else { anyhow::bail!("a run gave no figure") };
+    let [first, middle, last] = points[..] else { bail!("a run gave no figure") };
     let slope = (last - first) / f64::from(sizes[2] - sizes[0]);
     let longer = measured(sizes[1], 160, 0)?;
     let outstanding = measured(sizes[1], 40, 64)?;
@@ -313,6 +327,22 @@ pub fn median(mut times: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_that_fails_is_not_missing() {
+        let fails = |command: &str| {
+            let mut shell = Command::new("sh");
+            run_peer(shell.args(["-c", command]), Path::new("x.pcap")).unwrap_err()
+        };
+        let why = fails("echo one >&2; echo 'no such packet' >&2; exit 3");
+        assert_eq!(
+            (why.to_string().as_str(), is_missing(&why)),
+            ("exit status: 3: no such packet", false)
+        );
+        assert_eq!(fails("exit 1").to_string(), "exit status: 1: no message");
+        let missing = run_peer(&mut Command::new("./no-such-peer"), Path::new("x.pcap"));
+        assert!(is_missing(&missing.unwrap_err()));
+    }
 
     #[test]
     fn the_bare_loop_and_the_study_read_the_same_packets() {

@@ -1,6 +1,6 @@
 //! Processes packets in rounds: some hundred are routed, then analysed. The state of the
 //! flows in a part of a round is prefetched: flows are scattered over memory, and the
-//! accesses overlap.
+//! accesses overlap. One thread does so only while many flows are active.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -20,6 +20,9 @@ use airmile_io::input::Progress;
 const AHEAD: usize = 16;
 /// Packets per round in one thread (chosen here: 50 KB of them).
 const ROUND_PACKETS: usize = 256;
+/// With more active flows than this, whose state of some 2 KB no longer fits a third-level cache,
+/// one thread also processes packets in rounds (chosen here by measuring).
+const MANY_FLOWS: usize = 8_192;
 
 /// A packet on its way to a shard.
 struct Carried {
@@ -45,6 +48,10 @@ impl Round {
         self.packets.clear();
         self.changes.clear();
         self.bytes.clear();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.changes.is_empty()
     }
 
     /// Adds a beginning or end after the packets so far.
@@ -99,6 +106,8 @@ pub(super) struct Lone {
     collector: Collector,
     round: Round,
     changes: Vec<Change>,
+    /// [`MANY_FLOWS`].
+    many_flows: usize,
 }
 
 impl Lone {
@@ -109,6 +118,7 @@ impl Lone {
             collector: Collector::new(options.tables),
             round: Round::default(),
             changes: Vec::new(),
+            many_flows: MANY_FLOWS,
         }
     }
 
@@ -141,12 +151,35 @@ impl Lone {
         route: Option<Route>,
         sink: &mut dyn FnMut(PacketRow),
     ) {
+        if self.shard.active_flows() <= self.many_flows {
+            return self.at_once(packet, route, sink);
+        }
         self.changes.drain(..).for_each(|change| self.round.change(0, &change));
         if let Some(route) = route {
             self.round.packet(0, route, packet);
         }
         if self.round.packets.len() >= ROUND_PACKETS {
             self.settle(sink);
+        }
+    }
+
+    /// Analyses a packet without a round.
+    fn at_once(
+        &mut self,
+        packet: &Packet<'_>,
+        route: Option<Route>,
+        sink: &mut dyn FnMut(PacketRow),
+    ) {
+        if !self.round.is_empty() {
+            self.settle(sink);
+        }
+        let Self { shard, collector, .. } = self;
+        self.changes.drain(..).for_each(|change| shard.change(&change));
+        if let Some(route) = route {
+            shard.push(route, packet);
+        }
+        if shard.has_found() {
+            shard.drain().for_each(|finding| collector.push(finding, sink));
         }
     }
 
@@ -194,4 +227,67 @@ pub(super) fn run_alone(
     let mut summary = lone.finish(None, sink);
     count_read(&mut summary.quality, &counts);
     Ok((reports, summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
+    use airmile_wire::tcp::Tables;
+
+    use super::*;
+
+    /// The packet of flow `n` at a time: the flow begins at `n` * 50 ms and sends 1,000 bytes
+    /// each ms, with a bare ACK after every second one.
+    fn packet(n: u16, ms: u32) -> Packet<'static> {
+        let (up, sent) = (ms % 3 == 2, ms - ms / 3);
+        let (client, server) =
+            (Address::v4([10, 0, 0, (n / 4) as u8]), Address::v4([192, 0, 2, 1]));
+        let bytes = if up { 0 } else { 1_000 };
+        let (seq, ack) = if up { (7, sent * 1_000) } else { (sent * 1_000, 7) };
+        let header = TcpHeader {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            flags: TcpFlags::ACK,
+            window: 500,
+            timestamps: Some((ms, ms)),
+            ..TcpHeader::default()
+        };
+        Packet {
+            at_ns: (i64::from(n) * 50 + i64::from(ms)) * 1_000_000,
+            src: if up { client } else { server },
+            dst: if up { server } else { client },
+            src_port: if up { 40_000 + n } else { 443 },
+            dst_port: if up { 443 } else { 40_000 + n },
+            protocol: 6,
+            transport: Transport::Tcp(header),
+            ip_id: None,
+            ip_bytes: 52 + bytes,
+            payload_bytes: bytes,
+            payload: &[],
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        }
+    }
+
+    /// Rows and sums of 100 flows of 300 packets each.
+    fn studied(many_flows: usize) -> String {
+        let mut packets: Vec<_> =
+            (0..100).flat_map(|n| (0..300).map(move |ms| packet(n, ms))).collect();
+        packets.sort_by_key(|packet| packet.at_ns);
+        let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+        let mut lone = Lone { many_flows, ..Lone::new(&options) };
+        let mut rows = Vec::new();
+        packets.iter().for_each(|packet| lone.push(packet, &mut |row| rows.push(row)));
+        let summary = lone.finish(None, &mut |row| rows.push(row));
+        assert!(rows.len() > 30_000, "{}", rows.len());
+        format!("{rows:?} {summary:?}")
+    }
+
+    /// Some 40 flows are active at a time, fewer at the beginning.
+    #[test]
+    fn packets_in_rounds_and_at_once_give_the_same() {
+        let at_once = studied(usize::MAX);
+        assert!([0, 20].map(studied).iter().all(|rows| *rows == at_once));
+    }
 }

@@ -41,9 +41,9 @@ impl<'a> Usual<'a> {
         usual.then_some(Self { head, data, total, header_bytes })
     }
 
-    /// Its packet.
+    /// Passes its packet by reference: a move would wait for the stores of its fields.
     #[inline]
-    pub(super) fn packet(&self, frame: &Frame<'a>) -> Packet<'a> {
+    pub(super) fn read<R>(&self, frame: &Frame<'a>, take: impl FnOnce(&Packet<'a>) -> R) -> R {
         let Self { head, data, total, header_bytes } = *self;
         let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let u32_at =
@@ -80,7 +80,7 @@ impl<'a> Usual<'a> {
             let options = data.get(HEADERS..end.min(TCP + header_bytes)).unwrap_or_default();
             tcp::read_options(header, options);
         }
-        packet
+        take(&packet)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
             let link = link::ETHERNET;
             let frame = Frame { offset: 0, at_ns: 7, interface: 1, link, wire_bytes, data: &data };
             if let Some(usual) = Usual::of(&data) {
-                prop_assert_eq!(Ok(usual.packet(&frame)), long_way(&frame));
+                prop_assert_eq!(Ok(usual.read(&frame, |packet| *packet)), long_way(&frame));
             }
         }
 
@@ -169,7 +169,7 @@ mod tests {
             data.extend(tail);
             let link = link::ETHERNET;
             let frame = Frame { offset: 0, at_ns: 7, interface: 1, link, wire_bytes: 134, data: &data };
-            let packet = Usual::of(&data).map(|usual| usual.packet(&frame));
+            let packet = Usual::of(&data).map(|usual| usual.read(&frame, |packet| *packet));
             prop_assert!(packet.is_some_and(|p| p.tcp().is_some_and(|t| t.timestamps.is_some())));
             prop_assert_eq!(packet.ok_or(Unread::Cut("")), long_way(&frame));
         }

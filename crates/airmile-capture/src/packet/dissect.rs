@@ -46,7 +46,7 @@ const MAX_TAGS: usize = 8;
 #[inline]
 pub fn dissect<'a>(frame: &Frame<'a>) -> Result<Packet<'a>, Unread> {
     match usual(frame) {
-        Some(usual) => Ok(usual.packet(frame)),
+        Some(usual) => Ok(usual.read(frame, |packet| *packet)),
         None => any(frame),
     }
 }
@@ -58,12 +58,10 @@ pub fn dissect_with<'a, R>(
     frame: &Frame<'a>,
     take: impl FnOnce(Result<&Packet<'a>, Unread>) -> R,
 ) -> R {
-    if let Some(usual) = usual(frame) {
-        let packet = usual.packet(frame);
-        return take(Ok(&packet));
+    match usual(frame) {
+        Some(usual) => usual.read(frame, |packet| take(Ok(packet))),
+        None => take(any(frame).as_ref().map_err(|unread| *unread)),
     }
-    let packet = any(frame);
-    take(packet.as_ref().map_err(|unread| *unread))
 }
 
 #[inline]

@@ -101,11 +101,16 @@ impl PacketShard {
     }
 
     /// Notes that a flow receives, and which others do in the same second.
+    #[inline]
     pub(super) fn concurrency(&mut self, flow: &mut FlowState, at: u32, now: i64) {
         let second = now.div_euclid(SECOND_NS);
-        if flow.active_second == second {
-            return;
+        if flow.active_second != second {
+            self.receives_in(flow, at, second);
         }
+    }
+
+    #[cold]
+    fn receives_in(&mut self, flow: &mut FlowState, at: u32, second: i64) {
         flow.active_second = second;
         let Some(user) = self.user_mut(flow.user) else { return };
         if user.receives(second, at) > 0 {
@@ -150,7 +155,9 @@ impl FlowState {
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
         let probe = matches!(seen.kind, SegmentKind::KeepAlive | SegmentKind::WindowProbe);
         self.touch(packet, probe);
-        self.note(packet, sender, seen, options, rows);
+        if let Some(name) = event_of(seen.kind) {
+            self.note(packet, sender, (seen, name), options, rows);
+        }
         if let SegmentKind::Retransmission(why) = seen.kind {
             let end = &mut self.ends[sender];
             let place = (seen.start, end.stream.next());
@@ -178,16 +185,16 @@ impl FlowState {
         seen
     }
 
-    /// Adds the rows and counters of a segment's kind.
+    /// Adds the row and counters of a segment that is out of the ordinary.
+    #[cold]
     fn note(
         &mut self,
         packet: &Packet<'_>,
         sender: usize,
-        seen: SegmentReport,
+        (seen, name): (SegmentReport, TcpEventKind),
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
-        let Some(name) = event_of(seen.kind) else { return };
         self.keep_alives += u32::from(seen.kind == SegmentKind::KeepAlive);
         self.window_probes += u32::from(seen.kind == SegmentKind::WindowProbe);
         if matches!(

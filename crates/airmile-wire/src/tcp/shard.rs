@@ -150,6 +150,12 @@ impl PacketShard {
         std::hint::black_box((first, second));
     }
 
+    /// Number of flows with traffic in the last two seconds.
+    #[must_use]
+    pub const fn active_flows(&self) -> usize {
+        self.awake.len()
+    }
+
     /// What was found since the last call, in order.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Finding> {
         self.found.drain(..)
@@ -273,15 +279,15 @@ impl PacketShard {
     /// Adds a packet to the user's radio model.
     #[inline]
     pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
-        let radio = self.radio_packet(flow, packet, up, closing);
-        let model = self.options.radio;
-        if let Some(user) = self.user_mut(flow.user) {
-            user.push(&model, radio);
+        let radio = Self::radio_packet(flow, packet, up, closing);
+        let Self { users, of_one_packet, options, .. } = self;
+        if let Some(user) = of_one_packet.user_mut(users, flow.user, &options.radio) {
+            user.push(&options.radio, radio);
         }
     }
 
+    #[inline]
     pub(super) fn radio_packet(
-        &self,
         flow: &FlowState,
         packet: &Packet<'_>,
         up: bool,

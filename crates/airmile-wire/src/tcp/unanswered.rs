@@ -94,13 +94,14 @@ impl PacketShard {
     /// Removes a flow.
     #[inline]
     pub(super) fn take_flow(&mut self, at: u32) -> Option<Box<FlowState>> {
-        match self.flows.get_mut(at as usize).and_then(Option::take) {
-            Some(flow) => Some(flow),
-            None => {
-                let small = self.of_one_packet.flows.remove(&at)?;
-                Some(Box::new(small.flow(&self.options)))
-            }
-        }
+        let flow = self.flows.get_mut(at as usize).and_then(Option::take);
+        if flow.is_some() { flow } else { self.take_small(at) }
+    }
+
+    #[cold]
+    fn take_small(&mut self, at: u32) -> Option<Box<FlowState>> {
+        let small = self.of_one_packet.flows.remove(&at)?;
+        Some(Box::new(small.flow(&self.options)))
     }
 
     /// Stores a flow that a packet has just passed through; `up`: from the client, and no
@@ -157,7 +158,7 @@ impl PacketShard {
                 number: user.number,
                 address: user.address,
                 start_ns: user.start_ns(),
-                packet: self.radio_packet(flow, packet, true, false),
+                packet: Self::radio_packet(flow, packet, true, false),
             };
             self.of_one_packet.users.insert(flow.user, Box::new(lone));
         }
@@ -166,19 +167,14 @@ impl PacketShard {
     /// The user at an index.
     #[inline]
     pub(super) fn user_mut(&mut self, at: u32) -> Option<&mut UserState> {
-        let slot = self.users.get_mut(at as usize)?;
-        if slot.is_none() {
-            let lone = self.of_one_packet.users.remove(&at)?;
-            *slot = Some(lone.user(&self.options.radio));
-        }
-        slot.as_deref_mut()
+        self.of_one_packet.user_mut(&mut self.users, at, &self.options.radio)
     }
 
     /// Removes a user.
     pub(super) fn take_user(&mut self, at: u32) -> Option<Box<UserState>> {
         match self.users.get_mut(at as usize).and_then(Option::take) {
             Some(user) => Some(user),
-            None => Some(self.of_one_packet.users.remove(&at)?.user(&self.options.radio)),
+            None => self.of_one_packet.take_lone(at, &self.options.radio),
         }
     }
 
@@ -206,6 +202,26 @@ impl PacketShard {
 }
 
 impl OfOnePacket {
+    /// The user at an index, with its full state from now on.
+    #[inline]
+    pub(super) fn user_mut<'a>(
+        &mut self,
+        users: &'a mut [Option<Box<UserState>>],
+        at: u32,
+        model: &RadioModel,
+    ) -> Option<&'a mut UserState> {
+        let slot = users.get_mut(at as usize)?;
+        if slot.is_none() {
+            *slot = self.take_lone(at, model);
+        }
+        slot.as_deref_mut()
+    }
+
+    #[cold]
+    fn take_lone(&mut self, at: u32, model: &RadioModel) -> Option<Box<UserState>> {
+        Some(self.users.remove(&at)?.user(model))
+    }
+
     /// A flow of one SYN has no memory to free.
     pub(super) fn rest(&mut self, at: u32) {
         if let Some(flow) = self.flows.get_mut(&at) {

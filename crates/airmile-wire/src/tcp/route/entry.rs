@@ -38,6 +38,8 @@ impl RoutedFlow {
     pub(super) const FIN: [u16; 2] = [1 << 10, 1 << 11];
     /// UDP.
     pub(super) const UDP: u16 = 1 << 12;
+    /// With these, only a segment with SYN, FIN or RST changes the state.
+    const SETTLED: u16 = Self::ESTABLISHED | Self::FIRST_SEQ[0] | Self::FIRST_SEQ[1];
 
     pub(super) const fn is(&self, bit: u16) -> bool {
         self.state & bit != 0
@@ -64,7 +66,15 @@ impl RoutedFlow {
     }
 
     /// Notes a segment of the end `from` (0: the lower).
+    #[inline]
     pub(super) fn tcp(&mut self, tcp: &TcpHeader, from: usize) {
+        const BEGIN_OR_END: u8 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+        if tcp.flags.0 & BEGIN_OR_END != 0 || self.state & Self::SETTLED != Self::SETTLED {
+            self.advance(tcp, from);
+        }
+    }
+
+    fn advance(&mut self, tcp: &TcpHeader, from: usize) {
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         let rst = tcp.flags.has(TcpFlags::RST);
         self.begins_at(from, tcp.seq);

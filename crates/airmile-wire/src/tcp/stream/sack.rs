@@ -15,7 +15,13 @@ pub(super) struct Sacked {
 
 impl ByteStream {
     /// Takes the SACK blocks of an ACK up to `edge`.
+    #[inline]
     pub(super) fn take_sack(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
+        if tcp.sack.is_empty() { Sacked::default() } else { self.take_blocks(now, tcp, edge) }
+    }
+
+    #[inline(never)]
+    fn take_blocks(&mut self, now: i64, tcp: &TcpHeader, edge: i64) -> Sacked {
         let mut found = Sacked::default();
         // A capture of the acknowledgements alone: the receiver's window bounds what was sent.
         let alone = self.totals.segments == 0;
