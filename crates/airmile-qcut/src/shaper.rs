@@ -5,7 +5,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use airmile_control::qcut::{ClassConfig, GateState, Qcut, Tier};
+use airmile_control::qcut::{ClassConfig, Qcut, Tier};
 use airmile_host::Attempt;
 use airmile_host::clock::monotonic_ns;
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ use crate::firewall;
 use crate::header;
 use crate::instance::{StateFile, SystemChange};
 use crate::netlink::Netlink;
-use crate::netlink::traffic::{self, Leaf, OPEN_BYTES_PER_S};
+use crate::netlink::traffic::{self, Leaf};
 use crate::options::{Deploy, Options};
 use crate::status::{ClassStatus, name_of};
 use crate::tap::{Tap, apply_answer};
@@ -29,18 +29,8 @@ const LINK_HEADER_BYTES: u32 = 18;
 /// second cost the kernel little).
 const TICK: Duration = Duration::from_millis(20);
 
-/// Time in which the occupancy is to reach the limit (chosen here: five ticks; a shorter
-/// one follows the noise of the estimate).
-const HORIZON_NS: i64 = 100_000_000;
-
 /// Inverse of the minimum share of the rate by which a change is applied (chosen here).
 const WORTH_A_CHANGE: u64 = 50;
-
-/// Minimum rate, in bytes per second: a large packet every 100 ms, as for the gate.
-const LEAST_BYTES_PER_S: u64 = 15_000;
-
-/// Minimum limit of unanswered bytes at any rate, as for the gate: four large packets.
-const LEAST_UNANSWERED_BYTES: u64 = 6_000;
 
 /// The discipline at the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,7 +216,8 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     let mut qcut: Qcut<()> = Qcut::new(control.config.clone());
     while control.goes_on() {
         let now_ns = take_in(tap, control, &mut qcut)?;
-        let rate = wanted(&qcut.held(now_ns), control.has_modem(), shaper.bytes_per_s);
+        let held = qcut.held(now_ns);
+        let rate = held.shaper_bytes_per_s(control.has_modem(), shaper.bytes_per_s);
         shaper.set(rate).attempt(|| "cannot change the rate".to_owned())?;
         if control.is_due(now_ns) {
             shaper.apply().attempt(|| "cannot change the rate".to_owned())?;
@@ -238,52 +229,4 @@ pub(crate) fn keep(shaper: &mut Shaper, tap: &mut Tap, control: &mut Control) ->
     let snapshot = shaper.snapshot(&qcut);
     control.publish(&snapshot, 0);
     Ok(())
-}
-
-/// The modem's rate plus the correction that brings its buffer to the limit. While the
-/// buffer is below the limit the rate is not lowered: the measurement then shows what
-/// senders offered, not what the modem can send.
-fn wanted(held: &GateState, has_modem: bool, set_bytes_per_s: u64) -> u64 {
-    if held.blind {
-        return OPEN_BYTES_PER_S;
-    }
-    let (occupancy_bytes, limit_bytes) = match has_modem && !held.silent {
-        true => (held.occupancy.likely_bytes, held.limit_bytes),
-        // Delayed acknowledgements leave a few packets open.
-        false => (held.unanswered_bytes, held.limit_bytes.max(LEAST_UNANSWERED_BYTES)),
-    };
-    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let room_bytes = signed(limit_bytes).saturating_sub(signed(occupancy_bytes));
-    // Far from the limit the correction must not outweigh the measurement.
-    let most = signed(held.bytes_per_s) / 2;
-    let towards = (room_bytes.saturating_mul(1_000_000_000) / HORIZON_NS).clamp(-most, most);
-    let rate = held.bytes_per_s.saturating_add_signed(towards);
-    let rate = if room_bytes > 0 { rate.max(set_bytes_per_s) } else { rate };
-    rate.clamp(LEAST_BYTES_PER_S, OPEN_BYTES_PER_S)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use airmile_control::qcut::Occupancy;
-
-    #[test]
-    fn rates_lead_to_the_limit() {
-        let check = |likely_bytes, bytes_per_s, set, expected| {
-            let occupancy = Occupancy { low_bytes: 0, likely_bytes, high_bytes: likely_bytes };
-            let held =
-                GateState { occupancy, bytes_per_s, limit_bytes: 30_000, ..GateState::default() };
-            assert_eq!(wanted(&held, true, set), expected, "{likely_bytes} {bytes_per_s} {set}");
-        };
-        // 10 kB over or under it in 100 ms are 100 kB/s.
-        check(30_000, 1_000_000, 0, 1_000_000);
-        check(40_000, 1_000_000, 2_000_000, 900_000);
-        check(20_000, 1_000_000, 0, 1_100_000);
-        check(900_000, 1_000_000, 0, 500_000);
-        check(900_000, 10_000, 0, LEAST_BYTES_PER_S);
-        // Senders offer less than the modem could send.
-        check(20_000, 100_000, 2_000_000, 2_000_000);
-        let blind = GateState { blind: true, ..GateState::default() };
-        assert_eq!(wanted(&blind, false, 0), OPEN_BYTES_PER_S);
-    }
 }

@@ -248,6 +248,20 @@ impl Claw {
         }
     }
 
+    /// Whether a report can excuse a loss: while the client's window is in use, or Cubic's in a cell
+    /// that the flow fills, up to four times the client's (chosen here: honest clients with radio
+    /// losses stay below it). Otherwise Cubic's window answers every loss, so that no report makes
+    /// it deaf to a queue.
+    fn may_excuse(&self) -> bool {
+        let most = self.w_claw_bytes().saturating_mul(4);
+        let is_near = match self.mode {
+            Mode::Cubic => false,
+            Mode::CellFree => true,
+            Mode::Confirming | Mode::CellFull => self.cubic.cwnd_bytes() <= most,
+        };
+        is_near && self.can_be_the_radios()
+    }
+
     /// Whether Cubic's growth is suspended: the client's window is the larger one and fills
     /// the cell by itself.
     fn is_cubic_held(&self) -> bool {
@@ -352,7 +366,7 @@ impl Controller for Claw {
         self.srtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(self.srtt_ns).max(0);
         self.is_excused &= ack.in_recovery;
         // A client that names the wireline has no queue at the radio to fill.
-        let excused = self.is_excused && self.is_clients() && self.can_be_the_radios();
+        let excused = self.is_excused && self.may_excuse();
         let ack = &AckEvent { in_recovery: ack.in_recovery && !excused, ..*ack };
         if self.is_cubic_held() {
             self.grow_unseen(now_ns, ack);
@@ -370,7 +384,7 @@ impl Controller for Claw {
 
     fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
         let is_loss = event.kind == CongestionKind::Loss;
-        let excusable = is_loss && self.can_be_the_radios();
+        let excusable = is_loss && self.may_excuse();
         self.is_excused = is_loss && self.losses.are_the_radios(now_ns, self.srtt_ns) && excusable;
         if self.is_excused {
             return;

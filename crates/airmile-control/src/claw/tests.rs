@@ -264,6 +264,23 @@ fn full_cells_and_policers_are_no_way_round() {
     check(0.3, 1, false, false);
 }
 
+/// A client that alternates between a large window and none is judged by the large one, also where
+/// a loss or the end of a round trip is seen with the small one.
+#[test]
+fn swings_are_judged_by_the_larger_window() {
+    let mut path = Short::new(0.3);
+    for n in 0..12 {
+        path.round_trip(n * RTT_NS, 40, 1, false);
+        path.sequence += 1;
+        let none = feedback(path.sequence, 0, 1.0);
+        path.claw.on_feedback(n * RTT_NS + MS, &none);
+        if n % 3 == 2 {
+            path.claw.on_congestion(n * RTT_NS + 2 * MS, &LOSS);
+        }
+    }
+    assert!(path.claw.distrusts(12 * RTT_NS));
+}
+
 fn any_feedback() -> impl Strategy<Value = Feedback> {
     let bottleneck = prop_oneof![
         Just(Bottleneck::Cellular),

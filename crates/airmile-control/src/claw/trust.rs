@@ -29,6 +29,9 @@ pub(super) struct ClientTrust {
     until_ns: Option<i64>,
     /// Stream offset that ends the current round trip.
     round_ends_at: u64,
+    /// The largest window of this round trip and of the one before: a client that alternates is
+    /// judged by it.
+    largest_bytes: (u64, u64),
     failed: u32,
     delivered: u32,
     /// The last delivery rate.
@@ -45,6 +48,7 @@ impl ClientTrust {
             times: 1,
             until_ns: None,
             round_ends_at: 0,
+            largest_bytes: (0, 0),
             failed: 0,
             delivered: 0,
             last_bps: 0,
@@ -65,7 +69,9 @@ impl ClientTrust {
     /// A loss in the client's window that is not the radio's: a path without a visible
     /// queue drops what it does not deliver.
     pub(super) fn on_loss(&mut self, cwnd_bytes: u64, min_rtt_ns: Option<i64>) {
-        let short = min_rtt_ns.is_some_and(|least_ns| self.is_short(cwnd_bytes, least_ns));
+        let (now, before) = self.largest_bytes;
+        let window_bytes = cwnd_bytes.max(now).max(before);
+        let short = min_rtt_ns.is_some_and(|least_ns| self.is_short(window_bytes, least_ns));
         self.failed += u32::from(short && self.last_bps > 0);
     }
 
@@ -96,10 +102,15 @@ impl ClientTrust {
         min_rtt_ns: Option<i64>,
         ack: &AckEvent,
     ) -> bool {
+        if !reduced {
+            self.largest_bytes.0 = self.largest_bytes.0.max(cwnd_bytes);
+        }
         if ack.acked_to < self.round_ends_at {
             return false;
         }
         self.round_ends_at = ack.sent_to;
+        let window_bytes = cwnd_bytes.max(self.largest_bytes.0);
+        self.largest_bytes = (0, self.largest_bytes.0);
         let (Some(min_rtt_ns), Some(rtt_ns), Some(rate_bps)) =
             (min_rtt_ns, ack.rtt_ns, ack.delivery_rate_bps)
         else {
@@ -112,7 +123,7 @@ impl ClientTrust {
         }
         self.filled = self.filled.saturating_add(1);
         self.best_bps = self.best_bps.max(rate_bps);
-        let short = self.is_short(cwnd_bytes, min_rtt_ns);
+        let short = self.is_short(window_bytes, min_rtt_ns);
         if short && rtt_ns as f64 > min_rtt_ns as f64 * QUEUE {
             self.failed += 1;
         } else if !short && !reduced {

@@ -30,6 +30,9 @@ pub struct DelayConfig {
     /// Time without an answer, probes included, after which nothing is held back, in ns
     /// (chosen here: ten probes).
     pub give_up_ns: i64,
+    /// The path's round trip from an oracle, in ns: then the rate is the modem log's, and neither
+    /// is searched. For experiments, as a bound.
+    pub told_base_ns: Option<i64>,
 }
 
 impl Default for DelayConfig {
@@ -40,6 +43,7 @@ impl Default for DelayConfig {
             start_bytes_per_s: 125_000,
             probe_after_ns: 200_000_000,
             give_up_ns: 2_000_000_000,
+            told_base_ns: None,
         }
     }
 }
@@ -97,6 +101,8 @@ pub struct RoundTripEstimator {
     /// Since when an unacknowledged packet is outstanding.
     outstanding_since_ns: i64,
     search: Option<Search>,
+    /// An oracle's rate, and the rate to convert a time limit, in bytes per second.
+    told: Option<(u64, u64)>,
 }
 
 impl RoundTripEstimator {
@@ -115,7 +121,18 @@ impl RoundTripEstimator {
             returned_ns: None,
             outstanding_since_ns: 0,
             search: None,
+            told: None,
         }
+    }
+
+    /// Whether an oracle tells the path's round trip and the rate.
+    pub(super) const fn is_told(&self) -> bool {
+        self.config.told_base_ns.is_some()
+    }
+
+    /// An oracle's rate, and the rate to convert a time limit into bytes.
+    pub(super) const fn tell(&mut self, bytes_per_s: u64, sought_bytes_per_s: u64) {
+        self.told = Some((bytes_per_s, sought_bytes_per_s));
     }
 
     /// Accounts for a packet passed to the modem.
@@ -200,7 +217,8 @@ impl RoundTripEstimator {
             return self.outstanding_bytes() < 10 * u64::from(MTU_BYTES);
         };
         let on_the_way = bytes_in(base_ns, self.bytes_per_s());
-        if self.search.is_none() && now_ns.saturating_sub(seen_ns) > self.config.base_ns {
+        let is_old = now_ns.saturating_sub(seen_ns) > self.config.base_ns && !self.is_told();
+        if self.search.is_none() && is_old {
             self.search = Some(Search { since_ns: now_ns, ..Search::default() });
         }
         let least = MIN_PACKETS * u64::from(MTU_BYTES);
@@ -240,7 +258,7 @@ impl RoundTripEstimator {
 
     /// Moving average of the minimum round trips, in ns.
     fn base(&self) -> Option<i64> {
-        self.base_ns.map(|base| base as i64)
+        self.config.told_base_ns.or(self.base_ns.map(|base| base as i64))
     }
 
     /// Bytes passed to the modem and not acknowledged.
@@ -259,7 +277,10 @@ impl RoundTripEstimator {
     /// The rate of acknowledged bytes, in bytes per second.
     #[must_use]
     pub const fn bytes_per_s(&self) -> u64 {
-        self.rate.bytes_per_s()
+        match self.told {
+            Some((bytes_per_s, _)) => bytes_per_s,
+            None => self.rate.bytes_per_s(),
+        }
     }
 
     /// Sets whether the gate keeps the buffer too small to fill grants: low usage then does
@@ -271,7 +292,7 @@ impl RoundTripEstimator {
     /// The rate to convert a time limit into bytes; it probes for more bandwidth at times.
     #[must_use]
     pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
-        self.rate.sought_bytes_per_s(now_ns)
+        self.told.map_or_else(|| self.rate.sought_bytes_per_s(now_ns), |(_, sought)| sought)
     }
 
     /// Total bytes acknowledged.

@@ -28,6 +28,7 @@
 //! docs/papers/qcut.md separates the paper's parts from ours.
 
 mod autorate;
+mod bench;
 mod class;
 mod codel;
 mod delay;
@@ -35,19 +36,24 @@ mod estimate;
 mod gate;
 mod gate_controller;
 mod handover_log;
+mod htb;
 mod log_quality;
 mod passive;
 mod queue;
 mod rate;
 mod records;
+mod stop;
 
 pub use autorate::{Autorate, AutorateConfig};
+pub use bench::{GateBench, SmallQueues};
 pub use class::{ClassConfig, PacketInfo, TCP, Tier, UDP};
 pub use codel::{Codel, CodelConfig};
 pub use delay::{DelayConfig, HandoverMark, RoundTripEstimator};
 pub use estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
 pub use gate::{Limit, LimitError};
-pub use gate_controller::{BufferEvidence, GateState, ProbeId, Qcut, QcutConfig};
+pub use gate_controller::{BufferEvidence, GateState, OPEN_BYTES_PER_S, ProbeId, Qcut, QcutConfig};
+pub use htb::Htb;
 pub use log_quality::LogFault;
 pub use queue::{DropReason, FlowQueues, QueueConfig, QueueCounts, Tally};
 pub use records::ReportExtractor;
+pub use stop::StoppedUploads;

@@ -51,6 +51,24 @@ pub enum Discipline {
     RoundTrips {
         /// Limit on the firmware's buffer.
         limit: Limit,
+        /// The idle path's round trip in ms: then the rate is the modem log's, and neither is
+        /// searched. A bound for experiments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        told_base_ms: Option<u32>,
+    },
+    /// QCut with the modem's log; bulk uploads stop while another flow is active, whose packets
+    /// pass at once. A bound for experiments.
+    Stop {
+        /// Limit on the firmware's buffer.
+        limit: Limit,
+    },
+    /// The kernel's HTB, three classes with fq_codel, at a rate that follows the modem's log.
+    Htb {
+        /// Limit on the firmware's buffer.
+        limit: Limit,
+        /// Interval of the rate's changes in ms.
+        #[serde(default = "shaper_ms")]
+        every_ms: u32,
     },
     /// A shaper with a probe-controlled rate, with cake-autorate's defaults.
     Autorate {
@@ -107,4 +125,8 @@ impl Default for ModemLogConfig {
 
 const fn txqueuelen() -> u32 {
     1_000 // Linux's txqueuelen
+}
+
+const fn shaper_ms() -> u32 {
+    20 // `airmile qcut run`
 }

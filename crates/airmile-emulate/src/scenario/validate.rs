@@ -317,7 +317,10 @@ fn uplink_queue(c: &mut Checks, config: &UplinkQueueConfig) {
             c.at_least_1(target_ms.into(), of("target_ms"));
         }
         Discipline::Tsq { flow_bytes } => c.at_least_1(flow_bytes, of("flow_bytes")),
-        Discipline::Qcut { limit } | Discipline::RoundTrips { limit } => match limit {
+        Discipline::Qcut { limit }
+        | Discipline::RoundTrips { limit, .. }
+        | Discipline::Stop { limit }
+        | Discipline::Htb { limit, .. } => match limit {
             Limit::Bytes(bytes) => c.at_least_1(bytes, of("limit.bytes")),
             Limit::DelayMs(ms) => c.at_least_1(ms.into(), of("limit.delay_ms")),
         },

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use airmile_control::qcut::OPEN_BYTES_PER_S;
+
 use super::{CREATE, EXCLUSIVE, Netlink, NetlinkMessage, REPLACE, attributes, u32_at};
 
 const NEW_QDISC: u16 = 36;
@@ -204,9 +206,6 @@ pub(crate) fn child_of(netlink: &mut Netlink, index: u32) -> io::Result<Option<S
         kind.map_or_else(String::new, |(_, value)| text(value))
     }))
 }
-
-/// Practically no limit, in bytes per second: 1 Gbit/s.
-pub(crate) const OPEN_BYTES_PER_S: u64 = 125_000_000;
 
 /// Opens the rate of our HTB or CAKE; returns whether one exists.
 pub(crate) fn open_rate(netlink: &mut Netlink, index: u32) -> io::Result<bool> {

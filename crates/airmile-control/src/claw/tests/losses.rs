@@ -180,3 +180,26 @@ fn no_loss_is_excused_in_a_queue() {
         assert_eq!(claw.cwnd_bytes(), cubic.cwnd_bytes(), "{n}");
     }
 }
+
+/// Cubic's own window answers every loss, whatever a client reports: where it names the wireline,
+/// and in a full cell with a smaller window of its own.
+#[test]
+fn no_report_excuses_a_loss_of_cubics_window() {
+    let wireline = |sequence, radio_losses| Feedback {
+        radio_losses,
+        bottleneck: Bottleneck::Wireline,
+        ..feedback(sequence, 100 * MSS, 0.3)
+    };
+    let full = |sequence, radio_losses| Feedback { radio_losses, ..feedback(sequence, 0, 1.0) };
+    let free =
+        |sequence, radio_losses| Feedback { radio_losses, ..feedback(sequence, 100 * MSS, 0.3) };
+    type Report = fn(u64, u64) -> Feedback;
+    let cases: [(Report, u64, u64); 3] = [(wireline, 11, 7), (full, 11, 7), (free, 100, 100)];
+    for (report, before, after) in cases {
+        let mut claw = claw();
+        (0..8).for_each(|n| claw.on_feedback(n * RTT_NS / 4, &report(n as u64 + 1, n as u64)));
+        assert_eq!(claw.cwnd_bytes() / MSS, before, "{:?}", report(1, 1));
+        claw.on_congestion(2 * RTT_NS, &LOSS);
+        assert_eq!(claw.cwnd_bytes() / MSS, after, "{:?}", report(1, 1));
+    }
+}

@@ -1,16 +1,20 @@
 //! Combines queues, gate and evidence.
 
+mod state;
+
 use serde::{Deserialize, Serialize};
 
 use super::autorate::{Autorate, AutorateConfig};
 use super::class::{PacketInfo, Tier};
 use super::delay::{DelayConfig, HandoverMark, RoundTripEstimator};
-use super::estimate::{EstimateConfig, Estimator, ModemReport, Occupancy, ReportCounts};
+use super::estimate::{EstimateConfig, Estimator, ModemReport, ReportCounts};
 use super::gate::Limit;
-use super::log_quality::{LogFault, LogQuality};
+use super::log_quality::LogQuality;
 use super::passive::{AckMatcher, AnsweredSegment};
-use super::queue::{DropReason, FlowQueues, MTU_BYTES, QueueConfig, QueueCounts};
+use super::queue::{DropReason, FlowQueues, MTU_BYTES, PassingFlows, QueueConfig, QueueCounts};
 use super::rate::transmission_time_ns;
+
+pub use state::{GateState, OPEN_BYTES_PER_S};
 
 /// Evidence of how much the modem holds.
 #[derive(
@@ -78,28 +82,6 @@ pub struct ProbeId(pub u64);
 /// Maximum number of remembered probes.
 const MAX_PROBES: usize = 64;
 
-/// State of the gate, for monitoring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GateState {
-    /// The modem's occupancy according to its reports.
-    pub occupancy: Occupancy,
-    /// The modem's occupancy according to round trips: bytes neither acknowledged nor in
-    /// flight.
-    pub unanswered_bytes: u64,
-    /// The limit, in bytes.
-    pub limit_bytes: u64,
-    /// The rate that the limit is derived from, in bytes per second.
-    pub bytes_per_s: u64,
-    /// The last round trip below the gate and the minimum, in ns.
-    pub round_trips_ns: Option<(i64, i64)>,
-    /// Whether the modem is silent or its log rejected, so that round trips are used.
-    pub silent: bool,
-    /// Why its log is rejected.
-    pub log_fault: Option<LogFault>,
-    /// Whether there is no evidence, so that nothing is held back.
-    pub blind: bool,
-}
-
 /// The uplink's gate with the queueing above it; `P` is the packet type.
 #[derive(Debug, Clone)]
 pub struct Qcut<P> {
@@ -108,6 +90,7 @@ pub struct Qcut<P> {
     estimator: Estimator,
     returns: RoundTripEstimator,
     passive: AckMatcher,
+    passing: PassingFlows,
     autorate: Autorate,
     quality: LogQuality,
     /// Since when, at the latest, the modem has had data and sent no report.
@@ -138,6 +121,7 @@ impl<P> Qcut<P> {
             estimator: Estimator::new(config.estimate.clone()),
             returns: RoundTripEstimator::new(config.delay.clone()),
             passive: AckMatcher::default(),
+            passing: PassingFlows::default(),
             autorate: Autorate::new(config.autorate.clone()),
             quality: LogQuality::default(),
             config,
@@ -183,6 +167,10 @@ impl<P> Qcut<P> {
             self.unreported_since_ns = is_shut.then_some(now_ns);
             self.reported_ns = Some(now_ns);
         }
+        if self.returns.is_told() {
+            let sought = self.estimator.sought_bytes_per_s(now_ns);
+            self.returns.tell(self.estimator.bytes_per_s(), sought);
+        }
         if self.config.evidence == BufferEvidence::Modem {
             self.quality.note_report(now_ns, report, counts.bad > before.bad);
             self.queues.set_rate(self.estimator.bytes_per_s());
@@ -224,6 +212,16 @@ impl<P> Qcut<P> {
     /// A packet bypassed the queues to the modem: a caller that shapes elsewhere, by the
     /// rate from [`held`](Self::held), reports it here.
     pub fn passed(&mut self, now_ns: i64, info: &PacketInfo) {
+        let bytes_per_s = self.bytes_per_s(now_ns);
+        let is_sparse = self.passing.note(now_ns, (info.flow, info.bytes), bytes_per_s);
+        if is_sparse && self.config.queue.classes.tier(info) != Tier::Background {
+            self.awaited_ns = Some(now_ns);
+        }
+        self.pass(now_ns, info);
+    }
+
+    /// A packet goes to the modem.
+    fn pass(&mut self, now_ns: i64, info: &PacketInfo) {
         let mark = self.hand_over(now_ns, info.bytes);
         // A probe carries no user data: it does not keep the gate shut for longer.
         self.handed_ns = now_ns;
@@ -239,7 +237,7 @@ impl<P> Qcut<P> {
             return None;
         }
         let (info, packet) = self.queues.pop(now_ns)?;
-        self.passed(now_ns, &info);
+        self.pass(now_ns, &info);
         Some(packet)
     }
 
@@ -456,7 +454,8 @@ impl<P> Qcut<P> {
     }
 
     fn limit_bytes(&self, now_ns: i64) -> u64 {
-        if self.is_awaited(now_ns) && self.config.evidence != BufferEvidence::Autorate {
+        let is_bulk = self.is_awaited(now_ns) && !self.queues.is_next_sparse();
+        if is_bulk && self.config.evidence != BufferEvidence::Autorate {
             let short_bytes_per_s = match self.config.evidence {
                 BufferEvidence::Modem if !self.is_silent(now_ns) => {
                     self.estimator.short_bytes_per_s()

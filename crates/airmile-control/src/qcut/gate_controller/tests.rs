@@ -3,6 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
+use crate::qcut::LogFault;
 use crate::qcut::class::TCP;
 
 const MS: i64 = 1_000_000;
@@ -282,6 +283,21 @@ fn steps() -> impl Strategy<Value = Vec<GateInput>> {
         1 => Just(GateInput::Probe),
     ];
     prop::collection::vec(step, 0..300)
+}
+
+/// While a request is awaited, bulk packets wait for a shorter limit; the request does not.
+#[test]
+fn a_sparse_packet_passes_where_bulk_waits() {
+    let (mut modem, mut qcut) =
+        (ModemModel::new(1_000), qcut(Limit::DelayMs(20), BufferEvidence::Modem));
+    modem.run(&mut qcut, 0, 3_000);
+    // 5 ms later some 5 kB have left.
+    let (now, request) = (3_005 * MS, 400);
+    let held = qcut.held(now);
+    assert!(held.occupancy.likely_bytes > 20_000, "{held:?}");
+    qcut.push(now, packet(2, request), request);
+    let passed: Vec<u32> = std::iter::from_fn(|| qcut.poll(now)).collect();
+    assert_eq!(passed, [request]);
 }
 
 proptest! {

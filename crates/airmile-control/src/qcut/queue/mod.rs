@@ -1,6 +1,7 @@
 //! The queueing above the gate: a queue for each flow, sparse flows first, CoDel in each
 //! (RFC 8290), in tiers.
 
+mod bulk;
 mod counts;
 
 use std::collections::{HashMap, VecDeque};
@@ -9,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::class::{ClassConfig, PacketInfo, Tier};
 use super::codel::{Codel, CodelConfig};
+use bulk::{BULK_BYTES, Bulk};
 
+pub(super) use bulk::PassingFlows;
 pub use counts::{DropReason, QueueCounts, Tally};
 
 /// Parameters of the queueing.
@@ -97,37 +100,6 @@ pub struct FlowQueues<P> {
     counts: [QueueCounts; 3],
     dropped: VecDeque<(DropReason, P)>,
     bulk: Bulk,
-}
-
-/// Bulk flows, which send more than the link carries: when each last had a backlog.
-#[derive(Debug, Clone, Default)]
-struct Bulk {
-    flows: HashMap<u64, i64>,
-    last_ns: Option<i64>,
-}
-
-/// A flow with more than this waiting counts as bulk, for `BULK_NS` (both chosen here: two
-/// large packets are a request or a burst of acknowledgements; a queue that CoDel has
-/// emptied is full again within a few round trips).
-const BULK_BYTES: u64 = 3_000;
-const BULK_NS: i64 = 1_000_000_000;
-
-impl Bulk {
-    /// Records that a flow's queue has a backlog; the number of queues is bounded.
-    fn note(&mut self, now_ns: i64, flow: u64) {
-        self.flows.insert(flow, now_ns);
-        self.last_ns = Some(now_ns);
-    }
-
-    /// Whether a flow is not bulk while another one is.
-    fn is_sparse_during_bulk(&self, now_ns: i64, flow: u64) -> bool {
-        self.last_ns.is_some_and(|seen| is_recent(seen, now_ns))
-            && !self.flows.get(&flow).is_some_and(|seen| is_recent(*seen, now_ns))
-    }
-}
-
-const fn is_recent(seen_ns: i64, now_ns: i64) -> bool {
-    now_ns.saturating_sub(seen_ns) < BULK_NS
 }
 
 /// Number of queues over which flows are hashed (RFC 8290, 4.1.3: 1024).
@@ -228,6 +200,17 @@ impl<P> FlowQueues<P> {
         self.counts[0].waiting.packets == 0
             && self.counts[1].waiting.packets == 0
             && self.counts[2].waiting.packets == 0
+    }
+
+    /// Whether the next packet is of a flow that had nothing waiting (RFC 8290, 4.2): up to a
+    /// quantum of its bytes go ahead of the others.
+    #[must_use]
+    pub fn is_next_sparse(&self) -> bool {
+        let first = self.next_tier(&[false; 3]).and_then(|tier| self.tiers[tier].new.front());
+        first.is_some_and(|at| {
+            let flow = &self.flows[*at];
+            !flow.packets.is_empty() && flow.credit_bytes > 0
+        })
     }
 
     /// Packet counts.

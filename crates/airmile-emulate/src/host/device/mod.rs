@@ -2,12 +2,12 @@
 
 mod modem_log;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::qcut::{
-    AutorateConfig, BufferEvidence, ClassConfig, CodelConfig, PacketInfo, ProbeId, Qcut,
-    QcutConfig, QueueConfig, TCP, UDP,
+    AutorateConfig, BufferEvidence, ClassConfig, CodelConfig, DelayConfig, GateBench, Htb,
+    PacketInfo, ProbeId, Qcut, QcutConfig, QueueConfig, SmallQueues, StoppedUploads, TCP, UDP,
 };
 use airmile_model::Record;
 
@@ -28,37 +28,29 @@ const ECHO: u16 = 7;
 pub(crate) struct Device {
     address: Ipv4Addr,
     qcut: Qcut<IpPacket>,
-    sockets: Option<Sockets>,
+    bench: GateBench<IpPacket>,
     log: ModemLog,
     /// Packets in transit from the gate to the firmware, with their arrival times.
     on_the_way: VecDeque<(i64, IpPacket)>,
     host_ns: i64,
 }
 
-/// State of TCP Small Queues.
-#[derive(Debug, Clone)]
-struct Sockets {
-    flow_bytes: u64,
-    flows: BTreeMap<u64, Socket>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Socket {
-    /// Bytes in the queue.
-    queued_bytes: u64,
-    waiting: VecDeque<(PacketInfo, IpPacket)>,
-}
-
 impl Device {
     pub(crate) fn new(config: &UplinkQueueConfig, address: Ipv4Addr, start_ns: i64) -> Self {
-        let sockets = match config.discipline {
-            Discipline::Tsq { flow_bytes } => Some(Sockets { flow_bytes, flows: BTreeMap::new() }),
-            _ => None,
+        let bench = match config.discipline {
+            Discipline::Tsq { flow_bytes } => {
+                GateBench::Sockets(SmallQueues::new(flow_bytes, describe))
+            }
+            Discipline::Htb { every_ms, .. } => {
+                GateBench::Htb(Box::new(Htb::new(every_ms, config.packets)))
+            }
+            Discipline::Stop { .. } => GateBench::Stop(StoppedUploads::default()),
+            _ => GateBench::Gate,
         };
         Self {
             address,
             qcut: Qcut::new(qcut(config)),
-            sockets,
+            bench,
             log: ModemLog::new(&config.modem_log, start_ns),
             on_the_way: VecDeque::new(),
             host_ns: i64::from(config.modem_log.host_ms) * MS_NS,
@@ -67,16 +59,7 @@ impl Device {
 
     /// A packet sent by a host of the phone.
     pub(crate) fn push(&mut self, now_ns: i64, packet: IpPacket) {
-        let info = describe(&packet);
-        if let Some(Sockets { flow_bytes, flows }) = &mut self.sockets {
-            let socket = flows.entry(info.flow).or_default();
-            if !socket.waiting.is_empty() || socket.queued_bytes >= *flow_bytes {
-                socket.waiting.push_back((info, packet));
-                return;
-            }
-            socket.queued_bytes += u64::from(info.bytes);
-        }
-        self.qcut.push(now_ns, info, packet);
+        self.bench.push(&mut self.qcut, now_ns, describe(&packet), packet);
     }
 
     /// The next packet for the firmware, if one may pass; call only while the firmware has
@@ -97,16 +80,12 @@ impl Device {
         if let Some(probe) = self.qcut.poll_probe(now_ns) {
             return Some(self.probe(probe));
         }
-        let packet = self.qcut.poll(now_ns)?;
-        self.left_queue(now_ns, &packet);
-        Some(packet)
+        self.bench.pop(&mut self.qcut, now_ns)
     }
 
     /// A packet that was dropped.
     pub(crate) fn poll_dropped(&mut self, now_ns: i64) -> Option<IpPacket> {
-        let (_, packet) = self.qcut.poll_dropped()?;
-        self.left_queue(now_ns, &packet);
-        Some(packet)
+        self.bench.poll_dropped(&mut self.qcut, now_ns)
     }
 
     /// A record written by the modem.
@@ -160,23 +139,6 @@ impl Device {
             transport: Transport::Udp(payload),
         }
     }
-
-    /// A packet has left the queue: its socket may queue the next one.
-    fn left_queue(&mut self, now_ns: i64, packet: &IpPacket) {
-        let Some(Sockets { flow_bytes, flows }) = &mut self.sockets else { return };
-        let info = describe(packet);
-        let Some(socket) = flows.get_mut(&info.flow) else { return };
-        socket.queued_bytes = socket.queued_bytes.saturating_sub(u64::from(info.bytes));
-        while socket.queued_bytes < *flow_bytes
-            && let Some((info, packet)) = socket.waiting.pop_front()
-        {
-            socket.queued_bytes += u64::from(info.bytes);
-            self.qcut.push(now_ns, info, packet);
-        }
-        if socket.queued_bytes == 0 {
-            flows.remove(&info.flow);
-        }
-    }
 }
 
 /// The answer to a probe; `None` if the packet is not a probe.
@@ -205,11 +167,13 @@ fn qcut(config: &UplinkQueueConfig) -> QcutConfig {
             let classes = ClassConfig::none();
             QcutConfig { queue: QueueConfig { codel, classes, ..flows }, ..open }
         }
-        Discipline::Qcut { limit } => {
+        Discipline::Qcut { limit } | Discipline::Stop { limit } | Discipline::Htb { limit, .. } => {
             QcutConfig { limit, evidence: BufferEvidence::Modem, queue: flows, ..open }
         }
-        Discipline::RoundTrips { limit } => {
-            QcutConfig { limit, evidence: BufferEvidence::RoundTrips, queue: flows, ..open }
+        Discipline::RoundTrips { limit, told_base_ms } => {
+            let told_base_ns = told_base_ms.map(|ms| i64::from(ms) * MS_NS);
+            let delay = DelayConfig { told_base_ns, ..DelayConfig::default() };
+            QcutConfig { limit, evidence: BufferEvidence::RoundTrips, queue: flows, delay, ..open }
         }
         Discipline::Autorate { start_bps } => {
             let autorate = AutorateConfig { start_bps, ..AutorateConfig::default() };

@@ -64,6 +64,8 @@ pub(super) enum Lie {
     Losses,
     /// The same with a bottleneck in the wireline, so that the window is Cubic's.
     Wireline,
+    /// The same in a full cell with no window, so that Cubic's is in use.
+    NoWindow,
     /// The maximum window, in a full cell.
     Full,
     /// Alternately the maximum and nothing.
@@ -72,12 +74,13 @@ pub(super) enum Lie {
     Nonsense,
 }
 
-pub(super) const LIES: [(Lie, &str); 8] = [
+pub(super) const LIES: [(Lie, &str); 9] = [
     (Lie::Window, "the largest window"),
     (Lie::Rate, "the largest window at every tick"),
     (Lie::Replay, "the first report, repeated"),
     (Lie::Losses, "all losses are the radio's"),
     (Lie::Wireline, "all losses are the radio's, on a wireline"),
+    (Lie::NoWindow, "all losses are the radio's, no window in a full cell"),
     (Lie::Full, "the largest window in a full cell"),
     (Lie::Swings, "all and nothing alternately"),
     (Lie::Nonsense, "an invalid load"),
@@ -99,8 +102,7 @@ impl RadioReader for Liar {
 
     fn poll(&mut self, now_ns: i64, phone: PhoneView) -> Option<Feedback> {
         let feedback = self.honest.poll(now_ns, phone);
-        let every_tick =
-            matches!(self.lie, Lie::Rate | Lie::Losses | Lie::Wireline | Lie::Full | Lie::Swings);
+        let every_tick = !matches!(self.lie, Lie::None | Lie::Window | Lie::Replay | Lie::Nonsense);
         let feedback = feedback.or_else(|| self.first.filter(|_| every_tick && phone.busy))?;
         self.reports += 1;
         let first = *self.first.get_or_insert(feedback);
@@ -119,6 +121,9 @@ impl RadioReader for Liar {
             Lie::Losses => Feedback { radio_losses: self.reports, ..lie },
             Lie::Wireline => {
                 Feedback { radio_losses: self.reports, bottleneck: Bottleneck::Wireline, ..lie }
+            }
+            Lie::NoWindow => {
+                Feedback { radio_losses: self.reports, load: 1.0, w_claw_bytes: 0, ..lie }
             }
             Lie::Full => Feedback { load: 1.0, ..lie },
             Lie::Swings if self.reports.is_multiple_of(2) => {

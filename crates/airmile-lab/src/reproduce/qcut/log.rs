@@ -25,7 +25,8 @@ const BOUND_OF_PACKETS: &str = "bound: one large packet takes 28 to 41 ms at thi
 /// between runs.
 const MIN_OF_ROUND_TRIPS: f64 = 97.0;
 const UNUSABLE: &str = "the log is rejected: to compare with round trips";
-const ROUND_TRIPS: Discipline = Discipline::RoundTrips { limit: Limit::DelayMs(20) };
+const ROUND_TRIPS: Discipline =
+    Discipline::RoundTrips { limit: Limit::DelayMs(20), told_base_ms: None };
 
 /// Differences to the scenario.
 struct LogImpairment {

@@ -98,7 +98,7 @@ fn variants() -> Vec<Variant> {
         Variant::bound("QCut-D (20 ms) told at once", qcut(Limit::DelayMs(20))),
         Variant::new(
             "gate by round trips (20 ms)",
-            Discipline::RoundTrips { limit: Limit::DelayMs(20) },
+            Discipline::RoundTrips { limit: Limit::DelayMs(20), told_base_ms: None },
         ),
         Variant::new("autorate's defaults", Discipline::Autorate { start_bps: AUTORATE_START_BPS }),
     ]
