@@ -15,6 +15,8 @@ use crate::capture::{Kept, Studied, frames, study};
 const BANDWIDTH_BAR: f64 = 0.04;
 /// The same where the transfers are short, periodic, or limited by their reader: an estimate is rare.
 const BANDWIDTH_BAR_ELSEWHERE: f64 = 0.1;
+/// A second's estimate needs samples that cover three quarters of it.
+const COVERED_NS: i64 = 750_000_000;
 const TICK_BAR: f64 = 0.001;
 const PROMOTION_BAR: f64 = 0.02;
 
@@ -176,8 +178,11 @@ fn bandwidth(dir: &Path, run: &str, most: f64, check: &mut Check) -> anyhow::Res
     ] {
         let studied = study(&kept, bar);
         let ip_per_payload = whole_packets(&studied);
-        let samples: Vec<&BandwidthSample> =
-            studied.bandwidth.iter().filter(|s| s.dir == Direction::Dl).collect();
+        let samples: Vec<&BandwidthSample> = studied
+            .bandwidth
+            .iter()
+            .filter(|s| s.dir == Direction::Dl && is_whole_link(s))
+            .collect();
         let errors = window_errors(&samples, &offered, start, ip_per_payload);
         let mean = mean_of(&errors);
         let what = format!("1 s windows, {words}, {} samples", samples.len());
@@ -190,6 +195,11 @@ fn bandwidth(dir: &Path, run: &str, most: f64, check: &mut Check) -> anyhow::Res
         }
     }
     Ok(())
+}
+
+/// One of several flows receives only its share of the link.
+const fn is_whole_link(sample: &BandwidthSample) -> bool {
+    sample.flow.is_none() || sample.flows == 1
 }
 
 /// IP bytes per payload byte: opportunities count headers, samples do not.
@@ -212,15 +222,13 @@ fn window_errors(
     for (at, window) in offered.windows(WINDOW).enumerate() {
         let from = start + at as i64 * 100_000_000;
         let within = from..from + WINDOW as i64 * 100_000_000;
-        let rates: Vec<f64> = samples
-            .iter()
-            .filter(|s| within.contains(&s.time_ns))
-            .map(|s| s.r_rcv_bps * ip_per_payload)
-            .collect();
-        // At least three of the four samples in a second.
+        let inside: Vec<_> = samples.iter().filter(|s| within.contains(&s.time_ns)).collect();
+        let covered_ns: i64 = inside.iter().map(|s| s.window_ns).sum();
         let truth = window.iter().sum::<f64>() * 8.0;
-        if rates.len() >= 3 && truth > 0.0 {
-            let estimate = rates.iter().sum::<f64>() / rates.len() as f64;
+        // At least three of the four samples in a second; in pieces they miss the pauses.
+        if inside.len() >= 3 && covered_ns >= COVERED_NS && truth > 0.0 {
+            let sum: f64 = inside.iter().map(|s| s.r_rcv_bps * ip_per_payload).sum();
+            let estimate = sum / inside.len() as f64;
             errors.push((estimate / truth - 1.0).abs());
         }
     }

@@ -56,6 +56,8 @@ pub(super) struct Acked {
     pub(super) edge: i64,
     /// When the last of the acknowledged segments passed.
     pub(super) sent_ns: i64,
+    /// When the first of them passed.
+    pub(super) first_sent_ns: i64,
     /// Segments that it acknowledges.
     pub(super) segments: u32,
     /// After it the sender had nothing in flight, or was stopped by the receiver.
@@ -175,7 +177,7 @@ impl Bandwidth {
     /// Takes an ACK that advanced.
     #[inline]
     pub(super) fn push(&mut self, acked: &Acked, threshold: SendRateThreshold) {
-        let Acked { at_ns, ticks, edge, sent_ns, segments, stopped } = *acked;
+        let Acked { at_ns, ticks, edge, sent_ns, first_sent_ns, segments, stopped } = *acked;
         let rtt = at_ns - sent_ns;
         let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
@@ -185,11 +187,16 @@ impl Bandwidth {
         }
         self.least_rtt = Opt64::some(least);
         let backwards = |last: &AckPoint| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
-        let ran_empty =
-            threshold == SendRateThreshold::Auto && (stopped || rtt < least + QUEUED_NS);
-        if ran_empty || self.points.back().is_some_and(backwards) {
-            // The next window begins after it.
+        let auto = threshold == SendRateThreshold::Auto;
+        // The first segment came to the queue before the last one of the previous ACK left it.
+        let came_late = |last: &AckPoint| auto && first_sent_ns > last.at_ns - least;
+        if self.points.back().is_some_and(|last| backwards(last) || came_late(last)) {
             self.disturb(threshold);
+        }
+        if auto && (stopped || rtt < least + QUEUED_NS) {
+            // The next window begins after it: the link may pause here.
+            self.disturb(threshold);
+            return;
         }
         while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {
             self.points.pop_front();
@@ -336,12 +343,38 @@ mod tests {
                 ticks: n as u32 * 10,
                 edge: n * 2896,
                 sent_ns: at_ns - took * 1_000_000,
+                first_sent_ns: at_ns - took * 1_000_000,
                 segments: 2,
                 stopped: stopped(n),
             };
             bandwidth.push(&acked, threshold);
         }
         assert_eq!(bandwidth.drain_windows(1e6, true, threshold).len(), expected);
+    }
+
+    #[test]
+    fn a_window_does_not_begin_where_the_reader_stopped_the_sender() {
+        // Each 220 ms a pause, and ACKs 60 ms late after it: one alone, so no window.
+        let mut bandwidth = Bandwidth::default();
+        for n in 0..40 {
+            for (after_ms, took_ms, edge, stopped) in
+                [(0, 20, 0, true), (76, 76, 4_344, false), (130, 60, 8_688, true)]
+            {
+                let at_ms = n * 220 + after_ms;
+                let sent_ns = (at_ms - took_ms) * 1_000_000;
+                let acked = Acked {
+                    at_ns: at_ms * 1_000_000,
+                    ticks: at_ms as u32,
+                    edge: n * 8_688 + edge,
+                    sent_ns,
+                    first_sent_ns: sent_ns,
+                    segments: 3,
+                    stopped,
+                };
+                bandwidth.push(&acked, SendRateThreshold::Auto);
+            }
+        }
+        assert!(bandwidth.drain_windows(1e6, true, SendRateThreshold::Auto).is_empty());
     }
 
     #[test]

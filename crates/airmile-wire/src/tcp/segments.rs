@@ -338,6 +338,7 @@ impl FlowState {
                         ticks: value,
                         edge: end.stream.acked(),
                         sent_ns: sent,
+                        first_sent_ns: first_ns.unwrap_or(sent),
                         segments,
                         stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
                     };
