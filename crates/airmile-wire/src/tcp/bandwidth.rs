@@ -123,6 +123,8 @@ impl BandwidthWindow {
 pub(super) struct Bandwidth {
     points: VecDeque<AckPoint>,
     least_rtt: Opt64,
+    /// When the window of an earlier bin ended.
+    last_end_ns: Opt64,
     /// The best window of the current bin that is too slow by itself, if the user has
     /// concurrent flows.
     slow: Option<Box<BandwidthWindow>>,
@@ -225,9 +227,10 @@ impl Bandwidth {
             let Some(last) = self.points.get(end).copied().filter(|p| !p.is_delayed()) else {
                 continue;
             };
-            for length in [BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
+            let since_ns = last.at_ns - self.way_back_ns() - self.wanted_from_ns();
+            for length in [since_ns, BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
                 // Most flows are too short for the longer windows.
-                if first_ns <= last.at_ns - length {
+                if length > 0 && first_ns <= last.at_ns - length {
                     self.consider(&last, length, threshold);
                 }
             }
@@ -251,7 +254,7 @@ impl Bandwidth {
         let r_snd_bps =
             if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
         // The client sent it half the minimum round trip earlier.
-        let way_back = self.least_rtt.get().unwrap_or(0) / 2;
+        let way_back = self.way_back_ns();
         let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
         let enough = match threshold {
             SendRateThreshold::Fixed(least) => r_snd_bps >= least,
@@ -273,10 +276,22 @@ impl Bandwidth {
         }
     }
 
+    /// Half the minimum round trip.
+    fn way_back_ns(&self) -> i64 {
+        self.least_rtt.get().unwrap_or(0) / 2
+    }
+
+    /// Where a window of this bin should begin: at the end of the last one, or a pause of
+    /// the link between them would count in none; else at the bin's beginning.
+    fn wanted_from_ns(&self) -> i64 {
+        let from = self.bin * BIN_NS;
+        self.last_end_ns.get().filter(|end| *end > from - 2 * BIN_NS).unwrap_or(from)
+    }
+
     /// Whether a window fits its bin better: its ends are nearer to the bin's, so that
     /// windows follow each other without gap or overlap.
     fn is_nearer(&self, window: &BandwidthWindow, best: &BandwidthWindow) -> bool {
-        let (from, to) = (self.bin * BIN_NS, (self.bin + 1) * BIN_NS);
+        let (from, to) = (self.wanted_from_ns(), (self.bin + 1) * BIN_NS);
         let off = |w: &BandwidthWindow| (w.from_ns - from).abs() + (w.to_ns - to).abs();
         off(window) < off(best)
     }
@@ -285,6 +300,9 @@ impl Bandwidth {
         self.settle(threshold);
         if self.windows.len() > MAX_WAITING {
             self.forget_best();
+        }
+        if let Some(best) = self.windows.last().filter(|_| self.has_best) {
+            self.last_end_ns = Opt64::some(best.to_ns);
         }
         let slow = self.slow.take().filter(|_| !self.has_best);
         if let Some(slow) = slow
