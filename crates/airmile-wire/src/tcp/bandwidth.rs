@@ -371,6 +371,33 @@ mod tests {
     }
 
     #[test]
+    fn an_outage_counts_in_the_window_after_it() {
+        // ACKs every 10 ms, none for 230 ms from 610 ms on: the queue stands all the time.
+        let mut bandwidth = Bandwidth::default();
+        let times = (0..62).chain(84..200).enumerate();
+        for (n, at) in times {
+            let at_ns = at * 10_000_000;
+            let took = if n == 0 { 20 } else { 60 + i64::from(at >= 84) * 230 };
+            let sent_ns = at_ns - took * 1_000_000;
+            let acked = Acked {
+                at_ns,
+                ticks: at as u32 * 10,
+                edge: n as i64 * 2896,
+                sent_ns,
+                first_sent_ns: sent_ns,
+                segments: 2,
+                stopped: false,
+            };
+            bandwidth.push(&acked, SendRateThreshold::Auto);
+        }
+        let windows = bandwidth.drain_windows(1e6, true, SendRateThreshold::Auto);
+        for pair in windows.windows(2) {
+            assert_eq!(pair[0].to_ns, pair[1].from_ns, "{windows:?}");
+        }
+        assert!(windows.len() >= 6, "{windows:?}");
+    }
+
+    #[test]
     fn a_window_does_not_begin_where_the_reader_stopped_the_sender() {
         // Each 220 ms a pause, and ACKs 60 ms late after it: one alone, so no window.
         let mut bandwidth = Bandwidth::default();
