@@ -230,7 +230,7 @@ impl Bandwidth {
             let since_ns = last.at_ns - self.way_back_ns() - self.wanted_from_ns();
             for length in [since_ns, BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
                 // Most flows are too short for the longer windows.
-                if length > 0 && first_ns <= last.at_ns - length {
+                if length >= BIN_NS.min(2 * rtts) && first_ns <= last.at_ns - length {
                     self.consider(&last, length, threshold);
                 }
             }
