@@ -138,6 +138,7 @@ mod tests {
             bytes,
             r_snd_bps,
             enough: false,
+            ends: Default::default(),
         }
     }
 

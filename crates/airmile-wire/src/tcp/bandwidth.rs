@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::clock::common_tick_ns;
 use super::opt64::Opt64;
 use super::stream::make_room;
 
@@ -22,6 +23,9 @@ const TRIED_ENDS: usize = 8;
 const MIN_TICKS: u32 = 25;
 /// Windows span a few RTTs, and at least this many ticks of the commonest clock.
 const MIN_TICKS_NS: i64 = 25_000_000;
+/// How long the fastest segment's delay by the receiver's clock is a measure for others
+/// (chosen here: 50 ppm are 10 ms in it).
+const COMPARED_NS: i64 = 200_000_000_000;
 
 /// Condition under which a window shows the bandwidth and not the sender's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +35,8 @@ pub enum SendRateThreshold {
     /// From the capture: each segment of the window was queued, so the link never ran
     /// empty. A receiver that reads slowly also delays ACKs: no window extends over an
     /// ACK that leaves nothing in flight, or that shows the sender stopped by a receive
-    /// window with unread data.
+    /// window with unread data. An upload also delays ACKs: by the receiver's clock, half
+    /// of the delay at either end of a window was before the receiver.
     Auto,
 }
 
@@ -64,8 +69,8 @@ pub(super) struct Acked {
     pub(super) stopped: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct AckPoint {
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct AckPoint {
     /// When the ACK passed.
     at_ns: i64,
     /// Time since the last segment that it acknowledges passed; the lowest bit marks a
@@ -79,11 +84,29 @@ struct AckPoint {
 
 impl AckPoint {
     const fn sent_ns(&self) -> i64 {
-        self.at_ns - (self.rtt >> 1)
+        self.at_ns - self.rtt_ns()
     }
 
     const fn is_delayed(&self) -> bool {
         self.rtt & 1 == 1
+    }
+
+    const fn rtt_ns(&self) -> i64 {
+        self.rtt >> 1
+    }
+
+    /// Whether at least half of the time that this segment took longer than the fastest
+    /// one passed before the receiver had it, by its clock.
+    fn is_late_at_receiver(&self, fastest: &Self, tick_ns: f64) -> bool {
+        let sent_ns = self.sent_ns() - fastest.sent_ns();
+        if sent_ns.abs() > COMPARED_NS {
+            return true;
+        }
+        let ticks = self.ticks.wrapping_sub(fastest.ticks).cast_signed();
+        let before_ns = f64::from(ticks) * tick_ns - sent_ns as f64;
+        let late_ns = self.rtt_ns() - fastest.rtt_ns();
+        // Either time stamp is up to a tick old.
+        before_ns + 2.0 * tick_ns >= late_ns as f64 / 2.0
     }
 }
 
@@ -102,6 +125,8 @@ pub struct BandwidthWindow {
     pub r_snd_bps: f64,
     /// Whether that rate alone is enough to show the bandwidth.
     pub enough: bool,
+    /// Its first and its last ACK.
+    pub(super) ends: [AckPoint; 2],
 }
 
 impl BandwidthWindow {
@@ -122,7 +147,7 @@ impl BandwidthWindow {
 #[derive(Debug, Default)]
 pub(super) struct Bandwidth {
     points: VecDeque<AckPoint>,
-    least_rtt: Opt64,
+    fastest: Option<AckPoint>,
     /// When the window of an earlier bin ended.
     last_end_ns: Opt64,
     /// The best window of the current bin that is too slow by itself, if the user has
@@ -181,13 +206,16 @@ impl Bandwidth {
     pub(super) fn push(&mut self, acked: &Acked, threshold: SendRateThreshold) {
         let Acked { at_ns, ticks, edge, sent_ns, first_sent_ns, segments, stopped } = *acked;
         let rtt = at_ns - sent_ns;
-        let least = self.least_rtt.get().map_or(rtt, |least| least.min(rtt));
+        let point =
+            AckPoint { at_ns, rtt: rtt << 1 | i64::from(segments < 2), ticks, acked: edge as u32 };
+        let fastest = self.fastest.filter(|fastest| fastest.rtt_ns() <= rtt).unwrap_or(point);
+        let least = fastest.rtt_ns();
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
         if bin != self.bin {
             self.close_bin(threshold);
             self.bin = bin;
         }
-        self.least_rtt = Opt64::some(least);
+        self.fastest = Some(fastest);
         let backwards = |last: &AckPoint| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
         let auto = threshold == SendRateThreshold::Auto;
         // The first segment came to the queue before the last one of the previous ACK left it.
@@ -207,12 +235,7 @@ impl Bandwidth {
             self.points.pop_front();
         }
         make_room(&mut self.points);
-        self.points.push_back(AckPoint {
-            at_ns,
-            rtt: rtt << 1 | i64::from(segments < 2),
-            ticks,
-            acked: edge as u32,
-        });
+        self.points.push_back(point);
     }
 
     /// Chooses the best window that ends in this bin, once no better one can follow.
@@ -221,7 +244,7 @@ impl Bandwidth {
             return;
         }
         let Some(first_ns) = self.points.front().map(|p| p.at_ns) else { return };
-        let rtts = self.least_rtt.get().unwrap_or(0).max(MIN_TICKS_NS);
+        let rtts = self.least_rtt_ns().max(MIN_TICKS_NS);
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
             let Some(last) = self.points.get(end).copied().filter(|p| !p.is_delayed()) else {
@@ -260,7 +283,8 @@ impl Bandwidth {
             SendRateThreshold::Fixed(least) => r_snd_bps >= least,
             SendRateThreshold::Auto => true,
         };
-        let window = BandwidthWindow { from_ns, to_ns, ticks, bytes, r_snd_bps, enough };
+        let ends = [first, *last];
+        let window = BandwidthWindow { from_ns, to_ns, ticks, bytes, r_snd_bps, enough, ends };
         if enough {
             let best = self.windows.last().filter(|_| self.has_best);
             if best.is_none_or(|best| self.is_nearer(&window, best)) {
@@ -276,9 +300,13 @@ impl Bandwidth {
         }
     }
 
+    fn least_rtt_ns(&self) -> i64 {
+        self.fastest.map_or(0, |fastest| fastest.rtt_ns())
+    }
+
     /// Half the minimum round trip.
     fn way_back_ns(&self) -> i64 {
-        self.least_rtt.get().unwrap_or(0) / 2
+        self.least_rtt_ns() / 2
     }
 
     /// Where a window of this bin should begin: at the end of the last one, or a pause of
@@ -331,7 +359,14 @@ impl Bandwidth {
             self.close_bin(threshold);
         }
         let best = self.windows.pop_if(|_| self.has_best);
-        let windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
+        let mut windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
+        if threshold == SendRateThreshold::Auto
+            && let (Some(fastest), Some(tick_ns)) = (self.fastest, common_tick_ns(tick_ns))
+        {
+            windows.retain(|window| {
+                window.ends.iter().all(|end| end.is_late_at_receiver(&fastest, tick_ns))
+            });
+        }
         for window in windows.iter().filter(|window| window.enough) {
             self.sum_bps += window.r_rcv_bps(tick_ns);
             self.samples += 1;

@@ -88,6 +88,12 @@ fn snap(measured: f64) -> f64 {
     usual_near(measured, SNAP).unwrap_or(measured)
 }
 
+/// The common tick that a clock has whose measure a queue that grew or drained may have
+/// stretched.
+pub(super) fn common_tick_ns(measured: f64) -> Option<f64> {
+    usual_near(measured, SNAP_SHORT)
+}
+
 fn usual_near(measured: f64, within: f64) -> Option<f64> {
     USUAL_NS.iter().find(|usual| (measured / **usual - 1.0).abs() <= within).copied()
 }
