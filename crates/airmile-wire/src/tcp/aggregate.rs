@@ -257,13 +257,20 @@ mod tests {
     }
 
     fn samples(threshold: SendRateThreshold) -> (Vec<BandwidthSample>, StudySummary) {
+        samples_of(&two_downloads(), threshold)
+    }
+
+    fn samples_of(
+        packets: &[Packet<'static>],
+        threshold: SendRateThreshold,
+    ) -> (Vec<BandwidthSample>, StudySummary) {
         let options = StudyOptions {
             tables: Tables::ALL,
             send_rate_threshold: threshold,
             ..StudyOptions::default()
         };
         let mut study = PacketStudy::new(options);
-        two_downloads().iter().for_each(|packet| study.push(packet));
+        packets.iter().for_each(|packet| study.push(packet));
         let mut samples = Vec::new();
         let summary = study.finish_with(&mut |row| {
             if let PacketRow::Bandwidth(row) = row {
@@ -298,6 +305,22 @@ mod tests {
         }
         // More than both send.
         assert!(samples(SendRateThreshold::Fixed(12e6)).0.is_empty());
+    }
+
+    #[test]
+    fn flows_whose_data_is_still_queued_share_the_link() {
+        // All data passes in the first half; the queue and its ACKs last to the end.
+        let mut packets = two_downloads();
+        for packet in packets.iter_mut().filter(|packet| packet.payload_bytes > 1_000) {
+            packet.at_ns = 100 * MS + (packet.at_ns - 100 * MS) / 2;
+        }
+        packets.sort_by_key(|packet| packet.at_ns);
+        let (samples, _) = samples_of(&packets, SendRateThreshold::Auto);
+        let late = samples.iter().filter(|sample| sample.time_ns > 6_200 * MS);
+        let alone: Vec<_> = late.clone().filter(|sample| sample.flows == 1).collect();
+        // The second of the last ACKs has nothing in flight any more.
+        assert!(alone.iter().all(|sample| sample.time_ns > 9_900 * MS), "{alone:?}");
+        assert!(late.filter(|sample| sample.flow.is_none()).count() >= 10);
     }
 
     #[test]

@@ -406,6 +406,38 @@ mod tests {
     }
 
     #[test]
+    fn acks_that_wait_for_the_uplink_are_no_queue_of_segments() {
+        // Segments take 10 ms to the receiver, their ACKs 10 ms more, later 300.
+        for (back_ms, expected) in [(10, 0), (300, 0)] {
+            assert_eq!(windows_of_late_acks(10, back_ms), expected);
+        }
+        // The other way about, and both alike.
+        assert_eq!(windows_of_late_acks(300, 10), 8);
+        assert_eq!(windows_of_late_acks(150, 150), 8);
+    }
+
+    /// 2 s of ACKs every 10 ms of which one at the beginning took 20 ms; the number of windows.
+    fn windows_of_late_acks(forward_ms: i64, back_ms: i64) -> usize {
+        let mut bandwidth = Bandwidth::default();
+        for n in 0..200 {
+            let (forward_ms, back_ms) = if n == 0 { (10, 10) } else { (forward_ms, back_ms) };
+            let at_ms = n * 10;
+            let sent_ns = (at_ms - back_ms - forward_ms) * 1_000_000;
+            let acked = Acked {
+                at_ns: at_ms * 1_000_000,
+                ticks: (at_ms - back_ms + 1_000) as u32,
+                edge: n * 2896,
+                sent_ns,
+                first_sent_ns: sent_ns,
+                segments: 2,
+                stopped: false,
+            };
+            bandwidth.push(&acked, SendRateThreshold::Auto);
+        }
+        bandwidth.drain_windows(1e6, true, SendRateThreshold::Auto).len()
+    }
+
+    #[test]
     fn an_outage_counts_in_the_window_after_it() {
         // ACKs every 10 ms, none for 230 ms from 610 ms on: the queue stands all the time.
         let mut bandwidth = Bandwidth::default();

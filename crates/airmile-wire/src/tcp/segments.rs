@@ -82,7 +82,9 @@ impl PacketShard {
             flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
-        if is_data && !up && !flow.is_aside() {
+        // Data that a queue keeps arrives after the last packet with data has passed.
+        let arrives = if up { flow.ends[1].stream.flight() > 0 } else { is_data };
+        if arrives && !flow.is_aside() {
             self.concurrency(flow, at, packet.at_ns);
         }
         if is_data && packet.payload_bytes > 0 && flow.app.looks() {
