@@ -277,6 +277,15 @@ pub struct BandwidthSample {
     pub r_rcv_bps: f64,
 }}
 
+impl BandwidthSample {
+    /// Whether it is of all that the user receives: one of several flows has only its share
+    /// of the link.
+    #[must_use]
+    pub const fn is_whole_link(&self) -> bool {
+        self.flow.is_none() || self.flows == 1
+    }
+}
+
 record! { "http"
 /// One HTTP/1 request and its response.
 pub struct HttpRow {

@@ -15,7 +15,7 @@ use crate::capture::{Kept, Studied, frames, study};
 const BANDWIDTH_BAR: f64 = 0.04;
 /// The same where the transfers are short, periodic, or limited by their reader: an estimate is rare.
 const BANDWIDTH_BAR_ELSEWHERE: f64 = 0.1;
-/// Windows that overlap by nine tenths: fewer are less than two seconds apart, and not barred.
+/// Seconds that follow each other by 100 ms: fewer than these are of one stretch, and not barred.
 const MIN_WINDOWS_ELSEWHERE: usize = 20;
 /// A second's estimate needs samples that cover nine tenths of it.
 const COVERED_NS: i64 = 900_000_000;
@@ -183,28 +183,23 @@ fn bandwidth(dir: &Path, run: &str, most: f64, check: &mut Check) -> anyhow::Res
         let samples: Vec<&BandwidthSample> = studied
             .bandwidth
             .iter()
-            .filter(|s| s.dir == Direction::Dl && is_whole_link(s))
+            .filter(|s| s.dir == Direction::Dl && s.is_whole_link())
             .collect();
         let errors = window_errors(&samples, &offered, start, ip_per_payload);
         let mean = mean_of(&errors);
         let what = format!("1 s windows, {words}, {} samples", samples.len());
-        if barred && errors.is_empty() && most > BANDWIDTH_BAR {
-            println!("  {what:<52} no estimate");
-        } else if barred && most > BANDWIDTH_BAR && errors.len() < MIN_WINDOWS_ELSEWHERE {
-            let (mean, n) = (mean * 100.0, errors.len());
-            println!("  {what:<52} {mean:>7.3} %  n={n:<5} not barred, too few");
-        } else if barred {
-            check.at_most(&what, mean, most, errors.len(), "[paper 7.9 %]");
-        } else {
-            println!("  {what:<52} {:>7.3} %  n={}", mean * 100.0, errors.len());
+        let (n, elsewhere) = (errors.len(), most > BANDWIDTH_BAR);
+        let percent = mean * 100.0;
+        match n {
+            _ if !barred => println!("  {what:<52} {percent:>7.3} %  n={n}"),
+            0 if elsewhere => println!("  {what:<52} no estimate"),
+            ..MIN_WINDOWS_ELSEWHERE if elsewhere => {
+                println!("  {what:<52} {percent:>7.3} %  n={n:<5} not barred, too few");
+            }
+            _ => check.at_most(&what, mean, most, n, "[paper 7.9 %]"),
         }
     }
     Ok(())
-}
-
-/// One of several flows receives only its share of the link.
-const fn is_whole_link(sample: &BandwidthSample) -> bool {
-    sample.flow.is_none() || sample.flows == 1
 }
 
 /// IP bytes per payload byte: opportunities count headers, samples do not.

@@ -147,6 +147,7 @@ impl BandwidthWindow {
 #[derive(Debug, Default)]
 pub(super) struct Bandwidth {
     points: VecDeque<AckPoint>,
+    /// The ACK with the minimum RTT.
     fastest: Option<AckPoint>,
     /// When the window of an earlier bin ended.
     last_end_ns: Opt64,
@@ -220,12 +221,13 @@ impl Bandwidth {
         let auto = threshold == SendRateThreshold::Auto;
         // The first segment came to the queue before the last one of the previous ACK left it.
         let came_late = |last: &AckPoint| auto && first_sent_ns > last.at_ns - least;
-        if self.points.back().is_some_and(|last| backwards(last) || came_late(last)) {
+        let ran_empty = auto && (stopped || rtt < least + QUEUED_NS);
+        let apart = |last: &AckPoint| backwards(last) || came_late(last);
+        if ran_empty || self.points.back().is_some_and(apart) {
             self.disturb(threshold);
         }
-        if auto && (stopped || rtt < least + QUEUED_NS) {
+        if ran_empty {
             // The next window begins after it: the link may pause here.
-            self.disturb(threshold);
             return;
         }
         while self.points.front().is_some_and(|p| at_ns - p.at_ns > MEMORY_NS) {

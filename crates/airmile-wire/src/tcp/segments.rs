@@ -329,7 +329,8 @@ impl FlowState {
                         end.stream.rtt.least(),
                     );
                 }
-                if let (Some(sent), Some((value, _))) = (sent_ns, tcp.timestamps)
+                if let (Some(sent_ns), Some(first_sent_ns), Some((value, _))) =
+                    (sent_ns, first_ns, tcp.timestamps)
                     && rtt_ns.is_some()
                 {
                     let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
@@ -339,8 +340,8 @@ impl FlowState {
                         at_ns: now,
                         ticks: value,
                         edge: end.stream.acked(),
-                        sent_ns: sent,
-                        first_sent_ns: first_ns.unwrap_or(sent),
+                        sent_ns,
+                        first_sent_ns,
                         segments,
                         stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
                     };

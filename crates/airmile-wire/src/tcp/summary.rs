@@ -262,9 +262,7 @@ impl Gathered {
                 let kind = content_type(row);
                 *sums.content_types.entry(kind).or_default() += row.response_bytes;
             }
-            PacketRow::Bandwidth(row)
-                if row.dir == Direction::Dl && (row.flows == 1 || row.flow.is_none()) =>
-            {
+            PacketRow::Bandwidth(row) if row.dir == Direction::Dl && row.is_whole_link() => {
                 sums.available_bps.push(row.r_rcv_bps);
                 if row.r_snd_bps.is_finite() {
                     sums.send_rate_bps.push(row.r_snd_bps);
