@@ -7,7 +7,7 @@ use airmile_emulate::{AppNote, Discipline, Scenario, run_into};
 
 use super::watch::QueueMonitor;
 use super::{NO_VALUES, STRONG, Signal, Variant, WEAK};
-use crate::reproduce::estimate::{mean, quantile};
+use crate::reproduce::estimate::{mean, quantile, sorted};
 use crate::reproduce::figure::{Axis, Figure, Series};
 use crate::reproduce::runs::{Work, cannot, read};
 use crate::reproduce::{Experiment, ExperimentResult, Row};
@@ -16,14 +16,14 @@ use airmile::Result;
 pub(in crate::reproduce) const EXPERIMENT: Experiment = Experiment {
     name: "qcut-fig22",
     source: "QCut, section 7, figure 22",
-    what: "page loads, a video and a call-like flow during an upload",
+    what: "page loads, a video, a call-like flow and a download during an upload",
     run: figure_22,
 };
 
 const SCENARIO: &str = include_str!("../../../experiments/qcut-applications.toml");
 
 /// Measures of a run, by application, with unit.
-const MEASURES: [(&str, &str, &str); 7] = [
+const MEASURES: [(&str, &str, &str); 9] = [
     ("page", "page load, mean", "s"),
     ("video", "video start", "s"),
     ("video", "video bitrate, mean of segments", "Mbit/s"),
@@ -31,7 +31,12 @@ const MEASURES: [(&str, &str, &str); 7] = [
     ("call", "call-like exchange, 95th percentile", "ms"),
     ("call", "jitter: mean difference from exchange to exchange", "ms"),
     ("call", "exchanges without an answer", "%"),
+    ("call", "voice score by its delays (E-model)", "MOS"),
+    ("download", "download of 4 MB", "s"),
 ];
+
+/// Voice in a packet of the call-like flow: it is sent when all of it was spoken.
+const PACKET_MS: f64 = 20.0;
 
 /// The values of an application's run, in the order of [`MEASURES`].
 fn values(app: &str, notes: &[AppNote], start_ns: i64) -> Vec<f64> {
@@ -53,13 +58,35 @@ fn values(app: &str, notes: &[AppNote], start_ns: i64) -> Vec<f64> {
             let delays: Vec<f64> = of("end")
                 .filter_map(|n| Some((n.at_ns - asked.get(n.id.as_deref()?)?) as f64 / 1e6))
                 .collect();
+            if app == "download" {
+                return vec![mean(&delays).value / 1e3];
+            }
             let steps: Vec<f64> = delays.windows(2).map(|d| (d[1] - d[0]).abs()).collect();
             let lost = of("failed").count() as f64;
             let share = 100.0 * lost / asked.len().max(1) as f64;
             let at = |p| quantile(&delays, p).value;
-            vec![at(0.5), at(0.95), mean(&steps).value, share]
+            let score = voice_score(&sorted(&delays), asked.len());
+            vec![at(0.5), at(0.95), mean(&steps).value, share, score]
         }
     }
+}
+
+/// Mean opinion score (1 to 4.5) of G.711 voice whose packets have the delays of these exchanges,
+/// in ms and in order, of `asked` in all, with the playout delay that suits them best. What comes
+/// later is lost. R = 94.2 - 0.024 d - 0.11 (d - 177.3)+ - 30 ln(1 + 15 e) for a delay of d ms
+/// from mouth to ear and a share e of losses: Cole and Rosenbluth, CCR 31(2), 2001, sections 2
+/// and 4; score: ITU-T G.107, annex B. NaN without exchanges.
+fn voice_score(delays: &[f64], asked: usize) -> f64 {
+    // The way down has half of the shortest exchange; the rest is the way up.
+    let down_ms = delays.first().map_or(f64::NAN, |least| least / 2.0);
+    let r = delays.iter().enumerate().map(|(at, delay)| {
+        let to_ear_ms = PACKET_MS + delay - down_ms;
+        let lost = 1.0 - (at + 1) as f64 / asked.max(delays.len()) as f64;
+        let delayed = 0.024 * to_ear_ms + 0.11 * (to_ear_ms - 177.3).max(0.0);
+        (94.2 - delayed - 30.0 * (15.0 * lost).ln_1p()).clamp(0.0, 100.0)
+    });
+    let r = r.fold(f64::NAN, f64::max);
+    (1.0 + 0.035 * r + 7e-6 * r * (r - 60.0) * (100.0 - r)).clamp(1.0, 4.5)
 }
 
 /// No upload; an upload with no queueing discipline, CoDel or QCut above the firmware; and
@@ -109,8 +136,8 @@ const BOUND_OF_HTB: &str = "bound: the rows of an HTB told at once, whose rate f
 fn judged(row: Row, variant: &Variant, app: &str, unit: &str) -> Row {
     match (&variant.discipline, app, unit) {
         _ if variant.is_bound => row,
-        // For a rate, more is better.
-        (Discipline::Qcut { .. }, _, "Mbit/s") => row.at_least(-WITHIN),
+        // For a rate and a score, more is better.
+        (Discipline::Qcut { .. }, _, "Mbit/s" | "MOS") => row.at_least(-WITHIN),
         (Discipline::Qcut { .. }, "call", _) => row.at_most(WITHIN).note(BOUND_OF_A_CALL),
         (Discipline::Qcut { .. }, ..) => row.at_most(WITHIN).note(BOUND_OF_A_START),
         (Discipline::Htb { .. }, "page", _) => row.at_most(WITHIN).note(BOUND_OF_HTB),
@@ -118,7 +145,7 @@ fn judged(row: Row, variant: &Variant, app: &str, unit: &str) -> Row {
     }
 }
 
-const APPS: [&str; 3] = ["page", "video", "call"];
+const APPS: [&str; 4] = ["page", "video", "call", "download"];
 
 fn figure_22(work: &Work<'_>) -> Result<ExperimentResult> {
     let (signals, arms, seeds) = ([WEAK, STRONG], arms(), work.size.of(1, 6, 20));
@@ -130,8 +157,9 @@ fn figure_22(work: &Work<'_>) -> Result<ExperimentResult> {
                     let mut scenario = read(SCENARIO)?;
                     scenario.apps.retain(|a| a.name == app || (*uploads && a.name == "upload"));
                     scenario.seed = 53_000 + seed;
-                    // Pages end earlier than the video and the call.
-                    let default_ms = if app == "page" { 45_000 } else { 75_000 };
+                    // Pages and a download end earlier than the video and the call.
+                    let is_short = matches!(app, "page" | "download");
+                    let default_ms = if is_short { 45_000 } else { 75_000 };
                     scenario.duration_ms = work.size.of(20_000, default_ms, 120_000) as u32;
                     signal.set(&mut scenario);
                     variant.set(&mut scenario);
@@ -249,7 +277,29 @@ mod tests {
         let call = values("call", &notes, 0);
         assert_eq!(call[..3], [70.0, 97.0, 60.0]);
         assert!((call[3] - 100.0 / 3.0).abs() < 1e-9, "{call:?}");
+        let download = [
+            note(100, "download", "request", Some("download-1"), None),
+            note(4_350, "download", "end", Some("download-1"), None),
+        ];
+        assert_eq!(values("download", &download, 0), [4.25]);
         assert_eq!(values("video", &notes, 0), [0.5, 1.0]);
         assert_eq!(values("page", &notes, 0), [2.0]);
+    }
+
+    #[test]
+    fn a_voice_score_by_hand() {
+        let close = |score: f64, expected: f64| assert!((score - expected).abs() < 5e-3, "{score}");
+        // 20 + 40 - 20 ms, nothing lost: R is 93.24.
+        close(voice_score(&[40.0; 10], 10), 4.41);
+        // 20 + 320 - 20 ms: R is 70.8 (0.024 * 320 + 0.11 * 142.7 less), whatever comes sooner.
+        let delays: Vec<f64> = [vec![40.0; 50], vec![320.0; 50]].concat();
+        close(voice_score(&delays, 100), 3.635);
+        // A late one in a hundred is better lost: R is 93.24 - 30 ln 1.15.
+        let delays: Vec<f64> = [vec![40.0; 99], vec![900.0]].concat();
+        close(voice_score(&delays, 100), 4.315);
+        // Seconds late, or 99 of 100 lost: the worst there is, or nearly.
+        close(voice_score(&[2_500.0, 4_000.0], 2), 1.0);
+        close(voice_score(&[40.0], 100), 1.04);
+        assert!(voice_score(&[], 10).is_nan());
     }
 }
