@@ -79,14 +79,17 @@ pub struct Copa {
     /// When the queue was last nearly empty.
     empty_ns: Option<i64>,
     competitive: bool,
+    /// Part of the queueing delay that is the radio's and no queue's, in ns.
+    radio_ns: i64,
     /// The window before the last timeout (RFC 4015).
     before: Option<f64>,
 }
 
 impl Copa {
-    /// A controller at its start.
+    /// A controller at its start. The queueing delay counts beyond `radio_delay_ms`, the delay
+    /// that the radio is known to add without a queue (Gandalf, arXiv 2507.00337; Copa: 0).
     #[must_use]
-    pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
+    pub fn new(mss_bytes: u64, initial_window_bytes: u64, radio_delay_ms: u32) -> Self {
         let window = CongestionWindow::new(mss_bytes, initial_window_bytes);
         let cwnd = window.cwnd_bytes as f64 / window.mss_bytes as f64;
         Self {
@@ -105,6 +108,7 @@ impl Copa {
             lost_in_round: false,
             empty_ns: None,
             competitive: false,
+            radio_ns: i64::from(radio_delay_ms) * 1_000_000,
             before: None,
         }
     }
@@ -117,9 +121,9 @@ impl Copa {
         self.most.push(now_ns, rtt_ns, window_ns, |new, old| new >= old);
     }
 
-    /// Equation 2: the queueing delay d_q, in ns.
+    /// Equation 2: the queueing delay d_q, in ns, without the radio's part.
     fn queueing_ns(&self) -> Option<i64> {
-        Some(self.standing.get()? - self.least.get()?)
+        Some((self.standing.get()? - self.least.get()? - self.radio_ns).max(0))
     }
 
     /// Equation 1 and step 3: whether the rate cwnd / RTTstanding is above the target
@@ -292,7 +296,7 @@ mod tests {
     /// Past slow start with a window in segments, RTTmin 100 ms, and a round that does not
     /// end.
     fn copa(segments: f64) -> Copa {
-        let mut copa = Copa::new(MSS, 10 * MSS);
+        let mut copa = Copa::new(MSS, 10 * MSS, 0);
         copa.sample(0, 100 * MS, 100 * MS);
         copa.slow_start = false;
         copa.round_ends = u64::MAX;
@@ -323,6 +327,17 @@ mod tests {
         // A window that was not used does not grow.
         copa.on_ack(200 * MS, &AckEvent { window_limited: false, ..ack(100, 100, 0, 0) });
         near(copa.cwnd, 1_000.0 + 2.0 / 1_000.0);
+    }
+
+    /// Of 14 ms of delay 8 are the radio's: the target is 1 / (0.5 * 0.006) = 333 segments a
+    /// second, or 38 in 114 ms.
+    #[test]
+    fn the_radios_delay_is_no_queue() {
+        for (radio_ms, segments, sign) in [(8, 37.0, 1.0), (8, 39.0, -1.0), (0, 37.0, -1.0)] {
+            let mut copa = Copa { radio_ns: radio_ms * MS, ..copa(segments) };
+            copa.on_ack(200 * MS, &ack(114, 100, 0, 0));
+            near(copa.cwnd, segments + sign * 2.0 / segments);
+        }
     }
 
     /// Section 2.1: RTTstanding is the minimum over half a smoothed round trip, RTTmin over
@@ -357,7 +372,7 @@ mod tests {
     /// the target: with d_q 10 ms, above 22 segments.
     #[test]
     fn slow_start_ends_at_the_target() {
-        let mut copa = Copa::new(MSS, 20 * MSS);
+        let mut copa = Copa::new(MSS, 20 * MSS, 0);
         copa.on_ack(0, &ack(100, 100, 0, u64::MAX));
         copa.on_ack(200 * MS, &ack(110, 100, 1, 0));
         assert_eq!((copa.cwnd_bytes(), copa.in_slow_start()), (22 * MSS, true));
@@ -410,7 +425,7 @@ mod tests {
     #[test]
     fn holds_some_segments_on_a_fixed_path() {
         let mut pipe = Pipe::new(10_000_000, 50, 2_000_000);
-        let mut copa = Copa::new(MSS, 10 * MSS);
+        let mut copa = Copa::new(MSS, 10 * MSS, 0);
         pipe.run(&mut copa, 5.0, |_, _| {});
         let (mut queue, mut seen, before) = (Vec::new(), 0.0, pipe.acked_bytes);
         pipe.run(&mut copa, 20.0, |pipe, _| {

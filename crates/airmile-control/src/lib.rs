@@ -188,7 +188,11 @@ pub enum ControllerKind {
         seed: u64,
     },
     /// Arun and Balakrishnan, NSDI 2018.
-    Copa,
+    Copa {
+        /// Delay in ms that the radio adds without a queue, and that Copa therefore ignores.
+        #[serde(default, skip_serializing_if = "is_zero_ms")]
+        radio_delay_ms: u32,
+    },
     /// Cubic limited by the window that the client's radio allows (MobiSys 2017): needs a
     /// reader of the client's modem log.
     Claw {
@@ -217,6 +221,11 @@ const fn is_false(value: &bool) -> bool {
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero_ms(value: &u32) -> bool {
     *value == 0
 }
 
@@ -250,7 +259,9 @@ impl ControllerKind {
             }
             Self::Vegas => Box::new(Vegas::new(mss_bytes, initial_window_bytes)),
             Self::Bbr3 { seed } => Box::new(Bbr3::new(mss_bytes, initial_window_bytes, seed)),
-            Self::Copa => Box::new(Copa::new(mss_bytes, initial_window_bytes)),
+            Self::Copa { radio_delay_ms } => {
+                Box::new(Copa::new(mss_bytes, initial_window_bytes, radio_delay_ms))
+            }
             Self::Claw { limit_bps, trust_client } => {
                 let mut options = claw::ClawOptions::default();
                 options.limits.rate_bps = limit_bps.unwrap_or(options.limits.rate_bps);
@@ -282,7 +293,7 @@ impl ControllerKind {
             | Self::Cubic { .. }
             | Self::Vegas
             | Self::Bbr3 { .. }
-            | Self::Copa
+            | Self::Copa { .. }
             | Self::Verus { .. } => None,
         }
     }

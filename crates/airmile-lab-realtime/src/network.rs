@@ -174,7 +174,7 @@ impl Host {
             ControllerKind::Cubic { .. } => "cubic",
             ControllerKind::Vegas => "vegas",
             ControllerKind::Bbr3 { .. } => "bbr3",
-            ControllerKind::Copa => "copa",
+            ControllerKind::Copa { .. } => "copa",
             ControllerKind::Claw { .. } => "claw",
             ControllerKind::Cqic => "cqic",
             ControllerKind::Verus { .. } => "verus",

@@ -64,18 +64,17 @@ impl Bbr3 {
         if !self.full_bw_reached || self.adapt_long_term(sample) {
             return;
         }
-        match self.state {
+        let state = self.state;
+        match state {
             State::Down | State::Cruise if self.is_time_to_probe(now_ns) => self.start_refill(),
             State::Down if self.is_time_to_cruise() => self.state = State::Cruise,
             State::Refill if self.round_start => {
                 self.is_probe_sample = true;
                 self.start_up(sample);
             }
-            State::Up => {
-                if self.is_time_to_go_down(sample) {
-                    self.prev_too_high = false;
-                    self.start_down(now_ns);
-                }
+            State::Up if self.is_time_to_go_down(sample) => {
+                self.prev_too_high = false;
+                self.start_down(now_ns);
             }
             _ => {}
         }

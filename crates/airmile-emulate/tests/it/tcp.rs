@@ -12,7 +12,7 @@ pub const SECOND: i64 = 1_000_000_000;
 pub const RENO: ControllerKind = ControllerKind::NewReno;
 pub const CUBIC: ControllerKind = ControllerKind::Cubic { hystart: false };
 const BBR3: ControllerKind = ControllerKind::Bbr3 { seed: 1 };
-const COPA: ControllerKind = ControllerKind::Copa;
+const COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 0 };
 const HYSTART: ControllerKind = ControllerKind::Cubic { hystart: true };
 
 pub fn config(control: ControllerKind) -> TcpConfig {

@@ -6,8 +6,8 @@ use airmile_emulate::{LinkConfig, Scenario, SchedulerKind, SecondaryConfig, Tran
 
 use super::load::load;
 use super::{
-    BBR3, CASES, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, Row, SEEDS,
-    VEGAS, VERUS, Work, bars, busy, mean, page, run_cases, web,
+    BBR3, CASES, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RADIO_COPA, Row,
+    SEEDS, VEGAS, VERUS, Work, bars, busy, mean, page, run_cases, web,
 };
 use airmile::Result;
 
@@ -152,7 +152,7 @@ fn more(work: &Work<'_>) -> Result<ExperimentResult> {
     let scenarios = cases.map(|(what, scenario, _)| (what.to_owned(), scenario));
     let runs = work.size.of(1, 8, 20);
     let [tcp @ .., http3] = &scenarios;
-    let mut cases = run_cases(work, tcp, &[CLAW, CUBIC, CQIC, BBR3, COPA], runs)?;
+    let mut cases = run_cases(work, tcp, &[CLAW, CUBIC, CQIC, BBR3, COPA, RADIO_COPA], runs)?;
     // Quinn paces by the window: without their own pace the rivals would be others.
     cases.extend(run_cases(work, std::slice::from_ref(http3), &[CLAW, CUBIC, CQIC], runs)?);
     let mut rows: Vec<Row> =

@@ -6,8 +6,8 @@ use airmile_emulate::{RlcConfig, Scenario};
 use super::load::worst;
 use super::{AT_ONCE_SEGMENTS, Axis, CASES, Figure, Series, judged};
 use super::{
-    BBR3, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RENO, Row, VEGAS, VERUS,
-    Work, bars, mean, name, page, run_cases, saturate, web,
+    BBR3, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RADIO_COPA, RENO, Row,
+    VEGAS, VERUS, Work, bars, mean, name, page, run_cases, saturate, web,
 };
 use airmile::Result;
 
@@ -36,7 +36,7 @@ const PAPER_RTT: &str = "the paper's Vegas: 15 % below CLAW's";
 
 fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = [("one image of 2 MB".to_owned(), page(|_| {})?)];
-    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, BBR3, COPA, RENO];
+    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, BBR3, COPA, RADIO_COPA, RENO];
     let runs = work.size.of(1, 20, 20);
     let cases = run_cases(work, &cases, &algorithms, runs)?;
     let case = &cases[0];

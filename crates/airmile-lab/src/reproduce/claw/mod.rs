@@ -43,9 +43,12 @@ const CQIC: ControllerKind = ControllerKind::Cqic;
 const VEGAS: ControllerKind = ControllerKind::Vegas;
 const VERUS: ControllerKind = ControllerKind::Verus { epoch_ms: 500 };
 const BBR3: ControllerKind = ControllerKind::Bbr3 { seed: 0 };
-const COPA: ControllerKind = ControllerKind::Copa;
-/// Today's rivals, which know nothing of the radio.
-const RIVALS: [ControllerKind; 2] = [BBR3, COPA];
+const COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 0 };
+/// In the manner of Gandalf (arXiv 2507.00337), which subtracts the radio's delays as they
+/// occur: a fixed one, of a HARQ retransmission in FDD (TS 36.321, 7.7: 8 ms).
+const RADIO_COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 8 };
+/// Today's rivals.
+const RIVALS: [ControllerKind; 3] = [BBR3, COPA, RADIO_COPA];
 const RENO: ControllerKind = ControllerKind::NewReno;
 
 /// An algorithm's name in rows.
@@ -55,7 +58,8 @@ const fn name(kind: ControllerKind) -> &'static str {
         ControllerKind::Cubic { .. } => "Cubic",
         ControllerKind::Vegas => "Vegas",
         ControllerKind::Bbr3 { .. } => "BBRv3",
-        ControllerKind::Copa => "Copa",
+        ControllerKind::Copa { radio_delay_ms: 0 } => "Copa",
+        ControllerKind::Copa { .. } => "radio-aware Copa",
         ControllerKind::Claw { .. } => "CLAW",
         ControllerKind::Cqic => "CQIC",
         ControllerKind::Verus { .. } => "Verus",
@@ -166,7 +170,7 @@ impl LoadCase {
     /// CLAW's load times and its packets' round trips against the rivals' in percent.
     fn against_rivals(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for rival in RIVALS {
+        for rival in RIVALS.into_iter().filter(|rival| !self.of(*rival).is_empty()) {
             let (what, other) = (&self.what, name(rival));
             let row = Row::new(
                 format!("{what}: CLAW's load time against {other}'s"),
