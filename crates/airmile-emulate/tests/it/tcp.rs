@@ -63,8 +63,7 @@ fn throughput_table() {
         // for 40 ms and 1 %, without the delayed ACKs' sqrt(2).
         (RENO,    lossy,                     2.5, 5.0),
         (CUBIC,   lossy,                     2.8, 5.5),
-        // BBRv3 slows down: one packet of the 33 of a round trip is over its threshold of 2 %.
-        // Copa ignores losses.
+        // One packet of 33 is over BBRv3's threshold of 2 %; Copa ignores losses.
         (BBR3,    link(10_000_000, 20, 1000), 9.0, 9.65),
         (COPA,    link(10_000_000, 20, 1000), 9.0, 9.65),
         (BBR3,    lossy,                     5.5, 9.3),

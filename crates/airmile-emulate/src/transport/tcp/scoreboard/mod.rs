@@ -154,11 +154,6 @@ impl Scoreboard {
         }
     }
 
-    /// Bytes considered lost since the last call.
-    pub(crate) fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.newly_lost_bytes)
-    }
-
     fn index_of(&self, position: u64) -> usize {
         self.sent.partition_point(|s| s.range.end <= position)
     }
@@ -346,11 +341,6 @@ impl Scoreboard {
         let bits = u128::from(self.delivered_bytes - bytes_then) * 8;
         let rate = bits * 1_000_000_000 / u128::try_from(elapsed_ns).ok().filter(|&ns| ns > 0)?;
         u64::try_from(rate).ok()
-    }
-
-    /// Whether SACK has reported DupThresh segments, of any size (RFC 8985, 6.2 step 4).
-    pub(crate) const fn sacked_dup_thresh(&self) -> bool {
-        self.sacked_segments >= DUP_THRESH
     }
 
     #[cfg(test)]
