@@ -227,6 +227,7 @@ impl Controller for QuicClaw {
         self.apply_report(now_ns);
         let ack = AckEvent {
             flight_size_bytes: in_flight + self.batch.acked_bytes,
+            pipe_bytes: in_flight,
             acked_to: self.acked_to,
             sent_to: self.sent_to,
             delivery_rate_bps: self.rate_bps,

@@ -16,11 +16,15 @@
 //!
 //! [`qcut`] controls a queue instead of a window: the uplink queue on the device.
 
+mod bbr3;
 pub mod claw;
+mod copa;
 mod cqic;
 mod cubic;
 mod hystart;
 mod new_reno;
+#[cfg(test)]
+mod pipe;
 pub mod qcut;
 mod vegas;
 mod verus;
@@ -28,6 +32,8 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
+pub use bbr3::Bbr3;
+pub use copa::Copa;
 pub use cqic::Cqic;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
@@ -45,6 +51,11 @@ pub struct AckEvent {
     pub srtt_ns: Option<i64>,
     /// Bytes in flight before the acknowledgement.
     pub flight_size_bytes: u64,
+    /// Bytes in flight after it, without those that have arrived or are considered lost (RFC
+    /// 6675, pipe).
+    pub pipe_bytes: u64,
+    /// Bytes that are considered lost since the acknowledgement before.
+    pub lost_bytes: u64,
     /// Stream offset acknowledged so far, without a gap.
     pub acked_to: u64,
     /// Stream offset sent so far: a round trip ends when `acked_to` reaches the value that
@@ -54,6 +65,8 @@ pub struct AckEvent {
     pub delivery_rate_bps: Option<u64>,
     /// Whether the window, and not the application or the receiver, limited the sender.
     pub window_limited: bool,
+    /// Whether the sender had nothing to send when the acknowledgement arrived.
+    pub app_limited: bool,
     /// Whether the sender is repairing a loss, or the ACK is a duplicate that may indicate
     /// one: the window must not grow (RFC 5681, 3.2).
     pub in_recovery: bool,
@@ -168,6 +181,18 @@ pub enum ControllerKind {
     },
     /// Brakmo and Peterson 1995.
     Vegas,
+    /// BBR version 3 (draft-ietf-ccwg-bbr).
+    Bbr3 {
+        /// Seed of the waits between probes.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        seed: u64,
+    },
+    /// Arun and Balakrishnan, NSDI 2018.
+    Copa {
+        /// Delay in ms that the radio adds without a queue, and that Copa therefore ignores.
+        #[serde(default, skip_serializing_if = "is_zero_ms")]
+        radio_delay_ms: u32,
+    },
     /// Cubic limited by the window that the client's radio allows (MobiSys 2017): needs a
     /// reader of the client's modem log.
     Claw {
@@ -192,6 +217,16 @@ pub enum ControllerKind {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_false(value: &bool) -> bool {
     !*value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero_ms(value: &u32) -> bool {
+    *value == 0
 }
 
 const fn claw_paper_epoch() -> u32 {
@@ -223,6 +258,10 @@ impl ControllerKind {
                 Box::new(Cubic::new(mss_bytes, initial_window_bytes, hystart))
             }
             Self::Vegas => Box::new(Vegas::new(mss_bytes, initial_window_bytes)),
+            Self::Bbr3 { seed } => Box::new(Bbr3::new(mss_bytes, initial_window_bytes, seed)),
+            Self::Copa { radio_delay_ms } => {
+                Box::new(Copa::new(mss_bytes, initial_window_bytes, radio_delay_ms))
+            }
             Self::Claw { limit_bps, trust_client } => {
                 let mut options = claw::ClawOptions::default();
                 options.limits.rate_bps = limit_bps.unwrap_or(options.limits.rate_bps);
@@ -250,7 +289,12 @@ impl ControllerKind {
         match self {
             Self::Claw { .. } => Some(RadioNeed::Free),
             Self::Cqic => Some(RadioNeed::Allocated),
-            Self::NewReno | Self::Cubic { .. } | Self::Vegas | Self::Verus { .. } => None,
+            Self::NewReno
+            | Self::Cubic { .. }
+            | Self::Vegas
+            | Self::Bbr3 { .. }
+            | Self::Copa { .. }
+            | Self::Verus { .. } => None,
         }
     }
 }

@@ -173,6 +173,8 @@ impl Host {
             ControllerKind::NewReno => "reno",
             ControllerKind::Cubic { .. } => "cubic",
             ControllerKind::Vegas => "vegas",
+            ControllerKind::Bbr3 { .. } => "bbr3",
+            ControllerKind::Copa { .. } => "copa",
             ControllerKind::Claw { .. } => "claw",
             ControllerKind::Cqic => "cqic",
             ControllerKind::Verus { .. } => "verus",

@@ -11,6 +11,8 @@ use proptest::prelude::*;
 pub const SECOND: i64 = 1_000_000_000;
 pub const RENO: ControllerKind = ControllerKind::NewReno;
 pub const CUBIC: ControllerKind = ControllerKind::Cubic { hystart: false };
+const BBR3: ControllerKind = ControllerKind::Bbr3 { seed: 1 };
+const COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 0 };
 const HYSTART: ControllerKind = ControllerKind::Cubic { hystart: true };
 
 pub fn config(control: ControllerKind) -> TcpConfig {
@@ -61,6 +63,11 @@ fn throughput_table() {
         // for 40 ms and 1 %, without the delayed ACKs' sqrt(2).
         (RENO,    lossy,                     2.5, 5.0),
         (CUBIC,   lossy,                     2.8, 5.5),
+        // One packet of 33 is over BBRv3's threshold of 2 %; Copa ignores losses.
+        (BBR3,    link(10_000_000, 20, 1000), 9.0, 9.65),
+        (COPA,    link(10_000_000, 20, 1000), 9.0, 9.65),
+        (BBR3,    lossy,                     5.5, 9.3),
+        (COPA,    lossy,                     8.8, 9.65),
     ];
     for (control, down, low, high) in table {
         for loss_detection in [LossDetection::Rack, LossDetection::DupAck] {

@@ -69,6 +69,7 @@ impl ControllerFactory for Factory {
 #[derive(Debug, Clone, Copy, Default)]
 struct AckBatch {
     acked_bytes: u64,
+    lost_bytes: u64,
     rtt_ns: Option<i64>,
     srtt_ns: Option<i64>,
 }
@@ -139,6 +140,7 @@ impl Controller for Adapter {
         let flight_size_bytes = in_flight + batch.acked_bytes;
         self.flight_bytes = in_flight;
         if batch.acked_bytes == 0 {
+            self.batch.lost_bytes = batch.lost_bytes;
             return;
         }
         let now_ns = clock::ns_of(now);
@@ -148,10 +150,13 @@ impl Controller for Adapter {
             rtt_ns: batch.rtt_ns,
             srtt_ns: batch.srtt_ns,
             flight_size_bytes,
+            pipe_bytes: in_flight,
+            lost_bytes: batch.lost_bytes,
             acked_to: self.acked_bytes,
             sent_to: self.sent_bytes,
             delivery_rate_bps: self.round.rate_bps,
             window_limited: !app_limited,
+            app_limited,
             in_recovery: false,
         };
         self.ours().on_ack(now_ns, &ack);
@@ -166,6 +171,7 @@ impl Controller for Adapter {
     ) {
         // Lost data is never acknowledged: round trips end without it.
         self.acked_bytes += lost_bytes;
+        self.batch.lost_bytes += lost_bytes;
         if self.recovery_began.is_some_and(|began| sent <= began) {
             return;
         }

@@ -8,7 +8,7 @@ use airmile_control::{AckEvent, CongestionEvent, CongestionKind};
 
 use super::scoreboard::{Acked, DUP_THRESH};
 use super::sender::Sender;
-use super::stats::EventKind;
+use super::stats::{EventKind, Limit};
 use super::undo::Undo;
 use crate::scenario::{LossDetection, RttSource};
 
@@ -126,10 +126,13 @@ impl Sender {
                 rtt_ns: self.latest_rtt(now_ns, &acked),
                 srtt_ns: self.rtt.srtt_ns,
                 flight_size_bytes: flight_before,
+                pipe_bytes: self.pipe_bytes(),
+                lost_bytes: self.board.take_lost(),
                 acked_to: self.una,
                 sent_to: self.next,
                 delivery_rate_bps,
                 window_limited: self.window_limited(),
+                app_limited: matches!(self.limit(), Limit::Idle | Limit::Application),
                 in_recovery: !advanced || matches!(self.phase, RecoveryPhase::Recovery(_)),
             };
             self.control.on_ack(now_ns, &ack);

@@ -6,8 +6,8 @@ use airmile_emulate::{LinkConfig, Scenario, SchedulerKind, SecondaryConfig, Tran
 
 use super::load::load;
 use super::{
-    CASES, CLAW, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, Row, SEEDS, VEGAS, VERUS,
-    Work, bars, busy, mean, page, run_cases, web,
+    BBR3, CASES, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RADIO_COPA, Row,
+    SEEDS, VEGAS, VERUS, Work, bars, busy, mean, page, run_cases, web,
 };
 use airmile::Result;
 
@@ -55,13 +55,14 @@ fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
         // Small users take whole TTIs: idle PRBs in them are not available.
         ("busy cell, whole TTIs".to_owned(), with(busy)?),
     ];
-    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS];
+    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, BBR3, COPA];
     let cases = run_cases(work, &cases, &algorithms, work.size.of(1, 20, 20))?;
     let mut rows = Vec::new();
     for (case, [cubic, cqic, load]) in cases.iter().zip(PAPER) {
         rows.extend(case.rows(Some(cubic)));
         let what = format!("{}: CLAW's load time against CQIC's", case.what);
         rows.push(Row::new(what, "%", mean(&case.changes(CQIC))).paper(cqic));
+        rows.extend(case.against_rivals());
         let before = mean(&case.values(CLAW, |l| 100.0 * l.load_before));
         rows.push(
             Row::new(format!("{}: load before the page", case.what), "%", before).paper(load),
@@ -85,7 +86,8 @@ fn moving(metres_per_s: f64, snr_mean_db: f64) -> impl FnOnce(&mut Scenario) {
     }
 }
 
-/// Quinn's own controllers. Its BBR is left out: it draws from the system's random numbers.
+/// Quinn's own controllers. Its BBR draws from the system's random numbers: it would differ in
+/// each run.
 const QUINNS: [(QuicControl, &str); 2] =
     [(QuicControl::QuinnCubic, "quinn's Cubic"), (QuicControl::QuinnNewReno, "quinn's NewReno")];
 
@@ -148,11 +150,16 @@ fn more(work: &Work<'_>) -> Result<ExperimentResult> {
     ];
     let papers: Vec<Option<f64>> = cases.iter().map(|(_, _, paper)| *paper).collect();
     let scenarios = cases.map(|(what, scenario, _)| (what.to_owned(), scenario));
-    let cases = run_cases(work, &scenarios, &[CLAW, CUBIC, CQIC], work.size.of(1, 8, 20))?;
+    let runs = work.size.of(1, 8, 20);
+    let [tcp @ .., http3] = &scenarios;
+    let mut cases = run_cases(work, tcp, &[CLAW, CUBIC, CQIC, BBR3, COPA, RADIO_COPA], runs)?;
+    // Quinn paces by the window: without their own pace the rivals would be others.
+    cases.extend(run_cases(work, std::slice::from_ref(http3), &[CLAW, CUBIC, CQIC], runs)?);
     let mut rows: Vec<Row> =
         cases.iter().zip(papers).flat_map(|(case, paper)| case.rows(paper)).collect();
-    if let (Some((_, scenario)), Some(case)) = (scenarios.last(), cases.last()) {
-        rows.extend(against_quinns(work, scenario, case)?);
+    rows.extend(cases.iter().take(tcp.len()).flat_map(LoadCase::against_rivals));
+    if let Some(case) = cases.last() {
+        rows.extend(against_quinns(work, &http3.1, case)?);
     }
     let figure = bars("Load time of the median page", CASES, &cases);
     Ok(ExperimentResult { rows, figures: vec![figure], ..ExperimentResult::default() })

@@ -6,8 +6,8 @@ use airmile_emulate::{RlcConfig, Scenario};
 use super::load::worst;
 use super::{AT_ONCE_SEGMENTS, Axis, CASES, Figure, Series, judged};
 use super::{
-    CLAW, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RENO, Row, VEGAS, VERUS, Work, bars,
-    mean, name, page, run_cases, saturate, web,
+    BBR3, CLAW, COPA, CQIC, CUBIC, Experiment, ExperimentResult, LoadCase, RADIO_COPA, RENO, Row,
+    VEGAS, VERUS, Work, bars, mean, name, page, run_cases, saturate, web,
 };
 use airmile::Result;
 
@@ -36,7 +36,7 @@ const PAPER_RTT: &str = "the paper's Vegas: 15 % below CLAW's";
 
 fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     let cases = [("one image of 2 MB".to_owned(), page(|_| {})?)];
-    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, RENO];
+    let algorithms = [CLAW, CUBIC, CQIC, VEGAS, VERUS, BBR3, COPA, RADIO_COPA, RENO];
     let runs = work.size.of(1, 20, 20);
     let cases = run_cases(work, &cases, &algorithms, runs)?;
     let case = &cases[0];
@@ -76,6 +76,7 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
     rows.push(row.paper(-15.0).note(PAPER_RTT));
     let times = mean(&pairs(|l| l.page_ms));
     rows.push(Row::new("load time of Vegas over CLAW's", "times", times).paper(2.2));
+    rows.extend(case.against_rivals());
     let mut windows = Figure::new(
         "cwnd",
         "The server's window during a page's load",
@@ -90,7 +91,7 @@ fn figures_11_13(work: &Work<'_>) -> Result<ExperimentResult> {
         Axis::new("share of the cell's PRBs (%)"),
     )
     .caption("The first run of each, in steps of 50 ms.");
-    for kind in [CLAW, CUBIC, VEGAS] {
+    for kind in [CLAW, CUBIC, VEGAS, BBR3, COPA] {
         let Some(first) = case.of(kind).first() else { continue };
         let during = first.cwnd.iter().filter(|(at, _)| (0.0..=first.page_ms).contains(at));
         windows = windows.with(Series::curve(name(kind), during.copied().collect()));

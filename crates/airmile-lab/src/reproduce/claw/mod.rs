@@ -42,6 +42,13 @@ const CLAW: ControllerKind = ControllerKind::claw();
 const CQIC: ControllerKind = ControllerKind::Cqic;
 const VEGAS: ControllerKind = ControllerKind::Vegas;
 const VERUS: ControllerKind = ControllerKind::Verus { epoch_ms: 500 };
+const BBR3: ControllerKind = ControllerKind::Bbr3 { seed: 0 };
+const COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 0 };
+/// In the manner of Gandalf (arXiv 2507.00337), which subtracts the radio's delays as they
+/// occur: a fixed one, of a HARQ retransmission in FDD (TS 36.321, 7.7: 8 ms).
+const RADIO_COPA: ControllerKind = ControllerKind::Copa { radio_delay_ms: 8 };
+/// Today's rivals.
+const RIVALS: [ControllerKind; 3] = [BBR3, COPA, RADIO_COPA];
 const RENO: ControllerKind = ControllerKind::NewReno;
 
 /// An algorithm's name in rows.
@@ -50,6 +57,9 @@ const fn name(kind: ControllerKind) -> &'static str {
         ControllerKind::NewReno => "NewReno",
         ControllerKind::Cubic { .. } => "Cubic",
         ControllerKind::Vegas => "Vegas",
+        ControllerKind::Bbr3 { .. } => "BBRv3",
+        ControllerKind::Copa { radio_delay_ms: 0 } => "Copa",
+        ControllerKind::Copa { .. } => "radio-aware Copa",
         ControllerKind::Claw { .. } => "CLAW",
         ControllerKind::Cqic => "CQIC",
         ControllerKind::Verus { .. } => "Verus",
@@ -157,6 +167,32 @@ impl LoadCase {
         pairs.map(|(ours, theirs)| 100.0 * (ours.page_ms / theirs.page_ms - 1.0)).collect()
     }
 
+    /// CLAW's load times and its packets' round trips against the rivals' in percent.
+    fn against_rivals(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for rival in RIVALS.into_iter().filter(|rival| !self.of(*rival).is_empty()) {
+            let (what, other) = (&self.what, name(rival));
+            let row = Row::new(
+                format!("{what}: CLAW's load time against {other}'s"),
+                "%",
+                mean(&self.changes(rival)),
+            );
+            let note = match (row.low, row.high) {
+                (None, None) => FEW,
+                (_, Some(high)) if high < 0.0 => "CLAW is faster with 95 % confidence",
+                (Some(low), _) if low > 0.0 => "CLAW is slower with 95 % confidence",
+                _ => ALIKE,
+            };
+            rows.push(row.note(note));
+            let pairs = self.of(CLAW).iter().zip(self.of(rival));
+            let delays: Vec<f64> =
+                pairs.map(|(ours, theirs)| 100.0 * (ours.rtt_ms / theirs.rtt_ms - 1.0)).collect();
+            let what = format!("{what}: round trip of CLAW's packets against {other}'s");
+            rows.push(Row::new(what, "%", mean(&delays)));
+        }
+        rows
+    }
+
     /// Mean load times, and CLAW against Cubic.
     fn rows(&self, paper: Option<f64>) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -187,7 +223,7 @@ fn bars(title: &str, label: &'static str, cases: &[LoadCase]) -> Figure {
     let names: Vec<&str> = cases.iter().map(|case| case.what.as_str()).collect();
     figure = figure.caption(format!("n = {runs} runs each. Cases: {}.", names.join("; ")));
     for (kind, _) in &first.by {
-        let points = cases.iter().enumerate();
+        let points = cases.iter().enumerate().filter(|(_, case)| !case.of(*kind).is_empty());
         let points = points
             .map(|(at, case)| ((at + 1) as f64, mean(&case.values(*kind, |l| l.page_ms)).value));
         figure = figure.with(Series::scatter(name(*kind), points.collect()));

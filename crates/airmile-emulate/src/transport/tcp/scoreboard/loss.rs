@@ -3,6 +3,16 @@
 use super::{DUP_THRESH, Latest, Scoreboard, SentSegment};
 
 impl Scoreboard {
+    /// Bytes considered lost since the last call.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.newly_lost_bytes)
+    }
+
+    /// Whether SACK has reported DupThresh segments, of any size (RFC 8985, 6.2 step 4).
+    pub(crate) const fn sacked_dup_thresh(&self) -> bool {
+        self.sacked_segments >= DUP_THRESH
+    }
+
     /// RFC 6675, IsLost: DupThresh ranges or the bytes of more than DupThresh - 1 segments
     /// have arrived above. Returns the bytes newly considered lost.
     pub(crate) fn find_lost_by_sack(&mut self, mss_bytes: u64) -> u64 {

@@ -85,6 +85,8 @@ pub(crate) struct Scoreboard {
     sacked_segments: usize,
     /// Bytes considered lost that have not arrived since.
     lost_bytes: u64,
+    /// Bytes considered lost since they were last taken.
+    newly_lost_bytes: u64,
     /// Bytes waiting for retransmission, and where the first may be.
     waiting_bytes: u64,
     waiting_from: u64,
@@ -137,12 +139,15 @@ impl Scoreboard {
     fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         let Some(sent) = self.sent.get_mut(index) else { return };
         let bytes = sent.bytes();
-        self.pipe_bytes -= sent.in_pipe();
+        let in_pipe = sent.in_pipe();
+        self.pipe_bytes -= in_pipe;
         self.waiting_bytes -= if sent.waits_to_be_resent() { bytes } else { 0 };
         self.lost_bytes -= if sent.is_lost() { bytes } else { 0 };
         change(sent);
         self.lost_bytes += if sent.is_lost() { bytes } else { 0 };
         self.pipe_bytes += sent.in_pipe();
+        self.newly_lost_bytes +=
+            if sent.sacked { 0 } else { in_pipe.saturating_sub(sent.in_pipe()) };
         if sent.waits_to_be_resent() {
             self.waiting_bytes += bytes;
             self.waiting_from = self.waiting_from.min(sent.range.start);
@@ -338,11 +343,6 @@ impl Scoreboard {
         u64::try_from(rate).ok()
     }
 
-    /// Whether SACK has reported DupThresh segments, of any size (RFC 8985, 6.2 step 4).
-    pub(crate) const fn sacked_dup_thresh(&self) -> bool {
-        self.sacked_segments >= DUP_THRESH
-    }
-
     #[cfg(test)]
     pub(crate) fn check(&self) {
         assert_eq!(self.pipe_bytes, self.sent.iter().map(SentSegment::in_pipe).sum::<u64>());
@@ -426,7 +426,7 @@ mod tests {
         sack(&mut board, 201_000_000, &[(10, 11)]);
         let (lost_bytes, _) = board.find_lost_by_time(201_000_000, 0);
         // Segments 4 to 9 are older than the retransmission, too.
-        assert_eq!(lost_bytes, 7 * MSS);
+        assert_eq!((lost_bytes, board.take_lost()), (7 * MSS, 8 * MSS));
         assert_eq!(board.next_waiting(), Some(0..MSS));
         board.check();
     }
