@@ -32,6 +32,11 @@ const MIN_SHORT_BYTES: u64 = 200;
 /// below this and the grant's time leaves grants unfilled.
 const AGAIN_NS: i64 = 8_000_000;
 
+/// Maximum held for a link that has faded, in bytes (chosen here: a second packet keeps the
+/// modem supplied while the report of the better link is on its way; more are too many if the
+/// rate has dropped for good).
+const FADED_BYTES: u64 = 2 * MTU_BYTES as u64;
+
 impl Default for Limit {
     fn default() -> Self {
         Self::DelayMs(20)
@@ -43,20 +48,23 @@ impl Limit {
     /// time limit leaves room for the next grant, the one after it and a large packet
     /// (chosen here): a buffer that cannot fill its grants would be granted less, and the
     /// rate would fall with it. `short_bytes_per_s` bounds the limit if the rate has just
-    /// dropped.
+    /// dropped. At `mean_bytes_per_s`, the rate over some fades, up to two large packets may
+    /// be held: a slow link that has faded is often back before the next report.
     #[must_use]
     pub fn bytes(
         self,
         bytes_per_s: u64,
         largest_block_bytes: u64,
         short_bytes_per_s: Option<u64>,
+        mean_bytes_per_s: u64,
     ) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::DelayMs(ms) => {
-                let time_ns = i64::from(ms) * 1_000_000 + GRANT_NS + AGAIN_NS;
-                let bytes = in_time(time_ns, bytes_per_s, short_bytes_per_s);
-                before_packet(bytes, largest_block_bytes)
+                let grant_ns = i64::from(ms) * 1_000_000 + GRANT_NS;
+                let bytes = in_time(grant_ns + AGAIN_NS, bytes_per_s, short_bytes_per_s);
+                let faded_bytes = bytes_in(grant_ns, mean_bytes_per_s).min(FADED_BYTES);
+                before_packet(bytes, largest_block_bytes).max(faded_bytes)
             }
         }
     }
@@ -158,17 +166,20 @@ mod tests {
 
     #[test]
     fn limits_in_bytes() {
-        for (limit, bytes_per_s, largest, short, expected) in [
-            (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 5_000),
+        for (limit, bytes_per_s, largest, short, mean, expected) in [
+            (Limit::Bytes(5_000), 1_000_000, 9_000, Some(1), 1_000_000, 5_000),
             // 20 ms of 8 Mbit/s, 13 ms for the grant, 8 for a retransmitted block; less the
             // packet that passes then.
-            (Limit::DelayMs(20), 1_000_000, 1_000, None, 39_500),
-            (Limit::DelayMs(20), 1_000_000, 1_000, Some(200_000), 6_700),
+            (Limit::DelayMs(20), 1_000_000, 1_000, None, 1_000_000, 39_500),
+            (Limit::DelayMs(20), 1_000_000, 1_000, Some(200_000), 1_000_000, 6_700),
             // Slow: one packet. Rare and large grants: two of them.
-            (Limit::DelayMs(20), 10_000, 100, None, 1_500),
-            (Limit::DelayMs(20), 100_000, 2_000, Some(0), 4_000),
+            (Limit::DelayMs(20), 10_000, 100, None, 10_000, 1_500),
+            (Limit::DelayMs(20), 100_000, 2_000, Some(0), 100_000, 4_000),
+            // Faded: 20 and 13 ms of the mean, up to two packets.
+            (Limit::DelayMs(20), 20_000, 100, Some(10_000), 80_000, 2_640),
+            (Limit::DelayMs(20), 20_000, 100, Some(10_000), 1_000_000, 3_000),
         ] {
-            assert_eq!(limit.bytes(bytes_per_s, largest, short), expected, "{limit}");
+            assert_eq!(limit.bytes(bytes_per_s, largest, short, mean), expected, "{limit}");
         }
     }
 

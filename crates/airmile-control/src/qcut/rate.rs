@@ -37,6 +37,8 @@ pub(super) struct RateWindow {
     found: bool,
     /// The short-term rate, if more waits than it carries in `MUCH_NS`.
     short_bytes_per_s: Option<u64>,
+    /// The mean rate over `MEAN_NS`.
+    mean_bytes_per_s: u64,
     /// Whether the gate keeps the buffer too small to fill grants: low usage then carries
     /// no information.
     starved: bool,
@@ -54,6 +56,10 @@ const LITTLE_NS: i64 = 50_000_000;
 /// The short-term rate is measured over this time, in ns, or three grants (chosen here: the
 /// shortest in which HARQ retransmissions do not look like a drop).
 const SHORT_NS: i64 = 20_000_000;
+
+/// Time over which the mean rate is measured, in ns (chosen here: some fades of a walking
+/// user).
+const MEAN_NS: i64 = 500_000_000;
 
 /// Number of recent grants whose spacing determines the short-term rate's time.
 const GRANTS: usize = 16;
@@ -75,6 +81,7 @@ impl RateWindow {
             drained_ns: None,
             found: false,
             short_bytes_per_s: None,
+            mean_bytes_per_s: 0,
             starved: false,
         }
     }
@@ -132,7 +139,9 @@ impl RateWindow {
             self.log.pop_front();
         }
         let from_ns = known_ns.saturating_sub(self.window_ns);
-        let seen_ns = self.log.front().map_or(from_ns, |first| first.from_ns.max(from_ns));
+        let first_ns = self.log.front().map_or(from_ns, |first| first.from_ns);
+        let seen_ns = first_ns.max(from_ns);
+        self.mean_bytes_per_s = self.over(first_ns.max(known_ns.saturating_sub(MEAN_NS)), known_ns);
         if waiting_bytes <= bytes_in(LITTLE_NS, self.over(seen_ns, known_ns)) {
             self.drained_ns = Some(known_ns);
         }
@@ -207,6 +216,11 @@ impl RateWindow {
         } else {
             self.bytes_per_s
         }
+    }
+
+    /// The mean rate over some fades of the link.
+    pub(super) const fn mean_bytes_per_s(&self) -> u64 {
+        self.mean_bytes_per_s
     }
 
     pub(super) fn largest_block_bytes(&self) -> u64 {

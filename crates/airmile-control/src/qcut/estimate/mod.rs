@@ -337,6 +337,12 @@ impl Estimator {
         self.rate.short_bytes_per_s().map(|rate| self.covered(rate))
     }
 
+    /// The mean rate over some fades of the link, in bytes per second.
+    #[must_use]
+    pub fn mean_bytes_per_s(&self) -> u64 {
+        self.covered(self.rate.mean_bytes_per_s())
+    }
+
     /// The largest recent block.
     #[must_use]
     pub fn largest_block_bytes(&self) -> u64 {

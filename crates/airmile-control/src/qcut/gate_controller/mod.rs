@@ -467,11 +467,12 @@ impl<P> Qcut<P> {
         let (limit, largest_bytes) = (self.config.limit, self.estimator.largest_block_bytes());
         match self.config.evidence {
             BufferEvidence::Modem if !self.is_silent(now_ns) => {
-                let bytes_per_s = self.estimator.sought_bytes_per_s(now_ns);
-                limit.bytes(bytes_per_s, largest_bytes, self.estimator.short_bytes_per_s())
+                let modem = &self.estimator;
+                let (short, mean) = (modem.short_bytes_per_s(), modem.mean_bytes_per_s());
+                limit.bytes(modem.sought_bytes_per_s(now_ns), largest_bytes, short, mean)
             }
             BufferEvidence::Autorate => {
-                limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None)
+                limit.bytes(self.autorate.bytes_per_s(), largest_bytes, None, 0)
             }
             _ => limit.bytes_by_round_trips(self.round_trip_rate(now_ns), largest_bytes),
         }

@@ -42,12 +42,17 @@ pub struct QueueConfig {
 /// three quarters of all TTIs, and Cubic lost 5 to 10 % (docs/papers/qcut.md).
 pub const OWN_TARGET_NS: i64 = 100_000_000;
 
+/// CoDel's interval with a queue for each flow, in ns (RFC 8289, 4.3: the largest round trip
+/// that is expected; here the target, what the modem holds, and 100 ms of path). With 100 ms
+/// CoDel dropped again before its first drop could show.
+pub const OWN_INTERVAL_NS: i64 = 250_000_000;
+
 impl Default for QueueConfig {
     fn default() -> Self {
         Self {
             flows: true,
             classes: ClassConfig::default(),
-            codel: Some(CodelConfig { target_ns: OWN_TARGET_NS, ..CodelConfig::default() }),
+            codel: Some(CodelConfig { target_ns: OWN_TARGET_NS, interval_ns: OWN_INTERVAL_NS }),
             quantum_bytes: 1_514,
             max_packets: 10_240,
             max_bytes: 37_500_000,

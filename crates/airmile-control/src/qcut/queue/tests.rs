@@ -117,6 +117,23 @@ fn codel_drops_are_counted_and_told() {
     assert_eq!((counts.dropped_aqm.packets, counts.waiting.packets), (1, 99));
 }
 
+/// A drop shows after a round trip, which includes the target: a second one before that takes
+/// from the sender's window twice.
+#[test]
+fn codel_waits_for_the_effect_of_a_drop() {
+    let mut queues = FlowQueues::new(QueueConfig::default());
+    for n in 0..900 {
+        queues.push(0, &packet(1, 1_500), n);
+    }
+    let mut dropped = Vec::new();
+    for ms in 0..700 {
+        queues.pop(ms * MS);
+        dropped.extend(std::iter::from_fn(|| queues.poll_dropped()).map(|_| ms));
+    }
+    // Late from 100 ms on, for an interval; the next drop is one later.
+    assert_eq!(dropped, [350, 600]);
+}
+
 #[test]
 fn who_sends_little_beside_bulk_is_awaited() {
     let mut queues = FlowQueues::new(no_codel());

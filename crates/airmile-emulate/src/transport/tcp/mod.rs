@@ -20,6 +20,7 @@ mod undo;
 
 pub use connection::{TcpConnection, TcpState};
 pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};
+pub use ranges::RangeSet;
 pub use stats::{EventKind, Limit, Retransmission, Snapshot, Stats, TcpEvent};
 
 pub use crate::net::{Flags, Literal, SackBlock, TcpSegment, bytes_of, filler_byte};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Disjoint ranges in order; adjacent ranges are merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RangeSet {
+pub struct RangeSet {
     ranges: Vec<Range<u64>>,
 }
 
@@ -18,7 +18,7 @@ impl RangeSet {
     }
 
     /// Adds a range; returns its parts that were not in the set.
-    pub(crate) fn insert(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+    pub fn insert(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut fresh = Vec::new();
         if range.is_empty() {
             return fresh;
