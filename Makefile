@@ -106,24 +106,20 @@ measure-qcut: ## a page beside an upload with each deployment, through the lab i
 	$(if $(BIN),,$(OPTIMISED) airmile)
 	$(PYTHON) tests/qcut/measure.py $(or $(BIN),$(AIRMILE))
 
-# Machines that Rust has a C library for; no C compiler is needed. Others: docs/qcut.md.
+# Those that need nothing but rustup. Others (armv7, mipsel, mips) need rust-src and zig: docs/qcut.md.
 QCUT_MACHINES ?= aarch64 x86_64
-QCUT_TARGETS = $(QCUT_MACHINES:%=%-unknown-linux-musl)
 QCUT_MOST_BYTES := 3000000
-release-qcut: ## airmile-qcut for routers: static, small (dist/airmile-qcut-MACHINE); sizes beside their bar (a machine without a standard library is SKIPPED)
+release-qcut: ## airmile-qcut for routers: static, small (dist/airmile-qcut-MACHINE); sizes beside their bar (QCUT_MACHINES="armv7 mipsel mips"; a machine whose tools are not there is SKIPPED)
 	@mkdir -p $(DIST_DIR) && rm -f $(QCUT_MACHINES:%=$(DIST_DIR)/airmile-qcut-%)
-	@for target in $(QCUT_TARGETS); do \
-	  rustup target list --installed | grep -qx $$target || rustup target add $$target >/dev/null 2>&1 || \
-	    { echo "SKIPPED: $$target: rustup has no standard library for it"; continue; }; \
-	  $(CARGO) build --config "target.$$target.linker='rust-lld'" --locked --profile release-small -p airmile-qcut \
-	    --bin airmile-qcut --no-default-features --target $$target || exit 1; \
-	  cp $(TARGET)/$$target/release-small/airmile-qcut $(DIST_DIR)/airmile-qcut-$${target%%-*}; done
+	@for machine in $(QCUT_MACHINES); do \
+	  CARGO="$(CARGO)" PYTHON="$(PYTHON)" packaging/openwrt/build.sh $$machine $(DIST_DIR)/airmile-qcut-$$machine || exit 1; done
 	$(PYTHON) tests/qcut/program.py $(QCUT_MOST_BYTES) $(QCUT_MACHINES:%=$(DIST_DIR)/airmile-qcut-%)
 
 package-qcut: release-qcut ## packages for OpenWrt (dist/*.ipk, and *.apk where apk-tools 3 is), tried in a root of their own; root (SKIPPED without)
 	@for machine in $(QCUT_MACHINES); do [ ! -e $(DIST_DIR)/airmile-qcut-$$machine ] || \
 	  $(PYTHON) packaging/openwrt/package.py $(DIST_DIR)/airmile-qcut-$$machine $$machine $(DIST_DIR) || exit 1; done
-	$(PYTHON) tests/qcut/openwrt.py $(DIST_DIR)/airmile-qcut-$$(uname -m)
+	@[ ! -e $(DIST_DIR)/airmile-qcut-$$(uname -m) ] && echo "SKIPPED: no program of this machine" || \
+	  $(PYTHON) tests/qcut/openwrt.py $(DIST_DIR)/airmile-qcut-$$(uname -m)
 
 cpu-qcut: ## processor time of each deployment at 50 Mbit/s up beside its bar; root, iperf3 (SKIPPED without)
 	$(if $(BIN),,$(OPTIMISED) airmile)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Packages for OpenWrt from a static airmile-qcut, without OpenWrt's SDK.
 
-    package.py BINARY MACHINE OUT
+    package.py BINARY MACHINE OUT [ARCHITECTURE]
 
-MACHINE is what `uname -m` prints on the router (aarch64, x86_64, armv7l). OUT gets
+MACHINE is that of the program: aarch64, x86_64, armv7, mipsel, mips. OUT gets
 airmile-qcut and luci-app-qcut as .ipk (opkg, to OpenWrt 24.10) and, where `apk` of apk-tools 3
 is in the path, as .apk (from 25.12 on).
 
-A static program runs on each processor of its machine, so the packages are of no architecture of
-OpenWrt's own (`all`, `noarch`), and one asks before it is installed whether the machine is right.
-The same input gives the same bytes.
+A static program for aarch64 or x86_64 runs on each processor of its machine, so the packages are of
+no architecture of OpenWrt's own (`all`, `noarch`), and one asks before it is installed whether the
+machine is right. On the other machines that is not enough: `uname -m` prints `mips` for both orders
+of bytes, and some ARMv7 have no floating point. Their package has an architecture of OpenWrt:
+ARCHITECTURE, or the one in ARCHITECTURES, for which the package manager asks. The same input gives the same bytes.
 """
 
 import gzip
@@ -27,6 +29,10 @@ LICENSE = "Apache-2.0 OR MIT"
 # What the program needs of the system. `nftables` is what nftables-json and -nojson provide.
 DEPENDS = ["kmod-nft-queue", "kmod-nfnetlink-queue", "kmod-sched-core", "kmod-sched-cake",
            "kmod-usb-serial-option", "nftables"]
+# What `uname -m` prints, where that is not the machine's name.
+UNAME = {"armv7": "armv7l", "mipsel": "mips"}
+# The most frequent ones that the program runs on. Others: arm_cortex-a9_vfpv3-d16, mips_74kc, ...
+ARCHITECTURES = {"armv7": "arm_cortex-a7_neon-vfpv4", "mipsel": "mipsel_24kc", "mips": "mips_24kc"}
 # OpenWrt's own, which enable and start services of a package, and stop and disable them.
 POST_INSTALL = """\
 #!/bin/sh
@@ -63,6 +69,8 @@ class Package:
         self.files = {}
         self.scripts = {"post-install": POST_INSTALL, "pre-deinstall": PRE_REMOVE}
         self.conffiles = []
+        # An architecture of OpenWrt, for what does not run on all.
+        self.architecture = None
 
     def add(self, path, content, mode):
         self.files[path] = (content, mode)
@@ -75,7 +83,7 @@ class Package:
                 self.add(to + "/" + os.path.relpath(path, top), open(path, "rb").read(), mode)
 
     def script(self, when, machine=""):
-        return self.scripts[when].replace("@NAME@", self.name).replace("@MACHINE@", machine).encode()
+        return self.scripts[when].replace("@NAME@", self.name).replace("@MACHINE@", UNAME.get(machine, machine)).encode()
 
 
 def tar_gz(entries):
@@ -105,7 +113,7 @@ def ipk(package, machine, out):
     """A gzip of a tar of three: the format's version, control and data."""
     size = sum(len(content) for content, _ in package.files.values())
     control = (f"Package: {package.name}\nVersion: {package.version}\nDepends: {', '.join(package.depends)}\n"
-               f"License: {LICENSE}\nSection: net\nArchitecture: all\nInstalled-Size: {size}\n"
+               f"License: {LICENSE}\nSection: net\nArchitecture: {package.architecture or 'all'}\nInstalled-Size: {size}\n"
                f"Description: {package.description}\n")
     parts = {"control": (control.encode(), 0o644),
              "postinst": (package.script("post-install"), 0o755),
@@ -141,7 +149,7 @@ def apk(package, machine, out):
                 file.write(content)
             os.chmod(to, mode)
         words = ["apk", "mkpkg", "--output", path, "--files", root]
-        for key, value in [("name", package.name), ("version", package.version), ("arch", "noarch"),
+        for key, value in [("name", package.name), ("version", package.version), ("arch", package.architecture or "noarch"),
                            ("license", LICENSE), ("description", package.description), ("origin", "airmile"),
                            ("depends", " ".join(package.depends))]:
             words += ["--info", f"{key}:{value}"]
@@ -154,12 +162,13 @@ def apk(package, machine, out):
     return path
 
 
-def packages(binary):
+def packages(binary, architecture):
     qcut = Package("airmile-qcut", "Uplink of an LTE modem kept short, so that uploads delay nothing", DEPENDS)
     qcut.add("/usr/sbin/airmile-qcut", open(binary, "rb").read(), 0o755)
     qcut.add_tree(os.path.join(HERE, "airmile-qcut/files"))
     qcut.conffiles = ["/etc/config/qcut"]
     qcut.scripts["pre-install"] = PRE_INSTALL
+    qcut.architecture = architecture
     luci = Package("luci-app-qcut", "Uplink queue of LTE modems: page of LuCI", ["luci-base", "airmile-qcut"])
     luci.add_tree(os.path.join(HERE, "luci-app-qcut/htdocs"), "/www")
     luci.add_tree(os.path.join(HERE, "luci-app-qcut/root"))
@@ -168,11 +177,12 @@ def packages(binary):
 
 def main():
     binary, machine, out = sys.argv[1:4]
+    architecture = sys.argv[4] if len(sys.argv) > 4 else ARCHITECTURES.get(machine)
     os.makedirs(out, exist_ok=True)
     makers = [ipk] + [apk] * bool(shutil.which("apk"))
     if apk not in makers:
         print("SKIPPED: .apk: no apk of apk-tools 3 in the path")
-    for package in packages(binary):
+    for package in packages(binary, architecture):
         for make in makers:
             path = make(package, machine, out)
             print(f"{os.path.getsize(path):9} {path}")

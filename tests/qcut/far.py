@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The server's part of measure.py: echoes datagrams, and iperf3."""
+"""The server's part of measure.py: echoes datagrams, iperf3, and addresses that answer echo requests."""
 
 import os
 import socket
@@ -14,6 +14,8 @@ def echo():
         line.sendto(data, sender)
 
 
+for n in range(2, 7):
+    os.system(f"ip addr add 203.0.113.{n}/32 dev lo")
 threading.Thread(target=echo, daemon=True).start()
 while True:
     os.system("iperf3 -s -1 > /dev/null 2>&1")

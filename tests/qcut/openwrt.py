@@ -331,8 +331,12 @@ def check_packages(binary, work):
     assert len(names) == 2, names
     for name in names:
         assert open(f"{one}/{name}", "rb").read() == open(f"{two}/{name}", "rb").read(), name
-    make(two, "mips")
-    control, _ = unpack(next(f"{two}/{name}" for name in os.listdir(two) if name.startswith("airmile-qcut") and name.endswith("mips.ipk")))
+    # Both orders of bytes are `mips` to uname: the architecture tells them apart.
+    for machine, architecture in (("mipsel", "mipsel_24kc"), ("mips", "mips_24kc")):
+        make(two, machine)
+        package = next(f"{two}/{name}" for name in os.listdir(two) if name.startswith("airmile-qcut") and name.endswith(f"_{machine}.ipk"))
+        control, _ = unpack(package)
+        assert f"\nArchitecture: {architecture}\n" in control["control"][0].decode(), control["control"]
     script = os.path.join(work, "preinst")
     with open(script, "wb") as file:
         file.write(control["preinst"][0])

@@ -2,7 +2,10 @@
 """The phone's part of measure.py: pages alone, during an upload, and during an upload with
 each deployment. Prints JSON lines.
 
-    phone.py AIRMILE REPEATS DEPLOYS
+    phone.py AIRMILE REPEATS DEPLOYS WORK
+
+DEPLOYS are those of measure.py; WORK is a directory for files. CAKE_AUTORATE is the checkout of
+cake-autorate.
 """
 
 import json
@@ -12,6 +15,8 @@ import subprocess
 import sys
 import threading
 import time
+
+import autorate
 
 SERVER = os.environ["AIRMILE_SERVER"]
 # A page in three steps, like a browser's: a document, its references, and their references,
@@ -117,28 +122,56 @@ def measure(name, repeats, has_upload):
     time.sleep(3)
 
 
+def measure_deployed(airmile, repeats, deploy):
+    """With an instance of `airmile qcut run`, which is then killed."""
+    way, _, evidence = deploy.partition("-")
+    modem = ["--modem", os.environ["AIRMILE_MODEM_LOG"]] if evidence != "trips" else []
+    words = ["nice", "-n", "-15", airmile, "qcut", "run", "--up", "lte0", "--deploy", way, *modem]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    for _ in range(500):
+        if status(airmile):
+            break
+        time.sleep(0.05)
+    measure(deploy, repeats, True)
+    now = status(airmile)
+    say(status=now, variant=deploy)
+    process.kill()
+    process.wait()
+    began = time.monotonic()
+    is_back = subprocess.run(["curl", "-sf", "-m", "10", "-o", "/dev/null", f"http://{SERVER}/page-1000"]).returncode == 0
+    say(variant=deploy, killed=True, is_back=is_back, back_s=time.monotonic() - began)
+    time.sleep(1)
+
+
+def measure_published(airmile, repeats, work):
+    """With a shaper of its own that follows the rate which QCut tells."""
+    file = os.path.join(work, "uplink.json")
+    words = ["nice", "-n", "-15", airmile, "qcut", "run", "--up", "lte0", "--deploy", "none",
+             "--modem", os.environ["AIRMILE_MODEM_LOG"], "--publish", f"file:{file}"]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    shaper = autorate.Published(file, "lte0", work, 6000)
+    measure("published", repeats, True)
+    say(status=shaper.end(), variant="published")
+    process.terminate()
+    process.wait()
+
+
 def main():
-    airmile, repeats, deploys = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")
-    measure("none", repeats, False)
-    measure("upload", repeats, True)
+    airmile, repeats, deploys, work = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(","), sys.argv[4]
     for deploy in deploys:
-        way, _, evidence = deploy.partition("-")
-        modem = ["--modem", os.environ["AIRMILE_MODEM_LOG"]] if evidence != "trips" else []
-        words = ["nice", "-n", "-15", airmile, "qcut", "run", "--up", "lte0", "--deploy", way, *modem]
-        process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        for _ in range(500):
-            if status(airmile):
-                break
-            time.sleep(0.05)
-        measure(deploy, repeats, True)
-        now = status(airmile)
-        say(status=now, variant=deploy)
-        process.kill()
-        process.wait()
-        began = time.monotonic()
-        is_back = subprocess.run(["curl", "-sf", "-m", "10", "-o", "/dev/null", f"http://{SERVER}/page-1000"]).returncode == 0
-        say(variant=deploy, killed=True, is_back=is_back, back_s=time.monotonic() - began)
-        time.sleep(1)
+        if deploy in ("none", "upload"):
+            measure(deploy, repeats, deploy == "upload")
+        elif deploy == "lab-autorate":
+            # The lab's own discipline (measure.py).
+            measure(deploy, repeats, True)
+        elif deploy == "published":
+            measure_published(airmile, repeats, work)
+        elif deploy in autorate.SETTINGS:
+            shaper = autorate.CakeAutorate(os.environ["CAKE_AUTORATE"], deploy, "lte0", work)
+            measure(deploy, repeats, True)
+            say(status=shaper.end(), variant=deploy)
+        else:
+            measure_deployed(airmile, repeats, deploy)
     return 0
 
 

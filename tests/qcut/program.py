@@ -14,8 +14,10 @@ import sys
 
 # e_machine of ELF headers, and what qemu calls them.
 MACHINES = {"aarch64": (183, "aarch64"), "x86_64": (62, "x86_64"), "armv7": (40, "arm"), "riscv64gc": (243, "riscv64"),
-            "mipsel": (8, "mipsel")}
+            "mipsel": (8, "mipsel"), "mips": (8, "mips")}
 INTERPRETER = 3
+# Processors of routers, without what later ones have (qemu's names).
+PROCESSORS = {"mipsel": "24KEc", "mips": "24KEc"}
 
 
 def check_elf(path, machine):
@@ -24,6 +26,7 @@ def check_elf(path, machine):
     assert data[:4] == b"\x7fELF", path
     is_64 = data[4] == 2
     order = "little" if data[5] == 1 else "big"
+    assert (order == "big") == (machine == "mips"), f"{path}: {order}-endian"
     number = lambda at, size: int.from_bytes(data[at:at + size], order)
     assert number(18, 2) == MACHINES[machine][0], f"{path}: machine {number(18, 2)}"
     offset, size, count = (number(32, 8), number(54, 2), number(56, 2)) if is_64 else (number(28, 4), number(42, 2), number(44, 2))
@@ -48,7 +51,8 @@ def main():
             if not emulator:
                 print(f"SKIPPED: {path} is not run: no qemu-user-static")
                 continue
-            run.insert(0, emulator)
+            processor = ["-cpu", PROCESSORS[machine]] if machine in PROCESSORS else []
+            run = [emulator, *processor, *run]
         version = subprocess.run([*run, "--version"], capture_output=True, text=True, timeout=60)
         assert version.returncode == 0 and "features: none" in version.stdout, version
         checked = subprocess.run([*run, "check", "--up", "lo", "--deploy", "none"], capture_output=True, text=True, timeout=60)

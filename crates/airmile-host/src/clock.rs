@@ -1,9 +1,9 @@
 //! The clocks of the host.
 
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The monotonic clock, in ns.
 #[must_use]
@@ -24,8 +24,10 @@ pub fn process_cpu_ns() -> i64 {
 }
 
 fn now_ns(clock: ClockId) -> i64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
-    tv_sec * 1_000_000_000 + tv_nsec
+    // Through a duration: the width of a time's fields differs from machine to machine. The
+    // conversion fails only before the clock's origin.
+    let since = Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// An instant in ns, for cores without a clock: relative to the first one requested, and

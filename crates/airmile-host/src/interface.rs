@@ -4,7 +4,7 @@
 use std::io::{self, IoSliceMut, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -81,7 +81,7 @@ pub struct InterfaceCapture {
     look_at: Option<Instant>,
     end: Option<Instant>,
     stop: StopFlag,
-    dropped: Arc<AtomicU64>,
+    dropped: Arc<AtomicU32>,
     frame: Vec<u8>,
     /// Part of the file that is not yet read.
     pending: Vec<u8>,
@@ -158,9 +158,10 @@ impl InterfaceCapture {
         })
     }
 
-    /// Number of packets that the kernel has dropped so far because the reader was too slow.
+    /// Number of packets that the kernel has dropped so far because the reader was too slow; its
+    /// counter has 32 bits (SO_RXQ_OVFL).
     #[must_use]
-    pub fn dropped(&self) -> Arc<AtomicU64> {
+    pub fn dropped(&self) -> Arc<AtomicU32> {
         self.dropped.clone()
     }
 
@@ -237,7 +238,7 @@ impl InterfaceCapture {
                 match control {
                     ControlMessageOwned::ScmTimestampns(at) => time = Some(at),
                     ControlMessageOwned::RxqOvfl(n) => {
-                        self.dropped.store(n.into(), Ordering::Relaxed);
+                        self.dropped.store(n, Ordering::Relaxed);
                     }
                     _ => {}
                 }

@@ -98,14 +98,15 @@ struct Ready {
 
 /// Sleeps until a packet arrives, at most `wait_ns`.
 fn wait<P: PacketPath>(path: &P, tap: &Tap, control: &Control, wait_ns: i64) -> Result<Ready> {
-    let wait_ns = wait_ns.max(0);
-    let timeout = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
+    let wait = Duration::from_nanos(u64::try_from(wait_ns).unwrap_or_default());
+    // Too long for a kernel with 32-bit times is as good as for ever.
+    let timeout = Timespec::try_from(wait).ok();
     let path_fd = path.fd();
     let tap_fds: Vec<BorrowedFd<'_>> = tap.fds().collect();
     let modem_fd = control.modem_fd();
     let all = std::iter::once(&path_fd).chain(&tap_fds).chain(modem_fd.as_ref());
     let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    match poll(&mut fds, Some(&timeout)) {
+    match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => Err(error).attempt(|| "cannot wait".to_owned())?,
     }

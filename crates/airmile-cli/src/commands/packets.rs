@@ -58,7 +58,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
 mod interface {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
     use airmile::CaptureStream;
@@ -74,7 +74,7 @@ mod interface {
         name: &str,
         duration: Option<Duration>,
         outputs: &[Option<&Path>],
-    ) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+    ) -> Result<(CaptureStream, Arc<AtomicU32>)> {
         let mut capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
         let mut writable = Vec::new();
         for output in outputs.iter().flatten() {
@@ -96,7 +96,7 @@ mod interface {
 mod interface {
     use std::path::Path;
     use std::sync::Arc;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
     use airmile::CaptureStream;
@@ -107,7 +107,7 @@ mod interface {
         name: &str,
         _: Option<Duration>,
         _: &[Option<&Path>],
-    ) -> Result<(CaptureStream, Arc<AtomicU64>)> {
+    ) -> Result<(CaptureStream, Arc<AtomicU32>)> {
         bail!(
             "{name}: interfaces are captured on Linux only; elsewhere: tcpdump -w - | airmile packets -"
         )

@@ -81,7 +81,7 @@ fn pass_on(
         }
         let now = dropped_here.load(Ordering::Relaxed);
         if now != reported {
-            *dropped += now.saturating_sub(reported);
+            *dropped += u64::from(now.wrapping_sub(reported));
             feed.give(SourceItem::Dropped(*dropped))?;
             reported = now;
         }

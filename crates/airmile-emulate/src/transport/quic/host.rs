@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use airmile_control::claw::Feedback;
@@ -101,10 +101,10 @@ impl QuicHost {
     ) -> Self {
         let mut client = ClientConfig::new(Arc::new(NullCrypto));
         client.transport_config(config.transport(Made::default()));
-        let count = AtomicU64::new(0);
+        let count = AtomicU32::new(0);
         client.initial_dst_cid_provider(Arc::new(move || {
             let n = count.fetch_add(1, Ordering::Relaxed);
-            ConnectionId::new(&Random::new(seed, n).bits().to_be_bytes())
+            ConnectionId::new(&Random::new(seed, n.into()).bits().to_be_bytes())
         }));
         let local = SocketAddrV4::new(address, CLIENT_PORT);
         let endpoint = endpoint(local, None, seed);

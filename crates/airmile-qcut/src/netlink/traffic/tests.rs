@@ -52,7 +52,7 @@ fn a_cake_at_a_rate() {
 #[test]
 fn counts_of_a_class() {
     let mut basic = 5_000_u64.to_ne_bytes().to_vec();
-    basic.extend([4, 0, 0, 0, 0, 0, 0, 0]);
+    basic.extend([4_u32, 0].iter().flat_map(|value| value.to_ne_bytes()));
     let queue: Vec<u8> =
         [2_u32, 3_000, 7, 0, 0].iter().flat_map(|value| value.to_ne_bytes()).collect();
     let message = NetlinkMessage::new(0, 0)
