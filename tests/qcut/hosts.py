@@ -107,7 +107,8 @@ class Hosts:
     def state(self):
         """All state that could have been changed, without counters."""
         parts = {
-            "queueing": self.near_says("tc", "qdisc", "show", "dev", "up0"),
+            # HTB prints its counter of unclassified packets among its options.
+            "queueing": re.sub(r" direct_packets_stat \d+", "", self.near_says("tc", "qdisc", "show", "dev", "up0")),
             "classes": re.sub(r"(?m)^ .*\n", "", self.near_says("tc", "class", "show", "dev", "up0")),
             "rules": self.near_says("ip", "rule", "show") + self.near_says("ip", "-6", "rule", "show"),
             "routes": self.near_says("ip", "route", "show", "table", "all")

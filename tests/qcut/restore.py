@@ -285,6 +285,7 @@ def check_former_queueing(hosts, airmile):
         done = subprocess.run(hosts.inside(hosts.near, *qcut(airmile), "run", "--up", "up0", "--deploy", "htb"),
                               capture_output=True, text=True)
         assert done.returncode == 3 and "--deploy nfqueue" in done.stderr, done
+        check_passes(hosts, "what is refused")
         check_state(hosts, before, "what is refused")
         tc("del", "dev", "up0", "root")
     print("former queueing: restored with its parameters; one with classes is refused")
