@@ -12,6 +12,7 @@
 mod capture_site;
 mod connections;
 mod downlink_delay;
+mod ecn;
 mod min_duration;
 mod passages;
 mod path;
@@ -31,6 +32,7 @@ mod window;
 pub use capture_site::{CaptureSite, Sides};
 pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
+pub use ecn::{EcnBins, EcnCount, EcnFeedback};
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use passages::{Datagrams, Marks};
 pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};

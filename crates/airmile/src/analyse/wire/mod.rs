@@ -1,8 +1,10 @@
 //! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
+mod ecn;
 mod heard;
 mod phone;
 mod server_side;
+mod user;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -16,6 +18,8 @@ use airmile_wire::attribute::{
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
+use self::ecn::Arrived;
+pub(super) use self::ecn::EcnPath;
 use self::heard::{Heard, Paths};
 use self::phone::{Capture, Opening, Phone};
 use super::belong;
@@ -63,6 +67,8 @@ pub(crate) struct Wire {
     loses: bool,
     /// The queue that arrivals indicate then, with its probability.
     hidden_queue: Option<(HiddenQueue, f64)>,
+    /// Congestion marks, by direction; of none if nothing was ECN-capable.
+    pub(crate) ecn: Vec<EcnPath>,
 }
 
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
@@ -240,6 +246,9 @@ impl Wire {
         let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
         let heard =
             heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
+        let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
+        let arrived = at_both.filter(|_| !is_split);
+        let arrived = arrived.map(|(user, line)| Arrived { ecn: &user.ecn, line, base_ns });
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
@@ -290,6 +299,7 @@ impl Wire {
             hides_queues: lacks_timestamps && !is_heard,
             loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
             hidden_queue: None,
+            ecn: ecn::paths(first.ecn, first.place, arrived),
         }
     }
 
@@ -374,6 +384,7 @@ impl Wire {
             opening.begun_ns = line.to_reference(opening.begun_ns);
         }
         self.attribution.set_clock(line);
+        self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
         self.others.set_clock(line);
         self.followed.set_clock(line);
@@ -457,6 +468,7 @@ impl Wire {
             hides_queues: false,
             loses: false,
             hidden_queue: None,
+            ecn: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, TcpFlags};
-use airmile_wire::attribute::{ByteBins, Marks, Passage, SenderModel, UploadQueue};
+use airmile_wire::attribute::{ByteBins, EcnFeedback, Marks, Passage, SenderModel, UploadQueue};
 use airmile_wire::clocks::PointPair;
 use airmile_wire::tcp::TracedPacket;
 
@@ -23,6 +23,7 @@ pub(super) struct ServerSide {
     pub(super) server_isn: Option<u32>,
     /// The queue of what the phone sends on it.
     pub(super) upload: UploadQueue,
+    pub(super) ecn: EcnFeedback,
     /// Payload towards the phone.
     pub(super) received: ByteBins,
     /// When bytes passed, counted from the connection's start.
