@@ -12,8 +12,8 @@ use airmile_model::{Direction, EcnSource};
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
-/// Length of a bin (chosen here: shorter than a queue that a person notices).
-const BIN_NS: i64 = 50_000_000;
+/// Length of a bin (chosen here: about the wait for a first grant).
+const BIN_NS: i64 = 10_000_000;
 /// Segments that wait for an acknowledgement, at most (chosen here: a window of 8 MB); the marks of
 /// more are attributed to later ones.
 const MOST_WAITING: usize = 6_000;
@@ -118,8 +118,9 @@ pub struct EcnFeedback {
     source: EcnSource,
     /// AE, CWR and ECE of the client's SYN.
     asked: u8,
-    /// End of a segment, and when it was sent; not acknowledged yet.
-    waiting: VecDeque<(i64, i64)>,
+    waiting: VecDeque<SentSegment>,
+    /// The shortest time from a segment to its acknowledgement so far.
+    least_rtt_ns: i64,
     /// The counter, as reported last.
     ace: u8,
     /// The last acknowledgement had an echo.
@@ -128,12 +129,22 @@ pub struct EcnFeedback {
     reduced: Option<i64>,
 }
 
+/// An ECN-capable segment that is not acknowledged yet.
+#[derive(Debug, Clone, Copy)]
+struct SentSegment {
+    /// End of its bytes.
+    end: i64,
+    sent_ns: i64,
+    is_ect1: bool,
+}
+
 impl Default for EcnFeedback {
     fn default() -> Self {
         Self {
             source: EcnSource::Unknown,
             asked: 0,
             waiting: VecDeque::new(),
+            least_rtt_ns: i64::MAX,
             ace: FIRST_ACE,
             echoed: false,
             reduced: None,
@@ -153,23 +164,22 @@ impl EcnFeedback {
         self.source
     }
 
-    /// Takes the next packet, its ECN field and its bit of Accurate ECN; adds the reported marks to
-    /// `sent`, at the time when the marked data left the client.
-    pub fn push(&mut self, packet: &TracedPacket, ecn: Ecn, ae: bool, sent: &mut EcnBins) {
+    /// Takes the next packet, its ECN field and its bit of Accurate ECN. Adds what an acknowledgement
+    /// reports to `reported`, at the time when the segment left the queue: the acknowledgement, earlier
+    /// by the shortest round trip.
+    pub fn push(&mut self, packet: &TracedPacket, ecn: Ecn, ae: bool, reported: &mut EcnBins) {
         let field = ace(packet.flags, ae);
-        match (packet.flags.has(TcpFlags::SYN), packet.dir) {
-            (true, Direction::Ul) => self.asked = field,
-            (true, Direction::Dl) => self.source = agreed(self.asked, field),
-            (false, Direction::Ul) => self.sent(packet, ecn),
-            (false, Direction::Dl) => {
-                let acked = packet.ack.map(|ack| ack.offset_bytes);
-                if let Some((segments, at_ns)) = acked.and_then(|acked| self.acknowledged(acked)) {
-                    let marks = self.marks(field, acked.unwrap_or_default(), segments);
-                    if marks > 0 {
-                        sent.bin(at_ns).marked += marks;
-                    }
+        match (packet.flags.has(TcpFlags::SYN), packet.dir, packet.ack) {
+            (true, Direction::Ul, _) => self.asked = field,
+            (true, Direction::Dl, _) => self.source = agreed(self.asked, field),
+            (false, Direction::Ul, _) => self.sent(packet, ecn),
+            (false, Direction::Dl, Some(ack)) if self.source != EcnSource::Unknown => {
+                if let Some((count, left_ns)) = self.acknowledged(ack.offset_bytes, packet.at_ns) {
+                    let marked = self.marks(field, ack.offset_bytes, count.capable);
+                    reported.bin(left_ns).add(EcnCount { marked, ..count });
                 }
             }
+            (false, Direction::Dl, _) => {}
         }
     }
 
@@ -178,20 +188,28 @@ impl EcnFeedback {
         if self.source == EcnSource::EcnEcho && packet.flags.has(TcpFlags::CWR) {
             self.reduced = Some(end);
         }
-        let is_new = self.waiting.back().is_none_or(|(last, _)| *last < end);
+        let is_new = self.waiting.back().is_none_or(|last| last.end < end);
         if ecn.is_capable() && packet.payload_bytes > 0 && is_new {
             if self.waiting.len() >= MOST_WAITING {
                 self.waiting.pop_front();
             }
-            self.waiting.push_back((end, packet.at_ns));
+            let is_ect1 = ecn == Ecn::Ect1;
+            self.waiting.push_back(SentSegment { end, sent_ns: packet.at_ns, is_ect1 });
         }
     }
 
-    /// Removes what was acknowledged; its number of segments, and when the last one was sent.
-    fn acknowledged(&mut self, acked: i64) -> Option<(u64, i64)> {
-        let n = self.waiting.partition_point(|(end, _)| *end <= acked);
-        let last = self.waiting.drain(..n).next_back()?;
-        Some((n as u64, last.1))
+    /// Removes what was acknowledged; its segments, and when the last one left the queue.
+    fn acknowledged(&mut self, acked: i64, now_ns: i64) -> Option<(EcnCount, i64)> {
+        let n = self.waiting.partition_point(|one| one.end <= acked);
+        let mut count = EcnCount::default();
+        let mut sent_ns = None;
+        for segment in self.waiting.drain(..n) {
+            count.capable += 1;
+            count.ect1 += u64::from(segment.is_ect1);
+            sent_ns = Some(segment.sent_ns);
+        }
+        self.least_rtt_ns = self.least_rtt_ns.min(now_ns.saturating_sub(sent_ns?).max(0));
+        Some((count, now_ns.saturating_sub(self.least_rtt_ns)))
     }
 
     /// Marks that an acknowledgement of new data reports: a repeated or reordered one reports none.
@@ -238,7 +256,7 @@ mod tests {
     /// A connection that is pushed packet by packet.
     struct Peer {
         feedback: EcnFeedback,
-        sent: EcnBins,
+        reported: EcnBins,
         now_ns: i64,
         end: i64,
     }
@@ -246,7 +264,7 @@ mod tests {
     impl Peer {
         fn new(syn: u8, answer: u8) -> Self {
             let feedback = EcnFeedback::default();
-            let mut peer = Self { feedback, sent: EcnBins::default(), now_ns: 0, end: 1 };
+            let mut peer = Self { feedback, reported: EcnBins::default(), now_ns: 0, end: 1 };
             peer.push(Direction::Ul, syn, TcpFlags::SYN, 0, None);
             peer.push(Direction::Dl, answer, TcpFlags(0x12), 0, Some(1));
             peer
@@ -284,10 +302,7 @@ mod tests {
                 }),
             };
             let ecn = if bytes > 0 { Ecn::Ect0 } else { Ecn::NotEct };
-            if dir == Direction::Ul {
-                self.sent.push(self.now_ns, ecn);
-            }
-            self.feedback.push(&packet, ecn, ae, &mut self.sent);
+            self.feedback.push(&packet, ecn, ae, &mut self.reported);
         }
 
         /// Sends a segment, with CWR if `reduces`.
@@ -299,7 +314,7 @@ mod tests {
         /// The server acknowledges all with these bits; marks so far.
         fn answer(&mut self, bits: u8) -> u64 {
             self.push(Direction::Dl, bits, TcpFlags::ACK, 0, Some(self.end));
-            self.sent.total().marked
+            self.reported.total().marked
         }
     }
 
@@ -315,7 +330,7 @@ mod tests {
         assert_eq!(counted, [0, 1, 3, 3, 10]);
         // An older acknowledgement acknowledges nothing new.
         assert_eq!(peer.answer(3), 10);
-        assert_eq!(peer.sent.total(), EcnCount { capable: 5, ect1: 0, marked: 10 });
+        assert_eq!(peer.reported.total(), EcnCount { capable: 5, ect1: 0, marked: 10 });
     }
 
     #[test]
@@ -351,26 +366,29 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_placed_where_the_data_was_sent() {
+    fn marks_are_placed_where_the_segment_left_the_queue() {
         let mut peer = Peer::new(0b111, 0b010);
         peer.send(false);
+        peer.answer(5);
+        peer.send(false);
         let sent_ns = peer.now_ns;
-        peer.now_ns += 10_000 * MS;
+        peer.now_ns += 600 * MS;
         peer.answer(6);
-        let around = peer.sent.within(sent_ns, sent_ns + BIN_NS);
-        assert_eq!(around, EcnCount { capable: 1, ect1: 0, marked: 1 });
+        // Of 650 ms to the acknowledgement, 50 are the shortest round trip.
+        let left = peer.reported.within(sent_ns + 600 * MS, sent_ns + 600 * MS + BIN_NS);
+        assert_eq!(left, EcnCount { capable: 1, ect1: 0, marked: 1 });
     }
 
     #[test]
     fn spans_count_whole_bins() {
         let mut bins = EcnBins::default();
-        for ms in [10, 60, 110, 20] {
+        for ms in [2, 12, 22, 4] {
             bins.push(ms * MS, Ecn::Ce);
         }
-        bins.push(60 * MS, Ecn::Ect1);
-        bins.push(60 * MS, Ecn::NotEct);
-        assert_eq!(bins.within(1, 150 * MS), EcnCount { capable: 3, ect1: 1, marked: 2 });
-        assert_eq!(bins.within(0, 149 * MS), EcnCount { capable: 4, ect1: 1, marked: 3 });
+        bins.push(12 * MS, Ecn::Ect1);
+        bins.push(12 * MS, Ecn::NotEct);
+        assert_eq!(bins.within(1, 30 * MS), EcnCount { capable: 3, ect1: 1, marked: 2 });
+        assert_eq!(bins.within(0, 29 * MS), EcnCount { capable: 4, ect1: 1, marked: 3 });
         let mut other = bins.moved(|ns| ns - 1_000 * MS);
         other.add(&bins);
         assert_eq!(other.total(), EcnCount { capable: 10, ect1: 2, marked: 8 });

@@ -27,6 +27,7 @@ mod tests;
 mod timeline;
 mod uplink_delay;
 mod upload_queue;
+mod user_ecn;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
@@ -48,3 +49,4 @@ pub use split::{
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;
 pub use upload_queue::UploadQueue;
+pub use user_ecn::{ArrivedEcn, EcnBits, EcnPath, UserEcn, ecn_paths};

@@ -1,17 +1,17 @@
 //! Whether queues of the radio link mark packets (ECN), by captures beside a modem log.
 
 use airmile_model::{Direction, EcnSource};
-use airmile_wire::attribute::EcnCount;
+use airmile_wire::attribute::{EcnCount, EcnPath};
 
 use super::causes::queued_ns;
 use super::radio::RadioReport;
-use super::wire::{EcnPath, Wire};
+use super::wire::Wire;
 use crate::fact::EcnReport;
 use crate::wording;
 
-/// A queue stands after this time without being empty (chosen here: it includes the wait for the first
-/// grant, and a modem marks from 1 to 5 ms on).
-const STANDS_AFTER_NS: i64 = 100_000_000;
+/// A queue stands after this time without being empty (chosen here: the wait for a first grant, which
+/// is no queue, and 5 ms, from which on a modem marks).
+const STANDS_AFTER_NS: i64 = 25_000_000;
 /// Fewer packets than this do not show that a queue is not marked (chosen here: several round trips).
 const ENOUGH_PACKETS: u64 = 100;
 
@@ -97,6 +97,9 @@ mod tests {
             "uplink: while the phone's own queue stood, 50 of 150 packets with ECT(1) were marked \
              (33 %), otherwise none of 250: its queue is marked"
         );
+        let always = path(Direction::Ul, EcnSource::Arrivals, Ecn::Ect0, |ms| ms % 100 < 50);
+        let report = EcnReport::of(&always, &standing);
+        assert!(report.says.ends_with("without need, or for another queue"), "{}", report.says);
         let silent = path(Direction::Dl, EcnSource::Arrivals, Ecn::Ect0, |_| false);
         let report = EcnReport::of(&silent, &standing);
         assert_eq!(report.queue_is_marked, Some(false));

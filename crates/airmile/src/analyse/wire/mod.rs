@@ -1,6 +1,5 @@
 //! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
-mod ecn;
 mod heard;
 mod phone;
 mod server_side;
@@ -12,14 +11,12 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{Problem, Severity, TransferFinding};
 use airmile_wire::attribute::{
-    Attribution, ByteBins, CaptureSite, HiddenQueue, RadioEvidence, ReceiveWindow, Shares,
-    WaitTimeline,
+    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, RadioEvidence,
+    ReceiveWindow, Shares, WaitTimeline, ecn_paths,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
-use self::ecn::Arrived;
-pub(super) use self::ecn::EcnPath;
 use self::heard::{Heard, Paths};
 use self::phone::{Capture, Opening, Phone};
 use super::belong;
@@ -45,6 +42,8 @@ pub(crate) struct Wire {
     /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
+    /// What came to the phone while no data did: acknowledgements of an upload.
+    answers: Arrivals,
     /// The name of the capture nearest to the phone.
     name: String,
     /// Offsets of other captures' clocks from that one's.
@@ -113,7 +112,9 @@ impl SeenAt {
                 if !beside.any(|(_, (_, third))| third.shares_data_with(user)) {
                     strange.push(at);
                 }
-            } else if self.first.passages(user).is_empty() {
+            } else if self.first.same_connections(user).is_empty()
+                && self.first.passages(user).is_empty()
+            {
                 let line = between_points(&self.first.pairs(user));
                 belong::check_other_connections(own.0, other, &line)?;
             }
@@ -248,7 +249,7 @@ impl Wire {
             heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
         let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
         let arrived = at_both.filter(|_| !is_split);
-        let arrived = arrived.map(|(user, line)| Arrived { ecn: &user.ecn, line, base_ns });
+        let arrived = arrived.map(|(user, line)| ArrivedEcn { ecn: &user.ecn, line, base_ns });
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
@@ -285,6 +286,11 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
+            answers: if first.arrivals.points().is_empty() {
+                first.answers
+            } else {
+                Arrivals::new()
+            },
             arrivals: first.arrivals,
             name,
             clocks,
@@ -299,7 +305,7 @@ impl Wire {
             hides_queues: lacks_timestamps && !is_heard,
             loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
             hidden_queue: None,
-            ecn: ecn::paths(first.ecn, first.place, arrived),
+            ecn: ecn_paths(first.ecn, first.place, arrived),
         }
     }
 
@@ -343,6 +349,11 @@ impl Wire {
     /// The data that arrived at the phone.
     pub(crate) const fn arrivals(&self) -> &Arrivals {
         &self.arrivals
+    }
+
+    /// The acknowledgements that arrived at the phone, if no data did.
+    pub(crate) const fn answers(&self) -> &Arrivals {
+        &self.answers
     }
 
     /// Offsets of other captures' clocks from its own.
@@ -455,6 +466,7 @@ impl Wire {
             followed: ByteBins::default(),
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
+            answers: Arrivals::new(),
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,

@@ -5,15 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, Datagrams, FollowedDatagram, LostSegment, Passage, PathQueue,
-    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, WaitSpan,
+    ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, LostSegment, Passage, PathQueue,
+    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, UserEcn, WaitSpan,
     WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
-use super::ecn::{EcnBits, UserEcn};
 use super::server_side::{Ends, Index, ServerSide};
 use super::user::{OF_QUIC, User};
 
@@ -54,6 +53,8 @@ pub(super) struct Capture {
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
 /// who received the most (chosen here: a server has thousands, each with its spans).
 const MOST_USERS: usize = 64;
+/// Size of an acknowledgement: headers of IPv4 and TCP, and time stamps.
+const ANSWER_BYTES: u32 = 52;
 /// A QUIC server responds within this time plus a quarter of the round trip to the client (chosen
 /// here: its encryption before a first response).
 const QUIC_SERVER_NS: i64 = 20_000_000;
@@ -199,6 +200,9 @@ impl Capture {
                 user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
             }
             user.arrivals.add(packet.at_ns, packet.payload_bytes);
+            if user.arrivals.points().is_empty() {
+                user.answers.add(packet.at_ns, ANSWER_BYTES);
+            }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
@@ -252,6 +256,8 @@ pub(super) struct Phone {
     is_mixed: bool,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
+    /// What came instead of data, as during an upload.
+    pub(super) answers: Arrivals,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
@@ -273,6 +279,7 @@ impl Phone {
             is_mixed: false,
             ecn: user.ecn,
             arrivals: user.arrivals,
+            answers: user.answers,
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {

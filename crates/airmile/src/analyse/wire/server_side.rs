@@ -30,6 +30,8 @@ pub(super) struct ServerSide {
     pub(super) down: Marks,
     pub(super) up: Marks,
     pub(super) acks: Marks,
+    /// Those of the server.
+    pub(super) server_acks: Marks,
 }
 
 impl ServerSide {
@@ -50,7 +52,11 @@ impl ServerSide {
         let fresh = packet.new_bytes > 0 && packet.event.is_none();
         match (packet.dir, packet.ack) {
             (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
-            (Direction::Dl, _) => {}
+            (Direction::Dl, ack) => {
+                if let Some(ack) = ack.filter(|ack| !ack.duplicate) {
+                    self.server_acks.add(ack.offset_bytes, packet.at_ns);
+                }
+            }
             (_, ack) => {
                 if fresh {
                     self.up.add(end, packet.at_ns);
@@ -74,7 +80,11 @@ impl ServerSide {
         // A splitting proxy sends its own acknowledgements.
         let whole = self.is(other);
         let acks = self.acks.pairs(&other.acks, true).filter(move |_| whole);
-        self.up.pairs(&other.up, true).chain(acks).chain(self.down.pairs(&other.down, false))
+        // Of an upload nothing else comes back.
+        let answers = self.server_acks.pairs(&other.server_acks, false);
+        let answers = answers.filter(move |_| whole && self.down.is_empty());
+        let down = self.down.pairs(&other.down, false).chain(answers);
+        self.up.pairs(&other.up, true).chain(acks).chain(down)
     }
 }
 

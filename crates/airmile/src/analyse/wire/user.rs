@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use airmile_model::packet::Address;
-use airmile_wire::attribute::{ByteBins, WaitTimeline};
+use airmile_wire::attribute::{ByteBins, UserEcn, WaitTimeline};
 use airmile_wire::clocks::Arrivals;
 
-use super::ecn::UserEcn;
 use super::server_side::{Ends, ServerSide};
 
 /// Numbers of users first seen with QUIC, separate from the engine's.
@@ -30,6 +29,8 @@ pub(super) struct User {
     pub(super) connections: BTreeMap<u64, ServerSide>,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
+    /// Packets without payload that came before any data.
+    pub(super) answers: Arrivals,
 }
 
 impl User {

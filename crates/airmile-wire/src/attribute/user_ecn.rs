@@ -1,31 +1,34 @@
 //! Congestion marks on the packets of one user in one capture.
 
+use super::CaptureSite;
+use super::ecn::{EcnBins, EcnFeedback};
+use crate::clocks::ClockLine;
+use crate::tcp::TracedPacket;
 use airmile_model::packet::{Ecn, Packet};
 use airmile_model::{Direction, EcnSource};
-use airmile_wire::attribute::{CaptureSite, EcnBins, EcnFeedback};
-use airmile_wire::clocks::ClockLine;
-use airmile_wire::tcp::TracedPacket;
-
-use super::on_reference;
 
 /// The bits of a packet that ECN uses.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct EcnBits {
+pub struct EcnBits {
     ecn: Ecn,
     ae: bool,
 }
 
 impl EcnBits {
-    pub(super) fn of(packet: &Packet<'_>) -> Self {
+    /// Those of a packet.
+    #[must_use]
+    pub fn of(packet: &Packet<'_>) -> Self {
         Self { ecn: packet.ecn, ae: packet.tcp().is_some_and(|tcp| tcp.ae) }
     }
 }
 
 /// Packets of one user, as captured.
 #[derive(Debug, Clone, Default)]
-pub(super) struct UserEcn {
-    /// Packets from the user. Captured at the phone, also with the marks that the servers reported.
+pub struct UserEcn {
+    /// Packets from the user.
     up: EcnBins,
+    /// The same, as its servers report them.
+    reported: EcnBins,
     /// Packets towards the user.
     down: EcnBins,
     /// Connections that sent ECN-capable packets and whose server reports marks exactly, or by an echo.
@@ -35,14 +38,9 @@ pub(super) struct UserEcn {
 
 impl UserEcn {
     /// Counts a packet of TCP, and the marks that it reports.
-    pub(super) fn push(
-        &mut self,
-        packet: &TracedPacket,
-        bits: EcnBits,
-        feedback: &mut EcnFeedback,
-    ) {
+    pub fn push(&mut self, packet: &TracedPacket, bits: EcnBits, feedback: &mut EcnFeedback) {
         self.count(packet.at_ns, packet.dir == Direction::Ul, bits);
-        feedback.push(packet, bits.ecn, bits.ae, &mut self.up);
+        feedback.push(packet, bits.ecn, bits.ae, &mut self.reported);
         if packet.dir == Direction::Ul && bits.ecn.is_capable() {
             self.accurate |= feedback.source() == EcnSource::AccurateEcn;
             self.echo |= feedback.source() == EcnSource::EcnEcho;
@@ -50,13 +48,14 @@ impl UserEcn {
     }
 
     /// Counts a packet.
-    pub(super) fn count(&mut self, at_ns: i64, up: bool, bits: EcnBits) {
+    pub fn count(&mut self, at_ns: i64, up: bool, bits: EcnBits) {
         if up { &mut self.up } else { &mut self.down }.push(at_ns, bits.ecn);
     }
 
     /// Adds a later part.
-    pub(super) fn append(&mut self, next: &Self) {
+    pub fn append(&mut self, next: &Self) {
         self.up.add(&next.up);
+        self.reported.add(&next.reported);
         self.down.add(&next.down);
         self.accurate |= next.accurate;
         self.echo |= next.echo;
@@ -65,42 +64,46 @@ impl UserEcn {
 
 /// ECN-capable packets in one direction, and marks among them.
 #[derive(Debug)]
-pub(crate) struct EcnPath {
-    pub(crate) dir: Direction,
-    pub(crate) counts: EcnBins,
+pub struct EcnPath {
+    /// Direction of the packets.
+    pub dir: Direction,
+    /// When the packets passed the queue.
+    pub counts: EcnBins,
     /// What shows the marks.
-    pub(crate) source: EcnSource,
+    pub source: EcnSource,
     /// No packet arrived ECN-capable: a host on the way clears the field.
-    pub(crate) cleared: bool,
+    pub cleared: bool,
 }
 
 /// A server's capture of the same packets: its clock, and the delay of a packet without a queue.
-#[derive(Clone, Copy)]
-pub(super) struct Arrived<'a> {
-    pub(super) ecn: &'a UserEcn,
-    pub(super) line: Option<&'a ClockLine>,
-    pub(super) base_ns: i64,
+#[derive(Debug, Clone, Copy)]
+pub struct ArrivedEcn<'a> {
+    /// What it shows of the phone.
+    pub ecn: &'a UserEcn,
+    /// Its clock, if that differs.
+    pub line: Option<&'a ClockLine>,
+    /// The delay in nanoseconds.
+    pub base_ns: i64,
 }
 
-/// The paths of a phone by the capture nearest to it, and by its server's.
-pub(super) fn paths(
+/// The paths of a phone by the capture nearest to it, which was taken at `place`, and by its server's.
+#[must_use]
+pub fn ecn_paths(
     first: UserEcn,
     place: CaptureSite,
-    server: Option<Arrived<'_>>,
+    server: Option<ArrivedEcn<'_>>,
 ) -> Vec<EcnPath> {
-    let reported = match (first.accurate, first.echo) {
-        (_, true) => EcnSource::EcnEcho,
-        (true, false) => EcnSource::AccurateEcn,
-        (false, false) => EcnSource::Unknown,
+    let (source, counts) = match (first.accurate, first.echo) {
+        _ if place != CaptureSite::Phone => (EcnSource::Arrivals, first.up),
+        (_, true) => (EcnSource::EcnEcho, first.reported),
+        (true, false) => (EcnSource::AccurateEcn, first.reported),
+        (false, false) => (EcnSource::Unknown, first.up),
     };
-    let mut up = EcnPath {
-        dir: Direction::Ul,
-        counts: first.up,
-        source: if place == CaptureSite::Phone { reported } else { EcnSource::Arrivals },
-        cleared: false,
-    };
+    let mut up = EcnPath { dir: Direction::Ul, counts, source, cleared: false };
     if let Some(server) = server {
-        let left = |ns| on_reference(server.line, ns).saturating_sub(server.base_ns);
+        let left = |ns| {
+            server.line.map_or(ns, |line| line.to_reference(ns)).saturating_sub(server.base_ns)
+        };
         let arrived = server.ecn.up.moved(left);
         up.source = EcnSource::Arrivals;
         up.cleared = arrived.total().capable == 0;
