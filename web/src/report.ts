@@ -8,7 +8,7 @@ import { append, h, section } from "./dom";
 import { cdfFigure } from "./figures/cdf";
 import { scatterFigure } from "./figures/scatter";
 import { pagesSection, playersSection } from "./figures/pages";
-import { missingSection, tablesSection } from "./figures/tables";
+import { marksSection, missingSection, tablesSection } from "./figures/tables";
 import { timelineSection } from "./figures/timeline";
 import { transfersSection } from "./figures/transfers";
 import { sourceLine, verdictHeader } from "./figures/verdict";
@@ -53,6 +53,7 @@ async function build(): Promise<void> {
   append(main, [timeline.element, transfers]);
   if (grid.childElementCount > 0) main.append(figures);
   append(main, [
+    marksSection(answer),
     missingSection(answer),
     tablesSection(answer, series, (to, from, end) => timeline.locate(to, from, end)),
     h("footer", {}, `Made by ${answer.made_by}. This file contains all its data and loads nothing.`),

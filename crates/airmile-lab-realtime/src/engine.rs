@@ -130,8 +130,9 @@ impl Engine {
         not_ipv4
     }
 
-    fn hand_out(&self, bridge: &mut Bridge) {
-        while let Some((point, packet)) = bridge.poll() {
+    fn hand_out(&mut self, bridge: &mut Bridge) {
+        while let Some((point, mut packet)) = bridge.poll() {
+            self.feed.hand_out(&mut packet);
             let lane = match point {
                 CapturePoint::Phone | CapturePoint::Server => 0,
                 // The server's port determines the box: it is the destination of packets

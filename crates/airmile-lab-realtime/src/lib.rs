@@ -30,6 +30,8 @@ mod inside;
 #[cfg(target_os = "linux")]
 mod lateness;
 #[cfg(target_os = "linux")]
+mod marking;
+#[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
 mod network;

@@ -1,5 +1,6 @@
 //! Writes a run's output in a separate thread, so that a slow disk does not delay the cell.
 
+use std::borrow::Cow;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -10,6 +11,7 @@ use airmile_lab::RunWriter;
 use airmile_model::Record;
 
 use crate::error::{Error, Result};
+use crate::marking::Marking;
 
 /// An item for a run's files.
 #[derive(Debug)]
@@ -28,12 +30,14 @@ pub(crate) struct Feed {
     batch: Vec<RecordedEvent>,
     /// Absent if no output is wanted.
     out: Option<mpsc::Sender<Vec<RecordedEvent>>>,
+    /// A modem that marks packets.
+    marking: Option<Marking>,
 }
 
 impl Feed {
     /// A recorder that discards everything.
     pub(crate) const fn none() -> Self {
-        Self { batch: Vec::new(), out: None }
+        Self { batch: Vec::new(), out: None, marking: None }
     }
 
     /// A recorder into a run's files, and a handle that returns them when the feed has
@@ -60,7 +64,17 @@ impl Feed {
             .name("recorder".to_owned())
             .spawn(write)
             .attempt(|| "cannot start the thread that writes".to_owned())?;
-        Ok((Self { batch: Vec::new(), out: Some(out) }, Recording(thread)))
+        Ok((Self { batch: Vec::new(), out: Some(out), marking: None }, Recording(thread)))
+    }
+
+    /// With a modem that marks packets; `None`: one that does not.
+    pub(crate) fn with_marking(self, marking: Option<Marking>) -> Self {
+        Self { marking, ..self }
+    }
+
+    /// The modem's mark on a packet that is handed to its host.
+    pub(crate) fn hand_out(&mut self, bytes: &mut [u8]) {
+        self.marking.iter_mut().for_each(|marking| marking.hand_out(bytes));
     }
 
     /// For the state of senders; `None` if nothing is kept.
@@ -108,7 +122,11 @@ impl RunSink for Feed {
     }
 
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
-        self.push(|| RecordedEvent::Packet(at_ns, point, packet.clone()));
+        let packet = match &mut self.marking {
+            Some(marking) => marking.passes(at_ns, point, packet),
+            None => Cow::Borrowed(packet),
+        };
+        self.push(|| RecordedEvent::Packet(at_ns, point, packet.into_owned()));
     }
 
     fn dropped(&mut self, at_ns: i64, user: UserId, point: DropPoint, packet: &IpPacket) {

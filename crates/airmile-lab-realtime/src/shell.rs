@@ -22,6 +22,7 @@ use crate::engine::{Engine, LaneOf, Left, Port};
 use crate::error::{Error, Result};
 use crate::events::{RunEvent, end_at_once_on_signal, end_server, wait, watch_signals};
 use crate::lateness::Punctuality;
+use crate::marking::Marking;
 use crate::namespace::Namespace;
 use crate::network::{Host, Tcp, lost_packets};
 use crate::recorder::{Feed, Recording};
@@ -54,6 +55,8 @@ pub struct Shell {
     pub output: Option<PathBuf>,
     /// Replace an earlier run in the directory.
     pub force: bool,
+    /// The modem marks ECN-capable packets whose uplink took this much longer than the shortest one.
+    pub mark_uplink_above: Option<Duration>,
     /// Limit of the 99th percentile of the lateness of TTIs.
     pub late_limit: Duration,
     /// Program and first arguments that run [`inside`](crate::inside()).
@@ -120,7 +123,8 @@ pub fn shell(options: Shell) -> Result<Ended> {
         None => None,
     };
     let logs = Logs { app: app_log, modem: modem_log };
-    let ends = network.run(&mut scenario, writer)?;
+    let marking = options.mark_uplink_above.map(Marking::new);
+    let ends = network.run(&mut scenario, writer, marking)?;
     let launched = watch_signals(events.clone())
         .and_then(|()| ends.network.start_phone(&options, logs, events));
     let (exit_status, server_ended) = match launched {
@@ -246,7 +250,12 @@ impl Network {
     }
 
     /// Starts the clock, and writes the start time to the scenario.
-    fn run(mut self, scenario: &mut Scenario, writer: Option<RunWriter>) -> Result<Ends> {
+    fn run(
+        mut self,
+        scenario: &mut Scenario,
+        writer: Option<RunWriter>,
+        marking: Option<Marking>,
+    ) -> Result<Ends> {
         let slot_ns = Bridge::new(scenario).map_err(unusable)?.slot_ns();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEAD;
         // The first TTI starts at a whole millisecond of the system clock.
@@ -263,6 +272,7 @@ impl Network {
             }
             None => (Feed::none(), None),
         };
+        let feed = feed.with_marking(marking);
         let tail_ms = if feed.keeps() { scenario.tail_ms } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
         let clock = senders::RunClock { monotonic_ns: start_ns, wall_ns: start_wall_ns };

@@ -45,5 +45,6 @@ pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
 pub use wire::{
-    ClientBy, CongestionControl, Leg, Protocol, RttSource, SenderPhase, TcpEventKind, Termination,
+    ClientBy, CongestionControl, EcnSource, Leg, Protocol, RttSource, SenderPhase, TcpEventKind,
+    Termination,
 };

@@ -116,6 +116,40 @@ impl SeqNum {
     }
 }
 
+/// The ECN field of an IP header (RFC 3168, 5; RFC 8311).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The transport is not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable, of L4S (RFC 9331, 2).
+    Ect1,
+    /// ECN-capable.
+    Ect0,
+    /// Congestion was experienced: a queue on the way marked the packet.
+    Ce,
+}
+
+impl Ecn {
+    /// By the two lower bits of a type of service or traffic class.
+    #[inline]
+    #[must_use]
+    pub const fn of(traffic_class: u8) -> Self {
+        match traffic_class & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// Whether its transport is ECN-capable.
+    #[must_use]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
 /// Control bits of a TCP header (RFC 9293, 3.1; RFC 3168).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpFlags(pub u8);
@@ -131,6 +165,10 @@ impl TcpFlags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field counts.
     pub const ACK: Self = Self(0x10);
+    /// Echo of a congestion mark (RFC 3168, 6.1).
+    pub const ECE: Self = Self(0x40);
+    /// The sender reduced its window after an echo.
+    pub const CWR: Self = Self(0x80);
 
     /// Whether all of `other` are set.
     #[must_use]
@@ -177,6 +215,8 @@ pub struct TcpHeader {
     pub ack: SeqNum,
     /// Control bits.
     pub flags: TcpFlags,
+    /// The bit of Accurate ECN before the control bits (RFC 9768, 3).
+    pub ae: bool,
     /// Window as sent, not scaled.
     pub window: u16,
     /// Checksum as sent (unset at capture points before an offload).
@@ -228,6 +268,8 @@ pub struct Packet<'a> {
     pub protocol: u8,
     /// The protocol above IP.
     pub transport: Transport,
+    /// ECN field.
+    pub ecn: Ecn,
     /// Identification of an IPv4 header; `None` for IPv6.
     pub ip_id: Option<u16>,
     /// Bytes of the packet on the wire, IP header included.
@@ -257,6 +299,7 @@ impl Packet<'_> {
             dst_port: self.dst_port,
             protocol: self.protocol,
             transport: self.transport,
+            ecn: self.ecn,
             ip_id: self.ip_id,
             ip_bytes: self.ip_bytes,
             payload_bytes: self.payload_bytes,

@@ -167,6 +167,20 @@ vocabulary! {
     }
 }
 
+vocabulary! {
+    /// What shows which packets were marked.
+    EcnSource {
+        /// The counter in acknowledgements (RFC 9768), modulo 8: a lower bound.
+        AccurateEcn = "accurate_ecn",
+        /// The marked packets themselves.
+        Arrivals = "arrivals",
+        /// The echo in acknowledgements (RFC 3168): at most one for each round trip, a lower bound.
+        EcnEcho = "ecn_echo",
+        /// Nothing: the sender of the acknowledgements does not report marks, or encrypts it.
+        Unknown = "unknown",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +198,7 @@ mod tests {
         check(Leg::ALL.iter().map(|one| one.as_str()));
         check(CongestionControl::ALL.iter().map(|one| one.as_str()));
         check(TcpEventKind::ALL.iter().map(|one| one.as_str()));
+        check(EcnSource::ALL.iter().map(|one| one.as_str()));
         check(RttSource::ALL.iter().map(|one| one.as_str()));
         check(SenderPhase::ALL.iter().map(|one| one.as_str()));
     }

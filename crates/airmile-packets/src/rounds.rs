@@ -231,7 +231,7 @@ pub(super) fn run_alone(
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
+    use airmile_model::packet::{Address, Ecn, SeqNum, TcpFlags, TcpHeader, Transport};
     use airmile_wire::tcp::Tables;
 
     use super::*;
@@ -260,6 +260,7 @@ mod tests {
             dst_port: if up { 443 } else { 40_000 + n },
             protocol: 6,
             transport: Transport::Tcp(header),
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 52 + bytes,
             payload_bytes: bytes,

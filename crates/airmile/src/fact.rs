@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Cause, Direction, Phases, TtiIndex, Verdict};
+use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
 use airmile_wire::attribute::Reason;
 use airmile_wire::packets_only::{Suspect, Suspicion};
 use schemars::JsonSchema;
@@ -343,4 +343,29 @@ pub struct SegmentWait {
     pub verdict: Verdict,
     /// Its time by cause, in ms.
     pub shares: BTreeMap<&'static str, f64>,
+}
+
+/// Congestion marks on the packets of one direction (RFC 3168; RFC 9331). Packets are those of the
+/// capture: where segments are sent or received in larger units, these are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EcnReport {
+    /// Direction of the packets.
+    pub dir: Direction,
+    /// What shows which packets were marked.
+    pub counted_by: EcnSource,
+    /// ECN-capable packets.
+    pub capable_packets: u64,
+    /// Of them, with ECT(1), when they were captured: of L4S.
+    pub ect1_packets: u64,
+    /// Marked packets, at least; null if marks are not visible.
+    pub marked_packets: Option<u64>,
+    /// ECN-capable packets while the queue of the radio link stood: in the phone for the uplink, at the
+    /// base station for the downlink.
+    pub queued_packets: u64,
+    /// Of them, marked ones, at least; null if marks are not visible.
+    pub queued_marked_packets: Option<u64>,
+    /// Whether the queue is marked; null if that cannot be told.
+    pub queue_is_marked: Option<bool>,
+    /// The same as a sentence.
+    pub says: String,
 }

@@ -53,7 +53,7 @@ pub use analyse::compare::{
 };
 pub use analyse::decode::{DecodeOptions, DecodeTo, decode, decode_tables};
 pub use analyse::diagnose::{
-    Diagnosis, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
+    Diagnosis, EcnReport, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis, diagnose,
 };
 pub use analyse::inspect::{InspectReport, inspect};
 pub use analyse::lanes::{Lanes, Mark, MarkKind, RangePoint};

@@ -206,6 +206,14 @@ export function missingSection(document: DiagnoseDocument): HTMLElement {
   return section("missing", "Missing, and how to capture it", missingList(document));
 }
 
+/** Whether queues of the radio link mark packets; null where no packet was ECN-capable. */
+export function marksSection(document: DiagnoseDocument): HTMLElement | null {
+  if (document.ecn.length === 0) return null;
+  const list = h("ul", {});
+  for (const path of document.ecn) list.append(h("li", {}, path.says));
+  return section("marks", "Congestion marks (ECN)", list);
+}
+
 export function tablesSection(
   document: DiagnoseDocument,
   series: Series,

@@ -82,6 +82,11 @@ export interface DiagnoseDocument {
    */
   clocks: ClockReport[];
   /**
+   * Congestion marks, by direction; empty without a modem log beside a capture, or if no packet was
+   * ECN-capable.
+   */
+  ecn: EcnReport[];
+  /**
    * The files.
    */
   files: FileReport[];
@@ -1098,6 +1103,49 @@ export interface ClockReport {
    * Whether the file's times were corrected by the offset.
    */
   corrected: boolean;
+  /**
+   * The same as a sentence.
+   */
+  says: string;
+}
+/**
+ * Congestion marks on the packets of one direction (RFC 3168; RFC 9331). Packets are those of the
+ * capture: where segments are sent or received in larger units, these are counted.
+ */
+export interface EcnReport {
+  /**
+   * The direction of data.
+   */
+  dir: "dl" | "ul";
+  /**
+   * What shows which packets were marked.
+   */
+  counted_by: "accurate_ecn" | "arrivals" | "ecn_echo" | "unknown";
+  /**
+   * ECN-capable packets.
+   */
+  capable_packets: number;
+  /**
+   * Of them, with ECT(1), when they were captured: of L4S.
+   */
+  ect1_packets: number;
+  /**
+   * Marked packets, at least; null if marks are not visible.
+   */
+  marked_packets?: number | null;
+  /**
+   * ECN-capable packets while the queue of the radio link stood: in the phone for the uplink, at the
+   * base station for the downlink.
+   */
+  queued_packets: number;
+  /**
+   * Of them, marked ones, at least; null if marks are not visible.
+   */
+  queued_marked_packets?: number | null;
+  /**
+   * Whether the queue is marked; null if that cannot be told.
+   */
+  queue_is_marked?: boolean | null;
   /**
    * The same as a sentence.
    */

@@ -2,7 +2,7 @@
 //! complete, TCP. Any other frame takes the general path, which gives the same result for
 //! usual frames (`tests` check it).
 
-use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 
 use super::capture::Frame;
 use super::tcp;
@@ -61,11 +61,13 @@ impl<'a> Usual<'a> {
                 seq: SeqNum(u32_at(TCP + 4)),
                 ack: SeqNum(u32_at(TCP + 8)),
                 flags: TcpFlags(head[TCP + 13]),
+                ae: head[TCP + 12] & 1 != 0,
                 window: u16_at(TCP + 14),
                 checksum: u16_at(TCP + 16),
                 options_cut: end < TCP + header_bytes,
                 ..TcpHeader::default()
             }),
+            ecn: Ecn::of(head[IP + 1]),
             ip_id: Some(u16_at(IP + 4)),
             ip_bytes: total as u32,
             payload_bytes: (total - 20 - header_bytes) as u32,
@@ -101,7 +103,7 @@ mod tests {
         (fields, protocol, prop::collection::vec(any_u8(), 0..80), 0_usize..130).prop_map(
             |((first, total, fragment, offset), protocol, tail, cut)| {
                 let mut data = vec![2; 12];
-                data.extend([8, 0, first, 0]);
+                data.extend([8, 0, first, total as u8]);
                 data.extend(total.to_be_bytes());
                 data.extend([0, 7]);
                 data.extend(fragment.to_be_bytes());
@@ -119,7 +121,7 @@ mod tests {
                     0,
                     0,
                     8,
-                    offset << 4,
+                    offset << 4 | total as u8 & 1,
                     0x10,
                     1,
                     2,

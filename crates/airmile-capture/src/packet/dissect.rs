@@ -3,7 +3,7 @@
 //! Parsing is lax: a header is read as far as it was captured, and lengths come from the
 //! IP header, so captures of headers alone are read completely.
 
-use airmile_model::packet::{Address, Packet, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, Transport};
 
 use super::capture::Frame;
 use super::common::Usual;
@@ -96,6 +96,7 @@ pub(super) fn empty<'a>(frame: &Frame<'_>) -> Packet<'a> {
         dst_port: 0,
         protocol: 0,
         transport: Transport::Other,
+        ecn: Ecn::NotEct,
         ip_id: None,
         ip_bytes: 0,
         payload_bytes: 0,

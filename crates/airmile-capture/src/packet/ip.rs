@@ -1,6 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200), down to the transport header.
 
-use airmile_model::packet::{Address, Packet, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, TcpHeader, Transport};
 
 use super::dissect::{Unread, u16_at, u32_at};
 use super::{tcp, tunnel};
@@ -56,6 +56,7 @@ pub(super) struct Network {
     src: Address,
     dst: Address,
     protocol: u8,
+    ecn: Ecn,
     ip_id: Option<u16>,
     /// Bytes of the whole packet according to its IP header.
     ip_bytes: u32,
@@ -150,6 +151,7 @@ impl Network {
         (packet.src_port, packet.dst_port) = (0, 0);
         packet.protocol = self.protocol;
         packet.transport = Transport::Other;
+        packet.ecn = self.ecn;
         packet.ip_id = self.ip_id;
         packet.ip_bytes = self.ip_bytes;
         packet.fragmented |= self.fragment.is_some_and(|fragment| fragment.offset_bytes == 0);
@@ -218,6 +220,7 @@ fn v4(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         src: Address::v4([header[12], header[13], header[14], header[15]]),
         dst: Address::v4([header[16], header[17], header[18], header[19]]),
         protocol: header[9],
+        ecn: Ecn::of(header[1]),
         ip_id: Some(id),
         ip_bytes,
         header_bytes,
@@ -233,6 +236,8 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
         src: Address::v6(*src),
         dst: Address::v6(*dst),
         protocol: header[6],
+        // The traffic class begins in the first byte.
+        ecn: Ecn::of(header[1] >> 4),
         ip_id: None,
         // 0: a jumbogram (RFC 2675) or a super-segment; the wire length counts.
         ip_bytes: match u16::from_be_bytes([header[4], header[5]]) {

@@ -15,6 +15,7 @@ pub(super) fn read(data: &[u8], header: &mut TcpHeader) -> Result<usize, Unread>
     header.seq = SeqNum(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]));
     header.ack = SeqNum(u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]));
     header.flags = TcpFlags(fixed[13]);
+    header.ae = fixed[12] & 1 != 0;
     header.window = u16::from_be_bytes([fixed[14], fixed[15]]);
     header.checksum = u16::from_be_bytes([fixed[16], fixed[17]]);
     let options = data.get(20..header_bytes.min(data.len())).unwrap_or_default();

@@ -93,6 +93,9 @@ pub struct LabShellArgs {
     /// Run this command in the server's namespace, and wait until it listens
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
+    /// The modem marks ECN-capable packets (CE) that waited this much longer than the shortest uplink
+    #[arg(long, value_name = "MS", value_parser = positive_ms)]
+    pub mark_uplink_above_ms: Option<f64>,
     /// The run is invalid if the 99th percentile of TTI lateness exceeds this
     #[arg(long, value_name = "MS", default_value = "1", value_parser = positive_ms)]
     pub late_limit_ms: f64,

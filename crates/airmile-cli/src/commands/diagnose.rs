@@ -148,6 +148,10 @@ fn details(answer: &Diagnosis, all: bool) -> String {
         out.push_str("\nClocks:\n");
         clocks.iter().for_each(|clock| out.push_str(&format!("  {}\n", clock.says)));
     }
+    if !answer.ecn.is_empty() {
+        out.push_str("\nCongestion marks (ECN):\n");
+        answer.ecn.iter().for_each(|path| out.push_str(&format!("  {}\n", path.says)));
+    }
     if order.len() > explained {
         let rest = order.len() - explained;
         out.push_str(&format!("\n({rest} smaller transfers are explained with -v.)\n"));

@@ -55,6 +55,9 @@ mod on_linux {
             dies_with_parent: args.dies_with_parent,
             output: args.output.clone(),
             force: args.force,
+            mark_uplink_above: args
+                .mark_uplink_above_ms
+                .map(|ms| Duration::from_secs_f64(ms / 1e3)),
             late_limit: Duration::from_secs_f64(args.late_limit_ms / 1e3),
             launcher: launcher("inside")?,
             about: about(args),

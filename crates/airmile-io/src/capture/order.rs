@@ -134,7 +134,7 @@ impl InOrder {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, Transport};
+    use airmile_model::packet::{Address, Ecn, Transport};
 
     use super::*;
 
@@ -149,6 +149,7 @@ mod tests {
             dst_port: 50_000,
             protocol: 17,
             transport: Transport::Udp,
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 100,
             payload_bytes: 72,

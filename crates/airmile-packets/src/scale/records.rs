@@ -19,7 +19,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, UInt64Array};
@@ -53,6 +53,9 @@ mod bit {
     pub const SACK_MASK: u32 = 7;
     /// Position of the control bits.
     pub const FLAGS_AT: u32 = 16;
+    /// Position of the ECN field.
+    pub const ECN_AT: u32 = 24;
+    pub const AE: u32 = 1 << 26;
 }
 
 /// The columns of a record: a packet's headers as read.
@@ -145,7 +148,9 @@ fn write_headers(packet: &Packet<'_>, out: &mut Vec<u8>) {
         | has(header.options_cut, bit::OPTIONS_CUT)
         | has(v4, bit::V4)
         | (blocks.len() as u32) << bit::SACK_AT
-        | u32::from(header.flags.0) << bit::FLAGS_AT;
+        | has(header.ae, bit::AE)
+        | u32::from(header.flags.0) << bit::FLAGS_AT
+        | (packet.ecn as u32) << bit::ECN_AT;
     out.extend_from_slice(&pair(bits, packet.ip_bytes));
     out.extend_from_slice(&pair(packet.payload_bytes, ports(packet.src_port, packet.dst_port)));
     let [low, high] = packet.ip_id.unwrap_or(0).to_le_bytes();
@@ -200,6 +205,7 @@ impl Left<'_> {
             seq: SeqNum(seq),
             ack: SeqNum(ack),
             flags: TcpFlags((bits >> bit::FLAGS_AT) as u8),
+            ae: has(bit::AE),
             window: u16::from_le_bytes([w0, w1]),
             checksum: u16::from_le_bytes([c0, c1]),
             sack_permitted: has(bit::SACK_PERMITTED),
@@ -246,6 +252,7 @@ fn read_headers(at_ns: i64, bytes: &[u8]) -> Option<Packet<'_>> {
         dst_port: (ports >> 16) as u16,
         protocol,
         transport,
+        ecn: Ecn::of((bits >> bit::ECN_AT) as u8),
         ip_id: has(bit::IP_ID).then(|| u16::from_le_bytes([low, high])),
         ip_bytes,
         payload_bytes,
@@ -363,17 +370,19 @@ mod tests {
             any::<Option<u8>>(),
             any::<bool>(),
             any::<Option<(u32, u32)>>(),
-            any::<bool>(),
+            any::<(bool, bool)>(),
             prop::collection::vec(any::<(u32, u32)>(), 0..5),
         );
         (numbers, options).prop_map(|((seq, ack, flags, window, checksum), options)| {
-            let (mss_bytes, window_scale, sack_permitted, timestamps, options_cut, edges) = options;
+            let (mss_bytes, window_scale, sack_permitted, timestamps, (options_cut, ae), edges) =
+                options;
             let mut sack = SackBlocks::default();
             edges.iter().for_each(|(left, right)| sack.push(SeqNum(*left), SeqNum(*right)));
             TcpHeader {
                 seq: SeqNum(seq),
                 ack: SeqNum(ack),
                 flags: TcpFlags(flags),
+                ae,
                 window,
                 checksum,
                 mss_bytes,
@@ -396,11 +405,11 @@ mod tests {
         fn a_packet_comes_back(
             tcp in prop::option::of(header()),
             ends in (address(), address(), any::<(u16, u16)>()),
-            sizes in any::<(Option<u16>, u32, u32, bool, bool)>(),
+            sizes in any::<(Option<u16>, u32, u32, bool, bool, u8)>(),
             times in any::<(u64, i64, i64)>(),
             payload in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            let (ip_id, ip_bytes, payload_bytes, fragmented, tunnelled) = sizes;
+            let (ip_id, ip_bytes, payload_bytes, fragmented, tunnelled, traffic_class) = sizes;
             let packet = Packet {
                 at_ns: times.1,
                 src: ends.0,
@@ -409,6 +418,7 @@ mod tests {
                 dst_port: ends.2.1,
                 protocol: if tcp.is_some() { 6 } else { 17 },
                 transport: tcp.map_or(Transport::Udp, Transport::Tcp),
+                ecn: Ecn::of(traffic_class),
                 ip_id,
                 ip_bytes,
                 payload_bytes,

@@ -150,7 +150,7 @@ fn field(line: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, Transport};
+    use airmile_model::packet::{Address, Ecn, Transport};
 
     use super::*;
 
@@ -163,6 +163,7 @@ mod tests {
             dst_port: 80,
             protocol: 6,
             transport: Transport::Other,
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 40 + bytes,
             payload_bytes: bytes,

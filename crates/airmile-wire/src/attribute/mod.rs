@@ -12,6 +12,7 @@
 mod capture_site;
 mod connections;
 mod downlink_delay;
+mod ecn;
 mod min_duration;
 mod passages;
 mod path;
@@ -26,11 +27,13 @@ mod tests;
 mod timeline;
 mod uplink_delay;
 mod upload_queue;
+mod user_ecn;
 mod window;
 
 pub use capture_site::{CaptureSite, Sides};
 pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
+pub use ecn::{EcnBins, EcnCount, EcnFeedback};
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use passages::{Datagrams, Marks};
 pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
@@ -46,3 +49,4 @@ pub use split::{
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;
 pub use upload_queue::UploadQueue;
+pub use user_ecn::{ArrivedEcn, EcnBits, EcnPath, UserEcn, ecn_paths};

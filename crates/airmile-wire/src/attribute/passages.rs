@@ -37,6 +37,12 @@ impl Marks {
         }
     }
 
+    /// Whether no byte passed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The same offsets at another place.
     pub fn pairs<'a>(
         &'a self,

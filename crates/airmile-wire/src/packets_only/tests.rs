@@ -1,6 +1,6 @@
 //! Phones and their transfers from synthetic packets.
 
-use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, Transport};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
@@ -308,6 +308,7 @@ fn datagrams_of_unknown_protocols_name_nothing() {
                 dst_port,
                 protocol: 17,
                 transport: Transport::Udp,
+                ecn: Ecn::NotEct,
                 ip_id: None,
                 ip_bytes: 1_228,
                 payload_bytes: 1_200,

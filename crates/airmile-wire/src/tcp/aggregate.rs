@@ -123,7 +123,7 @@ impl AggregateBandwidth {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+    use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 
     use super::super::{PacketStudy, StudyOptions, StudySummary, Tables};
     use super::*;
@@ -222,6 +222,7 @@ mod tests {
             dst_port,
             protocol: 6,
             transport: Transport::Tcp(header),
+            ecn: Ecn::NotEct,
             ip_id: Some(0),
             ip_bytes: 52 + len,
             payload_bytes: len,

@@ -84,7 +84,7 @@ impl FlowEnds {
 mod tests {
     use std::net::IpAddr;
 
-    use airmile_model::packet::{TcpFlags, TcpHeader};
+    use airmile_model::packet::{Ecn, TcpFlags, TcpHeader};
 
     use super::*;
 
@@ -99,6 +99,7 @@ mod tests {
             dst_port: to.1,
             protocol: if flags.is_some() { 6 } else { 17 },
             transport: flags.map_or(Transport::Udp, |flags| Transport::Tcp(tcp(flags))),
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 40,
             payload_bytes: 0,

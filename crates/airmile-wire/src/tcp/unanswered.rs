@@ -4,7 +4,7 @@
 //! as that packet: a tenth of the memory. The full state is rebuilt from it when another
 //! packet follows, and when they end.
 
-use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, TcpFlags, TcpHeader, Transport};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -61,6 +61,7 @@ impl Unanswered {
             dst_port,
             protocol: self.new.key.protocol,
             transport: Transport::Tcp(self.tcp),
+            ecn: Ecn::NotEct,
             ip_id: self.ip_id,
             ip_bytes: self.ip_bytes,
             payload_bytes: 0,

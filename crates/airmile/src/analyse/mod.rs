@@ -10,6 +10,7 @@ pub mod compare;
 pub mod decode;
 pub mod diagnose;
 mod echoes;
+mod ecn;
 mod evidence_counts;
 mod explained;
 mod flight;

@@ -2,12 +2,14 @@
 //! them.
 
 mod advice;
+mod ecn;
 mod fact;
 mod page;
 mod player;
 mod statement;
 
 pub(crate) use advice::advice;
+pub(crate) use ecn::ecn;
 pub(crate) use fact::fact;
 pub(crate) use page::{
     not_joined, page, page_damaged, page_outside_limits, page_saving, queued_first_byte, slow_link,

@@ -79,3 +79,25 @@ fn a_narrow_cell_and_its_capture_are_aligned() {
     let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
     assert!(clock.offset_ms.is_some_and(|ms| ms.abs() < 5.0), "{}", clock.says);
 }
+
+/// Of an upload only acknowledgements come back: they align the phone's capture to the log, and the
+/// server's to the phone's.
+#[test]
+fn an_upload_alone_aligns_captures_at_both_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = airmile_lab::load("upload-beside-download").unwrap();
+    scenario.apps.remove(0);
+    scenario.causes.clear();
+    scenario.duration_ms = 20_000;
+    let run = dir.path().join("run");
+    airmile_lab::leave(&scenario, &run, false).unwrap();
+    let files = ["modem.mi2log", "phone.pcapng", "server.pcapng", "transfers.csv"];
+    let answer = diagnosis_of(&files.map(|name| run.join(name)));
+    for (name, most_ms) in [("phone.pcapng", 5.0), ("server.pcapng", 30.0)] {
+        let clock = answer.clocks.iter().find(|clock| clock.file.ends_with(name)).unwrap();
+        assert!(clock.offset_ms.is_some_and(|ms| ms.abs() < most_ms), "{}", clock.says);
+    }
+    assert_eq!(answer.session.dir, Some(airmile_model::Direction::Ul));
+    // No packet of the emulator is ECN-capable.
+    assert_eq!(answer.ecn, []);
+}

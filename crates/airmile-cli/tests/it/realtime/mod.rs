@@ -1,6 +1,7 @@
 //! `airmile lab shell` in namespaces: `make test-realtime`. Without root or user namespaces each
 //! test prints SKIPPED.
 
+mod congestion_marks;
 mod packets_of_the_log;
 
 use std::collections::HashMap;

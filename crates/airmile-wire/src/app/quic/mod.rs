@@ -92,7 +92,7 @@ impl QuicState {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, Transport};
+    use airmile_model::packet::{Address, Ecn, Transport};
 
     use super::*;
 
@@ -115,6 +115,7 @@ mod tests {
             dst_port: 443,
             protocol: 17,
             transport: Transport::Udp,
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 34,
             payload_bytes: 6,

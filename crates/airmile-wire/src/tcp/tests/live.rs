@@ -2,7 +2,7 @@
 
 use airmile_model::Termination;
 use airmile_model::flow::PacketRow;
-use airmile_model::packet::{Address, Packet, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, TcpFlags, TcpHeader, Transport};
 
 use super::super::{PacketStudy, StudyOptions, Tables};
 
@@ -18,6 +18,7 @@ fn packet(at_ns: i64, n: u32, tcp: Option<TcpHeader>) -> Packet<'static> {
         dst_port: 443,
         protocol: if tcp.is_some() { 6 } else { 17 },
         transport: tcp.map_or(Transport::Udp, Transport::Tcp),
+        ecn: Ecn::NotEct,
         ip_id: None,
         ip_bytes: 60,
         payload_bytes: 0,

@@ -4,7 +4,7 @@ mod live;
 mod properties;
 
 use airmile_model::flow::{FlowRow, PacketRow, TcpEvent};
-use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{ClientBy, Direction, Leg, TcpEventKind, Termination};
 
 use super::*;
@@ -71,6 +71,7 @@ impl P {
             dst_port,
             protocol: 6,
             transport: Transport::Tcp(header),
+            ecn: Ecn::NotEct,
             ip_id: Some(self.id),
             ip_bytes: 40 + self.len,
             payload_bytes: self.len,

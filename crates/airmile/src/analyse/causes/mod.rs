@@ -19,6 +19,7 @@ use airmile_model::{Cause, TransferFinding, TtiIndex, Verdict};
 
 pub(super) use self::session::name_of_session;
 use self::split::Split;
+pub(super) use self::split::queued_ns;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
 use super::wire::Wire;

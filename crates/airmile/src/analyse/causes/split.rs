@@ -365,6 +365,20 @@ impl TransferTimeline {
     }
 }
 
+/// The times of a transfer in which a queue was not empty, in nanoseconds; none if its time is unknown.
+pub(in super::super) fn queued_ns(
+    finding: &TransferFinding,
+    dir: Direction,
+    report: &RadioReport,
+) -> Vec<(i64, i64)> {
+    let Some((start_us, end_us)) = finding.start_us.zip(finding.end_us) else { return Vec::new() };
+    let (start_ns, end_ns) = (start_us * 1_000, end_us * 1_000);
+    let place =
+        TransferTimeline { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
+    let bursts = place.bursts(finding, dir, report).into_iter();
+    bursts.map(|span| (span.from_ns.max(start_ns), span.to_ns.min(end_ns))).collect()
+}
+
 /// The error of the time in bursts: the end of an uncertain burst contributes a share of the burst,
 /// and ends are independent.
 fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {

@@ -20,10 +20,12 @@ use super::aligned::AlignedInputs;
 use super::application::{self, ApplicationSide, ApplicationSummary};
 use super::blind::{self, Suspicion};
 use super::clocks::ClockReport;
+use super::ecn;
 use super::page::{self, Page};
 use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::subscription::{EvidenceCounts, Keep, ServingCell};
+pub use crate::fact::EcnReport;
 use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
@@ -55,6 +57,9 @@ pub struct Diagnosis {
     pub missing: Vec<Missing>,
     /// The offsets between the files' clocks.
     pub clocks: Vec<ClockReport>,
+    /// Congestion marks, by direction; empty without a modem log beside a capture, or if no packet was
+    /// ECN-capable.
+    pub ecn: Vec<EcnReport>,
     /// The files.
     pub files: Vec<FileReport>,
 }
@@ -262,6 +267,7 @@ pub(crate) fn conclude(
     let report = &answer.report;
     let mut files = report.files.clone();
     files.extend(aligned.captures);
+    let ecn = aligned.wire.as_ref().map(|wire| ecn::reports(wire, report)).unwrap_or_default();
     let Judgement { session, transfers, transfers_from, missing } =
         match (aligned.blind, answer.alone) {
             (Some(blind), _) => {
@@ -286,6 +292,7 @@ pub(crate) fn conclude(
         applications: application::summaries(answer),
         missing,
         clocks: aligned.clocks,
+        ecn,
         files,
     }
 }

@@ -3,6 +3,7 @@
 mod heard;
 mod phone;
 mod server_side;
+mod user;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{Problem, Severity, TransferFinding};
 use airmile_wire::attribute::{
-    Attribution, ByteBins, CaptureSite, HiddenQueue, RadioEvidence, ReceiveWindow, Shares,
-    WaitTimeline,
+    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, RadioEvidence,
+    ReceiveWindow, Shares, WaitTimeline, ecn_paths,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
@@ -41,6 +42,8 @@ pub(crate) struct Wire {
     /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
+    /// What came to the phone while no data did: acknowledgements of an upload.
+    answers: Arrivals,
     /// The name of the capture nearest to the phone.
     name: String,
     /// Offsets of other captures' clocks from that one's.
@@ -63,6 +66,8 @@ pub(crate) struct Wire {
     loses: bool,
     /// The queue that arrivals indicate then, with its probability.
     hidden_queue: Option<(HiddenQueue, f64)>,
+    /// Congestion marks, by direction; of none if nothing was ECN-capable.
+    pub(crate) ecn: Vec<EcnPath>,
 }
 
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
@@ -107,7 +112,9 @@ impl SeenAt {
                 if !beside.any(|(_, (_, third))| third.shares_data_with(user)) {
                     strange.push(at);
                 }
-            } else if self.first.passages(user).is_empty() {
+            } else if self.first.same_connections(user).is_empty()
+                && self.first.passages(user).is_empty()
+            {
                 let line = between_points(&self.first.pairs(user));
                 belong::check_other_connections(own.0, other, &line)?;
             }
@@ -240,6 +247,9 @@ impl Wire {
         let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
         let heard =
             heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
+        let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
+        let arrived = at_both.filter(|_| !is_split);
+        let arrived = arrived.map(|(user, line)| ArrivedEcn { ecn: &user.ecn, line, base_ns });
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
@@ -276,6 +286,11 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
+            answers: if first.arrivals.points().is_empty() {
+                first.answers
+            } else {
+                Arrivals::new()
+            },
             arrivals: first.arrivals,
             name,
             clocks,
@@ -290,6 +305,7 @@ impl Wire {
             hides_queues: lacks_timestamps && !is_heard,
             loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
             hidden_queue: None,
+            ecn: ecn_paths(first.ecn, first.place, arrived),
         }
     }
 
@@ -335,6 +351,11 @@ impl Wire {
         &self.arrivals
     }
 
+    /// The acknowledgements that arrived at the phone, if no data did.
+    pub(crate) const fn answers(&self) -> &Arrivals {
+        &self.answers
+    }
+
     /// Offsets of other captures' clocks from its own.
     pub(crate) fn clocks(&self) -> &[ClockReport] {
         &self.clocks
@@ -374,6 +395,7 @@ impl Wire {
             opening.begun_ns = line.to_reference(opening.begun_ns);
         }
         self.attribution.set_clock(line);
+        self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
         self.others.set_clock(line);
         self.followed.set_clock(line);
@@ -444,6 +466,7 @@ impl Wire {
             followed: ByteBins::default(),
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
+            answers: Arrivals::new(),
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,
@@ -457,6 +480,7 @@ impl Wire {
             hides_queues: false,
             loses: false,
             hidden_queue: None,
+            ecn: Vec::new(),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, Datagrams, FollowedDatagram, LostSegment, Passage, PathQueue,
-    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, WaitSpan,
+    ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, LostSegment, Passage, PathQueue,
+    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, UserEcn, WaitSpan,
     WaitTimeline,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
@@ -14,6 +14,7 @@ use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
 use super::server_side::{Ends, Index, ServerSide};
+use super::user::{OF_QUIC, User};
 
 /// If the server's own packets show less than this share of the slow starts after idle time that
 /// the phone sees, another host causes them (chosen here).
@@ -22,50 +23,13 @@ const OWN_RESTARTS: f64 = 0.34;
 /// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
 
-/// Connections over TCP whose round trips a new one to the same port of the same server takes, the newest ones, and the time
-/// since their last packet (chosen here: a path stays the same for that long).
-const MOST_BESIDE: usize = 16;
-const BESIDE_NS: i64 = 10_000_000_000;
-
-/// One user of a capture.
-#[derive(Debug, Default)]
-struct User {
-    waits: WaitTimeline,
-    uplink: ByteBins,
-    followed: ByteBins,
-    /// The same, by server.
-    hosts: BTreeMap<Address, ByteBins>,
-    dl_bytes: u64,
-    /// It has a connection that is also in another capture.
-    known: bool,
-    connections: BTreeMap<u64, ServerSide>,
-    arrivals: Arrivals,
-}
-
-impl User {
-    /// A new connection between two ends. A queue that stands when it begins is in all of its round
-    /// trips, but not in the least one of a connection beside it.
-    fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
-        let mut new = ServerSide { ends, ..ServerSide::default() };
-        let latest = self.connections.range(..OF_QUIC).rev().take(MOST_BESIDE);
-        let server = |ends: Option<Ends>| ends.map(|ends| ends[1]);
-        let beside = latest.map(|(_, one)| one).filter(|one| server(one.ends) == server(ends));
-        let recent = beside.filter(|one| {
-            one.story.latest_ns().is_some_and(|ns| at_ns.saturating_sub(ns) < BESIDE_NS)
-        });
-        if let Some(ns) = recent.filter_map(|one| one.story.present_upstream_rtt_ns()).min() {
-            new.story.note_upstream_rtt_ns(ns);
-        }
-        new
-    }
-}
-
 /// A capture during reading.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     users: BTreeMap<u64, User>,
     /// Ends of the current packet.
     ends: Option<Ends>,
+    ecn: EcnBits,
     /// First bytes of its payload: enough to recognise a TLS record.
     begin: [u8; 3],
     held: Vec<WaitSpan>,
@@ -89,8 +53,8 @@ pub(super) struct Capture {
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
 /// who received the most (chosen here: a server has thousands, each with its spans).
 const MOST_USERS: usize = 64;
-/// Numbers of users first seen with QUIC, separate from the engine's.
-const OF_QUIC: u64 = 1 << 63;
+/// Size of an acknowledgement: headers of IPv4 and TCP, and time stamps.
+const ANSWER_BYTES: u32 = 52;
 /// A QUIC server responds within this time plus a quarter of the round trip to the client (chosen
 /// here: its encryption before a first response).
 const QUIC_SERVER_NS: i64 = 20_000_000;
@@ -133,6 +97,7 @@ impl Capture {
 
     /// Records a raw packet, before the engine processes it.
     pub(super) fn note(&mut self, packet: &Packet<'_>) {
+        self.ecn = EcnBits::of(packet);
         if !matches!(packet.transport, Transport::Tcp(_)) {
             self.datagrams.note(packet);
             match self.quic.push(packet) {
@@ -165,6 +130,9 @@ impl Capture {
         });
         self.make_room(number);
         let user = self.users.entry(number).or_default();
+        if let Some(packet) = datagram.packets.iter().flatten().next_back() {
+            user.ecn.count(packet.at_ns, packet.dir == Direction::Ul, self.ecn);
+        }
         let connection = user.connections.entry(datagram.flow).or_insert_with(|| ServerSide {
             story: SenderModel::encrypted(),
             ends: Some(datagram.ends),
@@ -232,9 +200,13 @@ impl Capture {
                 user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
             }
             user.arrivals.add(packet.at_ns, packet.payload_bytes);
+            if user.arrivals.points().is_empty() {
+                user.answers.add(packet.at_ns, ANSWER_BYTES);
+            }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
+        user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
         connection.upload.push(packet);
         if !down && packet.payload_bytes > 0 {
@@ -282,7 +254,10 @@ pub(super) struct Phone {
     datagrams: Datagrams,
     /// A notable part of the data is not QUIC's.
     is_mixed: bool,
+    pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
+    /// What came instead of data, as during an upload.
+    pub(super) answers: Arrivals,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
@@ -302,7 +277,9 @@ impl Phone {
             others: ByteBins::default(),
             datagrams: Datagrams::default(),
             is_mixed: false,
+            ecn: user.ecn,
             arrivals: user.arrivals,
+            answers: user.answers,
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {
@@ -442,6 +419,7 @@ impl Phone {
                 self.hosts.entry(host).or_default().append(&bytes);
             }
             self.others.append(&next.others);
+            self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
             self.connections.extend(next.connections);
             self.dl_bytes += next.dl_bytes;

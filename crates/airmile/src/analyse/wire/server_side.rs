@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, TcpFlags};
-use airmile_wire::attribute::{ByteBins, Marks, Passage, SenderModel, UploadQueue};
+use airmile_wire::attribute::{ByteBins, EcnFeedback, Marks, Passage, SenderModel, UploadQueue};
 use airmile_wire::clocks::PointPair;
 use airmile_wire::tcp::TracedPacket;
 
@@ -23,12 +23,15 @@ pub(super) struct ServerSide {
     pub(super) server_isn: Option<u32>,
     /// The queue of what the phone sends on it.
     pub(super) upload: UploadQueue,
+    pub(super) ecn: EcnFeedback,
     /// Payload towards the phone.
     pub(super) received: ByteBins,
     /// When bytes passed, counted from the connection's start.
     pub(super) down: Marks,
     pub(super) up: Marks,
     pub(super) acks: Marks,
+    /// Those of the server.
+    pub(super) server_acks: Marks,
 }
 
 impl ServerSide {
@@ -49,7 +52,11 @@ impl ServerSide {
         let fresh = packet.new_bytes > 0 && packet.event.is_none();
         match (packet.dir, packet.ack) {
             (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
-            (Direction::Dl, _) => {}
+            (Direction::Dl, ack) => {
+                if let Some(ack) = ack.filter(|ack| !ack.duplicate) {
+                    self.server_acks.add(ack.offset_bytes, packet.at_ns);
+                }
+            }
             (_, ack) => {
                 if fresh {
                     self.up.add(end, packet.at_ns);
@@ -73,7 +80,11 @@ impl ServerSide {
         // A splitting proxy sends its own acknowledgements.
         let whole = self.is(other);
         let acks = self.acks.pairs(&other.acks, true).filter(move |_| whole);
-        self.up.pairs(&other.up, true).chain(acks).chain(self.down.pairs(&other.down, false))
+        // Of an upload nothing else comes back.
+        let answers = self.server_acks.pairs(&other.server_acks, false);
+        let answers = answers.filter(move |_| whole && self.down.is_empty());
+        let down = self.down.pairs(&other.down, false).chain(answers);
+        self.up.pairs(&other.up, true).chain(acks).chain(down)
     }
 }
 

@@ -223,3 +223,58 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
     let upstream = phone.connections.iter().map(|one| one.story.upstream_rtt_ns().unwrap() / MS);
     assert_eq!(upstream.collect::<Vec<_>>(), [40, 40, 400, 400]);
 }
+
+/// An upload of 2 s, seen at the phone, or at a server that its packets reach 60 ms later, and whose own
+/// packets take 20 ms back; the server's clock is ahead by 5 s.
+fn upload(at_server: bool) -> Phone {
+    let mut capture = Capture::default();
+    let ends = [(CLIENT, 5_000), (ONE.server, 5_001)].map(|(to, port)| (Address::v4(to), port));
+    let mut add = |sent_ms: i64, dir, flags, bytes: u32, sent: i64, acked: i64| {
+        let way_ms = if dir == Direction::Ul { 60 } else { -20 };
+        capture.ends = Some(if dir == Direction::Ul { ends } else { [ends[1], ends[0]] });
+        capture.push(&TracedPacket {
+            flow: 1,
+            user: 0,
+            at_ns: (sent_ms + if at_server { way_ms + 5_000 } else { 0 }) * MS,
+            dir,
+            seq: SeqNum(if dir == Direction::Ul { 7 } else { 1_000 }),
+            flags,
+            timestamps: None,
+            event: None,
+            offset_bytes: sent,
+            payload_bytes: bytes,
+            new_bytes: bytes.into(),
+            flight_bytes: 0,
+            ack: Some(TracedAck {
+                offset_bytes: acked,
+                rwnd_bytes: Some(1_000_000),
+                duplicate: false,
+                flight_bytes: 0,
+                sack: [(0, 0); 4],
+            }),
+        });
+    };
+    add(0, Direction::Ul, TcpFlags::SYN, 0, 0, 0);
+    add(80, Direction::Dl, TcpFlags::SYN, 0, 0, 0);
+    let acknowledged = |n: i64| (n * 10 + 80, n * SEGMENT_BYTES);
+    for n in 0..200 {
+        let sent_ms = 80 + n * 10;
+        add(sent_ms, Direction::Ul, TcpFlags::ACK, SEGMENT_BYTES as u32, n * SEGMENT_BYTES, 0);
+        if n > 8 {
+            let (at_ms, acked) = acknowledged(n);
+            add(at_ms, Direction::Dl, TcpFlags::ACK, 0, 0, acked);
+        }
+    }
+    capture.finish().remove(0)
+}
+
+/// Nothing but acknowledgements comes back.
+#[test]
+fn an_upload_aligns_the_clocks_of_both_ends() {
+    let (phone, server) = (upload(false), upload(true));
+    assert!(phone.shares_data_with(&server));
+    let line = between_points(&phone.pairs(&server)).unwrap();
+    // Half of the difference of both ways, 20 ms, is not visible.
+    assert!((line.offset_ns - 5_020 * MS).abs() <= 2 * MS, "{}", line.offset_ns);
+    assert!(line.error_ns >= 20 * MS, "{}", line.error_ns);
+}

@@ -1,0 +1,99 @@
+//! The sentences of congestion marks.
+
+use airmile_model::{Direction, EcnSource};
+
+use super::{link, whole_percent};
+use crate::fact::EcnReport;
+
+/// The sentence of a report; `cleared`: no packet arrived ECN-capable.
+pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
+    let field = match (report.ect1_packets, report.capable_packets) {
+        (0, _) => "ECT(0)",
+        (some, all) if some * 2 >= all || is_all_of_l4s(report) => "ECT(1)",
+        _ => "ECT(0) or ECT(1)",
+    };
+    let dir = link(report.dir);
+    if cleared {
+        return format!(
+            "{dir}: the phone sent {} packets with {field}, and none arrived so at the server: a \
+             host on the way clears the ECN field",
+            report.capable_packets
+        );
+    }
+    let (Some(marked), Some(queued_marked)) = (report.marked_packets, report.queued_marked_packets)
+    else {
+        return format!(
+            "{dir}: {} packets with {field}, but no acknowledgement shows which were marked: \
+             capture at the server, too",
+            report.capable_packets
+        );
+    };
+    let counted = |marked, all| part(report.counted_by, marked, all);
+    let queue = match report.dir {
+        Direction::Ul => "the phone's own queue",
+        Direction::Dl => "the queue at the base station",
+    };
+    let otherwise = counted(
+        marked.saturating_sub(queued_marked),
+        report.capable_packets.saturating_sub(report.queued_packets),
+    );
+    format!(
+        "{dir}: while {queue} stood, {} packets with {field} {} marked{}, otherwise \
+         {otherwise}: {}",
+        counted(queued_marked, report.queued_packets),
+        if queued_marked == 1 || queued_marked == 0 { "was" } else { "were" },
+        share(queued_marked, report.queued_packets),
+        conclusion(report)
+    )
+}
+
+/// Whether all that were not marked were of L4S.
+fn is_all_of_l4s(report: &EcnReport) -> bool {
+    report.ect1_packets + report.marked_packets.unwrap_or(0) >= report.capable_packets
+}
+
+/// Marks that acknowledgements report are a lower bound.
+fn part(counted_by: EcnSource, marked: u64, all: u64) -> String {
+    match (marked, counted_by) {
+        (0, _) => format!("none of {all}"),
+        (marked, EcnSource::AccurateEcn | EcnSource::EcnEcho) => {
+            format!("at least {marked} of {all}")
+        }
+        (marked, _) => format!("{marked} of {all}"),
+    }
+}
+
+fn share(marked: u64, all: u64) -> String {
+    match marked {
+        0 => String::new(),
+        marked => format!(" ({} %)", whole_percent(marked as f64 * 100.0 / all.max(1) as f64)),
+    }
+}
+
+fn conclusion(report: &EcnReport) -> &'static str {
+    match report.queue_is_marked {
+        Some(true) if marks_elsewhere(report) => {
+            "packets are marked whether its queue stands or not: the sender slows down without need, \
+             or for another queue"
+        }
+        Some(true) => "its queue is marked",
+        Some(false) if report.ect1_packets > 0 => "its queue is not marked",
+        Some(false) => "its queue is not marked, or only that of L4S, which needs ECT(1)",
+        None => "too few to tell whether its queue is marked",
+    }
+}
+
+/// Whether as large a share is marked while the queue does not stand; of half it may still be the queue,
+/// as times are in bins.
+fn marks_elsewhere(report: &EcnReport) -> bool {
+    let (Some(marked), Some(queued_marked)) = (report.marked_packets, report.queued_marked_packets)
+    else {
+        return false;
+    };
+    let share = |marked: u64, all: u64| marked as f64 / all.max(1) as f64;
+    let elsewhere = share(
+        marked.saturating_sub(queued_marked),
+        report.capable_packets.saturating_sub(report.queued_packets),
+    );
+    elsewhere > share(queued_marked, report.queued_packets) / 2.0
+}
