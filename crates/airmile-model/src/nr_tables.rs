@@ -2,6 +2,7 @@
 //! (TS 38.321 v16, 6.1.3.1).
 
 use crate::radio::Modulation;
+use crate::tables::BSR;
 
 /// The MCS table in use (TS 38.214, 5.1.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,6 +214,20 @@ pub fn nr_bsr_upper_bound_bytes(index: u8, long: bool) -> Option<u32> {
     table.get(usize::from(index)).copied()
 }
 
+/// Minimum buffer in bytes of a BSR index of LTE or NR: a byte more than the maximum of the index
+/// below. The maximum of the index itself (absent for the last one) shows which table it is of; `None`
+/// for index 0 and what is in no table.
+#[must_use]
+pub fn bsr_lower_bound_bytes(index: u8, upper_bound_bytes: Option<u32>) -> Option<u32> {
+    let at = usize::from(index);
+    let tables = [&BSR[..], &SHORT_BUFFER_SIZES, &LONG_BUFFER_SIZES];
+    let table = tables.into_iter().find(|table| match upper_bound_bytes {
+        None => at == table.len(),
+        upper => table.get(at).copied() == upper,
+    })?;
+    Some(table.get(at.checked_sub(1)?)? + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +328,20 @@ mod tests {
         assert!(short.iter().all(|g| (1.37..1.40).contains(g)), "{short:?}");
         let long: Vec<_> = LONG_BUFFER_SIZES[120..].windows(2).map(growth).collect();
         assert!(long.iter().all(|g| (1.0648..1.0651).contains(g)), "{long:?}");
+    }
+
+    #[test]
+    fn lower_bounds_are_of_the_same_table() {
+        for (table, lasts) in [(&BSR[..], 63), (&SHORT_BUFFER_SIZES, 31), (&LONG_BUFFER_SIZES, 254)]
+        {
+            assert_eq!(table.len(), lasts);
+            for index in 1..=lasts {
+                let least = bsr_lower_bound_bytes(index as u8, table.get(index).copied());
+                assert_eq!(least, Some(table[index - 1] + 1), "{index} of {lasts}");
+            }
+        }
+        assert_eq!(bsr_lower_bound_bytes(0, Some(0)), None);
+        assert_eq!(bsr_lower_bound_bytes(255, None), None);
+        assert_eq!(bsr_lower_bound_bytes(7, Some(1)), None);
     }
 }

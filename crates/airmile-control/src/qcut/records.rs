@@ -1,7 +1,7 @@
 //! Derives reports of the modem's buffer from the records of its log.
 
-use airmile_model::tables::bsr_upper_bound_bytes;
-use airmile_model::{BsrReport, BufferStatus, Direction, Record};
+use airmile_model::nr_tables::bsr_lower_bound_bytes;
+use airmile_model::{BsrReport, BufferStatus, Direction, Position, Record};
 
 use super::estimate::ModemReport;
 
@@ -36,7 +36,9 @@ impl ReportExtractor {
     pub fn push(&mut self, record: &Record) -> Option<ModemReport> {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
-                Some(self.sent(grant.at?.ns, grant.tbs_bytes?))
+                // Padding is known where the modem logs what it built (NR).
+                let bytes = grant.tbs_bytes?.saturating_sub(grant.padding_bytes.unwrap_or(0));
+                Some(self.sent(grant.at?.ns, slot_ns(grant.position), bytes))
             }
             Record::Bsr(report) => self.waiting(report),
             Record::BufferStatus(status) => sample(status),
@@ -46,14 +48,14 @@ impl ReportExtractor {
 
     /// A block with new data was sent in the TTI that begins then. Blocks come in order:
     /// none was sent between two of them.
-    pub fn sent(&mut self, at_ns: i64, tbs_bytes: u32) -> ModemReport {
-        let to_ns = at_ns + TTI_NS;
+    pub fn sent(&mut self, at_ns: i64, tti_ns: i64, bytes: u32) -> ModemReport {
+        let to_ns = at_ns + tti_ns;
         let from_ns = self
             .sent_until_ns
             .filter(|until| at_ns - until <= PAUSE_NS)
             .map_or(at_ns, |until| until.min(at_ns));
         self.sent_until_ns = Some(to_ns);
-        let (low_bytes, high_bytes) = room(tbs_bytes);
+        let (low_bytes, high_bytes) = room(bytes);
         ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes: high_bytes }
     }
 
@@ -65,15 +67,20 @@ impl ReportExtractor {
         } else if report.lcg != self.data_lcg {
             return None;
         }
-        let low = report.index.checked_sub(1).and_then(bsr_upper_bound_bytes);
+        let low = bsr_lower_bound_bytes(report.index, report.upper_bound_bytes);
         Some(ModemReport::Waiting {
             // The state after the block that carries it (TS 36.321, 6.1.3.1), before
             // anything that arrives in the next TTI.
-            at_ns: report.at?.ns + TTI_NS - 1,
-            low_bytes: low.map_or(0, |bytes| u64::from(bytes) + 1),
+            at_ns: report.at?.ns + slot_ns(report.position) - 1,
+            low_bytes: low.map_or(0, u64::from),
             high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
         })
     }
+}
+
+/// Length of a TTI: of a slot in NR.
+const fn slot_ns(position: Position) -> i64 {
+    TTI_NS >> position.numerology
 }
 
 /// A sample of the buffer; `None` if it has no time.
@@ -95,7 +102,9 @@ fn room(tbs_bytes: u32) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmile_model::{Grant, Position, Stamp, TtiIndex};
+    use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
+    use airmile_model::tables::bsr_upper_bound_bytes;
+    use airmile_model::{Grant, Stamp, TtiIndex};
 
     fn at(ms: i64) -> (Option<Stamp>, Position) {
         let tti = TtiIndex(ms);
@@ -144,5 +153,33 @@ mod tests {
         ] {
             assert_eq!(reported.push(&record), expected, "{record:?}");
         }
+    }
+
+    /// Slots of half a ms, indices of the table of 8 bits, and blocks whose padding is known.
+    #[test]
+    fn records_of_nr_have_their_own_slots_and_tables() {
+        let position = Position { numerology: 1, ..at(1).1 };
+        let stamp = Some(Stamp::modem(TTI_NS));
+        let mut grant = Grant::new(position, Direction::Ul, 0);
+        (grant.at, grant.retx) = (stamp, Some(false));
+        (grant.tbs_bytes, grant.padding_bytes) = (Some(2_003), Some(1_000));
+        let mut reported = ReportExtractor::default();
+        let (from_ns, to_ns) = (TTI_NS, TTI_NS + TTI_NS / 2);
+        let (low_bytes, high_bytes, largest_bytes) = (951, 1_000, 1_000);
+        let sent = ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, largest_bytes };
+        assert_eq!(reported.push(&grant.into()), Some(sent));
+        let mut bsr = |lcg, index, long| {
+            let upper_bound_bytes = nr_bsr_upper_bound_bytes(index, long);
+            let report = BsrReport { at: stamp, position, lcg, index, upper_bound_bytes };
+            reported.push(&report.into())
+        };
+        let waiting = |low_bytes, high_bytes| {
+            Some(ModemReport::Waiting { at_ns: to_ns - 1, low_bytes, high_bytes })
+        };
+        // TS 38.321, tables 6.1.3.1-1 and 6.1.3.1-2.
+        assert_eq!(bsr(7, 30, false), waiting(107_670, 150_000));
+        assert_eq!(bsr(7, 31, false), waiting(150_001, u64::MAX));
+        assert_eq!(bsr(7, 253, true), waiting(76_380_420, 81_338_368));
+        assert_eq!(bsr(6, 0, true), None);
     }
 }

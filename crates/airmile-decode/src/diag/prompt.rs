@@ -2,11 +2,12 @@
 //! messages about a TTI have arrived, as [`LogReader`](super::LogReader) does.
 //!
 //! Each message is used by itself: transmissions from 0xB139 (from 0xB064 if a modem has
-//! no 0xB139), buffer status reports from 0xB064, samples of the buffer from 0xB066.
-//! Times are those of the TTIs, derived from the times of writing: the message written
+//! no 0xB139), buffer status reports from 0xB064, samples of the buffer from 0xB066; of NR
+//! both from 0xB872. Times are those of the TTIs, derived from the times of writing: the message written
 //! soonest after its last TTI defines the relation of the two, so all times are late by
 //! that message's delay.
 
+use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::tti::{TTIS_PER_SFN_PERIOD, Tti};
 use airmile_model::{
@@ -14,12 +15,15 @@ use airmile_model::{
 };
 
 use super::msg::mac_header::BsrElement;
-use super::msg::{MacUl, Message, PuschTx, UlBufferStatus};
+use super::msg::nr_ul_tb::NrUlTti;
+use super::msg::{MacUl, Message, NrUlTb, PuschTx, UlBufferStatus};
 use super::{Deframer, Event};
 
 /// A TTI of LTE, in ns.
 const TTI_NS: i64 = 1_000_000;
 const PERIOD_NS: i64 = TTIS_PER_SFN_PERIOD * TTI_NS;
+/// A frame of LTE or NR, in ns.
+const FRAME_NS: i64 = 10 * TTI_NS;
 
 /// How long the soonest message counts, in ns (chosen here: the SFN's clock and the log's
 /// diverge by less than a TTI in it).
@@ -34,6 +38,7 @@ const LATEST_NS: i64 = 400_000_000;
 pub struct PromptReader {
     deframer: Deframer,
     phase: Phase,
+    nr_phase: Phase,
     has_pusch: bool,
 }
 
@@ -50,7 +55,8 @@ impl PromptReader {
         self.deframer.push(bytes);
         while let Some(event) = self.deframer.poll() {
             let Event::Log(packet) = event else { continue };
-            if ![PuschTx::CODE, MacUl::CODE, UlBufferStatus::CODE].contains(&packet.code) {
+            let wanted = [PuschTx::CODE, MacUl::CODE, UlBufferStatus::CODE, NrUlTb::CODE];
+            if !wanted.contains(&packet.code) {
                 continue;
             }
             // Damaged messages are skipped here, and reported elsewhere.
@@ -60,6 +66,7 @@ impl PromptReader {
                 Message::PuschTx(m) => self.pusch(written_ns, m, sink),
                 Message::MacUl(m) => self.mac(written_ns, m, sink),
                 Message::UlBufferStatus(m) => self.buffer(written_ns, m, sink),
+                Message::NrUlTb(m) => self.nr(written_ns, m, sink),
                 _ => {}
             }
         }
@@ -70,11 +77,11 @@ impl PromptReader {
         // A transmission that began in that TTI ended a TTI later.
         let end_ns = written_ns - TTI_NS;
         if let Some(last) = last {
-            self.phase.push(end_ns, last);
+            self.phase.push(end_ns, offset_ns(last));
         }
         let phase = self.phase.clone();
         move |tti| {
-            let ns = phase.time_of(end_ns, tti);
+            let ns = phase.time_of(end_ns, offset_ns(tti), TTI_NS);
             let tti = TtiIndex(ns.div_euclid(TTI_NS));
             (Stamp::modem(ns), Position { timing_segment: 0, cell: 0, numerology: 0, tti })
         }
@@ -115,6 +122,39 @@ impl PromptReader {
             for (lcg, index) in groups {
                 let upper_bound_bytes = bsr_upper_bound_bytes(index);
                 let at = Some(at);
+                sink(BsrReport { at, position, lcg, index, upper_bound_bytes }.into());
+            }
+        }
+    }
+
+    /// Blocks of NR: what was built, without its padding. The message names no carrier.
+    fn nr(&mut self, written_ns: i64, m: &NrUlTb, sink: &mut dyn FnMut(Record)) {
+        let slot_ns = |numerology: u8| TTI_NS >> numerology;
+        let blocks =
+            || m.ttis.iter().flat_map(|tti| tti.blocks.iter().map(move |block| (tti, block)));
+        let offset_ns = |tti: &NrUlTti, numerology: u8| {
+            i64::from(tti.frame) * FRAME_NS + i64::from(tti.slot) * slot_ns(numerology)
+        };
+        if let Some((tti, block)) = blocks().next_back() {
+            let end_ns = written_ns - slot_ns(block.numerology);
+            self.nr_phase.push(end_ns, offset_ns(tti, block.numerology));
+        }
+        for (tti, block) in blocks() {
+            let (numerology, slot_ns) = (block.numerology, slot_ns(block.numerology));
+            let offset_ns = offset_ns(tti, numerology);
+            let ns = self.nr_phase.time_of(written_ns - slot_ns, offset_ns, slot_ns);
+            let tti = TtiIndex(ns.div_euclid(slot_ns));
+            let position = Position { timing_segment: 0, cell: 0, numerology, tti };
+            let at = Some(Stamp::modem(ns));
+            let mut grant = Grant::new(position, Direction::Ul, 0);
+            (grant.at, grant.n_prb, grant.retx) = (at, None, Some(false));
+            grant.tbs_bytes = Some(block.grant_bytes);
+            grant.padding_bytes = Some(block.grant_bytes.saturating_sub(block.built_bytes));
+            grant.sources = GrantSources::NR_UL_TB;
+            sink(grant.into());
+            for report in block.reports() {
+                let upper_bound_bytes = nr_bsr_upper_bound_bytes(report.index, report.long);
+                let (lcg, index) = (report.lcg, report.index);
                 sink(BsrReport { at, position, lcg, index, upper_bound_bytes }.into());
             }
         }
@@ -161,12 +201,12 @@ struct Phase {
 
 impl Phase {
     /// Records that the last TTI of a message had ended by then.
-    fn push(&mut self, end_ns: i64, tti: Tti) {
+    fn push(&mut self, end_ns: i64, offset_ns: i64) {
         if end_ns - self.began_ns > WINDOW_NS {
             self.least_ns = [None, self.least_ns[0]];
             self.began_ns = end_ns;
         }
-        let phase_ns = end_ns - i64::from(tti.count()) * TTI_NS;
+        let phase_ns = end_ns - offset_ns;
         if let Some(known) = self.least() {
             let later_ns = around(phase_ns - known);
             if (-LATEST_NS..=LATEST_NS).contains(&later_ns) {
@@ -185,13 +225,18 @@ impl Phase {
         self.least_ns.into_iter().flatten().min()
     }
 
-    /// The time of a TTI that had ended by then.
-    fn time_of(&self, end_ns: i64, tti: Tti) -> i64 {
+    /// The time of a TTI of `tti_ns`, at an offset in the SFN's period, that had ended by then.
+    fn time_of(&self, end_ns: i64, offset_ns: i64, tti_ns: i64) -> i64 {
         let Some(phase_ns) = self.least() else { return end_ns };
-        let at_ns = phase_ns + i64::from(tti.count()) * TTI_NS;
+        let at_ns = phase_ns + offset_ns;
         // The last one that is not after it, within a TTI.
-        end_ns + TTI_NS - (end_ns + TTI_NS - at_ns).rem_euclid(PERIOD_NS)
+        end_ns + tti_ns - (end_ns + tti_ns - at_ns).rem_euclid(PERIOD_NS)
     }
+}
+
+/// Where a TTI begins in the SFN's period.
+fn offset_ns(tti: Tti) -> i64 {
+    i64::from(tti.count()) * TTI_NS
 }
 
 /// A difference of phases, the short way round.
@@ -206,13 +251,13 @@ mod tests {
     #[test]
     fn the_soonest_message_sets_the_time() {
         const MS: i64 = TTI_NS;
-        let tti = |count| Tti::from_count(count).unwrap();
+        let tti = |count| offset_ns(Tti::from_count(count).unwrap());
         let mut phase = Phase::default();
         // TTI n begins at 1000 + n ms; messages come 7, 2 and 90 ms after its end.
         for (count, late_ms) in [(100, 7), (200, 2), (300, 90)] {
             phase.push((1_000 + i64::from(count) + late_ms) * MS, tti(count));
         }
-        let at = |written_ms: i64, count| phase.time_of(written_ms * MS, tti(count)) / MS;
+        let at = |written_ms: i64, count| phase.time_of(written_ms * MS, tti(count), MS) / MS;
         assert_eq!(at(1_390, 300), 1_302);
         assert_eq!(at(1_390, 250), 1_252);
         // Across the counter's wrap, and a period later.
@@ -220,6 +265,6 @@ mod tests {
         assert_eq!(at(1_390 + 10_240, 300), 1_302 + 10_240);
         // Another cell's counter.
         phase.push(5_000 * MS, tti(7_000));
-        assert_eq!(phase.time_of(5_000 * MS, tti(7_000)), 5_000 * MS);
+        assert_eq!(phase.time_of(5_000 * MS, tti(7_000), MS), 5_000 * MS);
     }
 }

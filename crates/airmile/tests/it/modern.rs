@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use airmile::model::{Direction, Record};
 use airmile::{Inputs, InspectReport, Limits, Progress, RadioOptions, diagnose, inspect};
+use airmile_emulate::workload::Workload;
 
 fn sample(name: &str) -> Option<Inputs> {
     let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
@@ -154,4 +156,59 @@ fn single_messages_are_read_or_named_with_their_version() {
     for code in ["0xB16C 48", "0xB12A 161", "0xB083 48", "0xB0A1 53", "0xB0B6 56"] {
         assert_eq!(names[code].0, 1, "{names:?}");
     }
+}
+
+/// What control reads of an NR log at once is what the whole log says later: blocks of the uplink with
+/// their sizes and slots, and buffer status reports.
+#[test]
+fn the_uplink_of_nr_is_read_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = airmile_lab::load("nr-tdd-video").unwrap();
+    scenario.duration_ms = 4_000;
+    scenario.apps[0].workload = Workload::Upload { bytes: 3_000_000, count: 1, gap_ms: 0 };
+    let run = dir.path().join("run");
+    airmile_lab::leave(&scenario, &run, false).unwrap();
+    let log = std::fs::read(run.join("nr_modem.mi2log")).unwrap();
+    let (mut blocks, mut reports) = (Vec::new(), Vec::new());
+    let mut reader = airmile::codec::diag::PromptReader::new();
+    for piece in log.chunks(1_000) {
+        reader.push(piece, &mut |record| match record {
+            Record::Grant(grant) => blocks.push((
+                grant.at.unwrap().ns,
+                grant.position.numerology,
+                grant.tbs_bytes,
+                grant.padding_bytes,
+            )),
+            Record::Bsr(report) => {
+                reports.push((report.lcg, report.index, report.upper_bound_bytes))
+            }
+            _ => {}
+        });
+    }
+    let (mut later_blocks, mut later_reports) = (Vec::new(), Vec::new());
+    let inputs = Inputs { files: vec![run.join("nr_modem.mi2log")], ..Inputs::default() };
+    airmile::read_inputs(&inputs, &Progress::default(), &mut |tagged| match &tagged.record {
+        Record::Grant(grant) if grant.dir == Direction::Ul => later_blocks.push((
+            grant.at.unwrap().ns,
+            grant.position.numerology,
+            grant.tbs_bytes,
+            grant.padding_bytes,
+        )),
+        Record::Bsr(report) => {
+            later_reports.push((report.lcg, report.index, report.upper_bound_bytes));
+        }
+        _ => {}
+    })
+    .unwrap();
+    assert!(blocks.len() > 300 && !reports.is_empty(), "{} {}", blocks.len(), reports.len());
+    assert_eq!(reports, later_reports);
+    assert_eq!(blocks.len(), later_blocks.len());
+    // The first message defines the times until a sooner one comes: up to its delay late.
+    for (now, later) in blocks.iter().zip(&later_blocks) {
+        assert_eq!((now.1, now.2, now.3), (later.1, later.2, later.3));
+        let late_ms = (now.0 - later.0) as f64 / 1e6;
+        assert!((-1.0..100.0).contains(&late_ms), "{late_ms}");
+    }
+    let late_ms = |at: usize| (blocks[at].0 - later_blocks[at].0) as f64 / 1e6;
+    assert!(late_ms(blocks.len() - 1) < 10.0, "{}", late_ms(blocks.len() - 1));
 }

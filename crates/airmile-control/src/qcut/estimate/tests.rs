@@ -230,7 +230,7 @@ impl BusyModem {
             let is_silent = self.silent.contains(&ms);
             if batch.len() >= 11 || batch.last().is_some_and(|(at, _)| ms - at >= 10) {
                 for (at, bytes) in batch.drain(..) {
-                    let report = extractor.sent(at * MS, bytes);
+                    let report = extractor.sent(at * MS, MS, bytes);
                     due.extend((!is_silent).then_some((ms + 6, report)));
                 }
             }

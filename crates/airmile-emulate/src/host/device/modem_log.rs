@@ -9,8 +9,8 @@ use airmile_model::{Direction, Record};
 use super::MS_NS;
 use crate::scenario::ModemLogConfig;
 
-/// A transmission of new data: time and block size in bytes.
-type Transmission = (i64, u32);
+/// A transmission of new data: time, length of its TTI and block size in bytes.
+type Transmission = (i64, i64, u32);
 
 /// Batches being filled, and written ones.
 #[derive(Debug, Clone)]
@@ -49,7 +49,8 @@ impl ModemLog {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
                 let (Some(at), Some(tbs_bytes)) = (grant.at, grant.tbs_bytes) else { return };
-                self.transmissions.push((at.ns, tbs_bytes));
+                let tti_ns = MS_NS >> grant.position.numerology;
+                self.transmissions.push((at.ns, tti_ns, tbs_bytes));
                 if self.transmissions.len() >= self.config.transmissions.max(1) as usize {
                     self.write_transmissions(at.ns + MS_NS);
                 }
@@ -71,7 +72,7 @@ impl ModemLog {
     /// A report that is readable by now.
     pub(super) fn poll(&mut self, now_ns: i64) -> Option<ModemReport> {
         let quiet_ns = i64::from(self.config.quiet_ms) * MS_NS;
-        if self.transmissions.last().is_some_and(|(at, _)| at + MS_NS + quiet_ns <= now_ns) {
+        if self.transmissions.last().is_some_and(|(at, ..)| at + MS_NS + quiet_ns <= now_ns) {
             self.write_transmissions(now_ns);
         }
         if self.buffer_due_ns <= now_ns {
@@ -138,8 +139,8 @@ impl ModemLog {
         if self.is_lost() {
             return;
         }
-        for (at_ns, tbs_bytes) in transmissions {
-            let report = self.reported.sent(at_ns, tbs_bytes);
+        for (at_ns, tti_ns, tbs_bytes) in transmissions {
+            let report = self.reported.sent(at_ns, tti_ns, tbs_bytes);
             self.write(now_ns, report);
         }
     }

@@ -62,6 +62,7 @@ fn loads(work: &Work<'_>) -> Result<ExperimentResult> {
         rows.extend(case.rows(Some(cubic)));
         let what = format!("{}: CLAW's load time against CQIC's", case.what);
         rows.push(Row::new(what, "%", mean(&case.changes(CQIC))).paper(cqic));
+        rows.push(case.delay_against(CUBIC));
         rows.extend(case.against_rivals());
         let before = mean(&case.values(CLAW, |l| 100.0 * l.load_before));
         rows.push(

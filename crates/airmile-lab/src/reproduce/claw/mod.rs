@@ -184,13 +184,18 @@ impl LoadCase {
                 _ => ALIKE,
             };
             rows.push(row.note(note));
-            let pairs = self.of(CLAW).iter().zip(self.of(rival));
-            let delays: Vec<f64> =
-                pairs.map(|(ours, theirs)| 100.0 * (ours.rtt_ms / theirs.rtt_ms - 1.0)).collect();
-            let what = format!("{what}: round trip of CLAW's packets against {other}'s");
-            rows.push(Row::new(what, "%", mean(&delays)));
+            rows.push(self.delay_against(rival));
         }
         rows
+    }
+
+    /// The packets' round trip with CLAW against that of another, which includes the queue.
+    fn delay_against(&self, kind: ControllerKind) -> Row {
+        let pairs = self.of(CLAW).iter().zip(self.of(kind));
+        let delays: Vec<f64> =
+            pairs.map(|(ours, theirs)| 100.0 * (ours.rtt_ms / theirs.rtt_ms - 1.0)).collect();
+        let what = format!("{}: round trip of CLAW's packets against {}'s", self.what, name(kind));
+        Row::new(what, "%", mean(&delays))
     }
 
     /// Mean load times, and CLAW against Cubic.
