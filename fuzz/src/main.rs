@@ -181,6 +181,7 @@ fn once(kinds: &[Kind], rng: &mut ChaCha8Rng, totals: &mut Totals) {
         targets::deframe(&file);
         targets::scrub_log(&file);
         targets::air_packets(&file);
+        targets::prompt(&file);
         targets::coresight(&file);
         let mut trace = coresight::encode(&file);
         damage(&mut trace, &other, rng);
@@ -207,6 +208,11 @@ fn write_corpus(dir: &Path) -> std::io::Result<usize> {
     write("deframe", "torn", &generate::hdlc_file(&logs)[9..])?;
     write("scrub_log", "hdlc", &generate::hdlc_file(&logs))?;
     write("scrub_log", "dlf", &generate::dlf_file(&logs))?;
+    write("prompt", "hdlc", &generate::hdlc_file(&logs))?;
+    let of_uplink = |log: &generate::Log| [0xB064, 0xB066, 0xB139, 0xB872].contains(&log.code);
+    let mut uplink = generate::logs(300, &mut ChaCha8Rng::seed_from_u64(9));
+    uplink.retain(of_uplink);
+    write("prompt", "uplink", &generate::hdlc_file(&uplink))?;
     write("air_packets", "hdlc", &generate::hdlc_file(&logs))?;
     write("coresight", "hdlc", &coresight::encode(&generate::hdlc_file(&logs)))?;
     write("log_text", "qcat", generate::QCAT_TEXT.as_bytes())?;

@@ -7,6 +7,7 @@ use airmile_control::claw::feedback::{
     FeedbackKey, FeedbackReport, FeedbackReporter, OPTION_BYTES, OptionReader, SessionOptions,
     Sessions,
 };
+use airmile_control::qcut::{ModemReport, ReportExtractor};
 use airmile_decode::diag::Tagged;
 use airmile_decode::diag::coresight::CoreSightDemux;
 use airmile_decode::diag::frame::Packet;
@@ -14,12 +15,14 @@ use airmile_decode::diag::gsmtap::AirReader;
 use airmile_decode::diag::msg::{BsrElement, MacHeader, RlcHeader};
 use airmile_decode::diag::nhdlc::{self, NhdlcDeframer};
 use airmile_decode::diag::scrub::LogScrubber;
-use airmile_decode::diag::{Container, Counts, Deframer, Event, Message, dlf, hdlc, time};
+use airmile_decode::diag::{
+    Container, Counts, Deframer, Event, Message, PromptReader, dlf, hdlc, time,
+};
 use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_decode::text::TextReader;
 use airmile_emulate::{WireError, net};
 use airmile_model::flow::PacketRow;
-use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader, Transport};
+use airmile_model::packet::{Address, Ecn, SeqNum, TcpFlags, TcpHeader, Transport};
 use airmile_model::{Direction, Record, Severity};
 use airmile_pseudonym::{KEY_BYTES, Pseudonyms};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
@@ -57,6 +60,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("coresight", coresight),
     ("application_log", application_log),
     ("claw_feedback", claw_feedback),
+    ("prompt", prompt),
 ];
 
 /// The contents of a deframed stream, for comparison.
@@ -434,6 +438,7 @@ pub fn application(data: &[u8]) {
             dst_port: ends[to].1,
             protocol: if is_tcp { 6 } else { 17 },
             transport: if is_tcp { Transport::Tcp(header) } else { Transport::Udp },
+            ecn: Ecn::NotEct,
             ip_id: None,
             ip_bytes: 40 + payload.len() as u32,
             payload_bytes: payload.len() as u32,
@@ -658,6 +663,32 @@ pub fn application_log(data: &[u8]) {
         assert!(!name.contains('#') && name.split_once('?').is_none_or(|(_, rest)| rest == "…"));
     }
     assert!(log.problems.iter().all(|problem| problem.offset <= data.len() as u64));
+}
+
+/// What QCut's gate reads of a log at once: the same in any pieces, but that the end of a damaged log may
+/// wait for more bytes; bounds are in order.
+pub fn prompt(data: &[u8]) {
+    let (whole, pieces) = (prompt_reports(data, data.len().max(1)), prompt_reports(data, 7));
+    assert!(whole.starts_with(&pieces) || pieces.starts_with(&whole), "{whole:?} {pieces:?}");
+}
+
+fn prompt_reports(data: &[u8], chunk: usize) -> Vec<ModemReport> {
+    let (mut reader, mut extractor) = (PromptReader::new(), ReportExtractor::default());
+    let mut reports = Vec::new();
+    for piece in data.chunks(chunk) {
+        reader.push(piece, &mut |record| reports.extend(extractor.push(&record)));
+    }
+    for report in &reports {
+        match *report {
+            ModemReport::Sent { from_ns, to_ns, low_bytes, high_bytes, .. } => {
+                assert!(from_ns < to_ns && low_bytes <= high_bytes, "{report:?}");
+            }
+            ModemReport::Waiting { low_bytes, high_bytes, .. } => {
+                assert!(low_bytes <= high_bytes, "{report:?}");
+            }
+        }
+    }
+    reports
 }
 
 /// Feedback of CLAW: a parsed report is written unchanged, options never decrease a

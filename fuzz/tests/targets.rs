@@ -64,4 +64,5 @@ bolero_targets!(
     coresight,
     application_log,
     claw_feedback,
+    prompt,
 );

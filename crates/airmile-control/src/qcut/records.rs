@@ -78,9 +78,9 @@ impl ReportExtractor {
     }
 }
 
-/// Length of a TTI: of a slot in NR.
+/// Length of a TTI: of a slot in NR (TS 38.211, 4.3.2; numerologies are 0 to 4).
 const fn slot_ns(position: Position) -> i64 {
-    TTI_NS >> position.numerology
+    TTI_NS >> (position.numerology & 7)
 }
 
 /// A sample of the buffer; `None` if it has no time.
