@@ -266,6 +266,7 @@ const EXPERIMENTS: &[Experiment] = &[
     qcut::STEPS,
     qcut::LOG,
     clocks::EXPERIMENT,
+    claw::FIGURES_1_2,
     claw::FIGURES_6_10,
     claw::SATURATED,
     claw::WIRELINE,

@@ -85,7 +85,7 @@ struct Followed {
     by_rbs: Vec<(f64, f64)>,
 }
 
-fn correlation(pairs: &[(f64, f64)]) -> f64 {
+pub(super) fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let n = pairs.len() as f64;
     let (x, y) = pairs.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
     let sums = pairs.iter().fold((0.0, 0.0, 0.0), |(xy, xx, yy), p| {

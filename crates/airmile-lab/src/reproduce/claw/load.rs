@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_emulate::net::{IpPacket, Transport};
 use airmile_emulate::{
-    CapturePoint, Readers, RunSink, Scenario, SenderPlace, SenderState, run_with,
+    CapturePoint, LoadedPage, Readers, RunSink, Scenario, SenderPlace, SenderState, run_with,
 };
 
 use crate::reproduce::estimate::quantile;
@@ -30,6 +30,8 @@ const SENT_WINDOW_NS: i64 = 100_000_000;
 pub(super) struct Loaded {
     /// From the start to the last object; the whole run's length if unfinished.
     pub(super) page_ms: f64,
+    /// Of each of its pages in order, from its start to its last object.
+    pub(super) pages_ms: Vec<f64>,
     /// The same for the other phones' pages.
     pub(super) others_ms: Vec<f64>,
     /// Mean round trip of the page's packets at the server.
@@ -146,6 +148,9 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
     };
     let (begin_ns, page_ms) = loaded(&outcome.notes);
     let others_ms = outcome.others.iter().map(|notes| loaded(notes).1).collect();
+    let pages = outcome.pages.iter().filter(|page| scenario.apps[page.app].name == "page");
+    let took_ms = |page: &LoadedPage| Some((page.loaded_ns? - page.start_ns) as f64 / MS_NS);
+    let pages_ms = pages.filter_map(took_ms).collect();
     let cell_prb = f64::from(scenario.cell.n_prb);
     let ms_of = |tti: i64| ((outcome.epoch_ns - begin_ns) / outcome.slot_ns + tti) as f64;
     let mut own_share: Vec<(f64, f64)> = Vec::new();
@@ -170,6 +175,7 @@ pub(super) fn load_with(scenario: &Scenario, readers: &Readers<'_>) -> Result<Lo
     let rtts = &watch.rtts_ms;
     Ok(Loaded {
         page_ms,
+        pages_ms,
         others_ms,
         rtt_ms: rtts.iter().sum::<f64>() / rtts.len() as f64,
         cwnd: watch.cwnd.iter().map(|(at_ns, kb)| (since(*at_ns), *kb)).collect(),

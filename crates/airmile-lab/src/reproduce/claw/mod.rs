@@ -1,4 +1,4 @@
-//! CLAW: figures 6 to 20 of its evaluation (MobiSys 2017, section 6), in virtual time.
+//! CLAW: figures 1, 2 and 6 to 20 (MobiSys 2017, sections 3 and 6), in virtual time.
 //!
 //! Scenarios and seeds were set before any of their results were seen: the seeds of the
 //! rows start at [`SEEDS`], and changes to the controller were tested with others.
@@ -7,6 +7,7 @@ mod cell;
 mod conditions;
 mod image;
 mod load;
+mod motivation;
 mod neighbours;
 mod pages;
 mod shared_line;
@@ -27,6 +28,7 @@ use load::{Loaded, load};
 pub(super) use cell::EXPERIMENT as FIGURES_6_10;
 pub(super) use conditions::{LOADS, MORE};
 pub(super) use image::{FIGURES_11_13, LOSSES, SATURATED};
+pub(super) use motivation::EXPERIMENT as FIGURES_1_2;
 pub(super) use neighbours::{FRIENDS, HOSTILE};
 pub(super) use pages::{FIGURE_16, FIGURE_17};
 pub(super) use users::EXPERIMENT as FIGURE_19;
