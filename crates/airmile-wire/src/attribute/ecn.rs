@@ -116,6 +116,8 @@ impl EcnBins {
 #[derive(Debug)]
 pub struct EcnFeedback {
     source: EcnSource,
+    /// ECN-capable packets from the client.
+    capable: u64,
     /// AE, CWR and ECE of the client's SYN.
     asked: u8,
     waiting: VecDeque<SentSegment>,
@@ -142,6 +144,7 @@ impl Default for EcnFeedback {
     fn default() -> Self {
         Self {
             source: EcnSource::Unknown,
+            capable: 0,
             asked: 0,
             waiting: VecDeque::new(),
             least_rtt_ns: i64::MAX,
@@ -162,6 +165,17 @@ impl EcnFeedback {
     #[must_use]
     pub const fn source(&self) -> EcnSource {
         self.source
+    }
+
+    /// ECN-capable packets from the client, of any protocol.
+    #[must_use]
+    pub const fn capable(&self) -> u64 {
+        self.capable
+    }
+
+    /// Counts a packet from the client.
+    pub fn count(&mut self, ecn: Ecn) {
+        self.capable += u64::from(ecn.is_capable());
     }
 
     /// Takes the next packet, its ECN field and its bit of Accurate ECN. Adds what an acknowledgement

@@ -39,7 +39,7 @@ pub struct UserEcn {
 impl UserEcn {
     /// Counts a packet of TCP, and the marks that it reports.
     pub fn push(&mut self, packet: &TracedPacket, bits: EcnBits, feedback: &mut EcnFeedback) {
-        self.count(packet.at_ns, packet.dir == Direction::Ul, bits);
+        self.count(packet.at_ns, packet.dir == Direction::Ul, bits, feedback);
         feedback.push(packet, bits.ecn, bits.ae, &mut self.reported);
         if packet.dir == Direction::Ul && bits.ecn.is_capable() {
             self.accurate |= feedback.source() == EcnSource::AccurateEcn;
@@ -47,8 +47,11 @@ impl UserEcn {
         }
     }
 
-    /// Counts a packet.
-    pub fn count(&mut self, at_ns: i64, up: bool, bits: EcnBits) {
+    /// Counts a packet of a connection.
+    pub fn count(&mut self, at_ns: i64, up: bool, bits: EcnBits, connection: &mut EcnFeedback) {
+        if up {
+            connection.count(bits.ecn);
+        }
         if up { &mut self.up } else { &mut self.down }.push(at_ns, bits.ecn);
     }
 
@@ -84,6 +87,8 @@ pub struct ArrivedEcn<'a> {
     pub line: Option<&'a ClockLine>,
     /// The delay in nanoseconds.
     pub base_ns: i64,
+    /// ECN-capable packets of the connections that both captures have: sent, and as they arrived.
+    pub shared: (u64, u64),
 }
 
 /// The paths of a phone by the capture nearest to it, which was taken at `place`, and by its server's.
@@ -100,13 +105,14 @@ pub fn ecn_paths(
         (false, false) => (EcnSource::Unknown, first.up),
     };
     let mut up = EcnPath { dir: Direction::Ul, counts, source, cleared: false };
-    if let Some(server) = server {
+    // Without a common connection that asked for it, the server's capture shows nothing.
+    if let Some(server) = server.filter(|server| server.shared.0 > 0) {
         let left = |ns| {
             server.line.map_or(ns, |line| line.to_reference(ns)).saturating_sub(server.base_ns)
         };
         let arrived = server.ecn.up.moved(left);
         up.source = EcnSource::Arrivals;
-        up.cleared = arrived.total().capable == 0;
+        up.cleared = server.shared.1 == 0;
         if !up.cleared {
             up.counts = arrived;
         }
@@ -114,4 +120,32 @@ pub fn ecn_paths(
     let counts = if place == CaptureSite::Phone { first.down } else { EcnBins::default() };
     let down = EcnPath { dir: Direction::Dl, counts, source: EcnSource::Arrivals, cleared: false };
     [up, down].into_iter().filter(|path| path.counts.total().capable > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(n: i64, ecn: Ecn) -> UserEcn {
+        let (mut user, mut connection) = (UserEcn::default(), EcnFeedback::default());
+        (0..n).for_each(|at| user.count(at, true, EcnBits { ecn, ae: false }, &mut connection));
+        user
+    }
+
+    /// A server's capture tells of the connections that it has, and only of these.
+    #[test]
+    fn only_common_connections_show_that_the_field_is_cleared() {
+        let path = |shared, arrived| {
+            let ecn = &user(arrived, Ecn::Ce);
+            let server = ArrivedEcn { ecn, line: None, base_ns: 0, shared };
+            let mut paths = ecn_paths(user(9, Ecn::Ect0), CaptureSite::Phone, Some(server));
+            let up = paths.remove(0);
+            (up.source, up.cleared, up.counts.total().marked)
+        };
+        assert_eq!(path((9, 9), 9), (EcnSource::Arrivals, false, 9));
+        assert_eq!(path((9, 0), 0), (EcnSource::Arrivals, true, 0));
+        // The phone sent them to another server.
+        assert_eq!(path((0, 0), 0), (EcnSource::Unknown, false, 0));
+        assert_eq!(path((0, 0), 5), (EcnSource::Unknown, false, 0));
+    }
 }

@@ -7,10 +7,12 @@ use crate::fact::EcnReport;
 
 /// The sentence of a report; `cleared`: no packet arrived ECN-capable.
 pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
-    let field = match (report.ect1_packets, report.capable_packets) {
+    // A mark replaces the code point.
+    let rest = report.capable_packets - report.ect1_packets;
+    let field = match (report.ect1_packets, rest > report.marked_packets.unwrap_or(0)) {
         (0, _) => "ECT(0)",
-        (some, all) if some * 2 >= all || is_all_of_l4s(report) => "ECT(1)",
-        _ => "ECT(0) or ECT(1)",
+        (_, false) => "ECT(1)",
+        (_, true) => "ECT(0) or ECT(1)",
     };
     let dir = link(report.dir);
     if cleared {
@@ -41,15 +43,10 @@ pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
         "{dir}: while {queue} stood, {} packets with {field} {} marked{}, otherwise \
          {otherwise}: {}",
         counted(queued_marked, report.queued_packets),
-        if queued_marked == 1 || queued_marked == 0 { "was" } else { "were" },
+        if queued_marked < 2 { "was" } else { "were" },
         share(queued_marked, report.queued_packets),
         conclusion(report)
     )
-}
-
-/// Whether all that were not marked were of L4S.
-fn is_all_of_l4s(report: &EcnReport) -> bool {
-    report.ect1_packets + report.marked_packets.unwrap_or(0) >= report.capable_packets
 }
 
 /// Marks that acknowledgements report are a lower bound.
@@ -64,10 +61,8 @@ fn part(counted_by: EcnSource, marked: u64, all: u64) -> String {
 }
 
 fn share(marked: u64, all: u64) -> String {
-    match marked {
-        0 => String::new(),
-        marked => format!(" ({} %)", whole_percent(marked as f64 * 100.0 / all.max(1) as f64)),
-    }
+    let percent = whole_percent(marked as f64 * 100.0 / all.max(1) as f64);
+    if marked == 0 { String::new() } else { format!(" ({percent} %)") }
 }
 
 fn conclusion(report: &EcnReport) -> &'static str {

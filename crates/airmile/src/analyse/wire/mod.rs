@@ -249,7 +249,10 @@ impl Wire {
             heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
         let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
         let arrived = at_both.filter(|_| !is_split);
-        let arrived = arrived.map(|(user, line)| ArrivedEcn { ecn: &user.ecn, line, base_ns });
+        let arrived = arrived.map(|(user, line)| {
+            let shared = first.shared_ecn(user);
+            ArrivedEcn { ecn: &user.ecn, line, base_ns, shared }
+        });
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {

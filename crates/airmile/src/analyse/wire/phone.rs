@@ -130,14 +130,15 @@ impl Capture {
         });
         self.make_room(number);
         let user = self.users.entry(number).or_default();
-        if let Some(packet) = datagram.packets.iter().flatten().next_back() {
-            user.ecn.count(packet.at_ns, packet.dir == Direction::Ul, self.ecn);
-        }
         let connection = user.connections.entry(datagram.flow).or_insert_with(|| ServerSide {
             story: SenderModel::encrypted(),
             ends: Some(datagram.ends),
             ..ServerSide::default()
         });
+        if let Some(packet) = datagram.packets.iter().flatten().next_back() {
+            let up = packet.dir == Direction::Ul;
+            user.ecn.count(packet.at_ns, up, self.ecn, &mut connection.ecn);
+        }
         if let Some(begins) = &datagram.begins {
             connection.story.client_payload(begins);
         }
@@ -371,6 +372,15 @@ impl Phone {
         let there = Index::of(other);
         let same = self.connections.iter().map(|mine| (mine, there.same(mine)));
         same.filter_map(|(mine, there)| Some((mine, there?))).collect()
+    }
+
+    /// ECN-capable packets that it sent on connections that are also in another capture: here and there.
+    pub(super) fn shared_ecn(&self, other: &Self) -> (u64, u64) {
+        let there = Index::of(other);
+        let both = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
+        both.fold((0, 0), |(here, other), (mine, there)| {
+            (here + mine.ecn.capable(), other + there.ecn.capable())
+        })
     }
 
     /// Payload towards it on connections that are also in another capture.
