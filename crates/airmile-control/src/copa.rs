@@ -4,6 +4,7 @@
 //! five round trips, a flow that fills buffers is assumed, and 1 / delta follows additive
 //! increase and multiplicative decrease (2.2).
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::window::CongestionWindow;
@@ -76,6 +77,8 @@ pub struct Copa {
     round_ends: u64,
     round_cwnd: f64,
     lost_in_round: bool,
+    /// The window was the limit in it.
+    used_in_round: bool,
     /// When the queue was last nearly empty.
     empty_ns: Option<i64>,
     competitive: bool,
@@ -106,6 +109,7 @@ impl Copa {
             round_ends: 0,
             round_cwnd: cwnd,
             lost_in_round: false,
+            used_in_round: false,
             empty_ns: None,
             competitive: false,
             radio_ns: i64::from(radio_delay_ms) * 1_000_000,
@@ -151,21 +155,25 @@ impl Copa {
         }
     }
 
-    /// Step 4, once a window: the velocity. In competitive mode also the additive increase
-    /// of 1 / delta.
+    /// Step 4, once a window: the velocity, of a window that moved. In competitive mode also the
+    /// additive increase of 1 / delta, if the window was used (RFC 7661).
     fn end_round(&mut self) {
-        if self.competitive && !self.lost_in_round {
+        if self.competitive && self.used_in_round && !self.lost_in_round {
             self.inverse_delta += 1.0;
         }
-        self.lost_in_round = false;
-        let direction = if self.cwnd > self.round_cwnd { Direction::Up } else { Direction::Down };
-        if self.direction == Some(direction) {
+        (self.lost_in_round, self.used_in_round) = (false, false);
+        let direction = match self.cwnd.partial_cmp(&self.round_cwnd) {
+            Some(Ordering::Greater) => Some(Direction::Up),
+            Some(Ordering::Less) => Some(Direction::Down),
+            Some(Ordering::Equal) | None => None,
+        };
+        if direction.is_some() && self.direction == direction {
             self.steady += 1;
             if self.steady > STEADY_WINDOWS {
                 self.velocity *= 2.0;
             }
         } else {
-            (self.direction, self.steady, self.velocity) = (Some(direction), 1, 1.0);
+            (self.direction, self.steady, self.velocity) = (direction, 1, 1.0);
         }
         self.round_cwnd = self.cwnd;
     }
@@ -195,6 +203,7 @@ impl Controller for Copa {
             self.sample(now_ns, rtt_ns, srtt_ns);
             self.choose_mode(now_ns, srtt_ns);
         }
+        self.used_in_round |= ack.window_limited;
         if ack.acked_to >= self.round_ends {
             self.round_ends = ack.sent_to;
             if self.slow_start {
@@ -368,6 +377,20 @@ mod tests {
         assert_eq!(velocities, [1.0, 1.0, 1.0, 2.0, 4.0, 1.0, 1.0, 1.0]);
     }
 
+    /// What the application leaves unused tells nothing: an unchanged window has no direction, and
+    /// 1 / delta does not grow.
+    #[test]
+    fn an_unused_window_neither_speeds_up_nor_competes() {
+        let mut copa = copa(20.0);
+        copa.competitive = true;
+        (0..1_000).for_each(|_| copa.end_round());
+        assert_eq!((copa.velocity, copa.inverse_delta), (1.0, INVERSE_DELTA));
+        copa.set_cwnd(21.0);
+        copa.end_round();
+        copa.end_round();
+        assert_eq!((copa.velocity, copa.direction), (1.0, None));
+    }
+
     /// Section 2.1, step 5: a segment more for each one acknowledged, until the rate is above
     /// the target: with d_q 10 ms, above 22 segments.
     #[test]
@@ -398,9 +421,10 @@ mod tests {
         assert_eq!(at(200, 160), (false, 2.0));
         assert_eq!(at(500, 140), (false, 2.0));
         assert_eq!(at(601, 150), (true, 2.0));
-        copa.end_round();
-        copa.end_round();
-        copa.end_round();
+        for _ in 0..3 {
+            copa.used_in_round = true;
+            copa.end_round();
+        }
         assert_eq!(copa.inverse_delta, 5.0);
         let loss = CongestionEvent {
             kind: crate::CongestionKind::Loss,

@@ -47,6 +47,9 @@ pub(super) struct RateSampler {
     last: Option<Transmission>,
 }
 
+/// Transmissions that wait for an acknowledgement, at most (chosen here: over a gigabyte a round trip).
+const MOST_SENT: usize = 1_000_000;
+
 impl RateSampler {
     /// OnPacketSent (4.1.2.2).
     pub(super) fn on_sent(&mut self, now_ns: i64, bytes: u64) {
@@ -54,6 +57,10 @@ impl RateSampler {
             (self.first_sent_ns, self.delivered_ns) = (now_ns, now_ns);
         }
         self.in_flight += bytes as f64;
+        // A peer whose acknowledgements have no round trip takes none out.
+        if self.sent.len() >= MOST_SENT {
+            self.sent.pop_front();
+        }
         self.sent.push_back(Transmission {
             sent_ns: now_ns,
             first_sent_ns: self.first_sent_ns,
@@ -132,7 +139,10 @@ impl MaxFilter {
         while self.values.back().is_some_and(|(_, old)| *old <= value) {
             self.values.pop_back();
         }
-        self.values.push_back((time, value));
+        // One that expires with a larger one is never the maximum.
+        if self.values.back().is_none_or(|(at, _)| *at != time) {
+            self.values.push_back((time, value));
+        }
         while self.values.front().is_some_and(|(at, _)| at + window <= time) {
             self.values.pop_front();
         }
@@ -162,5 +172,20 @@ impl Random {
     /// From 0 to 1, without 1.
     pub(super) fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_keeps_what_it_may_return() {
+        let mut filter = MaxFilter::default();
+        for value in (0..10_000).rev() {
+            assert_eq!(filter.push(0, f64::from(value), 2), 9_999.0);
+        }
+        assert_eq!(filter.values.len(), 1);
+        assert_eq!([filter.push(1, 5.0, 2), filter.push(2, 3.0, 2)], [9_999.0, 5.0]);
     }
 }
