@@ -39,19 +39,33 @@ impl<S: Slot> TtiWindow<S> {
 
     /// The slot of a TTI.
     pub fn at(&mut self, at: SegmentTti) -> &mut S {
-        let here = match self.find(at) {
-            Ok(here) => here,
+        // Most records are of the TTI of the one before.
+        let slot = match self.order.get(self.last) {
+            Some(&(last, slot)) if last == at => slot,
+            _ => self.find_or_insert(at),
+        };
+        &mut self.slots[slot as usize]
+    }
+
+    fn find_or_insert(&mut self, at: SegmentTti) -> u32 {
+        let here = match self.order.back() {
+            // Most others open the next TTI.
+            Some((newest, _)) if *newest < at => Err(self.order.len()),
+            _ => self.find(at),
+        };
+        let (here, slot) = match here {
+            Ok(here) => (here, self.order[here].1),
             Err(here) => {
                 let slot = self.free.pop().unwrap_or_else(|| {
                     self.slots.push(S::default());
                     (self.slots.len() - 1) as u32
                 });
                 self.order.insert(here, (at, slot));
-                here
+                (here, slot)
             }
         };
         self.last = here;
-        &mut self.slots[self.order[here].1 as usize]
+        slot
     }
 
     /// The position of a TTI, or where to insert it. Messages proceed through a batch TTI

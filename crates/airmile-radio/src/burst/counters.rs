@@ -6,10 +6,12 @@
 //! of them emptied the queue. If it did, a single block emptied the queue; of several, at
 //! least one did.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
+
+use crate::small_map::SmallMap;
 
 /// A reading is written within this many ns of its last block (chosen here: messages wait
 /// less in the available logs).
@@ -58,7 +60,7 @@ struct CountedCarrier {
 /// Assigns blocks to readings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PaddingCounters {
-    carriers: BTreeMap<u32, CountedCarrier>,
+    carriers: SmallMap<u32, CountedCarrier>,
     /// Whether there was a reading yet: without one, no block completes a pair.
     has_readings: bool,
 }
@@ -68,7 +70,8 @@ impl PaddingCounters {
     pub(super) fn push_reading(&mut self, stats: &NrStats) {
         let Some(at) = stats.at else { return };
         self.has_readings = true;
-        let readings = &mut self.carriers.entry(stats.carrier).or_default().readings;
+        let carrier = self.carriers.or_insert_with(stats.carrier, CountedCarrier::default);
+        let readings = &mut carrier.readings;
         if readings.len() == MAX_READINGS {
             readings.pop_front();
         }
@@ -83,7 +86,8 @@ impl PaddingCounters {
     pub(super) fn push_block(&mut self, grant: &Grant) -> Vec<CountedBlocks> {
         let (Some(at), Some(bytes)) = (grant.at, grant.tbs_bytes) else { return Vec::new() };
         let position = grant.position;
-        let carrier = self.carriers.entry(position.cell.into()).or_default();
+        let cell = position.cell.into();
+        let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
             if carrier.blocks.len() == MAX_BLOCKS {

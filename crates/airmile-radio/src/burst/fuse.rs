@@ -498,23 +498,21 @@ const STARVED_MS: i64 = 1_000;
 /// which records of a log count as missing.
 const STARVED_BY_SIGN_MS: i64 = 4_000;
 
-/// Ends bursts before pauses that cannot be contention, whatever the sign.
-pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
-    let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
-    let mut next: Option<i64> = None;
-    let decided = rows.iter().zip(decisions.iter_mut()).zip(is_data);
-    for ((row, decision), _) in decided.filter(|(_, is_data)| *is_data).rev() {
-        let gap = next.map(|next| next.saturating_sub(row.tti));
-        next = Some(row.tti);
-        let longest_ms = match decision.by {
-            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
-            _ => STARVED_MS,
-        };
-        let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
-        if !decision.empty && gap.is_some_and(|gap| gap >= longest) {
-            *decision = Decision::sure(true, Bound::Gap, 0.6);
-        }
+/// The decision for the first of these rows instead, if data was left and a pause follows
+/// that cannot be contention, whatever the sign: its burst ends there.
+pub(super) fn ends_before_silence(rows: &[TtiRow], decisions: &[Decision]) -> Option<Decision> {
+    let ([row, later @ ..], [decision, decisions @ ..]) = (rows, decisions) else { return None };
+    if !decision.data || decision.empty {
+        return None;
     }
+    let next = later.iter().zip(decisions).find(|(_, decision)| decision.data);
+    let gap = next.map(|(next, _)| next.tti.saturating_sub(row.tti))?;
+    let longest_ms = match decision.by {
+        Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
+        _ => STARVED_MS,
+    };
+    let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
+    (gap >= longest).then(|| Decision::sure(true, Bound::Gap, 0.6))
 }
 
 /// The paper's rule needs no decision per row, only which rows are visible to it.
