@@ -48,22 +48,25 @@ impl<S: Slot> TtiWindow<S> {
     }
 
     fn find_or_insert(&mut self, at: SegmentTti) -> u32 {
-        let here = match self.order.back() {
-            // Most others open the next TTI.
-            Some((newest, _)) if *newest < at => Err(self.order.len()),
-            _ => self.find(at),
-        };
-        let (here, slot) = match here {
-            Ok(here) => (here, self.order[here].1),
-            Err(here) => {
-                let slot = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(S::default());
-                    (self.slots.len() - 1) as u32
-                });
-                self.order.insert(here, (at, slot));
-                (here, slot)
+        // Most others open the next one.
+        let is_newest = self.order.back().is_none_or(|(newest, _)| *newest < at);
+        let here = if is_newest { Err(self.order.len()) } else { self.find(at) };
+        let here = match here {
+            Ok(here) => {
+                self.last = here;
+                return self.order[here].1;
             }
+            Err(here) => here,
         };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(S::default());
+            (self.slots.len() - 1) as u32
+        });
+        if is_newest {
+            self.order.push_back((at, slot));
+        } else {
+            self.order.insert(here, (at, slot));
+        }
         self.last = here;
         slot
     }

@@ -74,7 +74,10 @@ impl<S: Slot> ReorderBuffer<S> {
     pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {
         let first = self.window.first_before(mark);
         if first.is_none() {
-            self.closed = self.closed.max(Some(mark));
+            match &mut self.closed {
+                Some(closed) if *closed >= mark => {}
+                closed => *closed = Some(mark),
+            }
         }
         first
     }

@@ -441,17 +441,14 @@ fn fit_padding(
     gaps: &[Option<i64>],
     limits: Option<&PollLimits>,
 ) -> Option<u32> {
-    let blocks: Vec<PaddedBlock> = (0..rows.len())
-        .filter(|&i| is_data[i])
-        .filter_map(|i| {
-            Some(PaddedBlock {
-                padding_bytes: rows[i].padding_bytes?,
-                pause: gap::bin(gaps[i]),
-                polls_empty: limits.and_then(|limits| polls_empty(&rows[i], limits)),
-            })
+    let data = rows.iter().zip(is_data).zip(gaps).filter(|((_, is_data), _)| **is_data);
+    padding::fit_threshold(data.filter_map(|((row, _), &gap)| {
+        Some(PaddedBlock {
+            padding_bytes: row.padding_bytes?,
+            pause: gap::bin(gap),
+            polls_empty: limits.and_then(|limits| polls_empty(row, limits)),
         })
-        .collect();
-    (!blocks.is_empty()).then(|| padding::fit_threshold(&blocks))
+    }))
 }
 
 /// The evidence of the poll bit of a row with one bearer: no poll, data is left; an
