@@ -16,6 +16,9 @@ use crate::small_map::SmallMap;
 /// A reading is written within this many ns of its last block (chosen here: messages wait
 /// less in the available logs).
 const WRITTEN_WITHIN_NS: i64 = 100_000_000;
+/// Before the first reading, blocks are kept for this many ns (chosen here: the default
+/// lateness; the TTIs of older blocks are closed). LTE has no readings.
+const BEFORE_READINGS_NS: i64 = 1_000_000_000;
 /// Maximum number of blocks kept for later readings (chosen here: over a second at 120
 /// kHz).
 const MAX_BLOCKS: usize = 16_384;
@@ -90,7 +93,9 @@ impl PaddingCounters {
         let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
-            if carrier.blocks.len() == MAX_BLOCKS {
+            let until = at.ns.saturating_sub(BEFORE_READINGS_NS);
+            let is_old = |block: &GoodBlock| !self.has_readings && block.ns < until;
+            if carrier.blocks.len() == MAX_BLOCKS || carrier.blocks.front().is_some_and(is_old) {
                 carrier.blocks.pop_front();
             }
             carrier.blocks.push_back(GoodBlock {
@@ -101,7 +106,6 @@ impl PaddingCounters {
                 sum: carrier.sum,
             });
         }
-        // LTE has no such counters.
         if !self.has_readings {
             return Vec::new();
         }

@@ -234,8 +234,8 @@ impl PollLimits {
     /// The limits that agree with the complete runs between polls, each with whether more
     /// data followed at once.
     pub(super) fn fit<'a>(runs: impl Iterator<Item = (&'a PollRun, bool)>) -> Self {
-        let runs: Vec<(&PollRun, bool)> =
-            runs.filter(|(r, _)| r.is_new && r.is_complete && r.is_exact).collect();
+        let runs = runs.filter(|(r, _)| r.is_new && r.is_complete && r.is_exact);
+        let runs: Vec<(PollRun, bool)> = runs.map(|(run, followed)| (*run, followed)).collect();
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
@@ -271,13 +271,13 @@ impl PollLimits {
 
 /// Whether more data followed enough of these runs at once to show that their polls did
 /// not mark the end of the queue.
-fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (&'a PollRun, bool)>) -> bool {
+fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (PollRun, bool)>) -> bool {
     let (n, followed) = runs.fold((0, 0), |(n, f), run| (n + 1, f + usize::from(run.1)));
     2 * followed > n
 }
 
 /// The number of PDUs of the longest runs, apart from [`OUTLIERS`].
-fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
+fn pdu_limit(runs: &[(PollRun, bool)]) -> Option<u32> {
     let mut lengths: Vec<u32> = runs.iter().map(|(run, _)| run.pdus).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
     let mut longer = 0;
@@ -295,7 +295,7 @@ fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
 }
 
 /// The bytes that the longest runs reach with their last PDU, apart from [`OUTLIERS`].
-fn byte_limit(runs: &[(&PollRun, bool)]) -> Option<u64> {
+fn byte_limit(runs: &[(PollRun, bool)]) -> Option<u64> {
     let mut before: Vec<u32> = runs.iter().map(|(run, _)| run.bytes_before).collect();
     before.sort_unstable_by(|a, b| b.cmp(a));
     // Sorted, so that the runs at each of these limits are counted by a search.
