@@ -164,8 +164,8 @@ impl Collector {
             failed: grant.crc_ok == Some(false),
             counted: false,
         });
-        for counted in self.counters.push_block(grant) {
-            self.take_counted(&counted);
+        if let Some(completed) = self.counters.push_block(grant) {
+            completed.iter().for_each(|counted| self.take_counted(counted));
         }
     }
 
@@ -297,8 +297,9 @@ impl RowAssembly {
             return None;
         }
         let mut origins: Option<(i64, i64)> = None;
-        let prb_cell = self.active_prb(tti, grants);
-        fill_row(&mut self.row_of_now(tti).row, grants, prb_cell);
+        let mut row = TtiRow::new(self.segment, tti);
+        fill_row(&mut row, grants, self.active_prb(tti, grants));
+        self.open.push_back(OpenRow { row, pdus: SmallVec::new() });
         for grant in grants {
             let Some(origin) = self.first_transmission(tti, grant).filter(|_| !grant.failed) else {
                 continue;

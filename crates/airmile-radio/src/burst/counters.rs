@@ -85,9 +85,10 @@ impl PaddingCounters {
         });
     }
 
-    /// Takes an NR block; returns the pairs of readings that it completes.
-    pub(super) fn push_block(&mut self, grant: &Grant) -> Vec<CountedBlocks> {
-        let (Some(at), Some(bytes)) = (grant.at, grant.tbs_bytes) else { return Vec::new() };
+    /// Takes an NR block; returns the pairs of readings that it completes, if there were
+    /// readings.
+    pub(super) fn push_block(&mut self, grant: &Grant) -> Option<Vec<CountedBlocks>> {
+        let (at, bytes) = (grant.at?, grant.tbs_bytes?);
         let position = grant.position;
         let cell = position.cell.into();
         let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
@@ -106,11 +107,10 @@ impl PaddingCounters {
                 sum: carrier.sum,
             });
         }
-        if !self.has_readings {
-            return Vec::new();
-        }
-        let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
-        self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
+        self.has_readings.then(|| {
+            let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
+            self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
+        })
     }
 
     /// Ends the log.
@@ -214,22 +214,31 @@ mod tests {
 
     #[test]
     fn blocks_are_assigned_by_their_bytes() {
+        assert_eq!(assigned(0), [(5, 4, 0), (9, 4, 20), (13, 1, 3)]);
+        // Blocks of 5 s before the readings are not all kept.
+        assert_eq!(assigned(500), [(505, 4, 0), (509, 4, 20), (513, 1, 3)]);
+    }
+
+    /// First block, number and padding of what readings find that begin at a block.
+    fn assigned(first: u64) -> Vec<(i64, usize, u64)> {
         let mut counters = PaddingCounters::default();
         // Readings are 3 ms late, after blocks of 100, 101, 102 ... bytes each 10 ms.
-        let sums: Vec<u64> = (0..30).map(|n| 100 * (n + 1) + n * (n + 1) / 2).collect();
-        for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
-            counters.push_reading(&reading(10 * k + 3, 5_000 + sums[k as usize], padding));
-        }
+        let sum = |n: u64| 100 * (n + 1) + n * (n + 1) / 2;
         let mut found = Vec::new();
-        for n in 0..30_i64 {
-            found.extend(counters.push_block(&block(10 * n, 100 + n as u32)));
+        for n in 0..first + 30 {
+            if n == first {
+                for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
+                    let ms = 10 * (first + k) + 3;
+                    let good_bytes = 5_000 + sum(first + k);
+                    counters.push_reading(&reading(ms as i64, good_bytes, padding));
+                }
+            }
+            let block = block(10 * n as i64, 100 + n as u32);
+            found.extend(counters.push_block(&block).into_iter().flatten());
         }
         found.extend(counters.finish());
-        let found: Vec<_> = found
-            .iter()
-            .map(|c| (c.blocks.first().unwrap().at.1.0, c.blocks.len(), c.padding_bytes))
-            .collect();
-        assert_eq!(found, [(50, 4, 0), (90, 4, 20), (130, 1, 3)]);
+        let of = |c: &CountedBlocks| (c.blocks[0].at.1.0 / 10, c.blocks.len(), c.padding_bytes);
+        found.iter().map(of).collect()
     }
 
     #[test]
@@ -240,7 +249,7 @@ mod tests {
         }
         let mut found = Vec::new();
         for n in 0..20 {
-            found.extend(counters.push_block(&block(10 * n, 333)));
+            found.extend(counters.push_block(&block(10 * n, 333)).unwrap());
         }
         found.extend(counters.finish());
         assert_eq!(found, []);

@@ -30,7 +30,11 @@ pub(super) fn fit_threshold(blocks: impl Iterator<Item = PaddedBlock>) -> Option
     // One pass: a candidate only adds and removes whole classes.
     let mut classes = [Side::EMPTY; CANDIDATES.len() + 1];
     for block in blocks {
-        let class = CANDIDATES.partition_point(|&candidate| candidate < block.padding_bytes);
+        // Most blocks are full.
+        let class = match block.padding_bytes {
+            0 => 0,
+            bytes => CANDIDATES.partition_point(|&candidate| candidate < bytes),
+        };
         classes[class].add(&block);
     }
     if classes.iter().all(|class| class.n == 0.0) {
