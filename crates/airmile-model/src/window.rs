@@ -39,19 +39,36 @@ impl<S: Slot> TtiWindow<S> {
 
     /// The slot of a TTI.
     pub fn at(&mut self, at: SegmentTti) -> &mut S {
-        let here = match self.find(at) {
-            Ok(here) => here,
-            Err(here) => {
-                let slot = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(S::default());
-                    (self.slots.len() - 1) as u32
-                });
-                self.order.insert(here, (at, slot));
-                here
-            }
+        // Most records are of the TTI of the one before.
+        let slot = match self.order.get(self.last) {
+            Some(&(last, slot)) if last == at => slot,
+            _ => self.find_or_insert(at),
         };
+        &mut self.slots[slot as usize]
+    }
+
+    fn find_or_insert(&mut self, at: SegmentTti) -> u32 {
+        // Most others open the next one.
+        let is_newest = self.order.back().is_none_or(|(newest, _)| *newest < at);
+        let here = if is_newest { Err(self.order.len()) } else { self.find(at) };
+        let here = match here {
+            Ok(here) => {
+                self.last = here;
+                return self.order[here].1;
+            }
+            Err(here) => here,
+        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(S::default());
+            (self.slots.len() - 1) as u32
+        });
+        if is_newest {
+            self.order.push_back((at, slot));
+        } else {
+            self.order.insert(here, (at, slot));
+        }
         self.last = here;
-        &mut self.slots[self.order[here].1 as usize]
+        slot
     }
 
     /// The position of a TTI, or where to insert it. Messages proceed through a batch TTI

@@ -16,6 +16,8 @@ pub(crate) struct ReorderBuffer<S> {
     lateness_ttis: i64,
     window: TtiWindow<S>,
     newest: Option<SegmentTti>,
+    /// Whether the newest TTI or the lateness changed since the last [`mark`](Self::mark).
+    moved: bool,
     segment_first: TtiIndex,
     closed: Option<SegmentTti>,
     /// Records that arrived after their TTI was closed.
@@ -29,6 +31,7 @@ impl<S: Slot> ReorderBuffer<S> {
             lateness_ttis: lateness_ms,
             window: TtiWindow::new(),
             newest: None,
+            moved: false,
             segment_first: TtiIndex(0),
             closed: None,
             late_records: 0,
@@ -37,7 +40,9 @@ impl<S: Slot> ReorderBuffer<S> {
 
     /// Takes the numerology of a record: how many TTIs the lateness is.
     pub(crate) const fn set_numerology(&mut self, numerology: u8) {
-        self.lateness_ttis = TtiSpan::from_ms(self.lateness_ms, numerology).0;
+        let lateness_ttis = TtiSpan::from_ms(self.lateness_ms, numerology).0;
+        self.moved |= lateness_ttis != self.lateness_ttis;
+        self.lateness_ttis = lateness_ttis;
     }
 
     /// The slot of a record's TTI; `None`, and counted, if that is closed.
@@ -47,17 +52,23 @@ impl<S: Slot> ReorderBuffer<S> {
             return None;
         }
         match self.newest {
-            Some(newest) if at.0 <= newest.0 => self.newest = Some(newest.max(at)),
-            _ => {
+            Some(newest) if at <= newest => {}
+            newest => {
+                if newest.is_none_or(|newest| newest.0 < at.0) {
+                    self.segment_first = at.1;
+                }
                 self.newest = Some(at);
-                self.segment_first = at.1;
+                self.moved = true;
             }
         }
         Some(self.window.at(at))
     }
 
-    /// The TTI before which records are no longer waited for.
-    pub(crate) fn mark(&self) -> Option<SegmentTti> {
+    /// The TTI before which records are no longer waited for; `None`: the same as before.
+    pub(crate) fn mark(&mut self) -> Option<SegmentTti> {
+        if !std::mem::take(&mut self.moved) {
+            return None;
+        }
         let (segment, tti) = self.newest?;
         let waited = tti.since(self.segment_first) >= self.lateness_ttis;
         let mark = (segment, tti.plus(-self.lateness_ttis));
@@ -74,7 +85,10 @@ impl<S: Slot> ReorderBuffer<S> {
     pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {
         let first = self.window.first_before(mark);
         if first.is_none() {
-            self.closed = self.closed.max(Some(mark));
+            match &mut self.closed {
+                Some(closed) if *closed >= mark => {}
+                closed => *closed = Some(mark),
+            }
         }
         first
     }

@@ -37,6 +37,11 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
         self.0.iter().map(|(_, value)| value)
     }
 
+    /// The values, to be changed.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -55,10 +55,12 @@ impl Assembler {
     fn take_missing(&mut self, row: &TtiRow) {
         let Some(last) = self.last_tti.filter(|_| row.segment == self.segment) else { return };
         let pause = row.tti.saturating_sub(last);
-        let jumps = row.marks.iter().any(|mark| mark.hole_before);
+        if pause < MIN_HOLE_TTIS || !row.marks.iter().any(|mark| mark.hole_before) {
+            return;
+        }
         let known = self.hole_end.is_some_and(|end| end > last)
             || self.holes.front().is_some_and(|(_, tti, _)| *tti < row.tti);
-        if jumps && !known && pause >= MIN_HOLE_TTIS {
+        if !known {
             self.holes.push_front((row.segment, last.saturating_add(1), pause - 1));
         }
     }

@@ -67,9 +67,11 @@ struct DownlinkTti {
 
 impl Slot for DownlinkTti {
     fn clear(&mut self) {
+        self.grants.clear();
+        self.pdus.clear();
         // Usual TTIs fit inline; larger allocations are freed.
-        self.grants = SmallVec::new();
-        self.pdus = SmallVec::new();
+        self.grants.shrink_to_fit();
+        self.pdus.shrink_to_fit();
         self.has_status = false;
         self.hole_ttis = 0;
     }
@@ -162,8 +164,8 @@ impl Collector {
             failed: grant.crc_ok == Some(false),
             counted: false,
         });
-        for counted in self.counters.push_block(grant) {
-            self.take_counted(&counted);
+        if let Some(completed) = self.counters.push_block(grant) {
+            completed.iter().for_each(|counted| self.take_counted(counted));
         }
     }
 
@@ -274,13 +276,13 @@ impl RowAssembly {
         }
         let origins = self.place_grants(tti, &pending.grants);
         if pending.has_status {
-            let origin = origins.last().copied().unwrap_or(tti);
+            let origin = origins.map_or(tti, |(_, youngest)| youngest);
             if let Some(open) = self.open_row(origin) {
                 open.row.has_status = true;
             }
         }
         for pdu in &pending.pdus {
-            let origin = self.origin_of(pdu, &origins).unwrap_or(tti);
+            let origin = self.origin_of(pdu, origins).unwrap_or(tti);
             match self.open_row(origin) {
                 Some(open) => open.pdus.push(*pdu),
                 None => self.row_of_now(tti).pdus.push(*pdu),
@@ -288,15 +290,16 @@ impl RowAssembly {
         }
     }
 
-    /// Fills the row of `tti`; returns the TTIs of the first transmissions of the blocks
-    /// received, sorted.
-    fn place_grants(&mut self, tti: i64, grants: &[GrantLite]) -> SmallVec<[i64; 4]> {
-        let mut origins = SmallVec::new();
+    /// Fills the row of `tti`; returns the oldest and the youngest TTI of the first
+    /// transmissions of the blocks received.
+    fn place_grants(&mut self, tti: i64, grants: &[GrantLite]) -> Option<(i64, i64)> {
         if grants.is_empty() {
-            return origins;
+            return None;
         }
-        let prb_cell = self.active_prb(tti, grants);
-        fill_row(&mut self.row_of_now(tti).row, grants, prb_cell);
+        let mut origins: Option<(i64, i64)> = None;
+        let mut row = TtiRow::new(self.segment, tti);
+        fill_row(&mut row, grants, self.active_prb(tti, grants));
+        self.open.push_back(OpenRow { row, pdus: SmallVec::new() });
         for grant in grants {
             let Some(origin) = self.first_transmission(tti, grant).filter(|_| !grant.failed) else {
                 continue;
@@ -307,11 +310,9 @@ impl RowAssembly {
                 open.row.learn_content(grant.padding_bytes, grant.mac_control_only);
                 open.row.counted |= grant.counted;
             }
-            if !origins.contains(&origin) {
-                origins.push(origin);
-            }
+            let (oldest, youngest) = origins.unwrap_or((origin, origin));
+            origins = Some((oldest.min(origin), youngest.max(origin)));
         }
-        origins.sort_unstable();
         origins
     }
 
@@ -338,7 +339,8 @@ impl RowAssembly {
 
     /// The open row of a TTI; usually one of the last.
     fn open_row(&mut self, tti: i64) -> Option<&mut OpenRow> {
-        self.open.iter_mut().rev().take_while(|open| open.row.tti >= tti).find(|o| o.row.tti == tti)
+        let at = self.open.iter().rposition(|open| open.row.tti <= tti)?;
+        self.open.get_mut(at).filter(|open| open.row.tti == tti)
     }
 
     /// The row of the current TTI: the last one, created if needed.
@@ -353,10 +355,8 @@ impl RowAssembly {
 
     /// The first transmission that delivered a PDU. If several blocks were received at
     /// once, new sequence numbers belong to the most recent.
-    fn origin_of(&mut self, pdu: &PduLite, origins: &[i64]) -> Option<i64> {
-        let (Some(&oldest), Some(&youngest)) = (origins.first(), origins.last()) else {
-            return None;
-        };
+    fn origin_of(&mut self, pdu: &PduLite, origins: Option<(i64, i64)>) -> Option<i64> {
+        let (oldest, youngest) = origins?;
         let Some(sn) = pdu.sn else { return Some(youngest) };
         let highest = self.highest_sn.or_insert_with(pdu.bearer, || sn);
         // Half the smallest AM sequence space (TS 36.322, 7.2).
@@ -373,6 +373,10 @@ impl RowAssembly {
     }
 
     fn active_prb(&mut self, tti: i64, grants: &[GrantLite]) -> u32 {
+        let of = |carrier: &CarrierState| {
+            let seen = || lte_bandwidth_at_least(carrier.max_prb).unwrap_or(carrier.max_prb);
+            u32::from(carrier.n_prb.unwrap_or_else(seen))
+        };
         for grant in grants {
             let carrier = self.carrier(grant.cell);
             carrier.last_tti = carrier.last_tti.max(tti);
@@ -380,15 +384,8 @@ impl RowAssembly {
             carrier.max_prb = carrier.max_prb.max(grant.prb.unwrap_or(0));
         }
         let active = TtiSpan::from_ms(CARRIER_ACTIVE_MS, self.numerology).0;
-        self.carriers
-            .values()
-            .filter(|c| c.last_tti > tti.saturating_sub(active))
-            .map(|c| {
-                u32::from(
-                    c.n_prb.or_else(|| lte_bandwidth_at_least(c.max_prb)).unwrap_or(c.max_prb),
-                )
-            })
-            .sum()
+        let since = tti.saturating_sub(active);
+        self.carriers.values().filter(|carrier| carrier.last_tti > since).map(of).sum()
     }
 
     fn emit(&mut self, before: i64, give: &mut impl FnMut(Item)) {

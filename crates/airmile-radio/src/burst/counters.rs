@@ -6,14 +6,19 @@
 //! of them emptied the queue. If it did, a single block emptied the queue; of several, at
 //! least one did.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
 
+use crate::small_map::SmallMap;
+
 /// A reading is written within this many ns of its last block (chosen here: messages wait
 /// less in the available logs).
 const WRITTEN_WITHIN_NS: i64 = 100_000_000;
+/// Before the first reading, blocks are kept for this many ns (chosen here: the default
+/// lateness; the TTIs of older blocks are closed). LTE has no readings.
+const BEFORE_READINGS_NS: i64 = 1_000_000_000;
 /// Maximum number of blocks kept for later readings (chosen here: over a second at 120
 /// kHz).
 const MAX_BLOCKS: usize = 16_384;
@@ -58,7 +63,7 @@ struct CountedCarrier {
 /// Assigns blocks to readings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PaddingCounters {
-    carriers: BTreeMap<u32, CountedCarrier>,
+    carriers: SmallMap<u32, CountedCarrier>,
     /// Whether there was a reading yet: without one, no block completes a pair.
     has_readings: bool,
 }
@@ -68,7 +73,8 @@ impl PaddingCounters {
     pub(super) fn push_reading(&mut self, stats: &NrStats) {
         let Some(at) = stats.at else { return };
         self.has_readings = true;
-        let readings = &mut self.carriers.entry(stats.carrier).or_default().readings;
+        let carrier = self.carriers.or_insert_with(stats.carrier, CountedCarrier::default);
+        let readings = &mut carrier.readings;
         if readings.len() == MAX_READINGS {
             readings.pop_front();
         }
@@ -79,14 +85,18 @@ impl PaddingCounters {
         });
     }
 
-    /// Takes an NR block; returns the pairs of readings that it completes.
-    pub(super) fn push_block(&mut self, grant: &Grant) -> Vec<CountedBlocks> {
-        let (Some(at), Some(bytes)) = (grant.at, grant.tbs_bytes) else { return Vec::new() };
+    /// Takes an NR block; returns the pairs of readings that it completes, if there were
+    /// readings.
+    pub(super) fn push_block(&mut self, grant: &Grant) -> Option<Vec<CountedBlocks>> {
+        let (at, bytes) = (grant.at?, grant.tbs_bytes?);
         let position = grant.position;
-        let carrier = self.carriers.entry(position.cell.into()).or_default();
+        let cell = position.cell.into();
+        let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
-            if carrier.blocks.len() == MAX_BLOCKS {
+            let until = at.ns.saturating_sub(BEFORE_READINGS_NS);
+            let is_old = |block: &GoodBlock| !self.has_readings && block.ns < until;
+            if carrier.blocks.len() == MAX_BLOCKS || carrier.blocks.front().is_some_and(is_old) {
                 carrier.blocks.pop_front();
             }
             carrier.blocks.push_back(GoodBlock {
@@ -97,12 +107,10 @@ impl PaddingCounters {
                 sum: carrier.sum,
             });
         }
-        // LTE has no such counters.
-        if !self.has_readings {
-            return Vec::new();
-        }
-        let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
-        self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
+        self.has_readings.then(|| {
+            let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
+            self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
+        })
     }
 
     /// Ends the log.
@@ -206,22 +214,31 @@ mod tests {
 
     #[test]
     fn blocks_are_assigned_by_their_bytes() {
+        assert_eq!(assigned(0), [(5, 4, 0), (9, 4, 20), (13, 1, 3)]);
+        // Blocks of 5 s before the readings are not all kept.
+        assert_eq!(assigned(500), [(505, 4, 0), (509, 4, 20), (513, 1, 3)]);
+    }
+
+    /// First block, number and padding of what readings find that begin at a block.
+    fn assigned(first: u64) -> Vec<(i64, usize, u64)> {
         let mut counters = PaddingCounters::default();
         // Readings are 3 ms late, after blocks of 100, 101, 102 ... bytes each 10 ms.
-        let sums: Vec<u64> = (0..30).map(|n| 100 * (n + 1) + n * (n + 1) / 2).collect();
-        for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
-            counters.push_reading(&reading(10 * k + 3, 5_000 + sums[k as usize], padding));
-        }
+        let sum = |n: u64| 100 * (n + 1) + n * (n + 1) / 2;
         let mut found = Vec::new();
-        for n in 0..30_i64 {
-            found.extend(counters.push_block(&block(10 * n, 100 + n as u32)));
+        for n in 0..first + 30 {
+            if n == first {
+                for (k, padding) in [(4, 7), (8, 7), (12, 27), (13, 30)] {
+                    let ms = 10 * (first + k) + 3;
+                    let good_bytes = 5_000 + sum(first + k);
+                    counters.push_reading(&reading(ms as i64, good_bytes, padding));
+                }
+            }
+            let block = block(10 * n as i64, 100 + n as u32);
+            found.extend(counters.push_block(&block).into_iter().flatten());
         }
         found.extend(counters.finish());
-        let found: Vec<_> = found
-            .iter()
-            .map(|c| (c.blocks.first().unwrap().at.1.0, c.blocks.len(), c.padding_bytes))
-            .collect();
-        assert_eq!(found, [(50, 4, 0), (90, 4, 20), (130, 1, 3)]);
+        let of = |c: &CountedBlocks| (c.blocks[0].at.1.0 / 10, c.blocks.len(), c.padding_bytes);
+        found.iter().map(of).collect()
     }
 
     #[test]
@@ -232,7 +249,7 @@ mod tests {
         }
         let mut found = Vec::new();
         for n in 0..20 {
-            found.extend(counters.push_block(&block(10 * n, 333)));
+            found.extend(counters.push_block(&block(10 * n, 333)).unwrap());
         }
         found.extend(counters.finish());
         assert_eq!(found, []);

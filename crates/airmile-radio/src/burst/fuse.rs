@@ -188,22 +188,18 @@ pub(super) fn decide_poll(
     if !with_padding && !rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return vec![Decision::NO_DATA; rows.len()];
     }
-    let is_data = rlc_data_rows(rows);
-    let gaps = gaps(rows, &is_data);
-    let runs = rows.iter().zip(&gaps).flat_map(|(row, gap)| {
-        let followed = gap.is_some_and(|gap| gap <= FOLLOWED_TTIS);
-        row.marks.iter().flat_map(move |mark| {
-            let inner = mark.inner_runs.iter().map(|run| (run, true));
-            inner.chain(mark.last_run.iter().map(move |run| (run, followed)))
-        })
-    });
-    let limits = PollLimits::fit(runs);
+    let RlcColumns { ttis, is_data, holes, runs } = RlcColumns::read(rows);
+    let gaps = gaps_by(&ttis, &is_data, |from, to| to.saturating_sub(from));
+    let limits = PollLimits::fit(runs.iter().map(|run| {
+        let followed = gaps[run.row].is_some_and(|gap| gap <= FOLLOWED_TTIS);
+        (&run.run, run.is_inner || followed)
+    }));
     let threshold =
         if with_padding { fit_padding(rows, &is_data, &gaps, Some(&limits)) } else { None };
     learnt.poll_limits = limits;
     learnt.padding_threshold_bytes = threshold;
 
-    let signs = Signs::read(rows, &is_data, &gaps, threshold, &limits);
+    let signs = Signs::read(rows, &is_data, &gaps, &holes, threshold, &limits);
     signs.settle(rows, &is_data)
 }
 
@@ -230,6 +226,7 @@ impl Signs {
         rows: &[TtiRow],
         is_data: &[bool],
         gaps: &[Option<i64>],
+        holes: &[(usize, usize)],
         threshold: Option<u32>,
         limits: &PollLimits,
     ) -> Self {
@@ -240,7 +237,6 @@ impl Signs {
             forced_bins: Vec::new(),
             hole_bins: Vec::new(),
         };
-        let holes = holes_after(rows);
         let mut holes = holes.iter().copied().peekable();
         for (i, row) in rows.iter().enumerate() {
             let gap = gaps[i];
@@ -398,40 +394,62 @@ fn is_weak(run: &PollRun, limits: &PollLimits) -> Option<bool> {
     }
 }
 
-/// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
-fn holes_after(rows: &[TtiRow]) -> Vec<(usize, usize)> {
-    let mut last = SmallMap::default();
-    let mut holes = Vec::new();
-    for (i, row) in rows.iter().enumerate() {
-        for (m, mark) in row.marks.iter().enumerate() {
-            let before = last.insert(mark.bearer, (i, m));
-            holes.extend(before.filter(|_| mark.hole_before));
-        }
-    }
-    holes.sort_unstable();
-    holes
+/// A run between polls, where it ended.
+struct RunOfRow {
+    row: usize,
+    /// Whether more PDUs of the bearer follow in the same TTI.
+    is_inner: bool,
+    run: PollRun,
 }
 
-/// Rows with user data where RLC is logged. A block without PDUs was lost or held control
-/// only; many in a row mean that RLC is not logged there.
-fn rlc_data_rows(rows: &[TtiRow]) -> Vec<bool> {
-    let mut is_data: Vec<bool> = rows.iter().map(|r| !r.marks.is_empty()).collect();
-    let mut silent: Vec<usize> = Vec::new();
-    for (i, row) in rows.iter().enumerate() {
-        let speaks = !row.marks.is_empty() || row.has_status;
-        if row.new_data && !speaks {
-            silent.push(i);
-        }
-        if speaks || i + 1 == rows.len() {
-            if silent.len() >= RLC_MISSING_ROWS {
-                for &j in &silent {
-                    is_data[j] = rows[j].may_hold_data();
-                }
+/// What rows show of RLC, read in one pass: an epoch of rows is larger than the core's
+/// second-level cache.
+struct RlcColumns {
+    ttis: Vec<i64>,
+    /// Rows with user data where RLC is logged. A block without PDUs was lost or held
+    /// control only; many in a row mean that RLC is not logged there.
+    is_data: Vec<bool>,
+    /// Rows (and their marks) after which the bearer's sequence numbers jump, in order.
+    holes: Vec<(usize, usize)>,
+    runs: Vec<RunOfRow>,
+}
+
+impl RlcColumns {
+    fn read(rows: &[TtiRow]) -> Self {
+        let mut out = Self {
+            ttis: Vec::with_capacity(rows.len()),
+            is_data: Vec::with_capacity(rows.len()),
+            holes: Vec::new(),
+            runs: Vec::new(),
+        };
+        let mut last = SmallMap::default();
+        let mut silent: Vec<usize> = Vec::new();
+        for (i, row) in rows.iter().enumerate() {
+            out.ttis.push(row.tti);
+            out.is_data.push(!row.marks.is_empty());
+            for (m, mark) in row.marks.iter().enumerate() {
+                let before = last.insert(mark.bearer, (i, m));
+                out.holes.extend(before.filter(|_| mark.hole_before));
+                let of = |is_inner| move |&run: &PollRun| RunOfRow { row: i, is_inner, run };
+                out.runs.extend(mark.inner_runs.iter().map(of(true)));
+                out.runs.extend(mark.last_run.iter().map(of(false)));
             }
-            silent.clear();
+            let speaks = !row.marks.is_empty() || row.has_status;
+            if row.new_data && !speaks {
+                silent.push(i);
+            }
+            if speaks || i + 1 == rows.len() {
+                if silent.len() >= RLC_MISSING_ROWS {
+                    for &j in &silent {
+                        out.is_data[j] = rows[j].may_hold_data();
+                    }
+                }
+                silent.clear();
+            }
         }
+        out.holes.sort_unstable();
+        out
     }
-    is_data
 }
 
 /// Learns from pauses how much padding is no evidence; with limits, from polls too.
@@ -441,17 +459,14 @@ fn fit_padding(
     gaps: &[Option<i64>],
     limits: Option<&PollLimits>,
 ) -> Option<u32> {
-    let blocks: Vec<PaddedBlock> = (0..rows.len())
-        .filter(|&i| is_data[i])
-        .filter_map(|i| {
-            Some(PaddedBlock {
-                padding_bytes: rows[i].padding_bytes?,
-                pause: gap::bin(gaps[i]),
-                polls_empty: limits.and_then(|limits| polls_empty(&rows[i], limits)),
-            })
+    let data = rows.iter().zip(is_data).zip(gaps).filter(|((_, is_data), _)| **is_data);
+    padding::fit_threshold(data.filter_map(|((row, _), &gap)| {
+        Some(PaddedBlock {
+            padding_bytes: row.padding_bytes?,
+            pause: gap::bin(gap),
+            polls_empty: limits.and_then(|limits| polls_empty(row, limits)),
         })
-        .collect();
-    (!blocks.is_empty()).then(|| padding::fit_threshold(&blocks))
+    }))
 }
 
 /// The evidence of the poll bit of a row with one bearer: no poll, data is left; an
@@ -467,24 +482,27 @@ fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
 
 /// TTIs from each data row to the next one.
 fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
-    gaps_by(rows, is_data, |from, to| to.saturating_sub(from))
+    gaps_by(&ttis(rows), is_data, |from, to| to.saturating_sub(from))
 }
 
 /// The same in TTIs that can carry downlink data, for allocations: service in these is
 /// the scheduler's choice. After an emptied queue, data also arrives in uplink slots.
 fn dl_gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
     let slots = DlSlots::learn(rows);
-    gaps_by(rows, is_data, |from, to| slots.between(from, to))
+    gaps_by(&ttis(rows), is_data, |from, to| slots.between(from, to))
 }
 
-fn gaps_by(rows: &[TtiRow], is_data: &[bool], ttis: impl Fn(i64, i64) -> i64) -> Vec<Option<i64>> {
+fn ttis(rows: &[TtiRow]) -> Vec<i64> {
+    rows.iter().map(|row| row.tti).collect()
+}
+
+fn gaps_by(ttis: &[i64], is_data: &[bool], n_tti: impl Fn(i64, i64) -> i64) -> Vec<Option<i64>> {
     let mut next: Option<i64> = None;
-    let mut gaps = vec![None; rows.len()];
-    for i in (0..rows.len()).rev() {
-        if is_data[i] {
-            gaps[i] = next.map(|next| ttis(rows[i].tti, next));
-            next = Some(rows[i].tti);
-        }
+    let mut gaps = vec![None; ttis.len()];
+    for ((gap, &tti), _) in gaps.iter_mut().zip(ttis).zip(is_data).rev().filter(|(_, data)| **data)
+    {
+        *gap = next.map(|next| n_tti(tti, next));
+        next = Some(tti);
     }
     gaps
 }
@@ -498,23 +516,21 @@ const STARVED_MS: i64 = 1_000;
 /// which records of a log count as missing.
 const STARVED_BY_SIGN_MS: i64 = 4_000;
 
-/// Ends bursts before pauses that cannot be contention, whatever the sign.
-pub(super) fn end_before_silence(rows: &[TtiRow], decisions: &mut [Decision]) {
-    let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
-    let mut next: Option<i64> = None;
-    let decided = rows.iter().zip(decisions.iter_mut()).zip(is_data);
-    for ((row, decision), _) in decided.filter(|(_, is_data)| *is_data).rev() {
-        let gap = next.map(|next| next.saturating_sub(row.tti));
-        next = Some(row.tti);
-        let longest_ms = match decision.by {
-            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
-            _ => STARVED_MS,
-        };
-        let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
-        if !decision.empty && gap.is_some_and(|gap| gap >= longest) {
-            *decision = Decision::sure(true, Bound::Gap, 0.6);
-        }
+/// The decision for the first of these rows instead, if data was left and a pause follows
+/// that cannot be contention, whatever the sign: its burst ends there.
+pub(super) fn ends_before_silence(rows: &[TtiRow], decisions: &[Decision]) -> Option<Decision> {
+    let ([row, later @ ..], [decision, decisions @ ..]) = (rows, decisions) else { return None };
+    if !decision.data || decision.empty {
+        return None;
     }
+    let next = later.iter().zip(decisions).find(|(_, decision)| decision.data);
+    let gap = next.map(|(next, _)| next.tti.saturating_sub(row.tti))?;
+    let longest_ms = match decision.by {
+        Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
+        _ => STARVED_MS,
+    };
+    let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
+    (gap >= longest).then(|| Decision::sure(true, Bound::Gap, 0.6))
 }
 
 /// The paper's rule needs no decision per row, only which rows are visible to it.

@@ -258,48 +258,42 @@ impl Judge {
     fn judge_epoch(&mut self) {
         let decisions = self.decide();
         let cut = decisions.iter().rposition(|d| d.data).filter(|&cut| cut > 0);
-        let cut = cut.unwrap_or(self.rows.len() - 1);
-        for (i, decision) in decisions[..cut].iter().enumerate() {
-            let gap = self.rows[i + 1].tti.saturating_sub(self.rows[i].tti);
-            self.emit_row(i, decision, Some(gap));
-        }
-        self.rows.drain(..cut);
+        self.emit_rows(&decisions, cut.unwrap_or(self.rows.len() - 1));
     }
 
     /// Judges all rows: the segment or the log ends after them.
     fn judge_all(&mut self, end: Bound) {
         let decisions = self.decide();
-        for (i, decision) in decisions.iter().enumerate() {
-            let gap = self.rows.get(i + 1).map(|next| next.tti.saturating_sub(self.rows[i].tti));
-            self.emit_row(i, decision, gap);
-        }
-        self.rows.clear();
+        self.emit_rows(&decisions, self.rows.len());
         self.assembler.end(end, &mut self.bursts, &mut self.activities);
     }
 
-    fn emit_row(&mut self, i: usize, decision: &fuse::Decision, gap: Option<i64>) {
-        let Some(row) = self.rows.get(i) else { return };
-        self.summary.data_ttis += u64::from(decision.data);
+    /// Passes the first `n` rows on to the assembler, and removes them.
+    fn emit_rows(&mut self, decisions: &[fuse::Decision], n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
-        if self.options.evidence == EvidenceChoice::Paper {
-            self.assembler.paper_row(row, gap, &self.options, bursts, activities);
-        } else {
-            self.assembler.row(row, decision, bursts, activities);
+        for (i, (row, decision)) in self.rows.iter().zip(decisions).enumerate().take(n) {
+            self.summary.data_ttis += u64::from(decision.data);
+            if self.options.evidence == EvidenceChoice::Paper {
+                let gap = self.rows.get(i + 1).map(|next| next.tti.saturating_sub(row.tti));
+                self.assembler.paper_row(row, gap, &self.options, bursts, activities);
+            } else {
+                let silent = fuse::ends_before_silence(&self.rows[i..], &decisions[i..]);
+                let decision = silent.as_ref().unwrap_or(decision);
+                self.assembler.row(row, decision, bursts, activities);
+            }
         }
+        self.rows.drain(..n);
     }
 
     fn decide(&mut self) -> Vec<fuse::Decision> {
         let mut learnt = Learnt::default();
-        let (evidence, mut decisions) = match self.options.evidence {
+        let (evidence, decisions) = match self.options.evidence {
             EvidenceChoice::Auto => decide_auto(&self.rows, &mut learnt),
             EvidenceChoice::Poll => (Evidence::Poll, decide_poll(&self.rows, false, &mut learnt)),
             EvidenceChoice::Padding => (Evidence::Padding, decide_padding(&self.rows, &mut learnt)),
             EvidenceChoice::Grants => (Evidence::Grants, decide_grants(&self.rows, &mut learnt)),
             EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(&self.rows)),
         };
-        if self.options.evidence != EvidenceChoice::Paper {
-            fuse::end_before_silence(&self.rows, &mut decisions);
-        }
         if decisions.iter().any(|d| d.data) {
             self.summary.evidence = match self.summary.evidence {
                 Some(before) if before != evidence => Some(Evidence::Fused),

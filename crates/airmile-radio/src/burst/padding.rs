@@ -26,12 +26,19 @@ pub(super) struct PaddedBlock {
 /// best explains the pauses, provided that the blocks with less padding behave as full
 /// blocks do. If poll bits are known, those blocks must also mostly lack them: alignment
 /// leaves data behind.
-pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
+pub(super) fn fit_threshold(blocks: impl Iterator<Item = PaddedBlock>) -> Option<u32> {
     // One pass: a candidate only adds and removes whole classes.
     let mut classes = [Side::EMPTY; CANDIDATES.len() + 1];
     for block in blocks {
-        let class = CANDIDATES.partition_point(|&candidate| candidate < block.padding_bytes);
-        classes[class].add(block);
+        // Most blocks are full.
+        let class = match block.padding_bytes {
+            0 => 0,
+            bytes => CANDIDATES.partition_point(|&candidate| candidate < bytes),
+        };
+        classes[class].add(&block);
+    }
+    if classes.iter().all(|class| class.n == 0.0) {
+        return None;
     }
     let sum = |classes: &[Side]| classes.iter().fold(Side::EMPTY, Side::and);
     let [full, ..] = &classes;
@@ -53,7 +60,7 @@ pub(super) fn fit_threshold(blocks: &[PaddedBlock]) -> u32 {
             best = (fit, threshold);
         }
     }
-    best.1
+    Some(best.1)
 }
 
 /// Pauses of the blocks on one side of a threshold.
@@ -110,15 +117,15 @@ mod tests {
             // Up to 3 bytes, goes on; more, ends a burst.
             .flat_map(|i| [block(i % 4, 1, None), block(20 + i, 40, None)])
             .collect();
-        assert_eq!(fit_threshold(&blocks), 3);
+        assert_eq!(fit_threshold(blocks.into_iter()), Some(3));
     }
 
     #[test]
     fn without_alignment_any_padding_counts() {
         let blocks: Vec<PaddedBlock> =
             (0..200).flat_map(|i| [block(0, 1, None), block(1 + i % 60, 30, None)]).collect();
-        assert_eq!(fit_threshold(&blocks), 0);
-        assert_eq!(fit_threshold(&blocks[..4]), 0);
+        assert_eq!(fit_threshold(blocks.iter().copied()), Some(0));
+        assert_eq!(fit_threshold(blocks[..4].iter().copied()), Some(0));
     }
 
     #[test]
@@ -135,7 +142,7 @@ mod tests {
                     ]
                 })
                 .collect();
-            assert_eq!(fit_threshold(&blocks), expected);
+            assert_eq!(fit_threshold(blocks.into_iter()), Some(expected));
         };
         check(Some(true), 0);
         check(Some(false), 24);

@@ -95,13 +95,6 @@ impl BearerCounters {
     }
 
     fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
-        let mut numbered: SmallVec<[(i64, &PduLite); 8]> =
-            pdus.iter().map(|pdu| (self.unwrap_sn(pdu.sn), pdu)).collect();
-        if numbered.len() > 1 {
-            // Of segments of one SDU in several blocks, the one that polls counts as the
-            // first: if a counter caused the poll, the run ends at its limit.
-            numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.poll != Some(true), pdu.size_bytes));
-        }
         let mut mark = PollMark {
             bearer,
             poll: None,
@@ -110,61 +103,78 @@ impl BearerCounters {
             hole_before: false,
         };
         let mut polled = None;
+        // Most TTIs have one: nothing to sort.
+        if let [pdu] = pdus {
+            let sn = self.unwrap_sn(pdu.sn);
+            self.take_pdu(sn, pdu, &mut mark, &mut polled);
+            return mark;
+        }
+        let mut numbered: SmallVec<[(i64, &PduLite); 8]> =
+            pdus.iter().map(|pdu| (self.unwrap_sn(pdu.sn), pdu)).collect();
+        // Of segments of one SDU in several blocks, the one that polls counts as the
+        // first: if a counter caused the poll, the run ends at its limit.
+        numbered.sort_by_key(|&(sn, pdu)| (sn, pdu.poll != Some(true), pdu.size_bytes));
         for (sn, pdu) in numbered {
-            // Which of these segments was sent last is unknown: the poll remains the last
-            // one's, and the limits show whether a counter caused it.
-            let is_beside_poll = polled == Some(sn) && pdu.poll != Some(true);
-            if let Some(run) = mark.last_run.as_mut().filter(|_| is_beside_poll) {
-                run.tied_bytes = run.tied_bytes.saturating_add(pdu.size_bytes);
-                run.is_exact = false;
-                self.is_exact = false;
-            } else {
-                mark.inner_runs.extend(mark.last_run.take());
-                mark.poll = pdu.poll;
-            }
-            let is_later = self.highest.is_none_or(|highest| sn > highest);
-            // Nothing is retransmitted in the TTI of its first transmission.
-            let is_segment =
-                self.highest == Some(sn) && (is_beside_poll || self.newest.is_continued_by(pdu));
-            let is_new = !pdu.resegment && (is_later || is_segment);
-            let bytes_before = self.bytes;
-            if is_new {
-                if self.highest.is_some_and(|highest| sn > highest + 1) {
-                    self.is_complete = false;
-                    mark.hole_before = true;
-                }
-                if is_later {
-                    self.newest = NewestSdu::default();
-                }
-                self.newest.add(pdu);
-                self.highest = Some(sn);
-                self.behind_run = 0;
-                // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
-                // retransmissions do not count.
-                self.pdus += 1;
-                self.bytes = self.bytes.saturating_add(pdu.size_bytes);
-            } else {
-                self.watch_restart(sn);
-            }
-            if pdu.poll == Some(true) {
-                polled = Some(sn);
-                mark.last_run = Some(PollRun {
-                    pdus: self.pdus,
-                    bytes_before,
-                    bytes: self.bytes,
-                    is_new,
-                    is_complete: self.is_complete,
-                    tied_bytes: 0,
-                    is_exact: self.is_exact,
-                    window: u32::try_from(self.sn_modulus / 2).unwrap_or(u32::MAX),
-                });
-                self.pdus = 0;
-                self.bytes = 0;
-                self.is_complete = true;
-                self.is_exact = true;
-            }
+            self.take_pdu(sn, pdu, &mut mark, &mut polled);
         }
         mark
+    }
+
+    /// Takes the next PDU of a TTI, in order of number; `polled` is the number of the
+    /// last one that polled.
+    fn take_pdu(&mut self, sn: i64, pdu: &PduLite, mark: &mut PollMark, polled: &mut Option<i64>) {
+        // Which of these segments was sent last is unknown: the poll remains the last
+        // one's, and the limits show whether a counter caused it.
+        let is_beside_poll = *polled == Some(sn) && pdu.poll != Some(true);
+        if let Some(run) = mark.last_run.as_mut().filter(|_| is_beside_poll) {
+            run.tied_bytes = run.tied_bytes.saturating_add(pdu.size_bytes);
+            run.is_exact = false;
+            self.is_exact = false;
+        } else {
+            mark.inner_runs.extend(mark.last_run.take());
+            mark.poll = pdu.poll;
+        }
+        let is_later = self.highest.is_none_or(|highest| sn > highest);
+        // Nothing is retransmitted in the TTI of its first transmission.
+        let is_segment =
+            self.highest == Some(sn) && (is_beside_poll || self.newest.is_continued_by(pdu));
+        let is_new = !pdu.resegment && (is_later || is_segment);
+        let bytes_before = self.bytes;
+        if is_new {
+            if self.highest.is_some_and(|highest| sn > highest + 1) {
+                self.is_complete = false;
+                mark.hole_before = true;
+            }
+            if is_later {
+                self.newest = NewestSdu::default();
+            }
+            self.newest.add(pdu);
+            self.highest = Some(sn);
+            self.behind_run = 0;
+            // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
+            // retransmissions do not count.
+            self.pdus += 1;
+            self.bytes = self.bytes.saturating_add(pdu.size_bytes);
+        } else {
+            self.watch_restart(sn);
+        }
+        if pdu.poll == Some(true) {
+            *polled = Some(sn);
+            mark.last_run = Some(PollRun {
+                pdus: self.pdus,
+                bytes_before,
+                bytes: self.bytes,
+                is_new,
+                is_complete: self.is_complete,
+                tied_bytes: 0,
+                is_exact: self.is_exact,
+                window: u32::try_from(self.sn_modulus / 2).unwrap_or(u32::MAX),
+            });
+            self.pdus = 0;
+            self.bytes = 0;
+            self.is_complete = true;
+            self.is_exact = true;
+        }
     }
 
     fn watch_restart(&mut self, sn: i64) {
@@ -187,7 +197,8 @@ impl BearerCounters {
         self.sn_modulus = self.sn_modulus.max(needed);
         let Some(highest) = self.highest else { return sn };
         let half = self.sn_modulus / 2;
-        highest + (sn - highest + half).rem_euclid(self.sn_modulus) - half
+        // A power of two, so the mask is the remainder.
+        highest + ((sn - highest + half) & (self.sn_modulus - 1)) - half
     }
 }
 
@@ -223,8 +234,8 @@ impl PollLimits {
     /// The limits that agree with the complete runs between polls, each with whether more
     /// data followed at once.
     pub(super) fn fit<'a>(runs: impl Iterator<Item = (&'a PollRun, bool)>) -> Self {
-        let runs: Vec<(&PollRun, bool)> =
-            runs.filter(|(r, _)| r.is_new && r.is_complete && r.is_exact).collect();
+        let runs = runs.filter(|(r, _)| r.is_new && r.is_complete && r.is_exact);
+        let runs: Vec<(PollRun, bool)> = runs.map(|(run, followed)| (*run, followed)).collect();
         if runs.len() < MIN_RUNS {
             return Self::default();
         }
@@ -260,13 +271,13 @@ impl PollLimits {
 
 /// Whether more data followed enough of these runs at once to show that their polls did
 /// not mark the end of the queue.
-fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (&'a PollRun, bool)>) -> bool {
+fn mostly_followed<'a>(runs: impl Iterator<Item = &'a (PollRun, bool)>) -> bool {
     let (n, followed) = runs.fold((0, 0), |(n, f), run| (n + 1, f + usize::from(run.1)));
     2 * followed > n
 }
 
 /// The number of PDUs of the longest runs, apart from [`OUTLIERS`].
-fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
+fn pdu_limit(runs: &[(PollRun, bool)]) -> Option<u32> {
     let mut lengths: Vec<u32> = runs.iter().map(|(run, _)| run.pdus).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
     let mut longer = 0;
@@ -284,7 +295,7 @@ fn pdu_limit(runs: &[(&PollRun, bool)]) -> Option<u32> {
 }
 
 /// The bytes that the longest runs reach with their last PDU, apart from [`OUTLIERS`].
-fn byte_limit(runs: &[(&PollRun, bool)]) -> Option<u64> {
+fn byte_limit(runs: &[(PollRun, bool)]) -> Option<u64> {
     let mut before: Vec<u32> = runs.iter().map(|(run, _)| run.bytes_before).collect();
     before.sort_unstable_by(|a, b| b.cmp(a));
     // Sorted, so that the runs at each of these limits are counted by a search.
