@@ -53,15 +53,13 @@ pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
 fn part(counted_by: EcnSource, marked: u64, all: u64) -> String {
     match (marked, counted_by) {
         (0, _) => format!("none of {all}"),
-        (marked, EcnSource::AccurateEcn | EcnSource::EcnEcho) => {
-            format!("at least {marked} of {all}")
-        }
-        (marked, _) => format!("{marked} of {all}"),
+        (_, EcnSource::Arrivals) => format!("{marked} of {all}"),
+        _ => format!("at least {marked} of {all}"),
     }
 }
 
 fn share(marked: u64, all: u64) -> String {
-    let percent = whole_percent(marked as f64 * 100.0 / all.max(1) as f64);
+    let percent = whole_percent((marked as f64 * 100.0 / all.max(1) as f64).min(100.0));
     if marked == 0 { String::new() } else { format!(" ({percent} %)") }
 }
 
@@ -81,10 +79,8 @@ fn conclusion(report: &EcnReport) -> &'static str {
 /// Whether as large a share is marked while the queue does not stand; of half it may still be the queue,
 /// as times are in bins.
 fn marks_elsewhere(report: &EcnReport) -> bool {
-    let (Some(marked), Some(queued_marked)) = (report.marked_packets, report.queued_marked_packets)
-    else {
-        return false;
-    };
+    let marks = report.marked_packets.zip(report.queued_marked_packets);
+    let Some((marked, queued_marked)) = marks else { return false };
     let share = |marked: u64, all: u64| marked as f64 / all.max(1) as f64;
     let elsewhere = share(
         marked.saturating_sub(queued_marked),

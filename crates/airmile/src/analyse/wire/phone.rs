@@ -378,9 +378,8 @@ impl Phone {
     pub(super) fn shared_ecn(&self, other: &Self) -> (u64, u64) {
         let there = Index::of(other);
         let both = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
-        both.fold((0, 0), |(here, other), (mine, there)| {
-            (here + mine.ecn.capable(), other + there.ecn.capable())
-        })
+        let sent = both.map(|(mine, there)| (mine.ecn.capable(), there.ecn.capable()));
+        sent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Payload towards it on connections that are also in another capture.
