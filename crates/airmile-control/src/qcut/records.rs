@@ -1,7 +1,7 @@
 //! Derives reports of the modem's buffer from the records of its log.
 
 use airmile_model::nr_tables::bsr_lower_bound_bytes;
-use airmile_model::{BsrReport, BufferStatus, Direction, Position, Record};
+use airmile_model::{BsrReport, BufferStatus, Direction, Record, TtiSpan};
 
 use super::estimate::ModemReport;
 
@@ -38,7 +38,7 @@ impl ReportExtractor {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
                 // Padding is known where the modem logs what it built (NR).
                 let bytes = grant.tbs_bytes?.saturating_sub(grant.padding_bytes.unwrap_or(0));
-                Some(self.sent(grant.at?.ns, slot_ns(grant.position), bytes))
+                Some(self.sent(grant.at?.ns, TtiSpan(1).ns(grant.position.numerology), bytes))
             }
             Record::Bsr(report) => self.waiting(report),
             Record::BufferStatus(status) => sample(status),
@@ -71,16 +71,11 @@ impl ReportExtractor {
         Some(ModemReport::Waiting {
             // The state after the block that carries it (TS 36.321, 6.1.3.1), before
             // anything that arrives in the next TTI.
-            at_ns: report.at?.ns + slot_ns(report.position) - 1,
+            at_ns: report.at?.ns + TtiSpan(1).ns(report.position.numerology) - 1,
             low_bytes: low.map_or(0, u64::from),
             high_bytes: report.upper_bound_bytes.map_or(u64::MAX, u64::from),
         })
     }
-}
-
-/// Length of a TTI: of a slot in NR (TS 38.211, 4.3.2; numerologies are 0 to 4).
-const fn slot_ns(position: Position) -> i64 {
-    TTI_NS >> (position.numerology & 7)
 }
 
 /// A sample of the buffer; `None` if it has no time.
@@ -104,7 +99,7 @@ mod tests {
     use super::*;
     use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
     use airmile_model::tables::bsr_upper_bound_bytes;
-    use airmile_model::{Grant, Stamp, TtiIndex};
+    use airmile_model::{Grant, Position, Stamp, TtiIndex};
 
     fn at(ms: i64) -> (Option<Stamp>, Position) {
         let tti = TtiIndex(ms);

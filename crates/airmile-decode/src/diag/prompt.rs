@@ -7,23 +7,20 @@
 //! soonest after its last TTI defines the relation of the two, so all times are late by
 //! that message's delay.
 
-use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::tti::{TTIS_PER_SFN_PERIOD, Tti};
 use airmile_model::{
     BsrReport, BufferStatus, Direction, Grant, GrantSources, Position, Record, Stamp, TtiIndex,
+    TtiSpan,
 };
 
 use super::msg::mac_header::BsrElement;
-use super::msg::nr_ul_tb::NrUlTti;
-use super::msg::{MacUl, Message, NrUlTb, PuschTx, UlBufferStatus};
+use super::msg::{MacUl, Message, NrSlot, NrUlTb, PuschTx, UlBufferStatus};
 use super::{Deframer, Event};
 
 /// A TTI of LTE, in ns.
 const TTI_NS: i64 = 1_000_000;
 const PERIOD_NS: i64 = TTIS_PER_SFN_PERIOD * TTI_NS;
-/// A frame of LTE or NR, in ns.
-const FRAME_NS: i64 = 10 * TTI_NS;
 
 /// How long the soonest message counts, in ns (chosen here: the SFN's clock and the log's
 /// diverge by less than a TTI in it).
@@ -129,33 +126,25 @@ impl PromptReader {
 
     /// Blocks of NR: what was built, without its padding. The message names no carrier.
     fn nr(&mut self, written_ns: i64, m: &NrUlTb, sink: &mut dyn FnMut(Record)) {
-        let slot_ns = |numerology: u8| TTI_NS >> numerology;
-        let blocks =
-            || m.ttis.iter().flat_map(|tti| tti.blocks.iter().map(move |block| (tti, block)));
-        let offset_ns = |tti: &NrUlTti, numerology: u8| {
-            i64::from(tti.frame) * FRAME_NS + i64::from(tti.slot) * slot_ns(numerology)
+        let slots = || {
+            m.ttis
+                .iter()
+                .flat_map(|tti| tti.blocks.iter().map(move |block| (tti.time(block), block)))
         };
-        if let Some((tti, block)) = blocks().next_back() {
-            let end_ns = written_ns - slot_ns(block.numerology);
-            self.nr_phase.push(end_ns, offset_ns(tti, block.numerology));
+        // As in `place`.
+        let end_ns = |slot: NrSlot| written_ns - TtiSpan(1).ns(slot.numerology);
+        if let Some((last, _)) = slots().next_back() {
+            self.nr_phase.push(end_ns(last), last.since_frame_0_ns());
         }
-        for (tti, block) in blocks() {
-            let (numerology, slot_ns) = (block.numerology, slot_ns(block.numerology));
-            let offset_ns = offset_ns(tti, numerology);
-            let ns = self.nr_phase.time_of(written_ns - slot_ns, offset_ns, slot_ns);
+        for (slot, block) in slots() {
+            let (numerology, slot_ns) = (slot.numerology, TtiSpan(1).ns(slot.numerology));
+            let ns = self.nr_phase.time_of(end_ns(slot), slot.since_frame_0_ns(), slot_ns);
             let tti = TtiIndex(ns.div_euclid(slot_ns));
             let position = Position { timing_segment: 0, cell: 0, numerology, tti };
             let at = Some(Stamp::modem(ns));
-            let mut grant = Grant::new(position, Direction::Ul, 0);
-            (grant.at, grant.n_prb, grant.retx) = (at, None, Some(false));
-            grant.tbs_bytes = Some(block.grant_bytes);
-            grant.padding_bytes = Some(block.grant_bytes.saturating_sub(block.built_bytes));
-            grant.sources = GrantSources::NR_UL_TB;
-            sink(grant.into());
+            sink(Grant { at, ..block.grant(position) }.into());
             for report in block.reports() {
-                let upper_bound_bytes = nr_bsr_upper_bound_bytes(report.index, report.long);
-                let (lcg, index) = (report.lcg, report.index);
-                sink(BsrReport { at, position, lcg, index, upper_bound_bytes }.into());
+                sink(report.record(at, position).into());
             }
         }
     }

@@ -1,9 +1,8 @@
 //! NR messages: each states its slot, and none are joined.
 
-use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
 use airmile_model::{
-    BsrReport, Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats,
-    Position, RlcMode, RlcPdu, RntiType, RrcMessage, Stamp,
+    Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats, Position, RlcMode,
+    RlcPdu, RntiType, RrcMessage, Stamp,
 };
 
 use super::Assembler;
@@ -129,18 +128,7 @@ impl Assembler {
         for tti in &m.ttis {
             for block in &tti.blocks {
                 let time = tti.time(block);
-                let padding_bytes = block.grant_bytes.saturating_sub(block.built_bytes);
-                self.nr.push_at(at, time, 0, |position| {
-                    let mut grant = Grant::new(position, Direction::Ul, 0);
-                    grant.n_prb = None;
-                    grant.tbs_bytes = Some(block.grant_bytes);
-                    grant.harq_id = Some(block.harq_id);
-                    // The MAC layer builds a block once.
-                    grant.retx = Some(false);
-                    grant.padding_bytes = Some(padding_bytes);
-                    grant.sources = GrantSources::NR_UL_TB;
-                    grant.into()
-                });
+                self.nr.push_at(at, time, 0, |position| block.grant(position).into());
                 let reports = block.reports();
                 let lcids = if reports.is_empty() { "" } else { "bsr" };
                 self.nr.push_at(at, time, 0, |position| {
@@ -152,23 +140,14 @@ impl Assembler {
                         harq_id: block.harq_id,
                         tbs_bytes: block.grant_bytes,
                         rlc_pdus: 0,
-                        padding_bytes,
+                        padding_bytes: block.padding_bytes(),
                         data_bytes: None,
                         lcids: lcids.to_owned(),
                     }
                     .into()
                 });
                 for report in reports {
-                    self.nr.push_at(at, time, 0, |position| {
-                        BsrReport {
-                            at: None,
-                            position,
-                            lcg: report.lcg,
-                            index: report.index,
-                            upper_bound_bytes: nr_bsr_upper_bound_bytes(report.index, report.long),
-                        }
-                        .into()
-                    });
+                    self.nr.push_at(at, time, 0, |position| report.record(None, position).into());
                 }
             }
         }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use airmile_model::{CellInfo, Direction, Grant, Position, Record, Stamp, TtiIndex};
 
 use crate::diag::msg::NrSlot;
+use crate::diag::msg::nr_pdsch_status::FRAME_NS;
 
 /// A downlink block of NR.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +26,6 @@ pub(crate) struct NrDlBlock {
 const HORIZON_NS: i64 = 2_000_000_000;
 /// A frame counter that deviates from the clock by more than this is another timing.
 const MAX_OFF_FRAMES: i64 = 100;
-const FRAME_NS: i64 = 10_000_000;
 
 /// Frames count to 1023 (TS 38.211, 4.3.1).
 const PERIOD_NS: i64 = 1024 * FRAME_NS;
@@ -89,9 +89,8 @@ impl NrOrder {
 
     /// Time since frame 0 and position of a slot of a message written at `at`.
     fn place(&mut self, at: Stamp, time: NrSlot, carrier: u8) -> (i64, Position) {
-        let slots = 10_i64 << time.numerology.min(4);
-        let in_frame_ns = i64::from(time.slot) * FRAME_NS / slots;
-        let counted = self.unwrap(at.ns, i64::from(time.frame) * FRAME_NS + in_frame_ns);
+        let slots = time.slots_per_frame();
+        let counted = self.unwrap(at.ns, time.since_frame_0_ns());
         let position = Position {
             timing_segment: self.segment,
             cell: carrier,

@@ -50,6 +50,9 @@ pub struct NrPdschRecord {
     pub blocks: Vec<NrPdschBlock>,
 }
 
+/// A frame in ns.
+pub(crate) const FRAME_NS: i64 = 10_000_000;
+
 /// A slot of NR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct NrSlot {
@@ -68,6 +71,17 @@ impl NrSlot {
         self.frame < 1024
             && self.numerology <= 4
             && (self.slot as u16) < 10 << (self.numerology & 7)
+    }
+
+    /// Slots of a frame (TS 38.211, 4.3.2).
+    pub(crate) const fn slots_per_frame(self) -> i64 {
+        10 << if self.numerology > 4 { 4 } else { self.numerology }
+    }
+
+    /// Time since the start of frame 0 in ns.
+    pub(crate) const fn since_frame_0_ns(self) -> i64 {
+        let in_frame_ns = self.slot as i64 * FRAME_NS / self.slots_per_frame();
+        self.frame as i64 * FRAME_NS + in_frame_ns
     }
 
     /// The head of a record: u8 slot, u8 numerology 3 bits, u16 frame 10 bits.

@@ -9,6 +9,8 @@
 //! control elements (6 bits) in the fourth byte from the end; then those, with
 //! their subheaders (TS 38.321, 6.1.2).
 
+use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
+use airmile_model::{BsrReport, Direction, Grant, GrantSources, Position, Stamp};
 use serde::Serialize;
 
 use super::nr_pdsch_status::NrSlot;
@@ -65,7 +67,34 @@ pub struct NrBsr {
     pub long: bool,
 }
 
+impl NrBsr {
+    /// The record of a report in a block.
+    pub(crate) fn record(self, at: Option<Stamp>, position: Position) -> BsrReport {
+        let Self { lcg, index, long } = self;
+        let upper_bound_bytes = nr_bsr_upper_bound_bytes(index, long);
+        BsrReport { at, position, lcg, index, upper_bound_bytes }
+    }
+}
+
 impl NrUlBlock {
+    /// Granted bytes that were not used.
+    pub(crate) const fn padding_bytes(&self) -> u32 {
+        self.grant_bytes.saturating_sub(self.built_bytes)
+    }
+
+    /// The record of the grant, without its time.
+    pub(crate) fn grant(&self, position: Position) -> Grant {
+        let mut grant = Grant::new(position, Direction::Ul, 0);
+        grant.n_prb = None;
+        grant.tbs_bytes = Some(self.grant_bytes);
+        grant.harq_id = Some(self.harq_id);
+        // The MAC layer builds a block once.
+        grant.retx = Some(false);
+        grant.padding_bytes = Some(self.padding_bytes());
+        grant.sources = GrantSources::NR_UL_TB;
+        grant
+    }
+
     /// The reports among the control elements.
     #[must_use]
     pub fn reports(&self) -> Vec<NrBsr> {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use airmile_control::qcut::{ModemReport, ReportExtractor};
-use airmile_model::{Direction, Record};
+use airmile_model::{Direction, Record, TtiSpan};
 
 use super::MS_NS;
 use crate::scenario::ModemLogConfig;
@@ -49,7 +49,7 @@ impl ModemLog {
         match record {
             Record::Grant(grant) if grant.dir == Direction::Ul && grant.retx != Some(true) => {
                 let (Some(at), Some(tbs_bytes)) = (grant.at, grant.tbs_bytes) else { return };
-                let tti_ns = MS_NS >> grant.position.numerology;
+                let tti_ns = TtiSpan(1).ns(grant.position.numerology);
                 self.transmissions.push((at.ns, tti_ns, tbs_bytes));
                 if self.transmissions.len() >= self.config.transmissions.max(1) as usize {
                     self.write_transmissions(at.ns + MS_NS);
