@@ -241,7 +241,8 @@ impl TtiUnwrapper {
 /// The index congruent to `tti` that is nearest to `predicted`.
 #[must_use]
 pub fn nearest(predicted: TtiIndex, tti: Tti) -> TtiIndex {
-    let ahead = i64::from(tti.wrapping_since(predicted.wrapped()));
+    let ahead = i64::from(tti.0) - i64::from(predicted.wrapped().0);
+    let ahead = if ahead < 0 { ahead + TTIS_PER_SFN_PERIOD } else { ahead };
     let step = if ahead > TTIS_PER_SFN_PERIOD / 2 { ahead - TTIS_PER_SFN_PERIOD } else { ahead };
     predicted.plus(step)
 }

@@ -5,6 +5,8 @@
 //! Lengths are checked once, when [`Cursor::take`] cuts a fixed part off;
 //! the fields of that part are then read without further errors.
 
+use smallvec::{Array, SmallVec};
+
 /// A field: `bits` bits (at most 57) from bit `bit` of a little-endian part,
 /// bit 0 being the least significant bit of the part's first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,25 +182,37 @@ impl<'a> Cursor<'a> {
         item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<T, Short>,
     ) -> Vec<T> {
         let mut out = Vec::with_capacity(count.min(self.left()));
-        self.list_into(count, problem, &mut out, item);
+        self.each(count, problem, item, |value| out.push(value));
         out
     }
 
-    /// As [`list`](Self::list), appended to `out`, which may store a few items inline.
+    /// As [`list`](Self::list), with a few items inline.
     #[inline]
-    pub fn list_into<T>(
+    pub fn inline_list<A: Array>(
         &mut self,
         count: usize,
         problem: &mut Option<Short>,
-        out: &mut impl Extend<T>,
+        item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<A::Item, Short>,
+    ) -> SmallVec<A> {
+        let mut out = SmallVec::new();
+        self.each(count, problem, item, |value| out.push(value));
+        out
+    }
+
+    #[inline]
+    fn each<T>(
+        &mut self,
+        count: usize,
+        problem: &mut Option<Short>,
         mut item: impl FnMut(&mut Self, &mut Option<Short>) -> Result<T, Short>,
+        mut push: impl FnMut(T),
     ) {
         for _ in 0..count {
             if problem.is_some() {
                 break;
             }
             match item(self, problem) {
-                Ok(value) => out.extend([value]),
+                Ok(value) => push(value),
                 Err(short) => {
                     problem.get_or_insert(short);
                 }

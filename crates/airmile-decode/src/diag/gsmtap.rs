@@ -127,7 +127,7 @@ fn packets(log: &LogPacket<'_>, sink: &mut dyn FnMut(AirPacket)) {
                 tti: block.tti,
                 rnti_type: block.rnti_type,
                 carrier: block.cell.unwrap_or(0),
-                header: block.header.clone(),
+                header: block.header.to_vec(),
                 tbs_bytes: block.tbs_bytes.into(),
             });
             mac(log, blocks.collect(), sink);
@@ -139,7 +139,7 @@ fn packets(log: &LogPacket<'_>, sink: &mut dyn FnMut(AirPacket)) {
                 tti: block.tti,
                 rnti_type: block.rnti_type,
                 carrier: block.cell.unwrap_or(0),
-                header: block.header.clone(),
+                header: block.header.to_vec(),
                 tbs_bytes: block.grant_bytes.into(),
             });
             mac(log, blocks.collect(), sink);
@@ -269,7 +269,7 @@ fn header_of(block: &MacDlReportBlock) -> Vec<u8> {
     subheaders.extend(block.items.iter().map(|item| match item {
         MacItem::ControlElement { lcid, len_bytes, payload } => {
             let bytes = payload.get(..usize::from(*len_bytes)).unwrap_or(payload);
-            MacSubheader { lcid: *lcid, content: MacContent::ControlElement(bytes.to_vec()) }
+            MacSubheader { lcid: *lcid, content: MacContent::ControlElement(bytes.into()) }
         }
         MacItem::Sdu { lcid, len_bytes, .. } => {
             let len_bytes = Some(u32::from(*len_bytes));

@@ -46,21 +46,17 @@ const fn tables() -> [[u16; 256]; LANES] {
 #[must_use]
 pub fn crc(bytes: &[u8]) -> u16 {
     let mut crc = 0xffff_u16;
-    let mut chunks = bytes.chunks_exact(LANES);
-    for chunk in &mut chunks {
+    let (chunks, rest) = bytes.as_chunks::<LANES>();
+    for chunk in chunks {
+        // The two bytes that wait for the step before come last.
+        let known = TABLES.iter().rev().zip(chunk).skip(2);
+        let known = known.fold(0, |crc, (table, &byte)| crc ^ table[usize::from(byte)]);
         let [low, high] = crc.to_le_bytes();
-        let mut next = 0;
-        for (i, &byte) in chunk.iter().enumerate() {
-            let byte = match i {
-                0 => byte ^ low,
-                1 => byte ^ high,
-                _ => byte,
-            };
-            next ^= TABLES[LANES - 1 - i][usize::from(byte)];
-        }
-        crc = next;
+        crc = known
+            ^ (TABLES[LANES - 1][usize::from(chunk[0] ^ low)]
+                ^ TABLES[LANES - 2][usize::from(chunk[1] ^ high)]);
     }
-    for &byte in chunks.remainder() {
+    for &byte in rest {
         crc = crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)];
     }
     !crc

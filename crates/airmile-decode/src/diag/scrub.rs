@@ -331,7 +331,7 @@ impl Blanking<'_> {
         };
         if header.len() < pdu.head.len() {
             self.changes.add("rlc_payload_bytes", (pdu.head.len() - header.len()) as u64);
-            pdu.head = header;
+            pdu.head = header.into();
         } else {
             // Bits after the header in its last byte.
             let length = pdu.head.len();

@@ -2,6 +2,7 @@
 //! whose leading columns are blank.
 
 use airmile_model::{Modulation, RntiType, Tti};
+use smallvec::SmallVec;
 
 use super::fields::{Line, Row, TextTable, key_value, normalise};
 use super::{Bad, number};
@@ -68,7 +69,7 @@ fn record(row: &Row<'_>) -> Result<PdschStatRecord, String> {
         serving_cell: get("servingcellindex").map_or(0, serving_cell),
         hsic: None,
         alternative_tbs: None,
-        blocks: Vec::new(),
+        blocks: SmallVec::new(),
         pmch_id: 0,
         area_id: 0,
     })

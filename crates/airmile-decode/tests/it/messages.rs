@@ -211,7 +211,7 @@ fn uplink_blocks_of_later_versions_must_close() {
         padding_bytes: 186,
         bsr_event: 2,
         bsr_trigger: 3,
-        header: vec![0x3d, 0x23, 0x02, 0x1f, 0x80],
+        header: vec![0x3d, 0x23, 0x02, 0x1f, 0x80].into(),
     };
     for &version in MacUl::CHECKED_VERSIONS {
         let sub = MacUlSubpacket { version, blocks: vec![block.clone(), block.clone()] };

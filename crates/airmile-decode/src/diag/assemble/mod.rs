@@ -85,7 +85,7 @@ pub struct Assembler {
 
 impl Assembler {
     /// Takes the next message, written at `at`; complete records go to `give`, in TTI order.
-    pub fn push(&mut self, at: Stamp, message: &Message, give: &mut dyn FnMut(Record)) {
+    pub fn push(&mut self, at: Stamp, message: &Message, give: &mut impl FnMut(Record)) {
         self.note_holes(at);
         match message {
             Message::PdschPacket(m) => self.pdsch_packet(at, m),
@@ -160,7 +160,7 @@ impl Assembler {
     }
 
     /// Passes all waiting records to `give`.
-    pub fn finish(&mut self, give: &mut dyn FnMut(Record)) {
+    pub fn finish(&mut self, give: &mut impl FnMut(Record)) {
         self.at_once.drain(..).for_each(&mut *give);
         self.release_through((u32::MAX, TtiIndex(i64::MAX)), give);
         self.nr.release(None, give);
@@ -308,7 +308,7 @@ impl Assembler {
         self.at_once.push(record.into());
     }
 
-    fn release(&mut self, now_ns: i64, give: &mut dyn FnMut(Record)) {
+    fn release(&mut self, now_ns: i64, give: &mut impl FnMut(Record)) {
         self.at_once.drain(..).for_each(&mut *give);
         if let Some((segment, tti)) = self.timing.now(now_ns) {
             self.release_through((segment, tti.plus(-HORIZON_TTIS)), give);
@@ -317,7 +317,7 @@ impl Assembler {
     }
 
     /// Passes everything before `until` to `give`, TTI by TTI: grants first.
-    fn release_through(&mut self, until: (u32, TtiIndex), give: &mut dyn FnMut(Record)) {
+    fn release_through(&mut self, until: (u32, TtiIndex), give: &mut impl FnMut(Record)) {
         let mut waiting = std::mem::take(&mut self.waiting);
         while let Some((at, slot)) = waiting.first_before(until) {
             self.release_slot(at, slot, give);
@@ -334,27 +334,26 @@ impl Assembler {
         &mut self,
         at: (u32, TtiIndex),
         slot: &mut Waiting,
-        give: &mut dyn FnMut(Record),
+        give: &mut impl FnMut(Record),
     ) {
         let has_block = !slot.dl.is_empty();
         if let Some(hole) = self.orphans.step(at, slot.is_assigned && !has_block, has_block) {
             let at = self.stamp(hole.position);
             give(Hole { at, ..hole }.into());
         }
-        for (place, parts) in slot.dl.drain(..) {
-            self.give_dl(at, place, parts, give);
+        for (place, parts) in &mut slot.dl {
+            self.give_dl(at, *place, std::mem::take(parts), give);
         }
-        for (place, parts) in slot.ul.drain(..) {
+        for &(place, ref parts) in &slot.ul {
             let position = position_of(at, place);
             let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
             let mut grant = parts.grant(position, place.1, n_prb_cell);
             grant.at = self.stamp(position);
             give(grant.into());
         }
-        if !slot.mac_rlc.is_empty() && self.rlc_ttis.near(at) {
-            slot.mac_rlc.clear();
+        if !slot.mac_rlc.is_empty() && !self.rlc_ttis.near(at) {
+            slot.mac_rlc.drain(..).for_each(|pdu| give(pdu.into()));
         }
-        slot.mac_rlc.drain(..).for_each(|pdu| give(pdu.into()));
         self.records.drain(&mut slot.other, give);
     }
 
@@ -363,7 +362,7 @@ impl Assembler {
         at: (u32, TtiIndex),
         place: Place,
         parts: DlParts,
-        give: &mut dyn FnMut(Record),
+        give: &mut impl FnMut(Record),
     ) {
         let position = position_of(at, place);
         let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();

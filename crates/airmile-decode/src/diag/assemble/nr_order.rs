@@ -129,7 +129,10 @@ impl NrOrder {
     }
 
     /// Returns records before the horizon, or all, with their times.
-    pub(crate) fn release(&mut self, now_ns: Option<i64>, sink: &mut dyn FnMut(Record)) {
+    pub(crate) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
+        if self.waiting.is_empty() && self.ended.is_empty() {
+            return;
+        }
         let until = now_ns
             .zip(self.origin_ns)
             .map(|(now, origin)| now.saturating_sub(origin).saturating_sub(HORIZON_NS));

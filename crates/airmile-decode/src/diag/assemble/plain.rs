@@ -60,39 +60,41 @@ impl Assembler {
     /// Samples are 1 ms apart; one without a known time is placed relative to the next
     /// one that has it.
     pub(super) fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
-        let samples: Vec<_> = m.subpackets.iter().flat_map(|s| &s.samples).collect();
-        let known = samples.iter().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
-        for (i, sample) in samples.iter().enumerate() {
+        let mut samples = m.subpackets.iter().flat_map(|s| &s.samples);
+        let known = samples.clone().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
+        let count: usize = m.subpackets.iter().map(|s| s.samples.len()).sum();
+        for i in 0..count {
+            let Some(sample) = samples.next() else { return };
             let tti = sample.tti.or_else(|| {
                 let (at, tti) = known?;
                 Some(tti.wrapping_add(i as i64 - at as i64))
             });
             let position = match tti {
                 Some(tti) => self.timing.place_batched(at.ns, tti),
-                None => self.timing.at(at.ns - (samples.len() - i) as i64 * 1_000_000),
+                None => self.timing.at(at.ns - (count - i) as i64 * 1_000_000),
             };
             let stamp = self.stamp(position);
-            let blank = BufferStatus {
-                at: stamp,
-                position,
-                lcid: None,
-                priority: None,
-                new_bytes: 0,
-                retx_bytes: 0,
-                control_bytes: 0,
-            };
             if sample.channels.is_empty() {
+                let blank = BufferStatus {
+                    at: stamp,
+                    position,
+                    lcid: None,
+                    priority: None,
+                    new_bytes: 0,
+                    retx_bytes: 0,
+                    control_bytes: 0,
+                };
                 self.hold(position, blank);
-                continue;
             }
             for c in &sample.channels {
                 let row = BufferStatus {
+                    at: stamp,
+                    position,
                     lcid: Some(c.lcid),
                     priority: Some(c.priority),
                     new_bytes: c.new_bytes.saturating_add(c.new_compressed_bytes.unwrap_or(0)),
                     retx_bytes: c.retx_bytes,
                     control_bytes: c.control_bytes.into(),
-                    ..blank.clone()
                 };
                 self.hold(position, row);
             }

@@ -50,11 +50,18 @@ impl RecordPool {
     }
 
     /// Passes all records of a list to `give`, in order, and empties the list.
-    pub(super) fn drain(&mut self, list: &mut RecordList, give: &mut dyn FnMut(Record)) {
+    pub(super) fn drain(&mut self, list: &mut RecordList, give: &mut impl FnMut(Record)) {
         let Some((mut at, last)) = list.0.take() else { return };
-        while let Some(entry) = self.entry(at) {
+        while let Some(block) = self.blocks.get_mut(at / BLOCK_RECORDS) {
+            let Some(entry) = block.entries.get_mut(at % BLOCK_RECORDS) else { return };
             let (record, next) = (entry.record.take(), entry.next);
-            self.took_one_of(at / BLOCK_RECORDS);
+            block.taken += 1;
+            if block.taken >= BLOCK_RECORDS {
+                block.reuse();
+                if at / BLOCK_RECORDS != self.filling {
+                    self.empty.push(at / BLOCK_RECORDS);
+                }
+            }
             if let Some(record) = record {
                 give(record);
             }
@@ -73,28 +80,23 @@ impl RecordPool {
         let is_full = |block: &Block| block.entries.len() >= BLOCK_RECORDS;
         if self.blocks.get(self.filling).is_none_or(is_full) {
             self.filling = self.empty.pop().unwrap_or_else(|| {
-                self.blocks.push(Block::default());
+                let entries = Vec::with_capacity(BLOCK_RECORDS);
+                self.blocks.push(Block { entries, taken: 0 });
                 self.blocks.len() - 1
             });
         }
-        let Some(block) = self.blocks.get_mut(self.filling) else { return 0 };
-        if block.entries.capacity() == 0 {
-            block.entries.reserve_exact(BLOCK_RECORDS);
-        }
-        block.entries.push(Entry { record: Some(record), next: 0 });
-        self.filling * BLOCK_RECORDS + block.entries.len() - 1
+        let entries = &mut self.blocks[self.filling].entries;
+        entries.push(Entry { record: Some(record), next: 0 });
+        self.filling * BLOCK_RECORDS + entries.len() - 1
     }
+}
 
-    fn took_one_of(&mut self, at: usize) {
-        let Some(block) = self.blocks.get_mut(at) else { return };
-        block.taken += 1;
-        if block.taken >= BLOCK_RECORDS {
-            block.entries.clear();
-            block.taken = 0;
-            if at != self.filling {
-                self.empty.push(at);
-            }
-        }
+impl Block {
+    /// Empties a block of which all records were taken.
+    #[cold]
+    fn reuse(&mut self) {
+        self.entries.clear();
+        self.taken = 0;
     }
 }
 

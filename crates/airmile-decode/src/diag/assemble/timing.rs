@@ -4,7 +4,7 @@
 //! others in batches (0xB173: up to 300 ms after the transmission). Only the prompt ones
 //! set the relation of TTIs to the clock; batched ones are placed by it.
 
-use airmile_model::tti::{Position, Tti, TtiIndex, TtiUnwrapper};
+use airmile_model::tti::{Position, Tti, TtiIndex, TtiUnwrapper, nearest};
 
 /// Maximum delay of a batch after its first record (up to 307 ms in logs; the rest is
 /// margin).
@@ -55,6 +55,9 @@ struct Segment {
     exact: bool,
     cell: Option<CellId>,
     began_ns: i64,
+    /// The time of the last message, and the index predicted for it: messages have many
+    /// records.
+    predicted: Option<(i64, TtiIndex)>,
 }
 
 /// The timing of one subscription's serving cell.
@@ -82,7 +85,9 @@ impl Timing {
         let Some(segment) = &mut self.current else {
             return (self.begin_anew(at_ns, tti, true, cell), None);
         };
-        let residual = segment.unwrapper.residual(at_ns, tti);
+        let predicted = segment.unwrapper.predict(at_ns);
+        let index = nearest(predicted, tti);
+        let residual = index.since(predicted);
         let moved = segment.exact && residual.abs() > TtiUnwrapper::tolerance();
         let handover = matches!((cell, segment.cell), (Some(new), Some(old)) if !new.agrees(old));
         if handover {
@@ -97,12 +102,10 @@ impl Timing {
             if confirmed {
                 return (self.begin(at_ns, tti, cell), Some(Change::Reset));
             }
-            let index = segment.unwrapper.unwrap_at(at_ns, tti);
             return (segment.position(index), None);
         }
         self.odd = None;
-        let index = segment.unwrapper.unwrap_at(at_ns, tti);
-        segment.unwrapper.follow(at_ns, index);
+        segment.follow(at_ns, index);
         segment.exact = true;
         segment.cell = match (segment.cell, cell) {
             (Some(old), Some(new)) => Some(CellId { earfcn: new.earfcn.or(old.earfcn), ..new }),
@@ -171,7 +174,9 @@ impl Timing {
         let start = TtiIndex(i64::from(tti.count()));
         let (number, from) = self.next.take().unwrap_or((0, start));
         let offset_ttis = from.since(start);
-        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns: at_ns };
+        let began_ns = at_ns;
+        let predicted = None;
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, predicted };
         let position = segment.position(start);
         self.latest = self.latest.max(position.tti);
         self.current = Some(segment);
@@ -183,12 +188,13 @@ impl Timing {
         let Some(segment) = &mut self.current else {
             return self.begin_anew(at_ns, tti, false, None);
         };
-        let index = segment.unwrapper.unwrap_at(at_ns, tti);
-        let lead = index.since(segment.unwrapper.predict(at_ns));
+        let predicted = segment.predict(at_ns);
+        let index = nearest(predicted, tti);
+        let lead = index.since(predicted);
         if !segment.exact && lead > 0 {
             // Only batches so far: the record with the smallest delay bounds the
             // relation.
-            segment.unwrapper.follow(at_ns, index);
+            segment.follow(at_ns, index);
         }
         let fits = |lead: i64| (-MAX_BATCH_DELAY_TTIS..=MAX_LEAD_TTIS).contains(&lead);
         let settled = at_ns.saturating_sub(segment.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000;
@@ -222,11 +228,10 @@ impl Timing {
 
     /// The clock's time of a position, in nanoseconds.
     pub(super) fn time_ns(&self, position: Position) -> Option<i64> {
-        [&self.current, &self.previous]
-            .into_iter()
-            .flatten()
-            .find(|s| s.number == position.timing_segment)
-            .map(|s| s.unwrapper.time_ns(position.tti.plus(-s.offset_ttis)))
+        let is_of = |s: &&Segment| s.number == position.timing_segment;
+        let current = self.current.as_ref().filter(is_of);
+        let segment = current.or_else(|| self.previous.as_ref().filter(is_of))?;
+        Some(segment.unwrapper.time_ns(position.tti.plus(-segment.offset_ttis)))
     }
 
     fn begin(&mut self, at_ns: i64, tti: Tti, cell: Option<CellId>) -> Position {
@@ -239,8 +244,8 @@ impl Timing {
             }
             None => (0, 0),
         };
-        let segment =
-            Segment { number, unwrapper, offset_ttis, exact: true, cell, began_ns: at_ns };
+        let (exact, began_ns, predicted) = (true, at_ns, None);
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, predicted };
         let position = segment.position(start);
         self.previous = self.current.replace(segment);
         self.odd = None;
@@ -250,6 +255,24 @@ impl Timing {
 }
 
 impl Segment {
+    /// The index that the clock predicts.
+    #[inline]
+    fn predict(&mut self, at_ns: i64) -> TtiIndex {
+        match self.predicted {
+            Some((of, index)) if of == at_ns => index,
+            _ => {
+                let index = self.unwrapper.predict(at_ns);
+                self.predicted = Some((at_ns, index));
+                index
+            }
+        }
+    }
+
+    fn follow(&mut self, at_ns: i64, index: TtiIndex) {
+        self.unwrapper.follow(at_ns, index);
+        self.predicted = None;
+    }
+
     /// The position of an unwrapped TTI of this segment on the log's axis.
     fn position(&self, unwrapped: TtiIndex) -> Position {
         position(self.number, unwrapped.plus(self.offset_ttis))

@@ -36,9 +36,18 @@ pub(super) struct Waiting {
 impl Slot for Waiting {
     fn clear(&mut self) {
         // One place needs no heap memory; that of more places is returned.
-        (self.dl, self.ul) = (Places::new(), Places::new());
+        if self.dl.spilled() {
+            self.dl = Places::new();
+        }
+        if self.ul.spilled() {
+            self.ul = Places::new();
+        }
+        self.dl.clear();
+        self.ul.clear();
         self.mac_rlc.clear();
-        self.mac_rlc.shrink_to(USUAL_ROOM);
+        if self.mac_rlc.capacity() > USUAL_ROOM {
+            self.mac_rlc.shrink_to(USUAL_ROOM);
+        }
         self.other = RecordList::default();
         self.is_assigned = false;
     }

@@ -6,6 +6,7 @@ use crate::diag::msg::{
     PdschStatBlock, PdschStatRecord, PdschStream, RlcDl, RlcDlSubpacket, RlcHeader,
 };
 use airmile_model::{Grant, MacBlock, Modulation, RlcMode, RlcPdu, TtiIndex};
+use smallvec::smallvec;
 
 use super::batch::{Batch, Full, Rule};
 use super::{C_RNTI, Cell, Versions, Written, byte, prompt};
@@ -120,7 +121,7 @@ impl Downlink {
             tbs_bytes: u16::try_from(block.tbs_bytes).unwrap_or(u16::MAX),
             rlc_pdus: block.rlc_pdus,
             padding_bytes: u16::try_from(block.padding_bytes).unwrap_or(u16::MAX),
-            header,
+            header: header.into(),
         };
         self.blocks.push(block.position.tti.0, item);
     }
@@ -180,7 +181,7 @@ pub(super) fn logged(pdu: &RlcPdu, acked_sn: &mut u32) -> LoggedPdu {
     let mut head = header.emit(10);
     head.truncate(2);
     let size_bytes = u16::try_from(pdu.size_bytes).unwrap_or(u16::MAX);
-    LoggedPdu { tti: Some(pdu.position.tti.wrapped()), size_bytes, head }
+    LoggedPdu { tti: Some(pdu.position.tti.wrapped()), size_bytes, head: head.into() }
 }
 
 /// The modem's code of an RLC mode.
@@ -200,7 +201,7 @@ pub(super) fn header(block: &MacBlock, element: impl Fn(u8) -> Option<Vec<u8>>) 
         let lcid: u8 = lcid.parse().ok()?;
         let content = match (bytes.parse().ok(), element(lcid)) {
             (Some(bytes), _) => MacContent::Sdu { len_bytes: Some(bytes) },
-            (None, Some(bytes)) => MacContent::ControlElement(bytes),
+            (None, Some(bytes)) => MacContent::ControlElement(bytes.into()),
             (None, None) => MacContent::Padding { len_bytes: None },
         };
         Some(MacSubheader { lcid, content })
@@ -282,7 +283,7 @@ fn stat_record(grant: &Grant, cell: Cell) -> PdschStatRecord {
         serving_cell: grant.position.cell,
         hsic: Some(0),
         alternative_tbs: None,
-        blocks: vec![stat_block(grant)],
+        blocks: smallvec![stat_block(grant)],
         pmch_id: 0,
         area_id: 0,
     }
@@ -365,6 +366,6 @@ fn decoding_record(grant: &Grant, retx_count: u8) -> PdschDecodingRecord {
         harq_id: grant.harq_id.unwrap_or(0),
         rnti_type: grant.rnti,
         codeword_swap: false,
-        streams: vec![stream],
+        streams: smallvec![stream],
     }
 }

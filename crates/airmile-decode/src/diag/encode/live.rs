@@ -84,7 +84,7 @@ impl LogCollector {
                 n_enb_antennas_code: 0,
                 cp_code: 0,
                 carrier: 0,
-                candidates,
+                candidates: candidates.into(),
             };
             self.out.push((super::prompt(tti, PdcchDecoding::CODE), message.into()));
         }

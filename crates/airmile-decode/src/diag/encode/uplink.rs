@@ -212,7 +212,7 @@ impl Uplink {
             padding_bytes: u16::try_from(block.padding_bytes).unwrap_or(u16::MAX),
             bsr_event,
             bsr_trigger,
-            header,
+            header: header.into(),
         };
         self.blocks.push(tti.0, item);
         let used_bytes = block.tbs_bytes.saturating_sub(block.padding_bytes);

@@ -1,5 +1,7 @@
 //! Tests of the packets' bytes.
 
+use smallvec::smallvec;
+
 use super::*;
 use crate::diag::msg::shared::bytes_of;
 use crate::diag::msg::{MacDlBlock, MacDlSubpacket};
@@ -95,7 +97,7 @@ fn blocks_are_headers_at_the_times_of_their_ttis() {
         tbs_bytes: 100,
         rlc_pdus: 1,
         padding_bytes: 0,
-        header: vec![0x03],
+        header: smallvec![0x03],
     };
     // Of a broadcast the log has no header that a MAC dissector reads.
     let blocks = vec![block(1_023, RntiType::C), block(0, RntiType::Si), block(1, RntiType::C)];

@@ -16,7 +16,7 @@ use airmile_model::Tti;
 use serde::Serialize;
 use smallvec::SmallVec;
 
-use super::shared::{TimeAt, get_tti, items, set_tti, time_word, tti_count};
+use super::shared::{TimeAt, get_tti, set_tti, time_word, tti_count};
 use super::subpacket::{self, Body};
 use crate::diag::bits::{Field, bits_at, u8_at, u16_at, u32_at};
 use crate::diag::msg::Soft;
@@ -48,7 +48,6 @@ pub struct UlBufferSample {
     #[serde(serialize_with = "tti_count")]
     pub tti: Option<Tti>,
     /// Active logical channels.
-    #[serde(serialize_with = "items")]
     pub channels: SmallVec<[ChannelBuffer; 2]>,
 }
 
@@ -166,9 +165,8 @@ impl UlBufferStatus {
                     _ => None,
                 };
                 let head = cursor.take(SAMPLE_LEN, "sample")?;
-                let mut channels = SmallVec::new();
                 let count = head.u8(CHANNELS).into();
-                cursor.list_into(count, problem, &mut channels, |cursor, _| {
+                let channels = cursor.inline_list(count, problem, |cursor, _| {
                     let part = cursor.take(layout.len, "logical channel")?;
                     Ok(ChannelBuffer {
                         lcid: part.u8(LCID),

@@ -16,6 +16,7 @@
 
 use airmile_model::{Direction, RntiType, Tti};
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::mac_header::MacHeader;
 use super::shared::{TimeAt, get_tti, hex, rnti_code, set_tti, time_word, tti_count};
@@ -65,7 +66,7 @@ pub struct MacDlBlock {
     pub padding_bytes: u16,
     /// MAC subheaders and control elements, as logged.
     #[serde(serialize_with = "hex")]
-    pub header: Vec<u8>,
+    pub header: SmallVec<[u8; 16]>,
 }
 
 impl MacDlBlock {
@@ -125,7 +126,7 @@ pub struct MacUlBlock {
     pub bsr_trigger: u8,
     /// MAC subheaders and control elements, as logged.
     #[serde(serialize_with = "hex")]
-    pub header: Vec<u8>,
+    pub header: SmallVec<[u8; 16]>,
 }
 
 impl MacUlBlock {
@@ -211,7 +212,7 @@ impl MacDl {
                     tbs_bytes: part.u16(DL_TBS),
                     rlc_pdus: part.u8(DL_RLC_PDUS),
                     padding_bytes: part.u16(DL_PADDING),
-                    header: cursor.take(part.u8(DL_HEADER).into(), "MAC header")?.bytes().to_vec(),
+                    header: cursor.take(part.u8(DL_HEADER).into(), "MAC header")?.bytes().into(),
                 })
             });
             Ok(Some(MacDlSubpacket { version, blocks }))
@@ -280,7 +281,7 @@ impl MacUl {
                     padding_bytes: part.u16(UL_PADDING),
                     bsr_event: part.u8(UL_EVENT),
                     bsr_trigger: part.u8(UL_TRIGGER),
-                    header: cursor.take(part.u8(UL_HEADER).into(), "MAC header")?.bytes().to_vec(),
+                    header: cursor.take(part.u8(UL_HEADER).into(), "MAC header")?.bytes().into(),
                 })
             });
             // Subpackets are filled up to a multiple of 4 bytes.
@@ -326,6 +327,8 @@ impl MacUl {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
     use crate::diag::msg::mac_header::{BsrElement, MacContent};
     use crate::diag::msg::shared::bytes_of;
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!((block.sub_id, block.cell), (Some(2), Some(1)));
         assert_eq!((block.tti, block.rnti_type), (Tti::new(512, 9), RntiType::P));
         assert_eq!((block.harq_id, block.tbs_bytes, block.padding_bytes), (3, 12, 0));
-        assert_eq!(block.header, [0x11; 12]);
+        assert_eq!(block.header[..], [0x11; 12]);
         assert_eq!(block.subheaders(), None);
         assert_eq!(mac.emit(), payload);
     }
@@ -383,7 +386,7 @@ mod tests {
         let contents: Vec<_> =
             header.subheaders.iter().map(|s| (s.lcid, s.content.clone())).collect();
         let expected = [
-            (29, MacContent::ControlElement(vec![0x54])),
+            (29, MacContent::ControlElement(smallvec![0x54])),
             (3, MacContent::Sdu { len_bytes: Some(100) }),
             (4, MacContent::Sdu { len_bytes: Some(20) }),
             (31, MacContent::Padding { len_bytes: Some(173) }),

@@ -7,6 +7,7 @@
 
 use airmile_model::Direction;
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::shared::hex;
 
@@ -17,7 +18,7 @@ pub const LCID_PADDING: u8 = 31;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MacHeader {
     /// The subheaders in order.
-    pub subheaders: Vec<MacSubheader>,
+    pub subheaders: SmallVec<[MacSubheader; 2]>,
     /// Whether all of it was logged and its lengths fit the block.
     pub complete: bool,
     /// Logged header bytes: subheaders and control elements.
@@ -46,7 +47,7 @@ pub enum MacContent {
         len_bytes: Option<u32>,
     },
     /// A control element.
-    ControlElement(#[serde(serialize_with = "hex")] Vec<u8>),
+    ControlElement(#[serde(serialize_with = "hex")] SmallVec<[u8; 8]>),
     /// Padding.
     Padding {
         /// Bytes after the SDUs; 0 for one- or two-byte padding, which consists of the
@@ -118,7 +119,7 @@ impl MacHeader {
             .checked_sub(header_bytes)
             .and_then(|left| left.checked_sub(padding_bytes)?.checked_sub(known));
         let last = raw.len().saturating_sub(1);
-        let mut subheaders = Vec::with_capacity(raw.len());
+        let mut subheaders = SmallVec::with_capacity(raw.len());
         for (i, RawSubheader { lcid, kind, len }) in raw.into_iter().enumerate() {
             let content = match kind {
                 LcidKind::Sdu => {
@@ -135,7 +136,7 @@ impl MacHeader {
                     complete &= size <= rest.len();
                     let (bytes, after) = rest.split_at(size.min(rest.len()));
                     rest = after;
-                    MacContent::ControlElement(bytes.to_vec())
+                    MacContent::ControlElement(bytes.into())
                 }
                 LcidKind::Padding if i == last => {
                     MacContent::Padding { len_bytes: Some(padding_bytes) }
@@ -277,8 +278,11 @@ struct RawSubheader {
 }
 
 /// The subheaders, the bytes after them, and whether the last one was there.
-fn raw_subheaders(direction: Direction, header: &[u8]) -> (Vec<RawSubheader>, &[u8], bool) {
-    let mut out = Vec::new();
+fn raw_subheaders(
+    direction: Direction,
+    header: &[u8],
+) -> (SmallVec<[RawSubheader; 4]>, &[u8], bool) {
+    let mut out = SmallVec::new();
     let mut rest = header;
     loop {
         let Some((&first, after)) = rest.split_first() else { return (out, rest, false) };
@@ -322,7 +326,7 @@ mod tests {
     fn the_last_sdu_takes_what_is_left() {
         // One subheader, no length, no padding: 1000 bytes of block.
         let header = MacHeader::parse(Direction::Dl, &[0x03], 1000, 0);
-        assert_eq!(header.subheaders, [sdu(3, 999)]);
+        assert_eq!(header.subheaders[..], [sdu(3, 999)]);
         assert!(header.complete);
         assert_eq!(header.sdu_bytes(3..=10), Some(999));
     }
@@ -333,7 +337,7 @@ mod tests {
         let header = MacHeader::parse(Direction::Dl, &[0x23, 0x82, 0xbc, 0x1f], 800, 96);
         let padding = MacContent::Padding { len_bytes: Some(96) };
         let last = MacSubheader { lcid: LCID_PADDING, content: padding };
-        assert_eq!(header.subheaders, [sdu(3, 700), last]);
+        assert_eq!(header.subheaders[..], [sdu(3, 700), last]);
         assert!(header.complete);
     }
 
@@ -360,7 +364,7 @@ mod tests {
             let mut subheaders = Vec::new();
             if let Some(index) = bsr {
                 let (lcid, bytes) = BsrElement::Short { lcg: 1, index, truncated: false }.emit();
-                subheaders.push(MacSubheader { lcid, content: MacContent::ControlElement(bytes) });
+                subheaders.push(MacSubheader { lcid, content: MacContent::ControlElement(bytes.into()) });
             }
             subheaders.extend(lens.iter().map(|&(lcid, len)| sdu(lcid, len)));
             if padding > 0 {
@@ -372,7 +376,7 @@ mod tests {
             let tbs = bytes.len() as u32 + sdus + padding;
             let header = MacHeader::parse(Direction::Ul, &bytes, tbs, padding);
             prop_assert!(header.complete);
-            prop_assert_eq!(header.subheaders, subheaders);
+            prop_assert_eq!(header.subheaders.to_vec(), subheaders);
         }
 
         #[test]

@@ -8,6 +8,7 @@
 
 use airmile_model::{RntiType, Tti};
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::shared::{TimeAt, get_tti, hex, rnti_code, set_tti, time_word, tti_count};
 use crate::diag::bits::{Cursor, Field, Part, Writer, bits_at, u8_at, u32_at};
@@ -35,7 +36,7 @@ pub struct PdcchDecoding {
     /// Carrier: 0 the primary one, 1.. secondary ones.
     pub carrier: u8,
     /// The candidates.
-    pub candidates: Vec<PdcchCandidate>,
+    pub candidates: SmallVec<[PdcchCandidate; 1]>,
 }
 
 impl PdcchDecoding {
@@ -146,7 +147,8 @@ impl PdcchDecoding {
         }
         let head = cursor.take(HEAD_LEN, "message head")?;
         let mut problem = None;
-        let candidates = cursor.list(head.u8(CANDIDATES).into(), &mut problem, |cursor, _| {
+        let count = head.u8(CANDIDATES).into();
+        let candidates = cursor.inline_list(count, &mut problem, |cursor, _| {
             cursor.take(CANDIDATE_LEN, "candidate").map(PdcchCandidate::parse)
         });
         let decoding = Self {

@@ -10,6 +10,7 @@
 
 use airmile_model::{RntiType, Tti};
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::shared::{TimeAt, get_tti, rnti_code, set_tti, tti_count};
 use crate::diag::bits::{Cursor, Field, Part, Short, Writer, bits_at, u8_at, u16_at};
@@ -53,7 +54,7 @@ pub struct PdschDecodingRecord {
     /// Whether the code words are swapped.
     pub codeword_swap: bool,
     /// One or two streams.
-    pub streams: Vec<DecodedStream>,
+    pub streams: SmallVec<[DecodedStream; 1]>,
 }
 
 /// The decoding result of one stream.
@@ -82,7 +83,7 @@ pub struct DecodedStream {
     /// Code word, 0 or 1.
     pub codeword: u8,
     /// The code blocks, 1 to 32.
-    pub code_blocks: Vec<CodeBlock>,
+    pub code_blocks: SmallVec<[CodeBlock; 4]>,
 }
 
 impl DecodedStream {
@@ -211,7 +212,7 @@ fn record(
     problem: &mut Option<Short>,
 ) -> Result<PdschDecodingRecord, Short> {
     let head = cursor.take(RECORD_LEN, "record head")?;
-    let streams = cursor.list(head.u8(STREAMS).into(), problem, |cursor, _| {
+    let streams = cursor.inline_list(head.u8(STREAMS).into(), problem, |cursor, _| {
         cursor.take(STREAM_LEN, "stream").map(DecodedStream::parse)
     });
     Ok(PdschDecodingRecord {

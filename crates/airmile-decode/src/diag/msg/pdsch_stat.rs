@@ -17,6 +17,7 @@
 
 use airmile_model::{Modulation, RntiType, Tti};
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::shared::{TimeAt, get_tti, rnti_code, set_tti, time_word, tti_count};
 use crate::diag::bits::{Cursor, Field, Part, Short, Writer, bits_at, u8_at, u16_at};
@@ -49,7 +50,7 @@ pub struct PdschStatRecord {
     /// "Alternative TBS" flag; v37.
     pub alternative_tbs: Option<u8>,
     /// One or two transport blocks.
-    pub blocks: Vec<PdschStatBlock>,
+    pub blocks: SmallVec<[PdschStatBlock; 2]>,
     /// Physical multicast channel (MBSFN only).
     pub pmch_id: u8,
     /// MBSFN area (MBSFN only).
@@ -300,7 +301,7 @@ fn record(
     ];
     let tail = cursor.take(layout.tail, "record tail")?;
     let count = usize::from(head.u8(layout.blocks));
-    let blocks: Vec<_> =
+    let blocks: SmallVec<[_; 2]> =
         slots.iter().take(count).map(|&slot| PdschStatBlock::parse(slot, layout)).collect();
     if count > slots.len() {
         let why = "is more than the two that a record has";

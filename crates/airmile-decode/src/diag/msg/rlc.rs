@@ -10,6 +10,7 @@
 
 use airmile_model::Tti;
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::rlc_header::RlcHeader;
 use super::shared::{TimeAt, get_tti, hex, set_tti, time_word, tti_count};
@@ -97,7 +98,7 @@ pub struct LoggedPdu {
     pub size_bytes: u16,
     /// Its first bytes.
     #[serde(serialize_with = "hex")]
-    pub head: Vec<u8>,
+    pub head: SmallVec<[u8; 16]>,
 }
 
 impl LoggedPdu {
@@ -140,7 +141,7 @@ fn pdu(cursor: &mut Cursor<'_>, _: &mut Option<Short>) -> Result<LoggedPdu, Shor
     let part = cursor.take(PDU_LEN, "PDU")?;
     let head = cursor.take(part.u16(LOGGED).into(), "logged bytes of a PDU")?;
     let (tti, size_bytes) = (get_tti(part, TIME), part.u16(SIZE));
-    Ok(LoggedPdu { tti, size_bytes, head: head.bytes().to_vec() })
+    Ok(LoggedPdu { tti, size_bytes, head: head.bytes().into() })
 }
 
 fn emit_pdus(writer: &mut Writer, pdus: &[LoggedPdu]) {

@@ -1,8 +1,7 @@
 //! Helpers of several messages.
 
 use airmile_model::{Modulation, RntiType, Tti};
-use serde::{Serialize, Serializer};
-use smallvec::{Array, SmallVec};
+use serde::Serializer;
 
 use crate::diag::bits::{Field, Part, Writer};
 
@@ -100,14 +99,6 @@ pub(crate) fn tti_count<S: Serializer>(tti: &Option<Tti>, to: S) -> Result<S::Ok
 /// Serialises bytes as lower-case hexadecimal.
 pub(crate) fn hex<S: Serializer>(bytes: impl AsRef<[u8]>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&airmile_model::row::hex(bytes.as_ref()))
-}
-
-/// Serialises an inline list as a sequence.
-pub(crate) fn items<A: Array<Item: Serialize>, S: Serializer>(
-    items: &SmallVec<A>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    to.collect_seq(items)
 }
 
 /// Bytes from hexadecimal text with spaces, for tests; `#` begins a comment

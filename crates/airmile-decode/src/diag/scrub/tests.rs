@@ -1,5 +1,6 @@
 use airmile_model::Record;
 use proptest::prelude::*;
+use smallvec::smallvec;
 
 use super::*;
 use crate::diag::{LogReader, hdlc, msg};
@@ -150,11 +151,11 @@ fn keys_payload_and_what_is_not_decoded_are_gone() {
 fn of_an_rlc_pdu_its_header_stays() {
     // Data, poll, no extension, SN 5; then its payload.
     let mut pdu =
-        LoggedPdu { tti: None, size_bytes: 50, head: vec![0b1010_0000, 5, b'N', b'A', b'S'] };
+        LoggedPdu { tti: None, size_bytes: 50, head: smallvec![0b1010_0000, 5, b'N', b'A', b'S'] };
     let changes = &mut Changes::default();
     let names = Pseudonyms::new(&KEY);
     Blanking { names: &names, changes }.pdu(&mut pdu, 10);
-    assert_eq!((pdu.head, changes.of("rlc_payload_bytes")), (vec![0b1010_0000, 5], 3));
+    assert_eq!((pdu.head, changes.of("rlc_payload_bytes")), (smallvec![0b1010_0000, 5], 3));
 }
 
 #[test]
