@@ -116,18 +116,18 @@ impl SeqNum {
     }
 }
 
-/// The ECN field of an IP header (RFC 3168, 5; RFC 8311).
+/// The ECN field of an IP header (RFC 3168, 5; RFC 8311), with its two bits as the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
     /// The transport is not ECN-capable.
     #[default]
-    NotEct,
+    NotEct = 0,
     /// ECN-capable, of L4S (RFC 9331, 2).
-    Ect1,
+    Ect1 = 1,
     /// ECN-capable.
-    Ect0,
+    Ect0 = 2,
     /// Congestion was experienced: a queue on the way marked the packet.
-    Ce,
+    Ce = 3,
 }
 
 impl Ecn {

@@ -2,10 +2,7 @@
 
 use std::fs;
 
-use super::{airmile, is_able, shell};
-
-/// An uplink of some 5 Mbit/s.
-const SCENARIO: &str = "about = \"alone\"\nseed = 5\ntail_ms = 100\n[core]\nrtt_ms = 20\n";
+use super::{SCENARIO, airmile, is_able, shell};
 
 const SINK: &str = "
 import socket
