@@ -48,7 +48,9 @@ impl Tti {
     /// TTIs from `earlier` forward to `self`, 0..10240.
     #[must_use]
     pub const fn wrapping_since(self, earlier: Self) -> u16 {
-        (self.0 + 10_240 - earlier.0) % 10_240
+        // Without a division: every record is placed by this.
+        let wrapped = if self.0 < earlier.0 { 10_240 } else { 0 };
+        self.0 + wrapped - earlier.0
     }
 
     /// The TTI `n` later (or earlier), wrapped.
@@ -241,8 +243,7 @@ impl TtiUnwrapper {
 /// The index congruent to `tti` that is nearest to `predicted`.
 #[must_use]
 pub fn nearest(predicted: TtiIndex, tti: Tti) -> TtiIndex {
-    let ahead = i64::from(tti.0) - i64::from(predicted.wrapped().0);
-    let ahead = if ahead < 0 { ahead + TTIS_PER_SFN_PERIOD } else { ahead };
+    let ahead = i64::from(tti.wrapping_since(predicted.wrapped()));
     let step = if ahead > TTIS_PER_SFN_PERIOD / 2 { ahead - TTIS_PER_SFN_PERIOD } else { ahead };
     predicted.plus(step)
 }

@@ -60,11 +60,10 @@ impl Assembler {
     /// Samples are 1 ms apart; one without a known time is placed relative to the next
     /// one that has it.
     pub(super) fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
-        let mut samples = m.subpackets.iter().flat_map(|s| &s.samples);
+        let samples = m.subpackets.iter().flat_map(|s| &s.samples);
         let known = samples.clone().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
         let count: usize = m.subpackets.iter().map(|s| s.samples.len()).sum();
-        for i in 0..count {
-            let Some(sample) = samples.next() else { return };
+        for (i, sample) in samples.enumerate() {
             let tti = sample.tti.or_else(|| {
                 let (at, tti) = known?;
                 Some(tti.wrapping_add(i as i64 - at as i64))

@@ -35,15 +35,8 @@ pub(super) struct Waiting {
 
 impl Slot for Waiting {
     fn clear(&mut self) {
-        // One place needs no heap memory; that of more places is returned.
-        if self.dl.spilled() {
-            self.dl = Places::new();
-        }
-        if self.ul.spilled() {
-            self.ul = Places::new();
-        }
-        self.dl.clear();
-        self.ul.clear();
+        clear_places(&mut self.dl);
+        clear_places(&mut self.ul);
         self.mac_rlc.clear();
         if self.mac_rlc.capacity() > USUAL_ROOM {
             self.mac_rlc.shrink_to(USUAL_ROOM);
@@ -61,6 +54,14 @@ impl Waiting {
     pub(super) fn ul_parts(&mut self, place: Place) -> &mut UlParts {
         entry(&mut self.ul, place)
     }
+}
+
+/// Empties a list. One place needs no heap memory; that of more places is returned.
+fn clear_places<T>(places: &mut Places<T>) {
+    if places.spilled() {
+        *places = Places::new();
+    }
+    places.clear();
 }
 
 /// The entry of a place in a list sorted by place, which has one or two elements.
