@@ -1,7 +1,6 @@
 //! A sliding window of TTIs, for records that wait for other records of the same TTI.
 
-use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use crate::tti::TtiIndex;
 
@@ -17,115 +16,169 @@ pub trait Slot: Default {
 
 /// The slots of waiting TTIs, in order of time.
 ///
-/// Records arrive nearly in order, and leave in order; a slot is searched from the
-/// position of the last one found. Insertion between others moves the shorter side:
-/// records in random order take time quadratic in their number.
-#[derive(Debug, Clone, Default)]
+/// Records arrive nearly in order, and leave in order. So the newest TTIs have a ring of
+/// slots, in which a TTI is found by its number, and which lies in memory in the order in
+/// which it is filled and emptied. TTIs of earlier timing segments, and those more than
+/// [`MAX_RING`] before the newest, are in a map.
+#[derive(Debug, Clone)]
 pub struct TtiWindow<S> {
-    /// In order of time, with the index in `slots`.
-    order: VecDeque<(SegmentTti, u32)>,
-    slots: Vec<S>,
-    free: Vec<u32>,
-    /// Index in `order` of the last one found.
-    last: usize,
+    /// A power of two of slots, each of the TTIs with its number modulo that.
+    ring: Vec<S>,
+    /// A bit for each slot of the ring: whether it is in use.
+    used: Vec<u64>,
+    /// Timing segment of the TTIs in the ring.
+    segment: u32,
+    /// The first and the last TTI in the ring, [`NEVER`] if there is none.
+    first: i64,
+    last: i64,
+    /// All of these are before those in the ring.
+    earlier: BTreeMap<SegmentTti, S>,
+}
+
+/// First and last TTI of an empty ring: any TTI is before one and after the other.
+const NEVER: (i64, i64) = (i64::MAX, i64::MIN);
+/// Maximum number of slots in a ring (chosen here: two seconds at 120 kHz).
+const MAX_RING: u64 = 16_384;
+/// Slots in a word of `used`, and in the smallest ring.
+const WORD: usize = 64;
+
+impl<S: Slot> Default for TtiWindow<S> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<S: Slot> TtiWindow<S> {
     /// Without slots.
     #[must_use]
     pub const fn new() -> Self {
-        Self { order: VecDeque::new(), slots: Vec::new(), free: Vec::new(), last: 0 }
+        Self {
+            ring: Vec::new(),
+            used: Vec::new(),
+            segment: 0,
+            first: NEVER.0,
+            last: NEVER.1,
+            earlier: BTreeMap::new(),
+        }
     }
 
     /// The slot of a TTI.
+    #[inline]
     pub fn at(&mut self, at: SegmentTti) -> &mut S {
-        // Most records are of the TTI of the one before.
-        let slot = match self.order.get(self.last) {
-            Some(&(last, slot)) if last == at => slot,
-            _ => self.find_or_insert(at),
-        };
-        &mut self.slots[slot as usize]
+        let (segment, TtiIndex(tti)) = at;
+        let (first, last) = (self.first.min(tti), self.last.max(tti));
+        if segment != self.segment || first.abs_diff(last) >= self.ring.len() as u64 {
+            return self.beside_ring(at);
+        }
+        (self.first, self.last) = (first, last);
+        let index = self.index(tti);
+        self.used[index / WORD] |= 1 << (index % WORD);
+        &mut self.ring[index]
     }
 
-    fn find_or_insert(&mut self, at: SegmentTti) -> u32 {
-        // Most others open the next one.
-        let is_newest = self.order.back().is_none_or(|(newest, _)| *newest < at);
-        let here = if is_newest { Err(self.order.len()) } else { self.find(at) };
-        let here = match here {
-            Ok(here) => {
-                self.last = here;
-                return self.order[here].1;
-            }
-            Err(here) => here,
-        };
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(S::default());
-            (self.slots.len() - 1) as u32
-        });
-        if is_newest {
-            self.order.push_back((at, slot));
-        } else {
-            self.order.insert(here, (at, slot));
-        }
-        self.last = here;
-        slot
+    const fn is_ring_empty(&self) -> bool {
+        self.first > self.last
     }
 
-    /// The position of a TTI, or where to insert it. Messages proceed through a batch TTI
-    /// by TTI, and no two slots have the same one: so it is no further from the last one
-    /// found than the difference of their numbers.
-    fn find(&self, at: SegmentTti) -> Result<usize, usize> {
-        let Some((last, _)) = self.order.get(self.last) else {
-            return self.search(at, 0, self.order.len());
-        };
-        if last.0 != at.0 {
-            return self.search(at, 0, self.order.len());
-        }
-        let by = usize::try_from(at.1.since(last.1).unsigned_abs()).unwrap_or(usize::MAX);
-        if at < *last {
-            self.search(at, self.last.saturating_sub(by), self.last)
-        } else {
-            self.search(at, self.last, self.last.saturating_add(by).saturating_add(1))
-        }
+    const fn index(&self, tti: i64) -> usize {
+        tti as usize & self.ring.len().wrapping_sub(1)
     }
 
-    /// Searches `from` up to `to`; most often it is at one end.
-    fn search(&self, at: SegmentTti, from: usize, to: usize) -> Result<usize, usize> {
-        let (mut from, mut to) = (from, to.min(self.order.len()));
-        for near in [from, to.wrapping_sub(1)] {
-            if self.order.get(near).is_some_and(|(there, _)| *there == at) {
-                return Ok(near);
+    /// The slot of a TTI for which the ring is too small, or of another segment.
+    #[cold]
+    fn beside_ring(&mut self, at: SegmentTti) -> &mut S {
+        let (segment, TtiIndex(tti)) = at;
+        if segment > self.segment || self.first().is_none() {
+            while !self.is_ring_empty() {
+                self.put_aside();
             }
+            self.segment = segment;
         }
-        while from < to {
-            let middle = usize::midpoint(from, to);
-            match self.order[middle].0.cmp(&at) {
-                Ordering::Less => from = middle + 1,
-                Ordering::Equal => return Ok(middle),
-                Ordering::Greater => to = middle,
+        let is_early = self.last > tti && self.last.abs_diff(tti) >= MAX_RING;
+        if segment < self.segment || is_early {
+            return self.earlier.entry(at).or_default();
+        }
+        while self.first < tti && self.first.abs_diff(tti) >= MAX_RING {
+            self.put_aside();
+        }
+        let slots = self.first.min(tti).abs_diff(self.last.max(tti)) as usize + 1;
+        self.grow(slots.next_power_of_two().max(WORD));
+        self.at(at)
+    }
+
+    /// Moves the first slot of the ring to the earlier ones.
+    fn put_aside(&mut self) {
+        let index = self.index(self.first);
+        let slot = std::mem::take(&mut self.ring[index]);
+        self.earlier.insert((self.segment, TtiIndex(self.first)), slot);
+        self.free_first(index);
+    }
+
+    fn grow(&mut self, slots: usize) {
+        if slots <= self.ring.len() {
+            return;
+        }
+        let mut larger = Self::new();
+        larger.ring.resize_with(slots, S::default);
+        larger.used.resize(slots / WORD, 0);
+        larger.segment = self.segment;
+        while !self.is_ring_empty() {
+            let (tti, index) = (self.first, self.index(self.first));
+            *larger.at((self.segment, TtiIndex(tti))) = std::mem::take(&mut self.ring[index]);
+            self.free_first(index);
+        }
+        larger.earlier = std::mem::take(&mut self.earlier);
+        *self = larger;
+    }
+
+    /// Marks the first slot of the ring as free, and finds the next one.
+    #[inline]
+    fn free_first(&mut self, index: usize) {
+        let (mut word, bit) = (index / WORD, index % WORD);
+        self.used[word] &= !(1 << bit);
+        if self.first == self.last {
+            (self.first, self.last) = NEVER;
+            return;
+        }
+        // The last one is after it, so there is one.
+        let mut ahead = self.used[word] >> bit;
+        let mut from = self.first;
+        if ahead == 0 {
+            from += (WORD - bit) as i64;
+            word = self.index(from) / WORD;
+            while self.used[word] == 0 {
+                from += WORD as i64;
+                word = self.index(from) / WORD;
             }
+            ahead = self.used[word];
         }
-        Err(from)
+        self.first = from + i64::from(ahead.trailing_zeros());
     }
 
     /// The oldest TTI that has a slot.
     #[must_use]
     pub fn first(&self) -> Option<SegmentTti> {
-        self.order.front().map(|(at, _)| *at)
+        let in_ring = || (!self.is_ring_empty()).then_some((self.segment, TtiIndex(self.first)));
+        self.earlier.first_key_value().map(|(at, _)| *at).or_else(in_ring)
     }
 
     /// The oldest slot, if it is before `until`.
     pub fn first_before(&mut self, until: SegmentTti) -> Option<(SegmentTti, &mut S)> {
-        let (at, slot) = *self.order.front().filter(|(at, _)| *at < until)?;
-        Some((at, &mut self.slots[slot as usize]))
+        let at = self.first().filter(|at| *at < until)?;
+        let index = self.index(self.first);
+        let slot = match self.earlier.first_entry() {
+            Some(earlier) => earlier.into_mut(),
+            None => &mut self.ring[index],
+        };
+        Some((at, slot))
     }
 
     /// Removes the oldest slot.
     pub fn remove_first(&mut self) {
-        if let Some((_, slot)) = self.order.pop_front() {
-            self.slots[slot as usize].clear();
-            self.free.push(slot);
-            self.last = self.last.saturating_sub(1);
+        if self.earlier.pop_first().is_none() && !self.is_ring_empty() {
+            let index = self.index(self.first);
+            self.ring[index].clear();
+            self.free_first(index);
         }
     }
 }
@@ -180,10 +233,19 @@ mod tests {
         assert_eq!(window.at((0, TtiIndex(1))).0, 0);
     }
 
+    /// Near each other, or further apart than a ring holds.
+    fn tti() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            6 => -30_i64..60,
+            2 => 0..3 * MAX_RING as i64,
+            1 => prop::sample::select(vec![i64::MIN, i64::MIN + 1, -(MAX_RING as i64), i64::MAX]),
+        ]
+    }
+
     proptest! {
         #[test]
         fn finds_what_a_map_would(
-            steps in prop::collection::vec((0_u32..2, -30_i64..60, 0_u8..8), 1..200)
+            steps in prop::collection::vec((0_u32..2, tti(), 0_u8..8), 1..200)
         ) {
             let mut window = TtiWindow::<Count>::new();
             let mut expected = BTreeMap::new();

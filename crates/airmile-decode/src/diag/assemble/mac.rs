@@ -88,7 +88,7 @@ impl Assembler {
                     resegment: data && mode == RlcMode::Am && rlc.resegment,
                     status: !data,
                 };
-                self.slot(position).mac_rlc.push(row);
+                self.hold_mac_rlc(position, row);
             }
             let row = MacBlock {
                 at: stamp,

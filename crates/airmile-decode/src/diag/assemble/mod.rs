@@ -23,18 +23,20 @@ mod waiting;
 use std::collections::BTreeMap;
 
 use airmile_model::tti::{Tti, TtiIndex};
-use airmile_model::window::TtiWindow;
-use airmile_model::{CellInfo, Hole, PdschDecode, Position, Record, RntiType, Stamp, UlTxStats};
+use airmile_model::window::{SegmentTti, TtiWindow};
+use airmile_model::{
+    CellInfo, Hole, PdschDecode, Position, Record, RlcPdu, RntiType, Stamp, UlTxStats,
+};
 
 use self::cells::bandwidth;
 use self::downlink::{DlParts, HarqMemory};
 use self::mac::{LOGGED_NEAR_TTIS, LoggedTtis};
 use self::nr_order::NrOrder;
 use self::orphans::{OrphanRun, is_assignment};
-use self::pool::RecordPool;
+use self::pool::Pool;
 use self::timing::{CellId, Timing};
 use self::uplink::UlParts;
-use self::waiting::{Place, Waiting};
+use self::waiting::{PartsPool, Place, Waiting};
 use crate::diag::msg::{Message, PdschDecoding, PdschPacket, PdschStat, PuschTx};
 
 /// How long records wait for other messages about their TTI. Chosen here: six times the
@@ -55,8 +57,10 @@ const FIRST_SRB_INDEX: u8 = 32;
 pub struct Assembler {
     timing: Timing,
     waiting: TtiWindow<Waiting>,
-    /// Records of the waiting TTIs that are not joined.
-    records: RecordPool,
+    /// Of the waiting TTIs: downlink assignments, uplink grants, and records.
+    dl: PartsPool<DlParts>,
+    ul: PartsPool<UlParts>,
+    records: Pool<Record>,
     mac_ttis: LoggedTtis,
     /// TTIs of downlink RLC PDUs that 0xB082 logged.
     rlc_ttis: LoggedTtis,
@@ -277,31 +281,37 @@ impl Assembler {
         }
     }
 
-    fn slot(&mut self, position: Position) -> &mut Waiting {
-        self.slot_and_records(position).0
-    }
-
-    fn slot_and_records(&mut self, position: Position) -> (&mut Waiting, &mut RecordPool) {
+    /// The TTI of a record that waits; one that is over is counted.
+    fn waited(&mut self, position: Position) -> SegmentTti {
         let at = (position.timing_segment, position.tti);
         if self.released.is_some_and(|released| at < released) {
             self.late += 1;
         }
-        (self.waiting.at(at), &mut self.records)
+        at
     }
 
     fn dl_parts(&mut self, position: Position, rnti: RntiType) -> &mut DlParts {
-        self.slot(position).dl_parts((position.cell, rnti))
+        let at = self.waited(position);
+        self.dl.at(&mut self.waiting.at(at).dl, (position.cell, rnti))
     }
 
     fn ul_parts(&mut self, position: Position, rnti: RntiType) -> &mut UlParts {
-        self.slot(position).ul_parts((position.cell, rnti))
+        let at = self.waited(position);
+        self.ul.at(&mut self.waiting.at(at).ul, (position.cell, rnti))
     }
 
     fn hold(&mut self, position: Position, record: impl Into<Record>) {
         let record = record.into();
-        let (slot, records) = self.slot_and_records(position);
+        let at = self.waited(position);
+        let slot = self.waiting.at(at);
         slot.is_assigned |= is_assignment(&record);
-        records.push(&mut slot.other, record);
+        self.records.push(&mut slot.other, record);
+    }
+
+    /// Holds an RLC PDU until it is known whether RLC's own message was logged.
+    fn hold_mac_rlc(&mut self, position: Position, pdu: RlcPdu) {
+        let at = self.waited(position);
+        self.records.push(&mut self.waiting.at(at).mac_rlc, pdu.into());
     }
 
     fn emit_now(&mut self, record: impl Into<Record>) {
@@ -341,18 +351,26 @@ impl Assembler {
             let at = self.stamp(hole.position);
             give(Hole { at, ..hole }.into());
         }
-        for (place, parts) in &mut slot.dl {
-            self.give_dl(at, *place, std::mem::take(parts), give);
+        if has_block {
+            for (place, parts) in self.dl.take(&mut slot.dl) {
+                self.give_dl(at, place, parts, give);
+            }
         }
-        for &(place, ref parts) in &slot.ul {
+        for (place, parts) in self.ul.take(&mut slot.ul) {
             let position = position_of(at, place);
             let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
             let mut grant = parts.grant(position, place.1, n_prb_cell);
             grant.at = self.stamp(position);
             give(grant.into());
         }
-        if !slot.mac_rlc.is_empty() && !self.rlc_ttis.near(at) {
-            slot.mac_rlc.drain(..).for_each(|pdu| give(pdu.into()));
+        if !slot.mac_rlc.is_empty() {
+            let is_logged = self.rlc_ttis.near(at);
+            let mut give_unlogged = |pdu| {
+                if !is_logged {
+                    give(pdu)
+                }
+            };
+            self.records.drain(&mut slot.mac_rlc, &mut give_unlogged);
         }
         self.records.drain(&mut slot.other, give);
     }

@@ -1,69 +1,111 @@
-//! Waiting records, stored in order of arrival.
+//! What waits for its TTI, in order of arrival.
 //!
-//! About two seconds of records wait for their TTI, more than a core's second-level cache
-//! holds. The records of a message are adjacent here and belong to consecutive TTIs, so
-//! releasing TTIs in order reads memory forwards, which the core prefetches. In a list for
-//! each TTI every record would be a cache miss.
+//! About two seconds of records wait, more than a core's second-level cache holds. What a
+//! message says is adjacent here and belongs to consecutive TTIs, so releasing TTIs in
+//! order reads memory forwards, which the core prefetches. In a list for each TTI every
+//! value would be a cache miss.
 
-use airmile_model::Record;
+/// Values in a block (chosen here: 26 KB of records, a few messages of the largest
+/// batches).
+const BLOCK_VALUES: u32 = 256;
+/// No entry.
+const NONE: u32 = u32::MAX;
 
-/// Records in a block (chosen here: 26 KB, a few messages of the largest batches).
-const BLOCK_RECORDS: usize = 256;
+/// A list of values in a [`Pool`], in order of arrival: the numbers of its first and last
+/// entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoolList {
+    first: u32,
+    last: u32,
+}
 
-/// First and last record of a list in a [`RecordPool`], in order of arrival.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RecordList(Option<(usize, usize)>);
+impl Default for PoolList {
+    fn default() -> Self {
+        Self { first: NONE, last: NONE }
+    }
+}
+
+impl PoolList {
+    pub(super) const fn is_empty(self) -> bool {
+        self.first == NONE
+    }
+}
 
 #[derive(Debug, Clone)]
-struct Entry {
-    record: Option<Record>,
-    /// The next record of the same list.
-    next: usize,
+struct Entry<T> {
+    value: Option<T>,
+    /// The next entry of the same list.
+    next: u32,
 }
 
-/// Blocks of records, filled one after the other and reused once all records were taken.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RecordPool {
-    blocks: Vec<Block>,
-    empty: Vec<usize>,
-    filling: usize,
+/// Blocks of values, filled one after the other and reused once all values were taken.
+#[derive(Debug, Clone)]
+pub(super) struct Pool<T> {
+    blocks: Vec<Block<T>>,
+    empty: Vec<u32>,
+    filling: u32,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Block {
-    entries: Vec<Entry>,
-    taken: usize,
+#[derive(Debug, Clone)]
+struct Block<T> {
+    entries: Vec<Entry<T>>,
+    taken: u32,
 }
 
-impl RecordPool {
-    /// Appends a record to a list.
-    pub(super) fn push(&mut self, list: &mut RecordList, record: Record) {
-        let at = self.place(record);
-        let Some((_, last)) = &mut list.0 else {
-            list.0 = Some((at, at));
-            return;
-        };
-        if let Some(entry) = self.entry(*last) {
-            entry.next = at;
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Self { blocks: Vec::new(), empty: Vec::new(), filling: 0 }
+    }
+}
+
+impl<T> Pool<T> {
+    /// Appends a value to a list; returns its number.
+    pub(super) fn push(&mut self, list: &mut PoolList, value: T) -> u32 {
+        let at = self.place(value);
+        match self.entry(list.last) {
+            Some(last) => last.next = at,
+            None => list.first = at,
         }
-        *last = at;
+        list.last = at;
+        at
     }
 
-    /// Passes all records of a list to `give`, in order, and empties the list.
-    pub(super) fn drain(&mut self, list: &mut RecordList, give: &mut impl FnMut(Record)) {
-        let Some((mut at, last)) = list.0.take() else { return };
-        while let Some(block) = self.blocks.get_mut(at / BLOCK_RECORDS) {
-            let Some(entry) = block.entries.get_mut(at % BLOCK_RECORDS) else { return };
-            let (record, next) = (entry.record.take(), entry.next);
+    /// The first value of a list that `is` the one; `make` makes it if there is none.
+    pub(super) fn find_or_push(
+        &mut self,
+        list: &mut PoolList,
+        is: impl Fn(&T) -> bool,
+        make: impl Fn() -> T,
+    ) -> &mut T {
+        let mut at = list.first;
+        while let Some(entry) = self.entry(at) {
+            if entry.value.as_ref().is_some_and(&is) {
+                break;
+            }
+            at = entry.next;
+        }
+        if at == NONE {
+            at = self.push(list, make());
+        }
+        let block = &mut self.blocks[(at / BLOCK_VALUES) as usize];
+        block.entries[(at % BLOCK_VALUES) as usize].value.get_or_insert_with(make)
+    }
+
+    /// Passes all values of a list to `give`, in order, and empties the list.
+    pub(super) fn drain(&mut self, list: &mut PoolList, give: &mut impl FnMut(T)) {
+        let PoolList { first: mut at, last } = std::mem::take(list);
+        while let Some(block) = self.blocks.get_mut((at / BLOCK_VALUES) as usize) {
+            let Some(entry) = block.entries.get_mut((at % BLOCK_VALUES) as usize) else { return };
+            let (value, next) = (entry.value.take(), entry.next);
             block.taken += 1;
-            if block.taken >= BLOCK_RECORDS {
+            if block.taken >= BLOCK_VALUES {
                 block.reuse();
-                if at / BLOCK_RECORDS != self.filling {
-                    self.empty.push(at / BLOCK_RECORDS);
+                if at / BLOCK_VALUES != self.filling {
+                    self.empty.push(at / BLOCK_VALUES);
                 }
             }
-            if let Some(record) = record {
-                give(record);
+            if let Some(value) = value {
+                give(value);
             }
             if at == last {
                 return;
@@ -72,27 +114,28 @@ impl RecordPool {
         }
     }
 
-    fn entry(&mut self, at: usize) -> Option<&mut Entry> {
-        self.blocks.get_mut(at / BLOCK_RECORDS)?.entries.get_mut(at % BLOCK_RECORDS)
+    fn entry(&mut self, at: u32) -> Option<&mut Entry<T>> {
+        let block = self.blocks.get_mut((at / BLOCK_VALUES) as usize)?;
+        block.entries.get_mut((at % BLOCK_VALUES) as usize)
     }
 
-    fn place(&mut self, record: Record) -> usize {
-        let is_full = |block: &Block| block.entries.len() >= BLOCK_RECORDS;
-        if self.blocks.get(self.filling).is_none_or(is_full) {
+    fn place(&mut self, value: T) -> u32 {
+        let is_full = |block: &Block<T>| block.entries.len() >= BLOCK_VALUES as usize;
+        if self.blocks.get(self.filling as usize).is_none_or(is_full) {
             self.filling = self.empty.pop().unwrap_or_else(|| {
-                let entries = Vec::with_capacity(BLOCK_RECORDS);
+                let entries = Vec::with_capacity(BLOCK_VALUES as usize);
                 self.blocks.push(Block { entries, taken: 0 });
-                self.blocks.len() - 1
+                (self.blocks.len() - 1) as u32
             });
         }
-        let entries = &mut self.blocks[self.filling].entries;
-        entries.push(Entry { record: Some(record), next: 0 });
-        self.filling * BLOCK_RECORDS + entries.len() - 1
+        let entries = &mut self.blocks[self.filling as usize].entries;
+        entries.push(Entry { value: Some(value), next: NONE });
+        self.filling * BLOCK_VALUES + entries.len() as u32 - 1
     }
 }
 
-impl Block {
-    /// Empties a block of which all records were taken.
+impl<T> Block<T> {
+    /// Empties a block of which all values were taken.
     #[cold]
     fn reuse(&mut self) {
         self.entries.clear();
@@ -104,7 +147,7 @@ impl Block {
 mod tests {
     use std::collections::VecDeque;
 
-    use airmile_model::{Direction, Grant, Position};
+    use airmile_model::{Direction, Grant, Position, Record};
     use proptest::prelude::*;
 
     use super::*;
@@ -117,8 +160,8 @@ mod tests {
         /// Lists return their records in order, and the pool keeps only waiting records.
         #[test]
         fn returns_what_a_list_would(steps in prop::collection::vec((0_usize..6, 0_usize..90), 1..80)) {
-            let mut pool = RecordPool::default();
-            let mut lists = [RecordList::default(); 6];
+            let mut pool = Pool::default();
+            let mut lists = [PoolList::default(); 6];
             let mut expected = vec![VecDeque::new(); 6];
             let mut n = 0;
             for (at, count) in steps {
@@ -135,16 +178,16 @@ mod tests {
                 }
             }
             let waiting: usize = expected.iter().map(VecDeque::len).sum();
-            let kept: usize = pool.blocks.iter().map(|b| b.entries.len() - b.taken).sum();
+            let kept: usize = pool.blocks.iter().map(|b| b.entries.len() - b.taken as usize).sum();
             prop_assert_eq!(kept, waiting);
         }
 
         #[test]
         fn memory_is_bounded_by_waiting_records(lists in 1_usize..8, rounds in 1_usize..60) {
-            let mut pool = RecordPool::default();
-            let mut waiting: VecDeque<RecordList> = VecDeque::new();
+            let mut pool = Pool::default();
+            let mut waiting: VecDeque<PoolList> = VecDeque::new();
             for n in 0..rounds * 40 {
-                let mut list = RecordList::default();
+                let mut list = PoolList::default();
                 for _ in 0..7 {
                     pool.push(&mut list, record(n as i64));
                 }
@@ -154,7 +197,7 @@ mod tests {
                     pool.drain(&mut oldest, &mut |_| {});
                 }
             }
-            prop_assert!(pool.blocks.len() <= lists * 40 * 7 / BLOCK_RECORDS + 2);
+            prop_assert!(pool.blocks.len() <= lists * 40 * 7 / BLOCK_VALUES as usize + 2);
         }
     }
 }

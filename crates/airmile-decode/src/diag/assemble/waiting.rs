@@ -1,79 +1,54 @@
 //! Records that wait for other messages about their TTI.
 
+use airmile_model::RntiType;
 use airmile_model::window::Slot;
-use airmile_model::{RlcPdu, RntiType};
 use smallvec::SmallVec;
 
-use super::downlink::DlParts;
-use super::pool::RecordList;
-use super::uplink::UlParts;
+use super::pool::{Pool, PoolList};
 
 /// A cell and a kind of RNTI, for transmissions in a TTI.
 pub(super) type Place = (u8, RntiType);
 
-/// Capacity that a slot keeps (chosen here: a busy TTI has some ten records).
-const USUAL_ROOM: usize = 16;
-
-/// One entry for each place, usually a single one.
-type Places<T> = SmallVec<[(Place, T); 1]>;
-
-/// The waiting records of one TTI.
-#[derive(Debug, Clone, Default)]
+/// The waiting records of one TTI: lists in the assembler's pools. It is small, so that
+/// those of two seconds fit a core's second-level cache.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Waiting {
-    /// Downlink assignments, by place.
-    pub(super) dl: Places<DlParts>,
-    /// Uplink grants, by place.
-    pub(super) ul: Places<UlParts>,
+    /// Downlink assignments, one for each place.
+    pub(super) dl: PoolList,
+    /// Uplink grants, one for each place.
+    pub(super) ul: PoolList,
     /// RLC PDUs described by the MAC layer's message: returned if RLC's own message was
     /// not logged.
-    pub(super) mac_rlc: Vec<RlcPdu>,
-    /// Records that are not joined, in order of arrival.
-    pub(super) other: RecordList,
+    pub(super) mac_rlc: PoolList,
+    /// Records that are not joined.
+    pub(super) other: PoolList,
     /// Whether a downlink assignment of the user was decoded.
     pub(super) is_assigned: bool,
 }
 
 impl Slot for Waiting {
     fn clear(&mut self) {
-        clear_places(&mut self.dl);
-        clear_places(&mut self.ul);
-        self.mac_rlc.clear();
-        if self.mac_rlc.capacity() > USUAL_ROOM {
-            self.mac_rlc.shrink_to(USUAL_ROOM);
-        }
-        self.other = RecordList::default();
-        self.is_assigned = false;
+        *self = Self::default();
     }
 }
 
-impl Waiting {
-    pub(super) fn dl_parts(&mut self, place: Place) -> &mut DlParts {
-        entry(&mut self.dl, place)
+/// The parts of the transmissions at places: those of a TTI are a list.
+pub(super) type PartsPool<T> = Pool<(Place, T)>;
+
+impl<T: Default> PartsPool<T> {
+    /// The parts of a place.
+    pub(super) fn at(&mut self, list: &mut PoolList, place: Place) -> &mut T {
+        let is_there = |(at, _): &(Place, T)| *at == place;
+        &mut self.find_or_push(list, is_there, || (place, T::default())).1
     }
 
-    pub(super) fn ul_parts(&mut self, place: Place) -> &mut UlParts {
-        entry(&mut self.ul, place)
+    /// Takes the parts of all places, in order of place: usually a single one.
+    pub(super) fn take(&mut self, list: &mut PoolList) -> SmallVec<[(Place, T); 1]> {
+        let mut parts = SmallVec::new();
+        self.drain(list, &mut |part| parts.push(part));
+        parts.sort_unstable_by_key(|(place, _)| *place);
+        parts
     }
-}
-
-/// Empties a list. One place needs no heap memory; that of more places is returned.
-fn clear_places<T>(places: &mut Places<T>) {
-    if places.spilled() {
-        *places = Places::new();
-    }
-    places.clear();
-}
-
-/// The entry of a place in a list sorted by place, which has one or two elements.
-fn entry<T: Default>(list: &mut Places<T>, place: Place) -> &mut T {
-    let at = match list.binary_search_by_key(&place, |(p, _)| *p) {
-        Ok(at) => at,
-        Err(at) => {
-            list.insert(at, (place, T::default()));
-            at
-        }
-    };
-    &mut list[at].1
 }
 
 #[cfg(test)]
@@ -82,10 +57,15 @@ mod tests {
 
     #[test]
     fn places_are_in_order_of_cell() {
-        let mut slot = Waiting::default();
+        let (mut pool, mut list) = (PartsPool::<u8>::default(), PoolList::default());
         for cell in [2, 0, 1, 0] {
-            slot.dl_parts((cell, RntiType::C));
+            *pool.at(&mut list, (cell, RntiType::C)) += 1;
         }
-        assert_eq!(slot.dl.iter().map(|((cell, _), _)| *cell).collect::<Vec<_>>(), [0, 1, 2]);
+        let parts = pool.take(&mut list);
+        assert_eq!(
+            parts.iter().map(|((cell, _), n)| (*cell, *n)).collect::<Vec<_>>(),
+            [(0, 2), (1, 1), (2, 1)]
+        );
+        assert!(list.is_empty());
     }
 }
