@@ -48,7 +48,6 @@ impl Tti {
     /// TTIs from `earlier` forward to `self`, 0..10240.
     #[must_use]
     pub const fn wrapping_since(self, earlier: Self) -> u16 {
-        // Without a division: every record is placed by this.
         let wrapped = if self.0 < earlier.0 { 10_240 } else { 0 };
         self.0 + wrapped - earlier.0
     }
@@ -195,12 +194,6 @@ impl TtiUnwrapper {
         Self { anchor_ns: at_ns, anchor: TtiIndex(tti.0 as i64) }
     }
 
-    /// Anchors a new timing segment so that indexes continue roughly by the clock.
-    #[must_use]
-    pub fn resumed(&self, at_ns: i64, tti: Tti) -> Self {
-        Self { anchor_ns: at_ns, anchor: self.unwrap_at(at_ns, tti) }
-    }
-
     /// The index nearest to the clock's prediction.
     #[must_use]
     pub fn unwrap_at(&self, at_ns: i64, tti: Tti) -> TtiIndex {
@@ -220,20 +213,13 @@ impl TtiUnwrapper {
         self.anchor_ns.saturating_add(tti.since(self.anchor).saturating_mul(1_000_000))
     }
 
-    /// Deviation in TTIs of a counter at `at_ns` from the clock's prediction; beyond
-    /// [`Self::tolerance`] the timing has changed.
-    #[must_use]
-    pub fn residual(&self, at_ns: i64, tti: Tti) -> i64 {
-        self.unwrap_at(at_ns, tti).since(self.predict(at_ns))
-    }
-
     /// Moves the anchor to a record, to follow slow drift.
     pub fn follow(&mut self, at_ns: i64, tti: TtiIndex) {
         self.anchor_ns = at_ns;
         self.anchor = tti;
     }
 
-    /// The residual that still counts as the same timing, in TTIs.
+    /// Maximum deviation of a counter from the clock's prediction within one timing, in TTIs.
     #[must_use]
     pub const fn tolerance() -> i64 {
         REANCHOR_TTIS

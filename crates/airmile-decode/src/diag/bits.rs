@@ -186,7 +186,8 @@ impl<'a> Cursor<'a> {
         out
     }
 
-    /// As [`list`](Self::list), with a few items inline.
+    /// As [`list`](Self::list), with a few items inline: as many as most messages of the
+    /// available logs have (chosen here), so that these take no memory of the heap.
     #[inline]
     pub fn inline_list<A: Array>(
         &mut self,

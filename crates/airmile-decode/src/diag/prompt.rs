@@ -7,14 +7,11 @@
 //! soonest after its last TTI defines the relation of the two, so all times are late by
 //! that message's delay.
 
-use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::tti::{TTIS_PER_SFN_PERIOD, Tti};
 use airmile_model::{
-    BsrReport, BufferStatus, Direction, Grant, GrantSources, Position, Record, Stamp, TtiIndex,
-    TtiSpan,
+    BufferStatus, Direction, Grant, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan,
 };
 
-use super::msg::mac_header::BsrElement;
 use super::msg::{MacUl, Message, NrSlot, NrUlTb, PuschTx, UlBufferStatus};
 use super::{Deframer, Event};
 
@@ -111,32 +108,26 @@ impl PromptReader {
                 grant.sources = GrantSources::MAC;
                 sink(grant.into());
             }
-            let groups: Vec<(u8, u8)> = match block.subheaders().bsr() {
-                Some(BsrElement::Short { lcg, index, .. }) => vec![(lcg, index)],
-                Some(BsrElement::Long { indices }) => (0..).zip(indices).collect(),
-                None => continue,
-            };
-            for (lcg, index) in groups {
-                let upper_bound_bytes = bsr_upper_bound_bytes(index);
-                let at = Some(at);
-                sink(BsrReport { at, position, lcg, index, upper_bound_bytes }.into());
+            let reports = block.subheaders().bsr();
+            for report in reports.into_iter().flat_map(|bsr| bsr.records(Some(at), position)) {
+                sink(report.into());
             }
         }
     }
 
     /// Blocks of NR: what was built, without its padding. The message names no carrier.
     fn nr(&mut self, written_ns: i64, m: &NrUlTb, sink: &mut dyn FnMut(Record)) {
-        let slots = || {
+        let blocks = || {
             m.ttis
                 .iter()
                 .flat_map(|tti| tti.blocks.iter().map(move |block| (tti.time(block), block)))
         };
         // As in `place`.
         let end_ns = |slot: NrSlot| written_ns - TtiSpan(1).ns(slot.numerology);
-        if let Some((last, _)) = slots().next_back() {
+        if let Some((last, _)) = blocks().next_back() {
             self.nr_phase.push(end_ns(last), last.since_frame_0_ns());
         }
-        for (slot, block) in slots() {
+        for (slot, block) in blocks() {
             let (numerology, slot_ns) = (slot.numerology, TtiSpan(1).ns(slot.numerology));
             let ns = self.nr_phase.time_of(end_ns(slot), slot.since_frame_0_ns(), slot_ns);
             let tti = TtiIndex(ns.div_euclid(slot_ns));
@@ -166,10 +157,7 @@ impl PromptReader {
                 // Of all channels together.
                 lcid: None,
                 priority: None,
-                new_bytes: sum(&|n| {
-                    let channel = &sample.channels[n];
-                    channel.new_bytes.saturating_add(channel.new_compressed_bytes.unwrap_or(0))
-                }),
+                new_bytes: sum(&|n| sample.channels[n].new_data_bytes()),
                 retx_bytes: sum(&|n| sample.channels[n].retx_bytes),
                 control_bytes: sum(&|n| sample.channels[n].control_bytes.into()),
             }

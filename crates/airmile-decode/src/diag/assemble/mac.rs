@@ -115,7 +115,9 @@ impl Assembler {
             let data_bytes = header.sdu_bytes(DATA_LCIDS);
             self.ul_parts(position, block.rnti_type).add_mac(block, data_bytes);
             let stamp = self.stamp(position);
-            self.bsr_reports(position, stamp, &header);
+            for report in header.bsr().into_iter().flat_map(|bsr| bsr.records(stamp, position)) {
+                self.hold(position, report);
+            }
             let row = MacBlock {
                 at: stamp,
                 position,

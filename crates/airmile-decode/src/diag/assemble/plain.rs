@@ -1,15 +1,11 @@
 //! Messages with records of their own: none are joined.
 
-use airmile_model::tables::bsr_upper_bound_bytes;
-use airmile_model::{
-    BsrReport, BufferStatus, Dci, Direction, Measurement, Position, RlcMode, RlcPdu, Stamp,
-};
+use airmile_model::{BufferStatus, Dci, Direction, Measurement, Position, RlcMode, RlcPdu, Stamp};
 
 use super::timing::CellId;
 use super::{Assembler, FIRST_SRB_INDEX};
 use crate::diag::msg::{
-    BsrElement, LoggedPdu, MacHeader, PdcchDecoding, RlcDl, RlcHeader, RlcUl, ServCellMeas,
-    UlBufferStatus,
+    LoggedPdu, PdcchDecoding, RlcDl, RlcHeader, RlcUl, ServCellMeas, UlBufferStatus,
 };
 
 impl Assembler {
@@ -40,29 +36,12 @@ impl Assembler {
         }
     }
 
-    pub(super) fn bsr_reports(
-        &mut self,
-        position: Position,
-        at: Option<Stamp>,
-        header: &MacHeader,
-    ) {
-        let groups: Vec<(u8, u8)> = match header.bsr() {
-            Some(BsrElement::Short { lcg, index, .. }) => vec![(lcg, index)],
-            Some(BsrElement::Long { indices }) => (0..).zip(indices).collect(),
-            None => return,
-        };
-        for (lcg, index) in groups {
-            let upper_bound_bytes = bsr_upper_bound_bytes(index);
-            self.hold(position, BsrReport { at, position, lcg, index, upper_bound_bytes });
-        }
-    }
-
     /// Samples are 1 ms apart; one without a known time is placed relative to the next
     /// one that has it.
     pub(super) fn buffer_status(&mut self, at: Stamp, m: &UlBufferStatus) {
         let samples = m.subpackets.iter().flat_map(|s| &s.samples);
         let known = samples.clone().enumerate().find_map(|(i, s)| Some((i, s.tti?)));
-        let count: usize = m.subpackets.iter().map(|s| s.samples.len()).sum();
+        let count = samples.clone().count();
         for (i, sample) in samples.enumerate() {
             let tti = sample.tti.or_else(|| {
                 let (at, tti) = known?;
@@ -91,7 +70,7 @@ impl Assembler {
                     position,
                     lcid: Some(c.lcid),
                     priority: Some(c.priority),
-                    new_bytes: c.new_bytes.saturating_add(c.new_compressed_bytes.unwrap_or(0)),
+                    new_bytes: c.new_data_bytes(),
                     retx_bytes: c.retx_bytes,
                     control_bytes: c.control_bytes.into(),
                 };

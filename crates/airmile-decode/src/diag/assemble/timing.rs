@@ -55,9 +55,6 @@ struct Segment {
     exact: bool,
     cell: Option<CellId>,
     began_ns: i64,
-    /// The time of the last message, and the index predicted for it: messages have many
-    /// records.
-    predicted: Option<(i64, TtiIndex)>,
 }
 
 /// The timing of one subscription's serving cell.
@@ -89,23 +86,17 @@ impl Timing {
         let index = nearest(predicted, tti);
         let residual = index.since(predicted);
         let moved = segment.exact && residual.abs() > TtiUnwrapper::tolerance();
-        let handover = matches!((cell, segment.cell), (Some(new), Some(old)) if !new.agrees(old));
-        if handover {
+        if segment.is_left_for(cell) {
             return (self.begin(at_ns, tti, cell), Some(Change::Handover));
         }
         if moved {
-            // A second record must agree with the first odd one.
-            let confirmed = self
-                .odd
-                .replace(residual)
-                .is_some_and(|odd| (odd - residual).abs() <= TtiUnwrapper::tolerance());
-            if confirmed {
+            if confirms(&mut self.odd, residual) {
                 return (self.begin(at_ns, tti, cell), Some(Change::Reset));
             }
             return (segment.position(index), None);
         }
         self.odd = None;
-        segment.follow(at_ns, index);
+        segment.unwrapper.follow(at_ns, index);
         segment.exact = true;
         segment.cell = match (segment.cell, cell) {
             (Some(old), Some(new)) => Some(CellId { earfcn: new.earfcn.or(old.earfcn), ..new }),
@@ -129,15 +120,12 @@ impl Timing {
         let Some(segment) = &mut self.current else {
             return self.begin_anew(at_ns, middle, false, cell);
         };
-        let residual = segment.unwrapper.residual(at_ns, middle);
+        let predicted = segment.unwrapper.predict(at_ns);
+        let index = nearest(predicted, middle);
+        let residual = index.since(predicted);
         let moved = residual.abs() > TtiUnwrapper::tolerance();
-        let handover = matches!((cell, segment.cell), (Some(new), Some(old)) if !new.agrees(old));
-        let confirmed = moved
-            && self
-                .odd
-                .replace(residual)
-                .is_some_and(|odd| (odd - residual).abs() <= TtiUnwrapper::tolerance());
-        if handover || (confirmed && segment.exact) {
+        let confirmed = moved && confirms(&mut self.odd, residual);
+        if segment.is_left_for(cell) || (confirmed && segment.exact) {
             let position = self.begin(at_ns, middle, cell);
             if let Some(segment) = &mut self.current {
                 segment.exact = false;
@@ -145,12 +133,11 @@ impl Timing {
             return position;
         }
         segment.cell = segment.cell.or(cell);
-        let predicted = segment.unwrapper.predict(at_ns);
         if moved {
             return segment.position(predicted);
         }
         self.odd = None;
-        let first = segment.unwrapper.unwrap_at(at_ns, middle).plus(-5);
+        let first = index.plus(-5);
         segment.position(predicted.clamp(first, first.plus(9)))
     }
 
@@ -175,8 +162,7 @@ impl Timing {
         let (number, from) = self.next.take().unwrap_or((0, start));
         let offset_ttis = from.since(start);
         let began_ns = at_ns;
-        let predicted = None;
-        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, predicted };
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns };
         let position = segment.position(start);
         self.latest = self.latest.max(position.tti);
         self.current = Some(segment);
@@ -188,13 +174,13 @@ impl Timing {
         let Some(segment) = &mut self.current else {
             return self.begin_anew(at_ns, tti, false, None);
         };
-        let predicted = segment.predict(at_ns);
+        let predicted = segment.unwrapper.predict(at_ns);
         let index = nearest(predicted, tti);
         let lead = index.since(predicted);
         if !segment.exact && lead > 0 {
             // Only batches so far: the record with the smallest delay bounds the
             // relation.
-            segment.follow(at_ns, index);
+            segment.unwrapper.follow(at_ns, index);
         }
         let fits = |lead: i64| (-MAX_BATCH_DELAY_TTIS..=MAX_LEAD_TTIS).contains(&lead);
         let settled = at_ns.saturating_sub(segment.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000;
@@ -204,8 +190,9 @@ impl Timing {
         // Written just after a change, about the time before it.
         match &self.previous {
             Some(previous) => {
-                let old = previous.unwrapper.unwrap_at(at_ns, tti);
-                if fits(old.since(previous.unwrapper.predict(at_ns))) {
+                let predicted = previous.unwrapper.predict(at_ns);
+                let old = nearest(predicted, tti);
+                if fits(old.since(predicted)) {
                     previous.position(old)
                 } else {
                     segment.position(index)
@@ -244,8 +231,8 @@ impl Timing {
             }
             None => (0, 0),
         };
-        let (exact, began_ns, predicted) = (true, at_ns, None);
-        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, predicted };
+        let (exact, began_ns) = (true, at_ns);
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns };
         let position = segment.position(start);
         self.previous = self.current.replace(segment);
         self.odd = None;
@@ -255,28 +242,21 @@ impl Timing {
 }
 
 impl Segment {
-    /// The index that the clock predicts.
-    #[inline]
-    fn predict(&mut self, at_ns: i64) -> TtiIndex {
-        match self.predicted {
-            Some((of, index)) if of == at_ns => index,
-            _ => {
-                let index = self.unwrapper.predict(at_ns);
-                self.predicted = Some((at_ns, index));
-                index
-            }
-        }
-    }
-
-    fn follow(&mut self, at_ns: i64, index: TtiIndex) {
-        self.unwrapper.follow(at_ns, index);
-        self.predicted = None;
+    /// Whether a message of this cell shows a handover.
+    fn is_left_for(&self, cell: Option<CellId>) -> bool {
+        matches!((cell, self.cell), (Some(new), Some(old)) if !new.agrees(old))
     }
 
     /// The position of an unwrapped TTI of this segment on the log's axis.
     fn position(&self, unwrapped: TtiIndex) -> Position {
         position(self.number, unwrapped.plus(self.offset_ttis))
     }
+}
+
+/// Whether a deviation from the clock's prediction agrees with the odd one before it.
+fn confirms(odd: &mut Option<i64>, residual: i64) -> bool {
+    let agrees = |odd: i64| (odd - residual).abs() <= TtiUnwrapper::tolerance();
+    odd.replace(residual).is_some_and(agrees)
 }
 
 fn position(timing_segment: u32, tti: TtiIndex) -> Position {

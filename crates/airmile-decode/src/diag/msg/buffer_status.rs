@@ -69,6 +69,12 @@ pub struct ChannelBuffer {
 }
 
 impl ChannelBuffer {
+    /// New data in bytes, compressed or not, saturating.
+    #[must_use]
+    pub fn new_data_bytes(&self) -> u32 {
+        self.new_bytes.saturating_add(self.new_compressed_bytes.unwrap_or(0))
+    }
+
     /// All waiting bytes.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {

@@ -5,9 +5,10 @@
 //! bit, or 16 bits where F2 is set. The logged header holds all subheaders,
 //! then the control elements' bytes; SDUs are not logged.
 
-use airmile_model::Direction;
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::{BsrReport, Direction, Position, Stamp};
 use serde::Serialize;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::shared::hex;
 
@@ -74,6 +75,24 @@ pub enum BsrElement {
         /// Buffer size indexes of groups 0 to 3.
         indices: [u8; 4],
     },
+}
+
+impl BsrElement {
+    /// The records of a report in a block, one for each group.
+    pub(crate) fn records(
+        self,
+        at: Option<Stamp>,
+        position: Position,
+    ) -> impl Iterator<Item = BsrReport> {
+        let groups: SmallVec<[(u8, u8); 4]> = match self {
+            Self::Short { lcg, index, .. } => smallvec![(lcg, index)],
+            Self::Long { indices } => (0..).zip(indices).collect(),
+        };
+        groups.into_iter().map(move |(lcg, index)| {
+            let upper_bound_bytes = bsr_upper_bound_bytes(index);
+            BsrReport { at, position, lcg, index, upper_bound_bytes }
+        })
+    }
 }
 
 /// The meaning of a subheader's LCID.

@@ -21,7 +21,7 @@
 //! this layout.
 
 use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of};
-use airmile_model::{Modulation, RntiType};
+use airmile_model::{Modulation, RntiType, TtiSpan};
 use serde::Serialize;
 
 use super::shared::{modulation_code, modulation_from_code, rnti_code};
@@ -68,14 +68,12 @@ impl NrSlot {
     /// Whether the slot exists.
     #[must_use]
     pub const fn exists(self) -> bool {
-        self.frame < 1024
-            && self.numerology <= 4
-            && (self.slot as u16) < 10 << (self.numerology & 7)
+        self.frame < 1024 && self.numerology <= 4 && (self.slot as i64) < self.slots_per_frame()
     }
 
     /// Slots of a frame (TS 38.211, 4.3.2).
     pub(crate) const fn slots_per_frame(self) -> i64 {
-        10 << if self.numerology > 4 { 4 } else { self.numerology }
+        TtiSpan::from_ms(FRAME_NS / 1_000_000, self.numerology).0
     }
 
     /// Time since the start of frame 0 in ns.
