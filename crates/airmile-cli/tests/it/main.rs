@@ -26,6 +26,7 @@ mod privileges;
 mod probe;
 #[cfg(target_os = "linux")]
 mod realtime;
+mod same_output;
 mod study;
 mod trust;
 mod tutorials;
