@@ -82,7 +82,7 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
         return (Evidence::Fused, decide_counted(rows, learnt));
     }
     let data = rows.iter().filter(|r| r.may_hold_data()).count();
-    let padded = rows.iter().filter(|r| r.may_hold_data() && r.padding_bytes.is_some()).count();
+    let padded = rows.iter().filter(|r| r.may_hold_data() && r.padding_bytes().is_some()).count();
     if 2 * padded > data {
         (Evidence::Padding, decide_padding(rows, learnt))
     } else {
@@ -110,7 +110,7 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
             }
             let gap = gaps.get(i).copied().flatten();
             let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology));
-            let padded = row.padding_bytes.is_some_and(|padding| {
+            let padded = row.padding_bytes().is_some_and(|padding| {
                 let much = padding.saturating_mul(MUCH_PADDING) >= row.tbs_bytes;
                 padding > threshold || padding > 0 && much && paused
             });
@@ -162,7 +162,7 @@ fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let threshold = fit_padding(rows, &is_data, &gaps, None).unwrap_or(0);
     learnt.padding_threshold_bytes = Some(threshold);
     for (row, decision) in rows.iter().zip(&mut decisions).filter(|(_, d)| d.data) {
-        if let Some(padding) = row.padding_bytes {
+        if let Some(padding) = row.padding_bytes() {
             *decision = Decision::sure(padding > threshold, Bound::Padding, PADDING_ALONE);
         }
     }
@@ -241,7 +241,7 @@ impl Signs {
         for (i, row) in rows.iter().enumerate() {
             let gap = gaps[i];
             let bin = gap::bin(gap);
-            let padded = row.padding_bytes.zip(threshold).map(|(p, t)| p > t);
+            let padded = row.padding_bytes().zip(threshold).map(|(p, t)| p > t);
             let mut before_hole = false;
             let first = out.signs.len();
             for (m, mark) in row.marks.iter().enumerate() {
@@ -308,7 +308,7 @@ impl Signs {
                 };
                 let mark = row.marks.get(m);
                 // A polled retransmission after an empty queue: nothing else was due.
-                let alone = mark.is_some_and(|m| m.last_run.is_some_and(|run| !run.is_new));
+                let alone = mark.and_then(PollMark::last_run).is_some_and(|run| !run.is_new);
                 if alone && was_empty && row.marks.len() == 1 {
                     own = Decision::sure(true, Bound::Poll, POLL_UNEXPLAINED);
                 }
@@ -350,10 +350,10 @@ fn sign_of(mark: &PollMark, padded: Option<bool>, limits: &PollLimits) -> Sign {
             None => Sign::Hole,
         };
     };
-    let Some(run) = mark.last_run.filter(|_| poll) else {
+    let Some(run) = mark.last_run().filter(|_| poll) else {
         return Sign::Settled(Decision::sure(false, Bound::Poll, NO_POLL));
     };
-    match (is_weak(&run, limits), padded) {
+    match (is_weak(run, limits), padded) {
         (_, Some(true)) => Sign::Settled(Decision::sure(true, Bound::Padding, POLL_AND_PADDING)),
         // By chance a block can hold just what is left when a counter is at its limit.
         // Judging it by its pause costs more than it gains, as contention looks the same.
@@ -431,8 +431,8 @@ impl RlcColumns {
                 let before = last.insert(mark.bearer, (i, m));
                 out.holes.extend(before.filter(|_| mark.hole_before));
                 let of = |is_inner| move |&run: &PollRun| RunOfRow { row: i, is_inner, run };
-                out.runs.extend(mark.inner_runs.iter().map(of(true)));
-                out.runs.extend(mark.last_run.iter().map(of(false)));
+                out.runs.extend(mark.inner_runs().iter().map(of(true)));
+                out.runs.extend(mark.last_run().map(of(false)));
             }
             let speaks = !row.marks.is_empty() || row.has_status;
             if row.new_data && !speaks {
@@ -462,7 +462,7 @@ fn fit_padding(
     let data = rows.iter().zip(is_data).zip(gaps).filter(|((_, is_data), _)| **is_data);
     padding::fit_threshold(data.filter_map(|((row, _), &gap)| {
         Some(PaddedBlock {
-            padding_bytes: row.padding_bytes?,
+            padding_bytes: row.padding_bytes()?,
             pause: gap::bin(gap),
             polls_empty: limits.and_then(|limits| polls_empty(row, limits)),
         })
@@ -473,7 +473,7 @@ fn fit_padding(
 /// unexplained poll, none is.
 fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
     let [mark] = &row.marks[..] else { return None };
-    match (mark.poll?, &mark.last_run) {
+    match (mark.poll?, mark.last_run()) {
         (true, Some(run)) => (is_weak(run, limits) == Some(false)).then_some(true),
         (true, None) => None,
         (false, _) => Some(false),

@@ -58,10 +58,10 @@ mod tests {
         for pdus in ttis {
             BearerCounters::advance(&mut bearers, &mut pdus.clone(), &mut marks);
         }
-        marks
-            .into_iter()
-            .flat_map(|m: PollMark| m.inner_runs.into_iter().chain(m.last_run))
-            .collect()
+        let runs = |m: &PollMark| {
+            m.inner_runs().iter().copied().chain(m.last_run().copied()).collect::<Vec<_>>()
+        };
+        marks.iter().flat_map(runs).collect()
     }
 
     /// TTIs of an NR cell with a full queue and pollPDU 8: SDUs of 1,500 bytes, and blocks
@@ -125,7 +125,7 @@ mod tests {
         BearerCounters::advance(&mut bearers, &mut tti.clone(), &mut marks);
         let mark: &PollMark = marks.last().unwrap();
         assert_eq!(mark.poll, Some(true));
-        let run = mark.last_run.unwrap();
+        let run = mark.last_run().unwrap();
         assert!(run.is_new && run.is_complete && run.pdus <= 2);
         assert!(!PollLimits::default().explains(&run));
     }

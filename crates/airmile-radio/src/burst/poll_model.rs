@@ -52,12 +52,31 @@ pub(super) struct PollMark {
     pub bearer: u8,
     /// Poll bit of the last PDU; `None` without RLC AM.
     pub poll: Option<bool>,
-    /// The run that its last PDU's poll ended.
-    pub last_run: Option<PollRun>,
-    /// Runs that earlier PDUs of this TTI ended.
-    pub inner_runs: SmallVec<[PollRun; 0]>,
     /// Sequence numbers are missing right before the first PDU.
     pub hole_before: bool,
+    /// Most TTIs end no run, so runs are apart: an epoch's rows are read several times.
+    runs: Option<Box<EndedRuns>>,
+}
+
+/// The runs that polls of one TTI ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct EndedRuns {
+    /// By polls of earlier PDUs than the last one.
+    inner: SmallVec<[PollRun; 0]>,
+    /// By the last PDU's poll.
+    last: Option<PollRun>,
+}
+
+impl PollMark {
+    /// The run that its last PDU's poll ended.
+    pub(super) fn last_run(&self) -> Option<&PollRun> {
+        self.runs.as_ref()?.last.as_ref()
+    }
+
+    /// Runs that earlier PDUs of this TTI ended.
+    pub(super) fn inner_runs(&self) -> &[PollRun] {
+        self.runs.as_ref().map_or(&[], |runs| &runs.inner)
+    }
 }
 
 /// In-order PDUs below the highest number: after this many the bearer was re-established
@@ -95,13 +114,7 @@ impl BearerCounters {
     }
 
     fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
-        let mut mark = PollMark {
-            bearer,
-            poll: None,
-            last_run: None,
-            inner_runs: SmallVec::new(),
-            hole_before: false,
-        };
+        let mut mark = PollMark { bearer, poll: None, hole_before: false, runs: None };
         let mut polled = None;
         // Most TTIs have one: nothing to sort.
         if let [pdu] = pdus {
@@ -126,12 +139,15 @@ impl BearerCounters {
         // Which of these segments was sent last is unknown: the poll remains the last
         // one's, and the limits show whether a counter caused it.
         let is_beside_poll = *polled == Some(sn) && pdu.poll != Some(true);
-        if let Some(run) = mark.last_run.as_mut().filter(|_| is_beside_poll) {
+        let last = mark.runs.as_mut().and_then(|runs| runs.last.as_mut());
+        if let Some(run) = last.filter(|_| is_beside_poll) {
             run.tied_bytes = run.tied_bytes.saturating_add(pdu.size_bytes);
             run.is_exact = false;
             self.is_exact = false;
         } else {
-            mark.inner_runs.extend(mark.last_run.take());
+            if let Some(runs) = &mut mark.runs {
+                runs.inner.extend(runs.last.take());
+            }
             mark.poll = pdu.poll;
         }
         let is_later = self.highest.is_none_or(|highest| sn > highest);
@@ -160,7 +176,7 @@ impl BearerCounters {
         }
         if pdu.poll == Some(true) {
             *polled = Some(sn);
-            mark.last_run = Some(PollRun {
+            mark.runs.get_or_insert_default().last = Some(PollRun {
                 pdus: self.pdus,
                 bytes_before,
                 bytes: self.bytes,
@@ -330,7 +346,7 @@ mod tests {
         for pdu in pdus {
             BearerCounters::advance(&mut bearers, &mut [*pdu], &mut marks);
         }
-        marks.into_iter().filter_map(|mark: PollMark| mark.last_run).collect()
+        marks.iter().filter_map(|mark: &PollMark| mark.last_run().copied()).collect()
     }
 
     #[test]

@@ -22,8 +22,6 @@ pub(super) struct TtiRow {
     pub prb_cell: u32,
     /// Bytes of the blocks sent for the first time.
     pub tbs_bytes: u32,
-    /// Padding of those blocks; `None` unless known for each.
-    pub padding_bytes: Option<u32>,
     /// Whether a grant was logged (RLC may be logged alone).
     pub has_grant: bool,
     /// Whether a block was sent for the first time.
@@ -56,7 +54,6 @@ impl TtiRow {
             prb: None,
             prb_cell: 0,
             tbs_bytes: 0,
-            padding_bytes: None,
             has_grant: false,
             new_data: false,
             has_status: false,
@@ -82,13 +79,17 @@ impl TtiRow {
         if mac_control_only && self.control_blocks < self.new_blocks {
             self.control_blocks += 1;
         }
-        let all = self.new_data && self.padded_blocks == self.new_blocks;
-        self.padding_bytes = all.then_some(self.known_padding);
+    }
+
+    /// Padding of the blocks sent for the first time; `None` unless known for each.
+    pub(super) fn padding_bytes(&self) -> Option<u32> {
+        let is_known = self.new_data && self.padded_blocks == self.new_blocks;
+        is_known.then_some(self.known_padding)
     }
 
     /// Whether it may hold user data, according to MAC and sizes.
     pub(super) fn may_hold_data(&self) -> bool {
-        let filled = self.padding_bytes.map(|padding| self.tbs_bytes.saturating_sub(padding));
+        let filled = self.padding_bytes().map(|padding| self.tbs_bytes.saturating_sub(padding));
         let control_only = self.control_blocks == self.new_blocks;
         self.new_data && !control_only && filled.is_none_or(|bytes| bytes > CONTROL_BYTES)
     }
@@ -98,7 +99,7 @@ impl TtiRow {
         if self.rlc_bytes > 0 {
             self.rlc_bytes.into()
         } else {
-            self.tbs_bytes.saturating_sub(self.padding_bytes.unwrap_or(0)).into()
+            self.tbs_bytes.saturating_sub(self.padding_bytes().unwrap_or(0)).into()
         }
     }
 

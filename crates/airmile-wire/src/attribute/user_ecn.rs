@@ -51,8 +51,10 @@ impl UserEcn {
     pub fn count(&mut self, at_ns: i64, up: bool, bits: EcnBits, connection: &mut EcnFeedback) {
         if up {
             connection.count(bits.ecn);
+            self.up.push(at_ns, bits.ecn);
+        } else {
+            self.down.push(at_ns, bits.ecn);
         }
-        if up { &mut self.up } else { &mut self.down }.push(at_ns, bits.ecn);
     }
 
     /// Adds a later part.
@@ -110,11 +112,10 @@ pub fn ecn_paths(
         let left = |ns| {
             server.line.map_or(ns, |line| line.to_reference(ns)).saturating_sub(server.base_ns)
         };
-        let arrived = server.ecn.up.moved(left);
         up.source = EcnSource::Arrivals;
         up.cleared = server.shared.1 == 0;
         if !up.cleared {
-            up.counts = arrived;
+            up.counts = server.ecn.up.moved(left);
         }
     }
     let counts = if place == CaptureSite::Phone { first.down } else { EcnBins::default() };

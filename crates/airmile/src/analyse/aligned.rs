@@ -138,9 +138,7 @@ impl AlignedInputs {
             );
             return Ok(());
         }
-        let shown =
-            if wire.arrivals().points().is_empty() { wire.answers() } else { wire.arrivals() };
-        let line = clocks::of_capture(radio, shown);
+        let line = clocks::of_capture(radio, wire.shown());
         belong::check_bytes(wire.name(), wire.arrivals(), (radio, partial), &line)?;
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
         if let Ok(line) = &line {

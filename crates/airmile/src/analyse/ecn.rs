@@ -5,6 +5,7 @@ use airmile_wire::attribute::{EcnCount, EcnPath};
 
 use super::causes::queued_ns;
 use super::radio::RadioReport;
+use super::spans::merged;
 use super::wire::Wire;
 use crate::fact::EcnReport;
 use crate::wording;
@@ -23,17 +24,8 @@ pub(super) fn reports(wire: &Wire, report: &RadioReport) -> Vec<EcnReport> {
 /// When the queue of a direction stood, in nanoseconds; in order, without overlaps.
 fn standing(dir: Direction, report: &RadioReport) -> Vec<(i64, i64)> {
     let transfers = report.transfers.iter().filter(|finding| finding.dir == dir);
-    let mut spans: Vec<(i64, i64)> =
-        transfers.flat_map(|one| queued_ns(one, dir, report)).collect();
-    spans.sort_unstable();
-    let mut apart: Vec<(i64, i64)> = Vec::new();
-    for (from, to) in spans {
-        match apart.last_mut() {
-            Some((_, end)) if from <= *end => *end = to.max(*end),
-            _ => apart.push((from, to)),
-        }
-    }
-    let stands = apart.into_iter().map(|(from, to)| (from.saturating_add(STANDS_AFTER_NS), to));
+    let spans = merged(transfers.flat_map(|one| queued_ns(one, dir, report)).collect());
+    let stands = spans.into_iter().map(|(from, to)| (from.saturating_add(STANDS_AFTER_NS), to));
     stands.filter(|(from, to)| from < to).collect()
 }
 

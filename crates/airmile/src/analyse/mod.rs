@@ -23,6 +23,7 @@ pub mod radio;
 pub mod report;
 pub mod series;
 mod silent;
+mod spans;
 pub(crate) mod subscription;
 mod together;
 mod track;

@@ -35,16 +35,14 @@ pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
         Direction::Ul => "the phone's own queue",
         Direction::Dl => "the queue at the base station",
     };
-    let otherwise = counted(
-        marked.saturating_sub(queued_marked),
-        report.capable_packets.saturating_sub(report.queued_packets),
-    );
+    let otherwise = otherwise(report, marked, queued_marked);
+    let otherwise = counted(otherwise.0, otherwise.1);
     format!(
         "{dir}: while {queue} stood, {} packets with {field} {} marked{}, otherwise \
          {otherwise}: {}",
         counted(queued_marked, report.queued_packets),
         if queued_marked < 2 { "was" } else { "were" },
-        share(queued_marked, report.queued_packets),
+        percent(queued_marked, report.queued_packets),
         conclusion(report)
     )
 }
@@ -58,8 +56,18 @@ fn part(counted_by: EcnSource, marked: u64, all: u64) -> String {
     }
 }
 
-fn share(marked: u64, all: u64) -> String {
-    let percent = whole_percent((marked as f64 * 100.0 / all.max(1) as f64).min(100.0));
+/// Packets marked while the queue did not stand, and all of that time.
+const fn otherwise(report: &EcnReport, marked: u64, queued_marked: u64) -> (u64, u64) {
+    let all = report.capable_packets.saturating_sub(report.queued_packets);
+    (marked.saturating_sub(queued_marked), all)
+}
+
+fn share(marked: u64, all: u64) -> f64 {
+    marked as f64 / all.max(1) as f64
+}
+
+fn percent(marked: u64, all: u64) -> String {
+    let percent = whole_percent((100.0 * share(marked, all)).min(100.0));
     if marked == 0 { String::new() } else { format!(" ({percent} %)") }
 }
 
@@ -81,10 +89,6 @@ fn conclusion(report: &EcnReport) -> &'static str {
 fn marks_elsewhere(report: &EcnReport) -> bool {
     let marks = report.marked_packets.zip(report.queued_marked_packets);
     let Some((marked, queued_marked)) = marks else { return false };
-    let share = |marked: u64, all: u64| marked as f64 / all.max(1) as f64;
-    let elsewhere = share(
-        marked.saturating_sub(queued_marked),
-        report.capable_packets.saturating_sub(report.queued_packets),
-    );
-    elsewhere > share(queued_marked, report.queued_packets) / 2.0
+    let (marked, all) = otherwise(report, marked, queued_marked);
+    share(marked, all) > share(queued_marked, report.queued_packets) / 2.0
 }

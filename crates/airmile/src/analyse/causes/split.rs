@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
-use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
+use airmile_model::{Burst, Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
     RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
@@ -70,10 +70,9 @@ impl Split {
         wire: &Wire,
     ) -> Option<Self> {
         finding.throughput_time_ms.filter(|_| finding.dir == Direction::Dl)?;
-        let (start_ns, end_ns) = (finding.start_us? * 1_000, finding.end_us? * 1_000);
         let report = &answer.report;
-        let place =
-            TransferTimeline { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
+        let place = TransferTimeline::of(finding, report)?;
+        let TransferTimeline { start_ns, end_ns, .. } = place;
         let spans = |dir| place.bursts(finding, dir, report);
         let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
         let silences: Vec<(i64, i64)> =
@@ -331,14 +330,25 @@ impl RadioSeries {
     }
 }
 
-/// Places TTIs in time relative to a transfer's start.
+/// A transfer's time, and the place of TTIs relative to its start.
 struct TransferTimeline {
     start_ns: i64,
+    end_ns: i64,
     start: TtiIndex,
     tti_ns: f64,
 }
 
 impl TransferTimeline {
+    /// `None` if the transfer's time is unknown.
+    fn of(finding: &TransferFinding, report: &RadioReport) -> Option<Self> {
+        Some(Self {
+            start_ns: finding.start_us? * 1_000,
+            end_ns: finding.end_us? * 1_000,
+            start: finding.start_tti,
+            tti_ns: report.tti_ms * 1e6,
+        })
+    }
+
     fn at(&self, tti: TtiIndex) -> i64 {
         let ns = tti.0.saturating_sub(self.start.0) as f64 * self.tti_ns;
         self.start_ns.saturating_add(ns as i64)
@@ -351,11 +361,7 @@ impl TransferTimeline {
         dir: Direction,
         report: &RadioReport,
     ) -> Vec<RadioSpan> {
-        report
-            .bursts
-            .iter()
-            .filter(|b| b.dir == dir)
-            .filter(|b| b.start_tti < finding.end_tti && b.end_tti > finding.start_tti)
+        bursts_within(finding, dir, report)
             .map(|b| RadioSpan {
                 from_ns: self.at(b.start_tti),
                 to_ns: self.at(b.end_tti),
@@ -371,21 +377,26 @@ pub(in super::super) fn queued_ns(
     dir: Direction,
     report: &RadioReport,
 ) -> Vec<(i64, i64)> {
-    let Some((start_us, end_us)) = finding.start_us.zip(finding.end_us) else { return Vec::new() };
-    let (start_ns, end_ns) = (start_us * 1_000, end_us * 1_000);
-    let place =
-        TransferTimeline { start_ns, start: finding.start_tti, tti_ns: report.tti_ms * 1e6 };
+    let Some(place) = TransferTimeline::of(finding, report) else { return Vec::new() };
     let bursts = place.bursts(finding, dir, report).into_iter();
-    bursts.map(|span| (span.from_ns.max(start_ns), span.to_ns.min(end_ns))).collect()
+    bursts.map(|span| (span.from_ns.max(place.start_ns), span.to_ns.min(place.end_ns))).collect()
+}
+
+/// Bursts of which a part is within a transfer.
+fn bursts_within<'a>(
+    finding: &'a TransferFinding,
+    dir: Direction,
+    report: &'a RadioReport,
+) -> impl Iterator<Item = &'a Burst> {
+    report.bursts.iter().filter(move |b| {
+        b.dir == dir && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
+    })
 }
 
 /// The error of the time in bursts: the end of an uncertain burst contributes a share of the burst,
 /// and ends are independent.
 fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
-    let inside = report.bursts.iter().filter(|b| {
-        b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
-    });
-    let squares: f64 = inside
+    let squares: f64 = bursts_within(finding, Direction::Dl, report)
         .map(|b| {
             let within = b.end_tti.min(finding.end_tti).since(b.start_tti.max(finding.start_tti));
             ((1.0 - b.confidence) * within as f64 * report.tti_ms * 1e6).powi(2)
@@ -405,9 +416,7 @@ const MAX_LAYERS: f64 = 4.0;
 /// cell's free capacity, or what all of its PRBs would have carried at this phone's efficiency. At
 /// most the cell's peak rate.
 fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let inside = report.bursts.iter().filter(|b| {
-        b.dir == Direction::Dl && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
-    });
+    let inside = bursts_within(finding, Direction::Dl, report);
     let (n, ttis) = inside.fold((0_u32, 0.0), |(n, ttis), b| {
         let from = b.start_tti.max(finding.start_tti);
         (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)

@@ -6,20 +6,7 @@ use airmile_model::AppTransfer;
 use airmile_wire::attribute::Connection;
 
 use super::connections::NEAR_NS;
-
-/// Spans in order and without overlaps.
-pub(super) fn merged(mut spans: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    spans.retain(|(from, to)| to > from);
-    spans.sort_unstable();
-    let mut out: Vec<(i64, i64)> = Vec::new();
-    for (from, to) in spans {
-        match out.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => out.push((from, to)),
-        }
-    }
-    out
-}
+use crate::analyse::spans::merged;
 
 /// The requests that a log has.
 pub(super) struct Logged {

@@ -289,11 +289,7 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
-            answers: if first.arrivals.points().is_empty() {
-                first.answers
-            } else {
-                Arrivals::new()
-            },
+            answers: first.answers,
             arrivals: first.arrivals,
             name,
             clocks,
@@ -354,9 +350,9 @@ impl Wire {
         &self.arrivals
     }
 
-    /// The acknowledgements that arrived at the phone, if no data did.
-    pub(crate) const fn answers(&self) -> &Arrivals {
-        &self.answers
+    /// The data that arrived at the phone; the acknowledgements, if none did.
+    pub(crate) fn shown(&self) -> &Arrivals {
+        if self.arrivals.points().is_empty() { &self.answers } else { &self.arrivals }
     }
 
     /// Offsets of other captures' clocks from its own.

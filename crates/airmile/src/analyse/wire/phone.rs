@@ -374,19 +374,26 @@ impl Phone {
         same.filter_map(|(mine, there)| Some((mine, there?))).collect()
     }
 
+    /// Its connections that are also in another capture, split on the way or not.
+    fn common<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a ServerSide, &'a ServerSide)> {
+        let there = Index::of(other);
+        self.connections.iter().filter_map(move |mine| Some((mine, there.find(mine)?)))
+    }
+
     /// ECN-capable packets that it sent on connections that are also in another capture: here and there.
     pub(super) fn shared_ecn(&self, other: &Self) -> (u64, u64) {
-        let there = Index::of(other);
-        let both = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
-        let sent = both.map(|(mine, there)| (mine.ecn.capable(), there.ecn.capable()));
+        let sent =
+            self.common(other).map(|(mine, there)| (mine.ecn.capable(), there.ecn.capable()));
         sent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Payload towards it on connections that are also in another capture.
     pub(super) fn shared_bytes(&self, other: &Self) -> u64 {
-        let there = Index::of(other);
-        let tcp = self.connections.iter().filter(|mine| there.find(mine).is_some());
-        tcp.map(|mine| mine.received.total()).fold(0, u64::saturating_add)
+        let received = self.common(other).map(|(mine, _)| mine.received.total());
+        received.fold(0, u64::saturating_add)
     }
 
     /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
@@ -452,9 +459,7 @@ impl Phone {
 
     /// Data that also passed at a capture nearer to the server.
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
-        let there = Index::of(other);
-        let pairs = self.connections.iter().filter_map(|mine| Some((mine, there.find(mine)?)));
-        pairs.flat_map(|(mine, there)| mine.pairs(there)).collect()
+        self.common(other).flat_map(|(mine, there)| mine.pairs(there)).collect()
     }
 
     /// Whether some of its data also passed at another capture.
