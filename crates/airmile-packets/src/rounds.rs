@@ -1,6 +1,6 @@
-//! Processes packets in rounds: some hundred are routed, then analysed. The state of the
-//! flows in a part of a round is prefetched: flows are scattered over memory, and the
-//! accesses overlap. One thread does so only while many flows are active.
+//! Processes packets in rounds: some hundred are routed, then analysed. While many flows are
+//! active, the state of those in a part of a round is prefetched: flows are scattered over
+//! memory, and the accesses overlap. One thread has rounds only then.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -21,8 +21,8 @@ const AHEAD: usize = 16;
 /// Packets per round in one thread (chosen here: 50 KB of them).
 const ROUND_PACKETS: usize = 256;
 /// With more active flows than this, whose state of some 2 KB no longer fits a third-level cache,
-/// one thread also processes packets in rounds (chosen here by measuring).
-const MANY_FLOWS: usize = 8_192;
+/// it is prefetched, and one thread also processes packets in rounds (chosen here by measuring).
+pub(super) const MANY_FLOWS: usize = 8_192;
 
 /// A packet on its way to a shard.
 struct Carried {
@@ -67,11 +67,19 @@ impl Round {
         self.packets.push(Carried { step, route, payload, packet: packet.with_payload(&[]) });
     }
 
-    /// Passes everything to a shard; its findings go to `found` with their steps.
-    pub(super) fn analyse(&self, shard: &mut PacketShard, found: &mut dyn FnMut(u32, Finding)) {
+    /// Passes everything to a shard; its findings go to `found` with their steps. Flows are prefetched
+    /// while the shard has more than `many_flows`.
+    pub(super) fn analyse(
+        &self,
+        shard: &mut PacketShard,
+        many_flows: usize,
+        found: &mut dyn FnMut(u32, Finding),
+    ) {
         let mut changes = self.changes.iter().peekable();
         for (part, packets) in self.packets.chunks(AHEAD).enumerate() {
-            shard.load(packets.iter().map(|carried| carried.route));
+            if shard.active_flows() > many_flows {
+                shard.load(packets.iter().map(|carried| carried.route));
+            }
             for (n, carried) in packets.iter().enumerate() {
                 let at = part * AHEAD + n;
                 while let Some((_, step, change)) = changes.next_if(|change| change.0 <= at) {
@@ -184,8 +192,8 @@ impl Lone {
     }
 
     fn settle(&mut self, sink: &mut dyn FnMut(PacketRow)) {
-        let Self { shard, collector, round, .. } = self;
-        round.analyse(shard, &mut |_, finding| collector.push(finding, sink));
+        let Self { shard, collector, round, many_flows, .. } = self;
+        round.analyse(shard, *many_flows, &mut |_, finding| collector.push(finding, sink));
         round.clear();
     }
 
@@ -197,14 +205,14 @@ impl Lone {
     ) -> StudySummary {
         self.settle(sink);
         self.changes.drain(..).for_each(|change| self.round.change(0, &change));
-        let Self { router, shard, collector, round, .. } = &mut self;
+        let Self { router, shard, collector, round, many_flows, .. } = &mut self;
         let mut waiting = 0;
         router.finish(&mut |change| {
             round.change(0, &change);
             waiting += 1;
             if waiting == ROUND_PACKETS {
                 waiting = 0;
-                round.analyse(shard, &mut |_, finding| collector.push(finding, sink));
+                round.analyse(shard, *many_flows, &mut |_, finding| collector.push(finding, sink));
                 round.clear();
             }
         });

@@ -12,7 +12,7 @@ use airmile_wire::tcp::{
 };
 
 use super::count_read;
-use super::rounds::Round;
+use super::rounds::{MANY_FLOWS, Round};
 use airmile_io::FileReport;
 use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::{Error, Result};
@@ -51,8 +51,11 @@ pub(super) fn run(
             let (to_collector, from_shard) = sync_channel(ROUNDS_AHEAD);
             let (give_back, used) = channel();
             let shard = PacketShard::new(options.clone());
-            shards
-                .push(scope.spawn(move || analyse(shard, &from_reader, &to_collector, &give_back)));
+            shards.push(scope.spawn(move || {
+                // They share the third-level cache.
+                let many_flows = MANY_FLOWS / threads;
+                analyse(shard, many_flows, &from_reader, &to_collector, &give_back)
+            }));
             rounds.push(ToShard { to: to_shard, used, next: Round::default() });
             found.push(from_shard);
         }
@@ -164,13 +167,14 @@ fn read(
 /// Analyses rounds until there are no more.
 fn analyse(
     mut shard: PacketShard,
+    many_flows: usize,
     rounds: &Receiver<Round>,
     collector: &SyncSender<Found>,
     give_back: &Sender<Round>,
 ) -> ShardCounts {
     for mut round in rounds {
         let mut found = Found::new();
-        round.analyse(&mut shard, &mut |step, finding| found.push((step, finding)));
+        round.analyse(&mut shard, many_flows, &mut |step, finding| found.push((step, finding)));
         round.clear();
         // Neither end waits for what the other has dropped.
         let _ = give_back.send(round);
