@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(mark.poll, Some(true));
         let run = mark.last_run().unwrap();
         assert!(run.is_new && run.is_complete && run.pdus <= 2);
-        assert!(!PollLimits::default().explains(&run));
+        assert!(!PollLimits::default().explains(run));
     }
 
     #[test]
