@@ -37,8 +37,9 @@ pub struct TtiWindow<S> {
 
 /// First and last TTI of an empty ring: any TTI is before one and after the other.
 const NEVER: (i64, i64) = (i64::MAX, i64::MIN);
-/// Maximum number of slots in a ring (chosen here: two seconds at 120 kHz).
-const MAX_RING: u64 = 16_384;
+/// Maximum number of slots in a ring (chosen here: more TTIs than wait in LTE, and in NR up to
+/// 60 kHz; a hostile log can fill one for each subscription).
+const MAX_RING: u64 = 4_096;
 /// Slots in a word of `used`, and in the smallest ring.
 const WORD: usize = 64;
 
