@@ -19,7 +19,7 @@ pub trait Slot: Default {
 /// Records arrive nearly in order, and leave in order. So the newest TTIs have a ring of
 /// slots, in which a TTI is found by its number, and which lies in memory in the order in
 /// which it is filled and emptied. TTIs of earlier timing segments, and those more than
-/// [`MAX_RING`] before the newest, are in a map.
+/// 4,096 TTIs before the newest, are in a map.
 #[derive(Debug, Clone)]
 pub struct TtiWindow<S> {
     /// A power of two of slots, each of the TTIs with its number modulo that.
