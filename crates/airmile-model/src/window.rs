@@ -18,8 +18,8 @@ pub trait Slot: Default {
 ///
 /// Records arrive nearly in order, and leave in order. So the newest TTIs have a ring of
 /// slots, in which a TTI is found by its number, and which lies in memory in the order in
-/// which it is filled and emptied. TTIs of earlier timing segments, and those more than
-/// 4,096 TTIs before the newest, are in a map.
+/// which it is filled and emptied. TTIs of earlier timing segments, and those too far before
+/// the newest for the ring, are in a map.
 #[derive(Debug, Clone)]
 pub struct TtiWindow<S> {
     /// A power of two of slots, each of the TTIs with its number modulo that.
@@ -28,8 +28,9 @@ pub struct TtiWindow<S> {
     used: Vec<u64>,
     /// Timing segment of the TTIs in the ring.
     segment: u32,
-    /// The first and the last TTI in the ring, [`NEVER`] if there is none.
+    /// The first TTI in the ring, [`NEVER`] if there is none.
     first: i64,
+    /// The last one.
     last: i64,
     /// All of these are before those in the ring.
     earlier: BTreeMap<SegmentTti, S>,

@@ -1,6 +1,7 @@
 //! Processes packets in rounds: some hundred are routed, then analysed. While many flows are
 //! active, the state of those in a part of a round is prefetched: flows are scattered over
-//! memory, and the accesses overlap. One thread has rounds only then.
+//! memory, and the accesses overlap. A study in one thread collects packets in rounds only then;
+//! one in several threads always does.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::Packet;
@@ -21,7 +22,8 @@ const AHEAD: usize = 16;
 /// Packets per round in one thread (chosen here: 50 KB of them).
 const ROUND_PACKETS: usize = 256;
 /// With more active flows than this, whose state of some 2 KB no longer fits a third-level cache,
-/// it is prefetched, and one thread also processes packets in rounds (chosen here by measuring).
+/// one thread processes packets in rounds and prefetches that state (chosen here by measuring). Each of
+/// n shards prefetches above an n-th of it (chosen here: they share the cache).
 pub(super) const MANY_FLOWS: usize = 8_192;
 
 /// A packet on its way to a shard.

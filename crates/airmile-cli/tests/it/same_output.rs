@@ -3,10 +3,12 @@
 //!
 //! Digests are in `tests/data/outputs/`. After a change that is meant to change outputs,
 //! `AIRMILE_ACCEPT=1 cargo test -p airmile-cli --test it same_output` writes them anew: the commit
-//! then shows which outputs it changed.
+//! then shows which outputs it changed. So does a new version of airmile or of Parquet's library, whose
+//! names are in the outputs, and a new file in the shared directories.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Write as _, stderr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -100,7 +102,7 @@ fn shared(directories: &[&str], kinds: &[&str]) -> Option<(PathBuf, Vec<String>)
     );
     let data = shared.join("data");
     if !data.is_dir() {
-        println!("SKIPPED: no {} (set AIRMILE_SHARED)", data.display());
+        let _ = writeln!(stderr(), "SKIPPED: no {} (set AIRMILE_SHARED)", data.display());
         return None;
     }
     let mut files = Vec::new();

@@ -54,7 +54,7 @@ pub(super) struct PollMark {
     pub poll: Option<bool>,
     /// Sequence numbers are missing right before the first PDU.
     pub hole_before: bool,
-    /// Most TTIs end no run, so runs are apart: an epoch's rows are read several times.
+    /// Most TTIs end no run. A box keeps a row small: an epoch's rows are read several times.
     runs: Option<Box<EndedRuns>>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct PollMark {
 #[derive(Debug, Clone, PartialEq, Default)]
 struct EndedRuns {
     /// By polls of earlier PDUs than the last one.
-    inner: SmallVec<[PollRun; 0]>,
+    inner: Vec<PollRun>,
     /// By the last PDU's poll.
     last: Option<PollRun>,
 }
@@ -75,7 +75,7 @@ impl PollMark {
 
     /// Runs that earlier PDUs of this TTI ended.
     pub(super) fn inner_runs(&self) -> &[PollRun] {
-        self.runs.as_ref().map_or(&[], |runs| &runs.inner)
+        self.runs.as_ref().map_or(&[], |runs| runs.inner.as_slice())
     }
 }
 

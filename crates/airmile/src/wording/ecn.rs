@@ -35,8 +35,8 @@ pub(crate) fn ecn(report: &EcnReport, cleared: bool) -> String {
         Direction::Ul => "the phone's own queue",
         Direction::Dl => "the queue at the base station",
     };
-    let otherwise = otherwise(report, marked, queued_marked);
-    let otherwise = counted(otherwise.0, otherwise.1);
+    let (marked_else, all_else) = otherwise(report, marked, queued_marked);
+    let otherwise = counted(marked_else, all_else);
     format!(
         "{dir}: while {queue} stood, {} packets with {field} {} marked{}, otherwise \
          {otherwise}: {}",
@@ -67,7 +67,8 @@ fn share(marked: u64, all: u64) -> f64 {
 }
 
 fn percent(marked: u64, all: u64) -> String {
-    let percent = whole_percent((100.0 * share(marked, all)).min(100.0));
+    // Exact at halves, as the quotient is not.
+    let percent = whole_percent((marked as f64 * 100.0 / all.max(1) as f64).min(100.0));
     if marked == 0 { String::new() } else { format!(" ({percent} %)") }
 }
 

@@ -57,9 +57,11 @@ const FIRST_SRB_INDEX: u8 = 32;
 pub struct Assembler {
     timing: Timing,
     waiting: TtiWindow<Waiting>,
-    /// Of the waiting TTIs: downlink assignments, uplink grants, and records.
+    /// Downlink assignments of the waiting TTIs.
     dl: PartsPool<DlParts>,
+    /// Their uplink grants.
     ul: PartsPool<UlParts>,
+    /// Their records that are not joined.
     records: Pool<Record>,
     mac_ttis: LoggedTtis,
     /// TTIs of downlink RLC PDUs that 0xB082 logged.
@@ -281,8 +283,8 @@ impl Assembler {
         }
     }
 
-    /// The TTI of a record that waits; one that is over is counted.
-    fn waited(&mut self, position: Position) -> SegmentTti {
+    /// Returns the record's TTI; counts the record as late if that TTI was released.
+    fn count_if_late(&mut self, position: Position) -> SegmentTti {
         let at = (position.timing_segment, position.tti);
         if self.released.is_some_and(|released| at < released) {
             self.late += 1;
@@ -291,18 +293,18 @@ impl Assembler {
     }
 
     fn dl_parts(&mut self, position: Position, rnti: RntiType) -> &mut DlParts {
-        let at = self.waited(position);
+        let at = self.count_if_late(position);
         self.dl.at(&mut self.waiting.at(at).dl, (position.cell, rnti))
     }
 
     fn ul_parts(&mut self, position: Position, rnti: RntiType) -> &mut UlParts {
-        let at = self.waited(position);
+        let at = self.count_if_late(position);
         self.ul.at(&mut self.waiting.at(at).ul, (position.cell, rnti))
     }
 
     fn hold(&mut self, position: Position, record: impl Into<Record>) {
         let record = record.into();
-        let at = self.waited(position);
+        let at = self.count_if_late(position);
         let slot = self.waiting.at(at);
         slot.is_assigned |= is_assignment(&record);
         self.records.push(&mut slot.other, record);
@@ -310,7 +312,7 @@ impl Assembler {
 
     /// Holds an RLC PDU until it is known whether RLC's own message was logged.
     fn hold_mac_rlc(&mut self, position: Position, pdu: RlcPdu) {
-        let at = self.waited(position);
+        let at = self.count_if_late(position);
         self.records.push(&mut self.waiting.at(at).mac_rlc, pdu.into());
     }
 
