@@ -271,5 +271,37 @@ mod tests {
                 prop_assert_eq!(window.first(), expected.keys().next().copied());
             }
         }
+
+        /// As in a log: TTIs advance, some records are late, and the oldest leave. Each TTI leaves
+        /// once, in order, with all of its records.
+        #[test]
+        fn records_of_a_log_leave_in_order(
+            start in prop::sample::select(vec![i64::MIN, -500, 0, i64::MAX - 9_000]),
+            steps in prop::collection::vec((0_i64..30, 0_i64..40), 1..300),
+            waiting in prop::sample::select(vec![0_usize, 3, 40]),
+        ) {
+            let mut window = TtiWindow::<Count>::new();
+            let mut expected = BTreeMap::new();
+            let mut newest = start;
+            for (ahead, late) in steps {
+                newest += ahead;
+                for tti in [newest, newest.saturating_sub(late).max(start)] {
+                    let at = (0, TtiIndex(tti));
+                    window.at(at).0 += 1;
+                    *expected.entry(at).or_insert(0_u32) += 1;
+                }
+                while expected.len() > waiting {
+                    let first = window.first_before((1, TtiIndex(0))).map(|(at, slot)| (at, slot.0));
+                    prop_assert_eq!(first, expected.pop_first());
+                    window.remove_first();
+                }
+            }
+            while let Some(oldest) = expected.pop_first() {
+                let first = window.first_before((1, TtiIndex(0))).map(|(at, slot)| (at, slot.0));
+                prop_assert_eq!(first, Some(oldest));
+                window.remove_first();
+            }
+            prop_assert_eq!(window.first(), None);
+        }
     }
 }
