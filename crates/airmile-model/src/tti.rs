@@ -194,12 +194,6 @@ impl TtiUnwrapper {
         Self { anchor_ns: at_ns, anchor: TtiIndex(tti.0 as i64) }
     }
 
-    /// The index nearest to the clock's prediction.
-    #[must_use]
-    pub fn unwrap_at(&self, at_ns: i64, tti: Tti) -> TtiIndex {
-        nearest(self.predict(at_ns), tti)
-    }
-
     /// The clock's prediction of the index at `at_ns`.
     #[must_use]
     pub fn predict(&self, at_ns: i64) -> TtiIndex {
@@ -264,7 +258,7 @@ mod tests {
         let unwrapper = TtiUnwrapper::new(0, first);
         // 100 s later, 3 ms off: 9 periods and a part have passed.
         let later = TtiIndex(10_239 + 100_003).wrapped();
-        assert_eq!(unwrapper.unwrap_at(100_000_000_000, later), TtiIndex(110_242));
+        assert_eq!(nearest(unwrapper.predict(100_000_000_000), later), TtiIndex(110_242));
     }
 
     proptest! {
@@ -275,7 +269,7 @@ mod tests {
             let unwrapper = TtiUnwrapper::new(7, first);
             let truth = TtiIndex(i64::from(start) + elapsed);
             let written_ns = 7 + (elapsed + jitter) * 1_000_000;
-            prop_assert_eq!(unwrapper.unwrap_at(written_ns, truth.wrapped()), truth);
+            prop_assert_eq!(nearest(unwrapper.predict(written_ns), truth.wrapped()), truth);
         }
 
         #[test]

@@ -110,10 +110,9 @@ impl<S: Slot> TtiWindow<S> {
 
     /// Moves the first slot of the ring to the earlier ones.
     fn put_aside(&mut self) {
-        let index = self.index(self.first);
-        let slot = std::mem::take(&mut self.ring[index]);
-        self.earlier.insert((self.segment, TtiIndex(self.first)), slot);
-        self.free_first(index);
+        let at = (self.segment, TtiIndex(self.first));
+        let index = self.free_first();
+        self.earlier.insert(at, std::mem::take(&mut self.ring[index]));
     }
 
     fn grow(&mut self, slots: usize) {
@@ -125,22 +124,24 @@ impl<S: Slot> TtiWindow<S> {
         larger.used.resize(slots / WORD, 0);
         larger.segment = self.segment;
         while !self.is_ring_empty() {
-            let (tti, index) = (self.first, self.index(self.first));
-            *larger.at((self.segment, TtiIndex(tti))) = std::mem::take(&mut self.ring[index]);
-            self.free_first(index);
+            let at = (self.segment, TtiIndex(self.first));
+            let index = self.free_first();
+            *larger.at(at) = std::mem::take(&mut self.ring[index]);
         }
         larger.earlier = std::mem::take(&mut self.earlier);
         *self = larger;
     }
 
-    /// Marks the first slot of the ring as free, and finds the next one.
+    /// Marks the first slot of the ring as free and returns its index; the next one is now the
+    /// first.
     #[inline]
-    fn free_first(&mut self, index: usize) {
+    fn free_first(&mut self) -> usize {
+        let index = self.index(self.first);
         let (mut word, bit) = (index / WORD, index % WORD);
         self.used[word] &= !(1 << bit);
         if self.first == self.last {
             (self.first, self.last) = NEVER;
-            return;
+            return index;
         }
         // The last one is after it, so there is one.
         let mut ahead = self.used[word] >> bit;
@@ -155,6 +156,7 @@ impl<S: Slot> TtiWindow<S> {
             ahead = self.used[word];
         }
         self.first = from + i64::from(ahead.trailing_zeros());
+        index
     }
 
     /// The oldest TTI that has a slot.
@@ -178,9 +180,8 @@ impl<S: Slot> TtiWindow<S> {
     /// Removes the oldest slot.
     pub fn remove_first(&mut self) {
         if self.earlier.pop_first().is_none() && !self.is_ring_empty() {
-            let index = self.index(self.first);
+            let index = self.free_first();
             self.ring[index].clear();
-            self.free_first(index);
         }
     }
 }

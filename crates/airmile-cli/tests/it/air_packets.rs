@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use airmile::capture::packet::{CaptureReader, Captured};
 
-use crate::command::{airmile, path, sample, status, text};
+use crate::command::{airmile, path, sample, shared_data, status, text};
 
 /// Link types of the frames of a pcapng, by the interfaces' own numbers.
 fn links(file: &str) -> BTreeMap<u32, usize> {
@@ -75,14 +75,11 @@ fn packets_need_a_modem_log_and_a_file_of_their_own() {
 /// Wireshark reads the packets of real logs: what each is, and none is malformed.
 #[test]
 fn wireshark_dissects_the_packets_of_real_logs() {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    if !shared.join("data/diag").exists() || Command::new("tshark").arg("-v").output().is_err() {
+    let tshark = Command::new("tshark").arg("-v").output();
+    let (Some(data), Ok(_)) = (shared_data(), tshark) else {
         println!("SKIPPED: needs AIRMILE_SHARED and tshark");
         return;
-    }
+    };
     let dir = tempfile::tempdir().unwrap();
     // RRC with NAS in it, NAS, NR RRC and MAC, in the numbers of the logs' own messages.
     let expected: [(&str, &[(&str, usize)]); 4] = [
@@ -96,7 +93,7 @@ fn wireshark_dissects_the_packets_of_real_logs() {
     ];
     for (name, filters) in expected {
         let out = dir.path().join("air.pcapng");
-        let log = shared.join("data").join(name);
+        let log = data.join(name);
         let args = ["-q", "decode", "--format", "pcapng", "-o"];
         airmile(&[&args[..], &[out.to_str().unwrap(), log.to_str().unwrap()]].concat());
         for (filter, count) in filters {

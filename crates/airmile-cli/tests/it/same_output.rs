@@ -14,6 +14,8 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
+use crate::command::shared_data;
+
 /// Commands over a modem log; `{out}` is a directory for tables.
 const OF_LOGS: [&str; 4] = [
     "inspect --json {file}",
@@ -26,7 +28,7 @@ const OF_CAPTURES: [&str; 2] = ["diagnose --json {file}", "packets --json -o {ou
 /// Commands over a run of the lab; the first one makes it.
 const OF_RUNS: [&str; 2] = ["lab run {file} -o {file}", "diagnose --json {file}"];
 /// Numbers of threads of `packets`.
-const THREADS: [&str; 3] = ["1", "2", "3"];
+const THREADS: [Option<&str>; 3] = [Some("1"), Some("2"), Some("3")];
 /// Runs of the lab: LTE and NR, TCP and QUIC, each direction, a page.
 const RUNS: [&str; 8] = [
     "sample-download",
@@ -67,15 +69,12 @@ fn digest(dir: &Path, command: &str, file: &str, threads: Option<&str>) -> Strin
 fn lines(dir: &Path, files: &[String], commands: &[&str]) -> Vec<String> {
     let each = files.iter().flat_map(|file| commands.iter().map(move |command| (file, command)));
     each.map(|(file, command)| {
-        let with = |threads| digest(dir, command, file, threads);
-        let alone = with(command.starts_with("packets").then_some(THREADS[0]));
-        if command.starts_with("packets") {
-            for threads in &THREADS[1..] {
-                assert_eq!(with(Some(threads)), alone, "{command} {file}: {threads} threads");
-            }
-        }
+        let threads = if command.starts_with("packets") { &THREADS[..] } else { &[None] };
+        let digests: Vec<String> = threads.iter().map(|n| digest(dir, command, file, *n)).collect();
+        let is_same = digests.iter().all(|digest| *digest == digests[0]);
+        assert!(is_same, "{command} {file} by threads: {digests:?}");
         let shown = command.replace("-o {out} ", "").replace("{file}", file);
-        format!("{alone} {shown}")
+        format!("{} {shown}", digests[0])
     })
     .collect()
 }
@@ -96,15 +95,10 @@ fn check(name: &str, lines: &[String]) {
 
 /// The files of a kind in the shared data; `None`: it is not there.
 fn shared(directories: &[&str], kinds: &[&str]) -> Option<(PathBuf, Vec<String>)> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let data = shared.join("data");
-    if !data.is_dir() {
-        let _ = writeln!(stderr(), "SKIPPED: no {} (set AIRMILE_SHARED)", data.display());
+    let Some(data) = shared_data() else {
+        let _ = writeln!(stderr(), "SKIPPED: no shared data (set AIRMILE_SHARED)");
         return None;
-    }
+    };
     let mut files = Vec::new();
     for directory in directories {
         for entry in fs::read_dir(data.join(directory)).unwrap() {

@@ -353,17 +353,20 @@ impl Assembler {
             let at = self.stamp(hole.position);
             give(Hole { at, ..hole }.into());
         }
+        // Most TTIs have neither.
         if has_block {
             for (place, parts) in self.dl.take(&mut slot.dl) {
                 self.give_dl(at, place, parts, give);
             }
         }
-        for (place, parts) in self.ul.take(&mut slot.ul) {
-            let position = position_of(at, place);
-            let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
-            let mut grant = parts.grant(position, place.1, n_prb_cell);
-            grant.at = self.stamp(position);
-            give(grant.into());
+        if !slot.ul.is_empty() {
+            for (place, parts) in self.ul.take(&mut slot.ul) {
+                let position = position_of(at, place);
+                let n_prb_cell = self.bandwidth_prb.get(&(at.0, place.0)).copied();
+                let mut grant = parts.grant(position, place.1, n_prb_cell);
+                grant.at = self.stamp(position);
+                give(grant.into());
+            }
         }
         if !slot.mac_rlc.is_empty() {
             let is_logged = self.rlc_ttis.near(at);

@@ -42,8 +42,8 @@ struct Entry<T> {
 #[derive(Debug, Clone)]
 pub(super) struct Pool<T> {
     blocks: Vec<Block<T>>,
-    empty: Vec<u32>,
-    filling: u32,
+    empty: Vec<usize>,
+    filling: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -87,21 +87,23 @@ impl<T> Pool<T> {
         if at == NONE {
             at = self.push(list, make());
         }
-        let block = &mut self.blocks[(at / BLOCK_VALUES) as usize];
-        block.entries[(at % BLOCK_VALUES) as usize].value.get_or_insert_with(make)
+        let (block, entry) = split(at);
+        self.blocks[block].entries[entry].value.get_or_insert_with(make)
     }
 
     /// Passes all values of a list to `give`, in order, and empties the list.
     pub(super) fn drain(&mut self, list: &mut PoolList, give: &mut impl FnMut(T)) {
         let PoolList { first: mut at, last } = std::mem::take(list);
-        while let Some(block) = self.blocks.get_mut((at / BLOCK_VALUES) as usize) {
-            let Some(entry) = block.entries.get_mut((at % BLOCK_VALUES) as usize) else { return };
+        loop {
+            let (block_at, entry_at) = split(at);
+            let Some(block) = self.blocks.get_mut(block_at) else { return };
+            let Some(entry) = block.entries.get_mut(entry_at) else { return };
             let (value, next) = (entry.value.take(), entry.next);
             block.taken += 1;
             if block.taken >= BLOCK_VALUES {
                 block.reuse();
-                if at / BLOCK_VALUES != self.filling {
-                    self.empty.push(at / BLOCK_VALUES);
+                if block_at != self.filling {
+                    self.empty.push(block_at);
                 }
             }
             if let Some(value) = value {
@@ -115,23 +117,28 @@ impl<T> Pool<T> {
     }
 
     fn entry(&mut self, at: u32) -> Option<&mut Entry<T>> {
-        let block = self.blocks.get_mut((at / BLOCK_VALUES) as usize)?;
-        block.entries.get_mut((at % BLOCK_VALUES) as usize)
+        let (block, entry) = split(at);
+        self.blocks.get_mut(block)?.entries.get_mut(entry)
     }
 
     fn place(&mut self, value: T) -> u32 {
         let is_full = |block: &Block<T>| block.entries.len() >= BLOCK_VALUES as usize;
-        if self.blocks.get(self.filling as usize).is_none_or(is_full) {
+        if self.blocks.get(self.filling).is_none_or(is_full) {
             self.filling = self.empty.pop().unwrap_or_else(|| {
                 let entries = Vec::with_capacity(BLOCK_VALUES as usize);
                 self.blocks.push(Block { entries, taken: 0 });
-                (self.blocks.len() - 1) as u32
+                self.blocks.len() - 1
             });
         }
-        let entries = &mut self.blocks[self.filling as usize].entries;
+        let entries = &mut self.blocks[self.filling].entries;
         entries.push(Entry { value: Some(value), next: NONE });
-        self.filling * BLOCK_VALUES + entries.len() as u32 - 1
+        self.filling as u32 * BLOCK_VALUES + entries.len() as u32 - 1
     }
+}
+
+/// The block of an entry's number, and the entry's place in it.
+const fn split(at: u32) -> (usize, usize) {
+    ((at / BLOCK_VALUES) as usize, (at % BLOCK_VALUES) as usize)
 }
 
 impl<T> Block<T> {

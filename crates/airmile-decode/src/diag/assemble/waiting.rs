@@ -11,7 +11,7 @@ pub(super) type Place = (u8, RntiType);
 
 /// The waiting records of one TTI: lists in the assembler's pools. It is small, so that
 /// those of two seconds fit a core's second-level cache.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// Downlink assignments, one for each place.
     pub(super) dl: PoolList,

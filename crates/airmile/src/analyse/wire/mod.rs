@@ -42,8 +42,8 @@ pub(crate) struct Wire {
     /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
-    /// What came to the phone while no data did: acknowledgements of an upload.
-    answers: Arrivals,
+    /// What came to the phone if no data did: acknowledgements of an upload.
+    answers: Option<Arrivals>,
     /// The name of the capture nearest to the phone.
     name: String,
     /// Offsets of other captures' clocks from that one's.
@@ -289,7 +289,7 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
-            answers: first.answers,
+            answers: first.arrivals.points().is_empty().then_some(first.answers),
             arrivals: first.arrivals,
             name,
             clocks,
@@ -352,7 +352,7 @@ impl Wire {
 
     /// The data that arrived at the phone; the acknowledgements, if none did.
     pub(crate) fn shown(&self) -> &Arrivals {
-        if self.arrivals.points().is_empty() { &self.answers } else { &self.arrivals }
+        self.answers.as_ref().unwrap_or(&self.arrivals)
     }
 
     /// Offsets of other captures' clocks from its own.
@@ -465,7 +465,7 @@ impl Wire {
             followed: ByteBins::default(),
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
-            answers: Arrivals::new(),
+            answers: None,
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,
