@@ -70,8 +70,8 @@ impl AggregateBandwidth {
             return None;
         }
         sum.flows.push(flow);
-        sum.bytes += window.bytes.unsigned_abs();
-        sum.r_snd_bps += window.r_snd_bps;
+        sum.bytes += window.bytes().unsigned_abs();
+        sum.r_snd_bps += window.r_snd_bps();
         sum.r_rcv_bps += window.r_rcv_bps(tick_ns);
         if self.bins.len() <= MAX_BINS {
             return None;
@@ -125,21 +125,22 @@ impl AggregateBandwidth {
 mod tests {
     use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
 
+    use super::super::bandwidth::AckPoint;
     use super::super::{PacketStudy, StudyOptions, StudySummary, Tables};
     use super::*;
 
     /// A window of 250 ticks of 1 ms around the middle of `bin`.
     fn window(bin: i64, bytes: i64, r_snd_bps: f64) -> BandwidthWindow {
-        let from_ns = bin * BIN_NS;
-        BandwidthWindow {
-            from_ns,
-            to_ns: from_ns + BIN_NS,
+        let (at_ns, to_ns) = (bin * BIN_NS, (bin + 1) * BIN_NS);
+        let first = AckPoint { at_ns, ..AckPoint::default() };
+        let sending_ns = (bytes as f64 * 8e9 / r_snd_bps) as i64;
+        let last = AckPoint {
+            at_ns: to_ns,
+            rtt: (BIN_NS - sending_ns) << 1,
             ticks: 250,
-            bytes,
-            r_snd_bps,
-            enough: false,
-            ends: Default::default(),
-        }
+            acked: bytes as u32,
+        };
+        BandwidthWindow { ends: [first, last], way_back_ns: 0 }
     }
 
     /// Windows by bin, flow and bytes, sent at 20 Mbit/s each, and the rows: time in ms,

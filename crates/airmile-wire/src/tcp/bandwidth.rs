@@ -72,14 +72,14 @@ pub(super) struct Acked {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct AckPoint {
     /// When the ACK passed.
-    at_ns: i64,
+    pub(super) at_ns: i64,
     /// Time since the last segment that it acknowledges passed; the lowest bit marks a
     /// delayed ACK.
-    rtt: i64,
+    pub(super) rtt: i64,
     /// Its TSval.
-    ticks: u32,
+    pub(super) ticks: u32,
     /// Bytes acknowledged, the lower half: less than 2 GB pass in a window.
-    acked: u32,
+    pub(super) acked: u32,
 }
 
 impl AckPoint {
@@ -113,33 +113,63 @@ impl AckPoint {
 /// One window that qualifies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BandwidthWindow {
-    /// When the client sent its first ACK, in nanoseconds of the monitor.
-    pub from_ns: i64,
-    /// When it sent its last ACK.
-    pub to_ns: i64,
-    /// Length by the receiver's clock in ticks.
-    pub ticks: u32,
-    /// Bytes acknowledged.
-    pub bytes: i64,
-    /// Rate of sending in bit/s.
-    pub r_snd_bps: f64,
-    /// Whether that rate alone is enough to show the bandwidth.
-    pub enough: bool,
     /// Its first and its last ACK.
     pub(super) ends: [AckPoint; 2],
+    /// From the client to the monitor: half the minimum round trip.
+    pub(super) way_back_ns: i64,
 }
 
 impl BandwidthWindow {
+    /// When the client sent its first ACK, in nanoseconds of the monitor.
+    #[must_use]
+    pub const fn from_ns(&self) -> i64 {
+        self.ends[0].at_ns - self.way_back_ns
+    }
+
+    /// When it sent its last ACK.
+    #[must_use]
+    pub const fn to_ns(&self) -> i64 {
+        self.ends[1].at_ns - self.way_back_ns
+    }
+
     /// Middle of it in nanoseconds.
     #[must_use]
     pub const fn middle_ns(&self) -> i64 {
-        self.from_ns + (self.to_ns - self.from_ns) / 2
+        self.from_ns() + (self.to_ns() - self.from_ns()) / 2
+    }
+
+    /// Length by the receiver's clock in ticks.
+    #[must_use]
+    pub const fn ticks(&self) -> u32 {
+        self.ends[1].ticks.wrapping_sub(self.ends[0].ticks)
+    }
+
+    /// Bytes acknowledged.
+    #[must_use]
+    pub fn bytes(&self) -> i64 {
+        i64::from(self.ends[1].acked.wrapping_sub(self.ends[0].acked).cast_signed())
+    }
+
+    /// Rate of sending in bit/s.
+    #[must_use]
+    pub fn r_snd_bps(&self) -> f64 {
+        let sending_ns = self.ends[1].sent_ns() - self.ends[0].sent_ns();
+        if sending_ns > 0 { self.bytes() as f64 * 8e9 / sending_ns as f64 } else { f64::INFINITY }
+    }
+
+    /// Whether that rate alone is enough to show the bandwidth.
+    #[must_use]
+    pub fn is_enough(&self, threshold: SendRateThreshold) -> bool {
+        match threshold {
+            SendRateThreshold::Fixed(least) => self.r_snd_bps() >= least,
+            SendRateThreshold::Auto => true,
+        }
     }
 
     /// Rate of receiving in bit/s, with G.
     #[must_use]
     pub fn r_rcv_bps(&self, tick_ns: f64) -> f64 {
-        self.bytes as f64 * 8e9 / (f64::from(self.ticks) * tick_ns)
+        self.bytes() as f64 * 8e9 / (f64::from(self.ticks()) * tick_ns)
     }
 }
 
@@ -147,20 +177,64 @@ impl BandwidthWindow {
 #[derive(Debug, Default)]
 pub(super) struct Bandwidth {
     points: VecDeque<AckPoint>,
-    /// The ACK with the minimum RTT.
-    fastest: Option<AckPoint>,
+    /// The minimum RTT, and when the ACK of that segment passed.
+    least_rtt_ns: Opt64,
+    fastest_at_ns: i64,
+    /// Its TSval.
+    fastest_ticks: u32,
+    shared: bool,
+    bin: i64,
+    /// A stream without a window has none: a request, an upload's answers.
+    found: Option<Box<Found>>,
+}
+
+/// The windows of a stream, and the samples of those whose rate is known.
+#[derive(Debug, Default)]
+struct Found {
     /// When the window of an earlier bin ended.
     last_end_ns: Opt64,
     /// The best window of the current bin that is too slow by itself, if the user has
     /// concurrent flows.
     slow: Option<Box<BandwidthWindow>>,
-    shared: bool,
-    bin: i64,
     /// Windows waiting for G; the last is the best of the current bin, if it has one.
     windows: Vec<BandwidthWindow>,
     has_best: bool,
     sum_bps: f64,
     samples: u32,
+}
+
+impl Found {
+    /// The best window of the current bin.
+    fn best(&self) -> Option<&BandwidthWindow> {
+        self.windows.last().filter(|_| self.has_best)
+    }
+
+    fn push(&mut self, window: BandwidthWindow) {
+        self.windows.reserve_exact(1);
+        self.windows.push(window);
+    }
+
+    fn forget_best(&mut self) {
+        if std::mem::take(&mut self.has_best) {
+            self.windows.pop();
+        }
+    }
+
+    fn close_bin(&mut self) {
+        if self.windows.len() > MAX_WAITING {
+            self.forget_best();
+        }
+        if let Some(best) = self.best() {
+            self.last_end_ns = Opt64::some(best.to_ns());
+        }
+        let slow = self.slow.take().filter(|_| !self.has_best);
+        if let Some(slow) = slow
+            && self.windows.len() < MAX_WAITING
+        {
+            self.push(*slow);
+        }
+        self.has_best = false;
+    }
 }
 
 /// Maximum number of windows that wait for G: 8 minutes (chosen here).
@@ -182,12 +256,13 @@ impl Bandwidth {
 
     /// Number of samples.
     pub(super) fn samples(&self) -> u64 {
-        u64::from(self.samples)
+        self.found.as_ref().map_or(0, |found| u64::from(found.samples))
     }
 
     /// Mean of the samples in bit/s.
     pub(super) fn mean_bps(&self) -> Option<f64> {
-        (self.samples > 0).then(|| self.sum_bps / f64::from(self.samples))
+        let found = self.found.as_ref().filter(|found| found.samples > 0)?;
+        Some(found.sum_bps / f64::from(found.samples))
     }
 
     /// Frees the memory of ACKs, once all are too old for another window.
@@ -199,7 +274,9 @@ impl Bandwidth {
             self.settle(threshold);
             self.points = VecDeque::new();
         }
-        self.windows.shrink_to_fit();
+        if let Some(found) = &mut self.found {
+            found.windows.shrink_to_fit();
+        }
     }
 
     /// Takes an ACK that advanced.
@@ -209,14 +286,17 @@ impl Bandwidth {
         let rtt = at_ns - sent_ns;
         let point =
             AckPoint { at_ns, rtt: rtt << 1 | i64::from(segments < 2), ticks, acked: edge as u32 };
-        let fastest = self.fastest.filter(|fastest| fastest.rtt_ns() <= rtt).unwrap_or(point);
-        let least = fastest.rtt_ns();
+        let is_fastest = self.least_rtt_ns.get().is_none_or(|least| least > rtt);
+        let least = if is_fastest { point.rtt_ns() } else { self.least_rtt_ns() };
         let bin = (at_ns - least / 2).div_euclid(BIN_NS);
         if bin != self.bin {
             self.close_bin(threshold);
             self.bin = bin;
         }
-        self.fastest = Some(fastest);
+        if is_fastest {
+            self.least_rtt_ns = Opt64::some(least);
+            (self.fastest_at_ns, self.fastest_ticks) = (at_ns, ticks);
+        }
         let backwards = |last: &AckPoint| ticks.wrapping_sub(last.ticks).cast_signed() < 0;
         let auto = threshold == SendRateThreshold::Auto;
         // The first segment came to the queue before the last one of the previous ACK left it.
@@ -268,42 +348,37 @@ impl Bandwidth {
         let Some(first) = before.checked_sub(1).and_then(|at| self.points.get(at)).copied() else {
             return;
         };
-        let ticks = last.ticks.wrapping_sub(first.ticks);
-        let (bytes, sending) = (
-            i64::from(last.acked.wrapping_sub(first.acked).cast_signed()),
-            last.sent_ns() - first.sent_ns(),
-        );
-        if ticks < MIN_TICKS || bytes <= 0 {
+        // The client sent it half the minimum round trip earlier.
+        let window = BandwidthWindow { ends: [first, *last], way_back_ns: self.way_back_ns() };
+        let enough = window.is_enough(threshold);
+        if window.ticks() < MIN_TICKS || window.bytes() <= 0 || !(enough || self.shared) {
             return;
         }
-        let r_snd_bps =
-            if sending > 0 { bytes as f64 * 8e9 / sending as f64 } else { f64::INFINITY };
-        // The client sent it half the minimum round trip earlier.
-        let way_back = self.way_back_ns();
-        let (from_ns, to_ns) = (first.at_ns - way_back, last.at_ns - way_back);
-        let enough = match threshold {
-            SendRateThreshold::Fixed(least) => r_snd_bps >= least,
-            SendRateThreshold::Auto => true,
-        };
-        let ends = [first, *last];
-        let window = BandwidthWindow { from_ns, to_ns, ticks, bytes, r_snd_bps, enough, ends };
+        let found = self.found.as_deref();
+        let best =
+            found.and_then(|found| if enough { found.best() } else { found.slow.as_deref() });
+        if best.is_some_and(|best| !self.is_nearer(&window, best)) {
+            return;
+        }
+        let found = self.found.get_or_insert_default();
         if enough {
-            let best = self.windows.last().filter(|_| self.has_best);
-            if best.is_none_or(|best| self.is_nearer(&window, best)) {
-                self.forget_best();
-                self.windows.reserve_exact(1);
-                self.windows.push(window);
-                self.has_best = true;
-            }
-        } else if self.shared
-            && self.slow.as_deref().is_none_or(|best| self.is_nearer(&window, best))
-        {
-            self.slow = Some(Box::new(window));
+            found.forget_best();
+            found.push(window);
+            found.has_best = true;
+        } else {
+            found.slow = Some(Box::new(window));
         }
     }
 
     fn least_rtt_ns(&self) -> i64 {
-        self.fastest.map_or(0, |fastest| fastest.rtt_ns())
+        self.least_rtt_ns.get().unwrap_or(0)
+    }
+
+    /// The ACK with the minimum RTT.
+    fn fastest(&self) -> Option<AckPoint> {
+        let rtt = self.least_rtt_ns.get()? << 1;
+        let (at_ns, ticks) = (self.fastest_at_ns, self.fastest_ticks);
+        Some(AckPoint { at_ns, rtt, ticks, acked: 0 })
     }
 
     /// Half the minimum round trip.
@@ -315,38 +390,22 @@ impl Bandwidth {
     /// the link between them would count in none; else at the bin's beginning.
     fn wanted_from_ns(&self) -> i64 {
         let from = self.bin * BIN_NS;
-        self.last_end_ns.get().filter(|end| *end > from - 2 * BIN_NS).unwrap_or(from)
+        let last_end_ns = self.found.as_ref().and_then(|found| found.last_end_ns.get());
+        last_end_ns.filter(|end| *end > from - 2 * BIN_NS).unwrap_or(from)
     }
 
     /// Whether a window fits its bin better: its ends are nearer to the bin's, so that
     /// windows follow each other without gap or overlap.
     fn is_nearer(&self, window: &BandwidthWindow, best: &BandwidthWindow) -> bool {
         let (from, to) = (self.wanted_from_ns(), (self.bin + 1) * BIN_NS);
-        let off = |w: &BandwidthWindow| (w.from_ns - from).abs() + (w.to_ns - to).abs();
+        let off = |w: &BandwidthWindow| (w.from_ns() - from).abs() + (w.to_ns() - to).abs();
         off(window) < off(best)
     }
 
     fn close_bin(&mut self, threshold: SendRateThreshold) {
         self.settle(threshold);
-        if self.windows.len() > MAX_WAITING {
-            self.forget_best();
-        }
-        if let Some(best) = self.windows.last().filter(|_| self.has_best) {
-            self.last_end_ns = Opt64::some(best.to_ns);
-        }
-        let slow = self.slow.take().filter(|_| !self.has_best);
-        if let Some(slow) = slow
-            && self.windows.len() < MAX_WAITING
-        {
-            self.windows.reserve_exact(1);
-            self.windows.push(*slow);
-        }
-        self.has_best = false;
-    }
-
-    fn forget_best(&mut self) {
-        if std::mem::take(&mut self.has_best) {
-            self.windows.pop();
+        if let Some(found) = &mut self.found {
+            found.close_bin();
         }
     }
 
@@ -360,24 +419,27 @@ impl Bandwidth {
         if at_end {
             self.close_bin(threshold);
         }
-        let best = self.windows.pop_if(|_| self.has_best);
-        let mut windows = std::mem::replace(&mut self.windows, best.into_iter().collect());
+        let fastest = self.fastest();
+        let Some(found) = &mut self.found else { return Vec::new() };
+        let best = found.windows.pop_if(|_| found.has_best);
+        let mut windows = std::mem::replace(&mut found.windows, best.into_iter().collect());
         if threshold == SendRateThreshold::Auto
-            && let (Some(fastest), Some(tick_ns)) = (self.fastest, common_tick_ns(tick_ns))
+            && let (Some(fastest), Some(tick_ns)) = (fastest, common_tick_ns(tick_ns))
         {
             windows.retain(|window| {
                 window.ends.iter().all(|end| end.is_late_at_receiver(&fastest, tick_ns))
             });
         }
-        for window in windows.iter().filter(|window| window.enough) {
-            self.sum_bps += window.r_rcv_bps(tick_ns);
-            self.samples += 1;
+        for window in windows.iter().filter(|window| window.is_enough(threshold)) {
+            found.sum_bps += window.r_rcv_bps(tick_ns);
+            found.samples += 1;
         }
         windows
     }
 
     pub(super) fn has_waiting(&self) -> bool {
-        self.windows.len() > usize::from(self.has_best)
+        let waits = |found: &Found| found.windows.len() > usize::from(found.has_best);
+        self.found.as_deref().is_some_and(waits)
     }
 }
 

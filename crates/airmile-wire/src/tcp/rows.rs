@@ -118,18 +118,18 @@ impl FlowState {
         let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver == 0)) else {
             return;
         };
-        for window in bandwidth.drain_windows(tick_ns, at_end, options.send_rate_threshold) {
+        let threshold = options.send_rate_threshold;
+        for window in bandwidth.drain_windows(tick_ns, at_end, threshold) {
             let mut place = (0, 1);
             if let Some(user) = &mut user {
                 let flows = if alone { 1 } else { user.aggregate.flows_at(window.middle_ns()) };
                 place = (user.number, flows);
                 if flows > 1 {
-                    let (numbers, threshold) =
-                        ((user.number, self.number), options.send_rate_threshold);
+                    let numbers = (user.number, self.number);
                     rows.extend(user.aggregate.push(numbers, &window, tick_ns, threshold));
                 }
             }
-            if window.enough {
+            if window.is_enough(threshold) {
                 rows.push(bandwidth_row(self.number, place, data, &window, tick_ns));
             }
         }
@@ -162,9 +162,9 @@ fn bandwidth_row(
         flows,
         time_ns: window.middle_ns(),
         dir: direction(data),
-        window_ns: (f64::from(window.ticks) * tick_ns) as i64,
-        bytes: window.bytes.unsigned_abs(),
-        r_snd_bps: window.r_snd_bps,
+        window_ns: (f64::from(window.ticks()) * tick_ns) as i64,
+        bytes: window.bytes().unsigned_abs(),
+        r_snd_bps: window.r_snd_bps(),
         r_rcv_bps: window.r_rcv_bps(tick_ns),
     })
 }
