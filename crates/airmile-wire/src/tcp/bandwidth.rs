@@ -122,20 +122,20 @@ pub struct BandwidthWindow {
 impl BandwidthWindow {
     /// When the client sent its first ACK, in nanoseconds of the monitor.
     #[must_use]
-    pub const fn from_ns(&self) -> i64 {
+    pub const fn begin_ns(&self) -> i64 {
         self.ends[0].at_ns - self.way_back_ns
     }
 
     /// When it sent its last ACK.
     #[must_use]
-    pub const fn to_ns(&self) -> i64 {
+    pub const fn end_ns(&self) -> i64 {
         self.ends[1].at_ns - self.way_back_ns
     }
 
     /// Middle of it in nanoseconds.
     #[must_use]
     pub const fn middle_ns(&self) -> i64 {
-        self.from_ns() + (self.to_ns() - self.from_ns()) / 2
+        self.begin_ns() + (self.end_ns() - self.begin_ns()) / 2
     }
 
     /// Length by the receiver's clock in ticks.
@@ -225,7 +225,7 @@ impl Found {
             self.forget_best();
         }
         if let Some(best) = self.best() {
-            self.last_end_ns = Opt64::some(best.to_ns());
+            self.last_end_ns = Opt64::some(best.end_ns());
         }
         let slow = self.slow.take().filter(|_| !self.has_best);
         if let Some(slow) = slow
@@ -398,7 +398,7 @@ impl Bandwidth {
     /// windows follow each other without gap or overlap.
     fn is_nearer(&self, window: &BandwidthWindow, best: &BandwidthWindow) -> bool {
         let (from, to) = (self.wanted_from_ns(), (self.bin + 1) * BIN_NS);
-        let off = |w: &BandwidthWindow| (w.from_ns() - from).abs() + (w.to_ns() - to).abs();
+        let off = |w: &BandwidthWindow| (w.begin_ns() - from).abs() + (w.end_ns() - to).abs();
         off(window) < off(best)
     }
 

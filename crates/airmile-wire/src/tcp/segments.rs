@@ -117,7 +117,7 @@ impl PacketShard {
         let Some(user) = self.user_mut(flow.user) else { return };
         if user.receives(second, at) > 0 {
             flow.shared = true;
-            let first = user.first_in_second;
+            let first = user.first_in_second.get();
             first.into_iter().for_each(|first| self.of_one_packet.share(first, flow.user));
             let other = first.and_then(|first| self.flows.get_mut(first as usize)?.as_mut());
             // The index may be reused by another user.

@@ -5,6 +5,7 @@ use airmile_model::packet::Address;
 
 use super::aggregate::AggregateBandwidth;
 use super::energy::{RadioModel, RadioUse, Without};
+use super::opt64::Opt32;
 use super::periodic::Rhythms;
 
 /// Maximum number of concurrent flows to distinguish (chosen here: the paper's figure 6
@@ -27,7 +28,7 @@ pub(super) struct UserState {
     second: i64,
     in_second: u32,
     /// Flow that was the first to receive in this second.
-    pub(super) first_in_second: Option<u32>,
+    pub(super) first_in_second: Opt32,
     /// Seconds by the number of flows that received in them: 1, 2, ..., and the last or
     /// more.
     seconds: [u32; MAX_CONCURRENT],
@@ -65,7 +66,7 @@ impl UserState {
             tick_span_ns: 0,
             second: i64::MIN,
             in_second: 0,
-            first_in_second: None,
+            first_in_second: Opt32::NONE,
             seconds: [0; MAX_CONCURRENT],
             radio: RadioUse::default(),
             radio_prompt_close: Without::default(),
@@ -125,7 +126,7 @@ impl UserState {
         if second != self.second {
             self.end_second();
             self.second = second;
-            self.first_in_second = Some(flow);
+            self.first_in_second = Some(flow).into();
         }
         self.in_second += 1;
         if self.in_second > 1 {

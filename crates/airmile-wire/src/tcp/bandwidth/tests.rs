@@ -76,7 +76,7 @@ fn an_outage_counts_in_the_window_after_it() {
     });
     let windows = windows(acks, AUTO);
     for pair in windows.windows(2) {
-        assert_eq!(pair[0].to_ns(), pair[1].from_ns(), "{windows:?}");
+        assert_eq!(pair[0].end_ns(), pair[1].begin_ns(), "{windows:?}");
     }
     assert!(windows.len() >= 6, "{windows:?}");
 }
