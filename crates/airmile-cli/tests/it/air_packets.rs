@@ -7,7 +7,8 @@ use std::process::Command;
 
 use airmile::capture::packet::{CaptureReader, Captured};
 
-use crate::command::{airmile, path, sample, shared_data, status, text};
+use crate::command::{airmile, path, sample, status, text};
+use crate::same_output::shared_data;
 
 /// Link types of the frames of a pcapng, by the interfaces' own numbers.
 fn links(file: &str) -> BTreeMap<u32, usize> {

@@ -27,16 +27,6 @@ pub(crate) fn sample(name: &str) -> (tempfile::TempDir, PathBuf) {
     (dir, run)
 }
 
-/// The shared logs and captures, if they are there.
-pub(crate) fn shared_data() -> Option<PathBuf> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let data = shared.join("data");
-    data.is_dir().then_some(data)
-}
-
 pub(crate) fn path(dir: &Path, name: &str) -> String {
     dir.join(name).to_str().unwrap().to_owned()
 }

@@ -14,8 +14,6 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::command::shared_data;
-
 /// Commands over a modem log; `{out}` is a directory for tables.
 const OF_LOGS: [&str; 4] = [
     "inspect --json {file}",
@@ -91,6 +89,16 @@ fn check(name: &str, lines: &[String]) {
         lines.iter().map(String::as_str).filter(|line| !before.contains(line)).collect();
     assert!(changed.is_empty(), "changed (how to accept: {}):\n{}", file!(), changed.join("\n"));
     assert_eq!(lines.len(), before.len(), "{} has outputs that are no longer made", path.display());
+}
+
+/// The shared logs and captures, if they are there.
+pub(crate) fn shared_data() -> Option<PathBuf> {
+    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let data = shared.join("data");
+    data.is_dir().then_some(data)
 }
 
 /// The files of a kind in the shared data; `None`: it is not there.
