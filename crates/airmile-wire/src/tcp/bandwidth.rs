@@ -327,11 +327,12 @@ impl Bandwidth {
         }
         let Some(first_ns) = self.points.front().map(|p| p.at_ns) else { return };
         let rtts = self.least_rtt_ns().max(MIN_TICKS_NS);
+        let bin_from_ns = self.bin * BIN_NS + self.way_back_ns();
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
-            let Some(last) = self.points.get(end).copied().filter(|p| !p.is_delayed()) else {
-                continue;
-            };
+            // An ACK of an earlier bin was the end of a window there.
+            let ends = |p: &AckPoint| !p.is_delayed() && p.at_ns >= bin_from_ns;
+            let Some(last) = self.points.get(end).copied().filter(ends) else { continue };
             let since_ns = last.at_ns - self.way_back_ns() - self.wanted_from_ns();
             for length in [since_ns, BIN_NS, 2 * rtts, 4 * rtts, 2 * BIN_NS] {
                 // Most flows are too short for the longer windows.

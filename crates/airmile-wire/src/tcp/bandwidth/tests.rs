@@ -96,3 +96,12 @@ fn a_window_does_not_begin_where_the_reader_stopped_the_sender() {
     });
     assert!(windows(acks, AUTO).is_empty());
 }
+
+#[test]
+fn a_pause_gives_no_second_window_of_the_acks_before_it() {
+    // A queue until 480 ms; the next ACK, in the next bin, is of a segment sent after it was empty.
+    let acks = (0..49).chain([70]).zip(0..);
+    let acks = acks.map(|(at, n)| ack(n, at * 10, if n == 0 { 20 } else { 60 }));
+    let ends: Vec<_> = windows(acks, AUTO).iter().map(BandwidthWindow::end_ns).collect();
+    assert!(ends.len() == 2 && ends[0] < ends[1], "{ends:?}");
+}
