@@ -8,9 +8,6 @@ const FIRST_BYTES: f64 = 1024.0;
 
 /// Buckets that room is made for at a time: an octave.
 const STEP: usize = 4;
-/// Buckets that are missing in the last octave: glibc's `malloc` adds 8 bytes and rounds up to a
-/// multiple of 16.
-const LEFT_OUT: usize = 2;
 
 /// Counts of samples by size, up to the largest bucket that has any.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +27,7 @@ impl FlightCounts {
         };
         let bucket = bucket.min(BUCKETS - 1);
         if bucket >= self.0.len() {
-            let buckets = (bucket + 1 + LEFT_OUT).next_multiple_of(STEP) - LEFT_OUT;
+            let buckets = (bucket + 1).next_multiple_of(STEP);
             self.0.reserve_exact(buckets - self.0.len());
             self.0.resize(buckets, 0);
         }

@@ -26,8 +26,7 @@ impl PacketShard {
             flow.awake = true;
             self.awake.push(at);
         }
-        // Known to be 0 or 1, which removes bounds checks.
-        let sender = usize::from(route.sender & 1);
+        let sender = route.sender();
         let stream = flow.number << 1 | sender as u64;
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
@@ -150,7 +149,7 @@ impl FlowState {
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
-        let beyond = self.beyond_ns[sender];
+        let beyond = self.handshake.beyond_ns(sender);
         let was_idle = self.ends[sender].stream.flight() == 0
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
         let in_timeout = self.ends[sender].stream.after_timeout();
@@ -223,7 +222,7 @@ impl FlowState {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
-        let upstream_ns = self.beyond_ns[sender];
+        let upstream_ns = self.handshake.beyond_ns(sender);
         let end = &mut self.ends[sender];
         let flight = end.stream.flight();
         let phase = end.sender.push(&SendState {
@@ -296,7 +295,6 @@ impl FlowState {
         rows: &mut Vec<PacketRow>,
     ) {
         let number = self.number;
-        let beyond = self.beyond_ns[data];
         let end = &mut self.ends[data];
         if let Some(twice) = end.stream.d_sack() {
             end.episodes.came_twice(twice);
@@ -358,7 +356,7 @@ impl FlowState {
                     flight: end.stream.flight(),
                     rtt_ns,
                     rto: end.stream.rto,
-                    beyond_ns: beyond,
+                    beyond_ns: self.handshake.beyond_ns(data),
                 };
                 let over = end.episodes.dup_ack(&dup, end.stream.rtt.last());
                 let offset = dup.offset;

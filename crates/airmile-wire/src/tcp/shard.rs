@@ -142,7 +142,7 @@ impl PacketShard {
         // First the flows, then what they point to.
         let flows = routes.clone().filter_map(flow);
         let first: i64 = flows.fold(0, |sum, flow| sum ^ flow.touch_lines());
-        let flows = routes.filter_map(|route| Some((flow(route)?, usize::from(route.sender & 1))));
+        let flows = routes.filter_map(|route| Some((flow(route)?, route.sender())));
         let second = flows.fold(0, |sum, (flow, sender)| {
             let user = self.users.get(flow.user as usize).and_then(Option::as_deref);
             sum ^ flow.touch_beyond(sender) ^ user.map_or(0, |user| user.last_ns)
@@ -239,8 +239,8 @@ impl PacketShard {
         let Some(mut flow) = self.flows.get_mut(route.flow as usize).and_then(Option::take) else {
             return;
         };
-        let up = route.sender == 0;
-        let stream = flow.number << 1 | u64::from(route.sender);
+        let up = !route.from_server;
+        let stream = flow.number << 1 | u64::from(route.from_server);
         let partition = self.recent.get_mut(usize::from(route.partition));
         if partition.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
             self.counts.copies += 1;
@@ -327,7 +327,7 @@ impl FlowState {
             ];
             lines.iter().fold(sum ^ end.stream.touch_lines(), |sum, line| sum ^ line)
         });
-        ends ^ self.last_ns ^ i64::from(self.handshake.ack_ns.is_some()) ^ self.beyond_ns[0]
+        ends ^ self.last_ns ^ i64::from(self.handshake.ack_ns.is_some())
     }
 
     /// The same for data outside of the flow.

@@ -47,8 +47,17 @@ pub struct Route {
     pub partition: u8,
     /// The flow's index.
     pub(super) flow: u32,
-    /// From the client (0) or the server (1).
-    pub(super) sender: u8,
+    /// From the server, not the client. A `bool`, so that an `Option` of all has 8 bytes, which are returned in
+    /// a register.
+    pub(super) from_server: bool,
+}
+
+impl Route {
+    /// Index of the end that sent it: the client (0) or the server (1).
+    #[inline]
+    pub(super) const fn sender(self) -> usize {
+        self.from_server as usize
+    }
 }
 
 /// A flow or user begins or ends before the packet that was pushed.
@@ -199,8 +208,8 @@ impl PacketRouter {
                 if let Some(tcp) = tcp {
                     flow.tcp(tcp, from);
                 }
-                let sender = u8::from(flow.client() != from);
-                return Some(Route { partition: flow.partition, flow: at, sender });
+                let from_server = flow.client() != from;
+                return Some(Route { partition: flow.partition, flow: at, from_server });
             }
             self.end_flow(
                 at,
@@ -401,7 +410,7 @@ impl PacketRouter {
         let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
         changes
             .push(Change { partition: Some(partition), what: ChangeKind::FlowBegins { at, flow } });
-        Some(Route { partition, flow: at, sender: u8::from(client != from) })
+        Some(Route { partition, flow: at, from_server: client != from })
     }
 
     /// The user at an address, for one more flow.
