@@ -149,11 +149,11 @@ impl FlowState {
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
-        let beyond = self.handshake.beyond_ns(sender);
         let was_idle = self.ends[sender].stream.flight() == 0
             && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
         let in_timeout = self.ends[sender].stream.after_timeout();
-        let seen = self.ends[sender].stream.segment(packet, tcp, beyond);
+        let beyond_ns = || self.handshake.beyond_ns(sender);
+        let seen = self.ends[sender].stream.segment(packet, tcp, beyond_ns);
         let probe = matches!(seen.kind, SegmentKind::KeepAlive | SegmentKind::WindowProbe);
         self.touch(packet, probe);
         if let Some(name) = event_of(seen.kind) {
@@ -162,7 +162,12 @@ impl FlowState {
         if let SegmentKind::Retransmission(why) = seen.kind {
             let end = &mut self.ends[sender];
             let place = (seen.start, end.stream.next());
-            end.episodes.sent_again(now, place, (why, in_timeout), beyond);
+            end.episodes.sent_again(
+                now,
+                place,
+                (why, in_timeout),
+                self.handshake.beyond_ns(sender),
+            );
         }
         if seen.new_bytes > 0 || matches!(seen.kind, SegmentKind::Retransmission(_)) {
             self.sent(now, packet, sender, was_idle, options, rows);
@@ -222,7 +227,6 @@ impl FlowState {
         options: &StudyOptions,
         rows: &mut Vec<PacketRow>,
     ) {
-        let upstream_ns = self.handshake.beyond_ns(sender);
         let end = &mut self.ends[sender];
         let flight = end.stream.flight();
         let phase = end.sender.push(&SendState {
@@ -242,7 +246,7 @@ impl FlowState {
                 end.own_flight.get_or_insert_with(Box::<OwnFlight>::default).sent(&SentSegment {
                     at_ns: now,
                     ts_ecr: packet.tcp().and_then(|tcp| tcp.timestamps).map(|(_, echo)| echo),
-                    upstream_ns,
+                    upstream_ns: self.handshake.beyond_ns(sender),
                     next: end.stream.next(),
                     mss: largest.into(),
                     is_full: packet.payload_bytes >= largest,

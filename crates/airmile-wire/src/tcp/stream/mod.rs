@@ -209,13 +209,14 @@ impl ByteStream {
         Some(near + i64::from(seq.since(near_seq)))
     }
 
-    /// Takes a segment of this sender, after duplicates of the capture are removed.
+    /// Takes a segment of this sender, after duplicates of the capture are removed. `beyond_ns`: the part of
+    /// its RTT beyond the monitor.
     #[inline]
     pub(super) fn segment(
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        beyond_ns: i64,
+        beyond_ns: impl FnOnce() -> i64,
     ) -> SegmentReport {
         let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
         self.totals.packets += 1;
@@ -272,7 +273,7 @@ impl ByteStream {
                 new_bytes: packet.payload_bytes.into(),
             }
         } else {
-            self.below(packet, tcp, start, end, beyond_ns)
+            self.below(packet, tcp, start, end, beyond_ns())
         };
         self.last_sent_ns = packet.at_ns;
         self.totals.bytes += seen.new_bytes;
