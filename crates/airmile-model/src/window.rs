@@ -68,11 +68,25 @@ impl<S: Slot> TtiWindow<S> {
     #[inline]
     pub fn at(&mut self, at: SegmentTti) -> &mut S {
         let (segment, TtiIndex(tti)) = at;
+        // Mostly the last one, or a later one for which there is room.
+        if segment == self.segment
+            && tti >= self.first
+            && tti.abs_diff(self.first) < self.ring.len() as u64
+        {
+            self.last = self.last.max(tti);
+            return self.in_ring(tti);
+        }
         let (first, last) = (self.first.min(tti), self.last.max(tti));
         if segment != self.segment || first.abs_diff(last) >= self.ring.len() as u64 {
             return self.beside_ring(at);
         }
         (self.first, self.last) = (first, last);
+        self.in_ring(tti)
+    }
+
+    /// The slot in the ring of a TTI between the first and the last one.
+    #[inline]
+    fn in_ring(&mut self, tti: i64) -> &mut S {
         let index = self.index(tti);
         self.used[index / WORD] |= 1 << (index % WORD);
         &mut self.ring[index]
@@ -137,13 +151,24 @@ impl<S: Slot> TtiWindow<S> {
     #[inline]
     fn free_first(&mut self) -> usize {
         let index = self.index(self.first);
-        let (mut word, bit) = (index / WORD, index % WORD);
-        self.used[word] &= !(1 << bit);
+        self.used[index / WORD] &= !(1 << (index % WORD));
         if self.first == self.last {
             (self.first, self.last) = NEVER;
             return index;
         }
-        // The last one is after it, so there is one.
+        // The last one is after it, so there is one; mostly the next.
+        let next = self.index(self.first + 1);
+        if self.used[next / WORD] & 1 << (next % WORD) != 0 {
+            self.first += 1;
+        } else {
+            self.first = self.next_used(index);
+        }
+        index
+    }
+
+    /// The next used TTI after the first one, at this index.
+    fn next_used(&self, index: usize) -> i64 {
+        let (mut word, bit) = (index / WORD, index % WORD);
         let mut ahead = self.used[word] >> bit;
         let mut from = self.first;
         if ahead == 0 {
@@ -155,8 +180,17 @@ impl<S: Slot> TtiWindow<S> {
             }
             ahead = self.used[word];
         }
-        self.first = from + i64::from(ahead.trailing_zeros());
-        index
+        from + i64::from(ahead.trailing_zeros())
+    }
+
+    /// The slot of the last TTI, if that is in the ring: TTIs of earlier segments are not.
+    #[inline]
+    pub fn last(&mut self) -> Option<&mut S> {
+        if self.is_ring_empty() {
+            return None;
+        }
+        let index = self.index(self.last);
+        self.ring.get_mut(index)
     }
 
     /// The oldest TTI that has a slot.
@@ -167,19 +201,32 @@ impl<S: Slot> TtiWindow<S> {
     }
 
     /// The oldest slot, if it is before `until`.
+    #[inline]
     pub fn first_before(&mut self, until: SegmentTti) -> Option<(SegmentTti, &mut S)> {
-        let at = self.first().filter(|at| *at < until)?;
+        if !self.earlier.is_empty() {
+            return self.earlier_before(until);
+        }
+        let at = (self.segment, TtiIndex(self.first));
+        if self.is_ring_empty() || at >= until {
+            return None;
+        }
         let index = self.index(self.first);
-        let slot = match self.earlier.first_entry() {
-            Some(earlier) => earlier.into_mut(),
-            None => &mut self.ring[index],
-        };
-        Some((at, slot))
+        Some((at, &mut self.ring[index]))
+    }
+
+    #[cold]
+    fn earlier_before(&mut self, until: SegmentTti) -> Option<(SegmentTti, &mut S)> {
+        let earlier = self.earlier.first_entry()?;
+        let at = *earlier.key();
+        (at < until).then(|| (at, earlier.into_mut()))
     }
 
     /// Removes the oldest slot.
+    #[inline]
     pub fn remove_first(&mut self) {
-        if self.earlier.pop_first().is_none() && !self.is_ring_empty() {
+        if !self.earlier.is_empty() {
+            self.earlier.pop_first();
+        } else if !self.is_ring_empty() {
             let index = self.free_first();
             self.ring[index].clear();
         }

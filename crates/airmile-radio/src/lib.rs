@@ -19,6 +19,7 @@
 pub mod burst;
 pub mod decided;
 pub mod detect;
+mod fifo;
 pub mod legs;
 pub mod load;
 pub mod loss;

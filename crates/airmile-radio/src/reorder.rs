@@ -46,25 +46,39 @@ impl<S: Slot> ReorderBuffer<S> {
     }
 
     /// The slot of a record's TTI; `None`, and counted, if that is closed.
+    #[inline]
     pub(crate) fn at(&mut self, at: SegmentTti) -> Option<&mut S> {
+        // Mostly the newest TTI, which is not closed before the log's end.
+        if self.newest == Some(at) {
+            return self.window.last();
+        }
+        self.take_other(at).then(|| self.window.at(at))
+    }
+
+    /// Takes a TTI that is not the newest so far; whether it is still open.
+    #[inline]
+    fn take_other(&mut self, at: SegmentTti) -> bool {
         if self.closed.is_some_and(|closed| at < closed) {
             self.late_records += 1;
-            return None;
+            return false;
         }
-        match self.newest {
-            Some(newest) if at <= newest => {}
-            newest => {
-                if newest.is_none_or(|newest| newest.0 < at.0) {
-                    self.segment_first = at.1;
-                }
-                self.newest = Some(at);
-                self.moved = true;
+        if self.newest.is_none_or(|newest| at > newest) {
+            if self.newest.is_none_or(|newest| newest.0 < at.0) {
+                self.segment_first = at.1;
             }
+            self.newest = Some(at);
+            self.moved = true;
         }
-        Some(self.window.at(at))
+        true
+    }
+
+    /// Ends the log, after everything was closed.
+    pub(crate) const fn end(&mut self) {
+        self.newest = None;
     }
 
     /// The TTI before which records are no longer waited for; `None`: the same as before.
+    #[inline]
     pub(crate) fn mark(&mut self) -> Option<SegmentTti> {
         if !std::mem::take(&mut self.moved) {
             return None;
@@ -82,6 +96,7 @@ impl<S: Slot> ReorderBuffer<S> {
 
     /// The oldest TTI before `mark`, to be [removed](Self::remove_first); `None`: there
     /// are none, and those before `mark` are now closed.
+    #[inline]
     pub(crate) fn first_before(&mut self, mark: SegmentTti) -> Option<(SegmentTti, &mut S)> {
         let first = self.window.first_before(mark);
         if first.is_none() {
@@ -94,6 +109,7 @@ impl<S: Slot> ReorderBuffer<S> {
     }
 
     /// Removes the oldest TTI.
+    #[inline]
     pub(crate) fn remove_first(&mut self) {
         self.window.remove_first();
     }

@@ -13,11 +13,15 @@ impl<K, V> Default for SmallMap<K, V> {
 
 impl<K: Copy + PartialEq, V> SmallMap<K, V> {
     /// The value of a key, created if absent.
+    #[inline]
     pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        let at = self.0.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
-            self.0.push((key, make()));
-            self.0.len() - 1
-        });
+        let at = match self.0.iter().position(|(of, _)| *of == key) {
+            Some(at) => at,
+            None => {
+                self.0.push((key, make()));
+                self.0.len() - 1
+            }
+        };
         &mut self.0[at].1
     }
 
@@ -40,6 +44,10 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
     /// The values, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

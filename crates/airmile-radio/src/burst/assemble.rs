@@ -6,7 +6,7 @@ use airmile_model::{Bound, Burst, Direction, TtiIndex};
 
 use super::fuse::Decision;
 use super::paper::{PaperRule, PaperStep};
-use super::tti_row::TtiRow;
+use super::tti_row::{Continued, TtiRow, TtiSequence};
 use super::{Activity, BurstOptions};
 use crate::decided::Decided;
 
@@ -84,24 +84,41 @@ impl Assembler {
         bursts: &mut VecDeque<Burst>,
         activities: &mut VecDeque<Activity>,
     ) {
-        self.begin_row(row, bursts, activities);
+        let ttis = self.begin_row(row, bursts, activities);
         let mut closed = false;
         if decision.data {
-            let open = self.open.get_or_insert(OpenBurst {
-                start: row.tti,
-                bytes: 0,
-                scheduled: 0,
-                opened_by: Bound::FirstData,
-            });
-            open.bytes = open.bytes.saturating_add(row.data_bytes());
+            self.add_data(&ttis);
             if decision.empty {
                 self.close(row.tti, decision.by, decision.confidence, bursts);
                 closed = true;
             }
         }
         if let Some(open) = self.open.as_mut().filter(|_| !closed) {
-            open.scheduled += u32::from(row.has_grant);
+            open.scheduled += u32::from(row.grants.has_grant);
         }
+    }
+
+    /// Takes the TTIs before a row that it continues: each left data.
+    pub(super) fn continued(
+        &mut self,
+        before: &Continued,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.begin_ttis(&before.ttis, bursts, activities);
+        let open = self.add_data(&before.ttis);
+        open.scheduled += before.ttis.n_tti;
+    }
+
+    fn add_data(&mut self, ttis: &TtiSequence) -> &mut OpenBurst {
+        let open = self.open.get_or_insert(OpenBurst {
+            start: ttis.first_tti,
+            bytes: 0,
+            scheduled: 0,
+            opened_by: Bound::FirstData,
+        });
+        open.bytes = open.bytes.saturating_add(ttis.bytes);
+        open
     }
 
     /// Takes a row of the paper's rule.
@@ -124,8 +141,8 @@ impl Assembler {
             });
         }
         if let Some(open) = &mut self.open {
-            open.bytes = open.bytes.saturating_add(row.data_bytes());
-            open.scheduled += u32::from(row.has_grant);
+            open.bytes = open.bytes.saturating_add(row.grants.data_bytes(row.rlc_bytes));
+            open.scheduled += u32::from(row.grants.has_grant);
         }
         if let PaperStep::Closes { end, .. } = step {
             self.close(end, Bound::Fraction, PAPER_RULE, bursts);
@@ -153,37 +170,49 @@ impl Assembler {
         row: &TtiRow,
         bursts: &mut VecDeque<Burst>,
         activities: &mut VecDeque<Activity>,
-    ) {
+    ) -> TtiSequence {
         self.take_missing(row);
-        self.segment = row.segment;
-        self.numerology = row.numerology;
-        self.take_holes(row.tti, bursts, activities);
+        let ttis = row.own_tti();
+        self.begin_ttis(&ttis, bursts, activities);
+        ttis
+    }
+
+    fn begin_ttis(
+        &mut self,
+        ttis: &TtiSequence,
+        bursts: &mut VecDeque<Burst>,
+        activities: &mut VecDeque<Activity>,
+    ) {
+        self.segment = ttis.segment;
+        self.numerology = ttis.numerology;
+        self.take_holes(ttis.first_tti, bursts, activities);
         // Between two rows of a hole nothing is known.
         if let Some(last) = self.last_tti
             && self.hole_end.is_some_and(|end| last < end)
-            && row.tti > last.saturating_add(1)
+            && ttis.first_tti > last.saturating_add(1)
         {
             self.close(last.saturating_add(1), Bound::LogHole, UNSEEN_END, bursts);
             self.paper.take_open();
         }
-        self.last_tti = Some(row.tti);
-        if !row.has_grant {
+        let n_tti = i64::from(ttis.n_tti);
+        self.last_tti = Some(ttis.first_tti + (n_tti - 1));
+        if !ttis.has_grant {
             return;
         }
         match &mut self.run {
-            Some(run) if run.start_tti.0 + run.n_tti == row.tti => {
-                run.n_tti += 1;
-                run.bytes = run.bytes.saturating_add(row.data_bytes());
+            Some(run) if run.start_tti.0 + run.n_tti == ttis.first_tti => {
+                run.n_tti += n_tti;
+                run.bytes = run.bytes.saturating_add(ttis.bytes);
             }
             run => {
                 activities.extend(run.take());
                 *run = Some(Activity {
-                    timing_segment: row.segment,
-                    numerology: row.numerology,
-                    start_tti: TtiIndex(row.tti),
-                    n_tti: 1,
-                    at_ns: row.at_ns,
-                    bytes: row.data_bytes(),
+                    timing_segment: ttis.segment,
+                    numerology: ttis.numerology,
+                    start_tti: TtiIndex(ttis.first_tti),
+                    n_tti,
+                    at_ns: ttis.at_ns,
+                    bytes: ttis.bytes,
                     unknown: false,
                 });
             }

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
 
+use crate::fifo::Fifo;
 use crate::small_map::SmallMap;
 
 /// A reading is written within this many ns of its last block (chosen here: messages wait
@@ -53,7 +54,7 @@ pub(super) struct CountedBlocks {
 
 #[derive(Debug, Clone, Default)]
 struct CountedCarrier {
-    blocks: VecDeque<GoodBlock>,
+    blocks: Fifo<GoodBlock>,
     sum: u64,
     readings: VecDeque<CounterReading>,
     /// The last matched reading, and the sum of the blocks up to it.
@@ -90,16 +91,16 @@ impl PaddingCounters {
     pub(super) fn push_block(&mut self, grant: &Grant) -> Option<Vec<CountedBlocks>> {
         let (at, bytes) = (grant.at?, grant.tbs_bytes?);
         let position = grant.position;
-        let cell = position.cell.into();
-        let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
+        let carrier = self.carriers.or_insert_with(position.cell.into(), CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
             let until = at.ns.saturating_sub(BEFORE_READINGS_NS);
             let is_old = |block: &GoodBlock| !self.has_readings && block.ns < until;
-            if carrier.blocks.len() == MAX_BLOCKS || carrier.blocks.front().is_some_and(is_old) {
-                carrier.blocks.pop_front();
+            let blocks = carrier.blocks.as_slice();
+            if blocks.len() == MAX_BLOCKS || blocks.first().is_some_and(is_old) {
+                carrier.blocks.pop(1);
             }
-            carrier.blocks.push_back(GoodBlock {
+            carrier.blocks.push(GoodBlock {
                 at: (position.timing_segment, position.tti),
                 cell: position.cell,
                 tb: grant.tb.min(1),
@@ -107,10 +108,14 @@ impl PaddingCounters {
                 sum: carrier.sum,
             });
         }
-        self.has_readings.then(|| {
-            let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
-            self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
-        })
+        if self.has_readings { Some(self.complete(at.ns)) } else { None }
+    }
+
+    /// The pairs of readings that a block at a time completes.
+    #[cold]
+    fn complete(&mut self, at_ns: i64) -> Vec<CountedBlocks> {
+        let until = at_ns.saturating_sub(WRITTEN_WITHIN_NS);
+        self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
     }
 
     /// Ends the log.
@@ -143,8 +148,9 @@ impl CountedCarrier {
     /// The sum of the blocks up to a reading, if a block ends there.
     fn after(&self, before: &CounterReading, sum: u64, reading: &CounterReading) -> Option<u64> {
         let wanted = sum.checked_add(reading.good_bytes.checked_sub(before.good_bytes)?)?;
-        let at = self.blocks.partition_point(|block| block.sum < wanted);
-        let ends_there = self.blocks.get(at).is_some_and(|block| block.sum == wanted);
+        let blocks = self.blocks.as_slice();
+        let at = blocks.partition_point(|block| block.sum < wanted);
+        let ends_there = blocks.get(at).is_some_and(|block| block.sum == wanted);
         (wanted == sum || ends_there).then_some(wanted)
     }
 
@@ -153,13 +159,14 @@ impl CountedCarrier {
         let next = self.readings.front().filter(|n| n.good_bytes > reading.good_bytes)?;
         let near = |ns: i64, of: i64| ns.saturating_sub(of).saturating_abs() <= WRITTEN_WITHIN_NS;
         let step = next.good_bytes - reading.good_bytes;
+        let blocks = self.blocks.as_slice();
         let reaches = |block: &&GoodBlock| {
             let wanted = block.sum.saturating_add(step);
-            let at = self.blocks.partition_point(|block| block.sum < wanted);
+            let at = blocks.partition_point(|block| block.sum < wanted);
             near(block.ns, reading.ns)
-                && self.blocks.get(at).is_some_and(|b| b.sum == wanted && near(b.ns, next.ns))
+                && blocks.get(at).is_some_and(|b| b.sum == wanted && near(b.ns, next.ns))
         };
-        let mut places = self.blocks.iter().filter(reaches);
+        let mut places = blocks.iter().filter(reaches);
         match (places.next(), places.next()) {
             (Some(only), None) => Some((*reading, only.sum)),
             _ => None,
@@ -175,9 +182,11 @@ impl CountedCarrier {
     ) -> Option<CountedBlocks> {
         let padding_bytes = reading.padding_bytes.checked_sub(before.padding_bytes)?;
         let from = self.matched.map_or(0, |(_, sum)| sum);
-        let n = self.blocks.partition_point(|block| block.sum <= sum);
+        let all = self.blocks.as_slice();
+        let n = all.partition_point(|block| block.sum <= sum);
         let blocks: Vec<GoodBlock> =
-            self.blocks.drain(..n).filter(|block| block.sum > from).collect();
+            all[..n].iter().filter(|block| block.sum > from).copied().collect();
+        self.blocks.pop(n);
         (!blocks.is_empty()).then_some(CountedBlocks { blocks, padding_bytes })
     }
 }

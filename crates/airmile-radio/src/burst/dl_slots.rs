@@ -37,11 +37,12 @@ impl DlSlots {
 
     /// From the rows of a stretch of log.
     pub(super) fn learn(rows: &[TtiRow]) -> Self {
-        let Some(numerology) = rows.iter().find(|row| row.has_grant).map(|row| row.numerology)
+        let Some(numerology) =
+            rows.iter().find(|row| row.grants.has_grant).map(|row| row.grants.numerology)
         else {
             return Self::all();
         };
-        let blocks = rows.iter().filter(|row| row.has_grant).count() as i64;
+        let blocks = rows.iter().filter(|row| row.grants.has_grant).count() as i64;
         let mut best: Option<(f64, Vec<bool>)> = None;
         for eighths in PERIODS_EIGHTHS_MS {
             let slots = eighths.saturating_mul(TtiSpan::from_ms(1, numerology).0);
@@ -50,7 +51,7 @@ impl DlSlots {
                 continue;
             }
             let mut used = vec![false; period as usize];
-            for row in rows.iter().filter(|row| row.has_grant) {
+            for row in rows.iter().filter(|row| row.grants.has_grant) {
                 used[row.tti.rem_euclid(period) as usize] = true;
             }
             let share = used.iter().filter(|used| **used).count() as f64 / period as f64;
@@ -68,7 +69,8 @@ impl DlSlots {
             sum
         }));
         let slots = Self { before };
-        let ttis: Vec<i64> = rows.iter().filter(|row| row.has_grant).map(|row| row.tti).collect();
+        let ttis: Vec<i64> =
+            rows.iter().filter(|row| row.grants.has_grant).map(|row| row.tti).collect();
         let followed = ttis.windows(2).filter(|pair| slots.between(pair[0], pair[1]) == 1).count();
         let enough = followed as f64 >= MIN_FOLLOWED_SHARE * ttis.len() as f64;
         if enough { slots } else { Self::all() }
@@ -90,13 +92,16 @@ impl DlSlots {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grants::GrantSummary;
+    use super::super::tti_row::PlainTti;
     use super::*;
 
     fn rows(numerology: u8, ttis: impl Iterator<Item = i64>) -> Vec<TtiRow> {
         let row = |tti| {
-            let mut row = TtiRow::new(0, tti);
-            (row.has_grant, row.numerology) = (true, numerology);
-            row
+            let mut grants = GrantSummary::default();
+            (grants.has_grant, grants.numerology) = (true, numerology);
+            let (has_status, rlc_bytes, bearer) = (false, 0, 0);
+            PlainTti { segment: 0, tti, grants: &grants, has_status, rlc_bytes, bearer }.row()
         };
         ttis.map(row).collect()
     }

@@ -78,11 +78,14 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
     if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return (Evidence::Fused, decide_poll(rows, true, learnt));
     }
-    if rows.iter().any(|row| row.counted) {
+    if rows.iter().any(|row| row.grants.counted) {
         return (Evidence::Fused, decide_counted(rows, learnt));
     }
-    let data = rows.iter().filter(|r| r.may_hold_data()).count();
-    let padded = rows.iter().filter(|r| r.may_hold_data() && r.padding_bytes().is_some()).count();
+    let data = rows.iter().filter(|r| r.grants.may_hold_data()).count();
+    let padded = rows
+        .iter()
+        .filter(|r| r.grants.may_hold_data() && r.grants.padding_bytes().is_some())
+        .count();
     if 2 * padded > data {
         (Evidence::Padding, decide_padding(rows, learnt))
     } else {
@@ -92,10 +95,10 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
 
 /// Padding alone.
 pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
-    if rows.iter().any(|row| row.counted) {
+    if rows.iter().any(|row| row.grants.counted) {
         return decide_counted(rows, learnt);
     }
-    let is_data: Vec<bool> = rows.iter().map(TtiRow::may_hold_data).collect();
+    let is_data: Vec<bool> = rows.iter().map(|row| row.grants.may_hold_data()).collect();
     let threshold = fit_padding(rows, &is_data, &gaps(rows, &is_data), None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
@@ -109,9 +112,9 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
                 return Decision::NO_DATA;
             }
             let gap = gaps.get(i).copied().flatten();
-            let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology));
-            let padded = row.padding_bytes().is_some_and(|padding| {
-                let much = padding.saturating_mul(MUCH_PADDING) >= row.tbs_bytes;
+            let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.grants.numerology));
+            let padded = row.grants.padding_bytes().is_some_and(|padding| {
+                let much = padding.saturating_mul(MUCH_PADDING) >= row.grants.tbs_bytes;
                 padding > threshold || padding > 0 && much && paused
             });
             Decision::sure(padded, Bound::Padding, PADDING_ALONE)
@@ -122,7 +125,8 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
 /// Allocations alone.
 pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     // Contents are ignored: a block of STATUS counts like any other.
-    let is_data: Vec<bool> = rows.iter().map(|r| r.new_data && r.prb.is_some()).collect();
+    let is_data: Vec<bool> =
+        rows.iter().map(|r| r.grants.new_data() && r.grants.prb.is_some()).collect();
     let gaps = dl_gaps(rows, &is_data);
     let blocks: Vec<AllocatedBlock> = rows
         .iter()
@@ -131,10 +135,10 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
         .filter(|(_, data)| **data)
         .map(|((row, gap), _)| AllocatedBlock {
             tti: row.tti,
-            prb: row.prb.unwrap_or(0),
-            tbs_bytes: row.tbs_bytes,
+            prb: row.grants.prb.unwrap_or(0),
+            tbs_bytes: row.grants.tbs_bytes,
             gap: *gap,
-            paused_long: gap.is_none_or(|gap| gap >= allocation::long_gap(row.numerology)),
+            paused_long: gap.is_none_or(|gap| gap >= allocation::long_gap(row.grants.numerology)),
         })
         .collect();
     let (habit, judgements) = allocation::judge(&blocks);
@@ -162,7 +166,7 @@ fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let threshold = fit_padding(rows, &is_data, &gaps, None).unwrap_or(0);
     learnt.padding_threshold_bytes = Some(threshold);
     for (row, decision) in rows.iter().zip(&mut decisions).filter(|(_, d)| d.data) {
-        if let Some(padding) = row.padding_bytes() {
+        if let Some(padding) = row.grants.padding_bytes() {
             *decision = Decision::sure(padding > threshold, Bound::Padding, PADDING_ALONE);
         }
     }
@@ -188,8 +192,8 @@ pub(super) fn decide_poll(
     if !with_padding && !rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return vec![Decision::NO_DATA; rows.len()];
     }
-    let RlcColumns { ttis, is_data, holes, runs } = RlcColumns::read(rows);
-    let gaps = gaps_by(&ttis, &is_data, |from, to| to.saturating_sub(from));
+    let RlcColumns { is_data, holes, runs } = RlcColumns::read(rows);
+    let gaps = gaps(rows, &is_data);
     let limits = PollLimits::fit(runs.iter().map(|run| {
         let followed = gaps[run.row].is_some_and(|gap| gap <= FOLLOWED_TTIS);
         (&run.run, run.is_inner || followed)
@@ -241,20 +245,28 @@ impl Signs {
         for (i, row) in rows.iter().enumerate() {
             let gap = gaps[i];
             let bin = gap::bin(gap);
-            let padded = row.padding_bytes().zip(threshold).map(|(p, t)| p > t);
+            let padded = row.grants.padding_bytes().zip(threshold).map(|(p, t)| p > t);
             let mut before_hole = false;
             let first = out.signs.len();
             for (m, mark) in row.marks.iter().enumerate() {
                 before_hole = holes.next_if_eq(&(i, m)).is_some();
                 if is_data[i] {
                     out.signs.push(match before_hole {
-                        true => sign_before_hole(padded, gap, allocation::long_gap(row.numerology)),
+                        true => sign_before_hole(
+                            padded,
+                            gap,
+                            allocation::long_gap(row.grants.numerology),
+                        ),
                         false => sign_of(mark, padded, limits),
                     });
                 }
             }
             if !is_data[i] {
                 continue;
+            }
+            if let Some(continued) = &row.continued {
+                let pauses = (0..).zip(continued.pauses);
+                pauses.for_each(|(bin, n)| out.contention.add_times(bin, n));
             }
             if row.marks.is_empty() {
                 out.signs.push(match padded {
@@ -337,7 +349,7 @@ struct BearersLeft(SmallMap<u8, (i64, bool)>);
 impl BearersLeft {
     /// Whether a bearer outside of this TTI keeps the queue open.
     fn hold_open(&self, row: &TtiRow) -> bool {
-        let (now, idle) = (row.tti, TtiSpan::from_ms(BEARER_IDLE_MS, row.numerology).0);
+        let (now, idle) = (row.tti, TtiSpan::from_ms(BEARER_IDLE_MS, row.grants.numerology).0);
         self.0.values().any(|&(tti, empty)| !empty && now.saturating_sub(tti) < idle && tti != now)
     }
 }
@@ -405,7 +417,6 @@ struct RunOfRow {
 /// What rows show of RLC, read in one pass: an epoch of rows is larger than the core's
 /// second-level cache.
 struct RlcColumns {
-    ttis: Vec<i64>,
     /// Rows with user data where RLC is logged. A block without PDUs was lost or held
     /// control only; many in a row mean that RLC is not logged there.
     is_data: Vec<bool>,
@@ -416,16 +427,11 @@ struct RlcColumns {
 
 impl RlcColumns {
     fn read(rows: &[TtiRow]) -> Self {
-        let mut out = Self {
-            ttis: Vec::with_capacity(rows.len()),
-            is_data: Vec::with_capacity(rows.len()),
-            holes: Vec::new(),
-            runs: Vec::new(),
-        };
+        let mut out =
+            Self { is_data: Vec::with_capacity(rows.len()), holes: Vec::new(), runs: Vec::new() };
         let mut last = SmallMap::default();
         let mut silent: Vec<usize> = Vec::new();
         for (i, row) in rows.iter().enumerate() {
-            out.ttis.push(row.tti);
             out.is_data.push(!row.marks.is_empty());
             for (m, mark) in row.marks.iter().enumerate() {
                 let before = last.insert(mark.bearer, (i, m));
@@ -435,13 +441,13 @@ impl RlcColumns {
                 out.runs.extend(mark.last_run().map(of(false)));
             }
             let speaks = !row.marks.is_empty() || row.has_status;
-            if row.new_data && !speaks {
+            if row.grants.new_data() && !speaks {
                 silent.push(i);
             }
             if speaks || i + 1 == rows.len() {
                 if silent.len() >= RLC_MISSING_ROWS {
                     for &j in &silent {
-                        out.is_data[j] = rows[j].may_hold_data();
+                        out.is_data[j] = rows[j].grants.may_hold_data();
                     }
                 }
                 silent.clear();
@@ -460,13 +466,22 @@ fn fit_padding(
     limits: Option<&PollLimits>,
 ) -> Option<u32> {
     let data = rows.iter().zip(is_data).zip(gaps).filter(|((_, is_data), _)| **is_data);
-    padding::fit_threshold(data.filter_map(|((row, _), &gap)| {
-        Some(PaddedBlock {
-            padding_bytes: row.padding_bytes()?,
-            pause: gap::bin(gap),
-            polls_empty: limits.and_then(|limits| polls_empty(row, limits)),
-        })
-    }))
+    let blocks = data.filter_map(|((row, _), &gap)| {
+        padded_blocks(row, gap, limits.and_then(|limits| polls_empty(row, limits)))
+    });
+    padding::fit_threshold(blocks.flatten())
+}
+
+/// The blocks of a row's TTIs by the pause after them; `None` where their padding is unknown.
+fn padded_blocks(
+    row: &TtiRow,
+    gap: Option<i64>,
+    polls_empty: Option<bool>,
+) -> Option<[PaddedBlock; 3]> {
+    let padding_bytes = row.grants.padding_bytes()?;
+    let [once, twice] = row.continued.as_ref().map_or([0; 2], |continued| continued.pauses);
+    let block = |n, pause| PaddedBlock { n, padding_bytes, pause, polls_empty };
+    Some([block(once, 0), block(twice, 1), block(1, gap::bin(gap))])
 }
 
 /// The evidence of the poll bit of a row with one bearer: no poll, data is left; an
@@ -482,27 +497,22 @@ fn polls_empty(row: &TtiRow, limits: &PollLimits) -> Option<bool> {
 
 /// TTIs from each data row to the next one.
 fn gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
-    gaps_by(&ttis(rows), is_data, |from, to| to.saturating_sub(from))
+    gaps_by(rows, is_data, |from, to| to.saturating_sub(from))
 }
 
 /// The same in TTIs that can carry downlink data, for allocations: service in these is
 /// the scheduler's choice. After an emptied queue, data also arrives in uplink slots.
 fn dl_gaps(rows: &[TtiRow], is_data: &[bool]) -> Vec<Option<i64>> {
     let slots = DlSlots::learn(rows);
-    gaps_by(&ttis(rows), is_data, |from, to| slots.between(from, to))
+    gaps_by(rows, is_data, |from, to| slots.between(from, to))
 }
 
-fn ttis(rows: &[TtiRow]) -> Vec<i64> {
-    rows.iter().map(|row| row.tti).collect()
-}
-
-fn gaps_by(ttis: &[i64], is_data: &[bool], n_tti: impl Fn(i64, i64) -> i64) -> Vec<Option<i64>> {
+fn gaps_by(rows: &[TtiRow], is_data: &[bool], n_tti: impl Fn(i64, i64) -> i64) -> Vec<Option<i64>> {
     let mut next: Option<i64> = None;
-    let mut gaps = vec![None; ttis.len()];
-    for ((gap, &tti), _) in gaps.iter_mut().zip(ttis).zip(is_data).rev().filter(|(_, data)| **data)
-    {
-        *gap = next.map(|next| n_tti(tti, next));
-        next = Some(tti);
+    let mut gaps = vec![None; rows.len()];
+    for ((gap, row), _) in gaps.iter_mut().zip(rows).zip(is_data).rev().filter(|(_, data)| **data) {
+        *gap = next.map(|next| n_tti(row.tti, next));
+        next = Some(row.first_tti());
     }
     gaps
 }
@@ -524,19 +534,19 @@ pub(super) fn ends_before_silence(rows: &[TtiRow], decisions: &[Decision]) -> Op
         return None;
     }
     let next = later.iter().zip(decisions).find(|(_, decision)| decision.data);
-    let gap = next.map(|(next, _)| next.tti.saturating_sub(row.tti))?;
+    let gap = next.map(|(next, _)| next.first_tti().saturating_sub(row.tti))?;
     let longest_ms = match decision.by {
         Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
         _ => STARVED_MS,
     };
-    let longest = TtiSpan::from_ms(longest_ms, row.numerology).0;
+    let longest = TtiSpan::from_ms(longest_ms, row.grants.numerology).0;
     (gap >= longest).then(|| Decision::sure(true, Bound::Gap, 0.6))
 }
 
 /// The paper's rule needs no decision per row, only which rows are visible to it.
 pub(super) fn by_paper(rows: &[TtiRow]) -> Vec<Decision> {
     rows.iter()
-        .map(|row| match row.prb_fraction() {
+        .map(|row| match row.grants.prb_fraction() {
             Some(_) => Decision::sure(false, Bound::Fraction, 0.5),
             None => Decision::NO_DATA,
         })

@@ -54,7 +54,13 @@ impl GapHistogram {
     }
 
     pub(super) fn add(&mut self, bin: usize) {
-        self.counts[bin.min(N_BINS - 1)] += 1.0;
+        self.add_times(bin, 1);
+    }
+
+    /// Adds equal pauses, one by one: a sum is rounded as if they came apart.
+    pub(super) fn add_times(&mut self, bin: usize, n: u32) {
+        let count = &mut self.counts[bin.min(N_BINS - 1)];
+        (0..n).for_each(|_| *count += 1.0);
     }
 
     /// Likelihoods of the bins from `first` on, given that the pause lies there.

@@ -28,11 +28,14 @@ mod assemble;
 mod collect;
 mod counters;
 mod dl_slots;
+mod epoch;
 mod fuse;
 mod gap;
+mod grants;
 mod newest_sdu;
 mod padding;
 mod paper;
+mod placing;
 mod poll_model;
 #[cfg(test)]
 mod tests;
@@ -44,11 +47,13 @@ use airmile_model::{Bound, Burst, Direction, Evidence, Record, TtiIndex};
 
 pub use allocation::CellHabit;
 use assemble::Assembler;
-use collect::{Collector, Item};
+use collect::Collector;
+use epoch::Epoch;
 pub use fuse::Learnt;
 use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
+use placing::RowSink;
 pub use poll_model::PollLimits;
-use tti_row::TtiRow;
+use tti_row::{PlainTti, TtiRow};
 
 use crate::decided::Decided;
 
@@ -164,7 +169,10 @@ impl BurstTracker {
             collector: Collector::new(options.lateness_ms.max(0)),
             judge: Judge {
                 options,
-                rows: Vec::new(),
+                epoch: Epoch::new(matches!(
+                    options.evidence,
+                    EvidenceChoice::Auto | EvidenceChoice::Poll
+                )),
                 assembler: Assembler::default(),
                 bursts: VecDeque::new(),
                 activities: VecDeque::new(),
@@ -187,7 +195,7 @@ impl BurstTracker {
             _ => return,
         }
         let Self { collector, judge } = self;
-        collector.drain(&mut |item| judge.ingest(item));
+        collector.drain(judge);
     }
 
     /// Returns the next burst, which is final.
@@ -204,7 +212,7 @@ impl BurstTracker {
     /// [`poll_activity`](Self::poll_activity) is complete.
     #[must_use]
     pub fn decided(&self) -> Decided {
-        let row = self.judge.rows.first().map(|row| row.tti);
+        let row = self.judge.epoch.rows().first().map(TtiRow::first_tti);
         let Some(next) = self.collector.given_before() else { return Decided::NOTHING };
         self.judge.assembler.decided(row.map_or(next, |row| row.min(next)))
     }
@@ -212,7 +220,7 @@ impl BurstTracker {
     /// Ends the log: returns the remaining bursts.
     pub fn finish(&mut self) -> Vec<Burst> {
         let Self { collector, judge } = self;
-        collector.finish(&mut |item| judge.ingest(item));
+        collector.finish(judge);
         judge.judge_all(Bound::End);
         judge.bursts.drain(..).collect()
     }
@@ -228,71 +236,103 @@ impl BurstTracker {
 #[derive(Debug, Clone)]
 struct Judge {
     options: BurstOptions,
-    rows: Vec<TtiRow>,
+    epoch: Epoch,
     assembler: Assembler,
     bursts: VecDeque<Burst>,
     activities: VecDeque<Activity>,
     summary: BurstSummary,
 }
 
+impl RowSink for Judge {
+    #[inline(never)]
+    fn take_row(&mut self, row: TtiRow) {
+        self.enter(row.segment);
+        self.epoch.push(row);
+        self.judge_full_epoch();
+    }
+
+    #[inline]
+    fn take_plain(&mut self, tti: &PlainTti<'_>) {
+        self.enter(tti.segment);
+        self.epoch.push_plain(tti);
+        self.judge_full_epoch();
+    }
+
+    fn take_hole(&mut self, segment: u32, tti: i64, n_tti: i64) {
+        self.epoch.add_hole();
+        self.assembler.add_hole(segment, tti, n_tti);
+    }
+}
+
 impl Judge {
-    fn ingest(&mut self, item: Item) {
-        match item {
-            Item::Row(row) => {
-                if self.rows.first().is_some_and(|first| first.segment != row.segment) {
-                    self.judge_all(Bound::Handover);
-                }
-                self.rows.push(row);
-                if self.rows.len() > self.options.epoch_rows.max(1) {
-                    self.judge_epoch();
-                }
-            }
-            Item::Hole { segment, tti, n_tti } => {
-                self.assembler.add_hole(segment, tti, n_tti);
-            }
+    /// Enters the timing segment of the next row.
+    #[inline]
+    fn enter(&mut self, segment: u32) {
+        if self.epoch.rows().first().is_some_and(|first| first.segment != segment) {
+            self.judge_all(Bound::Handover);
+        }
+    }
+
+    #[inline]
+    fn judge_full_epoch(&mut self) {
+        if self.epoch.n_tti() > self.options.epoch_rows.max(1) {
+            self.judge_epoch();
         }
     }
 
     /// Judges the rows so far, except the last data TTI and what follows: its pause is
     /// not known yet.
+    #[cold]
     fn judge_epoch(&mut self) {
         let decisions = self.decide();
-        let cut = decisions.iter().rposition(|d| d.data).filter(|&cut| cut > 0);
-        self.emit_rows(&decisions, cut.unwrap_or(self.rows.len() - 1));
+        let cut = decisions.iter().rposition(|d| d.data).unwrap_or(0);
+        let is_first = cut == 0 && self.epoch.rows().first().is_none_or(|row| row.n_tti() == 1);
+        self.emit_rows(&decisions, if is_first { self.epoch.rows().len() - 1 } else { cut });
+        if let Some(before) = self.epoch.take_continued() {
+            self.summary.data_ttis += before.n_data();
+            self.assembler.continued(&before, &mut self.bursts, &mut self.activities);
+        }
     }
 
     /// Judges all rows: the segment or the log ends after them.
+    #[cold]
     fn judge_all(&mut self, end: Bound) {
         let decisions = self.decide();
-        self.emit_rows(&decisions, self.rows.len());
+        self.emit_rows(&decisions, self.epoch.rows().len());
         self.assembler.end(end, &mut self.bursts, &mut self.activities);
     }
 
     /// Passes the first `n` rows on to the assembler, and removes them.
     fn emit_rows(&mut self, decisions: &[fuse::Decision], n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
-        for (i, (row, decision)) in self.rows.iter().zip(decisions).enumerate().take(n) {
+        let rows = self.epoch.rows();
+        for (i, (row, decision)) in rows.iter().zip(decisions).enumerate().take(n) {
+            if let Some(before) = &row.continued {
+                self.summary.data_ttis += before.n_data();
+                self.assembler.continued(before, bursts, activities);
+            }
             self.summary.data_ttis += u64::from(decision.data);
             if self.options.evidence == EvidenceChoice::Paper {
-                let gap = self.rows.get(i + 1).map(|next| next.tti.saturating_sub(row.tti));
+                let gap = rows.get(i + 1).map(|next| next.tti.saturating_sub(row.tti));
                 self.assembler.paper_row(row, gap, &self.options, bursts, activities);
             } else {
-                let silent = fuse::ends_before_silence(&self.rows[i..], &decisions[i..]);
+                let silent = fuse::ends_before_silence(&rows[i..], &decisions[i..]);
                 let decision = silent.as_ref().unwrap_or(decision);
                 self.assembler.row(row, decision, bursts, activities);
             }
         }
-        self.rows.drain(..n);
+        self.epoch.remove(n);
     }
 
     fn decide(&mut self) -> Vec<fuse::Decision> {
         let mut learnt = Learnt::default();
+        let rows = self.epoch.rows();
         let (evidence, decisions) = match self.options.evidence {
-            EvidenceChoice::Auto => decide_auto(&self.rows, &mut learnt),
-            EvidenceChoice::Poll => (Evidence::Poll, decide_poll(&self.rows, false, &mut learnt)),
-            EvidenceChoice::Padding => (Evidence::Padding, decide_padding(&self.rows, &mut learnt)),
-            EvidenceChoice::Grants => (Evidence::Grants, decide_grants(&self.rows, &mut learnt)),
-            EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(&self.rows)),
+            EvidenceChoice::Auto => decide_auto(rows, &mut learnt),
+            EvidenceChoice::Poll => (Evidence::Poll, decide_poll(rows, false, &mut learnt)),
+            EvidenceChoice::Padding => (Evidence::Padding, decide_padding(rows, &mut learnt)),
+            EvidenceChoice::Grants => (Evidence::Grants, decide_grants(rows, &mut learnt)),
+            EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(rows)),
         };
         if decisions.iter().any(|d| d.data) {
             self.summary.evidence = match self.summary.evidence {

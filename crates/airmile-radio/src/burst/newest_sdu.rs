@@ -9,7 +9,7 @@ use super::poll_model::PduLite;
 /// so segments are distinguished from retransmissions by what can have been sent: without
 /// a poll nothing is retransmitted, and a retransmission repeats a segment or the SDU. (Of
 /// two equal parts of which the first polls, the second counts as a retransmission.)
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct NewestSdu {
     last_bytes: u32,
     sum_bytes: u32,

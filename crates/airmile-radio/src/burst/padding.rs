@@ -12,9 +12,11 @@ const CANDIDATES: [u32; 9] = [0, 1, 2, 3, 5, 8, 12, 24, 48];
 /// Minimum number of blocks on each side of a threshold (chosen here).
 const MIN_BLOCKS: f64 = 20.0;
 
-/// A block of user data, with the fields that this evidence needs.
+/// Equal blocks of user data, with the fields that this evidence needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PaddedBlock {
+    /// Number of blocks.
+    pub n: u32,
     pub padding_bytes: u32,
     /// Bin of the pause after it.
     pub pause: usize,
@@ -77,10 +79,13 @@ impl Side {
     const EMPTY: Self = Self { n: 0.0, pauses: [0.0; N_BINS], ends: 0, goes_on: 0 };
 
     fn add(&mut self, block: &PaddedBlock) {
-        self.pauses[block.pause] += 1.0;
-        self.n += 1.0;
-        self.ends += usize::from(block.polls_empty == Some(true));
-        self.goes_on += usize::from(block.polls_empty == Some(false));
+        self.pauses[block.pause] += f64::from(block.n);
+        self.n += f64::from(block.n);
+        match block.polls_empty {
+            Some(true) => self.ends += block.n as usize,
+            Some(false) => self.goes_on += block.n as usize,
+            None => {}
+        }
     }
 
     fn and(mut self, other: &Self) -> Self {
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     fn block(padding_bytes: u32, pause: i64, polls_empty: Option<bool>) -> PaddedBlock {
-        PaddedBlock { padding_bytes, pause: gap::bin(Some(pause)), polls_empty }
+        PaddedBlock { n: 1, padding_bytes, pause: gap::bin(Some(pause)), polls_empty }
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl PaperRule {
         start_threshold: f64,
         end_threshold: f64,
     ) -> PaperStep {
-        let Some(fraction) = row.prb_fraction() else { return PaperStep::None };
+        let Some(fraction) = row.grants.prb_fraction() else { return PaperStep::None };
         let mut step = PaperStep::None;
         if self.open_since.is_none() && fraction > start_threshold {
             self.open_since = Some(row.tti);

@@ -68,6 +68,11 @@ struct EndedRuns {
 }
 
 impl PollMark {
+    /// Of a bearer whose next PDU came without a poll.
+    pub(super) const fn plain(bearer: u8) -> Self {
+        Self { bearer, poll: Some(false), hole_before: false, runs: None }
+    }
+
     /// The run that its last PDU's poll ended.
     pub(super) fn last_run(&self) -> Option<&PollRun> {
         self.runs.as_ref()?.last.as_ref()
@@ -84,7 +89,7 @@ impl PollMark {
 const RESTART_PDUS: u32 = 16;
 
 /// The sender's counters of one bearer, as seen from the stream.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BearerCounters {
     highest: Option<i64>,
     sn_modulus: i64,
@@ -111,6 +116,31 @@ impl BearerCounters {
             let bearer = pdus[0].bearer;
             marks.push(bearers.or_insert_with(bearer, Self::default).take_tti(bearer, pdus));
         }
+    }
+
+    /// Takes the only PDU of a TTI, if it is the next one, without a poll. Its mark is
+    /// [plain](PollMark::plain), as [`take_tti`](Self::take_tti) would find.
+    #[inline]
+    pub(super) fn take_plain(&mut self, pdu: &PduLite) -> bool {
+        let (Some(highest), Some(sn)) = (self.highest, pdu.sn) else { return false };
+        let sn = i64::from(sn);
+        let is_next = sn < self.sn_modulus && sn == (highest + 1) & (self.sn_modulus - 1);
+        if !is_next || pdu.resegment || pdu.poll != Some(false) {
+            return false;
+        }
+        self.newest = NewestSdu::default();
+        self.count_new(highest + 1, pdu);
+        true
+    }
+
+    /// Counts a PDU that is no retransmission. TS 36.322, 5.2.2.1: both counters advance with
+    /// each new PDU, retransmissions do not count.
+    fn count_new(&mut self, sn: i64, pdu: &PduLite) {
+        self.newest.add(pdu);
+        self.highest = Some(sn);
+        self.behind_run = 0;
+        self.pdus += 1;
+        self.bytes = self.bytes.saturating_add(pdu.size_bytes);
     }
 
     fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
@@ -164,13 +194,7 @@ impl BearerCounters {
             if is_later {
                 self.newest = NewestSdu::default();
             }
-            self.newest.add(pdu);
-            self.highest = Some(sn);
-            self.behind_run = 0;
-            // TS 36.322, 5.2.2.1: both counters advance with each new PDU,
-            // retransmissions do not count.
-            self.pdus += 1;
-            self.bytes = self.bytes.saturating_add(pdu.size_bytes);
+            self.count_new(sn, pdu);
         } else {
             self.watch_restart(sn);
         }
@@ -334,6 +358,8 @@ const fn reaches(bytes: u64, limit: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
@@ -347,6 +373,32 @@ mod tests {
             BearerCounters::advance(&mut bearers, &mut [*pdu], &mut marks);
         }
         marks.iter().filter_map(|mark: &PollMark| mark.last_run().copied()).collect()
+    }
+
+    proptest! {
+        /// Mostly the next number, sometimes an earlier or later one; with or without a poll.
+        #[test]
+        fn the_next_pdu_is_taken_as_any_other(
+            steps in prop::collection::vec((0..8_u32, 0..30_u32, 0..10_u8), 1..200),
+            modulus in prop::sample::select(vec![1_u32 << 10, 1 << 12, 1 << 16, 1 << 18]),
+        ) {
+            let (mut short, mut general) = (BearerCounters::default(), BearerCounters::default());
+            let mut next = modulus - 40;
+            for (kind, jump, kind_of_poll) in steps {
+                next = if kind == 0 { next + jump } else { next + 1 };
+                let sn = (kind != 1).then_some((next - u32::from(kind == 2) * jump) % modulus);
+                let poll = [Some(true), None].get(usize::from(kind_of_poll)).copied();
+                let (poll, resegment) = (poll.unwrap_or(Some(false)), kind == 3 && jump == 0);
+                let pdu = PduLite { bearer: 3, sn, size_bytes: 90 + jump, poll, resegment };
+                let expected = general.take_tti(3, &[pdu]);
+                let mark = match short.take_plain(&pdu) {
+                    true => PollMark::plain(3),
+                    false => short.take_tti(3, &[pdu]),
+                };
+                prop_assert_eq!(mark, expected);
+                prop_assert_eq!(&short, &general);
+            }
+        }
     }
 
     #[test]

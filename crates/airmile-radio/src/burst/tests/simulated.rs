@@ -3,6 +3,7 @@
 use airmile_model::{Burst, Grant, Record};
 use proptest::prelude::*;
 
+use super::super::epoch::Epoch;
 use super::super::{BurstOptions, BurstTracker, EvidenceChoice};
 use super::{block, pdu, run, with};
 
@@ -158,6 +159,27 @@ proptest! {
         }
         bursts.extend(tracker.finish());
         prop_assert_eq!(bursts, run(&records, options));
+    }
+
+    /// TTIs that only continue a burst are counted, and not judged one by one.
+    #[test]
+    fn counting_ttis_into_rows_changes_nothing(
+        seed in 0_u64..1_000,
+        epoch_rows in prop::sample::select(vec![1_usize, 7, 300, 32_768]),
+        poll_pdu in 2_u32..40,
+        choice in any_choice(),
+    ) {
+        let (records, _) = simulate(seed, 3_000, poll_pdu, true);
+        let options = BurstOptions { epoch_rows, ..with(choice) };
+        let result_of = |mut tracker: BurstTracker| {
+            records.iter().for_each(|record| tracker.push(record));
+            let bursts = tracker.finish();
+            let activities: Vec<_> = std::iter::from_fn(|| tracker.poll_activity()).collect();
+            (bursts, activities, tracker.summary())
+        };
+        let mut one_by_one = BurstTracker::new(options);
+        one_by_one.judge.epoch = Epoch::new(false);
+        prop_assert_eq!(result_of(BurstTracker::new(options)), result_of(one_by_one));
     }
 
     #[test]
