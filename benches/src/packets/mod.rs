@@ -246,7 +246,9 @@ fn studied(path: &Path, threads: usize) -> Result<u64> {
 /// Memory of an open flow, by the slope over three numbers of flows, and of an
 /// outstanding segment; and a check that it does not grow with packets.
 pub fn memory(dir: &Path) -> Result<bool> {
-    println!("\nmemory of open flows (resident, without the capture):");
+    println!(
+        "\nmemory of open flows (resident, without the capture; freed memory is returned at once):"
+    );
     let path = dir.join("open.pcap");
     let measured = |flows: u32, segments: u32, outstanding: u32| -> Result<f64> {
         let span_ns = 20_000_000_000;

@@ -92,7 +92,9 @@ impl<S: Slot> TtiWindow<S> {
         &mut self.ring[index]
     }
 
-    const fn is_ring_empty(&self) -> bool {
+    /// Whether there is no TTI but those [`at`](Self::at) found no room for in the ring.
+    #[must_use]
+    pub const fn is_ring_empty(&self) -> bool {
         self.first > self.last
     }
 

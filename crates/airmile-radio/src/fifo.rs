@@ -1,7 +1,7 @@
 //! A queue in one piece of memory, for items that are pushed and popped one by one.
 
-/// Items in order. What was popped is moved over once it is most of the items, so a pop is an
-/// index that grows, and all items are one slice.
+/// Items in order, as one slice. A pop is an index that grows; once most items were popped, or many, the
+/// others are moved to the front.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo<T> {
     items: Vec<T>,
@@ -9,8 +9,10 @@ pub(crate) struct Fifo<T> {
     first: usize,
 }
 
-/// Items below which moving does not pay (chosen here).
+/// Popped items below which moving does not pay (chosen here).
 const MIN_POPPED: usize = 64;
+/// Popped items that are kept at most: a bounded queue stays bounded (chosen here).
+const MAX_POPPED: usize = 4_096;
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
@@ -26,8 +28,9 @@ impl<T> Fifo<T> {
     /// Removes the first items.
     #[inline]
     pub(crate) fn pop(&mut self, n: usize) {
-        self.first = (self.first + n).min(self.items.len());
-        if self.first > MIN_POPPED && 4 * self.first >= 3 * self.items.len() {
+        self.first = self.first.saturating_add(n).min(self.items.len());
+        let are_most = 4 * self.first >= 3 * self.items.len();
+        if self.first > MIN_POPPED && are_most || self.first >= MAX_POPPED {
             self.move_over();
         }
     }
@@ -68,8 +71,20 @@ mod tests {
             fifo.pop(if i % 3 == 2 { 2 } else { 0 });
         }
         assert_eq!(fifo.as_slice(), (666..1_000).collect::<Vec<_>>());
-        fifo.pop(usize::MAX / 2);
+        fifo.pop(usize::MAX);
         assert_eq!(fifo.first(), None);
         assert!(fifo.as_mut_slice().is_empty());
+    }
+
+    #[test]
+    fn a_bounded_queue_keeps_few_popped_items() {
+        let mut fifo = Fifo::default();
+        (0..20_000).for_each(|i| fifo.push(i));
+        for i in 20_000..100_000 {
+            fifo.pop(1);
+            fifo.push(i);
+            assert!(fifo.items.len() <= 20_000 + MAX_POPPED);
+        }
+        assert_eq!(fifo.as_slice(), (80_000..100_000).collect::<Vec<_>>());
     }
 }

@@ -48,8 +48,8 @@ impl<S: Slot> ReorderBuffer<S> {
     /// The slot of a record's TTI; `None`, and counted, if that is closed.
     #[inline]
     pub(crate) fn at(&mut self, at: SegmentTti) -> Option<&mut S> {
-        // Mostly the newest TTI, which is not closed before the log's end.
-        if self.newest == Some(at) {
+        // Mostly the newest TTI, which is the last in the window until the log's end.
+        if self.newest == Some(at) && !self.window.is_ring_empty() {
             return self.window.last();
         }
         self.take_other(at).then(|| self.window.at(at))
@@ -70,11 +70,6 @@ impl<S: Slot> ReorderBuffer<S> {
             self.moved = true;
         }
         true
-    }
-
-    /// Ends the log, after everything was closed.
-    pub(crate) const fn end(&mut self) {
-        self.newest = None;
     }
 
     /// The TTI before which records are no longer waited for; `None`: the same as before.
@@ -117,3 +112,32 @@ impl<S: Slot> ReorderBuffer<S> {
 
 /// The mark of the log's end: everything closes.
 pub(crate) const END: SegmentTti = (u32::MAX, TtiIndex(i64::MAX));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Filled(u32);
+
+    impl Slot for Filled {
+        fn clear(&mut self) {
+            self.0 = 0;
+        }
+    }
+
+    /// As `finish` of a tracker closes all.
+    #[test]
+    fn a_record_after_the_end_is_late() {
+        let mut buffer = ReorderBuffer::<Filled>::new(0);
+        let at = (0, TtiIndex(5));
+        buffer.at(at).unwrap().0 += 1;
+        while let Some((closed, _)) = buffer.first_before(END) {
+            assert_eq!(closed, at);
+            buffer.remove_first();
+        }
+        assert!(buffer.at(at).is_none());
+        assert!(buffer.at((0, TtiIndex(6))).is_none());
+        assert_eq!(buffer.late_records, 2);
+    }
+}

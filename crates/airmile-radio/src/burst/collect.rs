@@ -150,7 +150,6 @@ impl Collector {
             self.take_counted(&counted);
         }
         self.close_before(END, sink);
-        self.reorder.end();
         self.rows.finish(sink);
     }
 

@@ -1,7 +1,9 @@
 //! The rows of an epoch, with TTIs that only continue a burst counted into the row after them.
 //!
 //! In most TTIs of a busy link nothing is to be decided: the next block of a bearer came,
-//! without a poll, so data was left. Such TTIs in a row are one row, which is the last of them.
+//! without a poll, so data was left. Consecutive such TTIs are counted into the row of the last one.
+//! That is right as long as an epoch with a poll is judged by polls (`fuse::decide_auto`), which do not
+//! look at the padding of a TTI whose last PDU has none (`fuse::sign_of`).
 
 use super::tti_row::{Continued, PlainTti, TtiRow, TtiSequence};
 

@@ -1,4 +1,5 @@
-//! One decision per data TTI: was the queue empty after it?
+//! One decision for each row of data: was the queue empty after its TTI? (TTIs that are counted into a row
+//! left data: `epoch`.)
 //!
 //! The state of the queue follows from these decisions: from a data TTI that left data
 //! behind to the next one the queue is not empty (ACTIVE or CONTENTION), after one that
@@ -75,6 +76,7 @@ const RLC_MISSING_ROWS: usize = 8;
 
 /// Decides by the evidence of the stretch of log: RLC AM, else padding, else allocations.
 pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Vec<Decision>) {
+    // First of all: rows of an epoch with a poll may stand for several TTIs.
     if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return (Evidence::Fused, decide_poll(rows, true, learnt));
     }
@@ -265,8 +267,8 @@ impl Signs {
                 continue;
             }
             if let Some(continued) = &row.continued {
-                let pauses = (0..).zip(continued.pauses);
-                pauses.for_each(|(bin, n)| out.contention.add_times(bin, n));
+                let pauses = continued.pauses_by_bin();
+                pauses.iter().for_each(|(bin, n)| out.contention.add_times(*bin, *n));
             }
             if row.marks.is_empty() {
                 out.signs.push(match padded {
@@ -479,9 +481,10 @@ fn padded_blocks(
     polls_empty: Option<bool>,
 ) -> Option<[PaddedBlock; 3]> {
     let padding_bytes = row.grants.padding_bytes()?;
-    let [once, twice] = row.continued.as_ref().map_or([0; 2], |continued| continued.pauses);
-    let block = |n, pause| PaddedBlock { n, padding_bytes, pause, polls_empty };
-    Some([block(once, 0), block(twice, 1), block(1, gap::bin(gap))])
+    let continued = row.continued.as_ref().map(|continued| continued.pauses_by_bin());
+    let [once, twice] = continued.unwrap_or_default();
+    let block = |(pause, n)| PaddedBlock { n, padding_bytes, pause, polls_empty };
+    Some([block(once), block(twice), block((gap::bin(gap), 1))])
 }
 
 /// The evidence of the poll bit of a row with one bearer: no poll, data is left; an

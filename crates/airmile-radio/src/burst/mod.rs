@@ -1,7 +1,7 @@
 //! Bursts of a user's downlink: spans in which the queue at the base station was not
 //! empty (BurstTracker, MobiCom 2019, sections 2.1 and 3, with extensions).
 //!
-//! [`BurstTracker`] takes records and assembles rows of one TTI each after a watermark
+//! [`BurstTracker`] takes records and assembles rows of TTIs after a watermark
 //! ([`BurstOptions::lateness_ms`]). Each TTI with user data gets one decision: whether it
 //! emptied the queue. The decision uses RLC poll bits, MAC padding, allocations and
 //! pauses, whichever the log has ([`EvidenceChoice`]). Limits and thresholds are learnt

@@ -1,4 +1,4 @@
-//! Places the records of TTIs in rows, one for each scheduled TTI.
+//! Places the records of scheduled TTIs, and passes each of these on in order.
 //!
 //! Blocks are keyed by their TTI. RLC PDUs are stamped at delivery, after HARQ, so they
 //! are traced through the HARQ process back to the TTI of the block's first transmission,
@@ -365,7 +365,8 @@ fn emit_row(
     }
     let rlc_bytes = open.pdus.iter().map(|p| p.size_bytes).fold(0, u32::saturating_add);
     let mut marks = SmallVec::new();
-    BearerCounters::advance(bearers, &mut open.pdus, &mut marks);
+    // Taken, so that a long list does not wait until the queue moves.
+    BearerCounters::advance(bearers, &mut std::mem::take(&mut open.pdus), &mut marks);
     let (grants, continued) = (open.grants.clone(), None);
     sink.take_row(TtiRow { segment, tti, grants, has_status, rlc_bytes, marks, continued });
 }

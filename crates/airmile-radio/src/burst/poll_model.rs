@@ -375,6 +375,21 @@ mod tests {
         marks.iter().filter_map(|mark: &PollMark| mark.last_run().copied()).collect()
     }
 
+    #[test]
+    fn pdus_in_order_without_a_poll_are_taken_at_once() {
+        let mut counters = BearerCounters::default();
+        let of = |sn| PduLite {
+            bearer: 3,
+            sn: Some(sn),
+            size_bytes: 90,
+            poll: Some(false),
+            resegment: false,
+        };
+        counters.take_tti(3, &[of(1), of(2)]);
+        assert!((3..2_000).all(|sn| counters.take_plain(&of(sn % 1_024))));
+        assert!(!counters.take_plain(&of(2_001 % 1_024)));
+    }
+
     proptest! {
         /// Mostly the next number, sometimes an earlier or later one; with or without a poll.
         #[test]

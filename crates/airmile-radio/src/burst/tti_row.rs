@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::gap;
 use super::grants::GrantSummary;
 use super::poll_model::PollMark;
 
@@ -29,19 +30,25 @@ pub(super) struct Continued {
 }
 
 impl Continued {
+    /// TTIs with data by the bin of the pause to the next data.
+    pub(super) fn pauses_by_bin(&self) -> [(usize, u32); 2] {
+        let [once, twice] = self.pauses;
+        [(gap::bin(Some(1)), once), (gap::bin(Some(2)), twice)]
+    }
+
     /// TTIs with data.
     pub(super) fn n_data(&self) -> u64 {
         self.pauses.into_iter().map(u64::from).sum()
     }
 }
 
-/// One scheduled TTI of the user.
+/// One scheduled TTI of the user, and the TTIs that are counted into its row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TtiRow {
     pub segment: u32,
     pub tti: i64,
     pub grants: GrantSummary,
-    /// A STATUS PDU was in it.
+    /// A STATUS PDU was in it; of those counted into it, in the first.
     pub has_status: bool,
     /// RLC data bytes, headers included.
     pub rlc_bytes: u32,

@@ -181,7 +181,6 @@ impl UplinkTracker {
     /// Ends the log: returns the remaining bursts.
     pub fn finish(&mut self) -> Vec<Burst> {
         self.close_before(END);
-        self.reorder.end();
         self.end_segment(Bound::End);
         self.bursts.drain(..).collect()
     }

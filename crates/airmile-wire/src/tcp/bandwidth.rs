@@ -330,7 +330,7 @@ impl Bandwidth {
         let bin_from_ns = self.bin * BIN_NS + self.way_back_ns();
         let from = self.points.len().saturating_sub(TRIED_ENDS);
         for end in (from..self.points.len()).rev() {
-            // An ACK of an earlier bin was the end of a window there.
+            // An ACK of an earlier bin was tried as the end of a window there.
             let ends = |p: &AckPoint| !p.is_delayed() && p.at_ns >= bin_from_ns;
             let Some(last) = self.points.get(end).copied().filter(ends) else { continue };
             let since_ns = last.at_ns - self.way_back_ns() - self.wanted_from_ns();

@@ -399,6 +399,7 @@ impl FlowState {
 #[cfg(test)]
 mod tests {
     use super::super::bandwidth::{Bandwidth, BandwidthWindow};
+    use super::super::route::Route;
     use super::super::user::UserState;
     use super::*;
 
@@ -410,5 +411,6 @@ mod tests {
         assert!(size_of::<Bandwidth>() <= 80);
         assert!(size_of::<BandwidthWindow>() <= 64);
         assert!(size_of::<UserState>() <= 448);
+        assert_eq!(size_of::<Option<Route>>(), 8);
     }
 }

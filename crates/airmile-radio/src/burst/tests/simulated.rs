@@ -1,6 +1,6 @@
 //! Logs of a simulated cell whose true bursts are known, and properties over them.
 
-use airmile_model::{Burst, Grant, Record};
+use airmile_model::{Burst, Grant, Hole, Record};
 use proptest::prelude::*;
 
 use super::super::epoch::Epoch;
@@ -161,21 +161,39 @@ proptest! {
         prop_assert_eq!(bursts, run(&records, options));
     }
 
-    /// TTIs that only continue a burst are counted, and not judged one by one.
+    /// TTIs that only continue a burst are counted, and not judged one by one, where polls decide. Of
+    /// some blocks the padding is unknown, and a part of the log is missing.
     #[test]
     fn counting_ttis_into_rows_changes_nothing(
         seed in 0_u64..1_000,
         epoch_rows in prop::sample::select(vec![1_usize, 7, 300, 32_768]),
         poll_pdu in 2_u32..40,
-        choice in any_choice(),
+        choice in prop::sample::select(vec![EvidenceChoice::Auto, EvidenceChoice::Poll]),
+        unknown_each in 1_usize..60,
+        missing in prop::option::of(0_usize..2_000),
     ) {
-        let (records, _) = simulate(seed, 3_000, poll_pdu, true);
+        let (mut records, _) = simulate(seed, 3_000, poll_pdu, true);
+        for record in records.iter_mut().step_by(unknown_each) {
+            if let Record::Grant(grant) = record {
+                grant.padding_bytes = None;
+            }
+        }
+        if let Some((at, Record::Grant(grant))) = missing.and_then(|at| Some((at, records.get(at)?))) {
+            let hole = Hole { at: None, position: grant.position, n_tti: 1, why: "test" };
+            records.insert(at, Record::Hole(hole));
+        }
         let options = BurstOptions { epoch_rows, ..with(choice) };
         let result_of = |mut tracker: BurstTracker| {
-            records.iter().for_each(|record| tracker.push(record));
+            let decided: Vec<_> = records
+                .iter()
+                .map(|record| {
+                    tracker.push(record);
+                    tracker.decided()
+                })
+                .collect();
             let bursts = tracker.finish();
             let activities: Vec<_> = std::iter::from_fn(|| tracker.poll_activity()).collect();
-            (bursts, activities, tracker.summary())
+            (decided, bursts, activities, tracker.summary())
         };
         let mut one_by_one = BurstTracker::new(options);
         one_by_one.judge.epoch = Epoch::new(false);
