@@ -4,9 +4,8 @@
 //! - decoding in CPU time of one core, compared with a bare loop that only unescapes HDLC
 //!   and checks CRCs, and with `signalcat` if it is installed;
 //! - inference in TTIs per second, on one core;
-//! - memory on a log and on one 100 times longer;
-//! - packet analysis compared with a bare loop, `tcptrace` and `tshark`, and the memory
-//!   of an open flow.
+//! - memory on a log and on one 100 times longer, and of an open flow;
+//! - packet analysis compared with a bare loop, `tcptrace` and `tshark`.
 
 #![allow(clippy::print_stdout, reason = "the figures are what this is for")]
 
