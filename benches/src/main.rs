@@ -352,8 +352,6 @@ fn memory(dir: &Path, log: &[u8]) -> Result<()> {
 fn peak(log: &Path) -> Result<()> {
     let inputs = Inputs { files: vec![log.to_owned()], ..Inputs::default() };
     black_box(diagnose(&inputs, &RadioOptions::default(), &Progress::default())?);
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("0 kB");
-    println!("{}", line.trim().trim_end_matches(" kB"));
+    println!("{}", packets::resident("VmHWM:")? / 1024);
     Ok(())
 }

@@ -301,7 +301,7 @@ pub fn open_flows(path: &Path) -> Result<()> {
 }
 
 /// Resident bytes of this process: `VmRSS:` now, `VmHWM:` at most.
-fn resident(which: &str) -> Result<u64> {
+pub fn resident(which: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix(which)).context("no such line")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)

@@ -68,33 +68,17 @@ impl<S: Slot> TtiWindow<S> {
     #[inline]
     pub fn at(&mut self, at: SegmentTti) -> &mut S {
         let (segment, TtiIndex(tti)) = at;
-        // Mostly the last one, or a later one for which there is room.
-        if segment == self.segment
-            && tti >= self.first
-            && tti.abs_diff(self.first) < self.ring.len() as u64
-        {
-            self.last = self.last.max(tti);
-            return self.in_ring(tti);
-        }
         let (first, last) = (self.first.min(tti), self.last.max(tti));
         if segment != self.segment || first.abs_diff(last) >= self.ring.len() as u64 {
             return self.beside_ring(at);
         }
         (self.first, self.last) = (first, last);
-        self.in_ring(tti)
-    }
-
-    /// The slot in the ring of a TTI between the first and the last one.
-    #[inline]
-    fn in_ring(&mut self, tti: i64) -> &mut S {
         let index = self.index(tti);
         self.used[index / WORD] |= 1 << (index % WORD);
         &mut self.ring[index]
     }
 
-    /// Whether there is no TTI but those [`at`](Self::at) found no room for in the ring.
-    #[must_use]
-    pub const fn is_ring_empty(&self) -> bool {
+    const fn is_ring_empty(&self) -> bool {
         self.first > self.last
     }
 
@@ -183,16 +167,6 @@ impl<S: Slot> TtiWindow<S> {
             ahead = self.used[word];
         }
         from + i64::from(ahead.trailing_zeros())
-    }
-
-    /// The slot of the last TTI, if that is in the ring: TTIs of earlier segments are not.
-    #[inline]
-    pub fn last(&mut self) -> Option<&mut S> {
-        if self.is_ring_empty() {
-            return None;
-        }
-        let index = self.index(self.last);
-        self.ring.get_mut(index)
     }
 
     /// The oldest TTI that has a slot.

@@ -21,7 +21,7 @@ use airmile_io::input::Progress;
 /// Packets of all shards in a round (chosen here by measuring: a round takes half a millisecond, so that
 /// threads seldom wake each other).
 const ROUND_PACKETS: usize = 8_192;
-/// Bytes of payload in a round (chosen here: 1.4 KB a packet in place of none would be 12 MB).
+/// Bytes of payload after which a round is over (chosen here: 8,192 full packets would have 12 MB).
 const ROUND_BYTES: usize = 1 << 20;
 /// Maximum number of rounds that wait for a shard or for the collector: memory is
 /// bounded, and a thread that others wait for has work (chosen here).

@@ -48,19 +48,9 @@ impl<S: Slot> ReorderBuffer<S> {
     /// The slot of a record's TTI; `None`, and counted, if that is closed.
     #[inline]
     pub(crate) fn at(&mut self, at: SegmentTti) -> Option<&mut S> {
-        // Mostly the newest TTI, which is the last in the window until the log's end.
-        if self.newest == Some(at) && !self.window.is_ring_empty() {
-            return self.window.last();
-        }
-        self.take_other(at).then(|| self.window.at(at))
-    }
-
-    /// Takes a TTI that is not the newest so far; whether it is still open.
-    #[inline]
-    fn take_other(&mut self, at: SegmentTti) -> bool {
         if self.closed.is_some_and(|closed| at < closed) {
             self.late_records += 1;
-            return false;
+            return None;
         }
         if self.newest.is_none_or(|newest| at > newest) {
             if self.newest.is_none_or(|newest| newest.0 < at.0) {
@@ -69,7 +59,7 @@ impl<S: Slot> ReorderBuffer<S> {
             self.newest = Some(at);
             self.moved = true;
         }
-        true
+        Some(self.window.at(at))
     }
 
     /// The TTI before which records are no longer waited for; `None`: the same as before.

@@ -108,19 +108,19 @@ impl PaddingCounters {
                 sum: carrier.sum,
             });
         }
-        if self.has_readings { Some(self.complete(at.ns)) } else { None }
+        let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
+        self.has_readings.then(|| self.complete(until))
     }
 
-    /// The pairs of readings that a block at a time completes.
+    /// The pairs of readings that blocks until a time complete.
     #[cold]
-    fn complete(&mut self, at_ns: i64) -> Vec<CountedBlocks> {
-        let until = at_ns.saturating_sub(WRITTEN_WITHIN_NS);
+    fn complete(&mut self, until: i64) -> Vec<CountedBlocks> {
         self.carriers.values_mut().flat_map(|carrier| carrier.complete(until)).collect()
     }
 
     /// Ends the log.
     pub(super) fn finish(&mut self) -> Vec<CountedBlocks> {
-        self.carriers.values_mut().flat_map(|carrier| carrier.complete(i64::MAX)).collect()
+        self.complete(i64::MAX)
     }
 }
 

@@ -93,15 +93,14 @@ impl DlSlots {
 #[cfg(test)]
 mod tests {
     use super::super::grants::GrantSummary;
-    use super::super::tti_row::PlainTti;
     use super::*;
 
     fn rows(numerology: u8, ttis: impl Iterator<Item = i64>) -> Vec<TtiRow> {
         let row = |tti| {
             let mut grants = GrantSummary::default();
             (grants.has_grant, grants.numerology) = (true, numerology);
-            let (has_status, rlc_bytes, bearer) = (false, 0, 0);
-            PlainTti { segment: 0, tti, grants: &grants, has_status, rlc_bytes, bearer }.row()
+            let (has_status, rlc_bytes, marks) = (false, 0, Default::default());
+            TtiRow { segment: 0, tti, grants, has_status, rlc_bytes, marks, continued: None }
         };
         ttis.map(row).collect()
     }

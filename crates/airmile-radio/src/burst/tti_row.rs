@@ -1,4 +1,4 @@
-//! One scheduled TTI of the user, with everything known of it.
+//! Scheduled TTIs of the user, with everything known of them.
 
 use smallvec::SmallVec;
 
