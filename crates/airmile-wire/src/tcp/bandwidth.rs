@@ -280,7 +280,7 @@ impl Bandwidth {
     }
 
     /// Takes an ACK that advanced.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, acked: &Acked, threshold: SendRateThreshold) {
         let Acked { at_ns, ticks, edge, sent_ns, first_sent_ns, segments, stopped } = *acked;
         let rtt = at_ns - sent_ns;

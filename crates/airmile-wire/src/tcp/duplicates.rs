@@ -53,6 +53,12 @@ impl RecentPackets {
         *sure
     }
 
+    /// Records a packet that has no original.
+    #[inline(always)]
+    pub(super) fn record(&mut self, stream: u64, packet: &Packet<'_>, tcp: &TcpHeader) {
+        self.note(fingerprint(stream, packet, tcp), packet.at_ns, true);
+    }
+
     /// The same for UDP, by IP identification and the first bytes of payload.
     pub(super) fn is_datagram_copy(&mut self, stream: u64, packet: &Packet<'_>) -> bool {
         let id = packet.ip_id.unwrap_or(0);
@@ -70,7 +76,7 @@ impl RecentPackets {
     }
 
     /// Records a mark; returns whether it was already there.
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, mark: u64, at_ns: i64, fresh: bool) -> bool {
         let now_us = at_ns.div_euclid(1_000) as u32;
         let at = mark as usize % SETS;

@@ -55,6 +55,7 @@ pub struct RadioUse {
 
 impl RadioUse {
     /// Takes a packet.
+    #[inline]
     pub fn push(&mut self, model: &RadioModel, at_ns: i64, ip_bytes: u32, up: bool) {
         match self.last_ns.get() {
             None => self.promotions += 1,

@@ -253,6 +253,9 @@ impl Episodes {
     /// Takes data of the stream; returns a burst that is over.
     #[inline]
     pub(super) fn data(&mut self, at_ns: i64, bytes: i64) -> Option<Episode> {
+        if self.open.is_none() && self.waiting.is_none() {
+            return None;
+        }
         if let Some(over) = self.waited(at_ns) {
             self.watch(at_ns, bytes);
             return Some(over);

@@ -143,6 +143,12 @@ impl Handshake {
         beyond.unwrap_or_default()
     }
 
+    /// Whether the next segment of the client is its last part.
+    #[inline]
+    pub(super) const fn awaits_ack(&self) -> bool {
+        self.syn_ack_ns.is_some() && self.ack_ns.is_none()
+    }
+
     /// SYN to SYN-ACK, if neither was retransmitted.
     pub(super) fn upstream_ns(&self) -> Option<i64> {
         let once = self.syns == 1 && self.syn_acks == 1;
@@ -173,7 +179,7 @@ impl Handshake {
                 self.syn_acks = self.syn_acks.saturating_add(1);
                 self.syn_ack_ns.or_set(now);
             }
-            (false, true, true) if self.syn_ack_ns.is_some() && self.ack_ns.is_none() => {
+            (false, true, true) if self.awaits_ack() => {
                 self.ack_ns = Opt64::some(now);
                 self.ack_ts = value;
             }
@@ -235,7 +241,14 @@ impl End {
         };
     }
 
+    /// Whether a segment to this end is larger than the MSS that it offered.
+    #[inline]
+    pub(super) fn is_exceeded_by(&self, packet: &Packet<'_>) -> bool {
+        self.offer.mss_bytes.is_some_and(|mss| packet.payload_bytes > u32::from(mss))
+    }
+
     /// Records a window; returns true if it just closed.
+    #[inline(always)]
     pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
         // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
         if let Some(window) = window.and_then(|window| u32::try_from(window).ok()) {

@@ -42,6 +42,7 @@ mod summary;
 mod trace;
 mod unanswered;
 mod user;
+mod usual;
 mod window;
 
 pub use bandwidth::SendRateThreshold;

@@ -13,13 +13,22 @@ use super::route::Route;
 use super::rows::{direction, event_of};
 use super::sender::SendState;
 use super::shard::PacketShard;
-use super::stream::{AckKind, SegmentKind, SegmentReport};
+use super::stream::{AckKind, Advance, SegmentKind, SegmentReport};
 
 /// One second, for concurrency (paper 4.1).
-const SECOND_NS: i64 = 1_000_000_000;
+pub(super) const SECOND_NS: i64 = 1_000_000_000;
 
 impl PacketShard {
+    #[inline]
     pub(super) fn tcp(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
+        if !self.take_usual(packet, tcp, route) {
+            self.take_any(packet, tcp, route);
+        }
+    }
+
+    /// Takes any segment.
+    #[inline(never)]
+    pub(super) fn take_any(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, route: Route) {
         let at = route.flow;
         let Some(mut flow) = self.take_flow(at) else { return };
         if !flow.awake {
@@ -66,11 +75,7 @@ impl PacketShard {
         rows: &mut Vec<PacketRow>,
     ) {
         let up = sender == 0;
-        if let Some(mss) = flow.ends[1 - sender].offer.mss_bytes
-            && packet.payload_bytes > u32::from(mss)
-        {
-            self.counts.super_segments += 1;
-        }
+        self.counts.super_segments += u64::from(flow.ends[1 - sender].is_exceeded_by(packet));
         if up
             && tcp.flags.has(TcpFlags::SYN)
             && flow.handshake.syn_ns.get() == Some(packet.at_ns)
@@ -149,8 +154,7 @@ impl FlowState {
         if let Some((value, _)) = tcp.timestamps.filter(|_| !syn) {
             self.ends[sender].clock.push(now, value);
         }
-        let was_idle = self.ends[sender].stream.flight() == 0
-            && now - self.ends[sender].stream.last_sent_ns() > SECOND_NS;
+        let was_idle = self.ends[sender].stream.is_idle(now);
         let in_timeout = self.ends[sender].stream.after_timeout();
         let beyond_ns = || self.handshake.beyond_ns(sender);
         let seen = self.ends[sender].stream.segment(packet, tcp, beyond_ns);
@@ -217,8 +221,8 @@ impl FlowState {
     }
 
     /// Takes data of an end: its window, the receiver's, and bursts.
-    #[inline]
-    fn sent(
+    #[inline(always)]
+    pub(super) fn sent(
         &mut self,
         now: i64,
         packet: &Packet<'_>,
@@ -272,7 +276,7 @@ impl FlowState {
     }
 
     #[inline]
-    fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
+    pub(super) fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
         let mss = self.ends[1 - sender].offer.mss_bytes.map(u32::from);
         let established = self.handshake.ack_ns.is_some() || self.mid_flow;
         let end = &mut self.ends[sender];
@@ -284,6 +288,58 @@ impl FlowState {
         if end.full.push(now, flight, end.stream.rwnd(), mss) {
             let next = end.stream.next();
             self.event(now, sender, TcpEventKind::WindowFull, next, 0, rows);
+        }
+    }
+
+    /// Takes an acknowledgement of new data of `data`'s stream.
+    #[inline(always)]
+    pub(super) fn advanced(
+        &mut self,
+        now: i64,
+        tcp: &TcpHeader,
+        data: usize,
+        advance: &Advance,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let Advance { segments, rtt_ns, sent_ns, first_ns } = *advance;
+        let end = &mut self.ends[data];
+        if let Some(rtt_ns) = rtt_ns
+            && options.tables.rtt_samples
+        {
+            rows.push(PacketRow::Rtt(RttSample {
+                flow: self.number,
+                time_ns: now,
+                dir: direction(data),
+                rtt_ns,
+                flight_bytes: end.stream.flight().unsigned_abs(),
+                by: RttSource::Ack,
+            }));
+        }
+        if let Some(own) = &mut end.own_flight {
+            own.acknowledged(now, end.stream.acked(), tcp.timestamps.map(|(value, _)| value));
+        }
+        if end.episodes.is_open() {
+            let at = (now, end.stream.received_to());
+            end.episodes.repaired(at, first_ns, end.stream.rtt.least());
+        }
+        if let (Some(sent_ns), Some(first_sent_ns), Some((value, _))) =
+            (sent_ns, first_ns, tcp.timestamps)
+            && rtt_ns.is_some()
+        {
+            let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
+            let threshold = options.send_rate_threshold;
+            bandwidth.share(self.shared);
+            let acked = Acked {
+                at_ns: now,
+                ticks: value,
+                edge: end.stream.acked(),
+                sent_ns,
+                first_sent_ns,
+                segments,
+                stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
+            };
+            bandwidth.push(&acked, threshold);
         }
     }
 
@@ -304,51 +360,8 @@ impl FlowState {
             end.episodes.came_twice(twice);
         }
         match kind {
-            AckKind::Advance { segments, rtt_ns, sent_ns, first_ns, .. } => {
-                if let Some(rtt_ns) = rtt_ns
-                    && options.tables.rtt_samples
-                {
-                    rows.push(PacketRow::Rtt(RttSample {
-                        flow: number,
-                        time_ns: now,
-                        dir: direction(data),
-                        rtt_ns,
-                        flight_bytes: end.stream.flight().unsigned_abs(),
-                        by: RttSource::Ack,
-                    }));
-                }
-                if let Some(own) = &mut end.own_flight {
-                    own.acknowledged(
-                        now,
-                        end.stream.acked(),
-                        tcp.timestamps.map(|(value, _)| value),
-                    );
-                }
-                if end.episodes.is_open() {
-                    end.episodes.repaired(
-                        (now, end.stream.received_to()),
-                        first_ns,
-                        end.stream.rtt.least(),
-                    );
-                }
-                if let (Some(sent_ns), Some(first_sent_ns), Some((value, _))) =
-                    (sent_ns, first_ns, tcp.timestamps)
-                    && rtt_ns.is_some()
-                {
-                    let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
-                    let threshold = options.send_rate_threshold;
-                    bandwidth.share(self.shared);
-                    let acked = Acked {
-                        at_ns: now,
-                        ticks: value,
-                        edge: end.stream.acked(),
-                        sent_ns,
-                        first_sent_ns,
-                        segments,
-                        stopped: end.stream.flight() == 0 || end.stream.is_stopped_by_reader(),
-                    };
-                    bandwidth.push(&acked, threshold);
-                }
+            AckKind::Advance(advance) => {
+                self.advanced(now, tcp, data, &advance, options, rows);
             }
             AckKind::Duplicate { rtt_ns } => {
                 if let Some(bandwidth) = &mut end.bandwidth {

@@ -38,7 +38,7 @@ pub(super) struct SendState {
 
 impl SenderWindow {
     /// Takes a sent segment; returns the phase it was sent in.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, state: &SendState) -> SenderPhase {
         let was = self.phase;
         self.phase = if state.after_timeout {

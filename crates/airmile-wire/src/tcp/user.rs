@@ -82,7 +82,7 @@ impl UserState {
     }
 
     /// Takes any packet of the user.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, model: &RadioModel, packet: RadioPacket) {
         let RadioPacket { at_ns, ip_bytes, up, .. } = packet;
         self.last_ns = self.last_ns.max(at_ns);

@@ -1,9 +1,10 @@
 //! The router's state of a flow and of a user.
 
-use airmile_model::packet::{Address, SeqNum, TcpFlags, TcpHeader};
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader};
 
 use super::super::flow::FlowKey;
 use super::super::options::StudyOptions;
+use super::Route;
 
 /// The state that decides how long a flow lasts. It fills a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -65,11 +66,31 @@ impl RoutedFlow {
         self.is(Self::CLIENT_HIGH) as usize
     }
 
-    /// Notes a segment of the end `from` (0: the lower).
+    /// Whether a packet comes too late to belong to this flow.
     #[inline]
+    pub(super) const fn is_over(&self, packet: &Packet<'_>, options: &StudyOptions) -> bool {
+        packet.at_ns.saturating_sub(self.last_ns) > options.idle_ns
+    }
+
+    /// Whether a packet of the flow's addresses and ports belongs to it and changes nothing but its time.
+    #[inline]
+    pub(super) fn just_continues(&self, packet: &Packet<'_>, options: &StudyOptions) -> bool {
+        let settled = |tcp: &TcpHeader| {
+            !begins_or_ends(tcp) && self.state & (Self::SETTLED | Self::TWIN) == Self::SETTLED
+        };
+        packet.tcp().is_none_or(settled) && !self.is_over(packet, options)
+    }
+
+    /// Takes the time of a packet of the end `from` (0: the lower); returns its route.
+    #[inline]
+    pub(super) fn pass(&mut self, packet: &Packet<'_>, flow: u32, from: usize) -> Route {
+        self.last_ns = self.last_ns.max(packet.at_ns);
+        Route { partition: self.partition, flow, from_server: self.client() != from }
+    }
+
+    /// Notes a segment of the end `from`.
     pub(super) fn tcp(&mut self, tcp: &TcpHeader, from: usize) {
-        const BEGIN_OR_END: u8 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
-        if tcp.flags.0 & BEGIN_OR_END != 0 || self.state & Self::SETTLED != Self::SETTLED {
+        if begins_or_ends(tcp) || self.state & Self::SETTLED != Self::SETTLED {
             self.advance(tcp, from);
         }
     }
@@ -110,6 +131,12 @@ impl RoutedFlow {
         let same = !self.is(Self::FIRST_SEQ[from]) || self.first_seq[from] == tcp.seq.0;
         !same && (self.is_closing() || self.is(Self::ESTABLISHED))
     }
+}
+
+/// Whether a segment has SYN, FIN or RST.
+const fn begins_or_ends(tcp: &TcpHeader) -> bool {
+    const BEGIN_OR_END: u8 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+    tcp.flags.0 & BEGIN_OR_END != 0
 }
 
 #[derive(Debug)]

@@ -184,10 +184,29 @@ impl PacketRouter {
             Transport::Tcp(_) | Transport::Udp => {}
             Transport::Icmp | Transport::Fragment | Transport::Other => return None,
         }
-        let (mut key, upwards) = FlowKey::from_packet(packet);
+        let (key, upwards) = FlowKey::from_packet(packet);
         let hash = key.hash();
         let from = usize::from(!upwards);
-        let mut found = self.find(&key, hash);
+        let found = self.find(&key, hash);
+        if let Some(at) = found
+            && let Some(flow) = self.flows.get_mut(at as usize)
+            && flow.just_continues(packet, &self.options)
+        {
+            return Some(flow.pass(packet, at, from));
+        }
+        self.place_any(packet, (key, hash), found, from, changes)
+    }
+
+    /// Routes a packet that may begin or end a flow, or belong to another leg.
+    #[inline(never)]
+    fn place_any(
+        &mut self,
+        packet: &Packet<'_>,
+        (mut key, hash): (FlowKey, u64),
+        mut found: Option<u32>,
+        from: usize,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
         if let Some(tcp) = packet.tcp()
             && (found.is_none() || self.may_be_split(found, packet, tcp, from))
         {
@@ -196,7 +215,7 @@ impl PacketRouter {
         if let Some(at) = found
             && let Some(flow) = self.flows.get_mut(at as usize)
         {
-            let over = packet.at_ns.saturating_sub(flow.last_ns) > self.options.idle_ns;
+            let over = flow.is_over(packet, &self.options);
             let tcp = packet.tcp();
             let replaced = |tcp: &TcpHeader| {
                 tcp.flags.has(TcpFlags::SYN)
@@ -204,12 +223,10 @@ impl PacketRouter {
                     && flow.is_replaced_by(tcp, from)
             };
             if !(over || tcp.is_some_and(replaced)) {
-                flow.last_ns = flow.last_ns.max(packet.at_ns);
                 if let Some(tcp) = tcp {
                     flow.tcp(tcp, from);
                 }
-                let from_server = flow.client() != from;
-                return Some(Route { partition: flow.partition, flow: at, from_server });
+                return Some(flow.pass(packet, at, from));
             }
             self.end_flow(
                 at,

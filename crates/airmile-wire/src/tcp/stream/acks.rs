@@ -4,7 +4,7 @@ use airmile_model::packet::TcpHeader;
 
 use super::super::opt64::Opt64;
 use super::losses::EarlyAck;
-use super::{AckKind, ByteStream, JUMP_BYTES, OutstandingSegment};
+use super::{AckKind, Advance, ByteStream, JUMP_BYTES, OutstandingSegment};
 
 /// An ACK may be captured up to this long before its data (chosen here: more than the
 /// offset between queues of a network card or the clocks of two taps, less than any RTT
@@ -21,16 +21,7 @@ impl ByteStream {
         bare: bool,
         window: Option<u64>,
     ) -> AckKind {
-        self.heard_back = true;
-        if let Some(lost) = &mut self.lost {
-            lost.d_sack = None;
-        }
-        let window_same = tcp.window == self.rwnd_raw;
-        self.rwnd_raw = tcp.window;
-        // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
-        self.rwnd = window.and_then(|window| u32::try_from(window).ok()).into();
-        let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
-        self.largest_rwnd = self.largest_rwnd.max(most.clamp(0, 1 << 30) as u32);
+        let window_same = self.hear(tcp, window);
         if self.base.is_none() {
             self.base = Some(tcp.ack);
             return AckKind::Same;
@@ -52,7 +43,7 @@ impl ByteStream {
             self.max = edge;
         }
         if edge > self.acked {
-            return self.advance_to(now, edge, unseen > 0);
+            return AckKind::Advance(self.advance_to(now, edge, unseen > 0));
         }
         if edge < self.acked {
             return AckKind::Old;
@@ -73,8 +64,42 @@ impl ByteStream {
         if bare && !window_same { AckKind::WindowUpdate } else { AckKind::Same }
     }
 
-    #[inline]
-    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> AckKind {
+    /// Takes the window of an acknowledgement; returns whether it is the one before.
+    #[inline(always)]
+    fn hear(&mut self, tcp: &TcpHeader, window: Option<u64>) -> bool {
+        self.heard_back = true;
+        if let Some(lost) = &mut self.lost {
+            lost.d_sack = None;
+        }
+        let window_same = tcp.window == self.rwnd_raw;
+        self.rwnd_raw = tcp.window;
+        // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
+        self.rwnd = window.and_then(|window| u32::try_from(window).ok()).into();
+        let most = window.map_or_else(|| i64::from(tcp.window) << 14, |w| w.cast_signed());
+        self.largest_rwnd = self.largest_rwnd.max(most.clamp(0, 1 << 30) as u32);
+        window_same
+    }
+
+    /// As [`acknowledge`](Self::acknowledge), for one that [advances](Self::is_advanced_by) or that comes
+    /// with data and repeats the last.
+    #[inline(always)]
+    pub(in crate::tcp) fn acknowledge_usual(
+        &mut self,
+        now: i64,
+        tcp: &TcpHeader,
+        window: Option<u64>,
+    ) -> Option<Advance> {
+        self.hear(tcp, window);
+        let edge = self.offset_of(tcp.ack, self.acked).unwrap_or(self.acked);
+        if edge > self.acked {
+            return Some(self.advance_to(now, edge, false));
+        }
+        self.acked_guessed = false;
+        None
+    }
+
+    #[inline(always)]
+    fn advance_to(&mut self, now: i64, edge: i64, unseen: bool) -> Advance {
         let (mut segments, mut again, mut last) = (0, unseen, None);
         let first_ns = self.segments.front().map(|first| first.sent_ns);
         while let Some(segment) = self.segments.front().copied() {
@@ -112,7 +137,7 @@ impl ByteStream {
             self.rtt.push(rtt);
             self.rto.push(rtt);
         }
-        AckKind::Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
+        Advance { segments, rtt_ns, sent_ns: last.map(|s| s.sent_ns), first_ns }
     }
 
     /// Whether data was acknowledged just before; then it does not count as unseen.

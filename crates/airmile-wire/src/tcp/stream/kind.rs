@@ -42,17 +42,29 @@ pub(in crate::tcp) enum RetransmissionCause {
 /// The kind of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum AckKind {
-    /// New bytes acknowledged; when the last and the first segment of them were sent.
-    Advance { segments: u32, rtt_ns: Option<i64>, sent_ns: Option<i64>, first_ns: Option<i64> },
+    Advance(Advance),
     /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
     /// by the order of segments.
-    Duplicate { rtt_ns: Option<i64> },
+    Duplicate {
+        rtt_ns: Option<i64>,
+    },
     /// The same number with another window.
     WindowUpdate,
     /// Nothing new.
     Same,
     /// Older than a previous acknowledgement.
     Old,
+}
+
+/// New bytes acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tcp) struct Advance {
+    /// Whole segments among them.
+    pub(in crate::tcp) segments: u32,
+    pub(in crate::tcp) rtt_ns: Option<i64>,
+    /// When the last and the first of the segments were sent.
+    pub(in crate::tcp) sent_ns: Option<i64>,
+    pub(in crate::tcp) first_ns: Option<i64>,
 }
 
 /// The result of [`ByteStream::segment`](super::ByteStream::segment).

@@ -15,7 +15,7 @@ use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use super::opt64::{Opt32, Opt64};
 use super::ranges::Ranges;
 use super::rto::RtoEstimator;
-pub(super) use kind::{AckKind, RetransmissionCause, SegmentKind, SegmentReport};
+pub(super) use kind::{AckKind, Advance, RetransmissionCause, SegmentKind, SegmentReport};
 use losses::{LossState, LossTotals, SequenceHole};
 use rtt::RttTotals;
 
@@ -25,6 +25,8 @@ const MAX_SEGMENTS: usize = 16_384;
 /// The same until the other side sends a packet (chosen here): one-sided captures do not
 /// fill the memory.
 const MAX_SEGMENTS_UNHEARD: usize = 64;
+/// A sender that was silent for this long was idle (chosen here: above any RTO).
+const IDLE_NS: i64 = 1_000_000_000;
 /// Maximum number of holes kept (chosen here).
 const MAX_HOLES: usize = 64;
 /// A window smaller than the largest by this part holds unread data: more than the ACKs
@@ -174,10 +176,6 @@ impl ByteStream {
         self.rwnd.get().map(u64::from)
     }
 
-    pub(super) const fn last_sent_ns(&self) -> i64 {
-        self.last_sent_ns
-    }
-
     pub(super) const fn closed(&self) -> bool {
         self.fin_at.is_some()
     }
@@ -193,7 +191,7 @@ impl ByteStream {
     }
 
     /// Whether an ACK goes beyond all previous ones, within what passed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
         tcp.flags.has(TcpFlags::ACK)
             && !tcp.flags.has(TcpFlags::RST)
@@ -201,6 +199,18 @@ impl ByteStream {
             && self
                 .offset_of(tcp.ack, self.acked)
                 .is_some_and(|edge| edge > self.acked && edge <= self.max)
+    }
+
+    /// Whether an ACK repeats the highest one.
+    #[inline]
+    pub(super) fn is_acked_to(&self, tcp: &TcpHeader) -> bool {
+        self.acked <= self.max && self.offset_of(tcp.ack, self.acked) == Some(self.acked)
+    }
+
+    /// Whether nothing is in flight, and nothing was sent for a while.
+    #[inline]
+    pub(super) fn is_idle(&self, now: i64) -> bool {
+        self.flight() == 0 && now - self.last_sent_ns > IDLE_NS
     }
 
     #[inline]
@@ -219,8 +229,7 @@ impl ByteStream {
         beyond_ns: impl FnOnce() -> i64,
     ) -> SegmentReport {
         let (syn, fin) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::FIN));
-        self.totals.packets += 1;
-        self.totals.ip_bytes += u64::from(packet.ip_bytes);
+        self.count(packet);
         self.base.get_or_insert(tcp.seq);
         let length = i64::from(packet.payload_bytes);
         let start = self.offset_of(tcp.seq, self.max).unwrap_or(0) + i64::from(syn);
@@ -279,6 +288,45 @@ impl ByteStream {
         self.totals.bytes += seen.new_bytes;
         self.totals.max_flight = self.totals.max_flight.max(self.flight());
         seen
+    }
+
+    /// Counts a segment of any kind.
+    #[inline]
+    pub(super) fn count(&mut self, packet: &Packet<'_>) {
+        self.totals.packets += 1;
+        self.totals.ip_bytes += u64::from(packet.ip_bytes);
+    }
+
+    /// Whether a segment of more than a byte continues the stream, neither the first one nor a probe.
+    #[inline]
+    pub(super) fn is_continued_by(&self, tcp: &TcpHeader) -> bool {
+        self.totals.segments > 0 && self.max > 0 && self.is_next(tcp)
+    }
+
+    /// Whether a segment begins where the stream ends so far.
+    #[inline]
+    pub(super) fn is_next(&self, tcp: &TcpHeader) -> bool {
+        self.offset_of(tcp.seq, self.max) == Some(self.max)
+    }
+
+    /// As [`segment`](Self::segment), for one that [continues](Self::is_continued_by) the stream.
+    #[inline(always)]
+    pub(super) fn continued(&mut self, packet: &Packet<'_>) {
+        self.count(packet);
+        self.totals.segments += 1;
+        self.largest_segment = self.largest_segment.max(packet.payload_bytes);
+        if let Some(lost) = &mut self.lost {
+            lost.jump = Opt64::NONE;
+        }
+        let start = self.max;
+        self.note_id(packet, start);
+        self.first_data_ns.or_set(packet.at_ns);
+        self.last_data_ns = Opt64::some(packet.at_ns);
+        self.max = start + i64::from(packet.payload_bytes);
+        self.append(start, self.max, packet.at_ns);
+        self.last_sent_ns = packet.at_ns;
+        self.totals.bytes += u64::from(packet.payload_bytes);
+        self.totals.max_flight = self.totals.max_flight.max(self.flight());
     }
 
     fn handshake(&mut self, now: i64, start: i64) -> SegmentKind {
@@ -361,7 +409,7 @@ impl ByteStream {
     }
 
     /// Learns whether the sender increments its IP identification.
-    #[inline]
+    #[inline(always)]
     fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
         let Some(id) = packet.ip_id else { return };
         if start >= self.max
@@ -382,7 +430,7 @@ impl ByteStream {
 
     /// Appends the next segment. It is built in place: a copy of the whole would wait for
     /// the stores of its parts.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         let room = self.segments.len() < self.segments.capacity().min(most);

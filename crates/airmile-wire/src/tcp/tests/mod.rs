@@ -2,6 +2,7 @@
 
 mod live;
 mod properties;
+mod usual;
 
 use airmile_model::flow::{FlowRow, PacketRow, TcpEvent};
 use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};

@@ -1,0 +1,122 @@
+//! The short path for the usual segment of an established connection: the next data of its sender, or an
+//! ACK of new data. Any other segment takes the general path ([`FlowState::ingest`]), which gives the
+//! same result for usual ones (`tests` check it).
+
+use airmile_model::flow::PacketRow;
+use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
+
+use super::flow::{Closing, FlowState};
+use super::options::StudyOptions;
+use super::route::Route;
+use super::segments::SECOND_NS;
+use super::shard::{Finding, FindingKind, PacketShard};
+
+impl PacketShard {
+    /// Takes a usual segment; returns false, and has changed nothing, if it is of another kind.
+    #[inline]
+    pub(super) fn take_usual(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        route: Route,
+    ) -> bool {
+        if route.from_server {
+            self.take_usual_of::<1>(packet, tcp, route)
+        } else {
+            self.take_usual_of::<0>(packet, tcp, route)
+        }
+    }
+
+    #[inline(never)]
+    fn take_usual_of<const SENDER: usize>(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        route: Route,
+    ) -> bool {
+        let Self { flows, users, of_one_packet, recent, options, scratch, counts, found, .. } =
+            self;
+        let flow = flows.get_mut(route.flow as usize).and_then(Option::as_deref_mut);
+        let partition = recent.get_mut(usize::from(route.partition));
+        let (Some(flow), Some(recent)) = (flow, partition) else { return false };
+        if !flow.is_usual(packet, tcp, SENDER) {
+            return false;
+        }
+        recent.record(flow.number << 1 | SENDER as u64, packet, tcp);
+        flow.ingest_usual(packet, tcp, SENDER, options, scratch);
+        let receiver = &flow.ends[1 - SENDER];
+        counts.super_segments += u64::from(receiver.is_exceeded_by(packet));
+        let waits = receiver.bandwidth.as_ref().is_some_and(|bandwidth| bandwidth.has_waiting());
+        let mut user = of_one_packet.user_mut(users, flow.user, &options.radio);
+        if waits {
+            flow.bandwidth_rows(user.as_deref_mut(), SENDER, false, options, scratch);
+        }
+        if let Some(user) = user {
+            user.push(&options.radio, Self::radio_packet(flow, packet, SENDER == 0, false));
+        }
+        if !scratch.is_empty() {
+            found.extend(scratch.drain(..).map(|row| Finding(FindingKind::Row(row))));
+        }
+        true
+    }
+}
+
+impl FlowState {
+    /// Whether a segment is a usual one.
+    #[inline(always)]
+    fn is_usual(&self, packet: &Packet<'_>, tcp: &TcpHeader, sender: usize) -> bool {
+        let plain = tcp.flags.0 & !TcpFlags::PSH.0 == TcpFlags::ACK.0
+            && tcp.window != 0
+            && tcp.sack.is_empty();
+        let settled = self.awake
+            && self.closing == Closing::Open
+            && !(sender == 0 && self.handshake.awaits_ack())
+            && !(self.traced || self.is_aside());
+        let is_data = packet.payload_bytes > 0;
+        // What `PacketShard::around` does with it.
+        let arrives = if sender == 0 { self.ends[1].stream.flight() > 0 } else { is_data };
+        let is_news = arrives && self.active_second != packet.at_ns.div_euclid(SECOND_NS)
+            || is_data && self.app.looks();
+        if !plain || !settled || is_news {
+            return false;
+        }
+        let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);
+        match packet.payload_bytes {
+            0 => own.is_next(tcp) && other.is_advanced_by(tcp),
+            1 => false,
+            _ => own.is_continued_by(tcp) && (other.is_advanced_by(tcp) || other.is_acked_to(tcp)),
+        }
+    }
+
+    /// As [`ingest`](Self::ingest), for a usual segment.
+    #[inline(always)]
+    fn ingest_usual(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        sender: usize,
+        options: &StudyOptions,
+        rows: &mut Vec<PacketRow>,
+    ) {
+        let now = packet.at_ns;
+        self.only_syns = false;
+        self.touch(packet, false);
+        let window = self.window_of(sender, tcp);
+        let end = &mut self.ends[sender];
+        if let Some((value, _)) = tcp.timestamps {
+            end.clock.push(now, value);
+        }
+        end.advertise(window, tcp.window);
+        if packet.payload_bytes == 0 {
+            end.stream.count(packet);
+        } else {
+            let was_idle = end.stream.is_idle(now);
+            end.stream.continued(packet);
+            self.sent(now, packet, sender, was_idle, options, rows);
+        }
+        if let Some(advance) = self.ends[1 - sender].stream.acknowledge_usual(now, tcp, window) {
+            self.advanced(now, tcp, 1 - sender, &advance, options, rows);
+        }
+        self.check_window(now, 1 - sender, rows);
+    }
+}
