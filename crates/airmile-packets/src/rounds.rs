@@ -155,15 +155,34 @@ impl Lone {
         self.router.advance(now_ns, &mut self.changes);
     }
 
+    #[inline]
     fn routed(
         &mut self,
         packet: &Packet<'_>,
         route: Option<Route>,
         sink: &mut dyn FnMut(PacketRow),
     ) {
-        if self.shard.active_flows() <= self.many_flows {
-            return self.at_once(packet, route, sink);
+        if self.shard.active_flows() > self.many_flows {
+            return self.in_rounds(packet, route, sink);
         }
+        if !self.changes.is_empty() || !self.round.is_empty() {
+            self.catch_up(sink);
+        }
+        if let Some(route) = route {
+            self.shard.push(route, packet);
+        }
+        if self.shard.has_found() {
+            self.shard.drain().for_each(|finding| self.collector.push(finding, sink));
+        }
+    }
+
+    /// Adds a packet to the round, and analyses a full one.
+    fn in_rounds(
+        &mut self,
+        packet: &Packet<'_>,
+        route: Option<Route>,
+        sink: &mut dyn FnMut(PacketRow),
+    ) {
         self.changes.drain(..).for_each(|change| self.round.change(0, &change));
         if let Some(route) = route {
             self.round.packet(0, route, packet);
@@ -173,24 +192,13 @@ impl Lone {
         }
     }
 
-    /// Analyses a packet without a round.
-    fn at_once(
-        &mut self,
-        packet: &Packet<'_>,
-        route: Option<Route>,
-        sink: &mut dyn FnMut(PacketRow),
-    ) {
+    /// Analyses what waits in a round, and then the changes since.
+    fn catch_up(&mut self, sink: &mut dyn FnMut(PacketRow)) {
         if !self.round.is_empty() {
             self.settle(sink);
         }
-        let Self { shard, collector, .. } = self;
-        self.changes.drain(..).for_each(|change| shard.change(&change));
-        if let Some(route) = route {
-            shard.push(route, packet);
-        }
-        if shard.has_found() {
-            shard.drain().for_each(|finding| collector.push(finding, sink));
-        }
+        let Self { shard, changes, .. } = self;
+        changes.drain(..).for_each(|change| shard.change(&change));
     }
 
     fn settle(&mut self, sink: &mut dyn FnMut(PacketRow)) {

@@ -127,6 +127,7 @@ pub fn read(
     let mut file = FileReport::new(&input, kind);
     let mut reader = CaptureReader::new();
     let mut buffer = vec![0; CHUNK_BYTES];
+    let mut span_ns = SpanNs { first: i64::MAX, last: i64::MIN };
     loop {
         let n = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -140,14 +141,28 @@ pub fn read(
         };
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
-        reader.push(piece, &mut |captured| take(&mut file, &captured, limits, dissector, sink));
+        reader.push(piece, &mut |captured| {
+            take((&mut file, &mut span_ns), &captured, limits, dissector, sink);
+        });
     }
-    reader.finish(&mut |captured| take(&mut file, &captured, limits, dissector, sink));
+    reader.finish(&mut |captured| {
+        take((&mut file, &mut span_ns), &captured, limits, dissector, sink);
+    });
+    if file.items > 0 {
+        file.start_us = Some(span_ns.first.div_euclid(1_000));
+        file.end_us = Some(span_ns.last.div_euclid(1_000));
+    }
     Ok(file)
 }
 
+/// The times of the first and the last frame.
+struct SpanNs {
+    first: i64,
+    last: i64,
+}
+
 fn take(
-    file: &mut FileReport,
+    (file, span_ns): (&mut FileReport, &mut SpanNs),
     captured: &Captured<'_>,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
@@ -162,27 +177,30 @@ fn take(
     }
     file.items += 1;
     note_vpn(file, frame);
-    let at_us = frame.at_ns.div_euclid(1_000);
-    file.start_us = Some(file.start_us.map_or(at_us, |start| start.min(at_us)));
-    file.end_us = Some(file.end_us.map_or(at_us, |end| end.max(at_us)));
+    span_ns.first = span_ns.first.min(frame.at_ns);
+    span_ns.last = span_ns.last.max(frame.at_ns);
     dissector.push(frame, &mut |read| match read {
         Ok(packet) => sink(packet),
-        Err(unread) => {
-            let name = match unread {
-                Unread::NotIp(_) => "not_ip",
-                Unread::Link(_) => "unknown_link_type",
-                Unread::Cut(_) => "cut_header",
-                Unread::Bad(_) => "bad_header",
-            };
-            file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
-            let first = !file.records.contains_key(name);
-            *file.records.entry(name.into()).or_default() += 1;
-            if first && let Some(what) = describe(unread) {
-                let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
-                file.problem(problem);
-            }
-        }
+        Err(unread) => note_unread(file, frame, unread),
     });
+}
+
+/// Counts a frame without a packet, and describes the first of its kind.
+#[cold]
+fn note_unread(file: &mut FileReport, frame: &Frame<'_>, unread: Unread) {
+    let name = match unread {
+        Unread::NotIp(_) => "not_ip",
+        Unread::Link(_) => "unknown_link_type",
+        Unread::Cut(_) => "cut_header",
+        Unread::Bad(_) => "bad_header",
+    };
+    file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
+    let first = !file.records.contains_key(name);
+    *file.records.entry(name.into()).or_default() += 1;
+    if first && let Some(what) = describe(unread) {
+        let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
+        file.problem(problem);
+    }
 }
 
 /// Number of frames examined for signs of a capture without root (chosen here: the first

@@ -13,46 +13,33 @@ use super::shard::{Finding, FindingKind, PacketShard};
 
 impl PacketShard {
     /// Takes a usual segment; returns false, and has changed nothing, if it is of another kind.
-    #[inline]
+    #[inline(never)]
     pub(super) fn take_usual(
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
         route: Route,
     ) -> bool {
-        if route.from_server {
-            self.take_usual_of::<1>(packet, tcp, route)
-        } else {
-            self.take_usual_of::<0>(packet, tcp, route)
-        }
-    }
-
-    #[inline(never)]
-    fn take_usual_of<const SENDER: usize>(
-        &mut self,
-        packet: &Packet<'_>,
-        tcp: &TcpHeader,
-        route: Route,
-    ) -> bool {
+        let sender = route.sender();
         let Self { flows, users, of_one_packet, recent, options, scratch, counts, found, .. } =
             self;
         let flow = flows.get_mut(route.flow as usize).and_then(Option::as_deref_mut);
         let partition = recent.get_mut(usize::from(route.partition));
         let (Some(flow), Some(recent)) = (flow, partition) else { return false };
-        if !flow.is_usual(packet, tcp, SENDER) {
+        if !flow.is_usual(packet, tcp, sender) {
             return false;
         }
-        recent.record(flow.number << 1 | SENDER as u64, packet, tcp);
-        flow.ingest_usual(packet, tcp, SENDER, options, scratch);
-        let receiver = &flow.ends[1 - SENDER];
+        recent.record(flow.number << 1 | sender as u64, packet, tcp);
+        flow.ingest_usual(packet, tcp, sender, options, scratch);
+        let receiver = &flow.ends[1 - sender];
         counts.super_segments += u64::from(receiver.is_exceeded_by(packet));
         let waits = receiver.bandwidth.as_ref().is_some_and(|bandwidth| bandwidth.has_waiting());
         let mut user = of_one_packet.user_mut(users, flow.user, &options.radio);
         if waits {
-            flow.bandwidth_rows(user.as_deref_mut(), SENDER, false, options, scratch);
+            flow.bandwidth_rows(user.as_deref_mut(), sender, false, options, scratch);
         }
         if let Some(user) = user {
-            user.push(&options.radio, Self::radio_packet(flow, packet, SENDER == 0, false));
+            user.push(&options.radio, Self::radio_packet(flow, packet, sender == 0, false));
         }
         if !scratch.is_empty() {
             found.extend(scratch.drain(..).map(|row| Finding(FindingKind::Row(row))));
