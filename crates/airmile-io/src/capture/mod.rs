@@ -127,7 +127,7 @@ pub fn read(
     let mut file = FileReport::new(&input, kind);
     let mut reader = CaptureReader::new();
     let mut buffer = vec![0; CHUNK_BYTES];
-    let mut span_ns = SpanNs { first: i64::MAX, last: i64::MIN };
+    let mut span_ns = SpanNs { earliest: i64::MAX, latest: i64::MIN };
     loop {
         let n = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -149,16 +149,16 @@ pub fn read(
         take((&mut file, &mut span_ns), &captured, limits, dissector, sink);
     });
     if file.items > 0 {
-        file.start_us = Some(span_ns.first.div_euclid(1_000));
-        file.end_us = Some(span_ns.last.div_euclid(1_000));
+        file.start_us = Some(span_ns.earliest.div_euclid(1_000));
+        file.end_us = Some(span_ns.latest.div_euclid(1_000));
     }
     Ok(file)
 }
 
-/// The times of the first and the last frame.
+/// The times of the earliest and the latest frame.
 struct SpanNs {
-    first: i64,
-    last: i64,
+    earliest: i64,
+    latest: i64,
 }
 
 fn take(
@@ -177,8 +177,8 @@ fn take(
     }
     file.items += 1;
     note_vpn(file, frame);
-    span_ns.first = span_ns.first.min(frame.at_ns);
-    span_ns.last = span_ns.last.max(frame.at_ns);
+    span_ns.earliest = span_ns.earliest.min(frame.at_ns);
+    span_ns.latest = span_ns.latest.max(frame.at_ns);
     dissector.push(frame, &mut |read| match read {
         Ok(packet) => sink(packet),
         Err(unread) => note_unread(file, frame, unread),

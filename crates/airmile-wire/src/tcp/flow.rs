@@ -378,6 +378,19 @@ impl FlowState {
         self.key.ends()[usize::from(self.client & 1 ^ 1)]
     }
 
+    /// The number of the stream that an end sends.
+    #[inline]
+    pub(super) const fn stream_number(&self, sender: usize) -> u64 {
+        self.number << 1 | sender as u64
+    }
+
+    /// Whether data arrives at the client around a packet of an end: what a queue keeps arrives after the
+    /// last packet with data has passed.
+    #[inline]
+    pub(super) fn receives(&self, sender: usize, is_data: bool) -> bool {
+        if sender == 0 { self.ends[1].stream.flight() > 0 } else { is_data }
+    }
+
     /// Takes a packet of the handshake, or a possible one.
     #[inline]
     pub(super) fn greet(&mut self, now: i64, tcp: &TcpHeader, up: bool) {

@@ -36,7 +36,7 @@ impl PacketShard {
             self.awake.push(at);
         }
         let sender = route.sender();
-        let stream = flow.number << 1 | sender as u64;
+        let stream = flow.stream_number(sender);
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
@@ -86,9 +86,7 @@ impl PacketShard {
             flow.handshake.from_idle = silent >= self.options.promotion_idle_ns;
         }
         let is_data = seen.new_bytes > 0;
-        // Data that a queue keeps arrives after the last packet with data has passed.
-        let arrives = if up { flow.ends[1].stream.flight() > 0 } else { is_data };
-        if arrives && !flow.is_aside() {
+        if flow.receives(sender, is_data) && !flow.is_aside() {
             self.concurrency(flow, at, packet.at_ns);
         }
         if is_data && packet.payload_bytes > 0 && flow.app.looks() {

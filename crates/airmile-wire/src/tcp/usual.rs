@@ -1,6 +1,7 @@
-//! The short path for the usual segment of an established connection: the next data of its sender, or an
-//! ACK of new data. Any other segment takes the general path ([`FlowState::ingest`]), which gives the
-//! same result for usual ones (`tests` check it).
+//! The short path for the usual segment: the next data of its sender, or an ACK of new data without any. Any
+//! other takes the general path ([`PacketShard::take_any`]), which gives the same result for usual
+//! ones (`tests` compare them). Data of which the application's protocol still wants to see more, as of
+//! HTTP, is never usual.
 
 use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
@@ -29,7 +30,7 @@ impl PacketShard {
         if !flow.is_usual(packet, tcp, sender) {
             return false;
         }
-        recent.record(flow.number << 1 | sender as u64, packet, tcp);
+        recent.record(flow.stream_number(sender), packet, tcp);
         flow.ingest_usual(packet, tcp, sender, options, scratch);
         let receiver = &flow.ends[1 - sender];
         counts.super_segments += u64::from(receiver.is_exceeded_by(packet));
@@ -60,11 +61,11 @@ impl FlowState {
             && !(sender == 0 && self.handshake.awaits_ack())
             && !(self.traced || self.is_aside());
         let is_data = packet.payload_bytes > 0;
-        // What `PacketShard::around` does with it.
-        let arrives = if sender == 0 { self.ends[1].stream.flight() > 0 } else { is_data };
-        let is_news = arrives && self.active_second != packet.at_ns.div_euclid(SECOND_NS)
-            || is_data && self.app.looks();
-        if !plain || !settled || is_news {
+        // The user counts the first packet of a second at which the flow receives.
+        let begins_second = self.receives(sender, is_data)
+            && self.active_second != packet.at_ns.div_euclid(SECOND_NS);
+        let is_looked_at = is_data && self.app.looks();
+        if !plain || !settled || begins_second || is_looked_at {
             return false;
         }
         let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);

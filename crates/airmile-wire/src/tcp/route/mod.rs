@@ -188,13 +188,33 @@ impl PacketRouter {
         let hash = key.hash();
         let from = usize::from(!upwards);
         let found = self.find(&key, hash);
-        if let Some(at) = found
-            && let Some(flow) = self.flows.get_mut(at as usize)
-            && flow.just_continues(packet, &self.options)
-        {
-            return Some(flow.pass(packet, at, from));
+        if let Some(route) = self.just_pass(packet, found, from) {
+            return Some(route);
         }
         self.place_any(packet, (key, hash), found, from, changes)
+    }
+
+    /// The short path of a packet that only continues its flow.
+    #[inline]
+    fn just_pass(&mut self, packet: &Packet<'_>, found: Option<u32>, from: usize) -> Option<Route> {
+        let at = found?;
+        let flow = self.flows.get_mut(at as usize)?;
+        flow.just_continues(packet, &self.options).then(|| flow.pass(packet, at, from))
+    }
+
+    /// As [`place`](Self::place), without the short path.
+    #[cfg(test)]
+    pub(super) fn place_long(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
+        self.advance(packet.at_ns, changes);
+        self.packet = number;
+        let (key, upwards) = FlowKey::from_packet(packet);
+        let hash = key.hash();
+        self.place_any(packet, (key, hash), self.find(&key, hash), usize::from(!upwards), changes)
     }
 
     /// Routes a packet that may begin or end a flow, or belong to another leg.

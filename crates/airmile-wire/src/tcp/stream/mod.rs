@@ -26,7 +26,7 @@ const MAX_SEGMENTS: usize = 16_384;
 /// The same until the other side sends a packet (chosen here): one-sided captures do not
 /// fill the memory.
 const MAX_SEGMENTS_UNHEARD: usize = 64;
-/// A sender that was silent for this long was idle (chosen here: above any RTO).
+/// A sender that sent nothing for this long was idle (the least RTO of RFC 6298, 2.4).
 const IDLE_NS: i64 = 1_000_000_000;
 /// Maximum number of holes kept (chosen here).
 const MAX_HOLES: usize = 64;
@@ -202,7 +202,7 @@ impl ByteStream {
                 .is_some_and(|edge| edge > self.acked && edge <= self.max)
     }
 
-    /// Whether an ACK repeats the highest one.
+    /// Whether the number of an ACK is the highest so far.
     #[inline]
     pub(super) fn is_acked_to(&self, tcp: &TcpHeader) -> bool {
         self.acked <= self.max && self.offset_of(tcp.ack, self.acked) == Some(self.acked)
