@@ -54,7 +54,7 @@ impl RecentPackets {
     }
 
     /// Records a packet that has no original.
-    #[inline(always)]
+    #[inline]
     pub(super) fn record(&mut self, stream: u64, packet: &Packet<'_>, tcp: &TcpHeader) {
         self.note(fingerprint(stream, packet, tcp), packet.at_ns, true);
     }
@@ -76,7 +76,7 @@ impl RecentPackets {
     }
 
     /// Records a mark; returns whether it was already there.
-    #[inline(always)]
+    #[inline]
     fn note(&mut self, mark: u64, at_ns: i64, fresh: bool) -> bool {
         let now_us = at_ns.div_euclid(1_000) as u32;
         let at = mark as usize % SETS;

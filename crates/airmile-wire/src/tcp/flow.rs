@@ -248,7 +248,7 @@ impl End {
     }
 
     /// Records a window; returns true if it just closed.
-    #[inline(always)]
+    #[inline]
     pub(super) fn advertise(&mut self, window: Option<u64>, raw: u16) -> bool {
         // Scaled, a window is 30 bits at most (RFC 7323, 2.3).
         if let Some(window) = window.and_then(|window| u32::try_from(window).ok()) {

@@ -65,7 +65,7 @@ impl ByteStream {
     }
 
     /// Takes the window of an acknowledgement; returns whether it is the one before.
-    #[inline(always)]
+    #[inline]
     fn hear(&mut self, tcp: &TcpHeader, window: Option<u64>) -> bool {
         self.heard_back = true;
         if let Some(lost) = &mut self.lost {
@@ -82,7 +82,7 @@ impl ByteStream {
 
     /// As [`acknowledge`](Self::acknowledge), for one that [advances](Self::is_advanced_by) or that comes
     /// with data and repeats the last.
-    #[inline(always)]
+    #[inline]
     pub(in crate::tcp) fn acknowledge_usual(
         &mut self,
         now: i64,

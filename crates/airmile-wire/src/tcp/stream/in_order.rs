@@ -19,7 +19,7 @@ impl ByteStream {
     }
 
     /// As [`segment`](Self::segment), for one that [continues](Self::is_continued_by) the stream.
-    #[inline(always)]
+    #[inline]
     pub(in crate::tcp) fn continued(&mut self, packet: &Packet<'_>) {
         self.count(packet);
         self.totals.segments += 1;
@@ -39,7 +39,7 @@ impl ByteStream {
     }
 
     /// Learns whether the sender increments its IP identification.
-    #[inline(always)]
+    #[inline]
     pub(super) fn note_id(&mut self, packet: &Packet<'_>, start: i64) {
         let Some(id) = packet.ip_id else { return };
         if start >= self.max
@@ -60,7 +60,7 @@ impl ByteStream {
 
     /// Appends the next segment. It is built in place: a copy of the whole would wait for
     /// the stores of its parts.
-    #[inline(always)]
+    #[inline]
     pub(super) fn append(&mut self, start: i64, end: i64, sent_ns: i64) {
         let most = if self.heard_back { MAX_SEGMENTS } else { MAX_SEGMENTS_UNHEARD };
         let room = self.segments.len() < self.segments.capacity().min(most);

@@ -192,7 +192,7 @@ impl ByteStream {
     }
 
     /// Whether an ACK goes beyond all previous ones, within what passed.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
         tcp.flags.has(TcpFlags::ACK)
             && !tcp.flags.has(TcpFlags::RST)
