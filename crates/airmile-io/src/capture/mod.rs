@@ -142,11 +142,11 @@ pub fn read(
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
         reader.push(piece, &mut |captured| {
-            take((&mut file, &mut span_ns), &captured, limits, dissector, sink);
+            take(&mut file, &mut span_ns, &captured, limits, dissector, sink);
         });
     }
     reader.finish(&mut |captured| {
-        take((&mut file, &mut span_ns), &captured, limits, dissector, sink);
+        take(&mut file, &mut span_ns, &captured, limits, dissector, sink);
     });
     if file.items > 0 {
         file.start_us = Some(span_ns.earliest.div_euclid(1_000));
@@ -162,7 +162,8 @@ struct SpanNs {
 }
 
 fn take(
-    (file, span_ns): (&mut FileReport, &mut SpanNs),
+    file: &mut FileReport,
+    span_ns: &mut SpanNs,
     captured: &Captured<'_>,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,

@@ -57,7 +57,7 @@ impl TickClock {
     pub(super) fn measured_ns(&self) -> Option<f64> {
         let at = self.first_ns.get()?;
         let ticks = self.last_ticks.wrapping_sub(self.first_ticks);
-        if self.last_ns - at < DELTA_G_NS || self.broken || ticks < 10 {
+        if self.broken || ticks < 10 || self.last_ns - at < DELTA_G_NS {
             return None;
         }
         Some((self.last_ns - at) as f64 / f64::from(ticks))

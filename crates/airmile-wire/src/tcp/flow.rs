@@ -241,6 +241,12 @@ impl End {
         };
     }
 
+    /// Whether windows of its data's bandwidth wait for G.
+    #[inline]
+    pub(super) fn has_waiting(&self) -> bool {
+        self.bandwidth.as_ref().is_some_and(|bandwidth| bandwidth.has_waiting())
+    }
+
     /// Whether a segment to this end is larger than the MSS that it offered.
     #[inline]
     pub(super) fn is_exceeded_by(&self, packet: &Packet<'_>) -> bool {

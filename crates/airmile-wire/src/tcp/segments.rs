@@ -16,7 +16,7 @@ use super::shard::PacketShard;
 use super::stream::{AckKind, Advance, SegmentKind, SegmentReport};
 
 /// One second, for concurrency (paper 4.1).
-pub(super) const SECOND_NS: i64 = 1_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
 
 impl PacketShard {
     #[inline]
@@ -56,7 +56,7 @@ impl PacketShard {
             self.counts.wild_sequences += u64::from(seen.kind == SegmentKind::OutOfWindow);
             self.around(&mut flow, packet, tcp, (at, sender), seen, &mut rows);
             if !rows.is_empty() {
-                self.take_rows(&mut rows, flow.is_aside());
+                Self::take_rows(&mut self.found, &mut rows, flow.is_aside());
             }
             self.scratch = rows;
         }
@@ -93,7 +93,7 @@ impl PacketShard {
             let place = flow.place(self.user_number(flow.user), up);
             flow.app.push(place, packet, rows);
         }
-        if flow.ends[1 - sender].bandwidth.as_ref().is_some_and(|b| b.has_waiting()) {
+        if flow.ends[1 - sender].has_waiting() {
             // One with data, so of more than a packet.
             let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
             flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
@@ -107,8 +107,7 @@ impl PacketShard {
     /// Notes that a flow receives, and which others do in the same second.
     #[inline]
     pub(super) fn concurrency(&mut self, flow: &mut FlowState, at: u32, now: i64) {
-        let second = now.div_euclid(SECOND_NS);
-        if flow.active_second != second {
+        if let Some(second) = flow.new_second(now) {
             self.receives_in(flow, at, second);
         }
     }
@@ -131,6 +130,12 @@ impl PacketShard {
 }
 
 impl FlowState {
+    /// The second of a time, if it is not the one in which the flow last received.
+    #[inline]
+    pub(super) fn new_second(&self, now: i64) -> Option<i64> {
+        Some(now.div_euclid(SECOND_NS)).filter(|second| self.active_second != *second)
+    }
+
     /// Takes a packet that is no duplicate.
     #[inline]
     pub(super) fn ingest(

@@ -201,7 +201,7 @@ impl PacketShard {
         let mut rows = std::mem::take(&mut self.scratch);
         let number = user.number;
         user.aggregate.finish(number, self.options.send_rate_threshold, &mut rows);
-        self.take_rows(&mut rows, false);
+        Self::take_rows(&mut self.found, &mut rows, false);
         self.scratch = rows;
         let row = user.row(&self.options.radio);
         let sums = Box::new(UserSums::from_user(&row, &user));
@@ -223,16 +223,16 @@ impl PacketShard {
             self.users.get_mut(flow.user as usize).and_then(Option::as_deref_mut)
         };
         let row = flow.end(number, (why, leg), user, &self.options, &mut rows);
-        self.take_rows(&mut rows, flow.is_aside());
+        Self::take_rows(&mut self.found, &mut rows, flow.is_aside());
         self.scratch = rows;
         let flights = std::mem::take(&mut flow.dl_flights);
         let counted = (row.dl_bytes > super::summary::COUNTED_BYTES).then_some(flights);
         self.found.push(Finding(FindingKind::FlowState(Box::new(row), counted)));
     }
 
-    pub(super) fn take_rows(&mut self, rows: &mut Vec<PacketRow>, aside: bool) {
-        let found = if aside { FindingKind::Aside } else { FindingKind::Row };
-        self.found.extend(rows.drain(..).map(|row| Finding(found(row))));
+    pub(super) fn take_rows(found: &mut Vec<Finding>, rows: &mut Vec<PacketRow>, aside: bool) {
+        let kind = if aside { FindingKind::Aside } else { FindingKind::Row };
+        found.extend(rows.drain(..).map(|row| Finding(kind(row))));
     }
 
     fn udp(&mut self, packet: &Packet<'_>, route: Route) {
@@ -240,7 +240,7 @@ impl PacketShard {
             return;
         };
         let up = !route.from_server;
-        let stream = flow.number << 1 | u64::from(route.from_server);
+        let stream = flow.stream_number(route.sender());
         let partition = self.recent.get_mut(usize::from(route.partition));
         if partition.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
             self.counts.copies += 1;
@@ -261,7 +261,7 @@ impl PacketShard {
         if let Some(rtt_ns) = spin {
             flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
         }
-        self.take_rows(&mut rows, false);
+        Self::take_rows(&mut self.found, &mut rows, false);
         self.scratch = rows;
         if !up && flow.app.is_quic() {
             self.concurrency(&mut flow, route.flow, packet.at_ns);
@@ -334,7 +334,7 @@ impl FlowState {
     #[inline]
     fn touch_beyond(&self, sender: usize) -> i64 {
         let [own, other] = [&self.ends[sender], &self.ends[1 - sender]];
-        let waiting = other.bandwidth.as_ref().map_or(0, |b| i64::from(b.has_waiting()));
+        let waiting = i64::from(other.has_waiting());
         own.stream.touch_segments() ^ other.stream.touch_segments() ^ waiting
     }
 

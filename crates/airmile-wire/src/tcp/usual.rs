@@ -9,8 +9,7 @@ use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 use super::flow::{Closing, FlowState};
 use super::options::StudyOptions;
 use super::route::Route;
-use super::segments::SECOND_NS;
-use super::shard::{Finding, FindingKind, PacketShard};
+use super::shard::PacketShard;
 
 impl PacketShard {
     /// Takes a usual segment; returns false, and has changed nothing, if it is of another kind.
@@ -34,7 +33,7 @@ impl PacketShard {
         flow.ingest_usual(packet, tcp, sender, options, scratch);
         let receiver = &flow.ends[1 - sender];
         counts.super_segments += u64::from(receiver.is_exceeded_by(packet));
-        let waits = receiver.bandwidth.as_ref().is_some_and(|bandwidth| bandwidth.has_waiting());
+        let waits = receiver.has_waiting();
         let mut user = of_one_packet.user_mut(users, flow.user, &options.radio);
         if waits {
             flow.bandwidth_rows(user.as_deref_mut(), sender, false, options, scratch);
@@ -43,7 +42,7 @@ impl PacketShard {
             user.push(&options.radio, Self::radio_packet(flow, packet, sender == 0, false));
         }
         if !scratch.is_empty() {
-            found.extend(scratch.drain(..).map(|row| Finding(FindingKind::Row(row))));
+            Self::take_rows(found, scratch, false);
         }
         true
     }
@@ -62,8 +61,8 @@ impl FlowState {
             && !(self.traced || self.is_aside());
         let is_data = packet.payload_bytes > 0;
         // The user counts the first packet of a second at which the flow receives.
-        let begins_second = self.receives(sender, is_data)
-            && self.active_second != packet.at_ns.div_euclid(SECOND_NS);
+        let begins_second =
+            self.receives(sender, is_data) && self.new_second(packet.at_ns).is_some();
         let is_looked_at = is_data && self.app.looks();
         if !plain || !settled || begins_second || is_looked_at {
             return false;

@@ -305,11 +305,12 @@ impl PacketRouter {
     /// so that they do not depend on other users' packets.
     #[inline]
     pub fn advance(&mut self, now_ns: i64, changes: &mut Vec<Change>) {
-        if now_ns >= self.next_rest_ns && now_ns > self.now_ns {
+        if now_ns > self.now_ns {
             self.now_ns = now_ns;
-            self.tick(changes);
+            if now_ns >= self.next_rest_ns {
+                self.tick(changes);
+            }
         }
-        self.now_ns = self.now_ns.max(now_ns);
     }
 
     #[cold]

@@ -29,13 +29,9 @@ impl ByteStream {
         }
         let start = self.max;
         self.note_id(packet, start);
-        self.first_data_ns.or_set(packet.at_ns);
-        self.last_data_ns = Opt64::some(packet.at_ns);
         self.max = start + i64::from(packet.payload_bytes);
         self.append(start, self.max, packet.at_ns);
-        self.last_sent_ns = packet.at_ns;
-        self.totals.bytes += u64::from(packet.payload_bytes);
-        self.totals.max_flight = self.totals.max_flight.max(self.flight());
+        self.data_passed(packet, packet.payload_bytes.into());
     }
 
     /// Learns whether the sender increments its IP identification.

@@ -42,12 +42,11 @@ pub(in crate::tcp) enum RetransmissionCause {
 /// The kind of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum AckKind {
+    /// New bytes.
     Advance(Advance),
     /// RFC 5681, 2 or RFC 6675; RTT of the segment that triggered it, by SACK or
     /// by the order of segments.
-    Duplicate {
-        rtt_ns: Option<i64>,
-    },
+    Duplicate { rtt_ns: Option<i64> },
     /// The same number with another window.
     WindowUpdate,
     /// Nothing new.

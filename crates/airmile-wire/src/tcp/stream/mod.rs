@@ -268,8 +268,6 @@ impl ByteStream {
             };
             return seen(kind, 0);
         }
-        self.first_data_ns.or_set(packet.at_ns);
-        self.last_data_ns = Opt64::some(packet.at_ns);
         let seen = if start >= seen_from {
             self.advance(packet, tcp, start, end)
         } else if self.come_late(packet.at_ns, start, end) {
@@ -285,10 +283,18 @@ impl ByteStream {
         } else {
             self.below(packet, tcp, start, end, beyond_ns())
         };
-        self.last_sent_ns = packet.at_ns;
-        self.totals.bytes += seen.new_bytes;
-        self.totals.max_flight = self.totals.max_flight.max(self.flight());
+        self.data_passed(packet, seen.new_bytes);
         seen
+    }
+
+    /// Notes a segment with data, after its place in the stream.
+    #[inline]
+    fn data_passed(&mut self, packet: &Packet<'_>, new_bytes: u64) {
+        self.first_data_ns.or_set(packet.at_ns);
+        self.last_data_ns = Opt64::some(packet.at_ns);
+        self.last_sent_ns = packet.at_ns;
+        self.totals.bytes += new_bytes;
+        self.totals.max_flight = self.totals.max_flight.max(self.flight());
     }
 
     /// Counts a segment of any kind.
