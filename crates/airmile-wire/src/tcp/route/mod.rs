@@ -28,6 +28,9 @@ const SWEEP_NS: i64 = 10_000_000_000;
 /// Interval at which idle flows free memory, in capture time (chosen here).
 const REST_EVERY_NS: i64 = 500_000_000;
 
+/// Places for flows of recent packets (chosen here: 4 KB).
+const RECENT: usize = 1_024;
+
 /// The multiple of `step` at or before a time.
 const fn floor(at_ns: i64, step: i64) -> i64 {
     at_ns - at_ns.rem_euclid(step)
@@ -110,6 +113,8 @@ pub(super) struct NewFlow {
 pub struct PacketRouter {
     options: StudyOptions,
     index: HashTable<u32>,
+    /// The flows of recent packets, each at a hash of its key.
+    recent: Box<[u32; RECENT]>,
     flows: Vec<RoutedFlow>,
     /// Their numbers.
     numbers: Vec<u64>,
@@ -135,6 +140,7 @@ impl PacketRouter {
         Self {
             options,
             index: HashTable::new(),
+            recent: Box::new([0; RECENT]),
             flows: Vec::new(),
             numbers: Vec::new(),
             free_flows: Vec::new(),
@@ -176,6 +182,18 @@ impl PacketRouter {
         clock_ns: i64,
         changes: &mut Vec<Change>,
     ) -> Option<Route> {
+        self.place_by::<true>(packet, number, clock_ns, changes)
+    }
+
+    /// [`place`](Self::place), with or without the short path, which gives the same.
+    #[inline]
+    pub(super) fn place_by<const SHORT: bool>(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        clock_ns: i64,
+        changes: &mut Vec<Change>,
+    ) -> Option<Route> {
         self.advance(clock_ns, changes);
         self.packet = number;
         match packet.transport {
@@ -185,8 +203,8 @@ impl PacketRouter {
         let (key, upwards) = FlowKey::from_packet(packet);
         let hash = key.hash();
         let from = usize::from(!upwards);
-        let found = self.find(&key, hash);
-        if let Some(route) = self.just_pass(packet, found, from) {
+        let found = self.find_recent(&key, hash);
+        if SHORT && let Some(route) = self.just_pass(packet, found, from) {
             return Some(route);
         }
         self.place_any(packet, (key, hash), found, from, changes)
@@ -198,21 +216,6 @@ impl PacketRouter {
         let at = found?;
         let flow = self.flows.get_mut(at as usize)?;
         flow.just_continues(packet, &self.options).then(|| flow.pass(packet, at, from))
-    }
-
-    /// As [`place`](Self::place), without the short path.
-    #[cfg(test)]
-    pub(super) fn place_long(
-        &mut self,
-        packet: &Packet<'_>,
-        number: u64,
-        changes: &mut Vec<Change>,
-    ) -> Option<Route> {
-        self.advance(packet.at_ns, changes);
-        self.packet = number;
-        let (key, upwards) = FlowKey::from_packet(packet);
-        let hash = key.hash();
-        self.place_any(packet, (key, hash), self.find(&key, hash), usize::from(!upwards), changes)
     }
 
     /// Routes a packet that may begin or end a flow, or belong to another leg.
@@ -253,6 +256,22 @@ impl PacketRouter {
             );
         }
         self.begin(packet, key, hash, from, changes)
+    }
+
+    /// As [`find`](Self::find), without the index for the flow of a recent packet: the index of many flows
+    /// is in no core's first cache.
+    #[inline]
+    fn find_recent(&mut self, key: &FlowKey, hash: u64) -> Option<u32> {
+        let near = hash as usize % RECENT;
+        let at = self.recent[near];
+        let is_it = |flow: &RoutedFlow| flow.is(RoutedFlow::LIVE) && flow.key.is(key);
+        if self.flows.get(at as usize).is_some_and(is_it) {
+            debug_assert_eq!(self.find(key, hash), Some(at));
+            return Some(at);
+        }
+        let found = self.find(key, hash)?;
+        self.recent[near] = found;
+        Some(found)
     }
 
     #[inline]

@@ -25,7 +25,9 @@ impl Both {
         let number = self.packets;
         self.packets += 1;
         let route = self.short.0.place(packet, number, packet.at_ns, &mut changes[0]);
-        assert_eq!(self.general.0.place_long(packet, number, &mut changes[1]), route);
+        let general = &mut self.general.0;
+        let general = general.place_by::<false>(packet, number, packet.at_ns, &mut changes[1]);
+        assert_eq!(general, route);
         assert_eq!(format!("{:?}", changes[0]), format!("{:?}", changes[1]));
         let ((_, short), (_, general)) = (&mut self.short, &mut self.general);
         for change in &changes[0] {
