@@ -34,6 +34,7 @@ mod uplink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use airmile_testing::shared;
 use anyhow::{Context, bail};
 
 use run::{Run, Spoil};
@@ -140,14 +141,6 @@ fn emulated_tables(scores: &emulated::Scores) {
     println!("Uploads, {}, error of throughput time in %:", scores.uploads.len());
     println!("  by buffer samples        {s50:.2} / {s75:.2}");
     println!("  by buffer status reports {r50:.2} / {r75:.2}\n");
-}
-
-/// The shared material, which may be missing.
-fn shared() -> PathBuf {
-    std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    )
 }
 
 /// Checks the simulated cells; `None` without them.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airmile_control::ControllerKind;
 use airmile_decode::table::{GrantReader, read_transfers, read_truth};
@@ -19,6 +19,7 @@ use airmile_emulate::{
     Scenario, TransportKind, run,
 };
 use airmile_model::{Clock, Direction, Grant, Record, Transfer, TruthRun, TtiState};
+use airmile_testing::shared_data;
 use flate2::read::MultiGzDecoder;
 
 /// Our runs for each simulation.
@@ -192,12 +193,7 @@ fn is_near(ours: f64, theirs: f64, slack: f64) -> bool {
 
 #[test]
 fn medians_are_those_of_simulated_cells() {
-    let shared = std::env::var("AIRMILE_SHARED").unwrap_or_else(|_| "../../../shared".to_owned());
-    let root = PathBuf::from(shared).join("data/ns3");
-    if !root.is_dir() {
-        println!("SKIPPED: no simulated cells in {}", root.display());
-        return;
-    }
+    let Some(root) = shared_data("ns3") else { return };
     println!("{:<24}{:>16}{:>16}{:>20}", "ours / simulated", "PRB pairs", "burst TTIs", "Mbit/s");
     let mut far: Vec<&str> = Vec::new();
     for (name, scenario) in cases() {

@@ -19,10 +19,7 @@ fn run(commands: &[String]) -> Option<Vec<u64>> {
         Command::new(compiler).args(words).arg(&program).arg(&source).status()
     };
     let Some(status) = ["clang", "cc"].iter().find_map(|name| compile(name).ok()) else {
-        #[allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
-        {
-            eprintln!("SKIPPED: the tests of the BPF limits need a C compiler");
-        }
+        airmile_testing::skipped("the tests of the BPF limits need a C compiler");
         return None;
     };
     assert!(status.success(), "{}", source.display());

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use airmile::capture::packet::{CaptureReader, Captured};
+use airmile_testing::{shared_data, skipped};
 
 use crate::command::{airmile, path, sample, status, text};
-use crate::same_output::shared_data;
 
 /// Link types of the frames of a pcapng, by the interfaces' own numbers.
 fn links(file: &str) -> BTreeMap<u32, usize> {
@@ -77,10 +77,9 @@ fn packets_need_a_modem_log_and_a_file_of_their_own() {
 #[test]
 fn wireshark_dissects_the_packets_of_real_logs() {
     let tshark = Command::new("tshark").arg("-v").output();
-    let (Some(data), Ok(_)) = (shared_data(), tshark) else {
-        println!("SKIPPED: needs AIRMILE_SHARED and tshark");
-        return;
-    };
+    if tshark.is_err() {
+        return skipped("needs tshark");
+    }
     let dir = tempfile::tempdir().unwrap();
     // RRC with NAS in it, NAS, NR RRC and MAC, in the numbers of the logs' own messages.
     let expected: [(&str, &[(&str, usize)]); 4] = [
@@ -94,7 +93,7 @@ fn wireshark_dissects_the_packets_of_real_logs() {
     ];
     for (name, filters) in expected {
         let out = dir.path().join("air.pcapng");
-        let log = data.join(name);
+        let Some(log) = shared_data(name) else { continue };
         let args = ["-q", "decode", "--format", "pcapng", "-o"];
         airmile(&[&args[..], &[out.to_str().unwrap(), log.to_str().unwrap()]].concat());
         for (filter, count) in filters {

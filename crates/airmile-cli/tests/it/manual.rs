@@ -18,7 +18,7 @@ fn completed(words: &[&str]) -> Option<String> {
     match std::process::Command::new("bash").args(["--norc", "-c", &program]).output() {
         Ok(out) => Some(text(&out.stdout).trim().to_owned()),
         Err(error) => {
-            println!("SKIPPED: no bash: {error}");
+            airmile_testing::skipped(format_args!("no bash: {error}"));
             None
         }
     }

@@ -16,8 +16,7 @@ fn field(status: &str, name: &str) -> String {
 #[test]
 fn privileges_a_capture_as_root_keeps_two_capabilities() {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: needs root");
-        return;
+        return airmile_testing::skipped("needs root");
     }
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("page.html");
@@ -39,8 +38,7 @@ fn privileges_a_capture_as_root_keeps_two_capabilities() {
 #[test]
 fn privileges_servers_as_root_keep_ports_and_reading() {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: needs root");
-        return;
+        return airmile_testing::skipped("needs root");
     }
     let site = tempfile::tempdir().unwrap();
     let site = site.path().to_str().unwrap();

@@ -4,14 +4,15 @@
 //! Digests are in `tests/data/outputs/`. After a change that is meant to change outputs,
 //! `AIRMILE_ACCEPT=1 cargo test -p airmile-cli --test it same_output` writes them anew: the commit
 //! then shows which outputs it changed. So does a new version of airmile or of Parquet's library, whose
-//! names are in the outputs, and a new file in the shared directories.
+//! names are in the outputs. A shared file without digests is SKIPPED, and so are digests without
+//! their file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Write as _, stderr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use airmile_testing::{shared, shared_files, skipped};
 use sha2::{Digest, Sha256};
 
 /// Commands over a modem log; `{out}` is a directory for tables.
@@ -63,84 +64,75 @@ fn digest(dir: &Path, command: &str, file: &str, threads: Option<&str>) -> Strin
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A line for each command over each file: a study has the same with any number of threads.
-fn lines(dir: &Path, files: &[String], commands: &[&str]) -> Vec<String> {
+/// The digest of each command over each file: a study has the same with any number of threads.
+fn digests(dir: &Path, files: &[String], commands: &[&str]) -> BTreeMap<String, String> {
     let each = files.iter().flat_map(|file| commands.iter().map(move |command| (file, command)));
     each.map(|(file, command)| {
         let threads = if command.starts_with("packets") { &THREADS[..] } else { &[None] };
-        let digests: Vec<String> = threads.iter().map(|n| digest(dir, command, file, *n)).collect();
+        let mut digests: Vec<String> =
+            threads.iter().map(|n| digest(dir, command, file, *n)).collect();
         let is_same = digests.iter().all(|digest| *digest == digests[0]);
         assert!(is_same, "{command} {file} by threads: {digests:?}");
         let shown = command.replace("-o {out} ", "").replace("{file}", file);
-        format!("{} {shown}", digests[0])
+        (shown, digests.swap_remove(0))
     })
     .collect()
 }
 
-/// Compares with the lines of a file, or writes them.
-fn check(name: &str, lines: &[String]) {
+/// Compares with the digests of a file, or writes them. Returns what only one of both has.
+fn check(name: &str, digests: &BTreeMap<String, String>) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/outputs").join(name);
     if std::env::var_os("AIRMILE_ACCEPT").is_some() {
-        return fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let lines = digests.iter().map(|(command, digest)| format!("{digest} {command}\n"));
+        fs::write(&path, lines.collect::<String>()).unwrap();
+        return Vec::new();
     }
-    let before = fs::read_to_string(&path).unwrap();
-    let before: Vec<&str> = before.lines().collect();
-    let changed: Vec<&str> =
-        lines.iter().map(String::as_str).filter(|line| !before.contains(line)).collect();
-    assert!(changed.is_empty(), "changed (how to accept: {}):\n{}", file!(), changed.join("\n"));
-    assert_eq!(lines.len(), before.len(), "{} has outputs that are no longer made", path.display());
-}
-
-/// The shared logs and captures, if they are there.
-pub(crate) fn shared_data() -> Option<PathBuf> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let data = shared.join("data");
-    data.is_dir().then_some(data)
-}
-
-/// The files of a kind in the shared data; `None`: it is not there.
-fn shared(directories: &[&str], kinds: &[&str]) -> Option<(PathBuf, Vec<String>)> {
-    let Some(data) = shared_data() else {
-        let _ = writeln!(stderr(), "SKIPPED: no shared data (set AIRMILE_SHARED)");
-        return None;
+    let text = fs::read_to_string(&path).unwrap();
+    let before: BTreeMap<&str, &str> =
+        text.lines().map(|line| line.split_once(' ').map(|(a, b)| (b, a)).unwrap()).collect();
+    let is_new = |command: &&str| !before.contains_key(*command);
+    let is_gone = |command: &&str| !digests.contains_key(*command);
+    let new = digests.keys().map(String::as_str).filter(is_new).map(|c| format!("no digest: {c}"));
+    let gone = before.keys().copied().filter(is_gone).map(|c| format!("no longer made: {c}"));
+    let unmatched = new.chain(gone).collect();
+    let is_changed = |(command, digest): &(&String, &String)| {
+        before.get(command.as_str()).is_some_and(|was| was != digest)
     };
-    let mut files = Vec::new();
-    for directory in directories {
-        for entry in fs::read_dir(data.join(directory)).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            if kinds.iter().any(|kind| name.ends_with(kind)) {
-                files.push(format!("{directory}/{name}"));
-            }
-        }
+    let changed: Vec<_> = digests.iter().filter(is_changed).map(|(c, _)| c.as_str()).collect();
+    assert!(changed.is_empty(), "changed (how to accept: {}):\n{}", file!(), changed.join("\n"));
+    unmatched
+}
+
+/// Compares what commands over the shared files give with the digests of a file.
+fn check_shared(name: &str, directories: &[&str], endings: &[&str], commands: &[&str]) {
+    let data = shared().join("data");
+    let files = directories.iter().flat_map(|directory| shared_files(directory, endings));
+    let names: Vec<String> =
+        files.map(|path| path.strip_prefix(&data).unwrap().to_str().unwrap().to_owned()).collect();
+    if !names.is_empty() {
+        check(name, &digests(&data, &names, commands)).iter().for_each(skipped);
     }
-    files.sort();
-    Some((data, files))
 }
 
 #[test]
 fn of_shared_logs() {
-    let Some((data, files)) = shared(&["diag", "modern"], &[".mi2log", ".qmdl"]) else { return };
-    check("logs.txt", &lines(&data, &files, &OF_LOGS));
+    check_shared("logs.txt", &["diag", "modern"], &[".mi2log", ".qmdl"], &OF_LOGS);
 }
 
 #[test]
 fn of_shared_captures() {
-    let Some((data, files)) = shared(&["pcap"], &[".pcap", ".pcapng", ".pcap.gz"]) else { return };
-    check("captures.txt", &lines(&data, &files, &OF_CAPTURES));
+    check_shared("captures.txt", &["pcap"], &[".pcap", ".pcapng", ".pcap.gz"], &OF_CAPTURES);
 }
 
 #[test]
 fn of_runs_of_the_lab() {
     let dir = tempfile::tempdir().unwrap();
     let runs = RUNS.map(str::to_owned);
-    let mut all = lines(dir.path(), &runs, &OF_RUNS);
+    let mut all = digests(dir.path(), &runs, &OF_RUNS);
     let captures: Vec<String> = runs.iter().map(|run| format!("{run}/phone.pcapng")).collect();
     let captured: Vec<String> =
         captures.into_iter().filter(|capture| dir.path().join(capture).exists()).collect();
     assert!(captured.len() >= 5, "{captured:?}");
-    all.extend(lines(dir.path(), &captured, &OF_CAPTURES));
-    check("runs.txt", &all);
+    all.extend(digests(dir.path(), &captured, &OF_CAPTURES));
+    assert_eq!(check("runs.txt", &all), [""; 0]);
 }

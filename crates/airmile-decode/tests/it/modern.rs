@@ -1,12 +1,6 @@
 //! Records of phones and modems since 2020, compared with what is known of them.
-//!
-//! They belong to others and are not part of this repository: they are read from
-//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the
-//! repository. Without them the tests print so and pass.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
 
 use airmile_decode::diag::msg::{MacDlReport, MacItem, NrPdschBlock, PdschStat, SizeCheck};
 use airmile_decode::diag::{Deframer, Event, LogReader, Message, MessageKey, Tagged};
@@ -14,21 +8,12 @@ use airmile_decode::sniffer::{SnifferKind, SnifferReader};
 use airmile_model::nr_tables::{NrMcsTable, nr_data_res_of, nr_data_res_per_prb};
 use airmile_model::tables::tbs_bits;
 use airmile_model::{Grant, GrantSources, Record, RlcMode, RntiType};
+use airmile_testing::shared_data;
 
-/// A file of the samples; `None`, with a line past the test harness, if it is missing.
+/// A file of the shared logs, if it is there.
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]
 fn sample(name: &str) -> Option<Vec<u8>> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        std::path::PathBuf::from,
-    );
-    let path = shared.join("data/modern").join(name);
-    let bytes = std::fs::read(&path).ok();
-    if bytes.is_none() {
-        let path = path.display();
-        let _ = writeln!(std::io::stderr(), "SKIPPED: no sample {path} (set AIRMILE_SHARED)");
-    }
-    bytes
+    shared_data(&format!("modern/{name}")).map(|path| std::fs::read(path).unwrap())
 }
 
 /// The payloads of a file of hexadecimal log records, one per line.

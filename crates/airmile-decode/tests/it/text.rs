@@ -1,10 +1,9 @@
 //! Text exports of QXDM and QCAT, from outside.
 
-use std::path::{Path, PathBuf};
-
 use airmile_decode::diag::Tagged;
 use airmile_decode::text::{TextReader, TextStats};
 use airmile_model::{Grant, Record, RntiType};
+use airmile_testing::shared_data;
 use proptest::prelude::*;
 
 fn read(bytes: &[u8], cuts: &[usize]) -> (Vec<Tagged>, TextStats) {
@@ -87,15 +86,8 @@ fn a_table_without_its_columns_is_told() {
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]
 #[test]
 fn the_public_nr_sample() {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let path = shared.join("data/diag/qxdm_text_nr_0xB887_sample.txt");
-    let Ok(bytes) = std::fs::read(&path) else {
-        println!("SKIPPED: no {}", path.display());
-        return;
-    };
+    let Some(path) = shared_data("diag/qxdm_text_nr_0xB887_sample.txt") else { return };
+    let bytes = std::fs::read(path).unwrap();
     let (records, stats) = read(&bytes, AT_ONCE);
     let rows: Vec<_> = grants(&records)
         .iter()

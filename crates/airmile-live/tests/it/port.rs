@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use airmile_host::source::{LogSource, ModemLink, SourceState};
 use airmile_host::thread::StopFlag;
 use airmile_live::engine::Engine;
 use airmile_live::record::{RecordOptions, record};
+use airmile_testing::shared_data;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// The modem's end of a pseudo-terminal.
@@ -96,15 +97,10 @@ fn start(
 
 /// A real log if it is available, else a generated one.
 fn log() -> Vec<u8> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let real = shared.join("data/diag/seoul2021_upload_500KB.mi2log");
-    std::fs::read(&real).unwrap_or_else(|_| {
-        println!("SKIPPED: {} is not there; a log of our own instead", real.display());
-        sample("sample-download")
-    })
+    match shared_data("diag/seoul2021_upload_500KB.mi2log") {
+        Some(real) => std::fs::read(real).unwrap(),
+        None => sample("sample-download"),
+    }
 }
 
 #[test]

@@ -1,29 +1,14 @@
 //! `inspect` and `diagnose` on records of phones and modems since 2020.
-//!
-//! They belong to others and are not part of this repository: they are read from
-//! `$AIRMILE_SHARED/data/modern`, by default `../shared/data/modern` next to the repository.
-//! Without them the tests print SKIPPED and pass.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::PathBuf;
 
 use airmile::model::{Direction, Record};
 use airmile::{Inputs, InspectReport, Limits, Progress, RadioOptions, diagnose, inspect};
 use airmile_emulate::workload::Workload;
+use airmile_testing::shared_data;
 
 fn sample(name: &str) -> Option<Inputs> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let path = shared.join("data/modern").join(name);
-    if !path.exists() {
-        let why = format!("SKIPPED: no sample {} (set AIRMILE_SHARED)\n", path.display());
-        // Bypasses the harness, which captures the output of passing tests.
-        std::io::stderr().write_all(why.as_bytes()).unwrap();
-        return None;
-    }
+    let path = shared_data(&format!("modern/{name}"))?;
     Some(Inputs { files: vec![path], ..Inputs::default() })
 }
 

@@ -11,6 +11,7 @@ use airmile::model::ClientBy;
 use airmile::{
     ArrowTable, PacketOptions, PacketReport, Progress, TableFormat, packet_tables, packets,
 };
+use airmile_testing::shared_data;
 
 /// Our own capture of one HTTP request: five packets.
 fn sample() -> PathBuf {
@@ -199,8 +200,6 @@ fn a_fragmented_datagram_counts_whole() {
 /// of others.
 #[test]
 fn any_number_of_threads_finds_the_same() {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);
-    let captures = shared.join("data/pcap");
     let dir = tempfile::tempdir().unwrap();
     let again = dir.path().join("again.pcap");
     fs::write(&again, later(100, true)).unwrap();
@@ -210,11 +209,9 @@ fn any_number_of_threads_finds_the_same() {
         fs::write(&path, fragments(part)).unwrap();
         files.push(path);
     }
-    if captures.is_dir() {
+    if let Some(captures) = shared_data("pcap") {
         let names = ["emu-lte_mixed.mon.pcap.gz", "ndpi-netflix.pcap", "drv-mirrored-twice.pcap"];
         files.extend(names.iter().map(|name| captures.join(name)));
-    } else {
-        println!("SKIPPED: no captures at {}", captures.display());
     }
     let found = |threads: usize| {
         let into = dir.path().join(threads.to_string());

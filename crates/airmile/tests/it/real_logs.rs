@@ -1,20 +1,11 @@
 //! Verdicts on real logs, checked against their records.
 
-use std::path::PathBuf;
-
 use airmile::model::{Bound, Burst, Direction, Grant, Record, RntiType, TransferFinding, Verdict};
 use airmile::{Inputs, Progress, RadioOptions, RadioReport, diagnose, radio, read_inputs};
+use airmile_testing::shared_data;
 
 fn log(name: &str) -> Option<Inputs> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let path = shared.join("data/diag").join(name);
-    if !path.exists() {
-        println!("SKIPPED: {} is missing", path.display());
-        return None;
-    }
+    let path = shared_data(&format!("diag/{name}"))?;
     Some(Inputs { files: vec![path], ..Inputs::default() })
 }
 

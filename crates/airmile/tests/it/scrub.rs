@@ -15,6 +15,7 @@ use airmile::{
     Input, Inputs, Progress, RadioOptions, ScrubOptions, ScrubReport, diagnose, read_capture,
     read_inputs, scrub,
 };
+use airmile_testing::shared_files;
 use serde_json::Value;
 
 const KEY: [u8; KEY_BYTES] = [0x5a; KEY_BYTES];
@@ -30,21 +31,6 @@ fn workplace() -> (tempfile::TempDir, PathBuf) {
 fn scrubbed(input: &Path, output: &Path, key: &Path) -> ScrubReport {
     let options = ScrubOptions { output: output.to_owned(), key: Some(key.to_owned()) };
     scrub(&[input.to_owned()], &options, &Progress::default()).unwrap()
-}
-
-fn shared(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let Ok(entries) = fs::read_dir(shared.join("data").join(folder)) else {
-        println!("SKIPPED: {}/data/{folder} is missing", shared.display());
-        return Vec::new();
-    };
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| endings.iter().any(|e| path.to_string_lossy().ends_with(e)));
-    files.sort();
-    files
 }
 
 /// A frame of a capture: its link type and its bytes.
@@ -340,7 +326,7 @@ fn check_log(input: &Path, copy: &Path, key: &Path) -> ScrubReport {
 #[test]
 fn real_captures_keep_their_tables_and_lose_their_names() {
     let (dir, key) = workplace();
-    for input in shared("pcap", &[".pcap", ".pcap.gz", ".pcapng"]) {
+    for input in shared_files("pcap", &[".pcap", ".pcap.gz", ".pcapng"]) {
         let copy = dir.path().join(input.file_name().unwrap());
         check_capture(&input, &copy, &key);
     }
@@ -349,7 +335,7 @@ fn real_captures_keep_their_tables_and_lose_their_names() {
 #[test]
 fn real_logs_keep_their_verdicts() {
     let (dir, key) = workplace();
-    for input in shared("diag", &[".mi2log", ".qmdl"]) {
+    for input in shared_files("diag", &[".mi2log", ".qmdl"]) {
         let copy = dir.path().join(input.file_name().unwrap());
         let report = check_log(&input, &copy, &key);
         assert!(report.files[0].changes["messages"] > 0);

@@ -77,7 +77,9 @@ fn plan(document: &str, step: &Step, ports: &str) -> Option<(String, Handling)> 
     line = line.replace("python ", "python3 ");
     let of_step =
         |rule: &&rules::Rule| rule.document == document && step.text().starts_with(rule.begins);
-    let skipped = |why: &str| println!("SKIPPED {document}: {}: {why}", step.text().trim_end());
+    let step_text = step.text().trim_end();
+    let skipped =
+        |why: &str| airmile_testing::skipped(format_args!("{document}: {step_text}: {why}"));
     match RULES.iter().find(of_step).map(|rule| rule.handling) {
         Some(Handling::Skipped(why)) => {
             skipped(why);

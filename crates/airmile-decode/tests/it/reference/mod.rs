@@ -1,9 +1,7 @@
 //! Every record of the public sample logs against a reference decoder's
 //! output (MobileInsight 6.0.0).
 //!
-//! The logs belong to others and are not part of this repository: they are read from
-//! `$AIRMILE_SHARED/data/diag`, by default `../shared/data/diag` next to the repository.
-//! Without them the tests print so and pass.
+//! The logs are of the shared material (`airmile_testing`).
 //!
 //! A message is projected onto the reference's own field names (`project/`) and compared
 //! field by field. A field of the reference that the projection lacks must be listed in
@@ -14,38 +12,28 @@ mod exceptions;
 mod project;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use airmile_decode::diag::{Deframer, Event, LogPacket, Message, names};
+use airmile_testing::{shared_files, skipped};
 use serde_json::Value;
 
-/// Past the test harness, which keeps what a passing test prints.
-fn skipped(dir: &Path) {
-    let dir = dir.display();
-    let _ = writeln!(std::io::stderr(), "SKIPPED: no sample logs in {dir} (set AIRMILE_SHARED)");
+fn samples() -> Vec<PathBuf> {
+    shared_files("diag", &[".mi2log", ".qmdl"])
 }
 
-fn samples() -> Option<Vec<PathBuf>> {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let dir = shared.join("data/diag");
-    let Ok(entries) = std::fs::read_dir(&dir) else {
-        skipped(&dir);
-        return None;
-    };
-    let mut logs: Vec<_> = entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "mi2log" || e == "qmdl"))
-        .collect();
-    logs.sort();
-    if logs.is_empty() {
-        skipped(&dir);
-        return None;
-    }
-    Some(logs)
+/// The logs beside which there is such a file.
+fn samples_with(suffix: &str) -> Vec<PathBuf> {
+    let mut logs = samples();
+    logs.retain(|log| {
+        let is_there = sibling(log, suffix).exists();
+        if !is_there {
+            skipped(format_args!("{} has no {suffix}", log.display()));
+        }
+        is_there
+    });
+    logs
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]
@@ -213,11 +201,10 @@ fn compare(log: &LogPacket<'_>, reference: &Value, file: &str, comparison: &mut 
 
 #[test]
 fn every_field_equals_the_reference() {
-    let Some(logs) = samples() else { return };
     let mut comparison = Comparison::default();
     let mut references = 0;
     let mut matched = 0;
-    for log in &logs {
+    for log in &samples_with("reference.jsonl.gz") {
         let file = log.file_name().unwrap().to_str().unwrap();
         let gz = read(&sibling(log, "reference.jsonl.gz"));
         let lines = BufReader::new(flate2::read::GzDecoder::new(&gz[..])).lines();
@@ -257,8 +244,7 @@ fn every_field_equals_the_reference() {
 
 #[test]
 fn frames_and_codes_are_counted_alike() {
-    let Some(logs) = samples() else { return };
-    for log in &logs {
+    for log in &samples_with("counts.json") {
         let counts: Value = serde_json::from_slice(&read(&sibling(log, "counts.json"))).unwrap();
         let mut codes: BTreeMap<String, u64> = BTreeMap::new();
         let mut commands: BTreeMap<String, u64> = BTreeMap::new();
@@ -305,8 +291,7 @@ fn frames_and_codes_are_counted_alike() {
 
 #[test]
 fn as_dlf_a_log_decodes_identically() {
-    let Some(logs) = samples() else { return };
-    for log in &logs {
+    for log in &samples() {
         let bytes = read(log);
         let mut dlf = Vec::new();
         let mut hdlc = Vec::new();
@@ -335,8 +320,7 @@ fn as_dlf_a_log_decodes_identically() {
 /// What a message emits decodes to the same message, also for real ones.
 #[test]
 fn emitted_messages_decode_to_themselves() {
-    let Some(logs) = samples() else { return };
-    for log in &logs {
+    for log in &samples() {
         each_event(&read(log), |event| {
             let Event::Log(packet) = event else { return };
             if let Ok(Some(parsed)) = Message::parse(packet.code, packet.payload) {

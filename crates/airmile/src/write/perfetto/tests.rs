@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use airmile_decode::diag::Tagged;
 use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp, TtiIndex};
+use airmile_testing::shared_data;
 use proptest::prelude::*;
 use prost::Message;
 
@@ -234,19 +235,8 @@ fn a_table_by_hand() {
 
 #[test]
 fn real_logs_are_shown_as_they_were_diagnosed() {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
     for name in ["pixelxl_2018_download.mi2log", "seoul2021_upload_500KB.mi2log"] {
-        let path = shared.join("data/diag").join(name);
-        if !path.exists() {
-            #[allow(clippy::print_stderr, reason = "a skipped test is reported")]
-            {
-                eprintln!("SKIPPED: {} is missing", path.display());
-            }
-            continue;
-        }
+        let Some(path) = shared_data(&format!("diag/{name}")) else { continue };
         let (radio, diagnosis, shown) = run(vec![path], None);
         check_against_the_answer(&radio, &diagnosis, &shown);
     }

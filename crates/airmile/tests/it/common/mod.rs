@@ -1,9 +1,9 @@
 //! Inputs of several tests.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+use airmile_testing::shared_files;
 
 /// Modem logs of the lab, and real ones if available.
 pub fn logs(dir: &Path) -> Vec<PathBuf> {
@@ -14,20 +14,7 @@ pub fn logs(dir: &Path) -> Vec<PathBuf> {
         airmile_lab::run_scenario(scenario.name, None, &into).unwrap();
         logs.push(into.join("modem.mi2log"));
     }
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    match fs::read_dir(shared.join("data/diag")) {
-        Ok(entries) => {
-            let paths = entries.map(|e| e.unwrap().path());
-            let known = |p: &PathBuf| p.extension().is_some_and(|e| e == "mi2log" || e == "qmdl");
-            logs.extend(paths.filter(known));
-        }
-        Err(_) => {
-            println!("SKIPPED: no real logs: AIRMILE_SHARED is not set and ../shared is missing")
-        }
-    }
+    logs.extend(shared_files("diag", &[".mi2log", ".qmdl"]));
     logs
 }
 

@@ -12,6 +12,7 @@ use airmile::packets::scale::{
     settle, split_capture, study_bucket,
 };
 use airmile::{PacketOptions, PacketReport, Progress, TableFormat, packet_tables};
+use airmile_testing::shared_data;
 
 /// Rows of each table as text, sorted by their text, since the order of parts is undefined.
 type Rows = BTreeMap<String, Vec<String>>;
@@ -275,11 +276,7 @@ fn tables_of_one_process_and_of_an_engine_stay_apart() {
 
 #[test]
 fn captures_of_others_in_parts() {
-    let shared = std::env::var_os("AIRMILE_SHARED").map_or("../../../shared".into(), PathBuf::from);
-    let captures = shared.join("data/pcap");
-    if !captures.is_dir() {
-        return println!("SKIPPED: no captures at {}", captures.display());
-    }
+    let Some(captures) = shared_data("pcap") else { return };
     let dir = tempfile::tempdir().unwrap();
     let names = ["emu-lte_mixed.mon.pcap.gz", "ndpi-netflix.pcap", "drv-mirrored-twice.pcap"];
     let files: Vec<PathBuf> = names.iter().map(|name| captures.join(name)).collect();
