@@ -3,7 +3,7 @@
 //! In most TTIs of a busy link nothing is to be decided: the next block of a bearer came,
 //! without a poll, so data was left. Consecutive such TTIs are counted into the row of the last one.
 //! That is right as long as an epoch with a poll is judged by polls (`fuse::decide_auto`), which do not
-//! look at the padding of a TTI whose last PDU has none (`fuse::sign_of`).
+//! look at the padding of a TTI whose last PDU has none (`sign_of` in `fuse::polls`).
 
 use super::tti_row::{Continued, PlainTti, TtiRow, TtiSequence};
 
