@@ -38,6 +38,7 @@ impl PacketShard {
         let sender = route.sender();
         let stream = flow.stream_number(sender);
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
+            || flow.ends[sender].stream.is_asked_for(packet, tcp)
             || flow.ends[1 - sender].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
         let partition = self.recent.get_mut(usize::from(route.partition));

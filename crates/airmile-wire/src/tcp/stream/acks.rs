@@ -11,6 +11,12 @@ use super::{AckKind, Advance, ByteStream, JUMP_BYTES, OutstandingSegment};
 /// after which a retransmission follows).
 const ACK_AHEAD_NS: i64 = 10_000_000;
 
+/// The time from a segment to its acknowledgement; `None`: the clock was set back between them.
+pub(super) fn round_trip_ns(now: i64, sent_ns: i64) -> Option<i64> {
+    let rtt_ns = now.saturating_sub(sent_ns);
+    (rtt_ns >= -ACK_AHEAD_NS).then_some(rtt_ns.max(0))
+}
+
 impl ByteStream {
     /// Takes an acknowledgement of this stream, from a packet of the other side.
     #[inline]
@@ -132,7 +138,7 @@ impl ByteStream {
             self.repaired_to(edge);
         }
         // Karn: no sample if the range was sent twice (RFC 6298, 3).
-        let rtt_ns = last.filter(|_| !again).map(|s| (now - s.sent_ns).max(0));
+        let rtt_ns = last.filter(|_| !again).and_then(|s| round_trip_ns(now, s.sent_ns));
         if let Some(rtt) = rtt_ns {
             self.rtt.push(rtt);
             self.rto.push(rtt);

@@ -1,5 +1,7 @@
 //! State that only a direction with losses, reordering or copies has.
 
+use std::collections::VecDeque;
+
 use super::super::opt64::Opt64;
 use super::super::ranges::Ranges;
 
@@ -25,7 +27,8 @@ pub(in crate::tcp) struct LossTotals {
 #[derive(Debug, Default)]
 pub(super) struct LossState {
     pub(super) losses: LossTotals,
-    pub(super) holes: Vec<SequenceHole>,
+    /// In order of their bytes.
+    pub(super) holes: VecDeque<SequenceHole>,
     pub(super) sacked: Ranges,
     pub(super) d_sack: Option<(i64, i64)>,
     pub(super) early: Option<EarlyAck>,

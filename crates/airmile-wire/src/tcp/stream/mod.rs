@@ -28,8 +28,8 @@ const MAX_SEGMENTS: usize = 16_384;
 const MAX_SEGMENTS_UNHEARD: usize = 64;
 /// A sender that sent nothing for this long was idle (the least RTO of RFC 6298, 2.4).
 const IDLE_NS: i64 = 1_000_000_000;
-/// Maximum number of holes kept (chosen here).
-const MAX_HOLES: usize = 64;
+/// Maximum number of holes kept (chosen here: every second segment of 12 MB in flight).
+const MAX_HOLES: usize = 4_096;
 /// A window smaller than the largest by this part holds unread data: more than the ACKs
 /// in flight account for (chosen here).
 const UNREAD_PART: i64 = 4;
@@ -191,6 +191,15 @@ impl ByteStream {
             && self.offset_of(tcp.seq, self.max).is_some_and(ahead)
     }
 
+    /// Whether duplicate ACKs asked for a segment that passed once (RFC 5681, 3.2): none did when the segment
+    /// itself passed, so it is no copy of that in the capture.
+    pub(super) fn is_asked_for(&self, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+        self.dup_acks >= 3
+            && packet.payload_bytes > 0
+            && self.offset_of(tcp.seq, self.max) == Some(self.acked)
+            && self.segments.front().is_some_and(|s| s.start == self.acked && s.times == 1)
+    }
+
     /// Whether an ACK goes beyond all previous ones, within what passed.
     #[inline]
     pub(super) fn is_advanced_by(&self, tcp: &TcpHeader) -> bool {
@@ -236,7 +245,11 @@ impl ByteStream {
         let start = self.offset_of(tcp.seq, self.max).unwrap_or(0) + i64::from(syn);
         let seen = |kind, new_bytes| SegmentReport { kind, start, new_bytes };
         if syn {
-            return seen(self.handshake(packet.at_ns, start), 0);
+            let kind = self.handshake(packet.at_ns, start);
+            // Data of a first SYN follows it in the stream (RFC 7413, 2).
+            if length == 0 || kind == SegmentKind::HandshakeAgain {
+                return seen(kind, 0);
+            }
         }
         if length == 0 && !fin {
             return seen(self.bare(start), 0);
@@ -422,11 +435,12 @@ impl ByteStream {
     }
 
     fn open_hole(&mut self, packet: &Packet<'_>, tcp: &TcpHeader, start: i64) {
+        let most = if self.heard_back { MAX_HOLES } else { MAX_SEGMENTS_UNHEARD };
         let holes = &mut self.lost.get_or_insert_default().holes;
-        if holes.len() >= MAX_HOLES {
-            holes.remove(0);
+        if holes.len() >= most {
+            holes.pop_front();
         }
-        holes.push(SequenceHole {
+        holes.push_back(SequenceHole {
             start: self.max,
             end: start,
             opened_ns: packet.at_ns,
@@ -439,13 +453,13 @@ impl ByteStream {
     fn repaired_to(&mut self, edge: i64) {
         let Some(lost) = &mut self.lost else { return };
         lost.sacked.forget_below(edge);
-        if !lost.holes.is_empty() {
-            let missed: i64 = lost.holes.iter().map(|h| (h.end.min(edge) - h.start).max(0)).sum();
+        while let Some(hole) = lost.holes.front_mut().filter(|hole| hole.start < edge) {
+            let missed = hole.end.min(edge) - hole.start;
             self.totals.unseen_bytes += missed.unsigned_abs();
-            lost.holes.retain_mut(|h| {
-                h.start = h.start.max(edge);
-                h.start < h.end
-            });
+            hole.start = edge;
+            if hole.end <= edge {
+                lost.holes.pop_front();
+            }
         }
         for until in [&mut lost.recovery_until, &mut lost.timeout_until] {
             *until = until.get().filter(|until| edge < *until).into();

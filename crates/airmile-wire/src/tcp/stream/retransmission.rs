@@ -53,19 +53,23 @@ impl ByteStream {
     /// Takes a range out of the holes; returns the first hole it met and the bytes.
     fn fill(&mut self, start: i64, end: i64) -> Option<(SequenceHole, i64)> {
         let holes = &mut self.lost.as_mut()?.holes;
-        let first = *holes.iter().find(|h| h.start < end && start < h.end)?;
-        let mut rest = Vec::with_capacity(holes.len() + 1);
+        let (from, to) = (
+            holes.partition_point(|hole| hole.end <= start),
+            holes.partition_point(|hole| hole.start < end),
+        );
+        let first = *holes.get(from).filter(|_| from < to)?;
         let mut bytes = 0;
-        for hole in &*holes {
-            bytes += (hole.end.min(end) - hole.start.max(start)).max(0);
-            let parts = [(hole.start, hole.end.min(start)), (hole.start.max(end), hole.end)];
-            rest.extend(parts.iter().filter(|p| p.0 < p.1).map(|p| SequenceHole {
-                start: p.0,
-                end: p.1,
-                ..*hole
-            }));
+        let mut rest = first;
+        for hole in holes.drain(from..to) {
+            bytes += hole.end.min(end) - hole.start.max(start);
+            rest = hole;
         }
-        *holes = rest;
+        // What is left of the last one, and of the first one.
+        for part in [SequenceHole { start: end, ..rest }, SequenceHole { end: start, ..first }] {
+            if part.start < part.end {
+                holes.insert(from, part);
+            }
+        }
         Some((first, bytes))
     }
 

@@ -3,6 +3,7 @@
 use airmile_model::packet::TcpHeader;
 
 use super::ByteStream;
+use super::acks::round_trip_ns;
 
 /// The result of SACK blocks.
 #[derive(Default)]
@@ -58,7 +59,7 @@ impl ByteStream {
             !tcp.sack.is_empty() || self.lost.as_ref().is_some_and(|l| l.sacked.bytes() > 0);
         let segment = self.segments.get(self.dup_acks as usize)?;
         let once = segment.times == 1 && segment.start >= missing.end();
-        (once && !has_sack).then(|| (now - segment.sent_ns).max(0))
+        round_trip_ns(now, segment.sent_ns).filter(|_| once && !has_sack)
     }
 
     /// Marks segments as received; returns the RTT of the last one if the block grew by
@@ -71,6 +72,7 @@ impl ByteStream {
             count += 1;
             last = Some(*segment);
         }
-        last.filter(|s| count <= 2 && s.times == 1).map(|s| (now - s.sent_ns).max(0))
+        let once = last.filter(|s| count <= 2 && s.times == 1);
+        once.and_then(|s| round_trip_ns(now, s.sent_ns))
     }
 }

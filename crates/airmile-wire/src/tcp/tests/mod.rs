@@ -1,6 +1,7 @@
 //! Hand-built connections, one packet per line, and the study's results.
 
 mod live;
+mod odd;
 mod properties;
 mod usual;
 
