@@ -25,21 +25,24 @@ impl TimePoint {
     /// # Errors
     /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self> {
+        let absolute = |day: i64, ns: i64| {
+            let ns = day.checked_mul(DAY_NS).and_then(|day| day.checked_add(ns));
+            let past = || {
+                format!(
+                    "{text} is past {}: later times do not fit in 64 bits of nanoseconds",
+                    format_utc(i64::MAX)
+                )
+            };
+            ns.map(Self::Absolute).ok_or_else(|| Error::Option(past()))
+        };
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
             let (time, offset_ns) = split_offset(time).unwrap_or((time, 0));
             let read = days(date).zip(time_of_day(time));
-            let ns = read.map(|(day, ns)| day.checked_mul(DAY_NS)?.checked_add(ns - offset_ns));
-            if ns == Some(None) {
-                return Err(Error::Option(format!(
-                    "{text} is past {}: later times do not fit in 64 bits of nanoseconds",
-                    format_utc(i64::MAX)
-                )));
-            }
-            ns.flatten().map(Self::Absolute)
+            read.map(|(day, ns)| absolute(day, ns - offset_ns)).transpose()?
         } else if text.contains(':') {
             time_of_day(text.trim_end_matches('Z')).map(Self::TimeOfDay)
         } else if let Some(day) = days(text) {
-            day.checked_mul(DAY_NS).map(Self::Absolute)
+            Some(absolute(day, 0)?)
         } else {
             seconds(text).map(Self::SinceStart)
         };
@@ -115,25 +118,31 @@ fn days(date: &str) -> Option<i64> {
     // Years begin in March, so that the leap day is the last.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = y / 4 - y / 100 + y / 400;
-    (parts.next().is_none()).then_some(365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719_468)
+    let days = 365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719_468;
+    // A day that the month does not have would be one of the next month.
+    let is_there = civil(days) == (year, month, day);
+    (parts.next().is_none() && is_there).then_some(days)
 }
 
-/// A date and time as text, in UTC with ms, from nanoseconds since the epoch.
-#[must_use]
-pub fn format_utc(ns: i64) -> String {
-    let day = ns.div_euclid(DAY_NS);
-    let ms = ns.rem_euclid(DAY_NS) / 1_000_000;
-    let z = day + 719_468;
+/// Year, month and day of a number of days since 1970-01-01.
+const fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let of_era = z.rem_euclid(146_097);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let m = (5 * day_of_year + 2) / 153;
     let (month, carry) = if m < 10 { (m + 3, 0) } else { (m - 9, 1) };
-    let year = year_of_era + era * 400 + carry;
+    (year_of_era + era * 400 + carry, month, day_of_year - (153 * m + 2) / 5 + 1)
+}
+
+/// A date and time as text, in UTC with ms, from nanoseconds since the epoch.
+#[must_use]
+pub fn format_utc(ns: i64) -> String {
+    let (year, month, day) = civil(ns.div_euclid(DAY_NS));
+    let ms = ns.rem_euclid(DAY_NS) / 1_000_000;
     format!(
-        "{year:04}-{month:02}-{:02} {:02}:{:02}:{:02}.{:03}",
-        day_of_year - (153 * m + 2) / 5 + 1,
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03}",
         ms / 3_600_000,
         ms / 60_000 % 60,
         ms / 1_000 % 60,
@@ -232,14 +241,18 @@ mod tests {
             "-5",
             "1e3",
             "2018-13-01",
+            "2018-02-29",
+            "2018-04-31T00:00:00",
             "2018-08-25T12:01:29+2",
             "2018-08-25T12:01:29+25:00",
             "2018-08-25T12:01:29+02:00Z",
         ] {
             assert!(TimePoint::parse(wrong).is_err(), "{wrong}");
         }
-        let far = TimePoint::parse("2300-01-01T00:00:00").unwrap_err().to_string();
-        assert!(far.contains("is past 2262-04-11"), "{far}");
+        for far in ["2300-01-01T00:00:00", "2300-01-01"] {
+            let far = TimePoint::parse(far).unwrap_err().to_string();
+            assert!(far.contains("is past 2262-04-11"), "{far}");
+        }
         assert!(TimePoint::parse("2262-04-11T23:47:16Z").is_ok());
         let error = TimePoint::parse("-5").unwrap_err().to_string();
         assert!(error.contains("give a number of 0 or more"), "{error}");

@@ -21,13 +21,14 @@ pub enum Kind {
     Application(ApplicationFormat),
     /// Empty.
     Empty,
-    /// A known format that this version does not read.
+    /// A known format that is no modem log, table or application log.
     Foreign(Foreign),
     /// An unknown format.
     Unknown,
 }
 
-/// Known formats that are not read, each with the next step.
+/// Known formats that are no modem log, table or application log, each with the next step. Captures
+/// are read by other means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
     /// QXDM's compound file.

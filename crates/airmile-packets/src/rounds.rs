@@ -187,7 +187,8 @@ impl Lone {
         if let Some(route) = route {
             self.round.packet(0, route, packet);
         }
-        if self.round.packets.len() >= ROUND_PACKETS {
+        // A capture without flows has changes alone.
+        if self.round.packets.len() + self.round.changes.len() >= ROUND_PACKETS {
             self.settle(sink);
         }
     }
@@ -301,6 +302,20 @@ mod tests {
         let summary = lone.finish(None, &mut |row| rows.push(row));
         assert!(rows.len() > 30_000, "{}", rows.len());
         format!("{rows:?} {summary:?}")
+    }
+
+    /// Packets without a flow, seconds apart: each is a time to free memory.
+    #[test]
+    fn a_round_of_changes_alone_ends() {
+        let options = StudyOptions::default();
+        let mut lone = Lone { many_flows: 0, ..Lone::new(&options) };
+        lone.push(&packet(0, 0), &mut |_| {});
+        for n in 0..3 * ROUND_PACKETS as i64 {
+            let at_ns = n * 10_000_000_000;
+            let icmp = Packet { at_ns, protocol: 1, transport: Transport::Icmp, ..packet(0, 0) };
+            lone.push(&icmp, &mut |_| {});
+            assert!(lone.round.changes.len() <= ROUND_PACKETS);
+        }
     }
 
     /// Some 40 flows are active at a time, fewer at the beginning.

@@ -18,7 +18,7 @@ use airmile_io::capture::{CaptureReading, read_captures};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 
-/// Packets of all shards in a round (chosen here by measuring: a round takes half a millisecond, so that
+/// Packets and changes of all shards in a round (chosen here by measuring: a round takes half a millisecond, so that
 /// threads seldom wake each other).
 const ROUND_PACKETS: usize = 8_192;
 /// Bytes of payload after which a round is over (chosen here: 8,192 full packets would have 12 MB).
@@ -64,11 +64,14 @@ pub(super) fn run(
         let reader = scope.spawn(move || read(reading, options, rounds, progress));
         let mut collector = Collector::new(options.tables);
         collect(&found, &mut collector, sink);
-        let (reports, quality) = joined(reader)?;
+        // If a shard ended early, nobody waits for the findings of the others.
+        drop(found);
+        let read = joined(reader);
         let mut counts = ShardCounts::default();
         for shard in shards {
             counts.add(joined(shard));
         }
+        let (reports, quality) = read?;
         Ok((reports, collector.finish(quality, counts)))
     })
 }
@@ -89,8 +92,8 @@ struct ToShard {
 /// Sends packets and changes to shards, in rounds.
 struct Dealer {
     shards: Vec<ToShard>,
+    /// Packets and changes of the round.
     steps: u32,
-    packets: usize,
     bytes: usize,
     /// A shard has ended: nothing sent matters any more.
     over: bool,
@@ -105,26 +108,23 @@ impl Dealer {
             }
         }
         self.steps += 1;
-    }
-
-    /// A change at the end of the capture.
-    fn end(&mut self, change: &Change) {
-        self.change(change);
-        if self.steps as usize >= ROUND_PACKETS {
-            self.send();
-        }
+        self.send_full();
     }
 
     fn packet(&mut self, route: Route, packet: &Packet<'_>) {
         let n = self.shards.len();
         let step = self.steps;
         self.steps += 1;
-        self.packets += 1;
         self.bytes += packet.payload.len();
         if let Some(ToShard { next, .. }) = self.shards.get_mut(usize::from(route.partition) % n) {
             next.packet(step, route, packet);
         }
-        if self.packets >= ROUND_PACKETS || self.bytes >= ROUND_BYTES {
+        self.send_full();
+    }
+
+    /// Sends a round that is full. A capture without flows has changes alone.
+    fn send_full(&mut self) {
+        if self.steps as usize >= ROUND_PACKETS || self.bytes >= ROUND_BYTES {
             self.send();
         }
     }
@@ -135,7 +135,7 @@ impl Dealer {
             let next = shard.used.try_recv().unwrap_or_default();
             self.over |= shard.to.send(std::mem::replace(&mut shard.next, next)).is_err();
         }
-        (self.steps, self.packets, self.bytes) = (0, 0, 0);
+        (self.steps, self.bytes) = (0, 0);
     }
 }
 
@@ -147,9 +147,12 @@ fn read(
     progress: &Progress,
 ) -> Result<(Vec<FileReport>, Quality)> {
     let mut router = PacketRouter::new(options.clone());
-    let mut dealer = Dealer { shards, steps: 0, packets: 0, bytes: 0, over: false };
+    let mut dealer = Dealer { shards, steps: 0, bytes: 0, over: false };
     let mut changes = Vec::new();
     let (reports, counts) = read_captures(reading, progress, &mut |packet| {
+        if dealer.over {
+            return;
+        }
         let route = router.push(packet, &mut changes);
         changes.drain(..).for_each(|change| dealer.change(&change));
         if let Some(route) = route {
@@ -158,7 +161,7 @@ fn read(
     })?;
     dealer.send();
     // Rows of the end, some flows at a time.
-    router.finish(&mut |change| dealer.end(&change));
+    router.finish(&mut |change| dealer.change(&change));
     dealer.send();
     if dealer.over {
         return Err(Error::NothingToAnalyse("a thread of the study ended early".into()));
@@ -207,5 +210,26 @@ fn collect(shards: &[Receiver<Found>], collector: &mut Collector, sink: &mut dyn
         if ended {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets without a flow, seconds apart: each is a time to free memory, for every shard.
+    #[test]
+    fn a_round_of_changes_alone_is_sent() {
+        let mut router = PacketRouter::new(StudyOptions::default());
+        let (to, rounds) = sync_channel(64);
+        let (_, used) = channel();
+        let shards = vec![ToShard { to, used, next: Round::default() }];
+        let mut dealer = Dealer { shards, steps: 0, bytes: 0, over: false };
+        let mut changes = Vec::new();
+        for n in 0..3 * ROUND_PACKETS as i64 {
+            router.advance(n * 10_000_000_000, &mut changes);
+            changes.drain(..).for_each(|change| dealer.change(&change));
+        }
+        assert!(rounds.try_iter().count() >= 3);
     }
 }

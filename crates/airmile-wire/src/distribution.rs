@@ -1,4 +1,4 @@
-//! Distributions in bounded memory: counts in buckets that grow by 1 %.
+//! Distributions in bounded memory: counts in buckets that grow by 2 %.
 
 use std::collections::BTreeMap;
 

@@ -227,7 +227,6 @@ fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
     file.problem(Problem { offset: frame.offset, severity: Severity::Warning, what });
 }
 
-/// A description, for the first frame of its kind.
 /// What frames of a link type that is not read are (the registry of LINKTYPE values).
 const fn kind(link: u32) -> &'static str {
     match link {
@@ -242,6 +241,7 @@ const fn kind(link: u32) -> &'static str {
     }
 }
 
+/// A description, for the first frame of its kind.
 fn describe(unread: Unread) -> Option<String> {
     match unread {
         Unread::NotIp(_) => None,

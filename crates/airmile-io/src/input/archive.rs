@@ -100,11 +100,13 @@ impl<R: Read> Tar<R> {
                 Some(b'x') => {
                     let text = self.take(bytes.min(MAX_NAME_BYTES))?;
                     let text = String::from_utf8_lossy(&text);
-                    let value = |keyword| {
-                        text.lines().find_map(|line| Some(line.split_once(keyword)?.1.to_owned()))
+                    let value = |keyword: &str| {
+                        let attributes = text.lines().filter_map(|line| line.split_once(' '));
+                        let mut pairs = attributes.filter_map(|(_, pair)| pair.split_once('='));
+                        Some(pairs.find(|(name, _)| *name == keyword)?.1.to_owned())
                     };
-                    long_name = value(" path=").or(long_name);
-                    long_size = value(" size=").and_then(|size| size.parse().ok());
+                    long_name = value("path").or(long_name);
+                    long_size = value("size").and_then(|size| size.parse().ok());
                 }
                 _ => {}
             }
@@ -383,6 +385,15 @@ mod tests {
         let archive = [member(b'x', "pax", attributes.as_bytes()), stored, vec![0; 1_024]].concat();
         let (name, _, bytes) = read(&archive).unwrap();
         assert_eq!((name.as_str(), bytes.unwrap()), ("etc/log.qmdl", log(9)));
+    }
+
+    #[test]
+    fn values_that_look_like_attributes_do_not_count() {
+        let attributes = b"30 path=run size=5 of a log.qmdl\n30 comment=its path=other.qmdl\n";
+        let archive =
+            [member(b'x', "pax", attributes), member(b'0', "short", &log(9)), vec![0; 1_024]];
+        let (name, _, bytes) = read(&archive.concat()).unwrap();
+        assert_eq!((name.as_str(), bytes.unwrap()), ("run size=5 of a log.qmdl", log(9)));
     }
 
     proptest! {

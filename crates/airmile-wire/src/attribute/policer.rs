@@ -1,6 +1,6 @@
 //! Policers: a token bucket that drops packets above its rate and queues nothing.
 //!
-//! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section
+//! After Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016,
 //! section 2.2: a bucket that fills at the policer's rate is empty whenever a packet is
 //! lost, and not when one passes. So between two losses the rate is the policer's, the
 //! same each time; with random losses the rates vary. (The paper simulates one bucket

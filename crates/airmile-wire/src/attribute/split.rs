@@ -26,12 +26,12 @@ pub const RELEASE_NS: i64 = 5_000_000_000;
 /// A loss on the radio shows at the phone up to this much later, when the following
 /// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
+/// And up to this much earlier, because of the clocks (chosen here).
+const EARLY_NS: i64 = 20_000_000;
 /// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
 /// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
 /// lost before.
 const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
-/// And up to this much earlier, because of the clocks (chosen here).
-const EARLY_NS: i64 = 20_000_000;
 
 /// What the radio's records show of a transfer's time; spans are in order and without
 /// overlaps.
