@@ -50,13 +50,16 @@ pub struct UsageSum {
     /// Bins before it are included.
     bins_to: i64,
     bins: UsageBin,
+    /// The first bin included and the last, by their numbers: the span may begin or end in them.
+    edges: Option<[(i64, UsageBin); 2]>,
 }
 
 impl UsageSum {
     /// An empty sum over `[start, end)`.
     #[must_use]
     pub fn new(start: TtiIndex, end: TtiIndex) -> Self {
-        Self { start, end, bins_to: start.0.div_euclid(BIN_TTIS), bins: UsageBin::default() }
+        let (bins_to, bins) = (start.0.div_euclid(BIN_TTIS), UsageBin::default());
+        Self { start, end, bins_to, bins, edges: None }
     }
 
     /// Sets the end of the span.
@@ -76,14 +79,35 @@ impl UsageSum {
         self.bins_to >= self.end_bin()
     }
 
+    /// Scheduled TTIs, and PRBs in them, of the included bins outside of the span. PRBs of a bin are taken as
+    /// evenly spread over its scheduled TTIs.
+    fn outside(&self) -> (u64, u64) {
+        let Some([first, last]) = &self.edges else { return (0, 0) };
+        let edges = [Some(first), Some(last).filter(|last| last.0 != first.0)];
+        edges.into_iter().flatten().fold((0, 0), |(ttis, prb), (number, bin)| {
+            let of_bin = |tti: TtiIndex| tti.0.saturating_sub(number.saturating_mul(BIN_TTIS));
+            let (from, to) = (of_bin(self.start), of_bin(self.end));
+            let inside = below(to) & !below(from);
+            let outside = u64::from((bin.ttis & !inside).count_ones());
+            (ttis + outside, prb + bin.prb * outside / bin.scheduled.max(1))
+        })
+    }
+
     /// The bin after its last one.
     const fn end_bin(&self) -> i64 {
         self.end.0.saturating_sub(1).div_euclid(BIN_TTIS).saturating_add(1)
     }
 }
 
+/// The first TTIs of a bin, `n` of them.
+fn below(n: i64) -> u128 {
+    u32::try_from(n).map_or(0, |n| 1_u128.checked_shl(n).unwrap_or(0).wrapping_sub(1))
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct UsageBin {
+    /// The scheduled TTIs, a bit each; none in a sum.
+    ttis: u128,
     scheduled: u64,
     with_prb: u64,
     prb: u64,
@@ -140,6 +164,7 @@ impl UsageBins {
         let first_cell = self.last_tti.is_none_or(|(last, _)| last != tti.0);
         self.last_tti = Some(here);
         let bin = self.bin(tti);
+        bin.ttis |= 1 << tti.0.rem_euclid(BIN_TTIS);
         bin.scheduled += u64::from(first_cell);
         if let Some(n_prb) = grant.n_prb.filter(|_| first_block) {
             bin.prb += u64::from(n_prb);
@@ -177,7 +202,11 @@ impl UsageBins {
     pub fn gather(&self, sum: &mut UsageSum, before: TtiIndex) {
         let past = sum.end_bin().min(before.0.div_euclid(BIN_TTIS));
         if sum.bins_to < past {
-            self.bins.range(sum.bins_to..past).for_each(|(_, bin)| sum.bins.join(bin));
+            for (number, bin) in self.bins.range(sum.bins_to..past) {
+                sum.bins.join(bin);
+                let first = sum.edges.map_or((*number, *bin), |[first, _]| first);
+                sum.edges = Some([first, (*number, *bin)]);
+            }
             sum.bins_to = past;
         }
     }
@@ -193,16 +222,18 @@ impl UsageBins {
     /// The usage of a sum's span so far.
     #[must_use]
     pub fn conclude(&self, sum: &UsageSum) -> Usage {
-        let n_bins = sum.end_bin().saturating_sub(sum.start.0.div_euclid(BIN_TTIS));
+        let ttis = sum.end.since(sum.start).max(1) as f64;
+        let (ttis_outside, prb_outside) = sum.outside();
         let sum = &sum.bins;
-        let ttis = n_bins.max(1) as f64 * BIN_TTIS as f64;
+        let scheduled = sum.scheduled.saturating_sub(ttis_outside) as f64;
+        let prb = sum.prb.saturating_sub(prb_outside) as f64;
         let cell = self.n_prb_cell.map(f64::from).filter(|n| *n > 0.0 && sum.with_prb > 0);
-        let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| sum.prb as f64 / (n * ttis));
+        let of_cell = |ttis: f64| cell.filter(|_| ttis > 0.0).map(|n| prb / (n * ttis));
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         Usage {
-            scheduled_share: sum.scheduled as f64 / ttis,
+            scheduled_share: scheduled / ttis,
             prb_share: of_cell(ttis),
-            prb_share_when_scheduled: of_cell(sum.scheduled as f64),
+            prb_share_when_scheduled: of_cell(scheduled),
             mcs_mean: share(sum.mcs_sum, sum.mcs_count),
             retx_share: share(sum.retx, sum.retx_known),
             padded_blocks: sum.padded,
@@ -212,7 +243,7 @@ impl UsageBins {
         }
     }
 
-    /// The usage in `[start, end)`, to whole bins.
+    /// The usage in `[start, end)`; signal, MCS and retransmissions to whole bins.
     #[must_use]
     pub fn usage(&self, start: TtiIndex, end: TtiIndex) -> Usage {
         let mut sum = UsageSum::new(start, end);
@@ -268,5 +299,43 @@ mod tests {
         assert_eq!((usage.mcs_mean, usage.retx_share), (Some(10.0), Some(0.1)));
         assert_eq!(usage.rsrp_dbm, None);
         assert_eq!(bins.usage(TtiIndex(1_000), TtiIndex(1_100)).scheduled_share, 0.0);
+    }
+
+    #[test]
+    fn spans_that_begin_and_end_within_bins() {
+        let mut bins = UsageBins::new(Direction::Dl);
+        bins.set_bandwidth(50);
+        for tti in 30..280 {
+            bins.push_grant(&Grant::new(Position::lte(tti), Direction::Dl, 25));
+        }
+        for (start, end, share) in [
+            (30, 280, 1.0),
+            (30, 80, 1.0),
+            (40, 60, 1.0),
+            (200, 280, 1.0),
+            (0, 60, 0.5),
+            (0, 300, 25.0 / 30.0),
+        ] {
+            let usage = bins.usage(TtiIndex(start), TtiIndex(end));
+            assert_eq!(usage.scheduled_share, share, "{start} to {end}");
+            assert_eq!(usage.prb_share, Some(share / 2.0), "{start} to {end}");
+            assert_eq!(usage.prb_share_when_scheduled, Some(0.5), "{start} to {end}");
+        }
+    }
+
+    /// As while a log is read: the end moves on, and what was gathered is forgotten.
+    #[test]
+    fn an_end_that_moves_while_bins_are_gathered() {
+        let mut bins = UsageBins::new(Direction::Dl);
+        let mut sum = UsageSum::new(TtiIndex(30), TtiIndex(30));
+        for tti in 30..280 {
+            bins.push_grant(&Grant::new(Position::lte(tti), Direction::Dl, 25));
+            sum.set_end(TtiIndex(tti + 1));
+            bins.gather(&mut sum, TtiIndex(tti - 20));
+            bins.forget_before(sum.gathered_to());
+        }
+        sum.set_end(TtiIndex(250));
+        bins.gather(&mut sum, TtiIndex(i64::MAX));
+        assert_eq!(bins.conclude(&sum).scheduled_share, 1.0);
     }
 }
