@@ -107,6 +107,10 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         FactKind::BytesDecoded => {
             "its bytes are counted after decompression: its rates may be too high".into()
         }
+        FactKind::Stalls { count, stalled_ms } if *stalled_ms <= 0.0 => format!(
+            "playback stalled in it ({count} stall{}, of a length that the log does not give)",
+            plural(*count)
+        ),
         FactKind::Stalls { count, stalled_ms } => format!(
             "playback stalled for {stalled_ms:.0} ms of it ({count} stall{})",
             plural(*count)

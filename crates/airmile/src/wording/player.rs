@@ -74,10 +74,13 @@ pub(crate) fn player(
     down: usize,
     shares_ms: &BTreeMap<&'static str, f64>,
 ) -> String {
+    let known = stalled_ms > 0.0;
     let mut out = match stalls {
         0 => "Playback never stalled".to_owned(),
-        1 => format!("Playback stalled once, for {}", time(stalled_ms)),
-        n => format!("Playback stalled {n} times, for {} in total", time(stalled_ms)),
+        1 if known => format!("Playback stalled once, for {}", time(stalled_ms)),
+        1 => "Playback stalled once, for a time that the log does not give".to_owned(),
+        n if known => format!("Playback stalled {n} times, for {} in total", time(stalled_ms)),
+        n => format!("Playback stalled {n} times, for times that the log does not give"),
     };
     let causes = causes(shares_ms);
     if stalls > 0 && !causes.is_empty() {
@@ -90,4 +93,17 @@ pub(crate) fn player(
     }
     out.push('.');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As of CMCD, which has no end of a stall.
+    #[test]
+    fn a_stall_without_a_length_has_none() {
+        let says = |n| player(n, [].iter().sum(), 0, 0, &BTreeMap::new());
+        assert_eq!(says(1), "Playback stalled once, for a time that the log does not give.");
+        assert_eq!(says(2), "Playback stalled 2 times, for times that the log does not give.");
+    }
 }

@@ -154,8 +154,10 @@ pub(super) fn words(log: &ApplicationLog, busy_ns: i64) -> String {
     }
     let (stalls, stalled_ms) = stalls(log);
     if stalls > 0 {
-        let s = stalled_ms / 1e3;
-        out.push_str(&format!("; playback stalled {stalls} time{}, {s:.1} s", plural(stalls)));
+        out.push_str(&format!("; playback stalled {stalls} time{}", plural(stalls)));
+        if stalled_ms > 0.0 {
+            out.push_str(&format!(", {:.1} s", stalled_ms / 1e3));
+        }
     } else if log.events.iter().any(|event| event.kind == PlayerEventKind::Started) {
         out.push_str("; playback never stalled");
     }
