@@ -9,6 +9,8 @@ import { badge, family } from "./verdict";
 const EXPLAINED = 4;
 const EXPLAINED_NARROW = 2;
 const MORE = 20;
+/** A cause whose removal leaves more than this part of the time gets no line, as in the terminal. */
+const MAX_REMAINING = 0.98;
 
 export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
 
@@ -43,10 +45,13 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   if (transfer.overlapped) facts.push("overlaps another transfer");
   const evidence = h("ul", { class: "evidence" });
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
-  if (typeof transfer.counterfactual_ms === "number") {
-    const took = duration(transfer.counterfactual_ms);
-    const without = transfer.counterfactual_of
-      ? `without ${words(transfer.counterfactual_of)} it would have taken ${took}`
+  const { counterfactual_ms, counterfactual_of, duration_ms } = transfer;
+  // Without a saving there is nothing to promise.
+  const saves = !counterfactual_of || (counterfactual_ms ?? 0) <= MAX_REMAINING * duration_ms;
+  if (typeof counterfactual_ms === "number" && saves) {
+    const took = duration(counterfactual_ms);
+    const without = counterfactual_of
+      ? `without ${words(counterfactual_of)} it would have taken ${took}`
       : `if its data had always been waiting, it would have taken ${took}, at the rate inside bursts`;
     evidence.append(h("li", {}, without));
   }
