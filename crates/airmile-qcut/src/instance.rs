@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use airmile_host::Attempt;
+use airmile_host::{Attempt, files};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -292,16 +292,11 @@ impl StateFile {
     }
 
     fn write(&self) -> Result<()> {
-        let written = || -> io::Result<()> {
-            let new = self.path.with_extension("new");
-            let _ = fs::remove_file(&new);
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
+        let written = files::replace(&self.path, 0o644, |file| {
             file.write_all(&serde_json::to_vec_pretty(&self.instance)?)?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        Ok(written().attempt(|| format!("cannot write {}", self.path.display()))?)
+            file.sync_all()
+        });
+        Ok(written.attempt(|| format!("cannot write {}", self.path.display()))?)
     }
 
     /// Removes what holds packets back while the instance hangs, in reverse order. The file

@@ -3,16 +3,15 @@
 
 mod mqtt;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use airmile_host::Attempt;
 use airmile_host::thread::StopFlag;
+use airmile_host::{Attempt, files};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -128,11 +127,8 @@ fn each(stop: &StopFlag, every: Duration, mut run: impl FnMut()) {
 
 /// The whole status, replaced at once. Only its user reads it: it names who waits.
 fn replace(path: &Path, status: &GateStatus) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let _ = fs::remove_file(&new);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec(status)?)?;
-    fs::rename(&new, path)
+    let text = serde_json::to_vec(status)?;
+    files::replace(path, 0o600, |file| file.write_all(&text))
 }
 
 /// An event. That nobody listens is no error, and a bus that is away may come back.
@@ -168,6 +164,8 @@ mod tests {
     fn a_file_is_replaced_and_goes_with_the_instance() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("uplink.json");
+        let other = dir.path().join("uplink.new");
+        fs::write(&other, "another program's").unwrap();
         let published = Published::default();
         let publisher = Publisher::start(&[PublishTo::File(path.clone())], &published).unwrap();
         published.set(status());
@@ -178,7 +176,8 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         drop(publisher);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "another program's");
         let nowhere = PublishTo::File("/proc/none/x".into());
         assert!(Publisher::start(&[nowhere], &published).is_err());
     }
