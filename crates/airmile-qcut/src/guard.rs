@@ -100,22 +100,28 @@ pub fn guard(interface: &str) -> Result<u8> {
 }
 
 /// Until the pipe closes: removes what holds packets back while no heartbeat arrives, and
-/// recreates it when one does.
+/// recreates it when one does; what fails then, at the next one.
 fn watch(interface: &str) {
     let pipe = io::stdin();
     let mut is_beating = false;
     let mut suspended: Option<Suspended> = None;
     loop {
         // Setup may take long: the timeout applies from the first heartbeat on.
-        let timeout = (is_beating && suspended.is_none()).then_some(HUNG_AFTER);
+        let timeout = is_beating.then_some(HUNG_AFTER);
         let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => {
                 let file = StateFile::open(interface).ok().flatten();
-                let taken = file.map(|file| file.suspend()).unwrap_or_default();
+                let already = suspended.unwrap_or_default();
+                let taken = match file {
+                    Some(file) => file.suspend(&already),
+                    None => already,
+                };
                 report_failures(&taken.failed);
                 say_hung(interface, "does not respond: packets bypass it");
                 suspended = Some(taken);
+                // Until the next heartbeat nothing more can be done.
+                is_beating = false;
                 continue;
             }
             Ok(_) => {}
@@ -126,9 +132,15 @@ fn watch(interface: &str) {
             Ok(0) => return,
             Ok(_) => {
                 is_beating = true;
-                if let Some(suspended) = suspended.take() {
-                    report_failures(&suspended.resume());
-                    say_hung(interface, "responds again");
+                if let Some(mut left) = suspended.take() {
+                    if left.resume() {
+                        report_failures(&left.failed);
+                    }
+                    if left.is_over() {
+                        say_hung(interface, "responds again");
+                    } else {
+                        suspended = Some(left);
+                    }
                 }
             }
             Err(Errno::INTR) => {}

@@ -300,14 +300,16 @@ impl StateFile {
     }
 
     /// Removes what holds packets back while the instance hangs, in reverse order. The file
-    /// is unchanged: undoing a change twice is no error.
-    pub(crate) fn suspend(&self) -> Suspended {
+    /// is unchanged: undoing a change twice is no error. What is suspended `already` stays so.
+    pub(crate) fn suspend(&self, already: &Suspended) -> Suspended {
         let mut suspended = Suspended::default();
         for step in self.instance.steps.iter().rev() {
-            match step.suspend() {
-                Ok(true) => suspended.steps.insert(0, step.clone()),
-                Ok(false) => {}
-                Err(error) => suspended.failed.push(format!("{step:?}: {error}")),
+            let existed = step.suspend().unwrap_or_else(|error| {
+                suspended.failed.push(format!("{step:?}: {error}"));
+                false
+            });
+            if existed || already.steps.contains(step) {
+                suspended.steps.insert(0, step.clone());
             }
         }
         suspended
@@ -340,15 +342,28 @@ impl StateFile {
 #[derive(Debug, Default)]
 pub(crate) struct Suspended {
     steps: Vec<SystemChange>,
-    /// Changes that could not be suspended.
+    /// Changes that could not be suspended, or repeated.
     pub(crate) failed: Vec<String>,
 }
 
 impl Suspended {
-    /// Repeats the changes, as the instance responds again; returns those that failed.
-    pub(crate) fn resume(self) -> Vec<String> {
-        let redone = self.steps.iter().map(|step| (step, step.redo()));
-        redone.filter_map(|(step, result)| Some(format!("{step:?}: {}", result.err()?))).collect()
+    /// Repeats the changes, as the instance responds again; those that fail stay suspended.
+    /// Returns whether they do so for another reason than before.
+    pub(crate) fn resume(&mut self) -> bool {
+        let mut failed = Vec::new();
+        self.steps.retain(|step| {
+            let error = step.redo().err();
+            failed.extend(error.iter().map(|error| format!("{step:?}: {error}")));
+            error.is_some()
+        });
+        let is_new = failed != self.failed;
+        self.failed = failed;
+        is_new
+    }
+
+    /// Whether nothing is suspended any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.steps.is_empty()
     }
 }
 
@@ -405,10 +420,11 @@ mod tests {
         };
         let file = StateFile { path: dir.path().join("state.json"), instance };
         let there = |name: &str| Path::new(&path(name)).exists();
-        let suspended = file.suspend();
+        let mut suspended = file.suspend(&Suspended::default());
         assert_eq!(suspended.failed, [""; 0]);
         assert_eq!([there("queue"), there("classes")], [false, true]);
-        assert_eq!(suspended.resume(), [""; 0]);
+        suspended.resume();
+        assert!(suspended.is_over() && suspended.failed.is_empty());
         assert_eq!(fs::read_to_string(path("queue")).unwrap(), "queue");
         // A missing object is not created.
         assert!(!there("absent"));
@@ -416,6 +432,43 @@ mod tests {
         let old = r#"{"change":"command","words":["nft"]}"#;
         let step = SystemChange::Command { words: words(&["nft"]), again: None };
         assert_eq!(serde_json::from_str::<SystemChange>(old).unwrap(), step);
+    }
+
+    #[test]
+    fn what_cannot_be_repeated_stays_suspended() {
+        let dir = tempfile::tempdir().unwrap();
+        let [rule, target] = ["rule", "missing/rule"].map(|name| dir.path().join(name));
+        let words = |words: [&str; 2], path: &Path| {
+            let path = path.display().to_string();
+            words.iter().map(|word| (*word).to_owned()).chain([path]).collect()
+        };
+        let change = |made: &Path, repeated: &Path| SystemChange::Command {
+            words: words(["rm", "--"], made),
+            again: Some(CommandInput {
+                words: words(["cp", "/dev/stdin"], repeated),
+                input: String::new(),
+            }),
+        };
+        let instance = Instance {
+            interface: "none0".to_owned(),
+            deploy: "nfqueue".to_owned(),
+            pid: 1,
+            metrics: None,
+            steps: vec![change(&rule, &target), change(&target, &target)],
+        };
+        let file = StateFile { path: dir.path().join("state.json"), instance };
+        fs::write(&rule, "").unwrap();
+        let mut suspended = file.suspend(&Suspended::default());
+        assert!(!rule.exists());
+        // The reason is new once, and the change is not forgotten.
+        assert_eq!([suspended.resume(), suspended.resume()], [true, false]);
+        assert!(!suspended.is_over());
+        // Nor is it when the instance hangs again.
+        let mut suspended = file.suspend(&suspended);
+        fs::create_dir(dir.path().join("missing")).unwrap();
+        suspended.resume();
+        assert!(suspended.is_over() && suspended.failed.is_empty());
+        assert!(target.exists());
     }
 
     #[test]
