@@ -40,6 +40,8 @@ pub(crate) enum SystemChange {
     Routes { family: u8, table: u32 },
     /// A kernel setting; its former value.
     Setting { path: String, value: String },
+    /// A file that is replaced again and again.
+    File { path: PathBuf },
 }
 
 /// A command and its input.
@@ -85,9 +87,10 @@ impl SystemChange {
             Self::Qdisc { index, .. } => {
                 traffic::open_rate(&mut Netlink::route()?, *index).map(|_| false)
             }
-            Self::Command { again: None, .. } | Self::Routes { .. } | Self::Setting { .. } => {
-                Ok(false)
-            }
+            Self::Command { again: None, .. }
+            | Self::Routes { .. }
+            | Self::Setting { .. }
+            | Self::File { .. } => Ok(false),
         }
     }
 
@@ -125,6 +128,10 @@ impl SystemChange {
                 route::empty(&mut Netlink::route()?, *family, *table).map(|()| true)
             }
             Self::Setting { path, value } => match fs::write(path, value) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+                result => result.map(|()| true),
+            },
+            Self::File { path } => match fs::remove_file(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
                 result => result.map(|()| true),
             },
@@ -273,6 +280,19 @@ impl StateFile {
         Ok(file)
     }
 
+    /// One in a directory of a test.
+    #[cfg(test)]
+    pub(crate) fn of_test(dir: &Path, steps: Vec<SystemChange>) -> Self {
+        let instance = Instance {
+            interface: "none0".to_owned(),
+            deploy: "nfqueue".to_owned(),
+            pid: 1,
+            metrics: None,
+            steps,
+        };
+        Self { path: dir.join("state.json"), instance }
+    }
+
     /// Opens an existing file.
     pub(crate) fn open(interface: &str) -> Result<Option<Self>> {
         let path = path_of(interface)?;
@@ -282,6 +302,12 @@ impl StateFile {
     /// Records a change before it is made.
     pub(crate) fn add(&mut self, step: SystemChange) -> Result<()> {
         self.instance.steps.push(step);
+        self.write()
+    }
+
+    /// Forgets the last change that was recorded: it could not be made.
+    pub(crate) fn forget_last(&mut self) -> Result<()> {
+        self.instance.steps.pop();
         self.write()
     }
 
@@ -411,14 +437,7 @@ mod tests {
         for name in ["queue", "classes"] {
             fs::write(path(name), name).unwrap();
         }
-        let instance = Instance {
-            interface: "none0".to_owned(),
-            deploy: "nfqueue".to_owned(),
-            pid: 1,
-            metrics: None,
-            steps,
-        };
-        let file = StateFile { path: dir.path().join("state.json"), instance };
+        let file = StateFile::of_test(dir.path(), steps);
         let there = |name: &str| Path::new(&path(name)).exists();
         let mut suspended = file.suspend(&Suspended::default());
         assert_eq!(suspended.failed, [""; 0]);
@@ -449,14 +468,8 @@ mod tests {
                 input: String::new(),
             }),
         };
-        let instance = Instance {
-            interface: "none0".to_owned(),
-            deploy: "nfqueue".to_owned(),
-            pid: 1,
-            metrics: None,
-            steps: vec![change(&rule, &target), change(&target, &target)],
-        };
-        let file = StateFile { path: dir.path().join("state.json"), instance };
+        let steps = vec![change(&rule, &target), change(&target, &target)];
+        let file = StateFile::of_test(dir.path(), steps);
         fs::write(&rule, "").unwrap();
         let mut suspended = file.suspend(&Suspended::default());
         assert!(!rule.exists());

@@ -16,6 +16,7 @@ use airmile_host::{Attempt, files};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::instance::{StateFile, SystemChange};
 use crate::kernel::{Host, UBUS, find_program};
 use crate::options::PublishTo;
 use crate::serve::Published;
@@ -79,6 +80,7 @@ impl Publisher {
     pub(crate) fn start(
         targets: &[PublishTo],
         published: &Published,
+        state: &mut StateFile,
         notify: &Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self> {
         let mut publisher = Self { stop: StopFlag::new(), threads: Vec::new(), files: Vec::new() };
@@ -86,9 +88,14 @@ impl Publisher {
             let (published, stop) = (published.clone(), publisher.stop.clone());
             let thread = match target.clone() {
                 PublishTo::File(path) => {
+                    state.add(SystemChange::File { path: files::part_of(&path) })?;
+                    state.add(SystemChange::File { path: path.clone() })?;
                     // At once: a path that cannot be written is an error now.
-                    replace(&path, &published.now())
-                        .attempt(|| format!("cannot publish to {}", path.display()))?;
+                    if let Err(error) = replace(&path, &published.now()) {
+                        // What is there is another's.
+                        state.forget_last()?;
+                        Err(error).attempt(|| format!("cannot publish to {}", path.display()))?;
+                    }
                     publisher.files.push(path.clone());
                     start(move || {
                         each(&stop, FILE_EVERY, || drop(replace(&path, &published.now())));
@@ -199,9 +206,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("uplink.json");
         let other = dir.path().join("uplink.new");
+        let state_dir = tempfile::tempdir().unwrap();
+        let mut state = StateFile::of_test(state_dir.path(), Vec::new());
         fs::write(&other, "another program's").unwrap();
         let published = Published::default();
-        let publisher = start_to(PublishTo::File(path.clone()), &published).unwrap();
+        let publisher = start_to(PublishTo::File(path.clone()), &published, &mut state).unwrap();
         published.set(status());
         let read = || serde_json::from_slice::<GateStatus>(&fs::read(&path).unwrap()).unwrap();
         let until = std::time::Instant::now() + Duration::from_secs(20);
@@ -213,12 +222,39 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(&other).unwrap(), "another program's");
         let nowhere = PublishTo::File("/proc/none/x".into());
-        assert!(start_to(nowhere, &published).is_err());
+        assert!(start_to(nowhere, &published, &mut state).is_err());
     }
 
-    fn start_to(target: PublishTo, published: &Published) -> Result<Publisher> {
+    fn start_to(
+        target: PublishTo,
+        published: &Published,
+        state: &mut StateFile,
+    ) -> Result<Publisher> {
         let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
-        Publisher::start(&[target], published, &silent)
+        Publisher::start(&[target], published, state, &silent)
+    }
+
+    #[test]
+    fn a_file_is_a_change_that_others_undo() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut state = StateFile::of_test(dir.path(), Vec::new());
+        let path = dir.path().join("uplink.json");
+        let file = PublishTo::File(path.clone());
+        drop(start_to(file, &Published::default(), &mut state).unwrap());
+        // Both are there if the process was killed.
+        let part = files::part_of(&path);
+        for left in [&path, &part] {
+            fs::write(left, "").unwrap();
+        }
+        assert_eq!(state.undo(), [""; 0]);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        // What could not be replaced is not removed.
+        let mut state = StateFile::of_test(dir.path(), Vec::new());
+        fs::create_dir(&path).unwrap();
+        let taken = PublishTo::File(path.clone());
+        assert!(start_to(taken, &Published::default(), &mut state).is_err());
+        assert_eq!(state.undo(), [""; 0]);
+        assert!(path.exists());
     }
 
     #[test]
@@ -272,7 +308,8 @@ mod tests {
         let port = broker.local_addr().unwrap().port();
         let (host, topic) = ("127.0.0.1".to_owned(), "a".to_owned());
         let target = PublishTo::Mqtt { host, port, topic };
-        let publisher = start_to(target, &Published::default()).unwrap();
+        let mut state = StateFile::of_test(Path::new("/nonexistent"), Vec::new());
+        let publisher = start_to(target, &Published::default(), &mut state).unwrap();
         let (mut stream, _) = broker.accept().unwrap();
         stream.write_all(&[0x20, 2, 0, 0]).unwrap();
         // CONNECT has less than 64 bytes; the first message more.

@@ -59,10 +59,10 @@ pub fn run(options: &Options, notify: &Arc<dyn Fn(&str) + Send + Sync>) -> Resul
     let published = Published::default();
     // Bound before any change is made, as this may fail.
     let server = serve(options.metrics, options.token.as_deref(), &published)?;
-    let publisher = Publisher::start(&options.publish, &published, notify)?;
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
+    let publisher = Publisher::start(&options.publish, &published, &mut state, notify)?;
     let mut control = Control::new(options, index, stop, guard, published)?;
     let url = format!("http://{}", server.address());
     notify(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
