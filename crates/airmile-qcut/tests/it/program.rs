@@ -51,6 +51,8 @@ fn statuses_are_those_of_the_whole_command() {
         (&["run", "--up", "lo", "--limit", "20"], 2, "use a time such as 20ms"),
         (&["run", "--up", "lo", "--publish", "mqtt:x"], 2, "mqtt://HOST"),
         (&["run", "--up", "lo", "--classify", "none,dns"], 2, "none goes with nothing else"),
+        (&["check", "--up", "lo", "-v"], 2, "unexpected argument '-v'"),
+        (&["check", "--up", "lo", "--color", "never"], 2, "unexpected argument '--color'"),
         (&["watch", "--up", "none77"], 3, "airmile-qcut run --up IFACE"),
     ] {
         let done = run(words);
