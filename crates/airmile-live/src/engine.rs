@@ -61,7 +61,7 @@ pub struct Published {
     events: EventSenders,
 }
 
-/// The event channels: flows have their own: a large number may end at once and would displace
+/// The event channels. Flows have their own, as a large number may end at once and would displace
 /// events of the radio.
 #[derive(Debug, Clone)]
 struct EventSenders {
@@ -202,7 +202,8 @@ impl Engine {
         self.refusal.get().map(String::as_str)
     }
 
-    /// Whether a signal has ended the log.
+    /// Whether the log was ended: by a signal, by [`stop`](Self::stop), or because the reader of
+    /// `lines` has gone.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.is_set()
