@@ -1,8 +1,9 @@
-//! Files that may be served, and files that must stay secret.
+//! Files that may be served, files that must stay secret, and files that are replaced at once.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The well-known locations of a site (RFC 8615), the only name with a leading dot that is served.
@@ -98,9 +99,74 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// The temporary name of a file that this process replaces: hidden, in the same directory, with
+/// the process id.
+#[must_use]
+pub fn part_of(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Replaces a file at once by a new one with this mode, which `write` fills.
+///
+/// # Errors
+/// It cannot be written; the former file is unchanged.
+pub fn replace(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut fs::File) -> io::Result<()>,
+) -> io::Result<()> {
+    let part = part_of(path);
+    // Left by a former process with the same id.
+    let _ = fs::remove_file(&part);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part)?;
+    let done = write(&mut file).and_then(|()| fs::rename(&part, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replacing_touches_no_other_file() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b, new] = ["x.a", "x.b", "x.new"].map(|name| dir.path().join(name));
+        fs::write(&new, "another program's").unwrap();
+        let names = || {
+            let entries = fs::read_dir(dir.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        replace(&a, 0o600, |first| {
+            first.write_all(b"a")?;
+            // At the same time.
+            replace(&b, 0o644, |second| second.write_all(b"b"))
+        })
+        .unwrap();
+        for (path, content) in [(&a, "a"), (&b, "b"), (&new, "another program's")] {
+            assert_eq!(fs::read_to_string(path).unwrap(), content);
+        }
+        assert_eq!(fs::metadata(&a).unwrap().permissions().mode() & 0o777, 0o600);
+        replace(&a, 0o600, |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
+        replace(dir.path(), 0o600, |_| Ok(())).unwrap_err();
+        assert_eq!(fs::read_to_string(&a).unwrap(), "a");
+        assert_eq!(names(), ["x.a", "x.b", "x.new"]);
+        assert!(!part_of(dir.path()).exists());
+        // What is written is a file of its own until it is complete.
+        replace(&new, 0o600, |_| {
+            assert_eq!(fs::read_to_string(&new).unwrap(), "another program's");
+            Ok(())
+        })
+        .unwrap();
+    }
 
     #[test]
     fn nothing_outside_of_the_directory() {

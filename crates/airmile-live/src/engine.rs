@@ -61,7 +61,7 @@ pub struct Published {
     events: EventSenders,
 }
 
-/// The event channels: flows have their own: a large number may end at once and would displace
+/// The event channels. Flows have their own, as a large number may end at once and would displace
 /// events of the radio.
 #[derive(Debug, Clone)]
 struct EventSenders {
@@ -202,7 +202,8 @@ impl Engine {
         self.refusal.get().map(String::as_str)
     }
 
-    /// Whether a signal has ended the log.
+    /// Whether the log was ended: by a signal, by [`stop`](Self::stop), or because the reader of
+    /// `lines` has gone.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.is_set()
@@ -258,38 +259,11 @@ impl Feeder {
         while !self.stop.is_set() {
             let wait = due.saturating_duration_since(Instant::now());
             match inputs.recv_timeout(wait) {
-                Ok(SourceItem::Bytes(bytes)) => {
-                    match self.head.as_mut().and_then(|head| head.push(&bytes)) {
-                        Some(Ok(())) => self.head = None,
-                        Some(Err(what)) => {
-                            // Nobody else sets it.
-                            let _ = self.refusal.set(what);
-                            return;
-                        }
-                        None => {}
-                    }
-                    self.live.push(&bytes);
-                    changed = true;
-                }
-                Ok(SourceItem::Gap) => {
-                    self.live.note_gap();
-                    self.snapshot.source.gaps += 1;
-                    changed = true;
-                }
-                Ok(SourceItem::State(state)) => {
-                    let ended = state == SourceState::Ended;
-                    self.source_is(state);
-                    if ended {
+                Ok(item) => {
+                    changed |= matches!(item, SourceItem::Bytes(_) | SourceItem::Gap);
+                    if !self.receive(item) {
                         break;
                     }
-                }
-                Ok(SourceItem::Packets(bytes)) => {
-                    self.packets.push(&bytes);
-                    self.packets_came = Some(Instant::now());
-                }
-                Ok(SourceItem::Interface(state)) => self.interface_is(state),
-                Ok(SourceItem::Dropped(n)) => {
-                    self.snapshot.packets.iter_mut().for_each(|passing| passing.dropped = n);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -303,7 +277,49 @@ impl Feeder {
                 due = Instant::now() + LOOK_EVERY.max(begun.elapsed() * LOOK_SHARE);
             }
         }
-        self.finish();
+        if self.stop.is_set() {
+            // What waits came before the end.
+            let _ = inputs.try_iter().all(|item| self.receive(item));
+        }
+        if self.refusal.get().is_none() {
+            self.finish();
+        }
+    }
+
+    /// Takes an item; returns whether more may follow.
+    fn receive(&mut self, item: SourceItem) -> bool {
+        match item {
+            SourceItem::Bytes(bytes) => {
+                match self.head.as_mut().and_then(|head| head.push(&bytes)) {
+                    Some(Ok(())) => self.head = None,
+                    Some(Err(what)) => {
+                        // Nobody else sets it.
+                        let _ = self.refusal.set(what);
+                        return false;
+                    }
+                    None => {}
+                }
+                self.live.push(&bytes);
+            }
+            SourceItem::Gap => {
+                self.live.note_gap();
+                self.snapshot.source.gaps += 1;
+            }
+            SourceItem::State(state) => {
+                let ended = state == SourceState::Ended;
+                self.source_is(state);
+                return !ended;
+            }
+            SourceItem::Packets(bytes) => {
+                self.packets.push(&bytes);
+                self.packets_came = Some(Instant::now());
+            }
+            SourceItem::Interface(state) => self.interface_is(state),
+            SourceItem::Dropped(n) => {
+                self.snapshot.packets.iter_mut().for_each(|passing| passing.dropped = n);
+            }
+        }
+        true
     }
 
     fn source_is(&mut self, state: SourceState) {
@@ -393,5 +409,51 @@ impl Feeder {
 
     fn publish(&self) {
         self.sender.send_replace(Arc::new(self.snapshot.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_when_an_engine_stops_is_counted() {
+        let mut live = Live::new(RadioOptions::default()).unwrap();
+        let snapshot = Snapshot {
+            source: SourceStatus {
+                name: String::new(),
+                state: SourceState::Waiting(String::new()),
+                gaps: 0,
+            },
+            totals: LiveTotals::default(),
+            view: live.look(),
+            decided: VecDeque::new(),
+            packets: None,
+        };
+        let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
+        let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
+        let stop = StopFlag::new();
+        stop.set();
+        let feeder = Feeder {
+            live,
+            packets: LivePackets::new(),
+            packets_came: None,
+            news: News::default(),
+            counted: CountedBursts::default(),
+            snapshot,
+            sender,
+            events: EventSenders { radio, flows },
+            stop,
+            lines: None,
+            head: None,
+            refusal: Arc::default(),
+        };
+        let (items, inputs) = std::sync::mpsc::channel();
+        items.send(SourceItem::Bytes(vec![0; 100])).unwrap();
+        items.send(SourceItem::Gap).unwrap();
+        feeder.run(&inputs);
+        let now = snapshots.borrow();
+        // A gap is a byte that ends a frame.
+        assert_eq!((now.view.intake.bytes, now.source.gaps), (101, 1));
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use airmile::codec::diag::hdlc::TERMINATOR;
@@ -183,6 +183,11 @@ impl Recorder {
         if self.log.as_ref().is_some_and(full) {
             self.close_part()?;
         }
+        self.write_log(&whole)
+    }
+
+    /// Writes into the open log, or begins one.
+    fn write_log(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let part = match &mut self.log {
             Some(part) => part,
             None => {
@@ -197,8 +202,8 @@ impl Recorder {
                 self.log.insert(RecordingPart::create(path)?)
             }
         };
-        self.log_bytes += whole.len() as u64;
-        part.write(&whole)
+        self.log_bytes += bytes.len() as u64;
+        part.write(bytes)
     }
 
     fn take_packets(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
@@ -237,9 +242,8 @@ impl Recorder {
     /// Ends a log, with all of its data.
     fn close_log(&mut self) -> Result<(), RecordError> {
         let rest = std::mem::take(&mut self.rest);
-        if let Some(part) = &mut self.log {
-            self.log_bytes += rest.len() as u64;
-            part.write(&rest)?;
+        if !rest.is_empty() {
+            self.write_log(&rest)?;
         }
         self.close_part()
     }
@@ -283,15 +287,35 @@ pub fn record(
     if let Some(name) = interface {
         start_interface(name, feed).map_err(RecordError::Source)?;
     }
+    take_all(&mut recorder, &items, stop, |item| match item {
+        SourceItem::State(SourceState::Ended) if interface.is_none() => false,
+        SourceItem::State(state) => {
+            report(&source.name(), state);
+            true
+        }
+        SourceItem::Interface(state) => {
+            report(interface.unwrap_or_default(), state);
+            true
+        }
+        _ => true,
+    })?;
+    recorder.finish()
+}
+
+/// Records items until `goes_on` refuses one, until `stop` is set or there are no more. What
+/// waits then is recorded, too.
+fn take_all(
+    recorder: &mut Recorder,
+    items: &Receiver<SourceItem>,
+    stop: &StopFlag,
+    mut goes_on: impl FnMut(&SourceItem) -> bool,
+) -> Result<(), RecordError> {
     while !stop.is_set() {
         match items.recv_timeout(FLUSH_AFTER) {
             Ok(item) => {
                 recorder.take(&item)?;
-                match &item {
-                    SourceItem::State(SourceState::Ended) if interface.is_none() => break,
-                    SourceItem::State(state) => report(&source.name(), state),
-                    SourceItem::Interface(state) => report(interface.unwrap_or_default(), state),
-                    _ => {}
+                if !goes_on(&item) {
+                    break;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -299,8 +323,9 @@ pub fn record(
         }
         recorder.flush()?;
     }
+    // First the sources stop, so that the queue ends.
     stop.set();
-    recorder.finish()
+    items.try_iter().try_for_each(|item| recorder.take(&item))
 }
 
 #[cfg(target_os = "linux")]
@@ -348,6 +373,38 @@ mod tests {
             Recorder::create(options(dir.path(), 8, None)),
             Err(RecordError::Taken(_))
         ));
+    }
+
+    #[test]
+    fn what_waits_when_a_recording_stops_is_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::create(options(dir.path(), 1 << 20, None)).unwrap();
+        let (sender, items) = std::sync::mpsc::channel();
+        for item in [
+            SourceItem::Bytes(vec![1, TERMINATOR]),
+            SourceItem::Packets(vec![7; 5]),
+            SourceItem::Bytes(vec![2, TERMINATOR, 3]),
+        ] {
+            sender.send(item).unwrap();
+        }
+        let stop = StopFlag::new();
+        stop.set();
+        take_all(&mut recorder, &items, &stop, |_| true).unwrap();
+        let done = recorder.finish().unwrap();
+        assert_eq!((done.log_bytes, done.packet_bytes), (5, 5));
+        assert_eq!(read(&done.logs[0]), [1, TERMINATOR, 2, TERMINATOR, 3]);
+    }
+
+    #[test]
+    fn a_short_stream_without_frames_is_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::create(options(dir.path(), 1 << 20, None)).unwrap();
+        recorder.take(&SourceItem::Bytes(vec![1, 2])).unwrap();
+        recorder.take(&SourceItem::Gap).unwrap();
+        recorder.take(&SourceItem::Bytes(vec![3])).unwrap();
+        let done = recorder.finish().unwrap();
+        let logs: Vec<_> = done.logs.iter().map(|path| read(path)).collect();
+        assert_eq!((logs, done.log_bytes), (vec![vec![1, 2], vec![3]], 3));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use airmile_control::qcut::ClassConfig;
 use airmile_host::SystemError;
@@ -107,7 +108,11 @@ fn keep(global: &Global, args: &QcutRunArgs, launcher: &[&str]) -> Result<()> {
         // Its guard, nft and iptables.
         starts_programs: true,
     })?;
-    let summary = crate::run(&options, &mut |words| global.warn(words))?;
+    let notify: Arc<dyn Fn(&str) + Send + Sync> = {
+        let global = global.clone();
+        Arc::new(move |words| global.warn(words))
+    };
+    let summary = crate::run(&options, &notify)?;
     if global.json {
         print_json(&summary.status)?;
     } else if !global.quiet {

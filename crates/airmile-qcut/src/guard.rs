@@ -19,9 +19,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::error::{Error, Result};
 use crate::instance::{Lock, StateFile, Suspended};
 
-/// Output of the guard once it holds the lock.
+/// Output of the guard: it holds the lock, another one holds it, or changes of a former
+/// instance are left.
 const READY: &str = "ready";
 const TAKEN: &str = "taken";
+const LEFT: &str = "left";
 
 /// Maximum time to restore the system (chosen here: some commands, each of which waits for
 /// others to finish).
@@ -82,7 +84,13 @@ pub fn guard(interface: &str) -> Result<u8> {
     };
     // Left by a former instance whose guard was killed.
     if let Some(left) = StateFile::open(interface)? {
-        report_failures(&left.undo());
+        let failed = left.undo();
+        report_failures(&failed);
+        if !failed.is_empty() {
+            // A new instance would replace the file, which has what is left.
+            let _ = say(LEFT);
+            return Ok(3);
+        }
     }
     say(READY).attempt(|| "cannot answer".to_owned())?;
     watch(interface);
@@ -92,22 +100,28 @@ pub fn guard(interface: &str) -> Result<u8> {
 }
 
 /// Until the pipe closes: removes what holds packets back while no heartbeat arrives, and
-/// recreates it when one does.
+/// recreates it when one does; what fails then, at the next one.
 fn watch(interface: &str) {
     let pipe = io::stdin();
     let mut is_beating = false;
     let mut suspended: Option<Suspended> = None;
     loop {
         // Setup may take long: the timeout applies from the first heartbeat on.
-        let timeout = (is_beating && suspended.is_none()).then_some(HUNG_AFTER);
+        let timeout = is_beating.then_some(HUNG_AFTER);
         let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => {
                 let file = StateFile::open(interface).ok().flatten();
-                let taken = file.map(|file| file.suspend()).unwrap_or_default();
+                let already = suspended.unwrap_or_default();
+                let taken = match file {
+                    Some(file) => file.suspend(&already),
+                    None => already,
+                };
                 report_failures(&taken.failed);
                 say_hung(interface, "does not respond: packets bypass it");
                 suspended = Some(taken);
+                // Until the next heartbeat nothing more can be done.
+                is_beating = false;
                 continue;
             }
             Ok(_) => {}
@@ -118,9 +132,15 @@ fn watch(interface: &str) {
             Ok(0) => return,
             Ok(_) => {
                 is_beating = true;
-                if let Some(suspended) = suspended.take() {
-                    report_failures(&suspended.resume());
-                    say_hung(interface, "responds again");
+                if let Some(mut left) = suspended.take() {
+                    if left.resume() {
+                        report_failures(&left.failed);
+                    }
+                    if left.is_over() {
+                        say_hung(interface, "responds again");
+                    } else {
+                        suspended = Some(left);
+                    }
                 }
             }
             Err(Errno::INTR) => {}
@@ -177,6 +197,10 @@ impl Guard {
             TAKEN => Err(Error::Unfit(format!(
                 "{interface}: airmile qcut runs there already; `airmile qcut watch --up {interface}` shows it"
             ))),
+            LEFT => Err(Error::Unfit(format!(
+                "{interface}: changes of a former run are left, so this one does not start; \
+                 `airmile qcut restore --up {interface}` tries again to undo them"
+            ))),
             _ => {
                 let status = guard.child.wait();
                 Ok(Err(io::Error::other(format!("it ended: {status:?}"))).attempt(what)?)
@@ -227,5 +251,28 @@ impl Guard {
                 what.join("; ")
             ),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_starts_only_if_its_guard_is_ready() {
+        for (answer, expected) in [
+            (READY, None),
+            (TAKEN, Some("qcut watch --up none0")),
+            (LEFT, Some("qcut restore --up none0")),
+            ("", Some("it ended")),
+        ] {
+            let launcher = ["sh", "-c", "echo $0", answer].map(OsString::from);
+            let told = Guard::start(&launcher, "none0").err().map(|error| error.to_string());
+            match (expected, told) {
+                (None, None) => {}
+                (Some(words), Some(told)) => assert!(told.contains(words), "{told}"),
+                (_, told) => panic!("{answer}: {told:?}"),
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use airmile_host::Attempt;
+use airmile_host::{Attempt, files};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,8 @@ pub(crate) enum SystemChange {
     Routes { family: u8, table: u32 },
     /// A kernel setting; its former value.
     Setting { path: String, value: String },
+    /// A file that is replaced again and again.
+    File { path: PathBuf },
 }
 
 /// A command and its input.
@@ -85,9 +87,10 @@ impl SystemChange {
             Self::Qdisc { index, .. } => {
                 traffic::open_rate(&mut Netlink::route()?, *index).map(|_| false)
             }
-            Self::Command { again: None, .. } | Self::Routes { .. } | Self::Setting { .. } => {
-                Ok(false)
-            }
+            Self::Command { again: None, .. }
+            | Self::Routes { .. }
+            | Self::Setting { .. }
+            | Self::File { .. } => Ok(false),
         }
     }
 
@@ -125,6 +128,10 @@ impl SystemChange {
                 route::empty(&mut Netlink::route()?, *family, *table).map(|()| true)
             }
             Self::Setting { path, value } => match fs::write(path, value) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+                result => result.map(|()| true),
+            },
+            Self::File { path } => match fs::remove_file(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
                 result => result.map(|()| true),
             },
@@ -273,6 +280,19 @@ impl StateFile {
         Ok(file)
     }
 
+    /// One in a directory of a test.
+    #[cfg(test)]
+    pub(crate) fn of_test(dir: &Path, steps: Vec<SystemChange>) -> Self {
+        let instance = Instance {
+            interface: "none0".to_owned(),
+            deploy: "nfqueue".to_owned(),
+            pid: 1,
+            metrics: None,
+            steps,
+        };
+        Self { path: dir.join("state.json"), instance }
+    }
+
     /// Opens an existing file.
     pub(crate) fn open(interface: &str) -> Result<Option<Self>> {
         let path = path_of(interface)?;
@@ -285,6 +305,12 @@ impl StateFile {
         self.write()
     }
 
+    /// Forgets the last change that was recorded: it could not be made.
+    pub(crate) fn forget_last(&mut self) -> Result<()> {
+        self.instance.steps.pop();
+        self.write()
+    }
+
     /// Records the address of the instance's metrics.
     pub(crate) fn set_metrics(&mut self, address: SocketAddr) -> Result<()> {
         self.instance.metrics = Some(address);
@@ -292,27 +318,24 @@ impl StateFile {
     }
 
     fn write(&self) -> Result<()> {
-        let written = || -> io::Result<()> {
-            let new = self.path.with_extension("new");
-            let _ = fs::remove_file(&new);
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
+        let written = files::replace(&self.path, 0o644, |file| {
             file.write_all(&serde_json::to_vec_pretty(&self.instance)?)?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        Ok(written().attempt(|| format!("cannot write {}", self.path.display()))?)
+            file.sync_all()
+        });
+        Ok(written.attempt(|| format!("cannot write {}", self.path.display()))?)
     }
 
     /// Removes what holds packets back while the instance hangs, in reverse order. The file
-    /// is unchanged: undoing a change twice is no error.
-    pub(crate) fn suspend(&self) -> Suspended {
+    /// is unchanged: undoing a change twice is no error. What is suspended `already` stays so.
+    pub(crate) fn suspend(&self, already: &Suspended) -> Suspended {
         let mut suspended = Suspended::default();
         for step in self.instance.steps.iter().rev() {
-            match step.suspend() {
-                Ok(true) => suspended.steps.insert(0, step.clone()),
-                Ok(false) => {}
-                Err(error) => suspended.failed.push(format!("{step:?}: {error}")),
+            let existed = step.suspend().unwrap_or_else(|error| {
+                suspended.failed.push(format!("{step:?}: {error}"));
+                false
+            });
+            if existed || already.steps.contains(step) {
+                suspended.steps.insert(0, step.clone());
             }
         }
         suspended
@@ -345,15 +368,28 @@ impl StateFile {
 #[derive(Debug, Default)]
 pub(crate) struct Suspended {
     steps: Vec<SystemChange>,
-    /// Changes that could not be suspended.
+    /// Changes that could not be suspended, or repeated.
     pub(crate) failed: Vec<String>,
 }
 
 impl Suspended {
-    /// Repeats the changes, as the instance responds again; returns those that failed.
-    pub(crate) fn resume(self) -> Vec<String> {
-        let redone = self.steps.iter().map(|step| (step, step.redo()));
-        redone.filter_map(|(step, result)| Some(format!("{step:?}: {}", result.err()?))).collect()
+    /// Repeats the changes, as the instance responds again; those that fail stay suspended.
+    /// Returns whether they do so for another reason than before.
+    pub(crate) fn resume(&mut self) -> bool {
+        let mut failed = Vec::new();
+        self.steps.retain(|step| {
+            let error = step.redo().err();
+            failed.extend(error.iter().map(|error| format!("{step:?}: {error}")));
+            error.is_some()
+        });
+        let is_new = failed != self.failed;
+        self.failed = failed;
+        is_new
+    }
+
+    /// Whether nothing is suspended any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.steps.is_empty()
     }
 }
 
@@ -401,19 +437,13 @@ mod tests {
         for name in ["queue", "classes"] {
             fs::write(path(name), name).unwrap();
         }
-        let instance = Instance {
-            interface: "none0".to_owned(),
-            deploy: "nfqueue".to_owned(),
-            pid: 1,
-            metrics: None,
-            steps,
-        };
-        let file = StateFile { path: dir.path().join("state.json"), instance };
+        let file = StateFile::of_test(dir.path(), steps);
         let there = |name: &str| Path::new(&path(name)).exists();
-        let suspended = file.suspend();
+        let mut suspended = file.suspend(&Suspended::default());
         assert_eq!(suspended.failed, [""; 0]);
         assert_eq!([there("queue"), there("classes")], [false, true]);
-        assert_eq!(suspended.resume(), [""; 0]);
+        suspended.resume();
+        assert!(suspended.is_over() && suspended.failed.is_empty());
         assert_eq!(fs::read_to_string(path("queue")).unwrap(), "queue");
         // A missing object is not created.
         assert!(!there("absent"));
@@ -421,6 +451,37 @@ mod tests {
         let old = r#"{"change":"command","words":["nft"]}"#;
         let step = SystemChange::Command { words: words(&["nft"]), again: None };
         assert_eq!(serde_json::from_str::<SystemChange>(old).unwrap(), step);
+    }
+
+    #[test]
+    fn what_cannot_be_repeated_stays_suspended() {
+        let dir = tempfile::tempdir().unwrap();
+        let [rule, target] = ["rule", "missing/rule"].map(|name| dir.path().join(name));
+        let words = |words: [&str; 2], path: &Path| {
+            let path = path.display().to_string();
+            words.iter().map(|word| (*word).to_owned()).chain([path]).collect()
+        };
+        let change = |made: &Path, repeated: &Path| SystemChange::Command {
+            words: words(["rm", "--"], made),
+            again: Some(CommandInput {
+                words: words(["cp", "/dev/stdin"], repeated),
+                input: String::new(),
+            }),
+        };
+        let steps = vec![change(&rule, &target), change(&target, &target)];
+        let file = StateFile::of_test(dir.path(), steps);
+        fs::write(&rule, "").unwrap();
+        let mut suspended = file.suspend(&Suspended::default());
+        assert!(!rule.exists());
+        // The reason is new once, and the change is not forgotten.
+        assert_eq!([suspended.resume(), suspended.resume()], [true, false]);
+        assert!(!suspended.is_over());
+        // Nor is it when the instance hangs again.
+        let mut suspended = file.suspend(&suspended);
+        fs::create_dir(dir.path().join("missing")).unwrap();
+        suspended.resume();
+        assert!(suspended.is_over() && suspended.failed.is_empty());
+        assert!(target.exists());
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod program {
     use airmile_host::command::{Global, to_stderr};
     use airmile_qcut::args::QcutCommand;
     use airmile_qcut::command::{CommandError, run};
-    use clap::{CommandFactory, FromArgMatches, Parser};
+    use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 
     /// Version, commit where it was built from a checkout, features.
     const VERSION: &str = if cfg!(feature = "view") {
@@ -31,17 +31,29 @@ mod program {
     #[derive(Debug, Parser)]
     #[command(name = "airmile-qcut", version = VERSION, propagate_version = true, arg_required_else_help = true)]
     struct Program {
-        #[command(flatten)]
-        global: Global,
+        /// Print one JSON document instead of tables (schemas: docs/schema)
+        #[arg(long, global = true)]
+        json: bool,
+        /// Print no progress and no warnings
+        #[arg(short, long, global = true)]
+        quiet: bool,
         #[command(subcommand)]
         command: QcutCommand,
+    }
+
+    impl Program {
+        /// Nothing here has colours or more to print.
+        const fn global(&self) -> Global {
+            let (json, quiet) = (self.json, self.quiet);
+            Global { json, quiet, verbose: 0, color: ColorChoice::Auto }
+        }
     }
 
     /// Runs the command; gives the exit status: 0 done, 2 usage, 3 could not run.
     pub fn main() -> u8 {
         let parsed = own_name(Program::command()).try_get_matches();
         match parsed.and_then(|matches| Program::from_arg_matches(&matches)) {
-            Ok(Program { global, command }) => match run(&global, &command, &[]) {
+            Ok(program) => match run(&program.global(), &program.command, &[]) {
                 Ok(status) => status,
                 Err(CommandError::Output(error))
                     if error.kind() == std::io::ErrorKind::BrokenPipe =>

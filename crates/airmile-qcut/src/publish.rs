@@ -3,19 +3,20 @@
 
 mod mqtt;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use airmile_host::Attempt;
 use airmile_host::thread::StopFlag;
+use airmile_host::{Attempt, files};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::instance::{StateFile, SystemChange};
 use crate::kernel::{Host, UBUS, find_program};
 use crate::options::PublishTo;
 use crate::serve::Published;
@@ -27,6 +28,10 @@ const FILE_EVERY: Duration = Duration::from_millis(200);
 const EVENT_EVERY: Duration = Duration::from_secs(1);
 /// A broker that cannot be reached is tried again after this (chosen here).
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// The reason why a connection ended that lasted longer is told again (chosen here).
+const REMEMBERED_FOR: Duration = Duration::from_secs(60);
+/// Time for the last message and the end of a connection (chosen here).
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The name of events on OpenWrt's bus.
 const UBUS_EVENT: &str = "airmile.qcut";
@@ -66,43 +71,57 @@ impl<'a> UplinkReport<'a> {
 #[derive(Debug)]
 pub(crate) struct Publisher {
     stop: StopFlag,
-    files: Vec<(PathBuf, thread::JoinHandle<()>)>,
+    threads: Vec<JoinHandle<()>>,
+    files: Vec<PathBuf>,
 }
 
 impl Publisher {
-    /// Starts a thread for each target.
-    pub(crate) fn start(targets: &[PublishTo], published: &Published) -> Result<Self> {
-        let mut publisher = Self { stop: StopFlag::new(), files: Vec::new() };
+    /// Starts a thread for each target; `notify` receives messages for the user.
+    pub(crate) fn start(
+        targets: &[PublishTo],
+        published: &Published,
+        state: &mut StateFile,
+        notify: &Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Result<Self> {
+        let mut publisher = Self { stop: StopFlag::new(), threads: Vec::new(), files: Vec::new() };
         for target in targets {
             let (published, stop) = (published.clone(), publisher.stop.clone());
-            match target.clone() {
+            let thread = match target.clone() {
                 PublishTo::File(path) => {
+                    state.add(SystemChange::File { path: files::part_of(&path) })?;
+                    state.add(SystemChange::File { path: path.clone() })?;
                     // At once: a path that cannot be written is an error now.
-                    replace(&path, &published.now())
-                        .attempt(|| format!("cannot publish to {}", path.display()))?;
-                    let file = path.clone();
-                    let running = start(move || {
-                        each(&stop, FILE_EVERY, || drop(replace(&file, &published.now())));
-                    });
-                    publisher.files.push((path, running?));
+                    if let Err(error) = replace(&path, &published.now()) {
+                        // What is there is another's.
+                        state.forget_last()?;
+                        Err(error).attempt(|| format!("cannot publish to {}", path.display()))?;
+                    }
+                    publisher.files.push(path.clone());
+                    start(move || {
+                        each(&stop, FILE_EVERY, || drop(replace(&path, &published.now())));
+                    })
                 }
                 PublishTo::Ubus => {
                     if find_program("ubus").is_none() {
                         let remedy = Host::here().remedy(UBUS);
                         return Err(Error::Unfit(format!("--publish ubus needs {remedy}")));
                     }
-                    start(move || each(&stop, EVENT_EVERY, || send_event(&published.now())))?;
+                    start(move || each(&stop, EVENT_EVERY, || send_event(&published.now())))
                 }
                 PublishTo::Mqtt { host, port, topic } => {
-                    start(move || publish_messages(&stop, (&host, port), &topic, &published))?;
+                    let notify = Arc::clone(notify);
+                    start(move || {
+                        publish_messages(&stop, (&host, port), &topic, &published, &*notify);
+                    })
                 }
-            }
+            };
+            publisher.threads.push(thread?);
         }
         Ok(publisher)
     }
 }
 
-fn start(run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>> {
+fn start(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let thread = thread::Builder::new().name("publish".to_owned()).spawn(run);
     Ok(thread.attempt(|| "cannot start a thread".to_owned())?)
 }
@@ -110,9 +129,13 @@ fn start(run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>> 
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.stop.set();
-        // Those that wait for a broker or the bus end with the process.
-        for (file, running) in self.files.drain(..) {
-            let _ = running.join();
+        self.threads.iter().for_each(|each| each.thread().unpark());
+        // One that waits for a broker or the bus ends with the process.
+        let until = Instant::now() + ENDS_WITHIN;
+        while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        for file in &self.files {
             let _ = fs::remove_file(file);
         }
     }
@@ -122,17 +145,14 @@ impl Drop for Publisher {
 fn each(stop: &StopFlag, every: Duration, mut run: impl FnMut()) {
     while !stop.is_set() {
         run();
-        thread::sleep(every);
+        thread::park_timeout(every);
     }
 }
 
 /// The whole status, replaced at once. Only its user reads it: it names who waits.
 fn replace(path: &Path, status: &GateStatus) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let _ = fs::remove_file(&new);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec(status)?)?;
-    fs::rename(&new, path)
+    let text = serde_json::to_vec(status)?;
+    files::replace(path, 0o600, |file| file.write_all(&text))
 }
 
 /// An event. That nobody listens is no error, and a bus that is away may come back.
@@ -143,24 +163,41 @@ fn send_event(status: &GateStatus) {
     let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-fn publish_messages(stop: &StopFlag, to: (&str, u16), topic: &str, published: &Published) {
+fn publish_messages(
+    stop: &StopFlag,
+    to: (&str, u16),
+    topic: &str,
+    published: &Published,
+    notify: &dyn Fn(&str),
+) {
+    let mut reason = String::new();
     while !stop.is_set() {
-        if let Ok(mut broker) = mqtt::Connection::open(to) {
+        let begun = Instant::now();
+        let sent = mqtt::Connection::open(to).and_then(|mut broker| {
             while !stop.is_set() {
                 let status = published.now();
-                let Ok(text) = serde_json::to_vec(&UplinkReport::of(&status)) else { break };
-                if broker.publish(topic, &text).is_err() {
-                    break;
-                }
-                thread::sleep(EVENT_EVERY);
+                broker.publish(topic, &serde_json::to_vec(&UplinkReport::of(&status))?)?;
+                thread::park_timeout(EVENT_EVERY);
             }
+            Ok(())
+        });
+        let Err(error) = sent else { return };
+        // Each reason once: the broker may stay away for hours.
+        let why = error.to_string();
+        if why != reason || begun.elapsed() > REMEMBERED_FOR {
+            let (host, port) = to;
+            notify(&format!("--publish mqtt: {host}, port {port}: {why}"));
+            reason = why;
         }
-        thread::sleep(AGAIN_AFTER);
+        thread::park_timeout(AGAIN_AFTER);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
     use super::*;
     use crate::watch::tests::status;
 
@@ -168,8 +205,12 @@ mod tests {
     fn a_file_is_replaced_and_goes_with_the_instance() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("uplink.json");
+        let other = dir.path().join("uplink.new");
+        let state_dir = tempfile::tempdir().unwrap();
+        let mut state = StateFile::of_test(state_dir.path(), Vec::new());
+        fs::write(&other, "another program's").unwrap();
         let published = Published::default();
-        let publisher = Publisher::start(&[PublishTo::File(path.clone())], &published).unwrap();
+        let publisher = start_to(PublishTo::File(path.clone()), &published, &mut state).unwrap();
         published.set(status());
         let read = || serde_json::from_slice::<GateStatus>(&fs::read(&path).unwrap()).unwrap();
         let until = std::time::Instant::now() + Duration::from_secs(20);
@@ -178,9 +219,106 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         drop(publisher);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "another program's");
         let nowhere = PublishTo::File("/proc/none/x".into());
-        assert!(Publisher::start(&[nowhere], &published).is_err());
+        assert!(start_to(nowhere, &published, &mut state).is_err());
+    }
+
+    fn start_to(
+        target: PublishTo,
+        published: &Published,
+        state: &mut StateFile,
+    ) -> Result<Publisher> {
+        let silent: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+        Publisher::start(&[target], published, state, &silent)
+    }
+
+    #[test]
+    fn a_file_is_a_change_that_others_undo() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut state = StateFile::of_test(dir.path(), Vec::new());
+        let path = dir.path().join("uplink.json");
+        let file = PublishTo::File(path.clone());
+        drop(start_to(file, &Published::default(), &mut state).unwrap());
+        // Both are there if the process was killed.
+        let part = files::part_of(&path);
+        for left in [&path, &part] {
+            fs::write(left, "").unwrap();
+        }
+        assert_eq!(state.undo(), [""; 0]);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        // What could not be replaced is not removed.
+        let mut state = StateFile::of_test(dir.path(), Vec::new());
+        fs::create_dir(&path).unwrap();
+        let taken = PublishTo::File(path.clone());
+        assert!(start_to(taken, &Published::default(), &mut state).is_err());
+        assert_eq!(state.undo(), [""; 0]);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_broker_that_refuses_is_told_of_once() {
+        // Answers to CONNECT, then the end of the connection.
+        let (mut told, stop) = (Vec::new(), StopFlag::new());
+        let broker = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = broker.local_addr().unwrap().port();
+        let answering = thread::spawn({
+            let stop = stop.clone();
+            let answers: [&[u8]; 4] =
+                [&[0x20, 2, 0, 5], &[0x20, 2, 0, 4], b"HTTP", &[0x20, 2, 0, 3]];
+            move || {
+                for (n, answer) in answers.iter().enumerate() {
+                    let (mut stream, _) = broker.accept().unwrap();
+                    if n + 1 == answers.len() {
+                        stop.set();
+                    }
+                    stream.write_all(answer).unwrap();
+                    let _ = stream.read_to_end(&mut Vec::new());
+                }
+            }
+        });
+        let published = Published::default();
+        let told_by = std::sync::Mutex::new(&mut told);
+        let (ours, done) = (thread::current(), StopFlag::new());
+        // Wakes the publishing thread from its pauses.
+        let waking = thread::spawn({
+            let done = done.clone();
+            move || {
+                while !done.is_set() {
+                    ours.unpark();
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        publish_messages(&stop, ("127.0.0.1", port), "a", &published, &|words| {
+            told_by.lock().unwrap().push(words.to_owned());
+        });
+        done.set();
+        waking.join().unwrap();
+        answering.join().unwrap();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("AIRMILE_MQTT_PASSWORD"), "{told:?}");
+        assert!(told[1].contains("does not accept MQTT"), "{told:?}");
+    }
+
+    #[test]
+    fn a_connection_to_a_broker_is_ended() {
+        let broker = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = broker.local_addr().unwrap().port();
+        let (host, topic) = ("127.0.0.1".to_owned(), "a".to_owned());
+        let target = PublishTo::Mqtt { host, port, topic };
+        let mut state = StateFile::of_test(Path::new("/nonexistent"), Vec::new());
+        let publisher = start_to(target, &Published::default(), &mut state).unwrap();
+        let (mut stream, _) = broker.accept().unwrap();
+        stream.write_all(&[0x20, 2, 0, 0]).unwrap();
+        // CONNECT has less than 64 bytes; the first message more.
+        let mut got = vec![0; 128];
+        stream.read_exact(&mut got).unwrap();
+        drop(publisher);
+        stream.read_to_end(&mut got).unwrap();
+        // DISCONNECT.
+        assert!(got.ends_with(&[0xe0, 0]), "{got:x?}");
     }
 
     #[test]

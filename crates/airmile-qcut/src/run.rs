@@ -1,5 +1,7 @@
 //! A deployment from start to end.
 
+use std::sync::Arc;
+
 use airmile_host::Attempt;
 use airmile_host::thread::StopFlag;
 use nix::net::if_::if_nametoindex;
@@ -40,7 +42,7 @@ pub struct Summary {
 /// # Errors
 /// The interface does not exist, the system refuses, another instance runs on it, or a
 /// change could not be undone.
-pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
+pub fn run(options: &Options, notify: &Arc<dyn Fn(&str) + Send + Sync>) -> Result<Summary> {
     let name = &options.interface;
     let index = if_nametoindex(name.as_str()).map_err(|_| Error::unknown_interface(name))?;
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -57,14 +59,14 @@ pub fn run(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Summary> {
     let published = Published::default();
     // Bound before any change is made, as this may fail.
     let server = serve(options.metrics, options.token.as_deref(), &published)?;
-    let publisher = Publisher::start(&options.publish, &published)?;
     let guard = Guard::start(&options.launcher, name)?;
     let mut state = StateFile::create(name, options.deploy.name())?;
     state.set_metrics(server.address())?;
+    let publisher = Publisher::start(&options.publish, &published, &mut state, notify)?;
     let mut control = Control::new(options, index, stop, guard, published)?;
     let url = format!("http://{}", server.address());
     notify(&format!("{name}: {}; {url}/metrics, {url}/v1/status", words(options)));
-    let outcome = deploy(options, index, &mut state, &mut control, notify);
+    let outcome = deploy(options, index, &mut state, &mut control, &mut |words| notify(words));
     let (guard, status, is_gone) = control.end();
     // Also if the setup failed half way.
     let restored = guard.map_or(Ok(()), Guard::end);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 /// Arguments of `record`.
 #[derive(Debug, Clone, Args)]
@@ -24,9 +25,31 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub rotate_minutes: u64,
     /// Keep this many logs: the oldest is deleted before a new one starts
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub keep: Option<usize>,
     /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: RecordArgs,
+    }
+
+    #[test]
+    fn at_least_one_log_is_kept() {
+        let kept = |n: &str| {
+            let words = ["record", "-o", "dir", "--keep", n];
+            Program::try_parse_from(words).ok().map(|program| program.args.keep)
+        };
+        assert_eq!([kept("0"), kept("1")], [None, Some(Some(1))]);
+    }
 }

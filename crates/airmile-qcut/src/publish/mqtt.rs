@@ -52,8 +52,14 @@ impl<S: Read + Write> Connection<S> {
         // The code of the answer (3.2.2.3).
         match (answer[..2] == CONNECTION_ACCEPTED, answer[3]) {
             (true, 0) => Ok(Self(stream)),
-            (true, 4 | 5) => Err(io::ErrorKind::PermissionDenied.into()),
-            _ => Err(io::ErrorKind::ConnectionRefused.into()),
+            (true, 4 | 5) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the broker refuses the user (AIRMILE_MQTT_USER, AIRMILE_MQTT_PASSWORD)",
+            )),
+            _ => Err(io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                "what answers does not accept MQTT 3.1.1",
+            )),
         }
     }
 }

@@ -51,6 +51,8 @@ fn statuses_are_those_of_the_whole_command() {
         (&["run", "--up", "lo", "--limit", "20"], 2, "use a time such as 20ms"),
         (&["run", "--up", "lo", "--publish", "mqtt:x"], 2, "mqtt://HOST"),
         (&["run", "--up", "lo", "--classify", "none,dns"], 2, "none goes with nothing else"),
+        (&["check", "--up", "lo", "-v"], 2, "unexpected argument '-v'"),
+        (&["check", "--up", "lo", "--color", "never"], 2, "unexpected argument '--color'"),
         (&["watch", "--up", "none77"], 3, "airmile-qcut run --up IFACE"),
     ] {
         let done = run(words);
@@ -58,4 +60,27 @@ fn statuses_are_those_of_the_whole_command() {
         assert_eq!(done.status.code(), Some(status), "{words:?}: {told}");
         assert!(told.contains(expected), "{words:?}: {told}");
     }
+}
+
+#[test]
+fn a_guard_does_not_start_over_a_change_that_it_cannot_undo() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let namespace = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+    let state = dir.path().join(format!("qcut-none77-{namespace}.json"));
+    let content = r#"{"interface":"none77","deploy":"tun","pid":1,"metrics":null,
+        "steps":[{"change":"command","words":["false"]}]}"#;
+    std::fs::write(&state, content).unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_airmile-qcut"))
+        .args(["guard", "--up", "none77"])
+        .env("RUNTIME_DIRECTORY", dir.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(3), "{done:?}");
+    assert_eq!(text(&done.stdout), "left\n");
+    let told = text(&done.stderr);
+    assert!(told.contains("cannot be restored: ") && told.contains("\"false\""), "{told}");
+    let left = std::fs::read_to_string(&state).unwrap();
+    assert!(left.contains("\"false\""), "{left}");
 }
