@@ -119,6 +119,28 @@ fn the_ports_of_a_middlebox_are_told_apart() {
     assert!(demand.estimate.value > 0.1 && demand.p < 0.05, "{demand:?}");
 }
 
+/// The server's capture shows data as they are sent; acknowledgements show the rate of the path, here
+/// without a middlebox.
+#[test]
+fn captures_at_server_and_phone_show_the_same_rates() {
+    let dir = tempfile::tempdir().unwrap();
+    let proxied = "[proxy]\nports = [\n  { port = 80, slow_start_after_idle = true },\n  \
+                   { port = 443, slow_start_after_idle = true },\n]";
+    let whole = run(dir.path(), "whole", &[(proxied, "")]);
+    let [phone, server] = ["phone", "server"].map(|name| whole.join(format!("{name}.pcapng")));
+    let answer = of(&[phone, server.clone()], GroupBy::Run);
+    let rate = |at: usize| answer.groups[at].finding.throughput_bps.unwrap().value;
+    let rtt = |at: usize| answer.groups[at].finding.rtt_ms.unwrap();
+    // Within the delay of the last acknowledgement, some 40 ms of 400.
+    assert!((0.9..=1.0).contains(&(rate(1) / rate(0))), "{} and {}", rate(0), rate(1));
+    assert!((rtt(1) / rtt(0) - 1.0).abs() < 0.1, "{} and {}", rtt(0), rtt(1));
+    let notes = |answer: &Comparison, words: &str| {
+        assert!(answer.notes.iter().any(|note| note.contains(words)), "{:?}", answer.notes);
+    };
+    notes(&answer, "the captures are from different places");
+    notes(&of(&[server], GroupBy::Auto), "was captured near the server");
+}
+
 /// The true link demand of each port.
 fn true_demand(run: &Path) -> [f64; 3] {
     let text = fs::read_to_string(run.join("transfer_truth.csv")).unwrap();

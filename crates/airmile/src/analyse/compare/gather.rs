@@ -53,6 +53,8 @@ pub(super) struct Run {
     pub(super) seen_by: Vec<&'static str>,
     /// Whether its server reports that it restarts slow start itself.
     pub(super) server_restarts: bool,
+    /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
+    pub(super) at_server: Option<bool>,
 }
 
 /// The files of a run by kind.
@@ -119,6 +121,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         files: Vec::new(),
         seen_by: Vec::new(),
         server_restarts,
+        at_server: captured.iter().find_map(Captured::is_at_server),
     };
     if files.radio || files.application {
         let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };

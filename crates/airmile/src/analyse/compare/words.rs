@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::gather::Run;
 use super::{CompareVerdict, ComparedGroup};
 use crate::analyse::radio::{Missing, MissingKind};
 
@@ -88,6 +89,24 @@ pub(super) fn servers_differ(groups: &[ComparedGroup]) -> Option<String> {
     });
     apart.then(|| {
         "the groups' servers differ: the difference may be theirs, not the network's".to_owned()
+    })
+}
+
+/// A note if packets were captured at the server: its client may be a middlebox.
+pub(super) fn captured_at_server(runs: &[Run]) -> Option<String> {
+    let of = |wanted| runs.iter().find(|run| run.at_server == Some(wanted));
+    let server = &of(true)?.name;
+    Some(match of(false) {
+        Some(phone) => format!(
+            "the captures are from different places, {} near the phone and {server} near the \
+             server: the difference may be the way between them, such as a middlebox that splits \
+             connections",
+            phone.name
+        ),
+        None => format!(
+            "{server} was captured near the server: rates are of what is acknowledged, by the \
+             phone or by a middlebox that splits connections"
+        ),
     })
 }
 
