@@ -216,6 +216,7 @@ fn what_is_no_run_is_refused() {
     };
     refused(dir.path(), "holds no run");
     refused(&dir.path().join("nowhere"), "nowhere");
+    refused(Path::new("-"), "can be read only once");
     fs::write(dir.path().join("probe.json"), "{\n  \"document\": \"probe\",\n  \"ver").unwrap();
     refused(dir.path(), "not a complete log of `airmile probe`");
 }
