@@ -329,7 +329,7 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         notes.push(words::SERVER_RESTARTS.to_owned());
     }
     notes.extend(words::captured_at_server(&runs));
-    notes.extend(words::servers_differ(&compared));
+    notes.extend(words::servers_differ(verdict, &compared));
     notes.extend(words::shown_by_a_diagnosis(verdict, &about, &compared));
     Comparison {
         verdict,
