@@ -73,14 +73,13 @@ impl AppState {
         matches!(self.kind, AppProtocol::Quic(_))
     }
 
-    /// Takes new payload, in order. Returns the time of a downstream RTT when QUIC's spin
-    /// bit shows one.
+    /// Takes new payload, in order.
     pub(crate) fn push(
         &mut self,
         place: PacketContext,
         packet: &Packet<'_>,
         rows: &mut Vec<PacketRow>,
-    ) -> Option<i64> {
+    ) {
         match &mut self.kind {
             AppProtocol::Tls | AppProtocol::Other => {}
             AppProtocol::Unknown(tries) => {
@@ -109,15 +108,22 @@ impl AppState {
                 }
             }
             AppProtocol::Quic(quic) => {
-                let spin = quic.push(place.up, packet);
+                quic.push(place.up, packet);
                 if let Some(hello) = quic.take_hello() {
                     let (server, alpn) = (hello.server_name, hello.alpn);
                     self.names = Some(Box::new(Names { server, alpn }));
                 }
-                return spin;
             }
         }
-        None
+    }
+
+    /// The next downstream RTT that QUIC's spin bit shows, with its time, in ns. RTTs from
+    /// before the bit was known to spin come later than their time.
+    pub(crate) fn poll_spin_rtt(&mut self) -> Option<(i64, i64)> {
+        match &mut self.kind {
+            AppProtocol::Quic(quic) => quic.poll_rtt(),
+            _ => None,
+        }
     }
 
     fn begin(&mut self, place: PacketContext, packet: &Packet<'_>, rows: &mut Vec<PacketRow>) {

@@ -257,9 +257,9 @@ impl PacketShard {
         totals.last_ns = Some(packet.at_ns);
         flow.touch(packet, false);
         let mut rows = std::mem::take(&mut self.scratch);
-        let spin = flow.app.push(flow.place(self.user_number(flow.user), up), packet, &mut rows);
-        if let Some(rtt_ns) = spin {
-            flow.spin_rtt(packet.at_ns, rtt_ns, &mut rows);
+        flow.app.push(flow.place(self.user_number(flow.user), up), packet, &mut rows);
+        while let Some((at_ns, rtt_ns)) = flow.app.poll_spin_rtt() {
+            flow.spin_rtt(at_ns, rtt_ns, &mut rows);
         }
         Self::take_rows(&mut self.found, &mut rows, false);
         self.scratch = rows;

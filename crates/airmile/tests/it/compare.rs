@@ -91,6 +91,9 @@ fn the_ports_of_a_middlebox_are_told_apart() {
         assert!(found.low.unwrap() < truth && truth < found.high.unwrap(), "{found:?} {truth}");
     }
     assert_eq!(answer.groups[0].causes[0].cause, "slow_start_restart");
+    // Each port has its own server in the lab, and captures at both ends make that immaterial.
+    let servers = answer.notes.iter().find(|note| note.contains("servers differ")).unwrap();
+    assert!(servers.contains("captures at both ends"), "{servers}");
 
     let captures = some(&whole, "captures", &["phone.pcapng", "server.pcapng", "proxy.pcapng"]);
     let answer = of(&[captures], GroupBy::Auto);
@@ -98,6 +101,7 @@ fn the_ports_of_a_middlebox_are_told_apart() {
     // server's.
     assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
     assert_eq!(answer.about, ["port 80", "port 443"]);
+    assert!(answer.notes.iter().any(|note| note.contains("the difference may be theirs")));
     assert_eq!(answer.groups[0].finding.link_demand, None);
     assert_eq!(answer.missing.len(), 1);
 
@@ -117,6 +121,28 @@ fn the_ports_of_a_middlebox_are_told_apart() {
     assert_eq!((answer.verdict, answer.grouped_by), (CompareVerdict::CannotTell, "run"));
     let demand = answer.pairs[0].finding.link_demand.unwrap();
     assert!(demand.estimate.value > 0.1 && demand.p < 0.05, "{demand:?}");
+}
+
+/// The server's capture shows data as they are sent; acknowledgements show the rate of the path, here
+/// without a middlebox.
+#[test]
+fn captures_at_server_and_phone_show_the_same_rates() {
+    let dir = tempfile::tempdir().unwrap();
+    let proxied = "[proxy]\nports = [\n  { port = 80, slow_start_after_idle = true },\n  \
+                   { port = 443, slow_start_after_idle = true },\n]";
+    let whole = run(dir.path(), "whole", &[(proxied, "")]);
+    let [phone, server] = ["phone", "server"].map(|name| whole.join(format!("{name}.pcapng")));
+    let answer = of(&[phone, server.clone()], GroupBy::Run);
+    let rate = |at: usize| answer.groups[at].finding.throughput_bps.unwrap().value;
+    let rtt = |at: usize| answer.groups[at].finding.rtt_ms.unwrap();
+    // Within the delay of the last acknowledgement, some 40 ms of 400.
+    assert!((0.9..=1.0).contains(&(rate(1) / rate(0))), "{} and {}", rate(0), rate(1));
+    assert!((rtt(1) / rtt(0) - 1.0).abs() < 0.1, "{} and {}", rtt(0), rtt(1));
+    let notes = |answer: &Comparison, words: &str| {
+        assert!(answer.notes.iter().any(|note| note.contains(words)), "{:?}", answer.notes);
+    };
+    notes(&answer, "the captures are from different places");
+    notes(&of(&[server], GroupBy::Auto), "was captured near the server");
 }
 
 /// The true link demand of each port.
@@ -194,6 +220,7 @@ fn what_is_no_run_is_refused() {
     };
     refused(dir.path(), "holds no run");
     refused(&dir.path().join("nowhere"), "nowhere");
+    refused(Path::new("-"), "can be read only once");
     fs::write(dir.path().join("probe.json"), "{\n  \"document\": \"probe\",\n  \"ver").unwrap();
     refused(dir.path(), "not a complete log of `airmile probe`");
 }

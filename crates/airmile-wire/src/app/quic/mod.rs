@@ -1,11 +1,13 @@
 //! QUIC, from the unencrypted parts of its headers (RFC 9000, 17; RFC 9312).
 
 mod initial;
+mod spin;
 
 use airmile_model::packet::Packet;
 
 use super::tls::Hello;
 use initial::Initials;
+use spin::Spin;
 
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
@@ -26,10 +28,7 @@ pub(crate) fn is_long_header(payload: &[u8]) -> bool {
 pub(super) struct QuicState {
     first_ns: Option<i64>,
     confirmed_ns: Option<i64>,
-    /// Spin bit last seen towards the client and from it.
-    down: Option<bool>,
-    up: Option<bool>,
-    edge_down_ns: Option<i64>,
+    spin: Spin,
     /// What the client's Initial packets contained so far; `None` once the hello is
     /// complete or the handshake is over.
     initials: Option<Box<Initials>>,
@@ -56,20 +55,19 @@ impl QuicState {
         }
     }
 
-    /// Takes a datagram; returns an RTT between monitor and client when the spin bit
-    /// changed (RFC 9000, 17.4: the client sends the opposite of what it received).
-    pub(super) fn push(&mut self, up: bool, packet: &Packet<'_>) -> Option<i64> {
-        let first = *packet.payload.first()?;
+    /// Takes a datagram.
+    pub(super) fn push(&mut self, up: bool, packet: &Packet<'_>) {
+        let Some(&first) = packet.payload.first() else { return };
         let now = packet.at_ns;
         if first & LONG != 0 {
             if up {
                 self.first_ns.get_or_insert(now);
                 self.long(packet.payload);
             }
-            return None;
+            return;
         }
         if first & FIXED == 0 {
-            return None;
+            return;
         }
         if up {
             self.confirmed_ns.get_or_insert(now);
@@ -77,16 +75,15 @@ impl QuicState {
         }
         let spin = first & SPIN != 0;
         if up {
-            let turned = self.up.is_some_and(|before| before != spin);
-            self.up = Some(spin);
-            let since = self.edge_down_ns.take_if(|_| turned && self.down == Some(!spin))?;
-            return Some(now - since);
+            self.spin.push_up(now, spin, self.handshake_ns());
+        } else {
+            self.spin.push_down(now, spin);
         }
-        if self.down.is_some_and(|before| before != spin) {
-            self.edge_down_ns = Some(now);
-        }
-        self.down = Some(spin);
-        None
+    }
+
+    /// The next RTT between monitor and client by the spin bit, and its time.
+    pub(super) fn poll_rtt(&mut self) -> Option<(i64, i64)> {
+        self.spin.poll()
     }
 }
 
@@ -105,7 +102,7 @@ mod tests {
         assert!(!is_long_header(&[0xc3, 0, 0, 0]));
     }
 
-    fn push(quic: &mut QuicState, ms: i64, up: bool, first: u8) -> Option<i64> {
+    fn push(quic: &mut QuicState, ms: i64, up: bool, first: u8) {
         let payload = [first, 0, 0, 0, 1, 0];
         let packet = Packet {
             at_ns: ms,
@@ -124,21 +121,23 @@ mod tests {
             tunnelled: false,
             interface: 0,
         };
-        quic.push(up, &packet)
+        quic.push(up, &packet);
     }
 
     #[test]
     fn handshake_and_spin() {
         let mut quic = QuicState::default();
-        assert_eq!(push(&mut quic, 0, true, 0xc3), None);
-        assert_eq!(push(&mut quic, 30, false, 0xc3), None);
-        assert_eq!(push(&mut quic, 70, true, 0x43), None);
+        push(&mut quic, 0, true, 0xc3);
+        push(&mut quic, 30, false, 0xc3);
+        push(&mut quic, 70, true, 0x43);
         assert_eq!(quic.handshake_ns(), Some(70));
-        assert_eq!(push(&mut quic, 100, false, 0x43), None);
-        // The server repeats the client's 0; the client then turns it to 1.
-        assert_eq!(push(&mut quic, 140, true, 0x63), None, "no edge was seen yet");
-        assert_eq!(push(&mut quic, 170, false, 0x63), None);
-        assert_eq!(push(&mut quic, 212, true, 0x43), Some(42));
-        assert_eq!(push(&mut quic, 220, true, 0x43), None);
+        // The server repeats the client's bit, and the client turns it.
+        for round in 0..6 {
+            let bit = if round % 2 == 0 { 0 } else { SPIN };
+            push(&mut quic, 100 + 70 * round, false, 0x43 | bit);
+            push(&mut quic, 142 + 70 * round, true, 0x43 | (bit ^ SPIN));
+        }
+        let rtts: Vec<_> = std::iter::from_fn(|| quic.poll_rtt()).collect();
+        assert_eq!(rtts, [212, 282, 352, 422, 492].map(|at| (at, 42)), "the first has no edge");
     }
 }

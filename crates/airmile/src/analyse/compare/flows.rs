@@ -20,7 +20,7 @@ const AT_CLIENT: f64 = 0.1;
 pub(super) struct Flow {
     pub(super) server: Address,
     pub(super) port: u16,
-    /// From SYN to SYN-ACK.
+    /// From SYN to SYN-ACK; at the server, to the handshake's last ACK.
     pub(super) rtt_ns: Option<i64>,
     pub(super) exchanges: Vec<RequestExchange>,
 }
@@ -66,6 +66,11 @@ pub(super) fn read(
 }
 
 impl Captured {
+    /// Whether it was taken nearer to the server than to the client; `None` without handshakes.
+    pub(super) fn is_at_server(&self) -> Option<bool> {
+        self.client_share.map(|share| share > 0.5)
+    }
+
     /// The median round trip of handshakes, in nanoseconds.
     fn round_trip_ns(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.flows.iter().filter_map(|flow| flow.rtt_ns).collect();
@@ -112,6 +117,11 @@ struct ClientConnection {
     /// The end of the data received so far.
     down_end: Option<SeqNum>,
     up_end: Option<SeqNum>,
+    /// The end of the data that the client has acknowledged.
+    acked_end: Option<SeqNum>,
+    /// Whether the capture is nearer to the server. Data then pass it as they are sent, and arrive
+    /// when they are acknowledged. By the handshake, else by those of earlier connections.
+    at_server: Option<bool>,
 }
 
 impl ClientConnection {
@@ -123,6 +133,18 @@ impl ClientConnection {
             *end = Some(to);
         }
         u64::try_from(new).unwrap_or(0).min(u64::from(bytes))
+    }
+
+    /// Bytes of the captured data that an acknowledgement is the first for.
+    fn acknowledged(&mut self, to: SeqNum) -> u64 {
+        // A FIN is acknowledged, too.
+        let Some(sent) = self.down_end else { return 0 };
+        let to = if to.since(sent) > 0 { sent } else { to };
+        let new = to.since(*self.acked_end.get_or_insert(to));
+        if new > 0 {
+            self.acked_end = Some(to);
+        }
+        u64::try_from(new).unwrap_or(0)
     }
 
     fn finish(mut self, server: End) -> Option<Flow> {
@@ -160,12 +182,14 @@ impl ConnectionReader {
             // Started before the capture: the server has the lower port.
             || !self.open.contains_key(&(dst, src)) && packet.dst_port < packet.src_port;
         let key = if is_up { (src, dst) } else { (dst, src) };
+        let at_server = self.client_ns > self.whole_ns / 2;
         let connection = self.open.entry(key).or_default();
         if syn {
             // The first of retransmissions counts.
             let Some(syn_ns) = connection.syn_ns.take() else { return };
             connection.syn_ack_ns = Some(packet.at_ns);
             connection.rtt_ns = Some(packet.at_ns - syn_ns);
+            connection.acked_end = Some(SeqNum(tcp.seq.0.wrapping_add(1)));
             if let Some(rtt_ns) = connection.rtt_ns {
                 connection.exchanges.set_rtt(rtt_ns);
             }
@@ -175,8 +199,17 @@ impl ConnectionReader {
             if let (Some(rtt_ns), Some(syn_ack_ns)) =
                 (connection.rtt_ns, connection.syn_ack_ns.take())
             {
-                self.client_ns += packet.at_ns - syn_ack_ns;
-                self.whole_ns += packet.at_ns - syn_ack_ns + rtt_ns;
+                let client_ns = packet.at_ns - syn_ack_ns;
+                self.client_ns += client_ns;
+                self.whole_ns += client_ns + rtt_ns;
+                if *connection.at_server.get_or_insert(client_ns > rtt_ns) {
+                    connection.rtt_ns = Some(client_ns + rtt_ns);
+                    connection.exchanges.set_rtt(client_ns + rtt_ns);
+                }
+            }
+            if connection.at_server == Some(true) && ack {
+                let new = connection.acknowledged(tcp.ack);
+                connection.exchanges.push_down(packet.at_ns, new);
             }
             if ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
                 connection.exchanges.push_up(packet.at_ns);
@@ -184,7 +217,9 @@ impl ConnectionReader {
         } else {
             let end = &mut connection.down_end;
             let new = ClientConnection::fresh(end, tcp.seq, packet.payload_bytes);
-            connection.exchanges.push_down(packet.at_ns, new);
+            if new > 0 && !*connection.at_server.get_or_insert(at_server) {
+                connection.exchanges.push_down(packet.at_ns, new);
+            }
         }
         connection.done.extend(std::iter::from_fn(|| connection.exchanges.poll()));
     }

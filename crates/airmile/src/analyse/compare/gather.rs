@@ -17,7 +17,7 @@ use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress};
+use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::recognise::Kind;
 
 /// Minimum bytes of a transfer (chosen here, as for detected transfers).
@@ -53,6 +53,8 @@ pub(super) struct Run {
     pub(super) seen_by: Vec<&'static str>,
     /// Whether its server reports that it restarts slow start itself.
     pub(super) server_restarts: bool,
+    /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
+    pub(super) at_server: Option<bool>,
 }
 
 /// The files of a run by kind.
@@ -107,6 +109,15 @@ fn within(path: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// It cannot be read, or holds nothing to compare.
 pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
+    if comes_once(path) && (path.as_os_str() == "-" || path.exists()) {
+        return Err(Error::Unusable {
+            path: path.to_owned(),
+            what:
+                "can be read only once, and a run is read several times: write it to a file, and \
+                   give its name"
+                    .into(),
+        });
+    }
     let files = RunInputs::look(path, progress)?;
     let name = printable_path(path);
     let (captured, reports) = flows::read(&files.captures, progress)?;
@@ -119,6 +130,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         files: Vec::new(),
         seen_by: Vec::new(),
         server_restarts,
+        at_server: captured.iter().find_map(Captured::is_at_server),
     };
     if files.radio || files.application {
         let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };

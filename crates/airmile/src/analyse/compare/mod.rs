@@ -328,7 +328,8 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     if runs.iter().any(|run| run.server_restarts) {
         notes.push(words::SERVER_RESTARTS.to_owned());
     }
-    notes.extend(words::servers_differ(&compared));
+    notes.extend(words::captured_at_server(&runs));
+    notes.extend(words::servers_differ(verdict, &compared));
     notes.extend(words::shown_by_a_diagnosis(verdict, &about, &compared));
     Comparison {
         verdict,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::gather::Run;
 use super::{CompareVerdict, ComparedGroup};
 use crate::analyse::radio::{Missing, MissingKind};
 
@@ -79,15 +80,38 @@ fn starts_upper(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A note if groups have different servers, so that their paths may differ.
-pub(super) fn servers_differ(groups: &[ComparedGroup]) -> Option<String> {
+/// A note if groups have different servers, so that their paths may differ. A middlebox is then
+/// named only by captures at both ends.
+pub(super) fn servers_differ(verdict: CompareVerdict, groups: &[ComparedGroup]) -> Option<String> {
     let known = groups.iter().filter(|group| !group.servers.is_empty());
     let sets: Vec<BTreeSet<&String>> = known.map(|group| group.servers.iter().collect()).collect();
     let apart = sets.iter().enumerate().any(|(at, set)| {
         sets.get(at + 1..).unwrap_or_default().iter().any(|other| set.is_disjoint(other))
     });
-    apart.then(|| {
-        "the groups' servers differ: the difference may be theirs, not the network's".to_owned()
+    let what = match verdict {
+        CompareVerdict::MiddleboxRestarts => {
+            "the restarts are a middlebox's by captures at both ends, other differences may be theirs"
+        }
+        _ => "the difference may be theirs, not the network's",
+    };
+    apart.then(|| format!("the groups' servers differ: {what}"))
+}
+
+/// A note if packets were captured at the server: its client may be a middlebox.
+pub(super) fn captured_at_server(runs: &[Run]) -> Option<String> {
+    let of = |wanted| runs.iter().find(|run| run.at_server == Some(wanted));
+    let server = &of(true)?.name;
+    Some(match of(false) {
+        Some(phone) => format!(
+            "the captures are from different places, {} near the phone and {server} near the \
+             server: the difference may be the way between them, such as a middlebox that splits \
+             connections",
+            phone.name
+        ),
+        None => format!(
+            "{server} was captured near the server: rates are of what is acknowledged, by the \
+             phone or by a middlebox that splits connections"
+        ),
     })
 }
 
