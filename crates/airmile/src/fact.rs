@@ -256,6 +256,8 @@ pub(crate) enum Statement {
     OnlySmall {
         bytes: u64,
     },
+    /// The log has no given transfer from its start to its end.
+    NotWhole,
     NoEvidence,
     /// The verdict on the radio: link demand of `n` transfers, and the verdict's lower limit.
     Demand {

@@ -24,6 +24,10 @@ fn statement(statement: &Statement) -> String {
             "No verdict: the log shows only small exchanges ({bytes} bytes). Log while a transfer \
              runs, or set --min-bytes."
         ),
+        Statement::NotWhole => "No verdict: the log, between --from and --to if these are set, has \
+            none of the given transfers from its start to its end. Set other limits, or diagnose the log \
+            without the list of transfers."
+            .into(),
         Statement::NoEvidence => {
             "No verdict: the log lacks the evidence; see what is missing.".into()
         }

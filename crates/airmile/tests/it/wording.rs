@@ -36,6 +36,22 @@ fn words(answer: &Diagnosis) -> String {
 }
 
 #[test]
+fn a_given_transfer_that_the_limits_cut_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    airmile_lab::run_scenario("sample-download", None, &run).unwrap();
+    let limits = airmile::Limits { from: None, to: Some(airmile::TimePoint::parse("1").unwrap()) };
+    let options = RadioOptions { limits, ..RadioOptions::default() };
+    let inputs = Inputs {
+        files: vec![run.join("modem.mi2log")],
+        transfers: Some(run.join("transfers.csv")),
+        ..Inputs::default()
+    };
+    let answer = diagnose(&inputs, &options, &Progress::default()).unwrap();
+    assert!(answer.session.says.contains("none of the given transfers"), "{}", answer.session.says);
+}
+
+#[test]
 fn verdicts_come_with_their_numbers() {
     for (start_tti, end_tti, verdict, says) in [
         // 1999 of 2400 ms.

@@ -113,6 +113,9 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
                 _ => Statement::PollsAlone,
             });
         }
+        if report.transfers_from == "given" {
+            return unknown(Statement::NotWhole);
+        }
         let bytes: u64 = report.small.values().map(|s| s.bytes).sum();
         return unknown(Statement::OnlySmall { bytes });
     }
