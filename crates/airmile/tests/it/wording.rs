@@ -40,7 +40,8 @@ fn a_given_transfer_that_the_limits_cut_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     airmile_lab::run_scenario("sample-download", None, &run).unwrap();
-    let limits = airmile::Limits { from: None, to: Some(airmile::TimePoint::parse("1").unwrap()) };
+    let [from, to] = ["1", "3"].map(|text| airmile::TimePoint::parse(text).ok());
+    let limits = airmile::Limits { from, to };
     let options = RadioOptions { limits, ..RadioOptions::default() };
     let inputs = Inputs {
         files: vec![run.join("modem.mi2log")],
