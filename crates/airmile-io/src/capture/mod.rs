@@ -29,6 +29,9 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
 
+/// Key in a report for frames cut within a header: the packets in them are not read.
+pub const CUT_HEADER: &str = "cut_header";
+
 /// Counts from reading captures.
 pub struct ReadCounts {
     /// Of IP fragments.
@@ -192,7 +195,7 @@ fn note_unread(file: &mut FileReport, frame: &Frame<'_>, unread: Unread) {
     let name = match unread {
         Unread::NotIp(_) => "not_ip",
         Unread::Link(_) => "unknown_link_type",
-        Unread::Cut(_) => "cut_header",
+        Unread::Cut(_) => CUT_HEADER,
         Unread::Bad(_) => "bad_header",
     };
     file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
