@@ -79,9 +79,28 @@ pub fn read_captures(
             reports.push(read(input, &mut limits, &mut dissector, sink)?);
         }
     }
+    note_order(&mut reports);
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     let fragments = dissector.counts();
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// Warns of the first file that begins before the one given before it.
+fn note_order(reports: &mut [FileReport]) {
+    let mut before: Option<(i64, String)> = None;
+    for file in reports {
+        let Some(start_us) = file.start_us else { continue };
+        if let Some((last_us, name)) = before.filter(|(last_us, _)| start_us < *last_us) {
+            let seconds = (last_us - start_us) as f64 / 1e6;
+            let what = format!(
+                "begins {seconds:.1} s before {name}, which was given before it: captures are read \
+                 as one, in the order given; without order of time, packets count as late or \
+                 retransmitted"
+            );
+            return file.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        }
+        before = Some((start_us, file.path.clone()));
+    }
 }
 
 /// Reads a capture's packets in order of time, with datagrams reassembled from fragments. Packets

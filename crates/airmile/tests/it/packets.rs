@@ -163,6 +163,28 @@ fn a_short_snap_length_is_told() {
     assert!(!says.contains("Capture while one runs"), "{says}");
 }
 
+/// Parts of a ring in another order than that of their times.
+#[test]
+fn files_that_are_not_in_order_of_time_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.pcap", "second.pcap"].map(|name| dir.path().join(name));
+    fs::write(&first, later(0, false)).unwrap();
+    fs::write(&second, later(100, true)).unwrap();
+    let problems = |files: [&PathBuf; 2], threads| {
+        let options = PacketOptions { threads, ..PacketOptions::default() };
+        let files = files.map(Clone::clone);
+        let (report, _) = packets::packets(&files, &options, &Progress::default()).unwrap();
+        report.files.into_iter().map(|file| file.problems).collect::<Vec<_>>()
+    };
+    for threads in [1, 2] {
+        assert_eq!(problems([&first, &second], threads), [[], []]);
+        let found = problems([&second, &first], threads);
+        assert!(found[0].is_empty());
+        assert!(found[1][0].what.starts_with("begins 100.0 s before "), "{found:?}");
+        assert!(found[1][0].what.contains("second.pcap, which was given before it"), "{found:?}");
+    }
+}
+
 #[test]
 fn what_is_no_capture_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
