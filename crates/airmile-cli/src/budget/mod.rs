@@ -295,8 +295,11 @@ fn share(of: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64
         "not_radio" | "wireline" | "uplink_queue" => !has(name),
         _ => false,
     };
+    // A page has a cause for data at the rate of an unknown link.
+    let is_of_page =
+        is_page && matches!(name, "radio" | "wireline") && !has(name) && has("transfer");
     let is_lost = name == "loss_recovery_radio" && !has(name) && has("loss_recovery_congestion");
-    if is_blind && (hidden && has("unknown") || is_lost) {
+    if is_of_page || is_blind && (hidden && has("unknown") || is_lost) {
         return None;
     }
     let ms = match name {

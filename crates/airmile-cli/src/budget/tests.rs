@@ -130,6 +130,16 @@ fn a_queue_of_an_unknown_link_is_no_time_of_another() {
         let one = held(&format!("shares.{cause} == 2"), Value::Null);
         assert_eq!(one.state, BudgetState::Within, "{cause}");
     }
+    // A page's data at the rate of the slowest link.
+    let pages = json!({"pages": [{"shares": {"transfer": 210.0, "server": 49.0}}]});
+    for (text, state) in [
+        ("page.shares.radio > 0.5", BudgetState::NotEvaluable),
+        ("page.ms.wireline > 5", BudgetState::NotEvaluable),
+        ("page.ms.server > 5", BudgetState::Exceeded),
+        ("page.ms.dns > 5", BudgetState::Within),
+    ] {
+        assert_eq!(Budget::parse(text).unwrap().judge(&pages)[0].state, state, "{text}");
+    }
     // Beside a modem log, none of the unknown time is the radio's.
     let one = held("shares.radio < 0.5", json!(0.0));
     assert_eq!(
