@@ -158,7 +158,7 @@ fn a_short_snap_length_is_told() {
                 are cut within a header and left out";
     assert_eq!(report.says, says);
     assert!(advises("capture longer headers") && !advises("capture while one runs"));
-    let says = diagnosis_of(&[path.clone()]).session.says;
+    let says = diagnosis_of(std::slice::from_ref(&path)).session.says;
     assert!(says.contains("3 of 5 frames are cut within a header"), "{says}");
     assert!(!says.contains("Capture while one runs"), "{says}");
 }
