@@ -8,6 +8,7 @@ use airmile_model::{Problem, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::CUT_HEADER;
 use crate::input::{Compression, Input};
 use crate::recognise::Kind;
 
@@ -92,6 +93,13 @@ impl MessageRow {
 }
 
 impl FileReport {
+    /// Frames of captures that are cut within a header, and all frames, if any are cut.
+    #[must_use]
+    pub fn cut_frames(files: &[Self]) -> Option<(u64, u64)> {
+        let cut = files.iter().filter_map(|file| file.records.get(CUT_HEADER)).sum();
+        (cut > 0).then(|| (cut, files.iter().map(|file| file.items).sum()))
+    }
+
     /// For an input that has not been read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {

@@ -221,7 +221,9 @@ fn abnormal(s: &StudySummary, to: &mut Section<'_>) {
 }
 
 fn bandwidth(s: &StudySummary, bar_bps: Option<f64>, to: &mut Section<'_>) {
-    to.share("flows with time stamps", s.with_timestamps, s.tcp.flows, 0.926);
+    // Options that are cut off tell nothing.
+    let flows = if s.quality.lacks_options() { 0 } else { s.tcp.flows };
+    to.share("flows with time stamps", s.with_timestamps, flows, 0.926);
     to.quantile("clock of large flows' clients, median", "ms/tick", &s.tick_ms, 0.5, 1.0);
     let n = s.send_rate_bps.n();
     to.add("rate of sending that shows it (C)", "bit/s", bar_bps, 30e6, n);

@@ -170,6 +170,7 @@ fn study_captures(
         sink(row);
     };
     let names = reading.captures.names();
+    let when = if reading.limits == Limits::default() { "" } else { " between --from and --to" };
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
         rounds::run_alone(reading, &options, progress, &mut each)?
@@ -178,7 +179,7 @@ fn study_captures(
     };
     if summary.quality.packets == 0 {
         let why = unread(&reports);
-        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{why}")));
+        return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
     let mut report = PacketReport::new(reports, &summary, &options, largest.finish());
     report.headline = Some(headline(&summary, &overview, &report));

@@ -78,8 +78,8 @@ impl PacketReport {
             *http_bytes.entry(class(kind)).or_default() += bytes;
         }
         Self {
+            says: says(s, &files),
             files,
-            says: says(s),
             headline: None,
             quality: s.quality,
             start_us: s.start_ns.map(|ns| ns.div_euclid(1_000)),
@@ -122,13 +122,22 @@ fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
     }
 }
 
-fn says(s: &StudySummary) -> String {
-    let seconds = s.start_ns.zip(s.end_ns).map_or(0.0, |(a, b)| (b - a) as f64 / 1e9);
+fn says(s: &StudySummary, files: &[FileReport]) -> String {
+    // Without a flow, from the first frame to the last.
+    let of_files = || {
+        let from = files.iter().filter_map(|file| file.start_us).min()?;
+        Some((from, files.iter().filter_map(|file| file.end_us).max()?))
+    };
+    let of_flows = s.start_ns.zip(s.end_ns).map(|(a, b)| (b - a) as f64 / 1e9);
+    let seconds = of_flows.or_else(|| of_files().map(|(a, b)| (b - a) as f64 / 1e6)).unwrap_or(0.0);
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     let (packets, udp, users) = (s.quality.packets, s.udp.flows, s.users);
+    let cut = FileReport::cut_frames(files).map_or_else(String::new, |(cut, frames)| {
+        format!("; {cut} of {frames} frames are cut within a header and left out")
+    });
     format!(
         "{packets} packet{} in {seconds:.1} s: {} TCP and {udp} UDP flow{} of {users} user{}, {} of \
-         them large",
+         them large{cut}",
         plural(packets),
         s.tcp.flows,
         plural(udp),

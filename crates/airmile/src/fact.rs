@@ -284,6 +284,11 @@ pub(crate) enum Statement {
     },
     /// Captures without a download.
     NoDownload,
+    /// Most frames are cut within a header.
+    HeadersCut {
+        cut: u64,
+        frames: u64,
+    },
     /// Captures only at the server.
     CapturedAtServer,
     /// The capture holds the packets of one direction alone.

@@ -129,7 +129,7 @@ pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize),
 
 /// Reads an EtherType at `at`, then tags.
 fn tagged(data: &[u8], at: usize) -> Result<(u16, usize), Unread> {
-    let protocol = u16_at(data, at).ok_or(Unread::Cut("link header"))?;
+    let protocol = u16_at(data, at).ok_or(Unread::Cut("link"))?;
     match protocol {
         ether_type::IPV4 | ether_type::IPV6 => Ok((protocol, at + 2)),
         _ => behind_tags(data, protocol, at + 2),

@@ -250,7 +250,7 @@ fn v6(data: &[u8], wire_bytes: u32) -> Result<Network, Unread> {
     for _ in 0..MAX_EXTENSIONS {
         let Some(extension) = Extension::of(network.protocol) else { return Ok(network) };
         let at = network.header_bytes;
-        let header = data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension header"))?;
+        let header = data.get(at..at + 8).ok_or(Unread::Cut("IPv6 extension"))?;
         network.protocol = header[0];
         network.header_bytes += extension.bytes(header[1]);
         if extension == Extension::Fragment {

@@ -271,7 +271,7 @@ impl Dissector {
         for _ in 0..MAX_EXTENSIONS {
             let Some(extension) = Extension::of(packet.protocol) else { break };
             let &[next, length, ..] =
-                data.first_chunk::<8>().ok_or(Unread::Cut("IPv6 extension header"))?;
+                data.first_chunk::<8>().ok_or(Unread::Cut("IPv6 extension"))?;
             packet.protocol = next;
             let skipped = extension.bytes(length);
             data = data.get(skipped..).unwrap_or_default();

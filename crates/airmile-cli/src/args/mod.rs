@@ -210,7 +210,7 @@ Exit status 3: nothing came, or a file cannot be written.")]
 pub struct FilesArgs {
     /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `diagnose`
     /// captures and application logs (HAR, NetLog, qlog, players), compressed or not; a directory
-    /// of them; `-` is standard input
+    /// of them; `-` is standard input, but not of captures
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Use only the grants of this RNTI from a sniffer's table (default: the one with the most

@@ -245,7 +245,7 @@ impl Test {
             && is_share(kind)
         {
             let is_page = first.as_str() == PAGE;
-            return share(of.get("shares")?, kind == "shares", name, is_page).map(Found::Number);
+            return share(of, kind == "shares", name, is_page).map(Found::Number);
         }
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
@@ -268,8 +268,9 @@ impl Test {
 
 /// A part of a time, as a fraction of it or in ms. The radio's parts count as the radio; a cause
 /// that is not separated from others is unknown.
-fn share(shares: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64> {
-    let parts: Vec<(&str, f64)> = shares
+fn share(of: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64> {
+    let parts: Vec<(&str, f64)> = of
+        .get("shares")?
         .as_object()?
         .iter()
         .filter_map(|(name, ms)| Some((name.as_str(), ms.as_f64()?)))
@@ -282,14 +283,30 @@ fn share(shares: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option
     // A page's radio is one cause among others, a transfer's may be all that is known.
     let is_parted =
         is_page || parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
-    let of = |wanted: &dyn Fn(&str) -> bool| {
-        parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| ms).sum::<f64>()
+    // A sum of no floats is -0.
+    let sum = |wanted: &dyn Fn(&str) -> bool| {
+        parts.iter().filter(|(part, _)| wanted(part)).fold(0.0, |sum, (_, ms)| sum + ms)
     };
+    let has = |name: &str| parts.iter().any(|(part, ms)| *part == name && *ms > 0.0);
+    // Without records of the radio, time in a queue is unknown, and losses have one cause.
+    let is_blind = !is_page && of.get("link_demand").is_none_or(Value::is_null);
+    let hidden = match name {
+        "radio" | "radio_contention" | "radio_signal" => !parts.iter().any(|one| is_radio(one.0)),
+        "not_radio" | "wireline" | "uplink_queue" => !has(name),
+        _ => false,
+    };
+    // A page has a cause for data at the rate of an unknown link.
+    let is_of_page =
+        is_page && matches!(name, "radio" | "wireline") && !has(name) && has("transfer");
+    let is_lost = name == "loss_recovery_radio" && !has(name) && has("loss_recovery_congestion");
+    if is_of_page || is_blind && (hidden && has("unknown") || is_lost) {
+        return None;
+    }
     let ms = match name {
-        "radio" => of(&is_radio),
-        "not_radio" => of(&|part| !is_radio(part) && part != "unknown"),
-        name if parts.iter().any(|(part, _)| *part == name) => of(&|part| part == name),
-        name if is_parted || name == "unknown" => of(&|part| part == name),
+        "radio" => sum(&is_radio),
+        "not_radio" => sum(&|part| !is_radio(part) && part != "unknown"),
+        name if parts.iter().any(|(part, _)| *part == name) => sum(&|part| part == name),
+        name if is_parted || name == "unknown" => sum(&|part| part == name),
         _ => return None,
     };
     Some(if as_fraction { ms / total } else { ms })

@@ -98,6 +98,56 @@ fn shares_are_fractions_and_ms_times() {
     assert_eq!(exceeded("page.ms.server > 900"), [""; 0]);
 }
 
+/// Captures alone do not show which link's queue held the data: its time is unknown.
+#[test]
+fn a_queue_of_an_unknown_link_is_no_time_of_another() {
+    let shares =
+        json!({"first_slow_start": 20.0, "loss_recovery_congestion": 1.0, "unknown": 979.0});
+    let document = |link_demand: Value| {
+        let session = json!({"link_demand": link_demand, "shares": shares});
+        json!({"session": session, "transfers": [{"link_demand": link_demand, "shares": shares}]})
+    };
+    let held = |text: &str, link_demand| {
+        Budget::parse(text).unwrap().judge(&document(link_demand)).remove(0)
+    };
+    for cause in [
+        "radio",
+        "not_radio",
+        "radio_contention",
+        "radio_signal",
+        "wireline",
+        "uplink_queue",
+        "loss_recovery_radio",
+    ] {
+        for field in ["ms.", "shares.", "session.ms."] {
+            let one = held(&format!("{field}{cause} > 0.5"), Value::Null);
+            assert_eq!(one.state, BudgetState::NotEvaluable, "{field}{cause}");
+            assert_eq!(one.unknown_text(), format!("{field}{cause} is absent"));
+        }
+    }
+    // Packets show what else a sender waited for.
+    for cause in ["receive_window", "first_slow_start", "loss_recovery_congestion", "unknown"] {
+        let one = held(&format!("shares.{cause} == 2"), Value::Null);
+        assert_eq!(one.state, BudgetState::Within, "{cause}");
+    }
+    // A page's data at the rate of the slowest link.
+    let pages = json!({"pages": [{"shares": {"transfer": 210.0, "server": 49.0}}]});
+    for (text, state) in [
+        ("page.shares.radio > 0.5", BudgetState::NotEvaluable),
+        ("page.ms.wireline > 5", BudgetState::NotEvaluable),
+        ("page.ms.server > 5", BudgetState::Exceeded),
+        ("page.ms.dns > 5", BudgetState::Within),
+    ] {
+        assert_eq!(Budget::parse(text).unwrap().judge(&pages)[0].state, state, "{text}");
+    }
+    // Beside a modem log, none of the unknown time is the radio's.
+    let one = held("shares.radio < 0.5", json!(0.0));
+    assert_eq!(
+        (one.state, one.found_text().as_str()),
+        (BudgetState::Exceeded, "shares.radio is 0")
+    );
+}
+
 #[test]
 fn what_was_found_is_given() {
     let one = held("shares.sender_limited > 0.5").remove(1);

@@ -241,26 +241,34 @@ fn flows(report: &PacketReport) -> String {
 fn quality(report: &PacketReport) -> String {
     let q = &report.quality;
     let facts = [
-        (q.copies, "packets captured twice, counted once"),
-        (q.payload_cut, "packets captured without all of their payload"),
-        (q.repeated_connections, "connections that are also in an earlier capture"),
-        (q.split_connections, "connections captured on both sides of a proxy, counted once"),
-        (q.steps_back, "packets with a time before the previous one's"),
-        (q.mid_flow, "flows that began before the capture"),
-        (q.super_segments, "segments merged by offload"),
-        (q.tunnelled, "packets from GTP-U tunnels"),
-        (q.wild_sequences, "sequence numbers far outside the window"),
-        (q.reassembled, "datagrams reassembled from fragments"),
-        (q.incomplete_datagrams, "datagrams with a missing fragment"),
-        (q.overlapping_fragments, "fragments that overlap others"),
-        (q.later_fragments, "IP fragments ignored"),
-        (q.late_segments, "segments captured after their own ACK: the capture is out of order"),
-        (q.unseen_bytes, "bytes acknowledged but never captured"),
-        (q.use_above_available, "large flows above the estimated available bandwidth"),
-        (q.client_guessed, "flows whose client was guessed (--client sets it)"),
+        (q.copies, "packet", "captured twice, counted once"),
+        (q.payload_cut, "packet", "captured without all of the payload"),
+        (
+            q.options_cut,
+            "packet",
+            "whose TCP options are cut off: capture longer headers (`tcpdump -s 128`)",
+        ),
+        (q.repeated_connections, "connection", "also in an earlier capture"),
+        (q.split_connections, "connection", "captured on both sides of a proxy, counted once"),
+        (q.steps_back, "packet", "with a time before the previous one's"),
+        (q.mid_flow, "flow", "that began before the capture"),
+        (q.super_segments, "segment", "merged by offload"),
+        (q.tunnelled, "packet", "from GTP-U tunnels"),
+        (q.wild_sequences, "sequence number", "far outside the window"),
+        (q.reassembled, "datagram", "reassembled from fragments"),
+        (q.incomplete_datagrams, "datagram", "with a missing fragment"),
+        (q.overlapping_fragments, "fragment", "overlapping another"),
+        (q.later_fragments, "IP fragment", "ignored"),
+        (q.late_segments, "segment", "captured after its own ACK: the capture is out of order"),
+        (q.unseen_bytes, "byte", "acknowledged but never captured"),
+        (q.use_above_available, "large flow", "above the estimated available bandwidth"),
+        (q.client_guessed, "flow", "whose client was guessed (--client sets it)"),
     ];
-    let facts = facts.iter().filter(|(n, _)| *n > 0);
-    let lines = facts.map(|(n, what)| format!("  {n} {what}\n"));
+    let facts = facts.iter().filter(|(n, ..)| *n > 0);
+    let lines = facts.map(|(n, noun, what)| {
+        let s = if *n == 1 { "" } else { "s" };
+        format!("  {n} {noun}{s} {what}\n")
+    });
     lines.collect()
 }
 

@@ -110,6 +110,11 @@ fn limits_in_the_wrong_order_are_refused() {
         let (code, says) = errors(&[args, &limits].concat());
         assert!(code == 2 && says.contains("--from is not before --to"), "{args:?} {code} {says}");
     }
+    // After the end.
+    for command in ["diagnose", "packets"] {
+        let (code, says) = errors(&[command, &capture, "--from", "9000"]);
+        assert!(code == 3 && says.contains("no IP packets between --from and --to"), "{says}");
+    }
 }
 
 /// The first line of what to do names all kinds that are read.

@@ -29,6 +29,9 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
 
+/// Key in a report for frames cut within a header: the packets in them are not read.
+pub const CUT_HEADER: &str = "cut_header";
+
 /// Counts from reading captures.
 pub struct ReadCounts {
     /// Of IP fragments.
@@ -76,9 +79,28 @@ pub fn read_captures(
             reports.push(read(input, &mut limits, &mut dissector, sink)?);
         }
     }
+    note_order(&mut reports);
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     let fragments = dissector.counts();
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// Warns of the first file that begins before the one given before it.
+fn note_order(reports: &mut [FileReport]) {
+    let mut before: Option<(i64, String)> = None;
+    for file in reports {
+        let Some(start_us) = file.start_us else { continue };
+        if let Some((last_us, name)) = before.filter(|(last_us, _)| start_us < *last_us) {
+            let seconds = (last_us - start_us) as f64 / 1e6;
+            let what = format!(
+                "begins {seconds:.1} s before {name}, which was given before it: captures are read \
+                 as one, in the order given; without order of time, packets count as late or \
+                 retransmitted"
+            );
+            return file.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        }
+        before = Some((start_us, file.path.clone()));
+    }
 }
 
 /// Reads a capture's packets in order of time, with datagrams reassembled from fragments. Packets
@@ -192,7 +214,7 @@ fn note_unread(file: &mut FileReport, frame: &Frame<'_>, unread: Unread) {
     let name = match unread {
         Unread::NotIp(_) => "not_ip",
         Unread::Link(_) => "unknown_link_type",
-        Unread::Cut(_) => "cut_header",
+        Unread::Cut(_) => CUT_HEADER,
         Unread::Bad(_) => "bad_header",
     };
     file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));

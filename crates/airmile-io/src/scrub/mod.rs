@@ -303,7 +303,7 @@ fn one(
     let copy = place.copy(n, kind, compression);
     let mut output = Output::create(&copy, compression, created)?;
     let mut problems = Problems::default();
-    let (mut buffer, mut out, mut read) = (vec![0; CHUNK_BYTES], Vec::new(), 0);
+    let (mut buffer, mut out, mut read, mut written) = (vec![0; CHUNK_BYTES], Vec::new(), 0, 0);
     loop {
         let bytes = match std::io::Read::read(&mut source.input, &mut buffer) {
             Ok(0) => break,
@@ -318,10 +318,16 @@ fn one(
         let piece = buffer.get(..bytes).unwrap_or_default();
         scrubber.push(piece, &mut out, &mut |problem| problems.add(problem));
         output.write(&out)?;
+        written += out.len();
         out.clear();
     }
     let (changes, names) = scrubber.finish(n == of, &mut out, &mut |problem| problems.add(problem));
     output.write(&out)?;
+    if written + out.len() == 0 {
+        let why = problems.kept.first().map_or_else(String::new, |first| format!(" ({first})"));
+        let what = format!("holds nothing that can be copied{why}");
+        return Err(Error::Unusable { path: path.to_owned(), what });
+    }
     let (input_sha256, input_bytes) = source.finish()?;
     let (output_sha256, output_bytes) = output.finish()?;
     let name = copy.file_name().unwrap_or_default().to_string_lossy().into_owned();

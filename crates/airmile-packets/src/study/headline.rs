@@ -465,6 +465,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
             out.push(format!("{} {what}", count(n, noun)));
         }
     };
+    add(q.options_cut, "packet", "whose TCP options are cut off: capture longer headers.");
     add(q.unseen_bytes, "byte", "acknowledged and never captured: the capture lost packets.");
     let mid_flow = "begun before the capture: no handshake, and the window's scale is unknown.";
     add(q.mid_flow, "TCP flow", mid_flow);

@@ -191,6 +191,8 @@ impl FlowDownlink {
     pub(super) fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         self.first_offset.get_or_insert(packet.offset_bytes);
+        // A capture begun within an answer may show its data before an acknowledgement.
+        self.stamped |= packet.timestamps.is_some();
         let asked = self.asked_ns.take();
         let last = self.last_data_ns.replace(now);
         let apart = last.is_some_and(|last| {

@@ -96,6 +96,19 @@ fn transfers_of_a_connection() {
     check(&[(0, 50, 100), (1_000, 1_050, 5)], &[(0, 149, 100_000)]);
 }
 
+/// A capture may begin within an answer, with its data before an acknowledgement.
+#[test]
+fn data_with_time_stamps_shows_that_a_connection_has_them() {
+    let mut phones = CapturedPhones::new();
+    for n in 0..100 {
+        let stamped = |packet| TracedPacket { timestamps: Some((n as u32, n as u32)), ..packet };
+        phones.push(&stamped(packet(n * MS, Direction::Dl, n * 1_000, 1_000)));
+        phones.push(&stamped(packet(n * MS + 1, Direction::Ul, 0, 0)));
+    }
+    let spans = phones.finish().remove(0).transfers(20_000);
+    assert_eq!(spans.iter().map(|s| s.transport).collect::<Vec<_>>(), [TransportKind::Stamped]);
+}
+
 /// The response to an upload is no download.
 #[test]
 fn an_uploads_answer_is_left_out() {

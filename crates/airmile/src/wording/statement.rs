@@ -52,6 +52,10 @@ fn statement(statement: &Statement) -> String {
         Statement::NoDownload => "No verdict: the captures show no download of sufficient size. \
             Capture while one runs, or set --min-bytes."
             .into(),
+        Statement::HeadersCut { cut, frames } => format!(
+            "No verdict: {cut} of {frames} frames are cut within a header, so their packets are not \
+             known. Capture longer headers (`tcpdump -s 128`)."
+        ),
         Statement::CapturedAtServer => "No verdict: the capture was taken at the server and does \
             not show how data arrived at the phone. Capture at the phone, and log its modem."
             .into(),

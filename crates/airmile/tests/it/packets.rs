@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::ClientBy;
 use airmile::{
-    ArrowTable, PacketOptions, PacketReport, Progress, TableFormat, packet_tables, packets,
+    ArrowTable, Inputs, Limits, PacketOptions, PacketReport, Progress, TableFormat, inspect,
+    packet_tables, packets,
 };
 use airmile_testing::shared_data;
+
+use crate::common::diagnosis_of;
 
 /// Our own capture of one HTTP request: five packets.
 fn sample() -> PathBuf {
@@ -109,6 +112,77 @@ fn two_views_of_the_same_traffic_are_refused() {
     let (report, _) = study(1).unwrap();
     assert_eq!(report.quality.repeated_connections, 0);
     assert_eq!(report.quality.packets, 10);
+}
+
+/// The sample, of which each frame but the first ones has at most these bytes.
+fn snapped(whole: usize, most_bytes: usize) -> Vec<u8> {
+    let bytes = fs::read(sample()).unwrap();
+    let (mut out, mut at, mut n) = (bytes[..24].to_vec(), 24, 0);
+    while at < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
+        let kept = if n < whole { length } else { length.min(most_bytes) };
+        out.extend(&bytes[at..at + 8]);
+        out.extend((kept as u32).to_le_bytes());
+        out.extend(&bytes[at + 12..at + 16 + kept]);
+        (at, n) = (at + 16 + length, n + 1);
+    }
+    out
+}
+
+/// IPv4 and TCP without options are 40 bytes.
+#[test]
+fn a_short_snap_length_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("short.pcap");
+    let inspected = || {
+        let inputs = Inputs { files: vec![path.clone()], ..Inputs::default() };
+        inspect(&inputs, Limits::default(), &Progress::default()).unwrap().missing
+    };
+    let advises = |how: &str| inspected().iter().any(|one| one.how_to_capture.contains(how));
+    let figure = |report: &PacketReport| {
+        report.summary.iter().find(|one| one.what == "flows with time stamps").unwrap().here
+    };
+    let (whole, _) = study(&sample());
+    assert_eq!(figure(&whole), Some(1.0));
+    // Options that are cut off may have been time stamps.
+    fs::write(&path, snapped(0, 40)).unwrap();
+    let (report, _) = study(&path);
+    assert_eq!((report.quality.options_cut, figure(&report)), (5, None));
+    let cautions = report.headline.unwrap().cautions.join(" ");
+    assert!(cautions.contains("5 packets whose TCP options are cut off"), "{cautions}");
+    // Frames that are cut within TCP's header are left out.
+    fs::write(&path, snapped(2, 30)).unwrap();
+    let (report, _) = study(&path);
+    assert_eq!(report.quality.packets, 2);
+    let says = "2 packets in 1.0 s: 1 TCP and 0 UDP flows of 1 user, 0 of them large; 3 of 5 frames \
+                are cut within a header and left out";
+    assert_eq!(report.says, says);
+    assert!(advises("capture longer headers") && !advises("capture while one runs"));
+    let says = diagnosis_of(std::slice::from_ref(&path)).session.says;
+    assert!(says.contains("3 of 5 frames are cut within a header"), "{says}");
+    assert!(!says.contains("Capture while one runs"), "{says}");
+}
+
+/// Parts of a ring in another order than that of their times.
+#[test]
+fn files_that_are_not_in_order_of_time_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.pcap", "second.pcap"].map(|name| dir.path().join(name));
+    fs::write(&first, later(0, false)).unwrap();
+    fs::write(&second, later(100, true)).unwrap();
+    let problems = |files: [&PathBuf; 2], threads| {
+        let options = PacketOptions { threads, ..PacketOptions::default() };
+        let files = files.map(Clone::clone);
+        let (report, _) = packets::packets(&files, &options, &Progress::default()).unwrap();
+        report.files.into_iter().map(|file| file.problems).collect::<Vec<_>>()
+    };
+    for threads in [1, 2] {
+        assert_eq!(problems([&first, &second], threads), [[], []]);
+        let found = problems([&second, &first], threads);
+        assert!(found[0].is_empty());
+        assert!(found[1][0].what.starts_with("begins 100.0 s before "), "{found:?}");
+        assert!(found[1][0].what.contains("second.pcap, which was given before it"), "{found:?}");
+    }
 }
 
 #[test]

@@ -433,4 +433,11 @@ fn a_torn_capture_is_scrubbed_as_far_as_it_goes() {
     assert!(report.damaged());
     assert_eq!(report.files[0].changes["frames"], 2);
     assert!(!String::from_utf8_lossy(&contents(&copy)).contains("session"));
+    // Within the file's header: there is nothing to copy.
+    fs::write(&input, &whole[..10]).unwrap();
+    let output = dir.path().join("none.pcap");
+    let options = ScrubOptions { output: output.clone(), key: Some(key) };
+    let error = scrub(&[input], &options, &Progress::default()).unwrap_err().to_string();
+    assert!(error.contains("torn.pcap: holds nothing that can be copied"), "{error}");
+    assert!(!output.exists());
 }

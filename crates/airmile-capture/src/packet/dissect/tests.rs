@@ -128,7 +128,7 @@ fn what_cannot_be_read_is_told() {
     let check =
         |link, data: &[u8], expected| assert_eq!(dissect(&frame(link, data)), Err(expected));
     check(link::ETHERNET, &[&mac[..], &[8, 6]].concat(), Unread::NotIp(0x0806));
-    check(link::ETHERNET, &[0; 13], Unread::Cut("link header"));
+    check(link::ETHERNET, &[0; 13], Unread::Cut("link"));
     check(link::RAW, &tcp_v4()[..19], Unread::Cut("IPv4"));
     check(link::RAW, &tcp_v4()[..30], Unread::Cut("TCP"));
     check(link::RAW, &bad, Unread::Bad("IPv4 header length"));

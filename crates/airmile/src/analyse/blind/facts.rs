@@ -115,6 +115,20 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
     }
 }
 
+/// Time stamps that a phone's capture lacks, and how to get them.
+pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'static str) {
+    if phone.headers_cut {
+        return (
+            "TCP options, which the capture cut off: time stamps show queues in round trips",
+            "capture longer headers (`tcpdump -s 128`)",
+        );
+    }
+    (
+        "TCP time stamps (RFC 7323), which show queues in round trips",
+        "enable them at both ends (Linux: net.ipv4.tcp_timestamps=1)",
+    )
+}
+
 /// What would make the result more certain, the most useful first. `has_server`: a capture at the
 /// server was given, too.
 pub(super) fn missing(
@@ -168,12 +182,11 @@ pub(super) fn missing(
              or NR, so these packets crossed no cell",
         );
     }
-    if spans.iter().any(|span| span.transport == TransportKind::Plain) {
-        add(
-            MissingKind::Packets,
-            "TCP time stamps (RFC 7323), which show queues in round trips",
-            "enable them at both ends (Linux: net.ipv4.tcp_timestamps=1)",
-        );
+    if let Some(phone) = phone
+        && spans.iter().any(|span| span.transport == TransportKind::Plain)
+    {
+        let (what, how) = time_stamps(phone);
+        add(MissingKind::Packets, what, how);
     }
     if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
         add(

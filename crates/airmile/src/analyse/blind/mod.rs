@@ -365,8 +365,13 @@ impl Blind {
             }
         }
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
-        let mut statements =
-            vec![facts::statement(phone, spans, &suspects, named.is_some(), restarter)];
+        let first = match FileReport::cut_frames(&self.files) {
+            Some((cut, frames)) if spans.is_empty() && 2 * cut > frames => {
+                Statement::HeadersCut { cut, frames }
+            }
+            _ => facts::statement(phone, spans, &suspects, named.is_some(), restarter),
+        };
+        let mut statements = vec![first];
         if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
             let share = recovery_ns as f64 / total_ns as f64;
             statements.push(Statement::LossRecovery { share });

@@ -10,6 +10,7 @@ use airmile_wire::packets_only::{CapturedPhone, CapturedPhones, TransportKind};
 use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};
+use super::facts;
 use airmile_io::FileReport;
 use airmile_io::capture::{WITHOUT_ROOT, read_capture};
 use airmile_io::error::{Error, Result};
@@ -244,13 +245,22 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             "capture with root, at the server, or log the modem (docs/phones.md)",
         );
     }
+    let cut_frames = FileReport::cut_frames(std::slice::from_ref(&look.report));
+    if let Some((cut, frames)) = cut_frames {
+        look.lack(
+            &format!("the packets of {cut} of {frames} frames, which are cut within a header"),
+            "capture longer headers (`tcpdump -s 128`)",
+        );
+    }
     let Some(phone) = phone else { return Ok(look) };
     let spans = phone.transfers(DetectOptions::default().min_bytes);
     let n = |transport| spans.iter().filter(|span| span.transport == transport).count();
     let (stamped, plain, datagrams) =
         (n(TransportKind::Stamped), n(TransportKind::Plain), n(TransportKind::Datagrams));
     if spans.is_empty() {
-        look.lack("a download in the capture", "capture while one runs");
+        if cut_frames.is_none_or(|(cut, frames)| 2 * cut <= frames) {
+            look.lack("a download in the capture", "capture while one runs");
+        }
         return Ok(look);
     }
     match phone.place {
@@ -268,10 +278,8 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         ),
     }
     if plain > stamped {
-        look.lack(
-            "TCP time stamps, which show queues in round trips",
-            "enable them at both ends (Linux: net.ipv4.tcp_timestamps=1)",
-        );
+        let (what, how) = facts::time_stamps(&phone);
+        look.lack(what, how);
     }
     Ok(look)
 }
