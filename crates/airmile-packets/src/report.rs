@@ -133,7 +133,7 @@ fn says(s: &StudySummary, files: &[FileReport]) -> String {
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     let (packets, udp, users) = (s.quality.packets, s.udp.flows, s.users);
     let cut = FileReport::cut_frames(files).map_or_else(String::new, |(cut, frames)| {
-        format!("; {cut} of {frames} frames are cut within a header and left out")
+        format!("; {cut} of {frames} frames left out: cut within a header")
     });
     format!(
         "{packets} packet{} in {seconds:.1} s: {} TCP and {udp} UDP flow{} of {users} user{}, {} of \

@@ -124,8 +124,11 @@ impl FlowState {
             client_window_scale: client.offer.window_scale,
             server_window_scale: server.offer.window_scale,
             sack: both(|o| o.sack),
-            timestamps: both(|o| o.timestamps)
-                .or_else(|| self.is_tcp().then(|| offers_stamps(client, server))),
+            timestamps: both(|o| o.timestamps).or_else(|| {
+                let has = offers_stamps(client, server);
+                // What was cut off may have been time stamps.
+                (self.is_tcp() && (has || !self.options_cut)).then_some(has)
+            }),
             client_initial_window_bytes: client.initial_window.get().map(u64::from),
             client_min_window_bytes: client.min_window.get().map(u64::from),
             server_initial_window_bytes: server.initial_window.get().map(u64::from),

@@ -291,6 +291,8 @@ pub(super) struct FlowState {
     pub(super) last_payload_ns: Opt64,
     pub(super) closing: Closing,
     pub(super) only_syns: bool,
+    /// The capture cut off TCP options.
+    pub(super) options_cut: bool,
     pub(super) mid_flow: bool,
     pub(super) handshake: Handshake,
     /// The client's end (0) and the server's (1).
@@ -339,6 +341,7 @@ impl FlowState {
             last_payload_ns: Opt64::NONE,
             closing: Closing::Open,
             only_syns: true,
+            options_cut: false,
             mid_flow,
             handshake: Handshake::default(),
             ends: [End::default(), End::default()],

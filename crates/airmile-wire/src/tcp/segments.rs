@@ -151,6 +151,7 @@ impl FlowState {
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
+        self.options_cut |= tcp.options_cut;
         if syn {
             self.ends[sender].offered(tcp);
         }

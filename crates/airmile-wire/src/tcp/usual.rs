@@ -87,6 +87,7 @@ impl FlowState {
     ) {
         let now = packet.at_ns;
         self.only_syns = false;
+        self.options_cut |= tcp.options_cut;
         self.touch(packet, false);
         let window = self.window_of(sender, tcp);
         let end = &mut self.ends[sender];

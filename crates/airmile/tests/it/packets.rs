@@ -155,7 +155,7 @@ fn a_short_snap_length_is_told() {
     let (report, _) = study(&path);
     assert_eq!(report.quality.packets, 2);
     let says = "2 packets in 1.0 s: 1 TCP and 0 UDP flows of 1 user, 0 of them large; 3 of 5 frames \
-                are cut within a header and left out";
+                left out: cut within a header";
     assert_eq!(report.says, says);
     assert!(advises("capture longer headers") && !advises("capture while one runs"));
     let says = diagnosis_of(std::slice::from_ref(&path)).session.says;

@@ -48,6 +48,31 @@ fn a_clock_that_is_set_back_gives_no_round_trip_of_zero() {
     assert_eq!(flow.rtt_min_ns, Some(40 * MS));
 }
 
+#[test]
+fn options_that_were_cut_off_are_unknown() {
+    let packets = opening().into_iter().chain([p(100, false, ACK, 1000, 200, 1000)]);
+    for cut in [false, true] {
+        for from in [0, 3] {
+            let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
+            let mut study = PacketStudy::new(options);
+            for p in packets.clone().skip(from) {
+                let mut packet = p.packet();
+                if let Transport::Tcp(tcp) = &mut packet.transport {
+                    tcp.options_cut = cut;
+                }
+                study.push(&packet);
+            }
+            let mut stamps = Vec::new();
+            let _ = study.finish_with(&mut |row| {
+                if let PacketRow::Flow(row) = row {
+                    stamps.push(row.timestamps);
+                }
+            });
+            assert_eq!(stamps, [(!cut).then_some(false)], "from packet {from}");
+        }
+    }
+}
+
 /// TCP Fast Open (RFC 7413).
 #[test]
 fn data_in_a_syn_counts() {
