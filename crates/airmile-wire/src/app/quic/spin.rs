@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 
-/// A turn is early within this share of the handshake (chosen here: the handshake may have
-/// taken two round trips, after a Retry or where the certificates exceed what the server may
-/// send to an unverified address (RFC 9000, 8.1)).
+/// A turn is early before the handshake's time divided by this (chosen here: the handshake may
+/// have taken two round trips, after a Retry or where the certificates exceed what the server
+/// may send to an unverified address (RFC 9000, 8.1)).
 const EARLY_SHARE: i64 = 3;
 /// From this many packets between two turns on, a turn is never early (chosen here: one of
 /// 128 runs of random bits is as long; an upload or download has more packets per round trip,
