@@ -8,9 +8,11 @@ use airmile_model::{Problem, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::CUT_HEADER;
 use crate::input::{Compression, Input};
 use crate::recognise::Kind;
+
+/// Key for frames cut within a header: the packets in them are not read.
+pub(crate) const CUT_HEADER: &str = "cut_header";
 
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;

@@ -14,7 +14,7 @@ use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
 use crate::error::{Error, Result};
-use crate::file_report::FileReport;
+use crate::file_report::{CUT_HEADER, FileReport};
 use crate::input::{Input, Progress};
 use crate::limits::LimitFilter;
 use crate::recognise::Kind;
@@ -28,9 +28,6 @@ const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
-
-/// Key in a report for frames cut within a header: the packets in them are not read.
-pub const CUT_HEADER: &str = "cut_header";
 
 /// Counts from reading captures.
 pub struct ReadCounts {

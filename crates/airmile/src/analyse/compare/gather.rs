@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{Direction, Record, printable_path};
-use airmile_wire::compare::{RequestExchange, Sample, growth};
+use airmile_wire::compare::{Connection, RequestExchange, Sample, growth};
 
-use super::flows::{self, Captured, Flow};
+use super::flows::{self, Captured};
 use super::probe_log::ProbeLog;
 use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::clocks::block;
@@ -293,7 +293,11 @@ impl RunDiagnosis {
 }
 
 /// The arrivals on a connection during a span, and their bytes.
-fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i64, u64)>, u64) {
+fn arrived(
+    flow: &Connection,
+    shift_ns: i64,
+    (from_ns, to_ns): (i64, i64),
+) -> (Vec<(i64, u64)>, u64) {
     let exchanges = flow.exchanges.iter().filter(|exchange| {
         exchange.end_ns + shift_ns >= from_ns - SLACK_NS
             && exchange.start_ns + shift_ns <= to_ns + SLACK_NS
@@ -308,7 +312,7 @@ fn arrived(flow: &Flow, shift_ns: i64, (from_ns, to_ns): (i64, i64)) -> (Vec<(i6
 }
 
 /// The pause before the exchange that the arrivals start with.
-fn pause_of(flow: &Flow, arrivals: &[(i64, u64)]) -> Option<i64> {
+fn pause_of(flow: &Connection, arrivals: &[(i64, u64)]) -> Option<i64> {
     let first = arrivals.first()?.0;
     let begins =
         |exchange: &&RequestExchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);

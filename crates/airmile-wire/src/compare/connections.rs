@@ -1,0 +1,163 @@
+//! Connections of a capture as the client sees them: their exchanges and round trips.
+
+use std::collections::HashMap;
+
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
+
+use super::{Exchanges, RequestExchange};
+
+/// A connection as the client sees it.
+#[derive(Debug)]
+pub struct Connection {
+    /// The server.
+    pub server: Address,
+    /// Its port.
+    pub port: u16,
+    /// From SYN to SYN-ACK, in nanoseconds; at the server, to the handshake's last ACK.
+    pub rtt_ns: Option<i64>,
+    /// Its exchanges, in order.
+    pub exchanges: Vec<RequestExchange>,
+}
+
+type End = (Address, u16);
+
+/// A capture during reading: connections by the client's end, then the server's.
+#[derive(Debug, Default)]
+pub struct ConnectionReader {
+    open: HashMap<(End, End), ClientConnection>,
+    done: Vec<Connection>,
+    client_ns: i64,
+    whole_ns: i64,
+}
+
+#[derive(Debug, Default)]
+struct ClientConnection {
+    exchanges: Exchanges,
+    done: Vec<RequestExchange>,
+    /// Sequence number of the SYN.
+    isn: Option<SeqNum>,
+    syn_ns: Option<i64>,
+    syn_ack_ns: Option<i64>,
+    rtt_ns: Option<i64>,
+    /// The end of the data received so far.
+    down_end: Option<SeqNum>,
+    up_end: Option<SeqNum>,
+    /// The end of the data that the client has acknowledged.
+    acked_end: Option<SeqNum>,
+    /// Whether the capture is nearer to the server. Data then pass it as they are sent, and arrive
+    /// when they are acknowledged. By the handshake, else by those of earlier connections.
+    at_server: Option<bool>,
+}
+
+impl ClientConnection {
+    /// New bytes of a segment, given the end of the previous ones.
+    fn fresh(end: &mut Option<SeqNum>, seq: SeqNum, bytes: u32) -> u64 {
+        let to = SeqNum(seq.0.wrapping_add(bytes));
+        let new = end.map_or_else(|| i32::try_from(bytes).unwrap_or(0), |end| to.since(end));
+        if new > 0 {
+            *end = Some(to);
+        }
+        u64::try_from(new).unwrap_or(0).min(u64::from(bytes))
+    }
+
+    /// Bytes of the captured data that an acknowledgement is the first for.
+    fn acknowledged(&mut self, to: SeqNum) -> u64 {
+        // A FIN is acknowledged, too.
+        let Some(sent) = self.down_end else { return 0 };
+        let to = if to.since(sent) > 0 { sent } else { to };
+        let new = to.since(*self.acked_end.get_or_insert(to));
+        if new > 0 {
+            self.acked_end = Some(to);
+        }
+        u64::try_from(new).unwrap_or(0)
+    }
+
+    fn finish(mut self, server: End) -> Option<Connection> {
+        self.exchanges.finish();
+        self.done.extend(std::iter::from_fn(|| self.exchanges.poll()));
+        let (server, port) = server;
+        let flow = Connection { server, port, rtt_ns: self.rtt_ns, exchanges: self.done };
+        (!flow.exchanges.is_empty()).then_some(flow)
+    }
+}
+
+impl ConnectionReader {
+    /// Takes the next packet of the capture.
+    pub fn push(&mut self, packet: &Packet<'_>) {
+        let Some(tcp) = packet.tcp() else { return };
+        let (src, dst) = ((packet.src, packet.src_port), (packet.dst, packet.dst_port));
+        let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        if syn && !ack {
+            // Reused ports, unless it is a retransmitted SYN: which of the two was answered is
+            // unknown (Karn).
+            let again = self.open.get(&(src, dst)).is_some_and(|c| c.isn == Some(tcp.seq));
+            if again {
+                if let Some(connection) = self.open.get_mut(&(src, dst)) {
+                    connection.syn_ns = None;
+                }
+                return;
+            }
+            if let Some(old) = self.open.remove(&(src, dst)) {
+                self.done.extend(old.finish(dst));
+            }
+            let connection = self.open.entry((src, dst)).or_default();
+            (connection.syn_ns, connection.isn) = (Some(packet.at_ns), Some(tcp.seq));
+            return;
+        }
+        let is_up = self.open.contains_key(&(src, dst))
+            // Started before the capture: the server has the lower port.
+            || !self.open.contains_key(&(dst, src)) && packet.dst_port < packet.src_port;
+        let key = if is_up { (src, dst) } else { (dst, src) };
+        let at_server = self.client_ns > self.whole_ns / 2;
+        let connection = self.open.entry(key).or_default();
+        if syn {
+            // The first of retransmissions counts.
+            let Some(syn_ns) = connection.syn_ns.take() else { return };
+            connection.syn_ack_ns = Some(packet.at_ns);
+            connection.rtt_ns = Some(packet.at_ns - syn_ns);
+            connection.acked_end = Some(SeqNum(tcp.seq.0.wrapping_add(1)));
+            if let Some(rtt_ns) = connection.rtt_ns {
+                connection.exchanges.set_rtt(rtt_ns);
+            }
+            return;
+        }
+        if is_up {
+            if let (Some(rtt_ns), Some(syn_ack_ns)) =
+                (connection.rtt_ns, connection.syn_ack_ns.take())
+            {
+                let client_ns = packet.at_ns - syn_ack_ns;
+                self.client_ns += client_ns;
+                self.whole_ns += client_ns + rtt_ns;
+                if *connection.at_server.get_or_insert(client_ns > rtt_ns) {
+                    connection.rtt_ns = Some(client_ns + rtt_ns);
+                    connection.exchanges.set_rtt(client_ns + rtt_ns);
+                }
+            }
+            if connection.at_server == Some(true) && ack {
+                let new = connection.acknowledged(tcp.ack);
+                connection.exchanges.push_down(packet.at_ns, new);
+            }
+            if ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
+                connection.exchanges.push_up(packet.at_ns);
+            }
+        } else {
+            let end = &mut connection.down_end;
+            let new = ClientConnection::fresh(end, tcp.seq, packet.payload_bytes);
+            if new > 0 && !*connection.at_server.get_or_insert(at_server) {
+                connection.exchanges.push_down(packet.at_ns, new);
+            }
+        }
+        connection.done.extend(std::iter::from_fn(|| connection.exchanges.poll()));
+    }
+
+    /// Ends the capture: its connections with exchanges in the order of these, and the client's side of
+    /// the round trips of handshakes relative to the whole; `None` without handshakes.
+    #[must_use]
+    pub fn finish(mut self) -> (Vec<Connection>, Option<f64>) {
+        let open = self.open.drain();
+        self.done.extend(open.filter_map(|((_, server), connection)| connection.finish(server)));
+        self.done.sort_by_key(|flow| flow.exchanges.first().map(|first| first.start_ns));
+        let share = self.client_ns as f64 / self.whole_ns.max(1) as f64;
+        (self.done, (self.whole_ns > 0).then_some(share))
+    }
+}
