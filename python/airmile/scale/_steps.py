@@ -1,7 +1,7 @@
 """The steps of a study, each a function of plain values that can run anywhere.
 
-A step writes its results under unique names, and its manifest last. A step with a
-manifest is complete.
+A step writes its manifest last, and a step with a manifest is complete. Files of one that was
+killed have the names of those that follow, or unique ones: they are replaced or not read.
 """
 
 from __future__ import annotations
