@@ -102,6 +102,12 @@ impl FileReport {
         (cut > 0).then(|| (cut, files.iter().map(|file| file.items).sum()))
     }
 
+    /// The same if these are most of the frames.
+    #[must_use]
+    pub fn mostly_cut_frames(files: &[Self]) -> Option<(u64, u64)> {
+        Self::cut_frames(files).filter(|(cut, frames)| 2 * cut > *frames)
+    }
+
     /// For an input that has not been read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {

@@ -135,51 +135,18 @@ impl Engine {
         lines: Option<SyncSender<Arc<LiveEvent>>>,
     ) -> Result<Self, StartError> {
         let live = Live::new(options)?;
-        let starting = |name: String| SourceStatus {
-            name,
-            state: SourceState::Waiting("starting".into()),
-            gaps: 0,
-        };
-        let status = starting(source.name());
-        let passing = interface.map(|name| Passing {
-            interface: starting(name.to_owned()),
-            dropped: 0,
-            view: PacketView::default(),
-        });
-        let mut first = live.clone();
-        let snapshot = Snapshot {
-            source: status,
-            totals: LiveTotals::default(),
-            view: first.look(),
-            decided: VecDeque::new(),
-            packets: passing,
-        };
-        let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
-        let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
-        let events = EventSenders { radio, flows };
         let stop = StopFlag::new();
+        let (feeder, snapshots) = Feeder::new(live, source.name(), interface, &stop);
+        let events = feeder.events.clone();
         let (feed, inputs) = queue(&stop);
         if let Some(name) = interface {
             capture(name, feed.clone())?;
         }
         source.start(feed)?;
-        let refusal = Arc::new(OnceLock::new());
+        let refusal = Arc::clone(&feeder.refusal);
         // A modem's port may begin with anything.
         let is_stored = matches!(source, LogSource::Follow(_) | LogSource::Stdin);
-        let feeder = Feeder {
-            live,
-            packets: LivePackets::new(),
-            packets_came: None,
-            news: News::default(),
-            counted: CountedBursts::default(),
-            snapshot,
-            sender,
-            events: events.clone(),
-            stop: stop.clone(),
-            lines,
-            head: is_stored.then(Head::default),
-            refusal: Arc::clone(&refusal),
-        };
+        let feeder = Feeder { lines, head: is_stored.then(Head::default), ..feeder };
         let worker = Worker::start("engine", stop.clone(), move |_| feeder.run(&inputs))?;
         Ok(Self { snapshots, events, stop, refusal, worker })
     }
@@ -253,6 +220,49 @@ struct Feeder {
 }
 
 impl Feeder {
+    /// One without lines that reads any log, and its snapshots.
+    fn new(
+        live: Live,
+        source: String,
+        interface: Option<&str>,
+        stop: &StopFlag,
+    ) -> (Self, watch::Receiver<Arc<Snapshot>>) {
+        let starting = |name: String| SourceStatus {
+            name,
+            state: SourceState::Waiting("starting".into()),
+            gaps: 0,
+        };
+        let mut first = live.clone();
+        let snapshot = Snapshot {
+            source: starting(source),
+            totals: LiveTotals::default(),
+            view: first.look(),
+            decided: VecDeque::new(),
+            packets: interface.map(|name| Passing {
+                interface: starting(name.to_owned()),
+                dropped: 0,
+                view: PacketView::default(),
+            }),
+        };
+        let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
+        let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
+        let feeder = Self {
+            live,
+            packets: LivePackets::new(),
+            packets_came: None,
+            news: News::default(),
+            counted: CountedBursts::default(),
+            snapshot,
+            sender,
+            events: EventSenders { radio, flows },
+            stop: stop.clone(),
+            lines: None,
+            head: None,
+            refusal: Arc::default(),
+        };
+        (feeder, snapshots)
+    }
+
     fn run(mut self, inputs: &Receiver<SourceItem>) {
         let mut due = Instant::now();
         let mut changed = true;
@@ -418,36 +428,10 @@ mod tests {
 
     #[test]
     fn what_waits_when_an_engine_stops_is_counted() {
-        let mut live = Live::new(RadioOptions::default()).unwrap();
-        let snapshot = Snapshot {
-            source: SourceStatus {
-                name: String::new(),
-                state: SourceState::Waiting(String::new()),
-                gaps: 0,
-            },
-            totals: LiveTotals::default(),
-            view: live.look(),
-            decided: VecDeque::new(),
-            packets: None,
-        };
-        let (sender, snapshots) = watch::channel(Arc::new(snapshot.clone()));
-        let [radio, flows] = [(); 2].map(|()| broadcast::Sender::new(WAITING_EVENTS));
         let stop = StopFlag::new();
         stop.set();
-        let feeder = Feeder {
-            live,
-            packets: LivePackets::new(),
-            packets_came: None,
-            news: News::default(),
-            counted: CountedBursts::default(),
-            snapshot,
-            sender,
-            events: EventSenders { radio, flows },
-            stop,
-            lines: None,
-            head: None,
-            refusal: Arc::default(),
-        };
+        let live = Live::new(RadioOptions::default()).unwrap();
+        let (feeder, snapshots) = Feeder::new(live, String::new(), None, &stop);
         let (items, inputs) = std::sync::mpsc::channel();
         items.send(SourceItem::Bytes(vec![0; 100])).unwrap();
         items.send(SourceItem::Gap).unwrap();

@@ -31,7 +31,7 @@ pub use report::PacketReport;
 pub use study::{
     AckLine, BandwidthTimeline, Cumulative, Curve, DataRuns, Density, EventLine, Figure, Finding,
     FlowCounts, FlowFacts, FlowName, FlowPlot, Headline, PaperPoint, Plot, RangeLine, Requests,
-    Study, Transfer, study,
+    Study, Transfer, count, study,
 };
 pub use tables::TableFormat;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::compare::{Compared, Table1Row, class, compare, table1};
 use super::largest::FlowEntry;
-use super::study::{Headline, more_curves};
+use super::study::{Headline, count, more_curves};
 use airmile_io::FileReport;
 
 /// A study of packet captures, with each figure and the paper's.
@@ -130,18 +130,15 @@ fn says(s: &StudySummary, files: &[FileReport]) -> String {
     };
     let of_flows = s.start_ns.zip(s.end_ns).map(|(a, b)| (b - a) as f64 / 1e9);
     let seconds = of_flows.or_else(|| of_files().map(|(a, b)| (b - a) as f64 / 1e6)).unwrap_or(0.0);
-    let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let (packets, udp, users) = (s.quality.packets, s.udp.flows, s.users);
     let cut = FileReport::cut_frames(files).map_or_else(String::new, |(cut, frames)| {
         format!("; {cut} of {frames} frames left out: cut within a header")
     });
     format!(
-        "{packets} packet{} in {seconds:.1} s: {} TCP and {udp} UDP flow{} of {users} user{}, {} of \
-         them large{cut}",
-        plural(packets),
+        "{} in {seconds:.1} s: {} TCP and {} of {}, {} of them large{cut}",
+        count(s.quality.packets, "packet"),
         s.tcp.flows,
-        plural(udp),
-        plural(users),
+        count(s.udp.flows, "UDP flow"),
+        count(s.users, "user"),
         s.large_flows
     )
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use airmile::packets::FlowEntry;
+use airmile::packets::{FlowEntry, count};
 use airmile::{Captures, Inputs, PacketReport, captures, packets, study_page};
 use anyhow::Result;
 
@@ -265,11 +265,7 @@ fn quality(report: &PacketReport) -> String {
         (q.client_guessed, "flow", "whose client was guessed (--client sets it)"),
     ];
     let facts = facts.iter().filter(|(n, ..)| *n > 0);
-    let lines = facts.map(|(n, noun, what)| {
-        let s = if *n == 1 { "" } else { "s" };
-        format!("  {n} {noun}{s} {what}\n")
-    });
-    lines.collect()
+    facts.map(|(n, noun, what)| format!("  {} {what}\n", count(*n, noun))).collect()
 }
 
 fn number(value: f64, unit: &str) -> String {

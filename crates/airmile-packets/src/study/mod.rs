@@ -36,6 +36,7 @@ pub use figures::{Cumulative, Curve, Figure, PaperPoint, Plot};
 pub use flow_plot::{AckLine, DataRuns, EventLine, FlowFacts, FlowPlot, RangeLine};
 pub use headline::{Finding, Headline};
 pub use requests::{Requests, Transfer};
+pub use words::count;
 
 use bandwidth::TimelineBuilder;
 use choice::{Candidates, Chosen, DupAckBurst};

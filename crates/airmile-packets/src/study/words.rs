@@ -38,7 +38,8 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A count with its noun.
-pub(super) fn count(n: u64, noun: &str) -> String {
+/// A count with its noun, in the plural unless it is 1.
+#[must_use]
+pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }

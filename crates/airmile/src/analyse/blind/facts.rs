@@ -115,12 +115,15 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
     }
 }
 
+/// What to do where a snap length cut headers.
+pub(super) const LONGER_HEADERS: &str = "capture longer headers (`tcpdump -s 128`)";
+
 /// Time stamps that a phone's capture lacks, and how to get them.
 pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'static str) {
     if phone.headers_cut {
         return (
             "TCP options, which the capture cut off: time stamps show queues in round trips",
-            "capture longer headers (`tcpdump -s 128`)",
+            LONGER_HEADERS,
         );
     }
     (

@@ -365,10 +365,8 @@ impl Blind {
             }
         }
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
-        let first = match FileReport::cut_frames(&self.files) {
-            Some((cut, frames)) if spans.is_empty() && 2 * cut > frames => {
-                Statement::HeadersCut { cut, frames }
-            }
+        let first = match FileReport::mostly_cut_frames(&self.files) {
+            Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
             _ => facts::statement(phone, spans, &suspects, named.is_some(), restarter),
         };
         let mut statements = vec![first];

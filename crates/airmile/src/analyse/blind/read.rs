@@ -100,8 +100,10 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
     phone.headers_cut = quality.lacks_options();
     phone.headers_cut.then(|| {
         let what = format!(
-            "TCP options are cut off in {} of {} packets: capture longer headers (`tcpdump -s 128`)",
-            quality.options_cut, quality.tcp_packets
+            "TCP options are cut off in {} of {} packets: {}",
+            quality.options_cut,
+            quality.tcp_packets,
+            facts::LONGER_HEADERS
         );
         Problem { offset: 0, severity: Severity::Damage, what }
     })
@@ -245,11 +247,12 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             "capture with root, at the server, or log the modem (docs/phones.md)",
         );
     }
-    let cut_frames = FileReport::cut_frames(std::slice::from_ref(&look.report));
-    if let Some((cut, frames)) = cut_frames {
+    let files = std::slice::from_ref(&look.report);
+    let is_mostly_cut = FileReport::mostly_cut_frames(files).is_some();
+    if let Some((cut, frames)) = FileReport::cut_frames(files) {
         look.lack(
             &format!("the packets of {cut} of {frames} frames, which are cut within a header"),
-            "capture longer headers (`tcpdump -s 128`)",
+            facts::LONGER_HEADERS,
         );
     }
     let Some(phone) = phone else { return Ok(look) };
@@ -258,7 +261,7 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
     let (stamped, plain, datagrams) =
         (n(TransportKind::Stamped), n(TransportKind::Plain), n(TransportKind::Datagrams));
     if spans.is_empty() {
-        if cut_frames.is_none_or(|(cut, frames)| 2 * cut <= frames) {
+        if !is_mostly_cut {
             look.lack("a download in the capture", "capture while one runs");
         }
         return Ok(look);
