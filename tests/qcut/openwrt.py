@@ -230,7 +230,7 @@ def check_service(hosts, router, package):
     back_s = until("the path is back", lambda: hosts.reaches(FAR), 10)
     all_s = until("everything is as it was", lambda: hosts.state() == before, 10)
     print(f"kill -9: the path after {back_s * 1e3:.0f} ms, all as before after {all_s * 1e3:.0f} ms more")
-    os.remove(router.path(STATUS))
+    until("the status of the killed run is gone", lambda: not os.path.exists(router.path(STATUS)), 10)
     router.process = None
     router.turn()
     until("it runs again", running)
