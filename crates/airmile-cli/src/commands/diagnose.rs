@@ -154,7 +154,8 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     }
     if order.len() > explained {
         let rest = order.len() - explained;
-        out.push_str(&format!("\n({rest} smaller transfers are explained with -v.)\n"));
+        let what = if rest == 1 { "transfer is" } else { "transfers are" };
+        out.push_str(&format!("\n({rest} smaller {what} explained with -v.)\n"));
     }
     out.push_str(&output::missing(&answer.missing));
     out
