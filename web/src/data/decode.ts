@@ -22,6 +22,8 @@ export interface SeriesHead {
   marks: string[];
   /** Number of marks that are not in the page. */
   more_marks: number;
+  /** What each transfer would have taken without its cause, as a sentence. */
+  savings: (string | null)[];
   directions: Record<string, { bursts: number; blocks: number }>;
   arrays: Record<string, { type: ArrayKind; length: number }>;
 }

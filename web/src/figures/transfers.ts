@@ -9,18 +9,19 @@ import { badge, family } from "./verdict";
 const EXPLAINED = 4;
 const EXPLAINED_NARROW = 2;
 const MORE = 20;
-/** A cause whose removal leaves more than this part of the time gets no line, as in the terminal. */
-const MAX_REMAINING = 0.98;
 
 export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
 
-export function transfersSection(document: DiagnoseDocument, locate: Locate): HTMLElement {
-  const order = document.transfers.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
+/** `savings` are the page's sentences, one for each transfer in the order of the document. */
+export function transfersSection(document: DiagnoseDocument, savings: (string | null)[], locate: Locate): HTMLElement {
+  const order = document.transfers
+    .map((transfer, i) => ({ transfer, saving: savings[i] }))
+    .sort((a, b) => (b.transfer.bytes ?? 0) - (a.transfer.bytes ?? 0));
   const list = h("div", { class: "cards" });
   let shown = 0;
   const more = h("button", { type: "button", class: "more" });
   const show = (n: number): void => {
-    for (const transfer of order.slice(shown, shown + n)) list.append(card(transfer, locate));
+    for (const one of order.slice(shown, shown + n)) list.append(card(one.transfer, one.saving, locate));
     shown = Math.min(order.length, shown + n);
     const rest = order.length - shown;
     more.hidden = rest === 0;
@@ -36,7 +37,7 @@ export function transfersSection(document: DiagnoseDocument, locate: Locate): HT
   return section("transfers", "Transfers", note, list, more);
 }
 
-function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
+function card(transfer: TransferDiagnosis, saving: string | null | undefined, locate: Locate): HTMLElement {
   const facts: string[] = [];
   if (typeof transfer.start_us === "number") facts.push(`from ${timeOfDay(transfer.start_us)} UTC`);
   facts.push(duration(transfer.duration_ms));
@@ -45,16 +46,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   if (transfer.overlapped) facts.push("overlaps another transfer");
   const evidence = h("ul", { class: "evidence" });
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
-  const { counterfactual_ms, counterfactual_of, duration_ms } = transfer;
-  // Without a saving there is nothing to promise.
-  const saves = !counterfactual_of || (counterfactual_ms ?? 0) <= MAX_REMAINING * duration_ms;
-  if (typeof counterfactual_ms === "number" && saves) {
-    const took = duration(counterfactual_ms);
-    const without = counterfactual_of
-      ? `without ${words(counterfactual_of)} it would have taken ${took}`
-      : `if its data had always been waiting, it would have taken ${took}, at the rate inside bursts`;
-    evidence.append(h("li", {}, without));
-  }
+  if (saving) evidence.append(h("li", {}, saving));
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
     title.append(h("span", { class: "confidence" }, `${percent(transfer.confidence)} confident`));
