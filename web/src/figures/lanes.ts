@@ -141,7 +141,7 @@ function drawTransfers(
     const right = GUTTER + Math.min(width, (end - from) * scale);
     const row = Math.min(stack[i] ?? 0, rows.count - 1);
     const top = row * rows.height + (rows.height - bar) / 2;
-    const kind = family(transfer.verdict).replace("_", "-");
+    const kind = family(transfer.verdict);
     context.fillStyle = colour(`${kind}-soft`);
     context.fillRect(left, top, Math.max(2, right - left), bar);
     context.fillStyle = colour(kind);
