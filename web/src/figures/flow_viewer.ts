@@ -1,6 +1,6 @@
 /** The flow viewer: select a flow, see it over time, zoom to unusual events. */
 
-import { around as room, View, type Range } from "../view";
+import { isAll, around as room, View, type Range } from "../view";
 import { firstFrom } from "../data/lines";
 import { countIn, lastBefore, UNIT_MS, windowEdge } from "../data/sequence";
 import { append, h, section } from "../dom";
@@ -224,13 +224,12 @@ export function merged(flow: FlowPlot): string {
 export function summary(flow: FlowPlot, view: View): string {
   const from = view.range.from * UNIT_MS;
   const to = view.range.to * UNIT_MS;
-  const whole = to - from >= (view.full.to - view.full.from) * UNIT_MS * 0.999;
   const step = to - from < 1_000 ? 1 : to - from < 10_000 ? 10 : 1_000;
   const counts = flow.events.flatMap((line) => {
     const n = countIn(line, from, to);
     return n > 0 ? [`${eventStyle(line.event).words}: ${count(n)}`] : [];
   });
-  const span = whole ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
+  const span = isAll(view.range, view.full) ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
   const events = counts.length > 0 ? counts.join(", ") : "no unusual events";
   return `${span} (${duration(to - from)}): ${events}.`;
 }

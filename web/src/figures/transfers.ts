@@ -56,21 +56,30 @@ function card(transfer: TransferDiagnosis, saving: string | null | undefined, lo
     { class: `card ${family(transfer.verdict)}` },
     title,
     transfer.name && transfer.name !== transfer.id && h("p", { class: "page-url" }, transfer.name),
-    h("p", { class: "note" }, facts.join(" · ")),
+    h("p", { class: "note" }, place(facts.join(" · "), transfer, locate, transfer.start_tti, transfer.end_tti)),
     sharesBar(transfer, locate),
     evidence,
     h("p", { class: "next" }, h("strong", {}, "Next: "), ...prose(transfer.next_step)),
   );
 }
 
-function link(item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement {
-  if (item.to_tti <= item.from_tti) return h("span", {}, item.what);
+const link = (item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement =>
+  place(item.what, transfer, locate, item.from_tti, item.to_tti);
+
+/** A text that links to its place on the timeline, if it has one. */
+function place(
+  text: string,
+  transfer: TransferDiagnosis,
+  locate: Locate,
+  fromTti: number,
+  toTti: number,
+): HTMLElement {
+  if (toTti <= fromTti) return h("span", {}, text);
   const go = (event: Event): void => {
     event.preventDefault();
-    locate(transfer, item.from_tti, item.to_tti);
+    locate(transfer, fromTti, toTti);
   };
-  const label = `${item.what}: show on the timeline`;
-  return h("a", { href: "#timeline", click: go, "aria-label": label }, item.what);
+  return h("a", { href: "#timeline", click: go, "aria-label": `${text}: show on the timeline` }, text);
 }
 
 /** Causes in drawing order: the radio's first. */
