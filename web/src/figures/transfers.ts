@@ -128,6 +128,8 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
   const unknown = (cause: string): boolean => cause === "unknown";
   return [
     transfer.id,
+    words(transfer.verdict),
+    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
     transfer.dir,
     orDash(transfer.start_us, timeOfDay),
     transfer.duration_ms.toFixed(0),
@@ -137,7 +139,5 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
     ms(unknown),
     orDash(transfer.link_demand, (demand) => percent(demand, 1)),
     orDash(transfer.link_throughput_bps, bitrate),
-    words(transfer.verdict),
-    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
   ];
 }
