@@ -31,7 +31,11 @@ export interface SeriesHead {
 /** Number of characters decoded at a time; a multiple of four. */
 const PIECE = 1 << 20;
 
+/** Newer browsers decode by themselves, many times as fast. */
+const NATIVE = Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
+
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  if (NATIVE.fromBase64) return NATIVE.fromBase64(text);
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const bytes = new Uint8Array((text.length / 4) * 3 - padding);
   let at = 0;
