@@ -108,6 +108,18 @@ export async function suite(file) {
   return { check, end };
 }
 
+/** Canvases with ink in their first or last column: what is drawn there is cut by the edge. */
+export function cutCanvases(page) {
+  return page.evaluate(() => {
+    const all = [...document.querySelectorAll("canvas")].filter((canvas) => canvas.width > 0);
+    return all.filter((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const n = 4 * canvas.width;
+      return data.some((byte, at) => byte !== 0 && (at % n < 4 || at % n >= n - 4));
+    }).length;
+  });
+}
+
 /** The text of an element by id, and a wait until it changes. */
 export function textOf(id) {
   const text = (page) => page.locator(`#${id}`).textContent();

@@ -48,6 +48,7 @@ console.log(`opened in ${((Date.now() - opening) / 1e3).toFixed(1)} s`);
 const frames = await page.evaluate(async () => {
   const plots = document.getElementById("timeline-plots");
   plots.scrollIntoView();
+  plots.focus();
   const box = plots.getBoundingClientRect();
   const wheel = (deltaX, deltaY, at) =>
     plots.dispatchEvent(

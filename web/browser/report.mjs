@@ -1,6 +1,7 @@
 // Opens reports from disk in a real browser, and uses them as a reader would.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { airmile, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
 
@@ -63,6 +64,18 @@ await check("wheel and drag zoom, double click resets", {}, async (page) => {
   );
 });
 
+await check("the wheel scrolls the page past the timeline", {}, async (page) => {
+  const plots = page.locator("#timeline-plots");
+  await plots.scrollIntoViewIfNeeded();
+  const all = await summary(page);
+  const box = await plots.boundingBox();
+  const before = await page.evaluate(() => scrollY);
+  await page.mouse.move(box.x + 400, box.y + 100);
+  await page.mouse.wheel(0, 300);
+  await page.waitForFunction((old) => scrollY > old, before, { timeout: 10_000 });
+  assert.equal(await summary(page), all);
+});
+
 await check("evidence links to its place", {}, async (page) => {
   const before = await summary(page);
   const link = page.locator(".evidence a", { hasText: "longest time with an empty queue" }).first();
@@ -72,7 +85,7 @@ await check("evidence links to its place", {}, async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement?.id), "timeline-plots");
   // The span with a margin.
   const ms = Number(/: (\d+) ms/.exec(words)[1]);
-  const shown = /\((\d+|[\d.]+) (ms|s)\)/.exec(await summary(page));
+  const shown = /\(([\d.]+) (ms|s) of /.exec(await summary(page));
   const shownMs = Number(shown[1]) * (shown[2] === "s" ? 1000 : 1);
   assert.ok(shownMs >= ms && shownMs < ms * 1.3 + 20, `${ms} in ${shownMs}`);
 });
@@ -131,4 +144,25 @@ await check("it prints", {}, async (page) => {
   assert.ok((await page.pdf({ format: "A4" })).length > 10_000);
 });
 
-await end();
+// A short transfer in a long log.
+const given = join(dir, "given.csv");
+const start = answer.transfers[0].start_us + 2_000_000;
+writeFileSync(given, `id,start_us,end_us,bytes\nshort,${start},${start + 500_000},100000\n`);
+const part = join(dir, "part.html");
+run("diagnose", log, "--transfers", given, "--html", part, "-q");
+await end(true);
+const short = await suite(part);
+await short.check("it opens on its transfers", {}, async (page) => {
+  const opened = await summary(page);
+  const shown = /^From .* \((\d+) ms of [\d.]+ s\).*transfer short/.exec(opened);
+  assert.ok(shown && Number(shown[1]) >= 500 && Number(shown[1]) < 600, opened);
+  await page.getByRole("button", { name: "Show all" }).click();
+  await changes(page, opened);
+  assert.match(await summary(page), /^All /);
+  await page.getByRole("button", { name: "Show transfers" }).click();
+  await page.waitForFunction(
+    (old) => document.getElementById("timeline-summary")?.textContent === old,
+    opened,
+  );
+});
+await short.end();

@@ -1,7 +1,7 @@
 // Reports of captures and application logs, in a real browser.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
+import { cutCanvases, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
 
 skipWithoutBrowser("test-browser");
 const dir = workDir();
@@ -27,6 +27,11 @@ await senders.check("senders and requests are on the timeline", {}, async (page)
   await page.waitForFunction(() =>
     /in flight .* rwnd /.test(document.querySelector(".readout")?.textContent ?? ""),
   );
+});
+await senders.check("no label of an axis is cut at a phone's width", {
+  viewport: { width: 400, height: 800 },
+}, async (page) => {
+  assert.equal(await cutCanvases(page), 0);
 });
 await senders.end(true);
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { airmile, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
+import { airmile, cutCanvases, run, skipWithoutBrowser, suite, textOf, workDir } from "./browser.mjs";
 
 skipWithoutBrowser("test-browser");
 const dir = workDir();
@@ -107,6 +107,7 @@ await check("a phone's width needs no horizontal scrolling", {
   await page.evaluate(() => document.querySelectorAll("details").forEach((d) => (d.open = true)));
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(width <= 360, `${width} px`);
+  assert.equal(await cutCanvases(page), 0);
 });
 
 await check("each figure and table has a name and a text", {}, async (page) => {

@@ -16,11 +16,37 @@ export function percent(share: number, digits = 0): string {
   return `${value.toFixed(digits)}${NBSP}%`;
 }
 
+/** The prefixes of units, each with its factor and the number of decimals of a size. */
+const PREFIXES = [
+  { prefix: "G", factor: 1e9, digits: 2 },
+  { prefix: "M", factor: 1e6, digits: 2 },
+  { prefix: "k", factor: 1e3, digits: 1 },
+] as const;
+
+const NO_PREFIX = { prefix: "", factor: 1, digits: 0 };
+
+const prefixOf = (n: number): { prefix: string; factor: number; digits: number } =>
+  PREFIXES.find(({ factor }) => Math.abs(n) >= factor) ?? NO_PREFIX;
+
 export function bytes(n: number): string {
-  if (n < 1e3) return `${n} B`;
-  if (n < 1e6) return `${(n / 1e3).toFixed(1)} kB`;
-  if (n < 1e9) return `${(n / 1e6).toFixed(2)} MB`;
-  return `${(n / 1e9).toFixed(2)} GB`;
+  const { prefix, factor, digits } = prefixOf(n);
+  return `${(n / factor).toFixed(digits)} ${prefix}B`;
+}
+
+/** A value with a prefix, without insignificant digits; `decimals` more than two if they differ. */
+export function short(n: number, unit: string, decimals = 2): string {
+  const { prefix, factor } = prefixOf(n);
+  return `${Number((n / factor).toFixed(decimals))} ${prefix}${unit}`.trimEnd();
+}
+
+/** Sizes at the ticks of an axis, with as many decimals as neighbours need to differ. */
+export function byteTicks(ticks: number[]): string[] {
+  const step = ticks.length > 1 ? (ticks[1] as number) - (ticks[0] as number) : 0;
+  return ticks.map((n) => {
+    // One more than the step's own, for steps of 2.5.
+    const needed = step > 0 ? Math.ceil(Math.log10(prefixOf(n).factor / step)) + 1 : 0;
+    return short(n, "B", Math.min(6, Math.max(2, needed)));
+  });
 }
 
 export function bitrate(bps: number): string {

@@ -10,11 +10,16 @@ const ORDER: Theme[] = ["auto", "light", "dark"];
 let listeners: (() => void)[] = [];
 let cache = new Map<string, string>();
 
+/** Takes on a colour, because the value of its property names those of both themes. */
+let probe: HTMLElement | undefined;
+
 /** The value of a colour of the style sheet, such as `radio` for `--radio`. */
 export function colour(name: string): string {
   let value = cache.get(name);
   if (value === undefined) {
-    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    if (!probe) document.body.append((probe = h("span", { hidden: true })));
+    probe.style.color = `var(--${name})`;
+    value = getComputedStyle(probe).color;
     cache.set(name, value);
   }
   return value;

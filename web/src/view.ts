@@ -39,9 +39,28 @@ export function around(range: Range, full: Range): Range {
   return clamp({ from: range.from - room, to: range.to + room }, full);
 }
 
+/** A part that is this much of everything is shown as everything (chosen here). */
+const NEARLY_ALL = 0.75;
+
+/** Where a page opens: on the ranges that it is about, if the rest would make them small. */
+export function opening(ranges: Range[], full: Range): Range {
+  const inside = ranges.filter(({ from, to }) => to > full.from && from < full.to);
+  if (inside.length === 0) return full;
+  const from = Math.min(...inside.map((range) => range.from));
+  const to = Math.max(...inside.map((range) => range.to));
+  return to - from < NEARLY_ALL * (full.to - full.from) ? around({ from, to }, full) : full;
+}
+
+/** Nothing is left to zoom out to. */
+export function isAll(range: Range, full: Range): boolean {
+  return range.to - range.from >= (full.to - full.from) * 0.999;
+}
+
 /** The visible range; notifies listeners at most once per frame. */
 export class View {
   range: Range;
+  /** Where the view opened. */
+  readonly start: Range;
   /** The range that a link points to. */
   mark: Range | null = null;
   private readonly listeners: (() => void)[] = [];
@@ -51,7 +70,8 @@ export class View {
     readonly full: Range,
     start?: Range,
   ) {
-    this.range = start ? clamp(start, full) : full;
+    this.start = start ? clamp(start, full) : full;
+    this.range = this.start;
   }
 
   onChange(listener: () => void): void {
@@ -71,9 +91,9 @@ export class View {
     this.set(pan(this.range, this.full, share));
   }
 
-  reset(): void {
+  reset(to: Range = this.full): void {
     this.mark = null;
-    this.set(this.full);
+    this.set(to);
   }
 
   show(mark: Range): void {

@@ -27,6 +27,7 @@ function head(arrays: SeriesHead["arrays"]): SeriesHead {
     capture: null,
     marks: [],
     more_marks: 0,
+    savings: [],
     directions: {},
     arrays,
   };

@@ -27,7 +27,10 @@ function plain(codes: Uint8Array, start: number, width: number) {
   return {
     min: known.length > 0 ? Math.min(...known) : null,
     max: known.length > 0 ? Math.max(...known) : null,
-    mean: known.length > 0 ? known.reduce((a, b) => a + b, 0) / known.length : null,
+    // Where shares are unknown, zeros of idle TTIs are no mean.
+    mean: known.some((share) => share > 0) || (known.length > 0 && known.length === part.length)
+      ? known.reduce((a, b) => a + b, 0) / known.length
+      : null,
     scheduled: part.filter((c) => c !== 0).length / part.length,
   };
 }

@@ -14,6 +14,7 @@ const HEAD: SeriesHead = {
     capture: null,
     marks: [],
     more_marks: 0,
+    savings: [],
   directions: {},
   arrays: {},
 };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { bitrate, bytes, count, duration, elapsed, percent, timeOfDay } from "../src/format";
+import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, timeOfDay } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares } from "../src/figures/transfers";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
-import { around, clamp, CLOSEST_TTIS, pan, zoom } from "../src/view";
+import { around, clamp, CLOSEST_TTIS, opening, pan, zoom } from "../src/view";
 
 const full = { from: 0, to: 1000 };
 
@@ -30,7 +30,31 @@ describe("the view", () => {
   });
 });
 
+describe("a page opens", () => {
+  it("on a short transfer of a long log", () => {
+    const range = opening([{ from: 300, to: 302 }], full);
+    expect(range.from).toBeLessThan(300);
+    expect(range.to).toBeGreaterThan(302);
+    expect(range.to - range.from).toBe(CLOSEST_TTIS);
+  });
+
+  it("on all transfers, from the first to the last", () => {
+    expect(opening([{ from: 500, to: 600 }, { from: 400, to: 450 }], full)).toEqual({ from: 390, to: 610 });
+  });
+
+  it("on the whole log, where the transfers are most of it or outside of it", () => {
+    expect(opening([], full)).toEqual(full);
+    expect(opening([{ from: 100, to: 900 }], full)).toEqual(full);
+    expect(opening([{ from: 2_000, to: 3_000 }], full)).toEqual(full);
+  });
+});
+
 describe("formats", () => {
+  it("of ticks differ where their values do", () => {
+    expect(byteTicks([0, 2.5e6, 5e6])).toEqual(["0 B", "2.5 MB", "5 MB"]);
+    expect(byteTicks([25.001e6, 25.002e6])).toEqual(["25.001 MB", "25.002 MB"]);
+  });
+
   it("fit their unit", () => {
     expect([12, 1_234, 45_000_000].map(bytes)).toEqual(["12 B", "1.2 kB", "45.00 MB"]);
     expect([3, 999, 1_500, 61_000, 3_700_000].map(duration)).toEqual([

@@ -1,5 +1,6 @@
 //! Progress on standard error, once a command has run for two seconds.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -54,8 +55,7 @@ impl Shown {
     /// Starts to show the reading of `inputs`.
     pub fn start(global: &Global, inputs: &Inputs) -> Self {
         let progress = Progress::default();
-        let sizes = inputs.paths().map(std::fs::metadata);
-        let total: u64 = sizes.filter_map(|m| m.ok().map(|m| m.len())).sum();
+        let total = total(inputs.paths());
         let counted = progress.clone();
         let drawer = Drawer::start(global, move |stop| watch(&counted, stop, total));
         Self { progress, _drawer: drawer }
@@ -116,7 +116,13 @@ fn runs_bar(experiment: &str) -> ProgressBar {
     bar
 }
 
-fn watch(progress: &Progress, stop: &AtomicBool, total: u64) {
+/// The bytes of files; `None` where something else is among them, whose bytes only reading tells.
+fn total<'a>(paths: impl Iterator<Item = &'a Path>) -> Option<u64> {
+    let size = |path: &Path| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len());
+    paths.map(size).sum()
+}
+
+fn watch(progress: &Progress, stop: &AtomicBool, total: Option<u64>) {
     let mut waited = Duration::ZERO;
     while waited < PATIENCE {
         if stop.load(Ordering::Relaxed) {
@@ -125,9 +131,13 @@ fn watch(progress: &Progress, stop: &AtomicBool, total: u64) {
         std::thread::park_timeout(STEP);
         waited += STEP;
     }
-    let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::no_length() };
-    bar.set_draw_target(ProgressDrawTarget::stderr());
-    let style = "{spinner} reading {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left";
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let style = match total {
+        Some(_) => {
+            "{spinner} reading {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left"
+        }
+        None => "{spinner} reading: {bytes}, {bytes_per_sec}",
+    };
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }

@@ -8,10 +8,14 @@ use comfy_table::{CellAlignment, Table, presets};
 /// Minimum width of a text column (chosen here: the end of a URL, which differs between the
 /// requests of a page).
 const LEAST_TEXT: usize = 12;
+/// The letters of a name that are worth showing after its identifier (chosen here).
+const LEAST_NAME: usize = 4;
+/// A text of this many words is a sentence (chosen here: more than an identifier and a URL).
+const LEAST_WORDS: usize = 4;
 
 /// A table with right-aligned numbers; `left` columns are text. Columns without any value are
-/// omitted. On a terminal, texts are shortened at their start, and then columns of numbers omitted
-/// from the right, until the table fits; a pipe or file gets all.
+/// omitted. On a terminal, sentences are wrapped and names shortened at their start, and then
+/// columns of numbers omitted from the right, until the table fits; a pipe or file gets all.
 pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
     let shown = |cell: String| printable(&cell).into_owned();
     let mut columns: Vec<Column> = header
@@ -73,16 +77,55 @@ struct Column {
 
 impl Column {
     fn width(&self) -> usize {
-        let cells = self.cells.iter().map(|cell| cell.chars().count());
-        cells.chain([self.name.chars().count()]).max().unwrap_or(0)
+        let lines = self.cells.iter().flat_map(|cell| cell.split('\n'));
+        lines.map(|line| line.chars().count()).chain([self.name.chars().count()]).max().unwrap_or(0)
     }
 
-    /// Keeps the ends of its cells, `width` letters each.
+    /// The width to which it can be shortened. One word, such as a verdict, stays whole, except in
+    /// the first column.
+    fn least(&self, is_first: bool) -> usize {
+        let is_word = |cell: &String| !cell.contains([' ', '/']);
+        let words = self.cells.iter().filter(|cell| !is_first && is_word(cell));
+        let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
+        LEAST_TEXT.max(self.name.chars().count()).max(longest)
+    }
+
+    /// Wraps its sentences, and keeps the ends of its names, at `width` letters.
     fn shorten(&mut self, width: usize) {
         for cell in &mut self.cells {
-            *cell = end_of(cell, width);
+            let is_sentence = cell.split_whitespace().count() >= LEAST_WORDS;
+            *cell = if is_sentence { lines(cell, width) } else { name_in(cell, width) };
         }
     }
+}
+
+/// A name in at most `width` letters: the end of it, after an identifier if there is room for both.
+fn name_in(text: &str, width: usize) -> String {
+    let parts = text.split_once(' ').map(|(id, name)| (id, name, id.chars().count() + 1));
+    match parts.filter(|(_, _, before)| before + LEAST_NAME <= width) {
+        Some((id, name, before)) => format!("{id} {}", end_of(name, width - before)),
+        None => end_of(text, width),
+    }
+}
+
+/// A sentence in lines of at most `width` letters, broken between words.
+fn lines(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut used = 0;
+    for word in text.split_whitespace().map(|word| end_of(word, width)) {
+        let letters = word.chars().count();
+        let fits = used + 1 + letters <= width;
+        out.push_str(if used == 0 {
+            ""
+        } else if fits {
+            " "
+        } else {
+            "\n"
+        });
+        used = if used > 0 && fits { used + 1 + letters } else { letters };
+        out.push_str(&word);
+    }
+    out
 }
 
 /// The end of a text, by which paths and URLs differ, in at most `width` characters.
@@ -102,12 +145,12 @@ fn total(columns: &[Column]) -> usize {
 
 fn fit(columns: &mut Vec<Column>, width: usize) {
     while let Some(over) = total(columns).checked_sub(width + 1).map(|more| more + 1) {
-        let texts = columns.iter_mut().filter(|column| column.is_text);
-        let widest = texts.max_by_key(|column| column.width());
-        let least = |column: &Column| LEAST_TEXT.max(column.name.chars().count());
-        match widest.filter(|column| column.width() > least(column)) {
-            Some(column) => {
-                let to = column.width().saturating_sub(over).max(least(column));
+        let texts = columns.iter_mut().enumerate().filter(|(_, column)| column.is_text);
+        let texts = texts.map(|(at, column)| (column.least(at == 0), column));
+        let shortened = texts.filter(|(least, column)| column.width() > *least);
+        match shortened.max_by_key(|(_, column)| column.width()) {
+            Some((least, column)) => {
+                let to = column.width().saturating_sub(over).max(least);
                 column.shorten(to);
             }
             None => match columns.iter().skip(1).rposition(|column| !column.is_text) {
@@ -158,5 +201,23 @@ mod tests {
         assert_eq!(shown(80).1, "https://a.example/a/long/way/to/an/image.png 123456 radio 99 %");
         assert_eq!(shown(50), (true, "…/way/to/an/image.png 123456 radio 99 %".into()));
         assert_eq!(shown(32), (true, "…n/image.png 123456 radio".into()));
+    }
+
+    #[test]
+    fn sentences_are_wrapped_and_words_stay_whole() {
+        let text = |name: &str, cell: &str| Column {
+            name: name.into(),
+            is_text: true,
+            cells: vec![cell.into()],
+        };
+        assert_eq!(name_in("page-9 /page/0/8?…", 14), "page-9 …/0/8?…");
+        let mut columns = vec![
+            text("scenario", "idle"),
+            text("what it shows", "three small exchanges, each from idle"),
+            text("verdict", "receive_window"),
+        ];
+        fit(&mut columns, 50);
+        let cells = columns.iter().map(|one| one.cells[0].as_str()).collect::<Vec<_>>();
+        assert_eq!(cells, ["idle", "three small exchanges,\neach from idle", "receive_window"]);
     }
 }

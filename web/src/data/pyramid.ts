@@ -124,7 +124,9 @@ export class Pyramid {
       // With idle TTIs in the bucket the minimum is zero, even if others are unknown.
       out.min.push(known > 0 ? found.min / this.steps : null);
       out.max.push(known > 0 ? found.max / this.steps : null);
-      out.mean.push(known > 0 ? Math.min(1, found.sum / known / this.steps) : null);
+      // Of a scheduled TTI the share is known, or nothing was scheduled.
+      const hasMean = found.sum > 0 || found.unknown === 0;
+      out.mean.push(known > 0 && hasMean ? Math.min(1, found.sum / known / this.steps) : null);
     }
     return out;
   }

@@ -4,8 +4,8 @@ import uPlot from "uplot";
 import { elapsed } from "../format";
 import { colour } from "../theme";
 
-/** Left of the plots: axis labels. */
-export const GUTTER = 52;
+/** Left of the plots: axis labels, such as `12.25 MB`, and names of lanes. */
+export const GUTTER = 68;
 /** Right of the plots: half of the last tick's label. */
 export const MARGIN = 20;
 
@@ -21,7 +21,10 @@ const TICKS_MS = [
 export function timeAxis(ttiMs: number, origin: number): uPlot.Axis {
   return {
     ...plainAxis(),
-    space: 64,
+    space: (_plot, _axis, min, max, length) => {
+      const step = ((max - min) * 64) / Math.max(64, length);
+      return Math.max(64, 2 * halfWidth(elapsed((max - origin) * ttiMs, step * ttiMs)) + 16);
+    },
     size: 30,
     incrs: TICKS_MS.map((ms) => ms / ttiMs),
     splits: (_plot, _axis, min, max, step) => {
@@ -31,12 +34,19 @@ export function timeAxis(ttiMs: number, origin: number): uPlot.Axis {
       }
       return out;
     },
-    values: (_, splits) => {
+    values: (plot, splits) => {
       const step = splits.length > 1 ? (splits[1] as number) - (splits[0] as number) : 1;
-      return splits.map((tti) => elapsed((tti - origin) * ttiMs, step * ttiMs));
+      return splits.map((tti) => {
+        const text = elapsed((tti - origin) * ttiMs, step * ttiMs);
+        const right = GUTTER + plot.valToPos(tti, "x") + halfWidth(text);
+        return right > plot.width ? "" : text;
+      });
     },
   };
 }
+
+/** Half the width of a label in pixels, at most: a label that the edge would cut is left out. */
+const halfWidth = (text: string): number => text.length * 3.8;
 
 /** An axis in the theme's colours. */
 export function plainAxis(): uPlot.Axis {

@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 import { h, lineSwatch } from "../dom";
-import { bitrate, bytes, count, duration, percent } from "../format";
+import { bitrate, count, duration, percent, short } from "../format";
 import type { Cumulative } from "../generated/study";
 import { colour } from "../theme";
 import { draw, figureFrame, namedAxis, shareAxis } from "./plot";
@@ -25,7 +25,7 @@ type Points = [number, number][];
 export function valueLabel(value: number, unit: string): string {
   switch (unit) {
     case "bytes":
-      return bytes(Math.round(value)).replace(/\.0+(?= )/, "");
+      return short(Math.round(value), "B");
     case "bit/s":
       return bitrate(value);
     case "s":
@@ -46,15 +46,13 @@ function plain(value: number): string {
 
 /** Short tick labels without insignificant digits. */
 export function tickLabel(value: number, unit: string): string {
-  const short = (n: number, word: string): string => `${Math.round(n * 100) / 100}${word}`;
-  const scaled = (n: number, word: string): string =>
-    n >= 1e9 ? short(n / 1e9, ` G${word}`) : n >= 1e6 ? short(n / 1e6, ` M${word}`) : n >= 1e3 ? short(n / 1e3, ` k${word}`) : short(n, word ? ` ${word}` : "");
+  const rounded = (n: number): number => Math.round(n * 100) / 100;
   if (unit === "share") return `${Math.round(value * 100)} %`;
-  if (unit === "bytes") return scaled(value, "B");
-  if (unit === "bit/s") return scaled(value, "");
-  if (unit === "ms") return value >= 1e3 ? short(value / 1e3, " s") : short(value, " ms");
-  if (unit === "s") return value < 1 ? short(value * 1e3, " ms") : short(value, " s");
-  return value >= 1 ? short(value, "") : plain(value);
+  if (unit === "bytes") return short(value, "B");
+  if (unit === "bit/s") return short(value, "");
+  if (unit === "ms") return value >= 1e3 ? `${rounded(value / 1e3)} s` : `${rounded(value)} ms`;
+  if (unit === "s") return value < 1 ? `${rounded(value * 1e3)} ms` : `${rounded(value)} s`;
+  return value >= 1 ? String(rounded(value)) : plain(value);
 }
 
 /**

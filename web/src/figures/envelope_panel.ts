@@ -28,7 +28,7 @@ export function envelopePanel(
   series: Series,
   view: View,
   ranges: RangeOf[],
-  label: (value: number) => string,
+  labels: (ticks: number[]) => string[],
   onSelect: (from: number, to: number) => void,
 ): void {
   const options: uPlot.Options = {
@@ -36,7 +36,7 @@ export function envelopePanel(
     scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
       timeAxis(series.head.tti_ms, view.full.from),
-      { ...plainAxis(), size: GUTTER, values: (_, splits) => splits.map(label) },
+      { ...plainAxis(), size: GUTTER, values: (_, splits) => labels(splits) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],
     hooks: {

@@ -1,15 +1,15 @@
 /** The flow viewer: select a flow, see it over time, zoom to unusual events. */
 
-import { around as room, View, type Range } from "../view";
+import { isAll, around as room, View, type Range } from "../view";
 import { firstFrom } from "../data/lines";
 import { countIn, lastBefore, UNIT_MS, windowEdge } from "../data/sequence";
 import { append, h, section } from "../dom";
-import { bitrate, bytes, count, dateTime, duration, elapsed, percent, plural, words } from "../format";
+import { bitrate, bytes, byteTicks, count, dateTime, duration, elapsed, percent, plural, words } from "../format";
 import type { FlowPlot, StudyDocument } from "../generated/study";
 import { eventStyle, sequenceLegend } from "./events";
 import { HELP, interact, zoomButtons } from "./interact";
 import { measure, rangePanel } from "./range_panel";
-import { offsetLabel, sequencePanel } from "./sequence";
+import { sequencePanel } from "./sequence";
 import { pagedTable } from "./tables";
 
 export interface FlowViewer {
@@ -156,7 +156,7 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
       title.push(": ", sign("prb"), " from new ACKs, ", sign("sack"), " from the SACKs of duplicate ACKs");
     }
     const lines = [measure(flow.rtt, "prb", true), measure(flow.rtt_dup_ack, "sack", true)];
-    rangePanel(panel(...title), lines, view, (ms) => ms.toFixed(ms > 0 && ms < 10 ? 1 : 0), select);
+    rangePanel(panel(...title), lines, view, (ticks) => ticks.map((ms) => ms.toFixed(ms > 0 && ms < 10 ? 1 : 0)), select);
   }
   const window = flow.acks.window_bytes;
   rangePanel(
@@ -166,7 +166,7 @@ function draw(place: HTMLElement, flow: FlowPlot): Drawn {
       { at: flow.acks.at_ms, least: window, most: window, colour: "window", limit: true },
     ],
     view,
-    offsetLabel,
+    byteTicks,
     select,
   );
   interact(plots, view, (at) => {
@@ -224,13 +224,12 @@ export function merged(flow: FlowPlot): string {
 export function summary(flow: FlowPlot, view: View): string {
   const from = view.range.from * UNIT_MS;
   const to = view.range.to * UNIT_MS;
-  const whole = to - from >= (view.full.to - view.full.from) * UNIT_MS * 0.999;
   const step = to - from < 1_000 ? 1 : to - from < 10_000 ? 10 : 1_000;
   const counts = flow.events.flatMap((line) => {
     const n = countIn(line, from, to);
     return n > 0 ? [`${eventStyle(line.event).words}: ${count(n)}`] : [];
   });
-  const span = whole ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
+  const span = isAll(view.range, view.full) ? "All" : `From ${elapsed(from, step)} to ${elapsed(to, step)}`;
   const events = counts.length > 0 ? counts.join(", ") : "no unusual events";
   return `${span} (${duration(to - from)}): ${events}.`;
 }

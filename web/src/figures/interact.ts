@@ -1,15 +1,15 @@
 /** Interaction with a time axis. */
 
 import { h } from "../dom";
-import type { View } from "../view";
+import { isAll, type View } from "../view";
 import { GUTTER, MARGIN } from "./axes";
 
 export const HELP =
-  "Drag to zoom, wheel or pinch to zoom, shift and wheel or arrow keys to move, " +
-  "plus and minus to zoom, 0 or double click for all.";
+  "Drag or pinch to zoom; wheel to zoom after a click, or with Ctrl. Shift and wheel or arrow keys " +
+  "to move, plus and minus to zoom, 0 or double click for all.";
 
-/** Buttons with the functions of the keys. */
-export function zoomButtons(view: View): HTMLElement {
+/** Buttons with the functions of the keys; `opened` names the part on which the view opened. */
+export function zoomButtons(view: View, opened?: string): HTMLElement {
   const button = (name: string, label: string, act: () => void): HTMLElement =>
     h("button", { type: "button", "aria-label": label, title: label, click: act }, name);
   return h(
@@ -20,6 +20,9 @@ export function zoomButtons(view: View): HTMLElement {
     button("−", "Zoom out", () => view.zoom(2)),
     button("+", "Zoom in", () => view.zoom(0.5)),
     button("All", "Show all", () => view.reset()),
+    opened !== undefined &&
+      !isAll(view.start, view.full) &&
+      button(opened, `Show ${opened.toLowerCase()}`, () => view.reset(view.start)),
   );
 }
 
@@ -39,6 +42,9 @@ export function interact(
     "wheel",
     (event) => {
       const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+      // A reader who scrolls the page past the graph does not mean the graph.
+      const meant = event.ctrlKey || document.activeElement === plots;
+      if (!sideways && !meant) return;
       event.preventDefault();
       const by = event.deltaMode === 1 ? 30 : 1;
       if (sideways) {
@@ -51,6 +57,7 @@ export function interact(
     },
     { passive: false },
   );
+  plots.addEventListener("pointerdown", () => plots.focus({ preventScroll: true }));
   plots.addEventListener("dblclick", () => view.reset());
   plots.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -79,7 +79,8 @@ export function lanes(
     if (!context) return;
     context.font = FONT;
     context.textBaseline = "middle";
-    label(context, shared > 0 ? `transfers +${shared}` : "transfers", 0);
+    label(context, "transfers", 0);
+    if (shared > 0) label(context, `+${shared} rows`, ROW);
     drawTransfers(context, transfers, stack, rows, series, view, width);
     directions.forEach((dir, i) => {
       const top = queues + i * ROW;
@@ -113,7 +114,7 @@ export function rowsOf(needed: number): { count: number; height: number } {
 function label(context: CanvasRenderingContext2D, text: string, top: number): void {
   context.fillStyle = colour("muted");
   context.textAlign = "right";
-  context.fillText(text, GUTTER - 4, top + ROW / 2, GUTTER - 6);
+  context.fillText(text, GUTTER - 6, top + ROW / 2, GUTTER - 8);
 }
 
 function drawTransfers(
@@ -141,7 +142,7 @@ function drawTransfers(
     const right = GUTTER + Math.min(width, (end - from) * scale);
     const row = Math.min(stack[i] ?? 0, rows.count - 1);
     const top = row * rows.height + (rows.height - bar) / 2;
-    const kind = family(transfer.verdict).replace("_", "-");
+    const kind = family(transfer.verdict);
     context.fillStyle = colour(`${kind}-soft`);
     context.fillRect(left, top, Math.max(2, right - left), bar);
     context.fillStyle = colour(kind);

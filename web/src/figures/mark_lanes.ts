@@ -38,7 +38,7 @@ export function markLanes(box: HTMLElement, series: Series, view: View): void {
       const top = i * ROW;
       context.fillStyle = colour("muted");
       context.textAlign = "right";
-      context.fillText(name, GUTTER - 4, top + ROW / 2, GUTTER - 6);
+      context.fillText(name, GUTTER - 6, top + ROW / 2, GUTTER - 8);
       context.save();
       context.beginPath();
       context.rect(GUTTER, top, width - GUTTER - MARGIN, ROW);

@@ -29,7 +29,7 @@ export function rangePanel(
   box: HTMLElement,
   measures: Measure[],
   view: View,
-  label: (value: number) => string,
+  labels: (ticks: number[]) => string[],
   onSelect: (from: number, to: number) => void,
 ): void {
   const options: uPlot.Options = {
@@ -37,7 +37,7 @@ export function rangePanel(
     scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
       timeAxis(UNIT_MS, 0),
-      { ...plainAxis(), size: GUTTER, values: (_, splits) => splits.map(label) },
+      { ...plainAxis(), size: GUTTER, values: (_, splits) => labels(splits) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],
     hooks: {

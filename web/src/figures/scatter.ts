@@ -69,7 +69,7 @@ function drawPoint(plot: uPlot, point: Point): void {
   const x = plot.valToPos(point.mbps, "x", true);
   const y = plot.valToPos(point.demand, "y", true);
   ctx.save();
-  ctx.fillStyle = colour(point.family.replace("_", "-"));
+  ctx.fillStyle = colour(point.family);
   ctx.strokeStyle = colour("surface");
   ctx.lineWidth = 1;
   ctx.beginPath();

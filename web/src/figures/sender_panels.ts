@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import { Envelope } from "../data/envelope";
-import { bytes, duration, plural } from "../format";
+import { bytes, byteTicks, duration, elapsed, plural } from "../format";
 import type { Series } from "../series";
 import type { View } from "../view";
 import { envelopePanel, type RangeOf } from "./envelope_panel";
@@ -12,7 +12,6 @@ import { markLanes } from "./mark_lanes";
 const FLIGHT_GAP_MS = 1_000;
 const BUFFER_GAP_MS = 20_000;
 
-const short = (value: number): string => bytes(value).replace(/\.0+(?= )/, "");
 const rtt = (us: number): string => duration(Math.round(us / 100) / 10);
 
 /** Panels for the available data: bytes in flight and windows, RTT, application, buffer. */
@@ -31,16 +30,16 @@ export function senderPanels(
       "Bytes in flight, all connections together (area)" +
       (cwnd.count > 0 ? ", congestion window of each (dots)" : "") +
       (rwnd.count > 0 ? ", receive window of each if it is close (dashed)" : "");
-    envelopePanel(panel(title), series, view, ranges, short, onSelect);
+    envelopePanel(panel(title), series, view, ranges, byteTicks, onSelect);
   }
   if (series.rtt.count > 0) {
     const ranges: RangeOf[] = [{ envelope: series.rtt, colour: "rtt", style: "dots" }];
-    envelopePanel(panel("Round trips from packets"), series, view, ranges, rtt, onSelect);
+    envelopePanel(panel("Round trips from packets"), series, view, ranges, (ticks) => ticks.map(rtt), onSelect);
   }
   const rates = throughputs(series);
   if (rates.count > 0) {
     const ranges: RangeOf[] = [{ envelope: rates, colour: "request", style: "dots" }];
-    const show = (kbps: number): string => String(Math.round(kbps / 100) / 10);
+    const show = (ticks: number[]): string[] => ticks.map((kbps) => String(Math.round(kbps / 100) / 10));
     envelopePanel(panel("Throughput of requests in Mbit/s, at their start"), series, view, ranges, show, onSelect);
   }
   if (marks.count > 0) markLanes(panel("Events of the application"), series, view);
@@ -48,7 +47,7 @@ export function senderPanels(
     const ranges: RangeOf[] = [
       { envelope: buffer, colour: "buffer", style: "line", gapMs: BUFFER_GAP_MS },
     ];
-    envelopePanel(panel("The player's buffer"), series, view, ranges, duration, onSelect);
+    envelopePanel(panel("The player's buffer"), series, view, ranges, (ticks) => ticks.map((ms) => elapsed(ms, 100)), onSelect);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import uPlot from "uplot";
+import { byteTicks } from "../format";
 import { firstFrom } from "../data/lines";
 import { around, offsets, UNIT_MS, windowEdge } from "../data/sequence";
 import type { FlowPlot } from "../generated/study";
@@ -20,14 +21,6 @@ const EXCERPT_HEIGHT = 280;
 const MOST_LINES = 60;
 const CROWDS = new Set(["window_full", "zero_window", "window_probe", "ahead", "keep_alive"]);
 
-/** Bytes of an offset axis. */
-export function offsetLabel(n: number): string {
-  const size = Math.abs(n);
-  if (size >= 1e6) return `${(n / 1e6).toFixed(size < 1e7 ? 2 : 1)} M`;
-  if (size >= 1e3) return `${(n / 1e3).toFixed(0)} k`;
-  return n.toFixed(0);
-}
-
 interface Graph {
   flow: FlowPlot;
   /** Bandwidth of the ideal case in bit/s: from the first byte on, without a pause. */
@@ -43,7 +36,7 @@ function options(
     scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
       timeAxis(UNIT_MS, 0),
-      { ...plainAxis(), size: GUTTER, values: (_, splits) => splits.map(offsetLabel) },
+      { ...plainAxis(), size: GUTTER, values: (_, splits) => byteTicks(splits) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],
     hooks: { draw: [(plot) => paint(plot, graph)] },

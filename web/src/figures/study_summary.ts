@@ -96,7 +96,7 @@ export function summarySection(document: StudyDocument): HTMLElement {
       h(
         "tr",
         { class: known ? "" : "unknown-row" },
-        h("td", {}, row.what),
+        h("th", { scope: "row" }, row.what),
         h("td", { class: "number" }, orDash(row.here, (v) => value(v, row.unit))),
         h("td", { class: "number" }, orDash(row.paper, (v) => value(v, row.unit))),
         h("td", { class: "number" }, orDash(row.n, count)),
@@ -167,7 +167,7 @@ export function detailsSection(document: StudyDocument): HTMLElement {
     const body = h("tbody");
     for (const row of rows) {
       const line = h("tr");
-      row.forEach((text, i) => line.append(h("td", { class: i === 0 ? "text" : "number" }, text)));
+      row.forEach((text, i) => line.append(i === 0 ? h("th", { scope: "row" }, text) : h("td", { class: "number" }, text)));
       body.append(line);
     }
     const table = h("table", {}, h("caption", {}, title), h("thead", {}, headerRow(header)), body);

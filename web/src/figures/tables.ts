@@ -43,9 +43,10 @@ export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLE
     const last = Math.min(rows, first + PAGE_ROWS);
     body.replaceChildren();
     for (let i = first; i < last; i++) {
-      const cells = row(i).map((cell, at) =>
-        h("td", { class: columns[at]?.text ? "text" : "number" }, cell),
-      );
+      const cells = row(i).map((cell, at) => {
+        const kind = columns[at]?.text ? "text" : "number";
+        return at === 0 ? h("th", { scope: "row", class: kind }, cell) : h("td", { class: kind }, cell);
+      });
       body.append(h("tr", {}, ...cells));
     }
     where.textContent = `${count(first + 1)}–${count(last)} of ${count(rows)}`;
@@ -76,6 +77,8 @@ function folded(id: string, title: string, open: boolean, ...children: Node[]): 
 export function transfersTable(document: DiagnoseDocument): HTMLElement {
   const columns = [
     { name: "id", text: true },
+    { name: "verdict", text: true },
+    { name: "confidence" },
     { name: "direction", text: true },
     { name: "start (UTC)" },
     { name: "ms" },
@@ -85,8 +88,6 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "unknown ms" },
     { name: "link demand" },
     { name: "link throughput" },
-    { name: "verdict", text: true },
-    { name: "confidence" },
   ];
   const rows = document.transfers.map(transferRow);
   // Without a modem log whole columns are empty.

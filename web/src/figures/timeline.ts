@@ -5,7 +5,7 @@ import { h, section } from "../dom";
 import { duration, elapsed, percent, plural, timeOfDay } from "../format";
 import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
-import { View } from "../view";
+import { isAll, opening, type Range, View } from "../view";
 import { allocationPanel } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
 import { lanes } from "./lanes";
@@ -22,7 +22,8 @@ export interface Timeline {
 }
 
 export function timelineSection(document: DiagnoseDocument, series: Series): Timeline {
-  const view = new View(fullRange(document, series));
+  const full = fullRange(document, series);
+  const view = new View(full, opening(transferRanges(document, series), full));
   const directions = (["dl", "ul"] as const).filter((dir) => series.has(dir));
   const wanted = document.session.dir ?? "dl";
   let dir: Direction = directions.includes(wanted) ? wanted : (directions[0] ?? "dl");
@@ -62,7 +63,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     "div",
     { class: "controls" },
     directions.length > 1 && choose,
-    zoomButtons(view),
+    zoomButtons(view, "Transfers"),
   );
   const box = section(
     "timeline",
@@ -139,13 +140,17 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
   };
 }
 
+function transferRanges(document: DiagnoseDocument, series: Series): Range[] {
+  return document.transfers.map((transfer) => ({
+    from: series.offset(transfer.start_tti),
+    to: series.offset(transfer.end_tti),
+  }));
+}
+
 /** Start of the first data; the axis itself begins at a block. */
-function fullRange(document: DiagnoseDocument, series: Series): { from: number; to: number } {
+function fullRange(document: DiagnoseDocument, series: Series): Range {
   const starts = series.starts();
-  for (const transfer of document.transfers) {
-    const at = series.offset(transfer.start_tti);
-    if (at >= 0) starts.push(at);
-  }
+  for (const { from } of transferRanges(document, series)) if (from >= 0) starts.push(from);
   const to = series.head.n_tti;
   return { from: Math.min(to - 1, ...starts), to };
 }
@@ -179,7 +184,6 @@ function summary(
   const first = view.full.from;
   const { spans } = series.bursts[dir];
   const [a, b] = spans.within(from, to);
-  const whole = span >= (view.full.to - first) * 0.999;
   const width = 2 ** Math.max(0, Math.floor(Math.log2(span / 64)));
   const sample = series.allocation[dir].sample(from, to, width);
   const mean = meanShare(sample);
@@ -188,7 +192,9 @@ function summary(
   const inside = document.transfers.filter(
     (t) => series.offset(t.start_tti) < to && series.offset(t.end_tti) > from,
   );
-  const shown = `${whole ? "All" : `From ${at(from)} to ${at(to)}`} (${duration(span * tti_ms)})`;
+  const shown = isAll(view.range, view.full)
+    ? `All (${duration(span * tti_ms)})`
+    : `From ${at(from)} to ${at(to)} (${duration(span * tti_ms)} of ${duration((view.full.to - first) * tti_ms)})`;
   const parts = [
     `${shown}, ` +
       `${dir === "dl" ? "downlink" : "uplink"}: ${plural(b - a, "burst")}, data waited for ` +

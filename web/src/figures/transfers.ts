@@ -9,18 +9,19 @@ import { badge, family } from "./verdict";
 const EXPLAINED = 4;
 const EXPLAINED_NARROW = 2;
 const MORE = 20;
-/** A cause whose removal leaves more than this part of the time gets no line, as in the terminal. */
-const MAX_REMAINING = 0.98;
 
 export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
 
-export function transfersSection(document: DiagnoseDocument, locate: Locate): HTMLElement {
-  const order = document.transfers.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
+/** `savings` are the page's sentences, one for each transfer in the order of the document. */
+export function transfersSection(document: DiagnoseDocument, savings: (string | null)[], locate: Locate): HTMLElement {
+  const order = document.transfers
+    .map((transfer, i) => ({ transfer, saving: savings[i] }))
+    .sort((a, b) => (b.transfer.bytes ?? 0) - (a.transfer.bytes ?? 0));
   const list = h("div", { class: "cards" });
   let shown = 0;
   const more = h("button", { type: "button", class: "more" });
   const show = (n: number): void => {
-    for (const transfer of order.slice(shown, shown + n)) list.append(card(transfer, locate));
+    for (const one of order.slice(shown, shown + n)) list.append(card(one.transfer, one.saving, locate));
     shown = Math.min(order.length, shown + n);
     const rest = order.length - shown;
     more.hidden = rest === 0;
@@ -36,7 +37,7 @@ export function transfersSection(document: DiagnoseDocument, locate: Locate): HT
   return section("transfers", "Transfers", note, list, more);
 }
 
-function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
+function card(transfer: TransferDiagnosis, saving: string | null | undefined, locate: Locate): HTMLElement {
   const facts: string[] = [];
   if (typeof transfer.start_us === "number") facts.push(`from ${timeOfDay(transfer.start_us)} UTC`);
   facts.push(duration(transfer.duration_ms));
@@ -45,16 +46,7 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   if (transfer.overlapped) facts.push("overlaps another transfer");
   const evidence = h("ul", { class: "evidence" });
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
-  const { counterfactual_ms, counterfactual_of, duration_ms } = transfer;
-  // Without a saving there is nothing to promise.
-  const saves = !counterfactual_of || (counterfactual_ms ?? 0) <= MAX_REMAINING * duration_ms;
-  if (typeof counterfactual_ms === "number" && saves) {
-    const took = duration(counterfactual_ms);
-    const without = counterfactual_of
-      ? `without ${words(counterfactual_of)} it would have taken ${took}`
-      : `if its data had always been waiting, it would have taken ${took}, at the rate inside bursts`;
-    evidence.append(h("li", {}, without));
-  }
+  if (saving) evidence.append(h("li", {}, saving));
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
     title.append(h("span", { class: "confidence" }, `${percent(transfer.confidence)} confident`));
@@ -64,21 +56,30 @@ function card(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     { class: `card ${family(transfer.verdict)}` },
     title,
     transfer.name && transfer.name !== transfer.id && h("p", { class: "page-url" }, transfer.name),
-    h("p", { class: "note" }, facts.join(" · ")),
+    h("p", { class: "note" }, place(facts.join(" · "), transfer, locate, transfer.start_tti, transfer.end_tti)),
     sharesBar(transfer, locate),
     evidence,
     h("p", { class: "next" }, h("strong", {}, "Next: "), ...prose(transfer.next_step)),
   );
 }
 
-function link(item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement {
-  if (item.to_tti <= item.from_tti) return h("span", {}, item.what);
+const link = (item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement =>
+  place(item.what, transfer, locate, item.from_tti, item.to_tti);
+
+/** A text that links to its place on the timeline, if it has one. */
+function place(
+  text: string,
+  transfer: TransferDiagnosis,
+  locate: Locate,
+  fromTti: number,
+  toTti: number,
+): HTMLElement {
+  if (toTti <= fromTti) return h("span", {}, text);
   const go = (event: Event): void => {
     event.preventDefault();
-    locate(transfer, item.from_tti, item.to_tti);
+    locate(transfer, fromTti, toTti);
   };
-  const label = `${item.what}: show on the timeline`;
-  return h("a", { href: "#timeline", click: go, "aria-label": label }, item.what);
+  return h("a", { href: "#timeline", click: go, "aria-label": `${text}: show on the timeline` }, text);
 }
 
 /** Causes in drawing order: the radio's first. */
@@ -127,6 +128,8 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
   const unknown = (cause: string): boolean => cause === "unknown";
   return [
     transfer.id,
+    words(transfer.verdict),
+    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
     transfer.dir,
     orDash(transfer.start_us, timeOfDay),
     transfer.duration_ms.toFixed(0),
@@ -136,7 +139,5 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
     ms(unknown),
     orDash(transfer.link_demand, (demand) => percent(demand, 1)),
     orDash(transfer.link_throughput_bps, bitrate),
-    words(transfer.verdict),
-    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
   ];
 }

@@ -154,7 +154,8 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     }
     if order.len() > explained {
         let rest = order.len() - explained;
-        out.push_str(&format!("\n({rest} smaller transfers are explained with -v.)\n"));
+        let what = if rest == 1 { "transfer is" } else { "transfers are" };
+        out.push_str(&format!("\n({rest} smaller {what} explained with -v.)\n"));
     }
     out.push_str(&output::missing(&answer.missing));
     out
@@ -241,9 +242,6 @@ fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
     transfer.shares.get("unknown").copied().filter(|ms| *ms >= 0.5)
 }
 
-/// A cause whose removal leaves more than this part of the time gets no line (chosen here).
-const MAX_REMAINING: f64 = 0.98;
-
 /// The maximum number of letters of a name in the table; explanations have it in full.
 const SHOWN_LETTERS: usize = 41;
 
@@ -261,18 +259,8 @@ fn explanation(transfer: &TransferDiagnosis) -> String {
     for item in &transfer.evidence {
         out.push_str(&format!("  - {}\n", item.what));
     }
-    match (transfer.counterfactual_ms, transfer.counterfactual_of) {
-        // Without a saving there is nothing to promise.
-        (Some(ms), Some(_)) if ms > MAX_REMAINING * transfer.finding.duration_ms => {}
-        (Some(ms), Some(cause)) => out.push_str(&format!(
-            "  - without {cause} it would have taken {ms:.0} ms instead of {:.0} ms\n",
-            transfer.finding.duration_ms
-        )),
-        (Some(ms), None) => out.push_str(&format!(
-            "  - with data always queued, it would have taken {ms:.0} ms, at the rate inside \
-             bursts\n"
-        )),
-        (None, _) => {}
+    if let Some(saving) = transfer.saving() {
+        out.push_str(&format!("  - {saving}\n"));
     }
     out.push_str(&format!("  next: {}\n", transfer.next_step));
     out

@@ -159,7 +159,10 @@ fn notable(report: &PacketReport) -> String {
     let Some(headline) = &report.headline else { return String::new() };
     let mut out = format!("{}\n", headline.says);
     for finding in headline.findings.iter().take(SHOWN_FINDINGS) {
-        out.push_str(&format!("  {}\n  -> {}\n", finding.evidence, finding.next_step));
+        // Of several findings, each says first what it is about.
+        let what = format!("{}. ", finding.what);
+        let what = if headline.findings.len() > 1 { what.as_str() } else { "" };
+        out.push_str(&format!("  - {what}{}\n    -> {}\n", finding.evidence, finding.next_step));
     }
     let unknown = report.curves.get("available_bps").is_none_or(Vec::is_empty);
     if unknown && report.send_rate_by == "given" && report.tcp_flows > 0 {

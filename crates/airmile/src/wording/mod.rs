@@ -8,7 +8,7 @@ mod page;
 mod player;
 mod statement;
 
-pub(crate) use advice::advice;
+pub(crate) use advice::{advice, saving};
 pub(crate) use ecn::ecn;
 pub(crate) use fact::fact;
 pub(crate) use page::{

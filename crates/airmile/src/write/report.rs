@@ -10,6 +10,7 @@ use std::path::Path;
 use airmile_model::{Bound, Burst, Direction};
 use serde_json::{Map, Value, json};
 
+use crate::analyse::diagnose::TransferDiagnosis;
 use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
@@ -82,6 +83,7 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
         "capture": report.lanes.capture,
         "marks": MarkKind::ALL.map(MarkKind::as_str),
         "more_marks": report.lanes.more_marks,
+        "savings": report.diagnosis.transfers.iter().map(TransferDiagnosis::saving).collect::<Vec<_>>(),
         "first_tti": axis.first,
         "n_tti": axis.n_tti,
         "tti_ms": 1.0 / f64::from(1_u32 << u32::from(series.numerology.min(6))),

@@ -27,6 +27,7 @@ use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::subscription::{EvidenceCounts, Keep, ServingCell};
 pub use crate::fact::EcnReport;
 use crate::session::Inputs;
+use crate::wording;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -145,6 +146,14 @@ pub struct TransferDiagnosis {
     /// The measures that the verdict uses.
     #[serde(flatten)]
     pub finding: Measures,
+}
+
+impl TransferDiagnosis {
+    /// What it would have taken without its cause, as a sentence; `None` without a saving.
+    #[must_use]
+    pub fn saving(&self) -> Option<String> {
+        wording::saving(self.counterfactual_of, self.counterfactual_ms?, self.finding.duration_ms)
+    }
 }
 
 /// The measures of a transfer, as in `radio`.
