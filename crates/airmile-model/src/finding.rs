@@ -196,7 +196,8 @@ pub struct Burst {
     pub bytes: u64,
     /// TTIs of the burst in which something was scheduled for this user.
     pub scheduled_ttis: u32,
-    /// TTIs of the burst in which records are known to be missing.
+    /// TTIs of the burst in which data may not have waited: all of a burst between whose blocks
+    /// allocations alone do not show it, else none.
     pub unknown_ttis: u32,
     /// The event that opened it.
     pub opened_by: Bound,
@@ -207,6 +208,12 @@ pub struct Burst {
 }
 
 impl Burst {
+    /// Whether data waited in it, as far as its evidence shows anything.
+    #[must_use]
+    pub const fn is_clear(&self) -> bool {
+        self.unknown_ttis == 0
+    }
+
     /// TTIs that count as throughput time.
     #[must_use]
     pub const fn n_tti(&self) -> i64 {
@@ -239,7 +246,7 @@ pub struct TransferFinding {
     pub sched_wait_ms: Option<f64>,
     /// The baseline: scheduled TTIs, in ms.
     pub active_time_ms: Option<f64>,
-    /// Time in ms in which the log has a hole.
+    /// Time in ms in which the log has a hole, or does not show whether data waited.
     pub unknown_ms: f64,
     /// Throughput time / duration.
     pub link_demand: Option<f64>,

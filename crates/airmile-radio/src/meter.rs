@@ -19,6 +19,8 @@ pub struct TransferMeter {
     /// Bursts that begin before it are included.
     pub(crate) bursts_to: i64,
     pub(crate) in_burst: i64,
+    /// TTIs of bursts that may be none.
+    pub(crate) unclear: i64,
     pub(crate) waits: i64,
     pub(crate) scheduled: i64,
     pub(crate) holes: i64,
@@ -47,6 +49,7 @@ impl TransferMeter {
             runs_to: start.0,
             bursts_to: start.0,
             in_burst: 0,
+            unclear: 0,
             waits: 0,
             scheduled: 0,
             holes: 0,
@@ -113,8 +116,9 @@ impl TransferMeter {
             true => bursts.partition_point(|b| b.start_tti.0 < self.bursts_to),
             false => bursts.partition_point(|b| b.end_tti.0 <= self.start),
         };
-        let rest = bursts.get(from..).unwrap_or_default();
-        rest.iter().take_while(|b| b.start_tti.0 < to).for_each(|b| self.bursts.add(b));
+        let rest = bursts.get(from..).unwrap_or_default().iter();
+        let rest = rest.take_while(|b| b.start_tti.0 < to);
+        rest.filter(|b| b.is_clear()).for_each(|b| self.bursts.add(b));
     }
 }
 

@@ -11,18 +11,23 @@
 //! - The cell *shares* TTIs (or never trims): sizes vary with the other users. Then the
 //!   pause after a block and its size relative to its predecessors are judged together, by
 //!   a mixture of two classes that EM fits to the log.
+//! - It is *unclear* which of both: a sender that paces its packets looks like a small share of a
+//!   busy cell (see [`pace`]).
 
 use std::collections::BTreeMap;
 
 use airmile_model::TtiSpan;
 
 use super::gap::{self, EM_ITERATIONS, N_BINS};
+use super::pace::{self, Pace};
 
 /// A block of user data, with the fields that this evidence needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AllocatedBlock {
     pub tti: i64,
     pub prb: u32,
+    /// PRBs of the carriers; 0: unknown.
+    pub prb_cell: u32,
     pub tbs_bytes: u32,
     /// TTIs to the next one; `None`: no further block in this stretch.
     pub gap: Option<i64>,
@@ -51,6 +56,9 @@ pub enum CellHabit {
     Trims,
     /// TTIs shared, or grants never trimmed: pauses decide, with sizes as support.
     Shares,
+    /// Blocks of a part of the carrier with pauses between them: a sender's pace, or a small
+    /// share.
+    Unclear,
 }
 
 /// A block is full at this share of the largest allocation in the log or above: PRBs come
@@ -78,6 +86,10 @@ const PACKET_BYTES: (f64, f64) = (300.0, 1600.0);
 const PACKETS_PER_BLOCK: u32 = 3;
 /// Weight of "any size" in the backlogged class, as the habit changes (chosen here).
 const SIZE_MISFIT: f64 = 0.02;
+/// A block cut to the queue.
+const CUT: AllocationJudgement = AllocationJudgement { p_empty: 0.95, by_size: true };
+/// As likely emptied as not.
+pub(super) const UNCLEAR: f64 = 0.5;
 /// Number of preceding blocks that give the expected share, and how far back.
 const REFERENCE_BLOCKS: usize = 3;
 const REFERENCE_LOOKBACK: usize = 8;
@@ -90,18 +102,21 @@ pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudg
     let full = FULL_SHARE * f64::from(largest);
     let is_full = |b: &AllocatedBlock| f64::from(b.prb) >= full;
     let habit = habit(blocks, &is_full);
+    let (habit, p_full) = match pace::of(blocks, largest, habit) {
+        Some(Pace::Packets) => return (CellHabit::Trims, vec![CUT; blocks.len()]),
+        Some(Pace::Unclear) => (CellHabit::Unclear, UNCLEAR),
+        None => (habit, 0.05),
+    };
     let judgements = match habit {
-        CellHabit::Trims => blocks
+        CellHabit::Shares => judge_shared(blocks, largest),
+        CellHabit::Trims | CellHabit::Unclear => blocks
             .iter()
             .map(|b| {
                 let by_size = !is_full(b);
-                AllocationJudgement {
-                    p_empty: if by_size || b.paused_long { 0.95 } else { 0.05 },
-                    by_size,
-                }
+                let p_empty = if by_size || b.paused_long { CUT.p_empty } else { p_full };
+                AllocationJudgement { p_empty, by_size }
             })
             .collect(),
-        CellHabit::Shares => judge_shared(blocks, largest),
     };
     (habit, judgements)
 }
@@ -299,7 +314,14 @@ mod tests {
             .iter()
             .map(|&(prb, tbs_bytes, gap)| {
                 let paused_long = gap >= LONG_GAP_MS;
-                let block = AllocatedBlock { tti, prb, tbs_bytes, gap: Some(gap), paused_long };
+                let block = AllocatedBlock {
+                    tti,
+                    prb,
+                    prb_cell: 50,
+                    tbs_bytes,
+                    gap: Some(gap),
+                    paused_long,
+                };
                 tti += gap;
                 block
             })

@@ -26,6 +26,8 @@ struct OpenBurst {
     bytes: u64,
     scheduled: u32,
     opened_by: Bound,
+    /// Whether data may not have waited between its blocks.
+    unclear: bool,
 }
 
 /// Assembles the rows' decisions.
@@ -87,7 +89,7 @@ impl Assembler {
         let ttis = self.begin_row(row, bursts, activities);
         let mut closed = false;
         if decision.data {
-            self.add_data(&ttis);
+            self.add_data(&ttis).unclear |= decision.is_unclear();
             if decision.empty {
                 self.close(row.tti, decision.by, decision.confidence, bursts);
                 closed = true;
@@ -116,6 +118,7 @@ impl Assembler {
             bytes: 0,
             scheduled: 0,
             opened_by: Bound::FirstData,
+            unclear: false,
         });
         open.bytes = open.bytes.saturating_add(ttis.bytes);
         open
@@ -138,6 +141,7 @@ impl Assembler {
                 bytes: 0,
                 scheduled: 0,
                 opened_by: Bound::Fraction,
+                unclear: false,
             });
         }
         if let Some(open) = &mut self.open {
@@ -256,6 +260,7 @@ impl Assembler {
         if end <= open.start {
             return;
         }
+        let n_tti = u32::try_from(end.saturating_sub(open.start)).unwrap_or(u32::MAX);
         bursts.push_back(Burst {
             dir: Direction::Dl,
             timing_segment: self.segment,
@@ -263,10 +268,10 @@ impl Assembler {
             end_tti: TtiIndex(end),
             bytes: open.bytes,
             scheduled_ttis: open.scheduled,
-            unknown_ttis: 0,
+            unknown_ttis: if open.unclear { n_tti } else { 0 },
             opened_by: open.opened_by,
             closed_by: by,
-            confidence,
+            confidence: if open.unclear { confidence.min(UNSEEN_END) } else { confidence },
         });
     }
 }

@@ -18,8 +18,9 @@ const MIN_BLOCKS_PER_SLOT: i64 = 30;
 /// fixed interval, not a pattern of the cell.
 const MIN_DL_SHARE: f64 = 0.2;
 
-/// Minimum share of blocks followed in the next downlink slot (chosen here: bursts use
-/// many slots in a row, packets at a fixed interval none).
+/// Minimum share of blocks followed in the next slot (chosen here: bursts use many slots in a
+/// row, packets at an interval none, with or without jitter). So a pattern without two downlink
+/// slots in a row is not learnt.
 const MIN_FOLLOWED_SHARE: f64 = 0.1;
 
 /// The downlink slots of a period.
@@ -71,7 +72,7 @@ impl DlSlots {
         let slots = Self { before };
         let ttis: Vec<i64> =
             rows.iter().filter(|row| row.grants.has_grant).map(|row| row.tti).collect();
-        let followed = ttis.windows(2).filter(|pair| slots.between(pair[0], pair[1]) == 1).count();
+        let followed = ttis.windows(2).filter(|pair| pair[1] - pair[0] == 1).count();
         let enough = followed as f64 >= MIN_FOLLOWED_SHARE * ttis.len() as f64;
         if enough { slots } else { Self::all() }
     }
@@ -122,6 +123,9 @@ mod tests {
         assert_eq!(DlSlots::learn(&rows(0, 0..1_000)), all);
         assert_eq!(DlSlots::learn(&rows(1, (0..100).filter(|slot| slot % 5 < 3))), all);
         assert_eq!(DlSlots::learn(&rows(0, (0..2_000).map(|n| 20 * n))), all);
+        // Packets every 5 ms; every 10 ms, now and then a TTI later.
+        assert_eq!(DlSlots::learn(&rows(0, (0..2_000).map(|n| 5 * n))), all);
+        assert_eq!(DlSlots::learn(&rows(0, (0..2_000).map(|n| 10 * n + n * n % 3))), all);
         assert_eq!(all.between(-7, 12), 19);
     }
 

@@ -33,6 +33,7 @@ mod fuse;
 mod gap;
 mod grants;
 mod newest_sdu;
+mod pace;
 mod padding;
 mod paper;
 mod placing;

@@ -111,7 +111,7 @@ mod tests {
         let budget = PrbBudget::new(50, 200, 0.4, 1_000);
         assert_eq!((budget.total, budget.idle), (10_000.0, 6_000.0));
         assert_eq!((budget.own, budget.free), (1_000.0, 7_000.0));
-        // A load under the own share leaves no more than the cell has.
+        // Rounding leaves no more than the cell has.
         assert_eq!(PrbBudget::new(50, 1, 0.0, 50).free, 50.0);
     }
 }

@@ -10,9 +10,11 @@
 //! the *slope*, is learnt per cell (PCI, EARFCN) from subframes in which the phone itself
 //! held most PRBs. The prior is the paper's slope, 1.
 //!
-//! **A subframe's own share is never used to estimate its own load.** Anchors are
+//! **A subframe's own share is never used to calibrate its own load.** Anchors are
 //! assigned to [`FOLDS`] by their window, and a window's slope is fitted on the other
-//! folds ([`Fit::Others`]), or on earlier windows ([`Fit::Past`]).
+//! folds ([`Fit::Others`]), or on earlier windows ([`Fit::Past`]). The own share only bounds the
+//! result: the load of a cell includes the phone's, and a mean over the few measured subframes of
+//! a window can be below it.
 //!
 //! Not handled: uplink subframes of TDD count as downlink ones.
 
@@ -109,7 +111,7 @@ pub struct LoadEstimate {
     pub n_tti: i64,
     /// Number of measurements in it, including those below the minimum SNR.
     pub measurements: usize,
-    /// `L`, equation 8; `None` if it is unknown.
+    /// `L`, equation 8, at least the own share; `None` if it is unknown.
     pub load: Option<f64>,
     /// `N_own / N_t`.
     pub own_share: f64,

@@ -194,6 +194,29 @@ fn a_paced_flow_does_not_fill_the_cell() {
 }
 
 #[test]
+fn the_load_includes_the_phones_own() {
+    // Blocks of half the cell in 2 of 5 subframes, between the measured ones, which are idle.
+    let cell = Synthetic { slope: 1.0, snr_db: 20.0 };
+    let check = |with_blocks: bool| {
+        let mut records = cell.records(&[(0.0, false); 2]);
+        for tti in (0..WINDOW_MS).filter(|tti| with_blocks && [1, 2].contains(&(tti % 5))) {
+            records.insert(2, Grant::new(Position::lte(tti), Direction::Dl, 25).into());
+        }
+        estimate(&records, Fit::Others).remove(0)
+    };
+    let (with, without) = (check(true), check(false));
+    assert_eq!((with.own_share, with.load), (0.2, Some(0.2)));
+    assert_eq!(with.n_idle_prb, Some(8_000.0));
+    assert_eq!(with.n_free_prb, Some(10_000.0));
+    assert!(
+        with.confidence < 0.5 * without.confidence,
+        "{} {}",
+        with.confidence,
+        without.confidence
+    );
+}
+
+#[test]
 fn past_alone_begins_with_the_prior() {
     let cell = Synthetic { slope: 0.5, snr_db: 10.0 };
     let found = estimate(&cell.records(&[(1.0, true), (1.0, true)]), Fit::Past);
@@ -283,7 +306,7 @@ proptest! {
             prop_assert!((0.0..=1.0).contains(&window.own_share));
             prop_assert!((0.0..=1.0).contains(&window.confidence));
             if let Some(load) = window.load {
-                prop_assert!((0.0..=1.0).contains(&load));
+                prop_assert!((window.own_share..=1.0).contains(&load));
                 let free = window.n_free_prb.unwrap();
                 prop_assert!(free <= window.n_total_prb && free >= window.n_own_prb);
             }

@@ -92,7 +92,12 @@ impl ClosedWindow {
         options: LoadOptions,
     ) -> LoadEstimate {
         let n_tti = options.window_ms;
-        let load = self.load(slope, options.fit);
+        let n_total_prb = f64::from(self.n_prb_cell) * n_tti as f64;
+        let own_share = (self.own_prb as f64 / n_total_prb.max(1.0)).min(1.0);
+        let measured = self.load(slope, options.fit);
+        // The phone's own PRBs are in use too: a mean of a few subframes may have missed them.
+        let load = measured.map(|load| load.max(own_share));
+        let missed = measured.map_or(0.0, |load| (own_share - load).max(0.0));
         let budget = PrbBudget::new(self.n_prb_cell, n_tti, load.unwrap_or(0.0), self.own_prb);
         let known = load.map(|_| budget);
         let n_free_prb = known.map(|b| b.free);
@@ -106,14 +111,14 @@ impl ClosedWindow {
             n_tti,
             measurements: self.measurements,
             load,
-            own_share: budget.own / budget.total.max(1.0),
+            own_share,
             n_total_prb: budget.total,
             n_own_prb: budget.own,
             n_idle_prb: known.map(|b| b.idle),
             n_free_prb,
             capacity_bps: bits.map(|bits_per_ms| bits_per_ms * 1_000.0),
             slope: slope.value,
-            confidence: load.map_or(0.0, |_| self.confidence(slope)),
+            confidence: load.map_or(0.0, |_| self.confidence(slope, missed)),
         }
     }
 
@@ -127,15 +132,15 @@ impl ClosedWindow {
     }
 
     /// Product of: the slope's confidence; that of the readings (one half if the mean's
-    /// standard deviation is 15 points); that of their number (one subframe represents a
-    /// window badly); the share above the minimum SNR. (Chosen here: a scale for display,
-    /// not a probability.)
-    fn confidence(&self, slope: Slope) -> f64 {
+    /// standard deviation, or what it is below the own share, is 15 points); that of their number
+    /// (one subframe represents a window badly); the share above the minimum SNR. (Chosen here: a
+    /// scale for display, not a probability.)
+    fn confidence(&self, slope: Slope, missed: f64) -> f64 {
         const HALF_SIGMA: f64 = 0.15;
         let n = self.powers.len() as f64;
         let variance = self.powers.iter().map(|power| power.sigma.powi(2)).sum::<f64>();
         let sigma = variance.sqrt() / n / slope.value;
-        let readings = 1.0 / (1.0 + (sigma / HALF_SIGMA).powi(2));
+        let readings = 1.0 / (1.0 + (sigma.hypot(missed) / HALF_SIGMA).powi(2));
         slope.confidence() * readings * (n / (n + 1.0)) * (n / self.measurements as f64)
     }
 }

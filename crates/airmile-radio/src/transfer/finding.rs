@@ -16,6 +16,12 @@ const MIN_MISSING_SHARE: f64 = 0.03;
 /// hole (chosen here).
 const MIN_CLAIMED_BYTES: u64 = 200_000;
 
+/// The part of a transfer in which the state of the queue is not known.
+struct Unknown {
+    share: f64,
+    why: &'static str,
+}
+
 impl Timeline {
     pub(super) fn finding(
         &self,
@@ -41,12 +47,22 @@ impl Timeline {
         let claimed = transfer.bytes.filter(|_| !transfer.unfinished);
         // Bytes that the log lacks passed in time that it lacks.
         let missing = self.missing_share(claimed, meter);
-        let unknown_ms = ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
+        let lacking_ms = ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
+        let unclear_ms = ms(meter.unclear);
+        let unknown_ms = (lacking_ms + unclear_ms).min(duration_ms);
         let active_time_ms = placed.then(|| ms(meter.scheduled));
         let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
+        let unknown = Unknown {
+            share: unknown_ms / duration_ms,
+            why: if unclear_ms > 0.0 { "some of it is unclear" } else { "records are missing" },
+        };
         let (mut verdict, mut confidence) =
-            self.verdict(link_demand, unknown_ms / duration_ms, overlapped, thresholds, &mut notes);
+            self.verdict(link_demand, &unknown, overlapped, thresholds, &mut notes);
+        // A throughput time that may be any is none.
+        let is_unclear = unclear_ms > 0.0 && verdict == Verdict::Unknown;
+        let throughput_time_ms = throughput_time_ms.filter(|_| !is_unclear);
+        let link_demand = link_demand.filter(|_| !is_unclear);
         if let Some(note) = self.pauses_may_be_holes(verdict, claimed, meter) {
             notes.push(note);
             (verdict, confidence) = (Verdict::Unknown, 0.0);
@@ -73,9 +89,15 @@ impl Timeline {
         } else if !judged {
             notes.push("the log holds no evidence of this kind".into());
         }
-        if unknown_ms > 0.0 && outside == 0 {
+        if unclear_ms > 0.0 {
+            notes.push(format!(
+                "for {unclear_ms:.0} ms, allocations alone do not show whether data waited between \
+                 blocks: a sender's pace and a small share of a busy cell look the same"
+            ));
+        }
+        if lacking_ms > 0.0 && outside == 0 {
             notes
-                .push(format!("records are missing for {unknown_ms:.0} ms of {duration_ms:.0} ms"));
+                .push(format!("records are missing for {lacking_ms:.0} ms of {duration_ms:.0} ms"));
         }
         let seen_us = meter.times_us.or_else(|| self.us_of(start).zip(self.us_of(end)));
         TransferFinding {
@@ -178,22 +200,23 @@ impl Timeline {
     fn verdict(
         &self,
         link_demand: Option<f64>,
-        unknown_share: f64,
+        unknown: &Unknown,
         overlapped: bool,
         thresholds: &VerdictThresholds,
         notes: &mut Vec<String>,
     ) -> (Verdict, f64) {
         let Some(demand) = link_demand else { return (Verdict::Unknown, 0.0) };
         let verdict = thresholds.judge(demand);
-        // The missing part may have been all throughput time.
-        let highest = (demand + unknown_share).min(1.0);
+        // The unknown part may have been all throughput time.
+        let highest = (demand + unknown.share).min(1.0);
         let (demand, verdict) = match thresholds.judge(highest) == verdict {
             true => (demand, verdict),
             false => {
                 notes.push(format!(
-                    "link demand is between {demand:.2} and {highest:.2}, as records are missing"
+                    "link demand is between {demand:.2} and {highest:.2}, as {}",
+                    unknown.why
                 ));
-                if unknown_share > SMALL_UNKNOWN_SHARE {
+                if unknown.share > SMALL_UNKNOWN_SHARE {
                     return (Verdict::Unknown, 0.0);
                 }
                 let middle = f64::midpoint(demand, highest);

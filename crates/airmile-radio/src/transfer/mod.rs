@@ -34,6 +34,8 @@ pub struct Timeline {
     numerology: u8,
     bursts: Vec<Burst>,
     in_burst: Coverage,
+    /// Bursts that may be none.
+    unclear: Coverage,
     waits: Coverage,
     scheduled: Coverage,
     holes: Coverage,
@@ -56,6 +58,7 @@ impl Timeline {
             numerology: 0,
             bursts: Vec::new(),
             in_burst: Coverage::new(),
+            unclear: Coverage::new(),
             waits: Coverage::new(),
             scheduled: Coverage::new(),
             holes: Coverage::new(),
@@ -112,7 +115,8 @@ impl Timeline {
 
     /// Adds a burst; bursts come in order.
     pub fn add_burst(&mut self, burst: Burst) {
-        self.in_burst.add(burst.start_tti.0, burst.end_tti.0);
+        let bursts = if burst.is_clear() { &mut self.in_burst } else { &mut self.unclear };
+        bursts.add(burst.start_tti.0, burst.end_tti.0);
         self.sizes_known |= burst.bytes > 0;
         self.bursts.push(burst);
     }
@@ -186,6 +190,7 @@ impl Timeline {
         if meter.bursts_to < bursts || (bursts_known && none_yet) {
             let from = meter.bursts_to;
             meter.in_burst += self.in_burst.within(from, bursts);
+            meter.unclear += self.unclear.within(from, bursts);
             meter.waits += self.waits.within(from, bursts);
             meter.ingest_bursts(&self.bursts, bursts);
             meter.bursts_to = meter.bursts_to.max(bursts);
@@ -202,6 +207,7 @@ impl Timeline {
         self.holes.forget_before(before.runs.0);
         self.sent.forget_before(before.runs.0);
         self.in_burst.forget_before(before.bursts.0);
+        self.unclear.forget_before(before.bursts.0);
         self.waits.forget_before(before.bursts.0);
         let n = self.bursts.partition_point(|b| b.end_tti <= before.bursts);
         if worth_forgetting(n, self.bursts.len()) {

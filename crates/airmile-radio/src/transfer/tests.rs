@@ -141,6 +141,29 @@ fn pauses_of_a_log_that_lacks_bytes_show_no_empty_queue() {
     check(Evidence::Fused, 305_000, Verdict::NotRadio);
 }
 
+/// Data may have waited in a burst or not: by itself it decides nothing.
+#[test]
+fn an_unclear_burst_is_unknown_time() {
+    let found = |unclear: (i64, i64)| {
+        let mut timeline = timeline();
+        let (start, end) = unclear;
+        let unknown_ttis = (end - start) as u32;
+        timeline.add_burst(Burst { unknown_ttis, ..burst(start, end) });
+        let transfers = [transfer("a", 0, 100), transfer("b", 300, 400)];
+        timeline.findings(&transfers, &VerdictThresholds::default())
+    };
+    let whole = &found((300, 400))[1];
+    assert_eq!((whole.verdict, whole.confidence), (Verdict::Unknown, 0.0));
+    assert_eq!((whole.throughput_time_ms, whole.unknown_ms), (None, 100.0));
+    assert!(whole.notes.iter().any(|note| note.contains("a sender's pace")), "{:?}", whole.notes);
+    assert!(whole.notes.iter().all(|note| !note.contains("missing")), "{:?}", whole.notes);
+    // A small part of a transfer does not change what the rest shows.
+    let part = &found((300, 340))[1];
+    assert_eq!((part.verdict, part.throughput_time_ms), (Verdict::NotRadio, Some(0.0)));
+    let other = &found((300, 400))[0];
+    assert_eq!((other.verdict, other.unknown_ms), (Verdict::Radio, 0.0));
+}
+
 #[test]
 fn one_that_had_not_ended_is_judged_so_far() {
     // Data that the application wrote need not have crossed the air.

@@ -245,6 +245,32 @@ fn copies_of_the_capture_count_once() {
 }
 
 #[test]
+fn a_probe_with_the_next_byte_is_no_data() {
+    let closed = |taken: u32| {
+        let mut packets = burst(1);
+        packets.push(p(140, true, ACK, 200, 6000, 0).id(1).window(0));
+        packets.push(p(1000, false, ACK, 6000, 200, 1).id(6));
+        packets.push(p(1040, true, ACK, 200, 6000, 0).id(2).window(0));
+        packets.push(p(2000, false, ACK, 6000, 200, 1).id(7));
+        packets.push(p(2040, true, ACK, 200, 6000 + taken, 0).id(3));
+        packets.push(p(2041, false, ACK, 6000 + taken, 200, 1000).id(8));
+        packets.push(p(2090, true, ACK, 200, 7000 + taken, 0).id(4));
+        packets
+    };
+    let expected = [
+        (TcpEventKind::ZeroWindow, 0),
+        (TcpEventKind::WindowFull, 5001),
+        (TcpEventKind::WindowProbe, 5001),
+        (TcpEventKind::WindowProbe, 5001),
+    ];
+    for taken in [0, 1] {
+        let flow = check(&closed(taken), &expected);
+        assert_eq!((flow.window_probes, flow.dl_retx, flow.dl_unseen_bytes), (2, 0, 0));
+        assert_eq!(flow.dl_bytes, u64::from(6000 + taken));
+    }
+}
+
+#[test]
 fn keep_alives_and_probes_of_a_closed_window() {
     let mut packets = burst(1);
     packets.push(p(140, true, ACK, 200, 6000, 0).id(1));

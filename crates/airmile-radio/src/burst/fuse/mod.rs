@@ -39,6 +39,11 @@ impl Decision {
         Self { data: true, empty, by, confidence: if empty { p_empty } else { 1.0 - p_empty } }
     }
 
+    /// Whether data may have been left as well as not.
+    pub(super) fn is_unclear(&self) -> bool {
+        self.data && self.confidence <= allocation::UNCLEAR
+    }
+
     const fn sure(empty: bool, by: Bound, confidence: f64) -> Self {
         Self { data: true, empty, by, confidence }
     }
@@ -132,6 +137,7 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
         .map(|((row, gap), _)| AllocatedBlock {
             tti: row.tti,
             prb: row.grants.prb.unwrap_or(0),
+            prb_cell: row.grants.prb_cell,
             tbs_bytes: row.grants.tbs_bytes,
             gap: *gap,
             paused_long: gap.is_none_or(|gap| gap >= allocation::long_gap(row.grants.numerology)),

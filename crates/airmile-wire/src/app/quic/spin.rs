@@ -16,6 +16,11 @@ const LONG_RUN: u32 = 8;
 /// it random for good (chosen here: a packet out of order makes two early turns; with a fifth
 /// of a random bit's turns in time, as in slow start, one flow of 257 passes).
 const DECIDING_TURNS: i8 = 4;
+/// A turn of the server's bit that a packet of the client leaves unanswered after the handshake's time
+/// by this, and what it counts (chosen here: the handshake takes a round trip at least, and a lost
+/// packet may have been the only one with the turn).
+const LATE_TIMES: i64 = 2;
+const UNANSWERED: i8 = 3;
 /// Maximum number of RTTs held before that (chosen here: enough for the five
 /// turns that decide and two packets out of order).
 const MAX_HELD: usize = 8;
@@ -49,6 +54,9 @@ impl Spin {
         let turned = self.up.is_some_and(|before| before != bit);
         self.up = Some(bit);
         self.run = self.run.saturating_add(1);
+        if !turned && !self.is_random() {
+            self.unanswered(now, bit, handshake_ns);
+        }
         if !turned || self.is_random() {
             return;
         }
@@ -58,18 +66,33 @@ impl Spin {
         let early = since_ns.is_some_and(|ns| run < LONG_RUN && soon(ns));
         let edge_ns = self.edge_down_ns.take_if(|_| self.down == Some(!bit));
         if since_ns.is_some() {
-            let step = if early { -1 } else { 1 };
-            self.score = (self.score + step).clamp(-DECIDING_TURNS, DECIDING_TURNS);
+            // A turn that answers none of the server's is neither.
+            self.count(if early { -1 } else { i8::from(edge_ns.is_some()) });
         }
-        self.spins |= self.score == DECIDING_TURNS;
-        if self.is_random() {
-            self.spins = false;
-            self.rtts = VecDeque::new();
-        } else if let Some(edge_ns) = edge_ns.filter(|_| !early) {
+        if let Some(edge_ns) = edge_ns.filter(|_| !early && !self.is_random()) {
             if self.rtts.len() == MAX_HELD {
                 self.rtts.pop_front();
             }
             self.rtts.push_back((now, now - edge_ns));
+        }
+    }
+
+    /// A client whose bit spins has answered a turn of the server's that is a round trip old.
+    fn unanswered(&mut self, now: i64, bit: bool, handshake_ns: Option<i64>) {
+        let is_late = |edge: &mut i64| {
+            handshake_ns.is_some_and(|ns| now - *edge > ns.saturating_mul(LATE_TIMES))
+        };
+        if self.down == Some(bit) && self.edge_down_ns.take_if(is_late).is_some() {
+            self.count(-UNANSWERED);
+        }
+    }
+
+    fn count(&mut self, step: i8) {
+        self.score = (self.score + step).clamp(-DECIDING_TURNS, DECIDING_TURNS);
+        self.spins |= self.score == DECIDING_TURNS;
+        if self.is_random() {
+            self.spins = false;
+            self.rtts = VecDeque::new();
         }
     }
 
@@ -155,6 +178,37 @@ mod tests {
             }
             assert_eq!(rtts(&packets), [], "{each_ms}");
         }
+    }
+
+    #[test]
+    fn sparse_random_bits_give_none() {
+        // A packet each 400 ms, which the server repeats; 14 of 200 pass by chance.
+        let passed = (1..=200_u32).filter(|seed| {
+            let mut state = seed.wrapping_mul(2_654_435_761);
+            let packets = (0..200).flat_map(|i| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let bit = state >> 31 == 1;
+                [(400 * i, true, bit), (400 * i + 30, false, bit)]
+            });
+            let packets: Vec<_> = packets.collect();
+            !rtts(&packets).is_empty()
+        });
+        let n = passed.count();
+        assert!(n <= 20, "{n}");
+    }
+
+    #[test]
+    fn a_lost_turn_costs_no_sparse_spin_its_samples() {
+        let mut packets = Vec::new();
+        let (mut client, mut server) = (false, false);
+        for i in 0..40 {
+            // The client does not hear of one turn.
+            client = if i == 12 { client } else { !server };
+            packets.push((400 * i, true, client));
+            server = client;
+            packets.push((400 * i + 30, false, server));
+        }
+        assert!(rtts(&packets).len() > 30);
     }
 
     #[test]

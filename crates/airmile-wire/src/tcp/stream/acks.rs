@@ -27,6 +27,7 @@ impl ByteStream {
         bare: bool,
         window: Option<u64>,
     ) -> AckKind {
+        let was_closed = self.rwnd.get() == Some(0);
         let window_same = self.hear(tcp, window);
         if self.base.is_none() {
             self.base = Some(tcp.ack);
@@ -39,7 +40,11 @@ impl ByteStream {
         }
         let fin = i64::from(self.fin_at == Opt64::some(self.max));
         let unseen = edge - self.max - fin;
-        if unseen > 0 {
+        if unseen == 1 && was_closed {
+            // The receiver had room for the byte of a probe.
+            self.totals.bytes += 1;
+            self.max = edge;
+        } else if unseen > 0 {
             // Acknowledged without passing: the capture missed it, or has it late.
             self.totals.unseen_bytes += unseen.unsigned_abs();
             let early = &mut self.lost.get_or_insert_default().early;

@@ -350,13 +350,14 @@ impl ByteStream {
         SegmentKind::Bare
     }
 
-    /// Probes with a byte: for a silent peer, or a closed window.
+    /// Probes with a byte: for a silent peer, or a closed window. Linux sends an old byte to the latter,
+    /// other stacks the next one (RFC 9293, 3.8.6.1), which counts once it is acknowledged.
     fn probe(&self, start: i64, end: i64, length: i64, fin: bool) -> Option<SegmentKind> {
         if length != 1 || fin || self.totals.packets == 1 {
             return None;
         }
         if self.rwnd.get() == Some(0) && start == self.acked && end >= self.max {
-            return (start < self.max).then_some(SegmentKind::WindowProbe);
+            return Some(SegmentKind::WindowProbe);
         }
         let idle = end == self.max && self.acked >= self.max;
         idle.then_some(SegmentKind::KeepAlive)

@@ -382,14 +382,17 @@ pub(in super::super) fn queued_ns(
     bursts.map(|span| (span.from_ns.max(place.start_ns), span.to_ns.min(place.end_ns))).collect()
 }
 
-/// Bursts of which a part is within a transfer.
+/// Clear bursts of which a part is within a transfer.
 fn bursts_within<'a>(
     finding: &'a TransferFinding,
     dir: Direction,
     report: &'a RadioReport,
 ) -> impl Iterator<Item = &'a Burst> {
     report.bursts.iter().filter(move |b| {
-        b.dir == dir && b.start_tti < finding.end_tti && b.end_tti > finding.start_tti
+        b.dir == dir
+            && b.is_clear()
+            && b.start_tti < finding.end_tti
+            && b.end_tti > finding.start_tti
     })
 }
 

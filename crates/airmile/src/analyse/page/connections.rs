@@ -445,7 +445,7 @@ fn radio_spans(answer: &RadioAnalysis) -> Option<RadioSpans> {
         anchor.1.saturating_add(ns as i64)
     };
     let of = |dir: Direction| {
-        let bursts = report.bursts.iter().filter(|burst| burst.dir == dir);
+        let bursts = report.bursts.iter().filter(|burst| burst.dir == dir && burst.is_clear());
         let spans = bursts.map(|burst| RadioSpan {
             from_ns: at(burst.start_tti.0),
             to_ns: at(burst.end_tti.0),
