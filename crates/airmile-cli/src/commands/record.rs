@@ -24,6 +24,11 @@ pub fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
             return Err(Error::Option(why.to_owned()).into());
         }
     };
+    if args.interface.is_some() && args.keep.is_some() {
+        let why = "record: --keep removes modem logs alone, and --interface writes packets that grow \
+                   without a limit: leave --keep out, or record the packets with another command";
+        return Err(Error::Option(why.to_owned()).into());
+    }
     let options = RecordOptions {
         dir: args.output.clone(),
         rotate_bytes: args.rotate_mb.saturating_mul(1_000_000),
