@@ -325,7 +325,6 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
         &["diagnose", damaged.as_str()][..],
         &["decode", &damaged],
         &["decode", &damaged, "--format", "csv", "--only", "grant"],
-        &["decode", &damaged, "--format", "csv", "--only", "rlc"],
         &["diagnose", "/no/such/file"],
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
