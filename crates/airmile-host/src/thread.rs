@@ -4,8 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Signals within this time are one request (chosen here: far under the time for a second key
+/// press; timeout(1) and shells send a signal to the process and to its group).
+const SAME_REQUEST: Duration = Duration::from_millis(100);
 
 /// Locks a mutex, also after a panic of another thread that held it. Locked data in this
 /// workspace is consistent between any two statements: counts, maps, the last status.
@@ -39,19 +45,30 @@ impl StopFlag {
     /// long to stop.
     ///
     /// # Errors
-    /// A handler cannot be installed.
+    /// Signals cannot be watched.
     pub fn set_by_signals(&self) -> io::Result<()> {
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, self.shared())?;
-            signal_hook::flag::register(signal, self.shared())?;
-        }
-        Ok(())
+        self.set_by(&[SIGINT, SIGTERM])
     }
 
-    /// The flag itself, for signal handlers.
-    #[must_use]
-    pub fn shared(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+    /// As [`set_by_signals`](Self::set_by_signals), by these signals; SIGHUP alone never ends the
+    /// process: a terminal that is closed sends it more than once.
+    ///
+    /// # Errors
+    /// Signals cannot be watched.
+    pub fn set_by(&self, signals: &[i32]) -> io::Result<()> {
+        let mut arriving = Signals::new(signals)?;
+        let stop = self.clone();
+        let watch = move || {
+            let mut first: Option<Instant> = None;
+            for signal in arriving.forever() {
+                let began = *first.get_or_insert_with(Instant::now);
+                if signal != SIGHUP && began.elapsed() > SAME_REQUEST {
+                    signal_hook::low_level::exit(128 + signal);
+                }
+                stop.set();
+            }
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(watch).map(drop)
     }
 }
 

@@ -249,6 +249,7 @@ pub struct TransferFinding {
     /// Time in ms in which the log has a hole, or does not show whether data waited.
     pub unknown_ms: f64,
     /// Throughput time / duration.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub link_demand: Option<f64>,
     /// Link throughput, in bits per second: bytes / throughput time. Bytes that emptied
     /// the queue at once are included, their TTIs are not.
@@ -261,6 +262,7 @@ pub struct TransferFinding {
     /// The bottleneck.
     pub verdict: Verdict,
     /// Confidence in the verdict, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// Whether another transfer of this user overlaps it: then only `not_radio` is conclusive.
     pub overlapped: bool,

@@ -61,7 +61,7 @@ pub fn run(global: &Global, command: &QcutCommand, launcher: &[&str]) -> Result<
     match command {
         QcutCommand::Run(args) => keep(global, args, launcher)?,
         QcutCommand::Watch(args) => look(global, args)?,
-        QcutCommand::Restore(args) => put_back(&args.up)?,
+        QcutCommand::Restore(args) => put_back(global, &args.up)?,
         QcutCommand::Check(args) => return look_at(global, args),
         QcutCommand::Guard(args) => return Ok(guard(&args.up)?),
     }
@@ -290,16 +290,25 @@ fn address_of(up: Option<&str>) -> Result<SocketAddr> {
     }))
 }
 
-fn put_back(up: &str) -> Result<()> {
-    let done = match restore(up)? {
-        Restored::Runs(pid) => Err(format!(
-            "an instance runs on {up} (process {pid}); it restores the interface when it ends"
-        )),
-        Restored::Nothing => Ok(format!("{up}: nothing to restore\n")),
-        Restored::Done => Ok(format!("{up}: restored\n")),
-        Restored::Failed(what) => Err(format!("{up}: cannot be restored: {}", what.join("; "))),
+fn put_back(global: &Global, up: &str) -> Result<()> {
+    let restored = match restore(up)? {
+        Restored::Nothing => false,
+        Restored::Done => true,
+        Restored::Runs(pid) => {
+            return Err(CommandError::Failed(format!(
+                "an instance runs on {up} (process {pid}); it restores the interface when it ends"
+            )));
+        }
+        Restored::Failed(what) => {
+            let what = what.join("; ");
+            return Err(CommandError::Failed(format!("{up}: cannot be restored: {what}")));
+        }
     };
-    Ok(print(&done.map_err(CommandError::Failed)?)?)
+    let words = if restored { "restored" } else { "nothing to restore" };
+    Ok(match global.json {
+        true => print_json(&serde_json::json!({"interface": up, "restored": restored}))?,
+        false => print(&format!("{up}: {words}\n"))?,
+    })
 }
 
 #[cfg(test)]

@@ -37,7 +37,8 @@ pub struct Summary {
 }
 
 /// Keeps an interface's uplink queue short until SIGINT, SIGTERM or SIGHUP, or until its
-/// time is over; then restores the system. `notify` receives messages for the user.
+/// time is over; then restores the system. A second SIGINT or SIGTERM ends the process while its
+/// guard restores the system. `notify` receives messages for the user.
 ///
 /// # Errors
 /// The interface does not exist, the system refuses, another instance runs on it, or a
@@ -52,10 +53,8 @@ pub fn run(options: &Options, notify: &Arc<dyn Fn(&str) + Send + Sync>) -> Resul
     }
     check_modem(options.modem.as_ref())?;
     let stop = StopFlag::new();
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, stop.shared())
-            .attempt(|| "cannot watch for signals".to_owned())?;
-    }
+    // A second signal ends this process at once; the guard restores the system all the same.
+    stop.set_by(&[SIGTERM, SIGINT, SIGHUP]).attempt(|| "cannot watch for signals".to_owned())?;
     let published = Published::default();
     // Bound before any change is made, as this may fail.
     let server = serve(options.metrics, options.token.as_deref(), &published)?;

@@ -29,12 +29,7 @@ impl<'a> Entry<'a> {
     /// A number, or a string that holds one. Anything else gives a warning.
     pub(super) fn number(&self, path: &str, found: &mut Gathered) -> Option<f64> {
         let value = self.get(path)?;
-        let number = match value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        let number = number.filter(|number: &f64| number.is_finite());
+        let number = number_of(value);
         if number.is_none() {
             self.wrong(path, "a number", value, found);
         }
@@ -82,6 +77,16 @@ impl<'a> Entry<'a> {
         let is = type_name(value);
         found.warn(self.offset, format!("{path}: expected {wanted}, found {is}"));
     }
+}
+
+/// A number; some programs write it as text.
+pub(super) fn number_of(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.filter(|number: &f64| number.is_finite())
 }
 
 /// The type of a value, in words.

@@ -6,7 +6,7 @@ use airmile_model::{AppPage, AppTransfer, Direction, Phases, TransferKind, print
 use serde_json::Value;
 
 use super::cmcd::Cmcd;
-use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, parse, type_name};
+use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, number_of, parse, type_name};
 use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
@@ -167,10 +167,6 @@ fn wrong_type(entry: &Entry<'_>) -> Option<(&'static str, &'static str, &'static
     if !entry.value.is_object() {
         return Some(("log.entries[]", "an object", type_name(entry.value)));
     }
-    // Some programs write numbers as text.
-    let is_number = |value: &Value| {
-        value.as_str().is_some_and(|text| text.trim().parse().is_ok_and(f64::is_finite))
-    };
     let fields = [
         ("startedDateTime", "a text"),
         ("time", "a number"),
@@ -181,7 +177,7 @@ fn wrong_type(entry: &Entry<'_>) -> Option<(&'static str, &'static str, &'static
     fields.into_iter().find_map(|(path, wanted)| {
         let value = entry.get(path)?;
         let is = type_name(value);
-        let fits = is == wanted || wanted == "a number" && is_number(value);
+        let fits = is == wanted || wanted == "a number" && number_of(value).is_some();
         (!fits).then_some((path, wanted, is))
     })
 }
@@ -225,11 +221,20 @@ fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {
 }
 
 /// Phases of the time (HAR 1.2, `timings`): -1 stands for a phase that did not occur, and
-/// `connect` includes `ssl`.
+/// `connect` includes `ssl`. A value that is no time leaves its phase out.
 fn phases(entry: &Entry<'_>, found: &mut Gathered) -> Phases {
     let mut at = |name: &str| {
-        let ms = entry.number(&format!("timings.{name}"), found)?;
-        ns_of_ms(ms.max(0.0))
+        let path = format!("timings.{name}");
+        let value = entry.get(&path)?;
+        // Differences of rounded times can be negative, too.
+        let ms = number_of(value).filter(|ms| *ms >= -1.0);
+        let ns = ms.and_then(|ms| ns_of_ms(ms.max(0.0)));
+        if ns.is_none() {
+            let is = if value.is_number() { value.to_string() } else { type_name(value).into() };
+            let what = format!("{path}: expected ms or -1, found {is}; the phase is left out");
+            found.damage(entry.offset, what);
+        }
+        ns
     };
     let tls_ns = at("ssl");
     Phases {
@@ -412,6 +417,19 @@ mod tests {
         of_type("\"request\":{\"url\":[]}", "request.url: expected a text, found an array");
         of_type("\"timings\":\"x\"", "timings: expected an object, found a text");
         of_type("\"startedDateTime\":7", "startedDateTime: expected a text, found a number");
+        let phase = |timings: &str, problem: &str| {
+            let entry = format!("{{{start},\"time\":5,\"timings\":{timings}}}");
+            check(&entry, (1, 0, 0, 0), problem);
+            let log = read(&entry);
+            assert_eq!(log.damaged, !problem.is_empty(), "{timings}");
+            assert_eq!(log.transfers[0].phases.receive_ns, Some(3_000_000), "{timings}");
+        };
+        phase(r#"{"wait":"2","dns":-1,"connect":-0.2,"ssl":null,"receive":3}"#, "");
+        for (value, is) in [("\"x\"", "a text"), ("{}", "an object"), ("-5", "-5"), ("1e300", "1e")]
+        {
+            let told = format!("byte 85: timings.wait: expected ms or -1, found {is}");
+            phase(&format!("{{\"wait\":{value},\"receive\":3}}"), &told);
+        }
         of_type("\"time\":{}", "time: expected a number, found an object");
         of_type("\"time\":\"soon\"", "time: expected a number, found a text");
         of_type(

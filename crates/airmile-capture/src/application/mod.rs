@@ -158,6 +158,11 @@ impl Gathered {
     /// An item that cannot be read, as a field that it needs is of another type.
     fn unreadable(&mut self, offset: u64, what: String) {
         self.log.bad_items += 1;
+        self.damage(offset, what);
+    }
+
+    /// A field that cannot be read, of an item that is used without it.
+    fn damage(&mut self, offset: u64, what: String) {
         self.log.problem(Problem { offset, severity: Severity::Damage, what });
     }
 

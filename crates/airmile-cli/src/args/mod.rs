@@ -113,6 +113,7 @@ pub enum Command {
   airmile diagnose log.mi2log --html report.html
   airmile diagnose log.mi2log --perfetto trace.pftrace
   airmile diagnose log.mi2log --fail-if 'link_demand < 0.5 and bytes > 1000000'
+  airmile diagnose page.har phone.pcapng --fail-if 'page.load_ms > 3000'
   gunzip -c log.qmdl.gz | airmile diagnose - --json")]
     Diagnose(DiagnoseArgs),
     /// Compare runs or ports: slow start restarts, throttling
@@ -397,8 +398,8 @@ impl From<&ExportArgs> for Exports {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// Exit with status 1 if this holds for a transfer, a page or the session: `shares.radio >
-    /// 0.5`, `page.load_ms > 3000`; with 7 if a value is absent; may be repeated
+    /// Exit with status 1 if this holds for a transfer: `verdict == radio`, `link_demand > 0.9`; with 7
+    /// if a value is absent; may be repeated
     #[arg(long, alias = "budget", value_name = "EXPR")]
     pub fail_if: Vec<String>,
     /// Report budgets: `junit=FILE` writes JUnit XML, `github` prints GitHub Actions annotations on

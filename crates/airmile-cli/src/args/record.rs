@@ -24,7 +24,7 @@ pub struct RecordArgs {
     /// Start a new log after this many minutes
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub rotate_minutes: u64,
-    /// Keep this many logs: the oldest is deleted before a new one starts
+    /// Keep this many logs: the oldest is deleted before a new one starts; not with --interface
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub keep: Option<usize>,
     /// Stop after this many seconds

@@ -5,13 +5,17 @@ use serde_json::Value;
 
 use airmile::{Error, Result, did_you_mean};
 
-use super::expression::{Literal, Test};
+use super::expression::{Literal, Op, Test};
 use super::{PAGE, SESSION, Scope, is_share, share_names};
 
 /// Checks a test's field and value.
 pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
     let (place, node, path) = place(test, scope, schema)?;
     if let Some(name) = share_name(path) {
+        if node.pointer("/properties/shares").is_none() {
+            let field = test.field();
+            return refuse(format!("only `airmile diagnose` has causes, such as `{field}`"));
+        }
         return check_share(test, scope, name);
     }
     let mut nodes = vec![node];
@@ -115,15 +119,36 @@ fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
     let is_fraction = test.path.iter().any(|part| part == "shares");
     match &test.value {
         Literal::Word(word) => Err(not_a_number(&field, word)),
-        Literal::Number(number) if is_fraction && !(0.0..=1.0).contains(number) => {
-            Err(Error::Option(format!(
-                "--fail-if: `{field}` is a fraction of the time, 0 to 1; {number} is not (times \
-                 in ms are `{}`)",
-                field.replace("shares.", "ms.")
-            )))
+        Literal::Number(number) if is_fraction => {
+            let hint = format!(" (times in ms are `{}`)", field.replace("shares.", "ms."));
+            check_range(test, *number, (0.0, 1.0), ("a fraction of the time, 0 to 1", &hint))
         }
-        Literal::Number(_) => Ok(()),
+        Literal::Number(number) => {
+            check_range(test, *number, (0.0, f64::INFINITY), ("a time, 0 or more", ""))
+        }
     }
+}
+
+/// Refuses a number that the field never has, and a comparison that never holds within its range;
+/// the range is given in words, too, with a hint.
+fn check_range(
+    test: &Test,
+    number: f64,
+    (least, most): (f64, f64),
+    (words, hint): (&str, &str),
+) -> Result<()> {
+    let field = test.field();
+    if !(least..=most).contains(&number) {
+        return refuse(format!("`{field}` is {words}; {number} is not{hint}"));
+    }
+    if test.op == Op::Less && number <= least || test.op == Op::Greater && number >= most {
+        return refuse(format!("`{field}` is {words}, so that this is never exceeded{hint}"));
+    }
+    Ok(())
+}
+
+fn refuse(what: String) -> Result<()> {
+    Err(Error::Option(format!("--fail-if: {what}")))
 }
 
 fn not_a_number(field: &str, word: &str) -> Error {
@@ -151,9 +176,19 @@ fn check_value(test: &Test, nodes: &[&Value]) -> Result<()> {
         .collect();
     let is_word = !words.is_empty() || is_of_type("string");
     let is_number = is_of_type("number") || is_of_type("integer");
-    let wrong = |what: String| Err(Error::Option(format!("--fail-if: `{field}` {what}")));
+    let wrong = |what: String| refuse(format!("`{field}` {what}"));
     match &test.value {
-        Literal::Number(_) if is_number => Ok(()),
+        Literal::Number(number) if is_number => {
+            // JSON Schema's names.
+            let bound = |name| nodes.iter().find_map(|node| node.get(name).and_then(Value::as_f64));
+            let least = bound("minimum").unwrap_or(f64::NEG_INFINITY);
+            let words = match bound("maximum") {
+                Some(most) => format!("{least} to {most}"),
+                None => format!("{least} or more"),
+            };
+            let most = bound("maximum").unwrap_or(f64::INFINITY);
+            check_range(test, *number, (least, most), (&words, ""))
+        }
         Literal::Word(word) if is_number => Err(not_a_number(&field, word)),
         Literal::Word(word) if is_word => {
             if !words.is_empty() && !words.contains(&word.as_str()) {

@@ -172,6 +172,17 @@ fn what_can_never_hold_is_refused() {
     check("shares.bogus > 0.3", "no cause `bogus`");
     check("page.shares.bogus > 0.3", "no cause `bogus`");
     check("shares.radio > 30", "a fraction of the time, 0 to 1");
+    check("shares.radio > 1", "0 to 1, so that this is never exceeded");
+    check("page.shares.server < 0", "so that this is never exceeded");
+    check("ms.radio < 0", "`ms.radio` is a time, 0 or more, so that this is never exceeded");
+    check("confidence > 97", "`confidence` is 0 to 1; 97 is not");
+    check("session.confidence >= 1.1", "`session.confidence` is 0 to 1; 1.1 is not");
+    check("link_demand > 5", "`link_demand` is 0 to 1; 5 is not");
+    check("leading_share > 1", "`leading_share` is 0 to 1, so that this is never exceeded");
+    check("bytes < 0", "`bytes` is 0 or more, so that this is never exceeded");
+    for right in ["confidence >= 1", "link_demand <= 0", "link_demand != 1", "bytes > 5000000000"] {
+        assert!(Budget::parse(right).unwrap().check(&schema()).is_ok(), "{right}");
+    }
     check("ms.radio > much", "is a number");
     check("link_demand < 50%", "is a number");
     check("bytes > 100kB", "is a number");
@@ -188,6 +199,8 @@ fn what_can_never_hold_is_refused() {
     let radio = airmile::schemas().into_iter().find(|(name, _)| *name == "radio").unwrap().1;
     assert!(Budget::parse("session.verdict == radio").unwrap().check(&radio).is_err());
     assert!(Budget::parse("link_demand > 0.5").unwrap().check(&radio).is_ok());
+    let error = Budget::parse("shares.radio > 0.5").unwrap().check(&radio).unwrap_err().to_string();
+    assert!(error.contains("only `airmile diagnose` has causes"), "{error}");
 }
 
 #[test]

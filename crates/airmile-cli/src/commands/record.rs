@@ -24,6 +24,11 @@ pub fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
             return Err(Error::Option(why.to_owned()).into());
         }
     };
+    if args.interface.is_some() && args.keep.is_some() {
+        let why = "record: --keep removes modem logs alone, and --interface writes packets that grow \
+                   without a limit: leave --keep out, or record the packets with another command";
+        return Err(Error::Option(why.to_owned()).into());
+    }
     let options = RecordOptions {
         dir: args.output.clone(),
         rotate_bytes: args.rotate_mb.saturating_mul(1_000_000),
@@ -53,16 +58,14 @@ pub fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     Ok(if done.log_bytes + done.packet_bytes > 0 { Outcome::Done } else { Outcome::NothingRead })
 }
 
-/// Signals end the recording and close its files. The process, which parses packets from strangers,
+/// Signals end the recording and close its files; a second one ends the process at once, with what was
+/// flushed in the files. The process, which parses packets from strangers,
 /// keeps few privileges.
 #[cfg(target_os = "linux")]
 fn prepare(args: &RecordArgs, stop: &StopFlag) -> Result<()> {
     use rustix::thread::CapabilitySet;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.shared()).context("signals")?;
-    }
     if args.interface.is_some() {
         std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
         airmile_host::privilege::keep(airmile_host::privilege::Kept {
@@ -71,7 +74,7 @@ fn prepare(args: &RecordArgs, stop: &StopFlag) -> Result<()> {
             starts_programs: false,
         })?;
     }
-    Ok(())
+    stop.set_by(&[SIGHUP, SIGINT, SIGTERM]).context("signals")
 }
 
 fn text(dir: &Path, done: &Recorded) -> String {

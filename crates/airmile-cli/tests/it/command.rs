@@ -321,7 +321,12 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 400].iter_mut().for_each(|b| *b ^= 0x5a);
     fs::write(&damaged, bytes).unwrap();
-    for args in [["diagnose", &damaged], ["decode", &damaged], ["diagnose", "/no/such/file"]] {
+    for args in [
+        &["diagnose", damaged.as_str()][..],
+        &["decode", &damaged],
+        &["decode", &damaged, "--format", "csv", "--only", "grant"],
+        &["diagnose", "/no/such/file"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let status = Command::new(env!("CARGO_BIN_EXE_airmile"))

@@ -35,6 +35,38 @@ fn another_file_is_refused() {
     }
 }
 
+/// A second Ctrl-C ends a recording at once, and one that was sent twice is one.
+#[test]
+fn a_second_signal_does_not_wait_for_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    // No port, so that it waits for a modem.
+    let port = path(dir.path(), "port");
+    std::fs::write(&port, "").unwrap();
+    let interrupted = |out: &str, at_once: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        command.args(["record", "--port", &port, "-o", &path(dir.path(), out)]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut record = command.spawn().unwrap();
+        let mut says = BufReader::new(record.stderr.take().unwrap());
+        says.read_line(&mut String::new()).unwrap();
+        let id = record.id().to_string();
+        let kill = |ids: &[&str]| {
+            Command::new("kill").args(["-s", "INT"]).args(ids).status().unwrap();
+        };
+        if at_once {
+            kill(&[&id, &id]);
+        } else {
+            kill(&[&id]);
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            kill(&[&id]);
+        }
+        record.wait().unwrap().code()
+    };
+    assert_eq!(interrupted("once", true), Some(3), "nothing was received");
+    // Within a second it ends by itself; a machine may be slow.
+    assert!((0..10).any(|n| interrupted(&format!("again{n}"), false) == Some(130)));
+}
+
 /// A file that may still grow, and a signal: what was undecided is decided, and the status is that of
 /// a log that ended.
 #[test]

@@ -49,7 +49,11 @@ impl<R: Read> GrantReader<R> {
     /// A required column is missing: `dir`, `n_prb`, and `tti` or both of `sfn` and
     /// `subframe`.
     pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
-        let rows = CsvRows::new(input)?;
+        let mut rows = CsvRows::new(input)?;
+        // Without it, two blocks of an assignment can have equal rows.
+        if rows.column("tb").is_some() {
+            rows.without_repetition();
+        }
         let tti = rows.column("tti");
         if tti.is_none() {
             rows.required("sfn").map_err(|_| missing_tti(&rows))?;
@@ -121,6 +125,19 @@ impl GrantColumns {
         if let Some(held) = n_prb.filter(|held| n_prb_cell.is_some_and(|cell| *held > cell)) {
             return Err(row.bad("n_prb", &held.to_string(), "at most n_prb_cell"));
         }
+        let tbs_bytes: Option<u32> = row.int(("tbs_bytes", self.tbs_bytes))?;
+        let retx = row.flag(("retx", self.retx))?;
+        // Some simulators write a negative number for unknown.
+        let padding_bytes = row
+            .int::<i64>(("padding_bytes", self.padding_bytes))?
+            .and_then(|bytes| u32::try_from(bytes).ok());
+        // In modem logs, a retransmission's size (0xB139) can be another than that of the block as
+        // it was built (0xB064).
+        if let Some(padding) = padding_bytes.filter(|_| retx != Some(true))
+            && tbs_bytes.is_some_and(|block| padding > block)
+        {
+            return Err(row.bad("padding_bytes", &padding.to_string(), "at most tbs_bytes"));
+        }
         let at = time_us.and_then(|us| us.checked_mul(1_000)).map(|ns| Stamp { clock, ns });
         Ok(Grant {
             at,
@@ -137,19 +154,16 @@ impl GrantColumns {
             n_prb_cell,
             layers: row.int(("layers", self.layers))?,
             tb: row.int(("tb", self.tb))?.unwrap_or_default(),
-            tbs_bytes: row.int(("tbs_bytes", self.tbs_bytes))?,
+            tbs_bytes,
             mcs: row.int(("mcs", self.mcs))?,
             modulation: None,
             harq_id: row.int(("harq_id", self.harq_id))?,
             ndi: row.flag(("ndi", self.ndi))?,
             rv: row.int(("rv", self.rv))?,
-            retx: row.flag(("retx", self.retx))?,
+            retx,
             crc_ok: row.flag(("crc_ok", self.crc_ok))?,
             rnti: rnti.unwrap_or(RntiType::C),
-            // Some simulators write a negative number for unknown.
-            padding_bytes: row
-                .int::<i64>(("padding_bytes", self.padding_bytes))?
-                .and_then(|bytes| u32::try_from(bytes).ok()),
+            padding_bytes,
             data_bytes: row.int(("data_bytes", self.data_bytes))?,
             sources: GrantSources::TABLE,
         })
@@ -321,6 +335,50 @@ mod tests {
         assert!(rows[0].is_ok() && rows[2].is_ok());
         let error = rows[1].as_ref().unwrap_err();
         assert_eq!(error.to_string(), r#"line 3, column `n_prb`: "51" is not at most n_prb_cell"#);
+    }
+
+    #[test]
+    fn a_new_block_holds_its_padding() {
+        let rows = read(
+            "tti,dir,n_prb,tbs_bytes,padding_bytes,retx\n1,dl,5,90,90,0\n2,dl,5,90,91,0\n\
+             3,dl,5,90,-1,0\n4,ul,5,90,91,1\n5,dl,5,,91,\n",
+        );
+        let error = rows[1].as_ref().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"line 3, column `padding_bytes`: "91" is not at most tbs_bytes"#
+        );
+        assert_eq!(rows.iter().filter(|row| row.is_ok()).count(), 4);
+    }
+
+    #[test]
+    fn a_row_has_a_field_for_each_column() {
+        let rows = read("tti,dir,n_prb,tbs_bytes\n1,dl,5,90\n2,dl,5,90,7\n3,ul,5,90\n4,dl,12");
+        let errors: Vec<_> = rows.iter().filter_map(|row| row.as_ref().err()).collect();
+        let told: Vec<_> = errors.iter().map(|error| (error.offset(), error.to_string())).collect();
+        assert_eq!(
+            told,
+            [
+                (34, "line 3: 5 fields, and the header has 4".to_owned()),
+                (56, "line 5: the row ends in the column `n_prb`, with 3 of 4 fields".to_owned()),
+            ]
+        );
+        assert_eq!(rows.len(), 4);
+    }
+
+    #[test]
+    fn a_block_is_listed_once() {
+        let told = |text: &str| {
+            let rows = read(text).into_iter();
+            rows.filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>()
+        };
+        let rows = "1,dl,5,0\n1,dl,5,1\n2,dl,5,0\n1,dl,5,0\n";
+        assert_eq!(
+            told(&format!("tti,dir,n_prb,tb\n{rows}")),
+            ["line 5: the row repeats an earlier one"]
+        );
+        // Rows that do not say which block they are.
+        assert_eq!(told(&format!("tti,dir,n_prb,mcs\n{rows}")), [""; 0]);
     }
 
     #[test]

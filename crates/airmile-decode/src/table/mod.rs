@@ -1,7 +1,8 @@
 //! The documented CSV tables: grants, RLC PDUs, transfers and truth.
 //!
 //! Header line first, any column order, unknown columns ignored, an empty field is
-//! unknown. Reading continues after a bad row, which becomes a [`Problem`]. A row, the
+//! unknown. A row has as many fields as the header. Reading continues after a bad row, which
+//! becomes a [`Problem`]. A row, the
 //! number of columns and the kept data have limits; a table that exceeds one is refused.
 
 mod grants;

@@ -235,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_were_cut_and_rows_that_repeat() {
+        let text = "tti,dir,size_bytes\n1,dl,9\n1,dl,9\n2,dl";
+        let rows: Vec<_> = RlcReader::new(text.as_bytes(), Clock::Modem, None).unwrap().collect();
+        // PDUs of one TTI can be equal in all that the table has.
+        assert!(rows[0].is_ok() && rows[1].is_ok());
+        let error = rows[2].as_ref().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 4: the row ends in the column `dir`, with 2 of 3 fields"
+        );
+    }
+
+    #[test]
     fn a_time_alone_places_a_row() {
         let times = TtiTimes { tti: TtiIndex(500), time_us: 1_000_000 };
         let text = "time_us,dir,size_bytes\n1003999,dl,9\n999999,dl,9\n";

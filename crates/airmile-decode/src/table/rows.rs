@@ -1,5 +1,7 @@
 //! Rows of a CSV by column name, with errors that name line, offset and column.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::str::FromStr;
 
@@ -20,6 +22,9 @@ pub const MAX_COLUMNS: usize = 16_384;
 pub const MAX_KEPT_ROWS: usize = 1_000_000;
 /// The maximum size of the names in a table that is kept whole.
 pub const MAX_KEPT_TEXT_BYTES: usize = 256 << 20;
+/// Rows among which a repeated one is found, at least (chosen here: 17 minutes of a grant per TTI,
+/// 40 MB).
+const REMEMBERED_ROWS: usize = 1 << 20;
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 /// Maximum characters of a field or a header in an error.
@@ -60,6 +65,16 @@ pub enum TableError {
         /// The column.
         column: &'static str,
     },
+    /// The row as a whole is invalid.
+    #[error("line {line}: {what}")]
+    Row {
+        /// Byte offset of the row.
+        offset: u64,
+        /// Line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The table exceeds a limit.
     #[error("line {line}: over the limit `{limit}` ({maximum})")]
     Limit {
@@ -90,6 +105,7 @@ impl TableError {
             Self::MissingColumn { .. } => 0,
             Self::BadField { offset, .. }
             | Self::Empty { offset, .. }
+            | Self::Row { offset, .. }
             | Self::Limit { offset, .. }
             | Self::Csv { offset, .. } => *offset,
         }
@@ -167,6 +183,28 @@ pub(super) struct CsvRows<R> {
     reader: csv::Reader<RecordLimit<R>>,
     names: Vec<String>,
     record: csv::StringRecord,
+    /// Of a table in which no row can repeat.
+    seen: Option<SeenRows>,
+}
+
+/// Hashes of the rows read last, in two parts of which the older one is forgotten.
+#[derive(Default)]
+struct SeenRows {
+    newer: HashSet<u64>,
+    older: HashSet<u64>,
+}
+
+impl SeenRows {
+    /// Whether the row was there before.
+    fn has_or_add(&mut self, row: &csv::StringRecord) -> bool {
+        let mut hasher = DefaultHasher::new();
+        row.iter().for_each(|field| field.hash(&mut hasher));
+        if self.newer.len() == REMEMBERED_ROWS {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        let hash = hasher.finish();
+        self.older.contains(&hash) || !self.newer.insert(hash)
+    }
 }
 
 impl<R: Read> CsvRows<R> {
@@ -185,7 +223,12 @@ impl<R: Read> CsvRows<R> {
                 .collect(),
             Err(source) => return Err(broken(&reader, source)),
         };
-        Ok(Self { reader, names, record: csv::StringRecord::new() })
+        Ok(Self { reader, names, record: csv::StringRecord::new(), seen: None })
+    }
+
+    /// Refuses a row that repeats an earlier one.
+    pub(super) fn without_repetition(&mut self) {
+        self.seen = Some(SeenRows::default());
     }
 
     /// Column index of a name.
@@ -205,10 +248,31 @@ impl<R: Read> CsvRows<R> {
     pub(super) fn next(&mut self) -> Option<Result<RowRef<'_>, TableError>> {
         self.reader.get_mut().left = MAX_RECORD_BYTES;
         match self.reader.read_record(&mut self.record) {
-            Ok(true) => Some(Ok(RowRef { record: &self.record })),
+            Ok(true) => Some(self.row()),
             Ok(false) => None,
             Err(source) => Some(Err(broken(&self.reader, source))),
         }
+    }
+
+    /// The row that was read, if it has a field for each column and is no repetition: of a row
+    /// that was cut short, the last field is a part, and of one with a field too many, it is
+    /// unknown which belongs to which column.
+    fn row(&mut self) -> Result<RowRef<'_>, TableError> {
+        let row = RowRef { record: &self.record };
+        let (found, expected) = (self.record.len(), self.names.len());
+        let what = if found < expected {
+            let last = found.checked_sub(1).and_then(|last| self.names.get(last));
+            let last = quoted(last.map_or("", String::as_str));
+            format!("the row ends in the column `{last}`, with {found} of {expected} fields")
+        } else if found > expected {
+            format!("{found} fields, and the header has {expected}")
+        } else if self.seen.as_mut().is_some_and(|seen| seen.has_or_add(&self.record)) {
+            "the row repeats an earlier one".into()
+        } else {
+            return Ok(row);
+        };
+        let (offset, line) = row.place();
+        Err(TableError::Row { offset, line, what })
     }
 
     /// Reads the rest of a table that is kept whole.

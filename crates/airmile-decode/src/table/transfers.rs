@@ -140,6 +140,10 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let unfinished: Vec<_> = content.rows.iter().map(|row| row.unfinished).collect();
         assert_eq!((unfinished, content.problems.len()), (vec![false, true, false], 1));
+        // Unquoted commas in a name, and a file that was cut.
+        let text = "id,start_us,end_us,bytes\n7,1,5,9,100\nb,5,9,1\nc,5,";
+        let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
+        assert_eq!((content.rows.len(), content.bad_rows), (1, 2));
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
     }

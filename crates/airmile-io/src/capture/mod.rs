@@ -53,7 +53,7 @@ pub fn read_captures(
     match reading.captures {
         Captures::Files([path]) => {
             let input = Input::open(path, progress)?;
-            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+            reports.push(read_noting_order(input, &mut limits, &mut dissector, sink)?);
         }
         Captures::Files(files) => {
             for path in files {
@@ -63,7 +63,7 @@ pub fn read_captures(
                     sink(packet);
                 };
                 let input = Input::open(path, progress)?;
-                reports.push(read(input, &mut limits, &mut dissector, &mut each)?);
+                reports.push(read_noting_order(input, &mut limits, &mut dissector, &mut each)?);
                 if let Some(what) = views.same_traffic() {
                     return Err(Error::Unusable { path: path.clone(), what });
                 }
@@ -80,6 +80,25 @@ pub fn read_captures(
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     let fragments = dissector.counts();
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// As [`read`]; packets that [`read_capture`] could not put in order are damage here, too, where none
+/// is moved.
+fn read_noting_order(
+    input: Input,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    let mut order = InOrder::default();
+    let mut report = read(input, limits, dissector, &mut |packet| {
+        order.push(&packet.with_payload(&[]), &mut |_| {});
+        sink(packet);
+    })?;
+    if let Some(what) = order.says().filter(|_| order.late > 0) {
+        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+    }
+    Ok(report)
 }
 
 /// Warns of the first file that begins before the one given before it.
@@ -269,5 +288,45 @@ fn describe(unread: Unread) -> Option<String> {
         }
         Unread::Cut(header) => Some(format!("frame cut within its {header} header")),
         Unread::Bad(field) => Some(format!("frame with a bad {field}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture of raw IP (UDP without data) at these times in ms.
+    fn capture(times_ms: &[u32]) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
+        let mut out = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]);
+        let udp = [
+            0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 53, 0, 53, 0,
+            8, 0, 0,
+        ];
+        for ms in times_ms {
+            out.extend(words(&[1_000 + ms / 1_000, ms % 1_000 * 1_000, 28, 28]));
+            out.extend(udp);
+        }
+        out
+    }
+
+    /// A study reads a capture in the order of the file, a diagnosis in order of time.
+    #[test]
+    fn packets_that_are_too_late_are_damage_whoever_reads() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let files = [file.path().to_owned()];
+        for (times_ms, expected) in [
+            (&[0, 10, 20, 30][..], false),
+            (&[0, 400, 100, 500], false),
+            (&[0, 900, 1_000, 300, 400], true),
+        ] {
+            std::fs::write(file.path(), capture(times_ms)).unwrap();
+            let progress = Progress::default();
+            let captures = CaptureReading { captures: (&files).into(), limits: Default::default() };
+            let (reports, _) = read_captures(captures, &progress, &mut |_| {}).unwrap();
+            let sorted = read_capture(file.path(), &progress, &mut |_| {}).unwrap();
+            assert_eq!((reports[0].damaged, sorted.damaged), (expected, expected), "{times_ms:?}");
+            assert_eq!(reports[0].items, times_ms.len() as u64);
+        }
     }
 }

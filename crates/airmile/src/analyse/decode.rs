@@ -168,8 +168,12 @@ fn to_stdout(source: std::io::Error) -> Error {
     Error::Write { path: Path::new("standard output").to_owned(), source }
 }
 
-fn csv_error(error: impl std::fmt::Display) -> Error {
-    to_stdout(std::io::Error::other(error.to_string()))
+/// The system's own error, by which a closed pipe is recognised.
+fn csv_error(error: csv::Error) -> Error {
+    to_stdout(match error.into_kind() {
+        csv::ErrorKind::Io(source) => source,
+        other => std::io::Error::other(format!("{other:?}")),
+    })
 }
 
 impl<'a> Sink<'a> {

@@ -71,16 +71,19 @@ pub struct SessionVerdict {
     /// The bottleneck.
     pub verdict: Verdict,
     /// Confidence of the verdict, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// Direction of the transfers.
     pub dir: Option<Direction>,
     /// Link demand of all of them together.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub link_demand: Option<f64>,
     /// Time in ms by cause, all of them together; empty without captures.
     pub shares: BTreeMap<&'static str, f64>,
     /// The cause with the largest share within the verdict; null without captures.
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub leading_share: Option<f64>,
     /// Lower bound of that share, from the errors of its parts and the variation between transfers
     /// (95 %).
@@ -119,12 +122,14 @@ pub struct TransferDiagnosis {
     /// The bottleneck.
     pub verdict: Verdict,
     /// Confidence of the verdict, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// Time in ms by cause; the parts add up to the duration.
     pub shares: BTreeMap<&'static str, f64>,
     /// The cause with the largest share within the verdict; null without captures.
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub leading_share: Option<f64>,
     /// Lower bound of that share, from the errors of its parts: ends of bursts, clocks, edges.
     pub leading_share_low: Option<f64>,
@@ -176,6 +181,7 @@ pub struct Measures {
     /// Throughput time in ms.
     pub throughput_time_ms: Option<f64>,
     /// Throughput time / duration.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub link_demand: Option<f64>,
     /// Link throughput in bits per second: bytes / throughput time.
     pub link_throughput_bps: Option<f64>,

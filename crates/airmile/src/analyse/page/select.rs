@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use airmile_model::{AppPage, AppTransfer, ApplicationLog, Severity};
+use airmile_model::{AppPage, AppTransfer, ApplicationLog, Problem, Severity};
 
 use crate::wording;
 
@@ -90,11 +90,20 @@ fn limit(loads: &mut Vec<PageLoad<'_>>, log: &ApplicationLog) {
     loads.retain(|load| !load.requests.is_empty());
 }
 
-/// Marks the pages of which a damaged log may lack requests: the last one if the file was cut off.
+/// Marks the pages of which a damaged log may lack requests: the last one if the file was cut off;
+/// none if only phases of requests were left out.
 fn note_damage(loads: &mut [PageLoad<'_>], log: &ApplicationLog) {
-    let mut damage = log.problems.iter().filter(|one| one.severity == Severity::Damage);
-    let is_cut = damage.all(|one| one.what.contains("the file ends inside"));
-    let whole = if is_cut { loads.len().saturating_sub(1) } else { 0 };
+    let is_left_out = |one: &&Problem| {
+        one.severity == Severity::Damage && !one.what.ends_with("the phase is left out")
+    };
+    let damage: Vec<&Problem> = log.problems.iter().filter(is_left_out).collect();
+    let whole = if damage.is_empty() && log.more_problems == 0 {
+        loads.len()
+    } else if damage.iter().all(|one| one.what.contains("the file ends inside")) {
+        loads.len().saturating_sub(1)
+    } else {
+        0
+    };
     for load in loads.iter_mut().skip(whole).filter(|_| log.damaged) {
         load.lacks = Some(wording::page_damaged(load.last_ns() as f64 / 1e6));
     }
