@@ -5,6 +5,7 @@
 //! - [`file_report`], [`limits`]: the contents of a file; limits on the time.
 //! - [`capture`]: packets in order, from a sequence of captures.
 //! - [`pcapng`]: captures that airmile makes.
+//! - [`probe_log`]: what `airmile probe` measured.
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: the envelope of every JSON document.
 //! - [`replacement`]: outputs that are renamed into place when complete.
@@ -18,6 +19,7 @@ pub mod file_report;
 pub mod input;
 pub mod limits;
 pub mod pcapng;
+pub mod probe_log;
 pub mod recognise;
 pub mod replacement;
 pub mod run_files;

@@ -305,10 +305,11 @@ fn put_back(global: &Global, up: &str) -> Result<()> {
         }
     };
     let words = if restored { "restored" } else { "nothing to restore" };
-    Ok(match global.json {
+    match global.json {
         true => print_json(&serde_json::json!({"interface": up, "restored": restored}))?,
         false => print(&format!("{up}: {words}\n"))?,
-    })
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -50,11 +50,11 @@ impl<R: Read> GrantReader<R> {
     /// `subframe`.
     pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
         let mut rows = CsvRows::new(input)?;
-        // Without it, two blocks of an assignment can have equal rows.
-        if rows.column("tb").is_some() {
-            rows.without_repetition();
-        }
         let tti = rows.column("tti");
+        // Without `tb`, two blocks of an assignment can have equal rows.
+        if let Some(tti) = tti.filter(|_| rows.column("tb").is_some()) {
+            rows.without_repetition(tti);
+        }
         if tti.is_none() {
             rows.required("sfn").map_err(|_| missing_tti(&rows))?;
             rows.required("subframe")?;
@@ -372,10 +372,10 @@ mod tests {
             let rows = read(text).into_iter();
             rows.filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>()
         };
-        let rows = "1,dl,5,0\n1,dl,5,1\n2,dl,5,0\n1,dl,5,0\n";
+        let rows = "1,dl,5,0\n1,dl,5,1\n1,dl,5,0\n2,dl,5,0\n";
         assert_eq!(
             told(&format!("tti,dir,n_prb,tb\n{rows}")),
-            ["line 5: the row repeats an earlier one"]
+            ["line 4: the row repeats one of the same TTI"]
         );
         // Rows that do not say which block they are.
         assert_eq!(told(&format!("tti,dir,n_prb,mcs\n{rows}")), [""; 0]);

@@ -22,9 +22,9 @@ pub const MAX_COLUMNS: usize = 16_384;
 pub const MAX_KEPT_ROWS: usize = 1_000_000;
 /// The maximum size of the names in a table that is kept whole.
 pub const MAX_KEPT_TEXT_BYTES: usize = 256 << 20;
-/// Rows among which a repeated one is found, at least (chosen here: 17 minutes of a grant per TTI,
-/// 40 MB).
-const REMEMBERED_ROWS: usize = 1 << 20;
+/// Rows of a TTI among which a repeated one is found (chosen here: 32 carriers have two blocks of
+/// each direction).
+const MAX_ROWS_OF_A_TTI: usize = 1_024;
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 /// Maximum characters of a field or a header in an error.
@@ -183,27 +183,29 @@ pub(super) struct CsvRows<R> {
     reader: csv::Reader<RecordLimit<R>>,
     names: Vec<String>,
     record: csv::StringRecord,
-    /// Of a table in which no row can repeat.
-    seen: Option<SeenRows>,
+    /// Of a table in which no row of a TTI can repeat.
+    of_tti: Option<RowsOfTti>,
 }
 
-/// Hashes of the rows read last, in two parts of which the older one is forgotten.
-#[derive(Default)]
-struct SeenRows {
-    newer: HashSet<u64>,
-    older: HashSet<u64>,
+/// The rows of the TTI that was read last, as hashes.
+struct RowsOfTti {
+    column: usize,
+    tti: String,
+    rows: HashSet<u64>,
 }
 
-impl SeenRows {
+impl RowsOfTti {
     /// Whether the row was there before.
     fn has_or_add(&mut self, row: &csv::StringRecord) -> bool {
+        let tti = row.get(self.column).unwrap_or_default();
+        if tti != self.tti {
+            tti.clone_into(&mut self.tti);
+            self.rows.clear();
+        }
         let mut hasher = DefaultHasher::new();
         row.iter().for_each(|field| field.hash(&mut hasher));
-        if self.newer.len() == REMEMBERED_ROWS {
-            self.older = std::mem::take(&mut self.newer);
-        }
         let hash = hasher.finish();
-        self.older.contains(&hash) || !self.newer.insert(hash)
+        self.rows.contains(&hash) || self.rows.len() < MAX_ROWS_OF_A_TTI && !self.rows.insert(hash)
     }
 }
 
@@ -223,12 +225,12 @@ impl<R: Read> CsvRows<R> {
                 .collect(),
             Err(source) => return Err(broken(&reader, source)),
         };
-        Ok(Self { reader, names, record: csv::StringRecord::new(), seen: None })
+        Ok(Self { reader, names, record: csv::StringRecord::new(), of_tti: None })
     }
 
-    /// Refuses a row that repeats an earlier one.
-    pub(super) fn without_repetition(&mut self) {
-        self.seen = Some(SeenRows::default());
+    /// Refuses a row that repeats one of the same TTI, by the column that numbers it.
+    pub(super) fn without_repetition(&mut self, column: usize) {
+        self.of_tti = Some(RowsOfTti { column, tti: String::new(), rows: HashSet::new() });
     }
 
     /// Column index of a name.
@@ -266,8 +268,8 @@ impl<R: Read> CsvRows<R> {
             format!("the row ends in the column `{last}`, with {found} of {expected} fields")
         } else if found > expected {
             format!("{found} fields, and the header has {expected}")
-        } else if self.seen.as_mut().is_some_and(|seen| seen.has_or_add(&self.record)) {
-            "the row repeats an earlier one".into()
+        } else if self.of_tti.as_mut().is_some_and(|rows| rows.has_or_add(&self.record)) {
+            "the row repeats one of the same TTI".into()
         } else {
             return Ok(row);
         };

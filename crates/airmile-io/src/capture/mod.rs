@@ -53,7 +53,7 @@ pub fn read_captures(
     match reading.captures {
         Captures::Files([path]) => {
             let input = Input::open(path, progress)?;
-            reports.push(read_noting_order(input, &mut limits, &mut dissector, sink)?);
+            reports.push(in_its_order(input, &mut limits, &mut dissector, sink)?);
         }
         Captures::Files(files) => {
             for path in files {
@@ -63,7 +63,7 @@ pub fn read_captures(
                     sink(packet);
                 };
                 let input = Input::open(path, progress)?;
-                reports.push(read_noting_order(input, &mut limits, &mut dissector, &mut each)?);
+                reports.push(in_its_order(input, &mut limits, &mut dissector, &mut each)?);
                 if let Some(what) = views.same_traffic() {
                     return Err(Error::Unusable { path: path.clone(), what });
                 }
@@ -73,7 +73,7 @@ pub fn read_captures(
             let path = Path::new(&name);
             let input = Input::from_reader(path, None, stream, progress);
             let input = input.map_err(|e| Error::read(path, e))?;
-            reports.push(read(input, &mut limits, &mut dissector, sink)?);
+            reports.push(in_its_order(input, &mut limits, &mut dissector, sink)?);
         }
     }
     note_order(&mut reports);
@@ -82,21 +82,25 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// As [`read`]; packets that [`read_capture`] could not put in order are damage here, too, where none
-/// is moved.
-fn read_noting_order(
+/// Reads packets in the order of the file. Those that come late are reported: as damage if
+/// [`read_capture`] cannot put them in order either.
+fn in_its_order(
     input: Input,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let mut order = InOrder::default();
-    let mut report = read(input, limits, dissector, &mut |packet| {
-        order.push(&packet.with_payload(&[]), &mut |_| {});
-        sink(packet);
-    })?;
-    if let Some(what) = order.says().filter(|_| order.late > 0) {
-        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+    let mut times = FrameTimes::default();
+    let mut report = read_timed(input, &mut times, limits, dissector, sink)?;
+    if times.moved > 0 {
+        let (moved, by) = (times.moved, times.late_ns as f64 / 1e9);
+        let what = format!(
+            "{moved} packets are not in order of time, by up to {by:.3} s: they count as late or \
+             retransmitted; sort the capture with `reordercap`"
+        );
+        let severity =
+            if times.late_ns > order::WINDOW_NS { Severity::Damage } else { Severity::Warning };
+        report.problem(Problem { offset: 0, severity, what });
     }
     Ok(report)
 }
@@ -152,7 +156,17 @@ pub fn read_capture(
 /// # Errors
 /// As [`read_capture`].
 pub fn read(
+    input: Input,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    read_timed(input, &mut FrameTimes::default(), limits, dissector, sink)
+}
+
+fn read_timed(
     mut input: Input,
+    times: &mut FrameTimes,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
@@ -165,7 +179,6 @@ pub fn read(
     let mut file = FileReport::new(&input, kind);
     let mut reader = CaptureReader::new();
     let mut buffer = vec![0; CHUNK_BYTES];
-    let mut span_ns = SpanNs { earliest: i64::MAX, latest: i64::MIN };
     loop {
         let n = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -180,28 +193,56 @@ pub fn read(
         file.bytes += n as u64;
         let piece = buffer.get(..n).unwrap_or_default();
         reader.push(piece, &mut |captured| {
-            take(&mut file, &mut span_ns, &captured, limits, dissector, sink);
+            take(&mut file, times, &captured, limits, dissector, sink);
         });
     }
     reader.finish(&mut |captured| {
-        take(&mut file, &mut span_ns, &captured, limits, dissector, sink);
+        take(&mut file, times, &captured, limits, dissector, sink);
     });
     if file.items > 0 {
-        file.start_us = Some(span_ns.earliest.div_euclid(1_000));
-        file.end_us = Some(span_ns.latest.div_euclid(1_000));
+        file.start_us = Some(times.earliest_ns.div_euclid(1_000));
+        file.end_us = Some(times.latest_ns.div_euclid(1_000));
     }
     Ok(file)
 }
 
-/// The times of the earliest and the latest frame.
-struct SpanNs {
-    earliest: i64,
-    latest: i64,
+/// The times of a file's frames.
+struct FrameTimes {
+    earliest_ns: i64,
+    latest_ns: i64,
+    /// Frames after one that is later by more than [`order::USUAL_NS`].
+    moved: u64,
+    /// Maximum time that a frame was late.
+    late_ns: i64,
+}
+
+impl Default for FrameTimes {
+    fn default() -> Self {
+        Self { earliest_ns: i64::MAX, latest_ns: i64::MIN, moved: 0, late_ns: 0 }
+    }
+}
+
+impl FrameTimes {
+    #[inline]
+    fn push(&mut self, at_ns: i64) {
+        self.earliest_ns = self.earliest_ns.min(at_ns);
+        if at_ns < self.latest_ns {
+            self.note_late(self.latest_ns.saturating_sub(at_ns));
+        } else {
+            self.latest_ns = at_ns;
+        }
+    }
+
+    #[cold]
+    fn note_late(&mut self, late_ns: i64) {
+        self.moved += u64::from(late_ns > order::USUAL_NS);
+        self.late_ns = self.late_ns.max(late_ns);
+    }
 }
 
 fn take(
     file: &mut FileReport,
-    span_ns: &mut SpanNs,
+    times: &mut FrameTimes,
     captured: &Captured<'_>,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
@@ -216,8 +257,7 @@ fn take(
     }
     file.items += 1;
     note_vpn(file, frame);
-    span_ns.earliest = span_ns.earliest.min(frame.at_ns);
-    span_ns.latest = span_ns.latest.max(frame.at_ns);
+    times.push(frame.at_ns);
     dissector.push(frame, &mut |read| match read {
         Ok(packet) => sink(packet),
         Err(unread) => note_unread(file, frame, unread),
@@ -315,10 +355,10 @@ mod tests {
     fn packets_that_are_too_late_are_damage_whoever_reads() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let files = [file.path().to_owned()];
-        for (times_ms, expected) in [
-            (&[0, 10, 20, 30][..], false),
-            (&[0, 400, 100, 500], false),
-            (&[0, 900, 1_000, 300, 400], true),
+        for (times_ms, moved, expected) in [
+            (&[0, 10, 20, 30][..], 0, false),
+            (&[0, 400, 100, 500], 1, false),
+            (&[0, 400, 1_000, 300, 1_100], 1, true),
         ] {
             std::fs::write(file.path(), capture(times_ms)).unwrap();
             let progress = Progress::default();
@@ -327,6 +367,9 @@ mod tests {
             let sorted = read_capture(file.path(), &progress, &mut |_| {}).unwrap();
             assert_eq!((reports[0].damaged, sorted.damaged), (expected, expected), "{times_ms:?}");
             assert_eq!(reports[0].items, times_ms.len() as u64);
+            let told = format!("{moved} packets are not in order of time");
+            let is_told = reports[0].problems.iter().any(|one| one.what.starts_with(&told));
+            assert_eq!(is_told, moved > 0, "{times_ms:?}");
         }
     }
 }

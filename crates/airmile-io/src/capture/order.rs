@@ -7,7 +7,7 @@ use airmile_model::packet::Packet;
 
 /// A packet waits until one that is later by this much was read (chosen here: the queues of a
 /// network card and the interfaces of one host are read within tens of milliseconds).
-const WINDOW_NS: i64 = 500_000_000;
+pub(super) const WINDOW_NS: i64 = 500_000_000;
 /// Maximum number of packets, and of their bytes, that wait (chosen here).
 const MAX_PACKETS: usize = 16_384;
 const MAX_BYTES: usize = 32 << 20;
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_KEPT: usize = 2_048;
 /// Time stamps of two clocks of one host differ by this (chosen here): such packets are put in
 /// order without a note.
-const USUAL_NS: i64 = 1_000_000;
+pub(super) const USUAL_NS: i64 = 1_000_000;
 
 /// A packet without its payload, and the payload.
 struct Waiting {

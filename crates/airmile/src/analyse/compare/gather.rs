@@ -7,7 +7,6 @@ use airmile_model::{Direction, Record, printable_path};
 use airmile_wire::compare::{Connection, RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured};
-use super::probe_log::ProbeLog;
 use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with_pages};
@@ -18,6 +17,7 @@ use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
 use airmile_io::recognise::Kind;
 
 /// Minimum bytes of a transfer (chosen here, as for detected transfers).
@@ -361,7 +361,7 @@ fn of_capture(captured: &Captured) -> Vec<GroupedTransfer> {
 }
 
 /// A transfer by a probe's own times; `None` if it failed.
-fn of_probe(log: &ProbeLog, one: &super::probe_log::ProbeTransfer) -> Option<GroupedTransfer> {
+fn of_probe(log: &ProbeLog, one: &ProbeTransfer) -> Option<GroupedTransfer> {
     let connection = log.connections.get(one.connection)?;
     if one.failed.is_some() || one.bytes < LEAST_BYTES {
         return None;

@@ -3,7 +3,6 @@
 mod flows;
 mod gather;
 mod pages;
-mod probe_log;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +18,9 @@ use super::radio::{Missing, RadioOptions};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
+pub use airmile_io::probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 use gather::{GroupedTransfer, Run, gather};
 pub use pages::{ComparedLoad, ComparedPage};
-pub use probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 
 /// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

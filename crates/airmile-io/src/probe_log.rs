@@ -7,8 +7,8 @@ use airmile_model::transfer::MAX_TRANSFER_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use airmile_io::error::{Error, Result};
-use airmile_io::input::{Progress, SizeLimit, read_text};
+use crate::error::{Error, Result};
+use crate::input::{Progress, SizeLimit, read_text};
 
 /// A probe's log. Times are in microseconds since the Unix epoch, by the client's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +130,8 @@ impl ProbeLog {
 
     /// The minimum round trip to a port, in microseconds, over its handshakes: one may have waited
     /// for the radio.
-    pub(super) fn round_trip_us(&self, port: u16) -> Option<i64> {
+    #[must_use]
+    pub fn round_trip_us(&self, port: u16) -> Option<i64> {
         let connects = self.connections.iter().filter(|c| c.port == port).map(|c| c.connect_us);
         connects.filter(|us| *us > 0).min()
     }
