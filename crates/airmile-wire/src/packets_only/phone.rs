@@ -291,6 +291,19 @@ impl CapturedPhone {
         &self.requests_ns
     }
 
+    /// Over QUIC, the shortest time from a flow's first datagram to the answer: the nearer to the
+    /// server, the shorter.
+    #[must_use]
+    pub fn quic_answer_ns(&self) -> Option<i64> {
+        self.datagrams_answer_ns.filter(|_| self.is_quic)
+    }
+
+    /// Whether the same data arrived at the same times.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.arrivals == other.arrivals && self.datagrams == other.datagrams
+    }
+
     /// Whether packets are missing, so that pauses may be the capture's own.
     #[must_use]
     pub fn lacks_packets(&self) -> bool {

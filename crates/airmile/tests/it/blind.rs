@@ -143,6 +143,19 @@ fn datagrams_are_told_of() {
     assert_eq!(answer.transfers.len(), 1);
     let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
     assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
+
+    // The server's capture beside it, in either order, is known as such.
+    for names in [["phone.pcapng", "server.pcapng"], ["server.pcapng", "phone.pcapng"]] {
+        let both = diagnosis_of(&files(&run, &names));
+        assert_eq!(both.transfers[0].finding, answer.transfers[0].finding, "{names:?}");
+        let problems = |name: &str| {
+            let file = both.files.iter().find(|file| file.path.ends_with(name)).unwrap();
+            file.problems.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(problems("phone.pcapng"), "", "{names:?}");
+        let server = problems("server.pcapng");
+        assert!(server.contains("not used: over QUIC alone, and nearer to the server"), "{server}");
+    }
 }
 
 /// Transfers given with the capture are analysed; their clock may be off.
