@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
-use airmile_wire::attribute::Reason;
+use airmile_wire::attribute::{CaptureSite, Reason};
 use airmile_wire::packets_only::{Suspect, Suspicion};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -311,6 +311,8 @@ pub(crate) enum Statement {
     /// Most of the time of the transfers was that of loss recovery, by packets alone.
     LossRecovery {
         share: f64,
+        /// Where the only captures were taken, unless both ends are there.
+        alone: Option<CaptureSite>,
     },
     /// An application's log without transfers.
     NoApplicationTransfer,

@@ -25,7 +25,7 @@ const METHODS: [&[u8]; 9] = [
 ];
 
 /// Whether a payload begins a request.
-pub(super) fn is_request(payload: &[u8]) -> bool {
+pub(crate) fn is_request(payload: &[u8]) -> bool {
     METHODS.iter().any(|method| payload.starts_with(method))
 }
 

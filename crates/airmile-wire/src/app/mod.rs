@@ -6,6 +6,7 @@ mod http;
 mod quic;
 mod tls;
 
+pub(crate) use http::is_request as is_http_request;
 pub(crate) use quic::is_long_header;
 
 use airmile_model::flow::{DnsRow, HttpRow, PacketRow};

@@ -10,8 +10,8 @@ use airmile_model::packet::{Address, Packet, TcpFlags};
 use super::downlink_delay::{SendStamps, UnheardAcks};
 use super::uplink_delay::UploadRoundTrips;
 use super::{
-    Attribution, ByteBins, CaptureSite, DownlinkDelay, MIN_REQUEST_BYTES, SenderModel, Sides,
-    UplinkDelay, WaitSpan, WaitTimeline,
+    Attribution, ByteBins, CaptureSite, DownlinkDelay, SenderModel, Sides, UplinkDelay, WaitSpan,
+    WaitTimeline,
 };
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
@@ -98,7 +98,7 @@ impl ConnectionCollector {
                 one.syns_ns.push(packet.at_ns);
             }
             self.uplink.add(packet.at_ns, packet.new_bytes);
-            if packet.new_bytes >= MIN_REQUEST_BYTES {
+            if one.model.is_request(packet) {
                 one.requests_ns.push(packet.at_ns);
             }
         } else if packet.new_bytes > 0 {

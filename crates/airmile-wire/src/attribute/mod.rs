@@ -19,6 +19,7 @@ mod path;
 mod path_change;
 mod policer;
 mod quic;
+mod requests;
 mod sender_model;
 mod share_interval;
 mod split;
@@ -40,8 +41,8 @@ pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
 pub(crate) use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
+pub(crate) use sender_model::MIN_RTO_NS;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
-pub(crate) use sender_model::{MIN_REQUEST_BYTES, MIN_RTO_NS};
 pub use share_interval::session_share_interval;
 pub use split::{
     Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan, Shares,

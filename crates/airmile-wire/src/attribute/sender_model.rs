@@ -9,6 +9,7 @@ use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
 use super::path_change::BaseRtt;
 use super::policer::{PolicedSpan, PolicerTest};
+use super::requests::Requests;
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
 
@@ -22,9 +23,6 @@ const SLACK_NS: i64 = 20_000_000;
 /// After this long without data in flight a sender may restart slow start: Linux's
 /// minimum RTO (RFC 6298 asks for 1 s).
 pub(crate) const MIN_RTO_NS: i64 = 200_000_000;
-/// A smaller client payload is not a request: HTTP/2's window updates (RFC 9113, 6.9)
-/// take 35 to 57 bytes in TLS (chosen here).
-pub(crate) const MIN_REQUEST_BYTES: u64 = 60;
 /// Maximum number of TSvals of client payload kept (chosen here: requests since the last
 /// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;
@@ -119,8 +117,7 @@ pub struct SenderModel {
     sent: VecDeque<(i64, i64)>,
     next: i64,
     last_data_ns: Option<i64>,
-    /// First and last payload of the client since the last data.
-    request_ns: Option<(i64, i64)>,
+    requests: Requests,
     acked: i64,
     /// Duplicate ACKs since the last one that advanced.
     dup_acks: u32,
@@ -307,11 +304,27 @@ impl SenderModel {
     /// Takes the payload of the next packet from the client. While its last record
     /// belongs to a TLS handshake, so does what the server sends.
     pub fn client_payload(&mut self, payload: &[u8]) {
+        self.requests.begins_as(payload);
         match payload {
             [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
             [kind, 3, ..] if TLS_BEHIND.contains(kind) => self.in_tls_handshake = false,
             _ => {}
         }
+    }
+
+    /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.
+    pub(crate) fn begins_as(&mut self, payload: &[u8]) {
+        self.requests.begins_as(payload);
+    }
+
+    /// Whether the client's next packet is a request by itself.
+    pub(crate) const fn is_request(&self, packet: &TracedPacket) -> bool {
+        self.requests.is_request(packet)
+    }
+
+    /// When the client first asked for the server's next data.
+    pub(crate) fn asked_ns(&self, data: &TracedPacket) -> Option<i64> {
+        self.requests.answered(data, self.present_upstream_rtt_ns()).map(|(first, _)| first)
     }
 
     /// The client side's round trip that ends with this acknowledgement: of the newest
@@ -365,10 +378,9 @@ impl SenderModel {
             self.base_down.note(now - at);
             self.down(now - at);
         }
-        if packet.new_bytes >= MIN_REQUEST_BYTES {
-            let first = self.request_ns.map_or(now, |(first, _)| first);
-            self.request_ns = Some((first, now));
-        }
+        let is_idle = ack.offset_bytes >= self.next
+            && self.last_data_ns.is_none_or(|last| now - last > self.timer_ns());
+        self.requests.push(packet, is_idle);
         if ack.duplicate {
             if self.dup_acks == 0 {
                 self.dup_since_ns = Some(now);
@@ -525,7 +537,9 @@ impl SenderModel {
         // timer would have sent it first (RFC 6298, 5.4).
         let is_silent = self.last_data_ns.is_some_and(|last| now - last >= self.timer_ns());
         let lacks_data = packet.offset_bytes > self.next && (edge > self.next || is_silent);
-        let asked = self.request_ns.take().filter(|_| all_acked);
+        let asked =
+            self.requests.answered(packet, self.present_upstream_rtt_ns()).filter(|_| all_acked);
+        self.requests.clear();
         let released_ns = ack.map_or(now, |h| h.at_ns + up);
         let idle = all_acked && now - released_ns > self.slack();
         let limited = self.is_app_limited(now);

@@ -309,6 +309,26 @@ fn a_phone_that_was_released_connects_first() {
 }
 
 #[test]
+fn a_small_request_after_the_clients_own_pause() {
+    // Time of the server or without a request, and of the request's round trip.
+    let answered = |bytes: i64, ms: i64| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10, 20]);
+        wire.packet(3_000, Direction::Ul, TcpFlags::ACK, bytes, None);
+        wire.burst(ms, 10);
+        let shares = wire.shares(140, ms, None);
+        let of = |cause| shares.iter().find(|(one, _)| *one == cause).map_or(0, |(_, ms)| *ms);
+        [of(Cause::SenderLimited), of(Cause::Setup)]
+    };
+    for bytes in [1, 57, 60] {
+        assert_eq!(answered(bytes, 3_050), [2_850, 50], "{bytes}");
+    }
+    // A window update, and later the server sends of its own accord.
+    assert_eq!(answered(57, 4_000)[1], 0);
+}
+
+#[test]
 fn tls_is_set_up_not_asked_for() {
     let mut wire = Wire::open();
     wire.attribution.0.client_payload(&[22, 3, 1]);

@@ -10,8 +10,7 @@ use super::model::MIN_RADIO_RTT_NS;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use super::user::UserDownlink;
 use crate::attribute::{
-    Attribution, CaptureSite, MIN_REQUEST_BYTES, MIN_RTO_NS, PathChanges, SenderModel, Shares,
-    Sides, WaitSpan,
+    Attribution, CaptureSite, MIN_RTO_NS, PathChanges, SenderModel, Shares, Sides, WaitSpan,
 };
 use crate::tcp::TracedPacket;
 
@@ -48,7 +47,7 @@ pub(super) struct FlowDownlink {
     /// TSval and when it was first sent.
     stamps: VecDeque<(u32, i64)>,
     pub(super) begun_ns: Option<i64>,
-    pub(super) asked_ns: Option<i64>,
+    asked_ns: Option<i64>,
     last_data_ns: Option<i64>,
     stamped: bool,
     current: Option<OpenResponse>,
@@ -69,6 +68,8 @@ pub struct CapturedPhones {
     datagrams: AllDatagrams,
     pub(super) ends: Option<[Address; 2]>,
     held: Vec<WaitSpan>,
+    /// The first bytes of the current packet's payload: enough for an HTTP/1 method.
+    begin: [u8; 8],
 }
 
 impl CapturedPhones {
@@ -82,6 +83,13 @@ impl CapturedPhones {
     pub fn note(&mut self, packet: &Packet<'_>) {
         self.ends = Some([packet.src, packet.dst]);
         self.datagrams.note(packet);
+        self.begins_as(packet.payload);
+    }
+
+    /// Takes the first bytes of the packet's payload.
+    pub(super) fn begins_as(&mut self, payload: &[u8]) {
+        self.begin = [0; 8];
+        self.begin.iter_mut().zip(payload).for_each(|(into, byte)| *into = *byte);
     }
 
     /// Takes the engine's analysis of a TCP packet.
@@ -97,7 +105,7 @@ impl CapturedPhones {
         }
         let server = self.ends.map(|[src, dst]| if down { src } else { dst });
         self.held.clear();
-        user.push(packet, server, &mut self.held);
+        user.push(packet, &self.begin, server, &mut self.held);
     }
 
     #[cfg(test)]
@@ -146,7 +154,7 @@ impl FlowDownlink {
                 self.stamps.push_back((value, packet.at_ns));
             }
         }
-        if packet.new_bytes >= MIN_REQUEST_BYTES {
+        if self.model.is_request(packet) {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
         let acked = packet.ack.map_or(0, |ack| ack.offset_bytes.saturating_sub(self.acked));
@@ -187,13 +195,19 @@ impl FlowDownlink {
         (usual && flies && packet.payload_bytes > 0 && rtt > 0).then_some(rtt)
     }
 
+    /// When the client asked for this data.
+    pub(super) fn asked(&self, data: &TracedPacket) -> Option<i64> {
+        self.asked_ns.or_else(|| self.model.asked_ns(data))
+    }
+
     /// Takes new data; returns the previous answer if it is over.
     pub(super) fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         self.first_offset.get_or_insert(packet.offset_bytes);
         // A capture begun within an answer may show its data before an acknowledgement.
         self.stamped |= packet.timestamps.is_some();
-        let asked = self.asked_ns.take();
+        let asked = self.asked(packet);
+        self.asked_ns = None;
         let last = self.last_data_ns.replace(now);
         let apart = last.is_some_and(|last| {
             let paused = asked.is_some_and(|at| at.saturating_sub(last) > PAUSE_NS);
@@ -275,6 +289,19 @@ impl CapturedPhone {
     #[must_use]
     pub fn requests_ns(&self) -> &[(i64, i64)] {
         &self.requests_ns
+    }
+
+    /// Over QUIC, the shortest time from a flow's first datagram to the answer: the nearer to the
+    /// server, the shorter.
+    #[must_use]
+    pub fn quic_answer_ns(&self) -> Option<i64> {
+        self.datagrams_answer_ns.filter(|_| self.is_quic)
+    }
+
+    /// Whether the same data arrived at the same times.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.arrivals == other.arrivals && self.datagrams == other.datagrams
     }
 
     /// Whether packets are missing, so that pauses may be the capture's own.

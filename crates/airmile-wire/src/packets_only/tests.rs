@@ -10,6 +10,8 @@ use super::*;
 use crate::attribute::CaptureSite;
 use crate::tcp::{TracedAck, TracedPacket};
 
+mod requests;
+
 const MS: i64 = 1_000_000;
 
 fn packet(at_ns: i64, dir: Direction, offset: i64, bytes: u32) -> TracedPacket {

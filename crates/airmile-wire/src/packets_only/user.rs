@@ -47,6 +47,7 @@ impl UserDownlink {
     pub(super) fn push(
         &mut self,
         packet: &TracedPacket,
+        begin: &[u8],
         server: Option<Address>,
         held: &mut Vec<WaitSpan>,
     ) {
@@ -70,12 +71,13 @@ impl UserDownlink {
             }
             if packet.new_bytes > 0 {
                 let wait = |at: i64| (at, packet.at_ns.saturating_sub(at));
-                self.requests_ns.extend(connection.asked_ns.map(wait));
+                self.requests_ns.extend(connection.asked(packet).map(wait));
                 let done = connection.data(packet).map(|done| (connection.server, done));
                 self.answers.extend(done);
             }
         } else {
             self.uplink.add(packet.at_ns, packet.new_bytes);
+            connection.model.begins_as(begin);
             let acked = connection.up(packet);
             add(&mut self.acked, packet.at_ns, acked);
         }

@@ -1,6 +1,7 @@
 //! The sentences of a session's diagnosis.
 
 use airmile_model::{Direction, Verdict};
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::packets_only::{Suspect, Suspicion};
 
 use super::{bounds, candidates, link, suspect, whole_percent};
@@ -66,19 +67,23 @@ fn statement(statement: &Statement) -> String {
             and does not show how data arrived at the phone. Capture at the phone, and log its \
             modem."
             .into(),
-        Statement::TooLittle => {
-            "No verdict: the transfers received too few packets to show a pattern.".into()
-        }
+        Statement::TooLittle => "No verdict: too few packets for a pattern, a rate as low as a \
+            call's, or datagrams not known to be QUIC (`scrub` cuts its first bytes)."
+            .into(),
         Statement::NoSuspect { n, suspects } => format!(
             "No verdict by packets alone on what limited {}: {}. Log the modem and repeat it.",
             transfers(*n),
             candidates(suspects)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
-        Statement::LossRecovery { share } => format!(
-            "Packets are lost on the path: their retransmission took {:.0} % of the time. Capture at \
-             the server, too, to see where.",
-            share * 100.0
+        Statement::LossRecovery { share, alone } => format!(
+            "Packets are lost on the path: their retransmission took {:.0} % of the time.{}",
+            share * 100.0,
+            match alone {
+                None => "",
+                Some(CaptureSite::Server) => " Capture at the phone, too, to see where.",
+                Some(_) => " Capture at the server, too, to see where.",
+            }
         ),
         Statement::NoApplicationTransfer => "No verdict: the application's log holds no transfer \
             over the network; see what is missing."

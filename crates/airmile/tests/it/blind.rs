@@ -31,6 +31,9 @@ fn check_sums(answer: &Diagnosis) {
         assert!(suspects.windows(2).all(|pair| pair[0].probability >= pair[1].probability));
         assert_eq!(verdict != Verdict::Unknown, confidence >= NAMED_FROM);
     }
+    if let [only] = answer.transfers.as_slice() {
+        assert_eq!((only.verdict, only.confidence), (session.verdict, session.confidence));
+    }
     for transfer in &answer.transfers {
         let sum: f64 = transfer.shares.values().sum();
         assert!((sum - transfer.finding.duration_ms).abs() < 2.0, "{sum}");
@@ -61,7 +64,7 @@ fn lab_runs_by_the_phones_packets_alone() {
 #[test]
 fn losses_are_stated() {
     let dir = tempfile::tempdir().unwrap();
-    let answer = |loss: f64| {
+    let answer = |loss: f64, captures: &[&str]| {
         let text = format!(
             "seed = 7\nname = \"lossy\"\n[core]\nrtt_ms = 60\n[core.down]\nloss = {loss:?}\n[[apps]]\nname \
              = \"file\"\nstart_ms = 500\nworkload = {{ kind = \"file\", bytes = 2_000_000 }}\n"
@@ -69,11 +72,21 @@ fn losses_are_stated() {
         let run = dir.path().join(format!("{loss}"));
         let scenario = airmile_emulate::Scenario::from_toml(&text).unwrap();
         airmile_lab::leave(&scenario, &run, true).unwrap();
-        diagnosis_of(&files(&run, &["phone.pcapng"])).session.says
+        diagnosis_of(&files(&run, captures)).session.says
     };
-    let lossy = answer(0.03);
-    assert!(lossy.contains("Packets are lost on the path"), "{lossy}");
-    let clean = answer(0.0);
+    // What to capture is not what was given.
+    for (captures, too) in [
+        (&["phone.pcapng"][..], Some("Capture at the server, too")),
+        (&["server.pcapng"], Some("Capture at the phone, too")),
+        (&["phone.pcapng", "server.pcapng"], None),
+    ] {
+        let lossy = answer(0.03, captures);
+        assert!(lossy.contains("Packets are lost on the path"), "{lossy}");
+        let found = ["server", "phone"].map(|end| format!("Capture at the {end}, too"));
+        let found = found.iter().find(|too| lossy.contains(*too));
+        assert_eq!(found.map(String::as_str), too, "{captures:?}: {lossy}");
+    }
+    let clean = answer(0.0, &["phone.pcapng"]);
     assert!(!clean.contains("lost"), "{clean}");
 }
 
@@ -143,6 +156,43 @@ fn datagrams_are_told_of() {
     assert_eq!(answer.transfers.len(), 1);
     let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
     assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
+
+    // The server's capture beside it, in either order, is known as such.
+    for names in [["phone.pcapng", "server.pcapng"], ["server.pcapng", "phone.pcapng"]] {
+        let both = diagnosis_of(&files(&run, &names));
+        assert_eq!(both.transfers[0].finding, answer.transfers[0].finding, "{names:?}");
+        let problems = |name: &str| {
+            let file = both.files.iter().find(|file| file.path.ends_with(name)).unwrap();
+            file.problems.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(problems("phone.pcapng"), "", "{names:?}");
+        let server = problems("server.pcapng");
+        assert!(server.contains("not used: over QUIC alone, and nearer to the server"), "{server}");
+    }
+}
+
+/// Uploads are not diagnosed, whichever log gives them.
+#[test]
+fn an_upload_of_the_applications_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let text = "seed = 7\nname = \"upload\"\n[core]\nrtt_ms = 60\n[[apps]]\nname = \"upload\"\n\
+                start_ms = 500\nworkload = { kind = \"upload\", bytes = 2_000_000 }\n";
+    let scenario = airmile_emulate::Scenario::from_toml(text).unwrap();
+    airmile_lab::leave(&scenario, &run, true).unwrap();
+    let start_us = diagnosis_of(&files(&run, &["phone.pcapng"])).files[0].start_us.unwrap();
+    let sum = r#"{"end":5,"bytes":1000000}"#;
+    let log = format!(
+        r#"{{"start":{{"version":"iperf 3.12","timestamp":{{"timesecs":{}}},"test_start":{{"protocol":"TCP","num_streams":1,"reverse":0}}}},"intervals":[],"end":{{"sum_sent":{sum},"sum_received":{sum}}}}}"#,
+        start_us / 1_000_000
+    );
+    std::fs::write(run.join("iperf.json"), log).unwrap();
+    let answer = diagnosis_of(&files(&run, &["iperf.json", "phone.pcapng"]));
+    let [upload] = answer.transfers.as_slice() else { panic!("{:?}", answer.transfers) };
+    assert_eq!((upload.verdict, answer.session.verdict), (Verdict::Unknown, Verdict::Unknown));
+    assert!(upload.suspects.is_empty() && answer.clocks.is_empty(), "{:?}", answer.clocks);
+    let says: Vec<&str> = upload.evidence.iter().map(|item| item.what.as_str()).collect();
+    assert!(says[0].contains("1.60 Mbit/s"), "{says:?}");
 }
 
 /// Transfers given with the capture are analysed; their clock may be off.

@@ -278,7 +278,7 @@ pub(super) fn facts(
 }
 
 /// Whether a log has any phase of a transfer.
-fn has_phases(phases: Phases) -> bool {
+pub(super) fn has_phases(phases: Phases) -> bool {
     let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
     let parts = [blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns];
     parts.into_iter().flatten().any(|ns| ns > 0)

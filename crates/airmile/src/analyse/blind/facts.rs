@@ -1,9 +1,9 @@
 //! The evidence of probabilities by packets, as facts.
 
 use airmile_model::TtiIndex;
-use airmile_wire::attribute::{CaptureSite, Shares};
+use airmile_wire::attribute::{CaptureSite, Reason, Shares};
 use airmile_wire::packets_only::{
-    CapturedPhone, Features, Model, Suspicion, TransferSpan, TransportKind,
+    CapturedPhone, Features, Model, Suspect, Suspicion, TransferSpan, TransportKind,
 };
 
 use super::super::radio::{Missing, MissingKind};
@@ -15,24 +15,38 @@ const WORTH_NAMING: f64 = 0.05;
 /// for nine of ten of the lab's wired links and one of ten of its cells).
 const STEADY: f64 = 0.2;
 
+/// A server whose answer was waited for during this share of a transfer is named (chosen here).
+const MOST: f64 = 0.75;
+/// With at least this probability (chosen here).
+const WAITED_PROBABILITY: f64 = 0.7;
 /// The statement for a session.
 pub(super) fn statement(
     phone: Option<&CapturedPhone>,
     spans: &[TransferSpan],
     suspects: &[Suspicion],
-    is_named: bool,
+    named: Option<Suspicion>,
     restarter: Restarter,
 ) -> Statement {
     let Some(phone) = phone.filter(|_| !spans.is_empty()) else { return Statement::NoDownload };
     let n = spans.len();
-    match (suspects.first(), phone.place) {
-        (None, _) if phone.one_way => Statement::OneDirection,
+    match (named, phone.place) {
+        (Some(first), _) => Statement::Suspected { n, first, restarter },
+        _ if !suspects.is_empty() => Statement::NoSuspect { n, suspects: suspects.to_vec() },
+        _ if phone.one_way => Statement::OneDirection,
         (None, CaptureSite::Server) => Statement::CapturedAtServer,
         (None, CaptureSite::Between) => Statement::CapturedBetween,
-        (None, _) => Statement::TooLittle,
-        (Some(_), _) if !is_named => Statement::NoSuspect { n, suspects: suspects.to_vec() },
-        (Some(first), _) => Statement::Suspected { n, first: *first, restarter },
+        _ => Statement::TooLittle,
     }
+}
+
+/// The sender, if it leads and the packets show the wait for its answers during most of the time: the
+/// probabilities are lower for short transfers, whose rate says little.
+pub(super) fn waited_for_server(suspects: &[Suspicion], shares: &Shares) -> Option<Suspicion> {
+    let first = suspects.first().copied()?;
+    let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
+    let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
+    (waits && first.suspect == Suspect::SenderLimited)
+        .then(|| Suspicion { probability: first.probability.max(WAITED_PROBABILITY), ..first })
 }
 
 /// The evidence for the probabilities of a transfer.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use airmile_packets::same_run::misfit;
-use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason, Shares};
+use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::packets_only::{
     self, CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan,
@@ -35,10 +35,6 @@ use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
 use airmile_io::limits::Limits;
 
-/// A server whose answer was waited for during this share of a transfer is named (chosen here).
-const MOST: f64 = 0.75;
-/// With at least this probability (chosen here).
-const WAITED_PROBABILITY: f64 = 0.7;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
@@ -163,7 +159,8 @@ impl Blind {
     /// They do not show the same transfers.
     fn align(&mut self, session: &Session) -> Result<()> {
         let given = session.transfers();
-        let (Some(phone), false) = (&self.phone, given.is_empty()) else { return Ok(()) };
+        let uploads = given.iter().all(|one| one.dir == Some(Direction::Ul));
+        let (Some(phone), false) = (&self.phone, uploads) else { return Ok(()) };
         let logs = session.applications().iter().filter(|one| !one.log.transfers.is_empty());
         let log = logs.into_iter().find(|one| one.log.scale.base == TimeBase::Wall);
         let (spans, arrivals) = (clocks::spans(given), read::arrivals(phone));
@@ -225,17 +222,16 @@ impl Blind {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
             let (transfers, transfers_from) =
                 of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
-            let missing = facts::missing(None, &[], false);
-            return Judgement {
-                session: self.session(&[], None),
-                transfers,
-                transfers_from,
-                missing,
-            };
+            let (session, missing) = (self.session(&[], &[]), facts::missing(None, &[], false));
+            return Judgement { session, transfers, transfers_from, missing };
         };
         let logs = answer.lookups();
         let (transfers_from, found) = self.place(phone, answer, &logs);
-        let spans: Vec<TransferSpan> = found.iter().map(|one| one.span).collect();
+        // Uploads are not diagnosed.
+        let is_download = |one: &PlacedTransfer| one.measures.dir == Direction::Dl;
+        let downloads = found.iter().filter(|one| is_download(one));
+        let (spans, bytes): (Vec<TransferSpan>, Vec<Option<u64>>) =
+            downloads.map(|one| (one.span, one.measures.bytes)).unzip();
         let transfers = found.into_iter().map(|one| {
             let features = self.features(&[one.span]);
             let place = (one.measures.start_tti, one.measures.end_tti);
@@ -244,14 +240,16 @@ impl Blind {
             if one.measures.overlapped && one.application.is_some() {
                 packets.facts.retain(|one| !is_throughput(one));
             }
-            let sides =
-                Sides { packets: Some(packets), application: one.application, ..Sides::default() };
-            join(one.id, one.measures, sides)
+            let packets = is_download(&one).then_some(packets);
+            join(
+                one.id,
+                one.measures,
+                Sides { packets, application: one.application, ..Sides::default() },
+            )
         });
-        let transfers = transfers.collect();
-        let session = self.session(&spans, self.features(&spans).as_ref());
+        let session = self.session(&spans, &bytes);
         let missing = facts::missing(Some(phone), &spans, self.has_server);
-        Judgement { session, transfers, transfers_from, missing }
+        Judgement { session, transfers: transfers.collect(), transfers_from, missing }
     }
 
     /// The features of spans; `None` if the capture's place or the spans do not have any.
@@ -295,7 +293,7 @@ impl Blind {
                 let own = application::own_transfers(log, answer, logs).into_iter().zip(spans);
                 let placed = own.map(|((id, measures, mut application), span)| {
                     // The packets determine the rate, except if other transfers' are among them.
-                    if !measures.overlapped {
+                    if !measures.overlapped && measures.dir == Direction::Dl {
                         application.facts.retain(|one| !is_throughput(one));
                     }
                     PlacedTransfer { id, measures, span, application: Some(application) }
@@ -331,7 +329,8 @@ impl Blind {
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
         let suspects = self.suspects(std::slice::from_ref(span), features, bytes);
-        let named = named(features, &suspects).or_else(|| waited_for_server(&suspects, &shares));
+        let named =
+            named(features, &suspects).or_else(|| facts::waited_for_server(&suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -350,29 +349,37 @@ impl Blind {
         }
     }
 
-    fn session(&self, spans: &[TransferSpan], features: Option<&Features>) -> SessionJudgement {
-        let suspects = self.suspects(spans, features, None);
-        let named = named(features, &suspects);
+    /// Judges the transfers, each with its bytes, together; a single one as it is judged by itself.
+    fn session(&self, spans: &[TransferSpan], bytes: &[Option<u64>]) -> SessionJudgement {
+        let bytes = if let [one] = bytes { *one } else { None };
+        let split = |phone: &CapturedPhone| {
+            spans.iter().map(|span| phone.split(span).of_bytes(bytes)).collect::<Vec<_>>()
+        };
+        let each = self.phone.as_ref().map(split).unwrap_or_default();
+        let features = self.features(spans);
+        let suspects = self.suspects(spans, features.as_ref(), bytes);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
-        if let Some(phone) = &self.phone {
-            for shares in spans.iter().map(|span| phone.split(span)) {
-                total_ns += shares.total_ns();
-                recovery_ns += shares.by_reason.get(&Reason::LossRecovery).copied().unwrap_or(0);
-                for (cause, ns) in shares.by_cause {
-                    *shares_ms.entry(cause.as_str()).or_default() += ns as f64 / 1e6;
-                }
+        for shares in &each {
+            total_ns += shares.total_ns();
+            recovery_ns += shares.by_reason.get(&Reason::LossRecovery).copied().unwrap_or(0);
+            for (cause, ns) in &shares.by_cause {
+                *shares_ms.entry(cause.as_str()).or_default() += *ns as f64 / 1e6;
             }
         }
+        let alone = each.first().filter(|_| each.len() == 1);
+        let waited = alone.and_then(|shares| facts::waited_for_server(&suspects, shares));
+        let named = named(features.as_ref(), &suspects).or(waited);
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
-            _ => facts::statement(phone, spans, &suspects, named.is_some(), restarter),
+            _ => facts::statement(phone, spans, &suspects, named, restarter),
         };
         let mut statements = vec![first];
         if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
             let share = recovery_ns as f64 / total_ns as f64;
-            statements.push(Statement::LossRecovery { share });
+            let alone = (!self.has_server).then(|| self.capture_site());
+            statements.push(Statement::LossRecovery { share, alone });
         }
         SessionJudgement {
             verdict: named.map(|one| verdict(one.suspect)),
@@ -423,21 +430,6 @@ fn named(
     let first = suspects.first().copied()?;
     let from = Evidence::of(features?)?.named_from();
     (first.probability >= from && first.suspect != Suspect::Other).then_some(first)
-}
-
-/// The sender, if it leads and the packets show the wait for its answers during most of the time: the
-/// probabilities are lower for short transfers, whose rate says little.
-fn waited_for_server(
-    suspects: &[packets_only::Suspicion],
-    shares: &Shares,
-) -> Option<packets_only::Suspicion> {
-    let first = suspects.first().copied()?;
-    let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
-    let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
-    (waits && first.suspect == Suspect::SenderLimited).then(|| packets_only::Suspicion {
-        probability: first.probability.max(WAITED_PROBABILITY),
-        ..first
-    })
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

@@ -1,5 +1,6 @@
 //! Reads captures into phones.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{Problem, Severity};
@@ -152,45 +153,27 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     }
     if all.iter().all(|one| one.packets == 0) {
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
+        let names = names.join(", ");
         let when = if limits == Limits::default() { "" } else { " between --from and --to" };
         let why = all.iter().find_map(|one| one.report.problems.first());
         let why = why.map_or_else(String::new, |problem| format!(" ({})", problem.what));
-        let names = names.join(", ");
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
+    // Paths, so that the order of arguments decides nothing.
     let rank = |one: &One| {
         let phone = one.phone.as_ref()?;
-        let near = match phone.place {
-            CaptureSite::Phone => 3,
-            CaptureSite::Unknown => 2,
-            CaptureSite::Between => 1,
-            CaptureSite::Server => 0,
-        };
-        Some((near, phone.bytes))
+        Some((near(phone), phone.quic_answer_ns(), phone.bytes, Reverse(one.report.path.clone())))
     };
-    let best = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
-    let chosen = best.map(|(_, at)| at);
-    let near = best.map(|((near, _), _)| near);
+    let chosen = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
+    let chosen = chosen.map(|(_, at)| at);
+    let first = chosen.and_then(|at| all.get(at));
+    let unused: Vec<Option<String>> = all.iter().map(|one| unused(one, first?)).collect();
     let mut read = Read { phone: None, name: String::new(), server: None, files: Vec::new() };
-    let held =
-        |one: &One| (one.packets, one.phone.as_ref().map(|phone| phone.requests_ns().to_vec()));
-    let most = chosen.and_then(|at| all.get(at)).map(|one| (one.report.path.clone(), held(one)));
-    for (at, mut one) in all.into_iter().enumerate() {
+    for ((at, mut one), unused) in all.into_iter().enumerate().zip(unused) {
         if chosen == Some(at) {
             read.name.clone_from(&one.report.path);
             read.phone = one.phone;
-        } else if let Some((name, most)) = &most
-            && rank(&one).map(|(near, _)| near) == near
-        {
-            let what = if one.report.path == *name {
-                "not used: given twice".to_owned()
-            } else if held(&one) == *most {
-                format!("not used: it holds the same packets as {name}")
-            } else {
-                "not used: another capture at the same place has more of the phone's data; join the \
-                 parts of one capture with `mergecap`"
-                    .to_owned()
-            };
+        } else if let Some(what) = unused {
             one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
         } else if let Some(phone) = one.phone.take_if(|phone| phone.place == CaptureSite::Server) {
             read.server = Some((one.report.path.clone(), phone));
@@ -198,6 +181,34 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
         read.files.push(one.report);
     }
     Ok(read)
+}
+
+const fn near(phone: &CapturedPhone) -> u8 {
+    match phone.place {
+        CaptureSite::Phone => 3,
+        CaptureSite::Unknown => 2,
+        CaptureSite::Between => 1,
+        CaptureSite::Server => 0,
+    }
+}
+
+/// Why a capture at the same place as the first one is not used; over QUIC, whose packets do not tell
+/// their place, answers come sooner nearer to the server.
+fn unused(one: &One, first: &One) -> Option<String> {
+    let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
+    let quic_ns = own.quic_answer_ns().zip(phone.quic_answer_ns());
+    (near(own) == near(phone)).then(|| match () {
+        () if one.report.path == *name => "not used: given twice".to_owned(),
+        () if one.packets == first.packets && own.is_same_as(phone) => {
+            format!("not used: it holds the same packets as {name}")
+        }
+        () if quic_ns.is_some_and(|(own_ns, ns)| own_ns < ns / 2) => {
+            format!("not used: over QUIC alone, and nearer to the server than {name}")
+        }
+        () => "not used: another capture at the same place has more of the phone's data; join the \
+               parts of one capture with `mergecap`"
+            .to_owned(),
+    })
 }
 
 /// The data that arrived at the phone, over any protocol.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use airmile_model::{AppTransfer, ApplicationLog, Direction, PageCause, RequestPhase};
 use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
 
+use super::super::application::has_phases;
 use super::connections::Packets;
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
@@ -109,7 +110,8 @@ pub(super) fn requests(
                         let causes = packets.received(connection, span.from_ns, span.to_ns);
                         stack(&mut out, span, causes);
                     }
-                    _ => out.push(whole(span, PageCause::Transfer)),
+                    _ if has_phases(request.phases) => out.push(whole(span, PageCause::Transfer)),
+                    _ => out.push(whole(span, PageCause::Unknown)),
                 },
             }
         }

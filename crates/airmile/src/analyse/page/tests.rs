@@ -116,6 +116,13 @@ fn sending_an_upload_is_neither_a_round_trip_nor_the_servers_wait() {
 }
 
 #[test]
+fn a_request_without_phases_has_no_known_cause() {
+    let mut log = page();
+    log.transfers[2].phases = Phases::default();
+    assert!(path(&graph(&log)).contains(&(Some(2), PageCause::Unknown, 345)));
+}
+
+#[test]
 fn a_fix_saves_until_another_request_is_the_last() {
     let graph = graph(&page());
     // 200 ms of the document and 5 of the image.

@@ -30,8 +30,8 @@ pub(super) struct Capture {
     /// Ends of the current packet.
     ends: Option<Ends>,
     ecn: EcnBits,
-    /// First bytes of its payload: enough to recognise a TLS record.
-    begin: [u8; 3],
+    /// First bytes of its payload: enough for a TLS record and an HTTP/1 method.
+    begin: [u8; 8],
     held: Vec<WaitSpan>,
     /// Bytes other than TCP's.
     others: ByteBins,
@@ -114,7 +114,7 @@ impl Capture {
             }
         }
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
-        self.begin = [0; 3];
+        self.begin = [0; 8];
         for (into, byte) in self.begin.iter_mut().zip(packet.payload) {
             *into = *byte;
         }
