@@ -121,3 +121,43 @@ fn a_retransmission_that_was_asked_for_is_no_copy() {
     twice.insert(twice.len() - 1, again);
     assert_eq!(run(&twice).0[0].dl_retx, 1);
 }
+
+/// Without the SYNs only a closed window is known, and no first window.
+#[test]
+fn a_window_of_unknown_scale_is_full_while_it_is_closed() {
+    let mut packets = Vec::new();
+    for n in 0..40 {
+        packets.push(p(100 * i64::from(n), false, ACK, 1000 + 1000 * n, 200, 1000));
+        packets.push(p(100 * i64::from(n) + 10, true, ACK, 200, 2000 + 1000 * n, 0));
+    }
+    packets.insert(20, p(911, true, ACK, 200, 11_000, 0).window(0));
+    packets.insert(21, p(915, true, ACK, 200, 11_000, 0));
+    let (flows, _) = run(&packets);
+    let flow = &flows[0];
+    assert_eq!((flow.window_full_ns, flow.client_zero_windows), (4 * MS, 1));
+    assert_eq!(flow.client_initial_window_bytes, None);
+    let (flows, _) = run(&[opening(), vec![p(911, true, ACK, 200, 1000, 0).window(0)]].concat());
+    assert_eq!(flows[0].client_initial_window_bytes, Some(16_000));
+}
+
+/// A direction that the capture lacks: the acknowledged FIN is no byte of it.
+#[test]
+fn unseen_bytes_of_a_missing_direction_have_no_fin() {
+    let all = [
+        opening(),
+        vec![
+            p(100, false, ACK, 1000, 200, 1000),
+            p(140, true, ACK, 200, 2000, 0),
+            p(150, false, FIN | ACK, 2000, 200, 0),
+            p(190, true, FIN | ACK, 200, 2001, 0),
+            p(210, false, ACK, 2001, 201, 0),
+        ],
+    ]
+    .concat();
+    let of = |up: bool| {
+        let one: Vec<P> = all.iter().copied().filter(|p| p.up == up).collect();
+        let (flows, _) = run(&one);
+        (flows[0].ul_unseen_bytes, flows[0].dl_unseen_bytes)
+    };
+    assert_eq!((of(true), of(false)), ((0, 1000), (100, 0)));
+}
