@@ -50,6 +50,26 @@ impl ByteStream {
         SegmentReport { kind: SegmentKind::Retransmission(why), start, new_bytes }
     }
 
+    /// Takes a datagram that waited in vain for a fragment and comes after later packets: it is no
+    /// retransmission. `None`: it is not below the highest byte passed.
+    #[cold]
+    pub(in crate::tcp) fn incomplete(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+    ) -> Option<SegmentReport> {
+        let length = i64::from(packet.payload_bytes);
+        let start = self.offset_of(tcp.seq, self.max)?;
+        if length == 0 || start + length > self.max {
+            return None;
+        }
+        self.count(packet);
+        self.totals.segments += 1;
+        let bytes = self.fill(start, start + length).map_or(0, |filled| filled.1);
+        self.totals.bytes += bytes.unsigned_abs();
+        Some(SegmentReport { kind: SegmentKind::Bare, start, new_bytes: 0 })
+    }
+
     /// Takes a range out of the holes; returns the first hole it met and the bytes.
     fn fill(&mut self, start: i64, end: i64) -> Option<(SequenceHole, i64)> {
         let holes = &mut self.lost.as_mut()?.holes;

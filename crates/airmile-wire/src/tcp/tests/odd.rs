@@ -161,3 +161,30 @@ fn unseen_bytes_of_a_missing_direction_have_no_fin() {
     };
     assert_eq!((of(true), of(false)), ((0, 1000), (100, 0)));
 }
+
+/// A datagram with a missing fragment is given out after later packets: that is no retransmission.
+#[test]
+fn a_datagram_with_a_missing_fragment_is_not_sent_again() {
+    for acked in [false, true] {
+        let mut study =
+            PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
+        let mut packets = [opening(), segments([0, 2, 3, 4].into_iter(), 100)].concat();
+        if acked {
+            packets.push(p(150, true, ACK, 200, 6000, 0));
+        }
+        packets.iter().for_each(|p| study.push(&p.packet()));
+        let late = Packet { fragmented: true, ..p(101, false, ACK, 2000, 200, 600).packet() };
+        study.push(&late);
+        study.push(&p(200, true, ACK, 200, 6000, 0).packet());
+        let mut flows = Vec::new();
+        let _ = study.finish_with(&mut |row| {
+            if let PacketRow::Flow(row) = row {
+                flows.push(row);
+            }
+        });
+        let flow = &flows[0];
+        assert_eq!((flow.dl_segments, flow.dl_retx, flow.dl_reordered), (5, 0, 0));
+        let seen = if acked { (4000, 1000) } else { (4600, 400) };
+        assert_eq!((flow.dl_bytes, flow.dl_unseen_bytes), seen);
+    }
+}
