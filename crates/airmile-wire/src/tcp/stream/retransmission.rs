@@ -29,7 +29,7 @@ impl ByteStream {
         let new_bytes = u64::try_from(fresh).unwrap_or(0);
         if let Some((hole, bytes)) = filled
             && bytes == end - start
-            && self.was_overtaken(&hole, packet, tcp)
+            && self.was_overtaken(&hole, packet, tcp, beyond_ns)
         {
             self.losses_mut().reordered += 1;
             self.remember(OutstandingSegment::new(start, end, now));
@@ -94,7 +94,13 @@ impl ByteStream {
     }
 
     /// Whether a segment that fills a hole was sent before the one that opened it.
-    fn was_overtaken(&self, hole: &SequenceHole, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+    fn was_overtaken(
+        &self,
+        hole: &SequenceHole,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        beyond_ns: i64,
+    ) -> bool {
         if self.ids_count_up()
             && let (Some(id), Some(opener)) = (packet.ip_id, hole.opener_id)
             && id != opener
@@ -107,6 +113,10 @@ impl ByteStream {
             return ts.wrapping_sub(opener).cast_signed() < 0;
         }
         let waited = packet.at_ns - hole.opened_ns;
+        // What the hole's duplicate ACKs ask for takes the round trip to the sender (RFC 5681, 3.2).
+        if waited < beyond_ns * 3 / 4 {
+            return true;
+        }
         waited < self.rtt.least().map_or(REORDER_NS, |rtt| rtt * 3 / 4) && self.dup_acks < 3
     }
 

@@ -188,3 +188,18 @@ fn a_datagram_with_a_missing_fragment_is_not_sent_again() {
         assert_eq!((flow.dl_bytes, flow.dl_unseen_bytes), seen);
     }
 }
+
+/// Without time stamps and IP identification: what a duplicate ACK asks for takes the round trip from
+/// the monitor to the server, 20 ms.
+#[test]
+fn what_comes_sooner_than_a_round_trip_after_its_hole_was_overtaken() {
+    for (ms, kind) in [(106, TcpEventKind::Reordered), (121, TcpEventKind::RetxFast)] {
+        let mut packets = segments([0, 2, 3, 4].into_iter(), 100);
+        packets.iter_mut().for_each(|p| p.ms = 100);
+        packets.extend((1..5).map(|n| p(100 + n, true, ACK, 200, 2000, 0)));
+        packets.push(p(ms, false, ACK, 2000, 200, 1000));
+        packets.push(p(ms + 40, true, ACK, 200, 6000, 0));
+        let (_, events) = run(&[opening(), packets].concat());
+        assert!(events.iter().any(|event| event.event == kind), "{kind:?}: {events:?}");
+    }
+}
