@@ -252,3 +252,14 @@ fn uploads_and_connections_that_did_not_open_are_told() {
     let told = says("sound.pcap", &upload);
     assert!(told.contains("1 TCP flow brought 40.0 kB from clients and 0 B to them."), "{told}");
 }
+
+/// A capture holds nothing about the radio; a run that is given twice cannot differ.
+#[test]
+fn captures_that_cannot_answer_say_so() {
+    let (_keep, run) = sample("page");
+    let capture = path(&run, "phone.pcapng");
+    let (code, says) = errors(&["radio", &capture]);
+    assert!(code == 3 && says.contains("holds nothing about the radio"), "{code} {says}");
+    let (_, says) = errors(&["compare", &capture, &capture]);
+    assert!(says.contains("is given twice"), "{says}");
+}
