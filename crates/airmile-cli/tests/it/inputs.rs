@@ -263,3 +263,21 @@ fn captures_that_cannot_answer_say_so() {
     let (_, says) = errors(&["compare", &capture, &capture]);
     assert!(says.contains("is given twice"), "{says}");
 }
+
+/// A pcapng of Simple Packet Blocks alone has no times.
+#[test]
+fn a_capture_without_times_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "simple.pcapng");
+    let words = [
+        [0x0a0d_0d0a_u32, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28].as_slice(),
+        &[1, 20, 101, 0, 20],
+        &[3, 20, 4, 0, 20],
+    ];
+    let bytes: Vec<u8> = words.concat().iter().flat_map(|word| word.to_le_bytes()).collect();
+    fs::write(&file, bytes).unwrap();
+    for command in ["packets", "diagnose", "inspect"] {
+        let (code, says) = errors(&[command, &file]);
+        assert!(code == 3 && says.contains("have no times"), "{command}: {code} {says}");
+    }
+}
