@@ -21,6 +21,8 @@ use thiserror::Error;
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 /// Maximum length of a frame; beyond it the file is split without a frame's end.
 const MAX_FRAME: usize = 1 << 18;
+/// Length of a pcap's file header, which precedes its packets.
+const PCAP_HEAD_BYTES: u64 = 24;
 /// zstd's level: fast enough for a small router (chosen here).
 const LEVEL: i32 = 3;
 
@@ -65,7 +67,7 @@ pub struct Recorded {
     pub captures: Vec<PathBuf>,
     /// Bytes of logs, before compression, including logs that were removed.
     pub log_bytes: u64,
-    /// Bytes of packets, before compression.
+    /// Bytes of packets, before compression, without the captures' heads.
     pub packet_bytes: u64,
 }
 
@@ -259,11 +261,12 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Recorded, RecordError> {
         self.close_log()?;
         self.close_capture()?;
+        let heads = PCAP_HEAD_BYTES * self.captures.len() as u64;
         Ok(Recorded {
             logs: self.logs.into(),
             captures: self.captures,
             log_bytes: self.log_bytes,
-            packet_bytes: self.packet_bytes,
+            packet_bytes: self.packet_bytes.saturating_sub(heads),
         })
     }
 }
@@ -382,7 +385,7 @@ mod tests {
         let (sender, items) = std::sync::mpsc::channel();
         for item in [
             SourceItem::Bytes(vec![1, TERMINATOR]),
-            SourceItem::Packets(vec![7; 5]),
+            SourceItem::Packets(vec![7; 29]),
             SourceItem::Bytes(vec![2, TERMINATOR, 3]),
         ] {
             sender.send(item).unwrap();
@@ -393,6 +396,15 @@ mod tests {
         let done = recorder.finish().unwrap();
         assert_eq!((done.log_bytes, done.packet_bytes), (5, 5));
         assert_eq!(read(&done.logs[0]), [1, TERMINATOR, 2, TERMINATOR, 3]);
+    }
+
+    #[test]
+    fn the_head_of_a_capture_is_no_packet() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::create(options(dir.path(), 1 << 20, None)).unwrap();
+        recorder.take(&SourceItem::Packets(vec![7; 24])).unwrap();
+        let done = recorder.finish().unwrap();
+        assert_eq!((done.captures.len(), done.packet_bytes), (1, 0));
     }
 
     #[test]
@@ -415,7 +427,7 @@ mod tests {
             SourceItem::Bytes(vec![1, TERMINATOR, 2]),
             SourceItem::Gap,
             SourceItem::Bytes(vec![3, TERMINATOR]),
-            SourceItem::Packets(vec![7; 5]),
+            SourceItem::Packets(vec![7; 29]),
         ] {
             recorder.take(&item).unwrap();
         }
@@ -423,6 +435,6 @@ mod tests {
         let logs: Vec<_> = done.logs.iter().map(|path| read(path)).collect();
         assert_eq!(logs, [vec![1, TERMINATOR, 2], vec![3, TERMINATOR]]);
         assert_eq!((done.captures.len(), done.packet_bytes), (1, 5));
-        assert_eq!(read(&done.captures[0]), [7; 5]);
+        assert_eq!(read(&done.captures[0]), [7; 29]);
     }
 }

@@ -47,6 +47,14 @@ pub(crate) fn check_modem(source: Option<&LogSource>) -> Result<()> {
     }
 }
 
+/// Whether a modem log's file or port does not exist, or not yet.
+pub(crate) fn is_missing(source: &LogSource) -> bool {
+    match source {
+        LogSource::Follow(path) | LogSource::Modem(ModemLink::Path(path)) => !path.exists(),
+        _ => false,
+    }
+}
+
 /// Source of reports, and its state.
 #[derive(Debug)]
 pub(crate) struct Modem {
@@ -219,6 +227,13 @@ impl Alignment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_is_not_there_is_missing() {
+        let missing = |path: &str| is_missing(&LogSource::Follow(path.into()));
+        assert!(missing("/nonexistent/log.qmdl") && !missing("/dev/null"));
+        assert!(!is_missing(&LogSource::Stdin));
+    }
 
     #[test]
     fn clocks_that_agree_are_believed() {

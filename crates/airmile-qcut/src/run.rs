@@ -15,7 +15,7 @@ use crate::firewall;
 use crate::gate;
 use crate::guard::Guard;
 use crate::instance::StateFile;
-use crate::modem::check_modem;
+use crate::modem::{check_modem, is_missing};
 use crate::netlink::queue::Queue;
 use crate::options::{Deploy, Options};
 use crate::publish::Publisher;
@@ -86,6 +86,9 @@ pub fn run(options: &Options, notify: &Arc<dyn Fn(&str) + Send + Sync>) -> Resul
 
 fn words(options: &Options) -> String {
     let by = match &options.modem {
+        Some(source) if is_missing(source) => {
+            format!("the modem's log ({}, which does not exist yet)", source.name())
+        }
         Some(source) => format!("the modem's log ({})", source.name()),
         None => "round trips".to_owned(),
     };

@@ -121,6 +121,24 @@ impl CaptureReader {
         passed.into_iter().flatten().map(|(&kind, &n)| (kind, n))
     }
 
+    /// Packets that a pcapng says were lost during the capture (Interface Statistics Blocks).
+    #[must_use]
+    pub fn lost_packets(&self) -> u64 {
+        match &self.format {
+            Format::PcapNg(pcapng) => pcapng.lost.values().copied().fold(0, u64::saturating_add),
+            _ => 0,
+        }
+    }
+
+    /// Packets of a pcapng without a time (Simple Packet Blocks): they have that of the one before.
+    #[must_use]
+    pub const fn timeless_packets(&self) -> u64 {
+        match &self.format {
+            Format::PcapNg(pcapng) => pcapng.timeless,
+            _ => 0,
+        }
+    }
+
     /// Takes the next piece; whole items go to `sink`.
     pub fn push(&mut self, mut piece: &[u8], sink: &mut impl FnMut(Captured<'_>)) {
         while !self.torn.is_empty() && !piece.is_empty() {
@@ -266,6 +284,11 @@ impl ByteOrder {
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk::<4>()?;
         Some(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    }
+
+    pub(super) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let bytes = *bytes.get(at..)?.first_chunk::<8>()?;
+        Some(if self.big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 }
 

@@ -13,6 +13,7 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
 /// Type, leading and trailing length: the framing of every block.
@@ -38,6 +39,10 @@ pub(super) struct PcapNg {
     searching: bool,
     /// Blocks without a packet, by type.
     pub(super) passed: BTreeMap<u32, u64>,
+    /// Packets that each interface lost, by its latest statistics.
+    pub(super) lost: BTreeMap<u32, u64>,
+    /// Packets without a time.
+    pub(super) timeless: u64,
 }
 
 impl Default for PcapNg {
@@ -49,6 +54,8 @@ impl Default for PcapNg {
             last_ns: 0,
             searching: false,
             passed: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            timeless: 0,
         }
     }
 }
@@ -104,6 +111,9 @@ impl PcapNg {
             }
             SIMPLE_PACKET => self.simple(body, offset).ok_or("simple packet block"),
             other => {
+                if other == STATISTICS {
+                    self.statistics(body);
+                }
                 *self.passed.entry(other).or_default() += 1;
                 return ParseStep::Skip(end);
             }
@@ -121,30 +131,40 @@ impl PcapNg {
         let link = u32::from(self.order.u16(body, 0)?);
         let snap_bytes = self.order.u32(body, 4)?;
         let mut interface = Interface { link, snap_bytes, resolution: 1_000_000, offset_s: 0 };
-        let mut options = body.get(8..).unwrap_or_default();
-        while let (Some(code), Some(length)) =
-            (self.order.u16(options, 0), self.order.u16(options, 2))
-        {
-            let length = usize::from(length);
-            let value = options.get(4..4 + length).unwrap_or_default();
+        for (code, value) in self.options(body.get(8..).unwrap_or_default()) {
             match (code, value) {
-                (0, _) => break,
                 // if_tsresol: a power of ten, or of two with the top bit.
                 (9, &[power, ..]) => interface.resolution = resolution(power)?,
                 (14, offset) => {
-                    let bytes = *offset.first_chunk::<8>()?;
-                    let order = self.order;
-                    interface.offset_s = if order.big {
-                        i64::from_be_bytes(bytes)
-                    } else {
-                        i64::from_le_bytes(bytes)
-                    };
+                    interface.offset_s = self.order.u64(offset, 0)?.cast_signed();
                 }
                 _ => {}
             }
-            options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         }
         Some(interface)
+    }
+
+    /// Options by code, up to their end.
+    fn options<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+        let (order, mut rest) = (self.order, bytes);
+        std::iter::from_fn(move || {
+            let code = order.u16(rest, 0).filter(|code| *code != 0)?;
+            let length = usize::from(order.u16(rest, 2)?);
+            let value = rest.get(4..4 + length).unwrap_or_default();
+            rest = rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+            Some((code, value))
+        })
+    }
+
+    /// The packets that an interface lost so far: `isb_ifdrop` and `isb_osdrop`.
+    fn statistics(&mut self, body: &[u8]) {
+        let Some(id) = self.order.u32(body, 0) else { return };
+        let drops = self.options(body.get(12..).unwrap_or_default());
+        let drops = drops.filter(|(code, _)| matches!(code, 5 | 7));
+        // All ones: unknown.
+        let counts = drops.filter_map(|(_, value)| self.order.u64(value, 0));
+        let lost = counts.filter(|n| *n != u64::MAX).fold(0, u64::saturating_add);
+        self.lost.insert(self.before.saturating_add(id), lost);
     }
 
     fn packet<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
@@ -172,13 +192,14 @@ impl PcapNg {
     }
 
     /// A simple packet has no time: the previous one's is used.
-    fn simple<'a>(&self, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
+    fn simple<'a>(&mut self, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
         let interface = self.interfaces.first()?;
         let wire_bytes = self.order.u32(body, 0)?;
         let snap = if interface.snap_bytes == 0 { u32::MAX } else { interface.snap_bytes };
         let rest = body.get(4..)?;
         let data = rest.get(..wire_bytes.min(snap) as usize).unwrap_or(rest);
         let (at_ns, link) = (self.last_ns, interface.link);
+        self.timeless += 1;
         Some(Frame { offset, at_ns, interface: self.before, link, wire_bytes, data })
     }
 

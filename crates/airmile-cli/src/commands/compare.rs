@@ -1,5 +1,8 @@
 //! `airmile compare`.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use airmile::comparison::{Difference, Estimate, Restarts};
 use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare};
 use anyhow::Result;
@@ -16,6 +19,7 @@ const SHOWN_CAUSES: usize = 2;
 const RUN_LETTERS: usize = 26;
 
 pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
+    warn_of_repeats(global, &args.runs);
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
     let shown = Shown::start(global, &inputs);
     let answer = compare(&args.runs, &args.options(), &shown.progress)?;
@@ -27,6 +31,17 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
         output::problems(global, &answer.files);
     }
     Ok(Outcome::of(answer.damaged()))
+}
+
+/// Warns of runs that were given twice: they cannot differ.
+fn warn_of_repeats(global: &Global, runs: &[PathBuf]) {
+    let mut seen = BTreeSet::new();
+    for path in runs {
+        if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+            let name = path.display();
+            output::warn(global, &format!("{name} is given twice: its transfers count twice"));
+        }
+    }
 }
 
 /// The result as the command prints it.

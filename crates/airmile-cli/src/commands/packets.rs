@@ -218,6 +218,7 @@ fn flows(report: &PacketReport) -> String {
                 ms(row.rtt_min_ns),
                 ms(row.rtt_mean_ns),
                 share(row.dl_retx, row.dl_segments),
+                share(row.ul_retx, row.ul_segments),
             ]
         })
         .collect();
@@ -231,7 +232,8 @@ fn flows(report: &PacketReport) -> String {
         "Mbit/s",
         "RTT ms",
         "mean",
-        "retransmitted",
+        "resent down",
+        "resent up",
     ];
     let left = all - shown.len() as u64;
     let more =

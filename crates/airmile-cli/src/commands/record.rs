@@ -45,7 +45,10 @@ pub fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
             stop.set();
         });
     }
+    let none = LogSource::Nothing.name();
     let report = |name: &str, state: &SourceState| match state {
+        // No stream of a modem was asked for.
+        SourceState::Waiting(_) if name == none => {}
         SourceState::Waiting(why) => output::warn(global, &format!("{name}: waiting: {why}")),
         SourceState::Connected(what) if what.is_empty() => {}
         SourceState::Connected(what) => output::warn(global, &format!("{name}: {what}")),
@@ -83,7 +86,7 @@ fn text(dir: &Path, done: &Recorded) -> String {
         let n = done.logs.len();
         out.push_str(&format!("{n} logs, {} before compression\n", size(done.log_bytes)));
     }
-    if !done.captures.is_empty() {
+    if done.packet_bytes > 0 {
         let n = done.captures.len();
         out.push_str(&format!("{n} captures, {} before compression\n", size(done.packet_bytes)));
     }

@@ -184,3 +184,100 @@ fn a_capture_of_wlan_frames_is_named() {
         assert!(command != "diagnose" || says.contains("802.11 frames"), "{says}");
     }
 }
+
+/// A pcap of raw IPv4 (LINKTYPE_RAW): (ms, from the client, flags, seq, ack, payload bytes).
+fn raw_pcap(packets: &[(u32, bool, u8, u32, u32, u16)]) -> Vec<u8> {
+    let head = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101];
+    let mut out: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+    for (n, &(ms, up, flags, seq, ack, bytes)) in (1_u16..).zip(packets) {
+        let wire = 40 + bytes;
+        let times = [1_700_000_000 + ms / 1_000, ms % 1_000 * 1_000, wire.into(), wire.into()];
+        out.extend(times.iter().flat_map(|word| word.to_le_bytes()));
+        out.extend([0x45, 0]);
+        out.extend(wire.to_be_bytes());
+        out.extend(n.to_be_bytes());
+        out.extend([0x40, 0, 64, 6, 0, 0]);
+        let (client, server) = ([10, 1, 1, 2], [192, 0, 2, 10]);
+        let (ends, ports) = if up {
+            ([client, server], [40_000_u16, 443])
+        } else {
+            ([server, client], [443, 40_000])
+        };
+        out.extend(ends.concat());
+        out.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+        out.extend([seq, ack].iter().flat_map(|number| number.to_be_bytes()));
+        out.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        out.resize(out.len() + usize::from(bytes), 0);
+    }
+    out
+}
+
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// What `packets` says of connections that did not open, and of uploads.
+#[test]
+fn uploads_and_connections_that_did_not_open_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |name: &str, packets: &[(u32, bool, u8, u32, u32, u16)]| {
+        let file = path(dir.path(), name);
+        fs::write(&file, raw_pcap(packets)).unwrap();
+        let out = airmile(&["packets", &file]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let syns: Vec<_> = (0..5).map(|n| (n * 1_000, true, SYN, 100, 0, 0)).collect();
+    let told = says("syns.pcap", &syns);
+    assert!(told.contains("100 % of the TCP connections were not answered."), "{told}");
+    let told = says("rst.pcap", &[(0, true, SYN, 100, 0, 0), (50, false, RST | ACK, 0, 101, 0)]);
+    assert!(told.contains("100 % of the TCP connections were refused."), "{told}");
+    let mut upload = vec![
+        (0, true, SYN, 100, 0, 0),
+        (50, false, SYN | ACK, 900, 101, 0),
+        (51, true, ACK, 101, 901, 0),
+    ];
+    for n in 0..40 {
+        let (ms, seq) = (100 + 400 * n, 101 + 1_000 * n);
+        upload.push((ms, true, ACK, seq, 901, 1_000));
+        if n % 4 == 0 {
+            upload.push((ms + 300, true, ACK, seq, 901, 1_000));
+        }
+        upload.push((ms + 350, false, ACK, 901, seq + 1_000, 0));
+    }
+    let told = says("upload.pcap", &upload);
+    assert!(told.contains("20 % of the segments from clients were sent again."), "{told}");
+    assert!(told.contains("resent up") && !told.contains("resent down"), "{told}");
+    upload.dedup_by_key(|packet| (packet.1, packet.3, packet.4, packet.5));
+    let told = says("sound.pcap", &upload);
+    assert!(told.contains("1 TCP flow brought 40.0 kB from clients and 0 B to them."), "{told}");
+}
+
+/// A capture holds nothing about the radio; a run that is given twice cannot differ.
+#[test]
+fn captures_that_cannot_answer_say_so() {
+    let (_keep, run) = sample("page");
+    let capture = path(&run, "phone.pcapng");
+    let (code, says) = errors(&["radio", &capture]);
+    assert!(code == 3 && says.contains("holds nothing about the radio"), "{code} {says}");
+    let (_, says) = errors(&["compare", &capture, &capture]);
+    assert!(says.contains("is given twice"), "{says}");
+}
+
+/// A pcapng of Simple Packet Blocks alone has no times.
+#[test]
+fn a_capture_without_times_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(dir.path(), "simple.pcapng");
+    let words = [
+        [0x0a0d_0d0a_u32, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28].as_slice(),
+        &[1, 20, 101, 0, 20],
+        &[3, 20, 4, 0, 20],
+    ];
+    let bytes: Vec<u8> = words.concat().iter().flat_map(|word| word.to_le_bytes()).collect();
+    fs::write(&file, bytes).unwrap();
+    for command in ["packets", "diagnose", "inspect"] {
+        let (code, says) = errors(&[command, &file]);
+        assert!(code == 3 && says.contains("have no times"), "{command}: {code} {says}");
+    }
+}

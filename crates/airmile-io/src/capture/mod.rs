@@ -199,6 +199,7 @@ fn read_timed(
     reader.finish(&mut |captured| {
         take(&mut file, times, &captured, limits, dissector, sink);
     });
+    note_losses(&mut file, &reader, input.path())?;
     if file.items > 0 {
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
         file.end_us = Some(times.latest_ns.div_euclid(1_000));
@@ -237,6 +238,32 @@ impl FrameTimes {
     fn note_late(&mut self, late_ns: i64) {
         self.moved += u64::from(late_ns > order::USUAL_NS);
         self.late_ns = self.late_ns.max(late_ns);
+    }
+/// Notes packets that the capture lost, and refuses one without times.
+fn note_losses(file: &mut FileReport, reader: &CaptureReader, path: &Path) -> Result<()> {
+    let items = file.items;
+    let mut warn = |what: String| {
+        file.problem(Problem { offset: 0, severity: Severity::Warning, what });
+    };
+    match reader.lost_packets() {
+        0 => {}
+        1 => warn("the capture says that it lost 1 packet".to_owned()),
+        n => warn(format!("the capture says that it lost {n} packets")),
+    }
+    match reader.timeless_packets() {
+        0 => Ok(()),
+        n if n >= items => Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "its packets have no times (Simple Packet Blocks), from which all else follows: \
+                   capture with `tcpdump -w` or `dumpcap`"
+                .to_owned(),
+        }),
+        n => {
+            let what =
+                "packets have no time (Simple Packet Blocks): that of the one before is used";
+            warn(format!("{n} {what}"));
+            Ok(())
+        }
     }
 }
 

@@ -59,7 +59,8 @@ impl InOrder {
         let at_ns = packet.at_ns;
         let newest_ns = self.newest_ns.map_or(at_ns, |newest| newest.max(at_ns));
         self.newest_ns = Some(newest_ns);
-        let late_ns = newest_ns.saturating_sub(at_ns);
+        // A datagram that waited in vain for a fragment comes late from a file in order, too.
+        let late_ns = if packet.fragmented { 0 } else { newest_ns.saturating_sub(at_ns) };
         self.moved += u64::from(late_ns > USUAL_NS);
         self.late_ns = self.late_ns.max(late_ns);
         if self.delivered_ns.is_some_and(|delivered| at_ns < delivered) {
@@ -188,6 +189,17 @@ mod tests {
         assert_eq!(out.len(), 6);
         assert_eq!((order.moved, order.late, order.late_ns), (1, 1, 5_997 * MS));
         assert!(order.says().unwrap().contains("reordercap"));
+    }
+
+    #[test]
+    fn a_datagram_that_waited_in_vain_is_no_disorder() {
+        let (mut order, mut n) = (InOrder::default(), 0);
+        for (ms, fragmented) in [(1, false), (40_000, false), (2, true), (40_001, false)] {
+            let packet = Packet { fragmented, ..packet(ms * MS, &[]) };
+            order.push(&packet, &mut |_| n += 1);
+        }
+        order.finish(&mut |_| n += 1);
+        assert_eq!((n, order.says(), order.late), (4, None, 0));
     }
 
     #[test]

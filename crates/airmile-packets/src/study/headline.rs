@@ -1,13 +1,11 @@
 //! Notable results of a capture, and next steps.
 
-use airmile_model::flow::FlowRow;
-use airmile_model::{Leg, Protocol};
 use airmile_wire::attribute::{CaptureSite, Sides};
-use airmile_wire::tcp::{StudySummary, utilisation};
+use airmile_wire::tcp::StudySummary;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::choice::window_share;
+use super::overview::{DirectionTotals, Overview, TraitShare, WINDOW_SHARE};
 use super::words::{bytes, count, ms, percent, rate};
 use crate::PacketReport;
 
@@ -44,150 +42,10 @@ pub struct Finding {
 
 /// Thresholds above which a result is shown (chosen here: well off the values usual in
 /// the paper).
-const WINDOW_SHARE: f64 = 0.10;
 const RETX_SHARE: f64 = 0.01;
-const INFLATION: f64 = 3.0;
-const INFLATED_MS: f64 = 100.0;
-const LOW_USE: f64 = 0.5;
 const LATE_CLOSE: f64 = 0.2;
-/// A queue shows in flows that can fill one, with this many RTT samples.
-const QUEUE_SAMPLES: u64 = 50;
-const QUEUE_BYTES: u64 = 100_000;
-/// If a flow used more than this share of the estimate, the estimate is wrong.
-const OVERUSE: f64 = 1.1;
-
-/// Downlink bytes of flows with a trait, and the flow with the most of them.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct TraitShare {
-    flows: u64,
-    bytes: u64,
-    best: Option<(u64, u64)>,
-}
-
-impl TraitShare {
-    fn add(&mut self, row: &FlowRow) {
-        self.flows += 1;
-        self.bytes += row.dl_bytes;
-        if self.best.is_none_or(|(most, _)| row.dl_bytes > most) {
-            self.best = Some((row.dl_bytes, row.flow));
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.flows += other.flows;
-        self.bytes += other.bytes;
-        let larger = |(most, flow): (u64, u64)| (most, std::cmp::Reverse(flow));
-        self.best = self.best.into_iter().chain(other.best).max_by_key(|best| larger(*best));
-    }
-
-    fn flow(&self) -> Option<u64> {
-        self.best.map(|(_, flow)| flow)
-    }
-}
-
-/// Sums over the flows that the headline needs in addition to the summary.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Overview {
-    bytes: u64,
-    segments: u64,
-    retx: u64,
-    timeouts: u64,
-    resent: TraitShare,
-    window: TraitShare,
-    /// Not limited for long, but the client's window closed.
-    closed: TraitShare,
-    closed_times: u64,
-    queued: TraitShare,
-    /// Mean and minimum RTT, weighted by bytes, of queued flows.
-    rtt_ms: (f64, f64),
-    slow_starts: TraitShare,
-    unused: TraitShare,
-    /// Large flows that used more than their estimated bandwidth.
-    overused: u64,
-}
-
-impl Overview {
-    /// Adds the state of other flows.
-    pub(crate) fn merge(&mut self, other: Self) {
-        let Self {
-            bytes,
-            segments,
-            retx,
-            timeouts,
-            resent,
-            window,
-            closed,
-            closed_times,
-            queued,
-            rtt_ms,
-            slow_starts,
-            unused,
-            overused,
-        } = other;
-        self.bytes += bytes;
-        self.segments += segments;
-        self.retx += retx;
-        self.timeouts += timeouts;
-        self.resent.merge(resent);
-        self.window.merge(window);
-        self.closed.merge(closed);
-        self.closed_times += closed_times;
-        self.queued.merge(queued);
-        self.rtt_ms.0 += rtt_ms.0;
-        self.rtt_ms.1 += rtt_ms.1;
-        self.slow_starts.merge(slow_starts);
-        self.unused.merge(unused);
-        self.overused += overused;
-    }
-
-    pub(crate) fn flow(&mut self, row: &FlowRow) {
-        let counts = row.protocol == Protocol::Tcp && row.leg != Some(Leg::Server);
-        if !counts || row.dl_bytes == 0 {
-            return;
-        }
-        self.bytes += row.dl_bytes;
-        self.segments += row.dl_segments;
-        self.retx += row.dl_retx;
-        self.timeouts += row.dl_retx_timeout;
-        if row.dl_retx > 0 {
-            self.resent.add(row);
-        }
-        let held_back = window_share(row) > WINDOW_SHARE;
-        if held_back {
-            self.window.add(row);
-        } else if row.client_zero_windows > 0 {
-            self.closed.add(row);
-            self.closed_times += row.client_zero_windows;
-        }
-        if row.slow_starts > 0 {
-            self.slow_starts.add(row);
-        }
-        // A flow limited by its window builds no queue, and has its own cause.
-        if held_back {
-            return;
-        }
-        if let (Some(least), Some(mean)) = (row.rtt_min_ns, row.rtt_mean_ns)
-            && row.rtt_samples >= QUEUE_SAMPLES
-            && row.dl_bytes >= QUEUE_BYTES
-            && row.dl_unseen_bytes * 100 < row.dl_bytes
-        {
-            let (least, mean) = (least as f64 / 1e6, mean as f64 / 1e6);
-            if mean > INFLATION * least && mean - least > INFLATED_MS {
-                self.queued.add(row);
-                self.rtt_ms.0 += mean * row.dl_bytes as f64;
-                self.rtt_ms.1 += least * row.dl_bytes as f64;
-            }
-        }
-        if utilisation(row).is_some_and(|used| used < LOW_USE) {
-            self.unused.add(row);
-        }
-        self.overused += u64::from(utilisation(row).is_some_and(|used| used > OVERUSE));
-    }
-
-    fn share(&self, part: &TraitShare) -> f64 {
-        part.bytes as f64 / self.bytes.max(1) as f64
-    }
-}
+/// More than twice the paper's share of connections without an answer (4.1; chosen here).
+const UNOPENED_SHARE: f64 = 0.2;
 
 pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
     let mut findings: Vec<Finding> = [
@@ -195,7 +53,16 @@ pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
         closed(overview),
         queue(overview),
         slow_starts(s, overview),
-        retransmissions(overview),
+        retransmissions(&overview.down, "to", 1.0, Some(overview.timeouts)),
+        retransmissions(&overview.up, "from", overview.up_share(), None),
+        server_closed(overview),
+        unopened(
+            s,
+            &overview.unanswered,
+            "were not answered",
+            "A SYN was repeated, and no packet came back",
+        ),
+        unopened(s, &overview.refused, "were refused", "The answer to the SYN was a RST"),
         unused(s, overview),
         late_close(s),
         periodic(s),
@@ -247,15 +114,16 @@ fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> Stri
             bytes(s.udp.bytes as f64)
         );
     }
-    let carried = bytes(overview.bytes as f64);
+    let flows = count(s.tcp.flows, "TCP flow");
+    let [down, up] = [&overview.down, &overview.up].map(|of| bytes(of.bytes as f64));
     match findings {
-        [] if overview.bytes == 0 => {
-            format!("{} without payload to a client.", count(s.tcp.flows, "TCP flow"))
+        [] if overview.down.bytes + overview.up.bytes == 0 => {
+            format!("{flows} without payload to a client.")
         }
-        [] => format!(
-            "Nothing stands out: {} brought {carried} to clients.",
-            count(s.tcp.flows, "TCP flow")
-        ),
+        [] if overview.up_share() > 0.5 => {
+            format!("Nothing stands out: {flows} brought {up} from clients and {down} to them.")
+        }
+        [] => format!("Nothing stands out: {flows} brought {down} to clients."),
         [one] => format!("{}.", one.what),
         [one, two, ..] => format!("{}; {}.", one.what, lower_first(&two.what)),
     }
@@ -273,7 +141,7 @@ fn lower_first(text: &str) -> String {
 }
 
 fn window(o: &Overview) -> Option<Finding> {
-    let share = o.share(&o.window);
+    let share = o.down.share(&o.window);
     (o.window.flows > 0 && share > 0.05).then(|| Finding {
         what: format!(
             "The receive window held back flows with {} of the bytes to clients",
@@ -298,17 +166,17 @@ fn closed(o: &Overview) -> Option<Finding> {
         evidence: format!(
             "{} to zero; those flows carried {} of the bytes to clients.",
             count(o.closed_times, "time"),
-            percent(o.share(&o.closed))
+            percent(o.down.share(&o.closed))
         ),
         next_step: "At the client: look for what keeps the application from reading.",
         figure: None,
         flow: o.closed.flow(),
-        weight: o.share(&o.closed) * 0.6,
+        weight: o.down.share(&o.closed) * 0.6,
     })
 }
 
 fn queue(o: &Overview) -> Option<Finding> {
-    let share = o.share(&o.queued);
+    let share = o.down.share(&o.queued);
     let mean = |sum: f64| sum / o.queued.bytes.max(1) as f64;
     (o.queued.flows > 0 && share > 0.05).then(|| Finding {
         what: format!(
@@ -331,7 +199,7 @@ fn queue(o: &Overview) -> Option<Finding> {
 }
 
 fn slow_starts(s: &StudySummary, o: &Overview) -> Option<Finding> {
-    let share = o.share(&o.slow_starts);
+    let share = o.down.share(&o.slow_starts);
     let [avoided, not] = s.timeouts_avoided;
     (o.slow_starts.flows > 0).then(|| Finding {
         what: format!(
@@ -355,26 +223,63 @@ fn slow_starts(s: &StudySummary, o: &Overview) -> Option<Finding> {
     })
 }
 
-fn retransmissions(o: &Overview) -> Option<Finding> {
-    let share = o.retx as f64 / o.segments.max(1) as f64;
-    (share > RETX_SHARE && o.retx >= 5).then(|| Finding {
-        what: format!("{} of the segments to clients were sent again", percent(share)),
+/// `part`: the direction's share of all bytes.
+fn retransmissions(
+    of: &DirectionTotals,
+    towards: &str,
+    part: f64,
+    timeouts: Option<u64>,
+) -> Option<Finding> {
+    let timeouts = timeouts.map_or_else(String::new, |n| format!(", {n} of them by timeout"));
+    let share = of.retx as f64 / of.segments.max(1) as f64;
+    (share > RETX_SHARE && of.retx >= 5).then(|| Finding {
+        what: format!("{} of the segments {towards} clients were sent again", percent(share)),
         evidence: format!(
-            "{} of {}, {} of them by timeout; the paper's median flow has 0.06 %.",
-            o.retx,
-            count(o.segments, "segment"),
-            o.timeouts
+            "{} of {}{timeouts}; the paper's median flow has 0.06 %.",
+            of.retx,
+            count(of.segments, "segment"),
         ),
         next_step: "Compare with the radio log of the phone (`airmile diagnose`): a radio that \
                     conceals losses leaves those of full queues.",
         figure: Some(14),
-        flow: o.resent.flow(),
-        weight: (share * 10.0).min(0.9) * o.share(&o.resent),
+        flow: of.resent.flow(),
+        weight: (share * 10.0).min(0.9) * of.share(&of.resent) * part,
+    })
+}
+
+fn server_closed(o: &Overview) -> Option<Finding> {
+    (o.server_closed.flows > 0).then(|| Finding {
+        what: format!(
+            "Servers closed their receive window in {}",
+            count(o.server_closed.flows, "flow")
+        ),
+        evidence: format!(
+            "Clients probed it; those flows carried {} of the bytes from clients.",
+            percent(o.up.share(&o.server_closed))
+        ),
+        next_step: "At the server: look for what keeps the application from reading.",
+        figure: None,
+        flow: o.server_closed.flow(),
+        weight: o.up.share(&o.server_closed) * o.up_share() * 0.6,
+    })
+}
+
+/// Connections that did not open.
+fn unopened(s: &StudySummary, of: &TraitShare, what: &str, evidence: &str) -> Option<Finding> {
+    let share = of.flows as f64 / s.tcp.flows.max(1) as f64;
+    (share > UNOPENED_SHARE).then(|| Finding {
+        what: format!("{} of the TCP connections {what}", percent(share)),
+        evidence: format!("{evidence}, in {} of {}.", of.flows, count(s.tcp.flows, "flow")),
+        next_step: "Check the server's address, port and firewall, and whether the capture has \
+                    both directions.",
+        figure: None,
+        flow: of.flow(),
+        weight: share * 0.6,
     })
 }
 
 fn unused(s: &StudySummary, o: &Overview) -> Option<Finding> {
-    let share = o.share(&o.unused);
+    let share = o.down.share(&o.unused);
     let used = s.utilisation.quantile(0.5)?;
     (o.unused.flows > 0).then(|| Finding {
         what: format!("Large flows used {} of the bandwidth they had", percent(used)),

@@ -13,6 +13,7 @@ mod figures;
 mod flow_plot;
 mod headline;
 mod line;
+mod overview;
 mod requests;
 mod singles;
 mod words;
@@ -42,7 +43,8 @@ use bandwidth::TimelineBuilder;
 use choice::{Candidates, Chosen, DupAckBurst};
 use density::DensityBuilder;
 use flow_plot::FlowPlotBuilder;
-pub(super) use headline::{Overview, headline};
+pub(super) use headline::headline;
+pub(super) use overview::Overview;
 use requests::RequestsBuilder;
 use singles::Singles;
 

@@ -39,14 +39,60 @@ struct ClientConnection {
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
     rtt_ns: Option<i64>,
-    /// The end of the data received so far.
-    down_end: Option<SeqNum>,
+    down: PassedData,
+    /// The end of the data sent so far.
     up_end: Option<SeqNum>,
     /// The end of the data that the client has acknowledged.
     acked_end: Option<SeqNum>,
     /// Whether the capture is nearer to the server. Data then pass it as they are sent, and arrive
     /// when they are acknowledged. By the handshake, else by those of earlier connections.
     at_server: Option<bool>,
+}
+
+/// Maximum number of gaps kept (chosen here: a scoreboard with more is implausible).
+const MAX_GAPS: usize = 256;
+
+/// Data of the server that passed: each byte counts once, also one that fills a gap. At the phone the
+/// retransmission of lost data is its only copy.
+#[derive(Debug, Default)]
+struct PassedData {
+    end: Option<SeqNum>,
+    /// Gaps below the end: start and bytes.
+    gaps: Vec<(SeqNum, u32)>,
+}
+
+impl PassedData {
+    /// New bytes of a segment.
+    fn fresh(&mut self, seq: SeqNum, bytes: u32) -> u64 {
+        let skipped = self.end.map_or(0, |end| seq.since(end));
+        if let (Some(end), 1..) = (self.end, skipped)
+            && bytes > 0
+        {
+            if self.gaps.len() == MAX_GAPS {
+                self.gaps.remove(0);
+            }
+            self.gaps.push((end, skipped.unsigned_abs()));
+        }
+        let late = skipped < 0 && bytes > 0 && !self.gaps.is_empty();
+        let filled = if late { self.fill(seq, bytes) } else { 0 };
+        filled + ClientConnection::fresh(&mut self.end, seq, bytes)
+    }
+
+    /// Takes a segment's bytes out of the gaps; returns their number.
+    fn fill(&mut self, seq: SeqNum, bytes: u32) -> u64 {
+        let mut filled = 0;
+        for (start, length) in std::mem::take(&mut self.gaps) {
+            let length = i64::from(length);
+            let from = i64::from(seq.since(start)).clamp(0, length);
+            let to = (i64::from(seq.since(start)) + i64::from(bytes)).clamp(0, length);
+            filled += (to - from).unsigned_abs();
+            for (from, to) in [(0, from), (to, length)].into_iter().filter(|(from, to)| from < to) {
+                self.gaps.push((SeqNum(start.0.wrapping_add(from as u32)), (to - from) as u32));
+            }
+        }
+        self.gaps.truncate(MAX_GAPS);
+        filled
+    }
 }
 
 impl ClientConnection {
@@ -63,7 +109,7 @@ impl ClientConnection {
     /// Bytes of the captured data that an acknowledgement is the first for.
     fn acknowledged(&mut self, to: SeqNum) -> u64 {
         // A FIN is acknowledged, too.
-        let Some(sent) = self.down_end else { return 0 };
+        let Some(sent) = self.down.end else { return 0 };
         let to = if to.since(sent) > 0 { sent } else { to };
         let new = to.since(*self.acked_end.get_or_insert(to));
         if new > 0 {
@@ -141,8 +187,7 @@ impl ConnectionReader {
                 connection.exchanges.push_up(packet.at_ns);
             }
         } else {
-            let end = &mut connection.down_end;
-            let new = ClientConnection::fresh(end, tcp.seq, packet.payload_bytes);
+            let new = connection.down.fresh(tcp.seq, packet.payload_bytes);
             if new > 0 && !*connection.at_server.get_or_insert(at_server) {
                 connection.exchanges.push_down(packet.at_ns, new);
             }
@@ -159,5 +204,31 @@ impl ConnectionReader {
         self.done.sort_by_key(|flow| flow.exchanges.first().map(|first| first.start_ns));
         let share = self.client_ns as f64 / self.whole_ns.max(1) as f64;
         (self.done, (self.whole_ns > 0).then_some(share))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_counts_once_in_any_order() {
+        let check = |segments: &[(u32, u32, u64)]| {
+            let mut passed = PassedData::default();
+            for (at, bytes, new) in segments {
+                let seq = SeqNum(at.wrapping_sub(2_000));
+                assert_eq!(passed.fresh(seq, *bytes), *new, "{at}");
+            }
+        };
+        check(&[(0, 100, 100), (100, 100, 100), (100, 100, 0), (150, 100, 50)]);
+        // A gap is filled by retransmissions, also across the wrap of the numbers.
+        check(&[(1_000, 100, 100), (3_000, 1_000, 1_000), (2_500, 600, 500), (2_500, 600, 0)]);
+        check(&[
+            (0, 100, 100),
+            (1_000, 100, 100),
+            (400, 100, 100),
+            (50, 1_200, 950),
+            (99, 1_200, 49),
+        ]);
     }
 }

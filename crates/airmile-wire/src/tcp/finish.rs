@@ -129,9 +129,9 @@ impl FlowState {
                 // What was cut off may have been time stamps.
                 (self.is_tcp() && (has || !self.options_cut)).then_some(has)
             }),
-            client_initial_window_bytes: client.initial_window.get().map(u64::from),
+            client_initial_window_bytes: self.initial_window(0),
             client_min_window_bytes: client.min_window.get().map(u64::from),
-            server_initial_window_bytes: server.initial_window.get().map(u64::from),
+            server_initial_window_bytes: self.initial_window(1),
             client_zero_windows: client.zero_windows.into(),
             window_full_ns: server.full.total_ns,
             window_full_first: server
@@ -156,8 +156,8 @@ impl FlowState {
             ul_dup_acks: client_losses.dup_acks,
             keep_alives: self.keep_alives.into(),
             window_probes: self.window_probes.into(),
-            dl_unseen_bytes: server.stream.totals.unseen_bytes,
-            ul_unseen_bytes: client.stream.totals.unseen_bytes,
+            dl_unseen_bytes: self.unseen_bytes(1),
+            ul_unseen_bytes: self.unseen_bytes(0),
             rtt_samples: rtt.n,
             rtt_min_ns: rtt.least(),
             rtt_mean_ns: rtt.mean(),
@@ -173,6 +173,14 @@ impl FlowState {
             congestion_control_confidence: confidence,
             quic_handshake_ns: self.app.quic_handshake_ns(),
         }
+    }
+
+    /// Bytes of an end that were acknowledged without passing. Of an end without a packet, the last
+    /// acknowledged of a closed connection is its FIN (RFC 9293, 3.4).
+    fn unseen_bytes(&self, end: usize) -> u64 {
+        let totals = self.ends[end].stream.totals;
+        let fin = totals.packets == 0 && self.closing == Closing::Fin;
+        totals.unseen_bytes.saturating_sub(fin.into())
     }
 
     fn totals(&self, end: usize) -> Directed {

@@ -417,17 +417,29 @@ impl FlowState {
         if tcp.flags.has(TcpFlags::SYN) || raw == 0 {
             return Some(raw);
         }
+        self.window_scale(sender).map(|scale| raw << scale)
+    }
+
+    /// The scale of an end's windows, if it is known.
+    fn window_scale(&self, sender: usize) -> Option<u8> {
         let [a, b] = [self.ends[0].offer, self.ends[1].offer];
         if !(a.seen && b.seen) {
             // One SYN without the option disables scaling in both directions.
             let refused =
                 (a.seen && a.window_scale.is_none()) || (b.seen && b.window_scale.is_none());
-            return refused.then_some(raw);
+            return refused.then_some(0);
         }
         match (a.window_scale, b.window_scale) {
-            (Some(a), Some(b)) => Some(raw << if sender == 0 { a } else { b }),
-            _ => Some(raw),
+            (Some(a), Some(b)) => Some(if sender == 0 { a } else { b }),
+            _ => Some(0),
         }
+    }
+
+    /// The first window of an end after its SYN, if both are known.
+    pub(super) fn initial_window(&self, end: usize) -> Option<u64> {
+        let (scale, this) = (self.window_scale(end), &self.ends[end]);
+        let known = scale.is_some() && this.stream.syn_seen;
+        this.initial_window.get().filter(|_| known).map(u64::from)
     }
 }
 

@@ -149,6 +149,12 @@ impl FlowState {
     ) -> SegmentReport {
         let (now, sender) = (packet.at_ns, sender & 1);
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
+        if packet.fragmented
+            && now < self.last_ns
+            && let Some(seen) = self.ends[sender].stream.incomplete(packet, tcp)
+        {
+            return seen;
+        }
         self.greet(now, tcp, sender == 0);
         self.only_syns &= syn && !ack;
         self.options_cut |= tcp.options_cut;

@@ -15,7 +15,11 @@ impl WindowFull {
     /// the window just became full.
     #[inline]
     pub(super) fn push(&mut self, now: i64, flight: i64, window: Option<u64>, mss: u32) -> bool {
-        let Some(window) = window else { return false };
+        let Some(window) = window else {
+            // Of a window of unknown scale only that it is open is known.
+            self.end(now);
+            return false;
+        };
         let left = window.cast_signed() - flight;
         let full = left < i64::from(mss.max(1));
         if full == self.since.is_some() {
@@ -52,5 +56,14 @@ mod tests {
         assert!(full.push(60, 0, Some(816), 1448));
         full.end(65);
         assert_eq!((full.total_ns, full.first_ns.get()), (35, Some(20)));
+    }
+
+    #[test]
+    fn a_window_of_unknown_size_is_open() {
+        let mut full = WindowFull::default();
+        assert!(full.push(10, 1000, Some(0), 1448));
+        assert!(!full.push(11, 1000, None, 1448));
+        full.end(4_000);
+        assert_eq!(full.total_ns, 1);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn page(
     milestone: Milestone,
     wait_ms: f64,
     shares_ms: &BTreeMap<PageCause, f64>,
-    by_log_alone: bool,
+    by_phases: bool,
 ) -> String {
     let what = match milestone {
         Milestone::FirstPaint => "First paint waited",
@@ -34,8 +34,8 @@ pub(crate) fn page(
         shares_ms.iter().map(|(cause, ms)| (*cause, ms / wait_ms.max(1e-9))).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
-    // A log alone has no other unknown time: `parts::answered`.
-    let is_queue = |of| by_log_alone && of == PageCause::Unknown;
+    // The phases of a log have no other unknown time: `parts::answered`.
+    let is_queue = |of| by_phases && of == PageCause::Unknown;
     let name = |of| if is_queue(of) { "your server or a queue" } else { cause(of) };
     let named: Vec<(PageCause, String)> =
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();

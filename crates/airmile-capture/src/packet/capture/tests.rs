@@ -173,3 +173,28 @@ proptest! {
         prop_assert_eq!(read(&capture, piece), read(&capture, capture.len()));
     }
 }
+
+#[test]
+fn statistics_say_what_was_lost_and_simple_packets_have_no_time() {
+    // isb_ifdrop (5) and isb_osdrop (7), of two interfaces; the latest of each counts.
+    let statistics = |id: u32, drops: &[(u32, u32)]| {
+        let options = drops.iter().flat_map(|&(code, n)| [8 << 16 | code, n, 0]);
+        block(5, &words(&[[id, 0, 0].as_slice(), &options.collect::<Vec<_>>(), &[0]].concat()))
+    };
+    let pcapng = [
+        section(),
+        interface(1),
+        interface(1),
+        statistics(0, &[(4, 900), (5, 3)]),
+        block(3, &words(&[4, 7])),
+        statistics(0, &[(5, 30), (7, 4)]),
+        statistics(1, &[(5, 200)]),
+    ]
+    .concat();
+    let mut reader = CaptureReader::new();
+    let mut frames = 0;
+    reader.push(&pcapng, &mut |captured| {
+        frames += u32::from(matches!(captured, Captured::Frame(_)));
+    });
+    assert_eq!((frames, reader.lost_packets(), reader.timeless_packets()), (1, 234, 1));
+}

@@ -94,7 +94,7 @@ pub(super) struct ByteStream {
     segments: VecDeque<OutstandingSegment>,
     lost: Option<Box<LossState>>,
     fin_at: Opt64,
-    syn_seen: bool,
+    pub(super) syn_seen: bool,
     heard_back: bool,
     /// `acked` was set to the start of the first data, in the middle of a flow.
     acked_guessed: bool,

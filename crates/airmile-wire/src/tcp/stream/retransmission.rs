@@ -29,7 +29,7 @@ impl ByteStream {
         let new_bytes = u64::try_from(fresh).unwrap_or(0);
         if let Some((hole, bytes)) = filled
             && bytes == end - start
-            && self.was_overtaken(&hole, packet, tcp)
+            && self.was_overtaken(&hole, packet, tcp, beyond_ns)
         {
             self.losses_mut().reordered += 1;
             self.remember(OutstandingSegment::new(start, end, now));
@@ -48,6 +48,26 @@ impl ByteStream {
         self.send_again(now, start, end);
         self.max = self.max.max(end);
         SegmentReport { kind: SegmentKind::Retransmission(why), start, new_bytes }
+    }
+
+    /// Takes a datagram that waited in vain for a fragment and comes after later packets: it is no
+    /// retransmission. `None`: it is not below the highest byte passed.
+    #[cold]
+    pub(in crate::tcp) fn incomplete(
+        &mut self,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+    ) -> Option<SegmentReport> {
+        let length = i64::from(packet.payload_bytes);
+        let start = self.offset_of(tcp.seq, self.max)?;
+        if length == 0 || start + length > self.max {
+            return None;
+        }
+        self.count(packet);
+        self.totals.segments += 1;
+        let bytes = self.fill(start, start + length).map_or(0, |filled| filled.1);
+        self.totals.bytes += bytes.unsigned_abs();
+        Some(SegmentReport { kind: SegmentKind::Bare, start, new_bytes: 0 })
     }
 
     /// Takes a range out of the holes; returns the first hole it met and the bytes.
@@ -74,7 +94,13 @@ impl ByteStream {
     }
 
     /// Whether a segment that fills a hole was sent before the one that opened it.
-    fn was_overtaken(&self, hole: &SequenceHole, packet: &Packet<'_>, tcp: &TcpHeader) -> bool {
+    fn was_overtaken(
+        &self,
+        hole: &SequenceHole,
+        packet: &Packet<'_>,
+        tcp: &TcpHeader,
+        beyond_ns: i64,
+    ) -> bool {
         if self.ids_count_up()
             && let (Some(id), Some(opener)) = (packet.ip_id, hole.opener_id)
             && id != opener
@@ -87,6 +113,10 @@ impl ByteStream {
             return ts.wrapping_sub(opener).cast_signed() < 0;
         }
         let waited = packet.at_ns - hole.opened_ns;
+        // What the hole's duplicate ACKs ask for takes the round trip to the sender (RFC 5681, 3.2).
+        if waited < beyond_ns * 3 / 4 {
+            return true;
+        }
         waited < self.rtt.least().map_or(REORDER_NS, |rtt| rtt * 3 / 4) && self.dup_acks < 3
     }
 

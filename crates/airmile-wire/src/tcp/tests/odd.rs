@@ -121,3 +121,85 @@ fn a_retransmission_that_was_asked_for_is_no_copy() {
     twice.insert(twice.len() - 1, again);
     assert_eq!(run(&twice).0[0].dl_retx, 1);
 }
+
+/// Without the SYNs only a closed window is known, and no first window.
+#[test]
+fn a_window_of_unknown_scale_is_full_while_it_is_closed() {
+    let mut packets = Vec::new();
+    for n in 0..40 {
+        packets.push(p(100 * i64::from(n), false, ACK, 1000 + 1000 * n, 200, 1000));
+        packets.push(p(100 * i64::from(n) + 10, true, ACK, 200, 2000 + 1000 * n, 0));
+    }
+    packets.insert(20, p(911, true, ACK, 200, 11_000, 0).window(0));
+    packets.insert(21, p(915, true, ACK, 200, 11_000, 0));
+    let (flows, _) = run(&packets);
+    let flow = &flows[0];
+    assert_eq!((flow.window_full_ns, flow.client_zero_windows), (4 * MS, 1));
+    assert_eq!(flow.client_initial_window_bytes, None);
+    let (flows, _) = run(&[opening(), vec![p(911, true, ACK, 200, 1000, 0).window(0)]].concat());
+    assert_eq!(flows[0].client_initial_window_bytes, Some(16_000));
+}
+
+/// A direction that the capture lacks: the acknowledged FIN is no byte of it.
+#[test]
+fn unseen_bytes_of_a_missing_direction_have_no_fin() {
+    let all = [
+        opening(),
+        vec![
+            p(100, false, ACK, 1000, 200, 1000),
+            p(140, true, ACK, 200, 2000, 0),
+            p(150, false, FIN | ACK, 2000, 200, 0),
+            p(190, true, FIN | ACK, 200, 2001, 0),
+            p(210, false, ACK, 2001, 201, 0),
+        ],
+    ]
+    .concat();
+    let of = |up: bool| {
+        let one: Vec<P> = all.iter().copied().filter(|p| p.up == up).collect();
+        let (flows, _) = run(&one);
+        (flows[0].ul_unseen_bytes, flows[0].dl_unseen_bytes)
+    };
+    assert_eq!((of(true), of(false)), ((0, 1000), (100, 0)));
+}
+
+/// A datagram with a missing fragment is given out after later packets: that is no retransmission.
+#[test]
+fn a_datagram_with_a_missing_fragment_is_not_sent_again() {
+    for acked in [false, true] {
+        let mut study =
+            PacketStudy::new(StudyOptions { tables: Tables::ALL, ..StudyOptions::default() });
+        let mut packets = [opening(), segments([0, 2, 3, 4].into_iter(), 100)].concat();
+        if acked {
+            packets.push(p(150, true, ACK, 200, 6000, 0));
+        }
+        packets.iter().for_each(|p| study.push(&p.packet()));
+        let late = Packet { fragmented: true, ..p(101, false, ACK, 2000, 200, 600).packet() };
+        study.push(&late);
+        study.push(&p(200, true, ACK, 200, 6000, 0).packet());
+        let mut flows = Vec::new();
+        let _ = study.finish_with(&mut |row| {
+            if let PacketRow::Flow(row) = row {
+                flows.push(row);
+            }
+        });
+        let flow = &flows[0];
+        assert_eq!((flow.dl_segments, flow.dl_retx, flow.dl_reordered), (5, 0, 0));
+        let seen = if acked { (4000, 1000) } else { (4600, 400) };
+        assert_eq!((flow.dl_bytes, flow.dl_unseen_bytes), seen);
+    }
+}
+
+/// Without time stamps and IP identification: what a duplicate ACK asks for takes the round trip from
+/// the monitor to the server, 20 ms.
+#[test]
+fn what_comes_sooner_than_a_round_trip_after_its_hole_was_overtaken() {
+    for (ms, kind) in [(106, TcpEventKind::Reordered), (121, TcpEventKind::RetxFast)] {
+        let mut packets = segments([0, 2, 3, 4].into_iter(), 100);
+        packets.iter_mut().for_each(|p| p.ms = 100);
+        packets.extend((1..5).map(|n| p(100 + n, true, ACK, 200, 2000, 0)));
+        packets.push(p(ms, false, ACK, 2000, 200, 1000));
+        packets.push(p(ms + 40, true, ACK, 200, 6000, 0));
+        let (_, events) = run(&[opening(), packets].concat());
+        assert!(events.iter().any(|event| event.event == kind), "{kind:?}: {events:?}");
+    }
+}

@@ -106,7 +106,7 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
             quality.tcp_packets,
             facts::LONGER_HEADERS
         );
-        Problem { offset: 0, severity: Severity::Damage, what }
+        Problem { offset: 0, severity: Severity::Warning, what }
     })
 }
 

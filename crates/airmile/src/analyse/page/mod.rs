@@ -25,6 +25,7 @@ use self::graph::Graph;
 pub use self::graph::Milestone;
 use self::parts::{Part, Requests};
 use self::select::{PageLoad, page_loads};
+use super::application::has_phases;
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
 use crate::wording;
@@ -259,7 +260,8 @@ fn judge(
     let page_url = url(0).unwrap_or_default();
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
-    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, !seen);
+    let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
+    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, by_phases);
     if let Some((at, one)) =
         queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
     {
