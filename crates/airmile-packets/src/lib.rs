@@ -1,6 +1,7 @@
 //! Packet captures: reading, studying, summing up, writing tables.
 
 mod compare;
+pub mod connections;
 mod given;
 mod largest;
 mod report;

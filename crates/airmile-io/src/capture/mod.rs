@@ -239,6 +239,8 @@ impl FrameTimes {
         self.moved += u64::from(late_ns > order::USUAL_NS);
         self.late_ns = self.late_ns.max(late_ns);
     }
+}
+
 /// Notes packets that the capture lost, and refuses one without times.
 fn note_losses(file: &mut FileReport, reader: &CaptureReader, path: &Path) -> Result<()> {
     let items = file.items;

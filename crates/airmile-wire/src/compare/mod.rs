@@ -2,18 +2,15 @@
 //! chance, and in which respect: slow start that restarts after pauses, or a throttled
 //! rate.
 //!
-//! [`ConnectionReader`] finds a capture's connections, [`Exchanges`] transfers in one,
-//! [`growth()`] measures how one began, [`Sample`]s of transfers form groups, and [`judge()`]
-//! compares the groups. Statistics and limits are in `docs/compare.md`.
+//! [`Exchanges`] finds the transfers of a connection, [`growth()`] measures how one began,
+//! [`Sample`]s of transfers form groups, and [`judge()`] compares the groups. Statistics and limits are in `docs/compare.md`.
 
-mod connections;
 mod exchanges;
 mod growth;
 mod judge;
 mod resample;
 mod sample;
 
-pub use connections::{Connection, ConnectionReader};
 pub use exchanges::{Exchanges, RequestExchange};
 pub use growth::{Growth, Start, growth};
 pub use judge::{ComparisonOutcome, Judgement, MIN_TRANSFERS, PairFinding, judge};

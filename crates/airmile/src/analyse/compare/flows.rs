@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use airmile_model::packet::Address;
-use airmile_wire::compare::{Connection, ConnectionReader};
+use airmile_packets::connections::{Connection, ConnectionReader};
 
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::{Direction, Record, printable_path};
-use airmile_wire::compare::{Connection, RequestExchange, Sample, growth};
+use airmile_packets::connections::Connection;
+use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured};
 use crate::analyse::aligned::AlignedInputs;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 
-use super::{Exchanges, RequestExchange};
+use airmile_wire::compare::{Exchanges, RequestExchange};
 
 /// A connection as the client sees it.
 #[derive(Debug)]
