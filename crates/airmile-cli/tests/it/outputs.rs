@@ -70,7 +70,7 @@ fn only_earlier_outputs_are_replaced() {
         (&["diagnose", &log, "--html", &file][..], "out"),
         (&["radio", &log, "--html", &file], "out"),
         (&["diagnose", &log, "--perfetto", &file], "out"),
-        (&["diagnose", &log, "--fail-if", "bytes < 0", "--report", &junit], "out"),
+        (&["diagnose", &log, "--fail-if", "bytes < 1", "--report", &junit], "out"),
         (&["diagnose", &log, "-o", &tables], "tables/diagnose.json"),
         (&["decode", &log, "-o", &file, "--format", "pcapng"], "out"),
         (&["decode", &log, "-o", &tables], "tables/grant.parquet"),
