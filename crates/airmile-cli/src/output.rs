@@ -13,7 +13,7 @@ use anyhow::Result;
 
 use crate::args::Global;
 pub use crate::table::table;
-use crate::table::{stderr_width, terminal_width};
+use crate::table::{stderr_width, terminal_width, wrapped};
 
 /// Warnings shown per file without `-v`.
 const SHOWN_PROBLEMS: usize = 5;
@@ -141,39 +141,6 @@ fn print_in(global: &Global, colour: Colour, text: &str) -> Result<()> {
     Ok(print_coloured(&lines, colour)?)
 }
 
-/// Breaks lines between words at a width, and indents what continues an item of a list. Rows of
-/// tables, which fit already, and words that are longer stay whole.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for line in text.split_inclusive('\n') {
-        let body = line.trim_start_matches(' ');
-        let indent = line.len() - body.len();
-        let is_row = body.trim_end().contains("  ");
-        if line.trim_end().chars().count() <= width || is_row {
-            out.push_str(line);
-            continue;
-        }
-        let hanging = if body.starts_with("- ") { indent + 2 } else { indent };
-        let mut used = indent;
-        out.push_str(&" ".repeat(indent));
-        for (n, word) in body.split_whitespace().enumerate() {
-            let letters = word.chars().count();
-            if n > 0 && used + 1 + letters > width {
-                out.push('\n');
-                out.push_str(&" ".repeat(hanging));
-                used = hanging;
-            } else if n > 0 {
-                out.push(' ');
-                used += 1;
-            }
-            out.push_str(word);
-            used += letters;
-        }
-        out.push_str(if line.ends_with('\n') { "\n" } else { "" });
-    }
-    out
-}
-
 /// The list of missing evidence, and how to capture it.
 pub fn missing(missing: &[Missing]) -> String {
     if missing.is_empty() {
@@ -215,18 +182,6 @@ pub fn mbps(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sentences_are_wrapped_at_words_and_tables_are_not() {
-        let check = |text: &str, expected: &str| assert_eq!(wrapped(text, 20), expected);
-        check("Twenty letters only.\n", "Twenty letters only.\n");
-        check("Twenty-one letters is\n\n", "Twenty-one letters\nis\n\n");
-        check("  - an item of a list of three", "  - an item of a\n    list of three");
-        check("  next: one two three four\n", "  next: one two\n  three four\n");
-        check("id     ms    verdict of a row\n", "id     ms    verdict of a row\n");
-        check("see https://a.example/a/long/path\n", "see\nhttps://a.example/a/long/path\n");
-        check("é é é é é é é é é é é\n", "é é é é é é é é é é\né\n");
-    }
 
     #[test]
     fn json_reads_as_the_same_text() {

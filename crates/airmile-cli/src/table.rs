@@ -110,20 +110,39 @@ fn name_in(text: &str, width: usize) -> String {
 
 /// A sentence in lines of at most `width` letters, broken between words.
 fn lines(text: &str, width: usize) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut used = 0;
-    for word in text.split_whitespace().map(|word| end_of(word, width)) {
-        let letters = word.chars().count();
-        let fits = used + 1 + letters <= width;
-        out.push_str(if used == 0 {
-            ""
-        } else if fits {
-            " "
-        } else {
-            "\n"
-        });
-        used = if used > 0 && fits { used + 1 + letters } else { letters };
-        out.push_str(&word);
+    let words: Vec<String> = text.split_whitespace().map(|word| end_of(word, width)).collect();
+    wrapped(&words.join(" "), width)
+}
+
+/// Breaks lines between words at a width, and indents what continues an item of a list. Rows of
+/// tables, which fit already, and words that are longer stay whole.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_start_matches(' ');
+        let indent = line.len() - body.len();
+        let is_row = body.trim_end().contains("  ");
+        if line.trim_end().chars().count() <= width || is_row {
+            out.push_str(line);
+            continue;
+        }
+        let hanging = if body.starts_with("- ") { indent + 2 } else { indent };
+        let mut used = indent;
+        out.push_str(&" ".repeat(indent));
+        for (n, word) in body.split_whitespace().enumerate() {
+            let letters = word.chars().count();
+            if n > 0 && used + 1 + letters > width {
+                out.push('\n');
+                out.push_str(&" ".repeat(hanging));
+                used = hanging;
+            } else if n > 0 {
+                out.push(' ');
+                used += 1;
+            }
+            out.push_str(word);
+            used += letters;
+        }
+        out.push_str(if line.ends_with('\n') { "\n" } else { "" });
     }
     out
 }
@@ -201,6 +220,18 @@ mod tests {
         assert_eq!(shown(80).1, "https://a.example/a/long/way/to/an/image.png 123456 radio 99 %");
         assert_eq!(shown(50), (true, "…/way/to/an/image.png 123456 radio 99 %".into()));
         assert_eq!(shown(32), (true, "…n/image.png 123456 radio".into()));
+    }
+
+    #[test]
+    fn sentences_are_wrapped_at_words_and_tables_are_not() {
+        let check = |text: &str, expected: &str| assert_eq!(wrapped(text, 20), expected);
+        check("Twenty letters only.\n", "Twenty letters only.\n");
+        check("Twenty-one letters is\n\n", "Twenty-one letters\nis\n\n");
+        check("  - an item of a list of three", "  - an item of a\n    list of three");
+        check("  next: one two three four\n", "  next: one two\n  three four\n");
+        check("id     ms    verdict of a row\n", "id     ms    verdict of a row\n");
+        check("see https://a.example/a/long/path\n", "see\nhttps://a.example/a/long/path\n");
+        check("é é é é é é é é é é é\n", "é é é é é é é é é é\né\n");
     }
 
     #[test]
