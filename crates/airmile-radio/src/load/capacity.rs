@@ -57,6 +57,11 @@ fn between(x: f64, of: impl Fn(f64) -> f64) -> f64 {
 pub(super) struct PrbBudget {
     /// `N_t = N_rb T` (PRB pairs: the paper's 2 N_rb T counts slots).
     pub(super) total: f64,
+    /// `N_own / N_t`.
+    pub(super) own_share: f64,
+    /// The measured load, at least the own share: the phone's own PRBs are in use, too, and a mean of
+    /// a few subframes may have missed them.
+    pub(super) load: f64,
     /// `N_idle = N_t (1 - L)`, equation 9.
     pub(super) idle: f64,
     /// `N_own`, equation 10.
@@ -66,11 +71,13 @@ pub(super) struct PrbBudget {
 }
 
 impl PrbBudget {
-    pub(super) fn new(n_prb_cell: u16, n_tti: i64, load: f64, own: u64) -> Self {
+    pub(super) fn new(n_prb_cell: u16, n_tti: i64, measured: f64, own: u64) -> Self {
         let total = f64::from(n_prb_cell) * n_tti as f64;
         let own = (own as f64).min(total);
+        let own_share = own / total.max(1.0);
+        let load = measured.max(own_share);
         let idle = total * (1.0 - load);
-        Self { total, idle, own, free: (own + idle).min(total) }
+        Self { total, own_share, load, idle, own, free: (own + idle).min(total) }
     }
 }
 
@@ -111,7 +118,8 @@ mod tests {
         let budget = PrbBudget::new(50, 200, 0.4, 1_000);
         assert_eq!((budget.total, budget.idle), (10_000.0, 6_000.0));
         assert_eq!((budget.own, budget.free), (1_000.0, 7_000.0));
-        // Rounding leaves no more than the cell has.
-        assert_eq!(PrbBudget::new(50, 1, 0.0, 50).free, 50.0);
+        // A measured load under the own share is the own share.
+        let budget = PrbBudget::new(50, 1, 0.0, 50);
+        assert_eq!((budget.load, budget.idle, budget.free), (1.0, 0.0, 50.0));
     }
 }

@@ -92,14 +92,9 @@ impl ClosedWindow {
         options: LoadOptions,
     ) -> LoadEstimate {
         let n_tti = options.window_ms;
-        let n_total_prb = f64::from(self.n_prb_cell) * n_tti as f64;
-        let own_share = (self.own_prb as f64 / n_total_prb.max(1.0)).min(1.0);
         let measured = self.load(slope, options.fit);
-        // The phone's own PRBs are in use too: a mean of a few subframes may have missed them.
-        let load = measured.map(|load| load.max(own_share));
-        let missed = measured.map_or(0.0, |load| (own_share - load).max(0.0));
-        let budget = PrbBudget::new(self.n_prb_cell, n_tti, load.unwrap_or(0.0), self.own_prb);
-        let known = load.map(|_| budget);
+        let budget = PrbBudget::new(self.n_prb_cell, n_tti, measured.unwrap_or(0.0), self.own_prb);
+        let known = measured.map(|_| budget);
         let n_free_prb = known.map(|b| b.free);
         let per_tti = n_free_prb.map(|free| free / n_tti as f64);
         let bits = self.mcs.zip(per_tti).and_then(|(mcs, n_prb)| mcs.bits(n_prb));
@@ -110,15 +105,15 @@ impl ClosedWindow {
             tti: TtiIndex(self.number.saturating_mul(n_tti).saturating_add(origin)),
             n_tti,
             measurements: self.measurements,
-            load,
-            own_share,
+            load: known.map(|b| b.load),
+            own_share: budget.own_share,
             n_total_prb: budget.total,
             n_own_prb: budget.own,
             n_idle_prb: known.map(|b| b.idle),
             n_free_prb,
             capacity_bps: bits.map(|bits_per_ms| bits_per_ms * 1_000.0),
             slope: slope.value,
-            confidence: load.map_or(0.0, |_| self.confidence(slope, missed)),
+            confidence: measured.map_or(0.0, |load| self.confidence(slope, budget.load - load)),
         }
     }
 
