@@ -125,7 +125,7 @@ impl CaptureReader {
     #[must_use]
     pub fn lost_packets(&self) -> u64 {
         match &self.format {
-            Format::PcapNg(pcapng) => pcapng.lost.values().copied().fold(0, u64::saturating_add),
+            Format::PcapNg(pcapng) => pcapng.lost(),
             _ => 0,
         }
     }

@@ -26,6 +26,8 @@ struct Interface {
     /// Ticks per second.
     resolution: u64,
     offset_s: i64,
+    /// Packets that it lost, by its latest statistics.
+    lost: u64,
 }
 
 /// The state of a pcapng file.
@@ -39,8 +41,8 @@ pub(super) struct PcapNg {
     searching: bool,
     /// Blocks without a packet, by type.
     pub(super) passed: BTreeMap<u32, u64>,
-    /// Packets that each interface lost, by its latest statistics.
-    pub(super) lost: BTreeMap<u32, u64>,
+    /// Packets lost by the interfaces of previous sections.
+    lost_before: u64,
     /// Packets without a time.
     pub(super) timeless: u64,
 }
@@ -54,7 +56,7 @@ impl Default for PcapNg {
             last_ns: 0,
             searching: false,
             passed: BTreeMap::new(),
-            lost: BTreeMap::new(),
+            lost_before: 0,
             timeless: 0,
         }
     }
@@ -96,6 +98,7 @@ impl PcapNg {
         let read = match kind {
             SECTION => {
                 self.before += u32::try_from(self.interfaces.len()).unwrap_or(0);
+                self.lost_before = self.lost();
                 self.interfaces.clear();
                 return ParseStep::Skip(end);
             }
@@ -130,7 +133,8 @@ impl PcapNg {
     fn interface(&self, body: &[u8]) -> Option<Interface> {
         let link = u32::from(self.order.u16(body, 0)?);
         let snap_bytes = self.order.u32(body, 4)?;
-        let mut interface = Interface { link, snap_bytes, resolution: 1_000_000, offset_s: 0 };
+        let mut interface =
+            Interface { link, snap_bytes, resolution: 1_000_000, offset_s: 0, lost: 0 };
         for (code, value) in self.options(body.get(8..).unwrap_or_default()) {
             match (code, value) {
                 // if_tsresol: a power of ten, or of two with the top bit.
@@ -156,6 +160,11 @@ impl PcapNg {
         })
     }
 
+    /// Packets that the capture says it lost.
+    pub(super) fn lost(&self) -> u64 {
+        self.interfaces.iter().map(|one| one.lost).fold(self.lost_before, u64::saturating_add)
+    }
+
     /// The packets that an interface lost so far: `isb_ifdrop` and `isb_osdrop`.
     fn statistics(&mut self, body: &[u8]) {
         let Some(id) = self.order.u32(body, 0) else { return };
@@ -164,7 +173,9 @@ impl PcapNg {
         // All ones: unknown.
         let counts = drops.filter_map(|(_, value)| self.order.u64(value, 0));
         let lost = counts.filter(|n| *n != u64::MAX).fold(0, u64::saturating_add);
-        self.lost.insert(self.before.saturating_add(id), lost);
+        if let Some(interface) = self.interfaces.get_mut(id as usize) {
+            interface.lost = lost;
+        }
     }
 
     fn packet<'a>(&mut self, kind: u32, body: &'a [u8], offset: u64) -> Option<Frame<'a>> {
