@@ -95,6 +95,12 @@ impl MessageRow {
 }
 
 impl FileReport {
+    /// Whether it is a packet capture.
+    #[must_use]
+    pub fn is_capture(&self) -> bool {
+        self.kind.starts_with("pcap")
+    }
+
     /// Frames of captures that are cut within a header, and all frames, if any are cut.
     #[must_use]
     pub fn cut_frames(files: &[Self]) -> Option<(u64, u64)> {

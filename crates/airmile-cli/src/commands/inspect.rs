@@ -59,7 +59,7 @@ fn file_text(file: &FileReport) -> String {
             format_utc(end.saturating_mul(1_000))
         ));
     }
-    let has_frames = !file.messages.is_empty() || file.kind.starts_with("pcap");
+    let has_frames = !file.messages.is_empty() || file.is_capture();
     let what = if has_frames { "frames" } else { "rows" };
     out.push_str(&format!("\n  {} {what}, {} bad\n", file.items, file.bad_items));
     if !file.messages.is_empty() {

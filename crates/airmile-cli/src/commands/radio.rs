@@ -27,8 +27,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         let what = "an application's log holds nothing about the radio: use `airmile diagnose`";
         return Err(airmile::Error::NothingToAnalyse(what.into()).into());
     }
-    let is_capture = |file: &airmile::FileReport| file.kind.starts_with("pcap");
-    if !diagnosis.files.is_empty() && diagnosis.files.iter().all(is_capture) {
+    if !diagnosis.files.is_empty() && diagnosis.files.iter().all(airmile::FileReport::is_capture) {
         let what = "a packet capture holds nothing about the radio: `airmile packets` and `airmile \
                     diagnose` read it; give the modem log of the same time (.mi2log, .qmdl, .dlf)";
         return Err(airmile::Error::NothingToAnalyse(what.into()).into());

@@ -180,7 +180,7 @@ fn session(log: &ApplicationLog) -> SessionJudgement {
 
 /// What is missing in addition to the given files.
 fn missing_beside(files: &[FileReport]) -> Vec<Missing> {
-    let captured = files.iter().any(|file| file.kind.starts_with("pcap"));
+    let captured = files.iter().any(FileReport::is_capture);
     let mut missing = missing();
     missing.retain(|missing| !captured || missing.kind != MissingKind::Packets);
     missing

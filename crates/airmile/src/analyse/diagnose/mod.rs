@@ -232,7 +232,7 @@ impl Diagnosis {
     /// Whether it uses only application logs, neither the radio nor packets.
     #[must_use]
     pub fn is_of_applications_alone(&self) -> bool {
-        let packets = self.files.iter().any(|file| file.kind.starts_with("pcap"));
+        let packets = self.files.iter().any(FileReport::is_capture);
         !self.applications.is_empty()
             && !packets
             && self.evidence_counts == EvidenceCounts::default()
