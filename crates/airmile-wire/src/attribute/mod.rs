@@ -41,6 +41,7 @@ pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
 pub(crate) use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
+pub use requests::{PayloadBegin, payload_begin};
 pub(crate) use sender_model::MIN_RTO_NS;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;

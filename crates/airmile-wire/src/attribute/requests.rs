@@ -8,6 +8,17 @@ use crate::tcp::TracedPacket;
 /// take 35 to 57 bytes in TLS (chosen here).
 const MIN_REQUEST_BYTES: u64 = 60;
 
+/// The first bytes of a payload: enough for an HTTP/1 method and a TLS record.
+pub type PayloadBegin = [u8; 8];
+
+/// The beginning of a payload, filled up with zeros.
+#[must_use]
+pub fn payload_begin(payload: &[u8]) -> PayloadBegin {
+    let mut begin = PayloadBegin::default();
+    begin.iter_mut().zip(payload).for_each(|(into, byte)| *into = *byte);
+    begin
+}
+
 /// The client's payload since the server's last data, as its first and last time.
 #[derive(Debug, Default)]
 pub(super) struct Requests {

@@ -10,7 +10,8 @@ use super::model::MIN_RADIO_RTT_NS;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use super::user::UserDownlink;
 use crate::attribute::{
-    Attribution, CaptureSite, MIN_RTO_NS, PathChanges, SenderModel, Shares, Sides, WaitSpan,
+    Attribution, CaptureSite, MIN_RTO_NS, PathChanges, PayloadBegin, SenderModel, Shares, Sides,
+    WaitSpan, payload_begin,
 };
 use crate::tcp::TracedPacket;
 
@@ -68,8 +69,8 @@ pub struct CapturedPhones {
     datagrams: AllDatagrams,
     pub(super) ends: Option<[Address; 2]>,
     held: Vec<WaitSpan>,
-    /// The first bytes of the current packet's payload: enough for an HTTP/1 method.
-    begin: [u8; 8],
+    /// Of the current packet's payload.
+    begin: PayloadBegin,
 }
 
 impl CapturedPhones {
@@ -88,8 +89,7 @@ impl CapturedPhones {
 
     /// Takes the first bytes of the packet's payload.
     pub(super) fn begins_as(&mut self, payload: &[u8]) {
-        self.begin = [0; 8];
-        self.begin.iter_mut().zip(payload).for_each(|(into, byte)| *into = *byte);
+        self.begin = payload_begin(payload);
     }
 
     /// Takes the engine's analysis of a TCP packet.

@@ -6,8 +6,8 @@ use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
     ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, LostSegment, Passage, PathQueue,
-    PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue, UserEcn, WaitSpan,
-    WaitTimeline,
+    PayloadBegin, PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue,
+    UserEcn, WaitSpan, WaitTimeline, payload_begin,
 };
 use airmile_wire::clocks::{Arrivals, PointPair};
 use airmile_wire::tcp::TracedPacket;
@@ -30,8 +30,8 @@ pub(super) struct Capture {
     /// Ends of the current packet.
     ends: Option<Ends>,
     ecn: EcnBits,
-    /// First bytes of its payload: enough for a TLS record and an HTTP/1 method.
-    begin: [u8; 8],
+    /// Of its payload.
+    begin: PayloadBegin,
     held: Vec<WaitSpan>,
     /// Bytes other than TCP's.
     others: ByteBins,
@@ -114,10 +114,7 @@ impl Capture {
             }
         }
         self.ends = Some([(packet.src, packet.src_port), (packet.dst, packet.dst_port)]);
-        self.begin = [0; 8];
-        for (into, byte) in self.begin.iter_mut().zip(packet.payload) {
-            *into = *byte;
-        }
+        self.begin = payload_begin(packet.payload);
     }
 
     /// Processes a QUIC datagram whose sender can be followed.
