@@ -425,10 +425,9 @@ mod tests {
             assert_eq!(log.transfers[0].phases.receive_ns, Some(3_000_000), "{timings}");
         };
         phase(r#"{"wait":"2","dns":-1,"connect":-0.2,"ssl":null,"receive":3}"#, "");
-        for (value, is) in [("\"x\"", "a text"), ("{}", "an object"), ("-5", "-5"), ("1e300", "1e")]
-        {
+        for (of, is) in [("\"x\"", "a text"), ("{}", "an object"), ("-5", "-5"), ("1e300", "1e")] {
             let told = format!("byte 85: timings.wait: expected ms or -1, found {is}");
-            phase(&format!("{{\"wait\":{value},\"receive\":3}}"), &told);
+            phase(&format!("{{\"wait\":{of},\"receive\":3}}"), &told);
         }
         of_type("\"time\":{}", "time: expected a number, found an object");
         of_type("\"time\":\"soon\"", "time: expected a number, found a text");

@@ -19,6 +19,7 @@ const STEADY: f64 = 0.2;
 const MOST: f64 = 0.75;
 /// With at least this probability (chosen here).
 const WAITED_PROBABILITY: f64 = 0.7;
+
 /// The statement for a session.
 pub(super) fn statement(
     phone: Option<&CapturedPhone>,
