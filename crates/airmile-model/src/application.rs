@@ -296,6 +296,20 @@ pub struct ApplicationLog {
     pub more_problems: u64,
     /// Whether part of it was unreadable.
     pub damaged: bool,
+    /// The entries that it may lack because of that.
+    pub lost: LostEntries,
+}
+
+/// Entries that a damaged log may lack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LostEntries {
+    /// None: at most fields of entries were unreadable.
+    #[default]
+    None,
+    /// Those after the last one read: the log was cut off.
+    Last,
+    /// Entries anywhere in it.
+    Any,
 }
 
 /// Maximum number of problems kept as text (chosen here).

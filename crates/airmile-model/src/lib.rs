@@ -27,8 +27,8 @@ pub mod window;
 pub mod wire;
 
 pub use application::{
-    AppPage, AppTransfer, ApplicationLog, Phases, PlayerEvent, PlayerEventKind, RatePoint,
-    TimeBase, TimeScale, TransferKind,
+    AppPage, AppTransfer, ApplicationLog, LostEntries, Phases, PlayerEvent, PlayerEventKind,
+    RatePoint, TimeBase, TimeScale, TransferKind,
 };
 pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
 pub use page::{PageCause, RequestPhase};

@@ -17,7 +17,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use airmile_model::{
-    AppTransfer, ApplicationLog, PlayerEvent, PlayerEventKind, Problem, Severity, printable,
+    AppTransfer, ApplicationLog, LostEntries, PlayerEvent, PlayerEventKind, Problem, Severity,
+    printable,
 };
 
 use records::Records;
@@ -158,12 +159,17 @@ impl Gathered {
     /// An item that cannot be read, as a field that it needs is of another type.
     fn unreadable(&mut self, offset: u64, what: String) {
         self.log.bad_items += 1;
+        self.lose(LostEntries::Any);
         self.damage(offset, what);
     }
 
     /// A field that cannot be read, of an item that is used without it.
     fn damage(&mut self, offset: u64, what: String) {
         self.log.problem(Problem { offset, severity: Severity::Damage, what });
+    }
+
+    fn lose(&mut self, lost: LostEntries) {
+        self.log.lost = self.log.lost.max(lost);
     }
 
     fn transfer(&mut self, mut transfer: AppTransfer) {
@@ -229,7 +235,7 @@ impl ApplicationReader {
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let Self { split, reading, found, .. } = self;
-        let mut sink = |part: JsonPart<'_>| take(part, reading.as_mut(), found);
+        let mut sink = |part: JsonPart<'_>| take(part, reading.as_mut(), found, LostEntries::Any);
         match split {
             Split::Scanner(scanner) => scanner.push(bytes, &mut sink),
             Split::Records(records) => records.push(bytes, &mut sink),
@@ -241,7 +247,8 @@ impl ApplicationReader {
     #[must_use]
     pub fn finish(self) -> ApplicationLog {
         let Self { split, mut reading, mut found, bytes } = self;
-        let mut sink = |part: JsonPart<'_>| take(part, reading.as_mut(), &mut found);
+        let mut sink =
+            |part: JsonPart<'_>| take(part, reading.as_mut(), &mut found, LostEntries::Last);
         let open = match split {
             Split::Scanner(scanner) => scanner.finish(&mut sink),
             Split::Records(records) => {
@@ -250,8 +257,12 @@ impl ApplicationReader {
             }
         };
         if let Some(path) = open {
-            let severity =
-                if reading.may_stay_open() { Severity::Normal } else { Severity::Damage };
+            let severity = if reading.may_stay_open() {
+                Severity::Normal
+            } else {
+                found.lose(LostEntries::Last);
+                Severity::Damage
+            };
             let what = format!("the file ends inside {path}; what comes before was read");
             found.log.problem(Problem { offset: bytes, severity, what });
         }
@@ -291,11 +302,20 @@ fn name_once(transfers: &mut [AppTransfer]) {
     }
 }
 
-fn take(part: JsonPart<'_>, reading: &mut dyn FormatReader, found: &mut Gathered) {
+/// Takes a part of a log; `lost`: what a problem at this place may have taken.
+fn take(
+    part: JsonPart<'_>,
+    reading: &mut dyn FormatReader,
+    found: &mut Gathered,
+    lost: LostEntries,
+) {
     match part {
         JsonPart::Value { path, offset, bytes } => reading.value(path, offset, bytes, found),
         JsonPart::End { path } => reading.end(path, found),
-        JsonPart::Problem(problem) => found.log.problem(problem),
+        JsonPart::Problem(problem) => {
+            found.lose(lost);
+            found.log.problem(problem);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub fn read_captures(
     match reading.captures {
         Captures::Files([path]) => {
             let input = Input::open(path, progress)?;
-            reports.push(in_its_order(input, &mut limits, &mut dissector, sink)?);
+            reports.push(read_unsorted(input, &mut limits, &mut dissector, sink)?);
         }
         Captures::Files(files) => {
             for path in files {
@@ -63,7 +63,7 @@ pub fn read_captures(
                     sink(packet);
                 };
                 let input = Input::open(path, progress)?;
-                reports.push(in_its_order(input, &mut limits, &mut dissector, &mut each)?);
+                reports.push(read_unsorted(input, &mut limits, &mut dissector, &mut each)?);
                 if let Some(what) = views.same_traffic() {
                     return Err(Error::Unusable { path: path.clone(), what });
                 }
@@ -73,7 +73,7 @@ pub fn read_captures(
             let path = Path::new(&name);
             let input = Input::from_reader(path, None, stream, progress);
             let input = input.map_err(|e| Error::read(path, e))?;
-            reports.push(in_its_order(input, &mut limits, &mut dissector, sink)?);
+            reports.push(read_unsorted(input, &mut limits, &mut dissector, sink)?);
         }
     }
     note_order(&mut reports);
@@ -82,9 +82,12 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// Reads packets in the order of the file. Those that come late are reported: as damage if
-/// [`read_capture`] cannot put them in order either.
-fn in_its_order(
+/// Reads packets in the order of the file; datagrams that wait for fragments stay in the dissector.
+/// Packets that come late are reported: as damage if [`read_capture`] cannot put them in order either.
+///
+/// # Errors
+/// As [`read_capture`].
+pub fn read_unsorted(
     input: Input,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
@@ -138,7 +141,8 @@ pub fn read_capture(
     let mut order = InOrder::default();
     let mut report = {
         let mut put = |packet: &Packet<'_>| order.push(packet, sink);
-        let report = read(Input::open(path, progress)?, &mut limits, &mut dissector, &mut put)?;
+        let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
+        let report = read_timed(input, &mut times, &mut limits, &mut dissector, &mut put)?;
         dissector.finish(&mut |packet| packet.map_or((), &mut put));
         report
     };
@@ -149,19 +153,6 @@ pub fn read_capture(
         report.problem(Problem { offset: 0, severity, what });
     }
     Ok(report)
-}
-
-/// As [`read_capture`]; datagrams that wait for fragments stay in the dissector.
-///
-/// # Errors
-/// As [`read_capture`].
-pub fn read(
-    input: Input,
-    limits: &mut LimitFilter,
-    dissector: &mut Dissector,
-    sink: &mut dyn FnMut(&Packet<'_>),
-) -> Result<FileReport> {
-    read_timed(input, &mut FrameTimes::default(), limits, dissector, sink)
 }
 
 fn read_timed(

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::ScaleOptions;
 use super::records::{BucketRows, record_schema};
 use airmile_io::FileReport;
-use airmile_io::capture::{Views, read};
+use airmile_io::capture::{Views, read_unsorted};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::limits::LimitFilter;
@@ -89,8 +89,8 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
     let mut dealer = Dealer::create(options, out)?;
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
-    let file = read(input, &mut limits, &mut dissector, &mut |packet| dealer.push(packet))?;
-    let file = placed(file, from);
+    let mut push = |packet: &Packet<'_>| dealer.push(packet);
+    let file = placed(read_unsorted(input, &mut limits, &mut dissector, &mut push)?, from);
     dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
     let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
         dissector.counts();

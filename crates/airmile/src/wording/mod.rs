@@ -68,7 +68,8 @@ fn bounds((low, high): (f64, f64)) -> String {
     format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
 }
 
-const fn plural(n: u64) -> &'static str {
+/// The ending of a noun's plural.
+pub(crate) const fn plural(n: u64) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 

@@ -123,7 +123,9 @@ fn demand_of(
     n: usize,
     not_radio_below: f64,
 ) -> String {
-    let (link, of, share) = (link(dir), transfers(n), demand * 100.0);
+    let (link, share) = (link(dir), demand * 100.0);
+    // Transfers of the other direction may stand in the same table.
+    let of = if n == 1 { transfers(n) } else { format!("its {n} transfers") };
     let (queued, empty) = (whole_percent(share), whole_percent(100.0 - share));
     match verdict {
         Verdict::Radio => {

@@ -288,10 +288,6 @@ fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-const fn plural(n: u64) -> &'static str {
-    if n == 1 { "" } else { "s" }
-}
-
 fn bits_per_s(bytes: u64, ns: i64) -> f64 {
     bytes as f64 * 8e9 / ns.max(1) as f64
 }

@@ -6,8 +6,9 @@ use airmile_model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{bits_per_s, ms, plural};
+use super::{bits_per_s, ms};
 use crate::session::Application;
+use crate::wording::plural;
 
 /// The contents of an application's log, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

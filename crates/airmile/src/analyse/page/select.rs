@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use airmile_model::{AppPage, AppTransfer, ApplicationLog, Problem, Severity};
+use airmile_model::{AppPage, AppTransfer, ApplicationLog, LostEntries};
 
 use crate::wording;
 
@@ -90,21 +90,14 @@ fn limit(loads: &mut Vec<PageLoad<'_>>, log: &ApplicationLog) {
     loads.retain(|load| !load.requests.is_empty());
 }
 
-/// Marks the pages of which a damaged log may lack requests: the last one if the file was cut off;
-/// none if only phases of requests were left out.
+/// Marks the pages of which a damaged log may lack requests: the last one if the file was cut off.
 fn note_damage(loads: &mut [PageLoad<'_>], log: &ApplicationLog) {
-    let is_left_out = |one: &&Problem| {
-        one.severity == Severity::Damage && !one.what.ends_with("the phase is left out")
+    let whole = match log.lost {
+        LostEntries::None => loads.len(),
+        LostEntries::Last => loads.len().saturating_sub(1),
+        LostEntries::Any => 0,
     };
-    let damage: Vec<&Problem> = log.problems.iter().filter(is_left_out).collect();
-    let whole = if damage.is_empty() && log.more_problems == 0 {
-        loads.len()
-    } else if damage.iter().all(|one| one.what.contains("the file ends inside")) {
-        loads.len().saturating_sub(1)
-    } else {
-        0
-    };
-    for load in loads.iter_mut().skip(whole).filter(|_| log.damaged) {
+    for load in loads.iter_mut().skip(whole) {
         load.lacks = Some(wording::page_damaged(load.last_ns() as f64 / 1e6));
     }
 }
