@@ -43,7 +43,7 @@ demo: ## build the command fast (target/demo/airmile), make two sample logs and 
 check: fmt lint test accuracy docs ## before a commit: format, lints, tests, accuracy bars, docs; CI asks more
 
 # The cores have few dependencies, so that choosing them by package builds little anew.
-CORES := model decode capture pseudonym radio wire control
+CORES := model decode capture pseudonym radio wire blind control
 quick: fmt ## while you work: format, lints, unit tests of the cores that are quick to run
 	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked --workspace --all-targets --features airmile-python/extension -- -D warnings
 	$(CARGO) test --locked --lib $(CORES:%=-p airmile-%)

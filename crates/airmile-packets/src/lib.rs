@@ -4,6 +4,7 @@ mod compare;
 pub mod connections;
 mod given;
 mod largest;
+pub mod live;
 mod report;
 mod rounds;
 pub mod same_run;

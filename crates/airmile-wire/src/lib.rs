@@ -10,7 +10,6 @@
 //! - [`clocks`]: clocks of different files, aligned by events that both files contain.
 //! - [`compare`]: comparison of groups of transfers: restarts, a rate held down.
 //! - [`distribution`]: quantiles in bounded memory.
-//! - [`packets_only`]: probabilities of each bottleneck where no modem log is available.
 //! - [`tcp`]: flows, round trips, losses, available bandwidth (Huang).
 
 mod app;
@@ -18,5 +17,6 @@ pub mod attribute;
 pub mod clocks;
 pub mod compare;
 pub mod distribution;
-pub mod packets_only;
 pub mod tcp;
+
+pub use app::is_long_header;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
 use airmile_wire::attribute::{CaptureSite, Reason};
-use airmile_wire::packets_only::{Suspect, Suspicion};
 use schemars::JsonSchema;
 use serde::Serialize;
 

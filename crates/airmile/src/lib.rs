@@ -39,11 +39,11 @@ pub use airmile_radio::usage::Usage;
 pub use airmile_wire::compare as comparison;
 pub use airmile_wire::tcp as packet_study;
 
+pub use airmile_blind::NAMED_FROM;
 pub use airmile_packets::{
     Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
     study,
 };
-pub use airmile_wire::packets_only::NAMED_FROM;
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{

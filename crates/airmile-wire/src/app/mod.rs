@@ -7,7 +7,7 @@ mod quic;
 mod tls;
 
 pub(crate) use http::is_request as is_http_request;
-pub(crate) use quic::is_long_header;
+pub use quic::is_long_header;
 
 use airmile_model::flow::{DnsRow, HttpRow, PacketRow};
 use airmile_model::packet::Packet;

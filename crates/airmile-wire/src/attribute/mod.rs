@@ -38,11 +38,11 @@ pub use ecn::{EcnBins, EcnCount, EcnFeedback};
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use passages::{Datagrams, Marks};
 pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
-pub(crate) use path_change::PathChanges;
+pub use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use requests::{PayloadBegin, payload_begin};
-pub(crate) use sender_model::MIN_RTO_NS;
+pub use sender_model::MIN_RTO_NS;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;
 pub use split::{

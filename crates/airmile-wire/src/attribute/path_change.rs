@@ -23,7 +23,7 @@ const MAX_CHANGES: usize = 1_000;
 /// A queue grows no faster than data arrives, so the delays of the packets that arrive meanwhile lie
 /// between. A new route has another delay from one packet to the next, and keeps it.
 #[derive(Debug, Default)]
-pub(crate) struct PathChanges {
+pub struct PathChanges {
     /// The current window, and the least delays of those before it that have packets.
     window: Option<Window>,
     floors: VecDeque<i64>,
@@ -58,7 +58,7 @@ struct Rising {
 
 impl PathChanges {
     /// Takes a packet's delay, up to an offset common to all; times increase.
-    pub(crate) fn push(&mut self, at_ns: i64, delay_ns: i64) {
+    pub fn push(&mut self, at_ns: i64, delay_ns: i64) {
         let n = at_ns.div_euclid(WINDOW_NS);
         let last = self.last.replace(delay_ns);
         if self.until_below_ns.is_some_and(|least| delay_ns < least) {
@@ -120,12 +120,12 @@ impl PathChanges {
     }
 
     /// By how much the minimum is above the least so far, as far as is known by now.
-    pub(crate) fn rise_ns(&self) -> i64 {
+    pub fn rise_ns(&self) -> i64 {
         self.changes.last().map_or(0, |(_, rise_ns)| *rise_ns)
     }
 
     /// By how much the minimum was above the least at a time.
-    pub(crate) fn rise_at_ns(&self, at_ns: i64) -> i64 {
+    pub fn rise_at_ns(&self, at_ns: i64) -> i64 {
         let n = self.changes.partition_point(|(from, _)| *from <= at_ns);
         n.checked_sub(1).and_then(|n| self.changes.get(n)).map_or(0, |(_, rise_ns)| *rise_ns)
     }

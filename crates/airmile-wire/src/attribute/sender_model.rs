@@ -22,7 +22,7 @@ const MAX_SENT: usize = 16_384;
 const SLACK_NS: i64 = 20_000_000;
 /// After this long without data in flight a sender may restart slow start: Linux's
 /// minimum RTO (RFC 6298 asks for 1 s).
-pub(crate) const MIN_RTO_NS: i64 = 200_000_000;
+pub const MIN_RTO_NS: i64 = 200_000_000;
 /// Maximum number of TSvals of client payload kept (chosen here: requests since the last
 /// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;
@@ -313,23 +313,23 @@ impl SenderModel {
     }
 
     /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.
-    pub(crate) fn begins_as(&mut self, payload: &[u8]) {
+    pub fn begins_as(&mut self, payload: &[u8]) {
         self.requests.begins_as(payload);
     }
 
     /// Whether the client's next packet is a request by itself.
-    pub(crate) const fn is_request(&self, packet: &TracedPacket) -> bool {
+    pub const fn is_request(&self, packet: &TracedPacket) -> bool {
         self.requests.is_request(packet)
     }
 
     /// When the client first asked for the server's next data.
-    pub(crate) fn asked_ns(&self, data: &TracedPacket) -> Option<i64> {
+    pub fn asked_ns(&self, data: &TracedPacket) -> Option<i64> {
         self.requests.answered(data, self.present_upstream_rtt_ns()).map(|(first, _)| first)
     }
 
     /// The client side's round trip that ends with this acknowledgement: of the newest
     /// data that it acknowledges, unless anything was retransmitted since.
-    pub(crate) fn last_client_rtt_ns(&self, packet: &TracedPacket) -> Option<i64> {
+    pub fn last_client_rtt_ns(&self, packet: &TracedPacket) -> Option<i64> {
         let acked = packet.ack?.offset_bytes;
         let n = self.sent.partition_point(|(end, _)| *end <= acked);
         let (_, at_ns) = self.sent.get(n.checked_sub(1)?)?;

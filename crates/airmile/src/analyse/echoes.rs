@@ -9,7 +9,7 @@ use airmile_wire::tcp::TracedPacket;
 const MOST_ECHOES: usize = 4_096;
 
 /// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323, 4.3),
-/// as in `airmile_wire::packets_only`, whose round trips the verdicts use.
+/// as in `airmile_blind`, whose round trips the verdicts use.
 #[derive(Debug, Default)]
 pub(super) struct Echoes {
     /// TSval, the time it was first sent, and the last acknowledgement with it.

@@ -16,7 +16,7 @@
 //! # Ok::<(), airmile::Error>(())
 //! ```
 
-pub mod packets;
+pub use airmile_packets::live as packets;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! The sentences that advise a next step.
 
+use airmile_blind::Suspect;
 use airmile_model::{Cause, Direction};
-use airmile_wire::packets_only::Suspect;
 
 use super::link;
 use crate::fact::{Advice, ApplicationAdvice, CauseAdvice, Restarter};

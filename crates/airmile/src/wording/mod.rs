@@ -17,8 +17,8 @@ pub(crate) use page::{
 pub(crate) use player::{player, stall, switch};
 pub(crate) use statement::says;
 
+use airmile_blind::{Suspect, Suspicion};
 use airmile_model::Direction;
-use airmile_wire::packets_only::{Suspect, Suspicion};
 
 /// A suspect is named from this probability on (chosen here).
 const WORTH_NAMING: f64 = 0.05;

@@ -1,8 +1,8 @@
 //! The sentences of a session's diagnosis.
 
+use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Direction, Verdict};
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::packets_only::{Suspect, Suspicion};
 
 use super::{bounds, candidates, link, suspect, whole_percent};
 use crate::fact::{Restarter, Statement};

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use airmile_blind::Suspect;
 use airmile_emulate::{LinkTrace, Scenario};
-use airmile_wire::packets_only::Suspect;
 use anyhow::Context;
 
 use crate::causes::Draw;

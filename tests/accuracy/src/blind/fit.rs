@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use airmile_wire::packets_only::{CoefficientTable, Evidence, N_FEATURES, Suspect};
+use airmile_blind::{CoefficientTable, Evidence, N_FEATURES, Suspect};
 
 use super::rows::Row;
 

@@ -9,9 +9,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile_wire::packets_only::{
-    CoefficientTable, Evidence, Model, N_FEATURES, NAMES, Suspect, Suspicion,
-};
+use airmile_blind::{CoefficientTable, Evidence, Model, N_FEATURES, NAMES, Suspect, Suspicion};
 
 use crate::bars::wilson;
 use crate::reliability::{self, Stated};

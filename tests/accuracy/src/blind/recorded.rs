@@ -5,8 +5,8 @@
 //! cell that are not the emulator's. The label is the queue at the cell, otherwise the
 //! injected cause if it cost 10 % or more of the time.
 
+use airmile_blind::{Features, N_FEATURES, Suspect, TransportKind, upload_is_seen};
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::packets_only::{Features, N_FEATURES, Suspect, TransportKind, upload_is_seen};
 use anyhow::{Context, bail};
 
 use super::rows::{Row, View};

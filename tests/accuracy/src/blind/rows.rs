@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use airmile_blind::{CapturedPhones, Features, Suspect};
 use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, RunSink, Scenario, run_into};
 use airmile_model::{Direction, VerdictThresholds};
-use airmile_wire::packets_only::{CapturedPhones, Features, Suspect};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 use anyhow::Context;
 

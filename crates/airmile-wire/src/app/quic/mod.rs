@@ -15,7 +15,8 @@ const SPIN: u8 = 0x20;
 
 /// Whether a datagram begins with a long header of a known version: 1 (RFC 9000), 2 (RFC
 /// 9369) or a draft.
-pub(crate) fn is_long_header(payload: &[u8]) -> bool {
+#[must_use]
+pub fn is_long_header(payload: &[u8]) -> bool {
     let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
     first & (LONG | FIXED) == LONG | FIXED
         && match u32::from_be_bytes(*version) {

@@ -1,10 +1,10 @@
 //! The evidence of probabilities by packets, as facts.
 
-use airmile_model::TtiIndex;
-use airmile_wire::attribute::{CaptureSite, Reason, Shares};
-use airmile_wire::packets_only::{
+use airmile_blind::{
     CapturedPhone, Features, Model, Suspect, Suspicion, TransferSpan, TransportKind,
 };
+use airmile_model::TtiIndex;
+use airmile_wire::attribute::{CaptureSite, Reason, Shares};
 
 use super::super::radio::{Missing, MissingKind};
 use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};

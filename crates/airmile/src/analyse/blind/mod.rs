@@ -7,13 +7,11 @@ mod server_side;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_blind::{CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan};
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
 use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason};
 use airmile_wire::clocks::ClockLine;
-use airmile_wire::packets_only::{
-    self, CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan,
-};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -55,8 +53,8 @@ pub struct Suspicion {
     pub probability: f64,
 }
 
-impl From<&packets_only::Suspicion> for Suspicion {
-    fn from(one: &packets_only::Suspicion) -> Self {
+impl From<&airmile_blind::Suspicion> for Suspicion {
+    fn from(one: &airmile_blind::Suspicion) -> Self {
         let (suspect, causes) = (one.suspect.as_str(), one.suspect.causes().to_vec());
         Self { suspect, causes, probability: one.probability }
     }
@@ -265,7 +263,7 @@ impl Blind {
         spans: &[TransferSpan],
         features: Option<&Features>,
         bytes: Option<u64>,
-    ) -> Vec<packets_only::Suspicion> {
+    ) -> Vec<airmile_blind::Suspicion> {
         let judge = |features| Model::judge_transfer(features, bytes);
         let own = features.map(judge).unwrap_or_default();
         match &self.server {
@@ -322,7 +320,7 @@ impl Blind {
         place: (TtiIndex, TtiIndex),
     ) -> PacketSide {
         let shares = phone.split(span).of_bytes(bytes);
-        let followed = span.transport != packets_only::TransportKind::Datagrams;
+        let followed = span.transport != airmile_blind::TransportKind::Datagrams;
         // Setup in the application's log is also in the packets.
         let shares_ms = (followed && shares.total_ns() > 0).then(|| {
             let each = shares.by_cause.iter();
@@ -425,8 +423,8 @@ pub(super) fn missing_beside() -> Vec<Missing> {
 /// The suspect that is probable enough to be named.
 fn named(
     features: Option<&Features>,
-    suspects: &[packets_only::Suspicion],
-) -> Option<packets_only::Suspicion> {
+    suspects: &[airmile_blind::Suspicion],
+) -> Option<airmile_blind::Suspicion> {
     let first = suspects.first().copied()?;
     let from = Evidence::of(features?)?.named_from();
     (first.probability >= from && first.suspect != Suspect::Other).then_some(first)

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
+use airmile_blind::{CapturedPhone, CapturedPhones, TransportKind};
 use airmile_model::{Problem, Severity};
 use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::Arrivals;
-use airmile_wire::packets_only::{CapturedPhone, CapturedPhones, TransportKind};
 use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
 use super::super::radio::{Missing, MissingKind};

@@ -1,6 +1,6 @@
 //! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
 
-use airmile_wire::packets_only::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
+use airmile_blind::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
 
 /// The two captures show the same transfer if its payload differs by at most this share (chosen
 /// here: retransmissions and what a capture lacks).

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use airmile_blind::NAMED_FROM;
 use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, PageCause};
 use airmile_wire::attribute::{
     Connection, ConnectionCollector, RadioEvidence, RadioSpan, Reason, Shares,
 };
 use airmile_wire::clocks::ClockLine;
-use airmile_wire::packets_only::NAMED_FROM;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use super::super::aligned::TRANSFERS;

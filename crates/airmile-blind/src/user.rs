@@ -6,8 +6,8 @@ use airmile_model::Direction;
 use airmile_model::packet::Address;
 
 use super::phone::{FlowDownlink, OpenResponse, add};
-use crate::attribute::{ByteBins, WaitSpan, WaitTimeline};
-use crate::tcp::TracedPacket;
+use airmile_wire::attribute::{ByteBins, WaitSpan, WaitTimeline};
+use airmile_wire::tcp::TracedPacket;
 
 /// From this many connections of a user on, those without an answer are forgotten, but for the
 /// newest (chosen here: a page has tens, a phone's hour some thousand, a scan any number).

@@ -9,11 +9,11 @@ use super::datagrams::{AllDatagrams, Datagrams};
 use super::model::MIN_RADIO_RTT_NS;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
 use super::user::UserDownlink;
-use crate::attribute::{
+use airmile_wire::attribute::{
     Attribution, CaptureSite, MIN_RTO_NS, PathChanges, PayloadBegin, SenderModel, Shares, Sides,
     WaitSpan, payload_begin,
 };
-use crate::tcp::TracedPacket;
+use airmile_wire::tcp::TracedPacket;
 
 /// Data within this time is one arrival (chosen here: the shortest slot of NR below 6
 /// GHz).

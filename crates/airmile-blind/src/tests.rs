@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::features::{UNKNOWN_SHARE, WINDOW_SHARE};
 use super::model::{CoefficientTable, N_SUSPECTS, strike_out};
 use super::*;
-use crate::attribute::CaptureSite;
-use crate::tcp::{TracedAck, TracedPacket};
+use airmile_wire::attribute::CaptureSite;
+use airmile_wire::tcp::{TracedAck, TracedPacket};
 
 mod requests;
 

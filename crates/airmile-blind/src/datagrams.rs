@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::phone::{MAX_USERS, add};
-use crate::app::is_long_header;
+use airmile_wire::is_long_header;
 
 /// HTTP/3 without its first packets, by the port of its servers (RFC 9114, 3.1.1).
 const HTTPS: u16 = 443;

@@ -6,7 +6,7 @@ use airmile_model::Cause;
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
 use super::span::TransportKind;
-use crate::attribute::{CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES};
+use airmile_wire::attribute::{CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES};
 
 /// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

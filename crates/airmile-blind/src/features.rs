@@ -6,7 +6,7 @@ use super::model::MIN_RADIO_RTT_NS;
 use super::pattern::{ArrivalPattern, quantile};
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, TransportKind, within};
-use crate::attribute::{CaptureSite, Reason};
+use airmile_wire::attribute::{CaptureSite, Reason};
 
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice
 /// call's rate, 64 kbit/s of G.711 and its headers).
@@ -290,7 +290,7 @@ const WINDOW_NS: i64 = 100_000_000;
 
 /// How much the rate varies while a queue stands: in windows in each of which round
 /// trips were longer than the least by 20 ms (chosen here, as in
-/// [`crate::attribute`]).
+/// [`airmile_wire::attribute`]).
 fn steady_queue(phone: &CapturedPhone, spans: &[TransferSpan]) -> f64 {
     let mut rates = Vec::new();
     for span in spans.iter().filter(|span| span.transport == TransportKind::Stamped) {
