@@ -318,6 +318,10 @@ impl Feeder {
             SourceItem::State(state) => {
                 let ended = state == SourceState::Ended;
                 self.source_is(state);
+                if ended && let Some(Err(what)) = self.head.as_ref().map(Head::end) {
+                    // Nobody else sets it.
+                    let _ = self.refusal.set(what);
+                }
                 return !ended;
             }
             SourceItem::Packets(bytes) => {

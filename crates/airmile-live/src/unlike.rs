@@ -20,10 +20,19 @@ impl Head {
         if self.0.len() < LEAST_BYTES {
             return None;
         }
+        self.judge(self.0.len() < HEAD_BYTES && !is_text(&self.0))
+    }
+
+    /// The source has ended; an error states why it was no modem log. An empty one is no error.
+    pub(crate) fn end(&self) -> Result<(), String> {
+        if self.0.is_empty() { Ok(()) } else { self.judge(false).unwrap_or(Ok(())) }
+    }
+
+    fn judge(&self, is_open: bool) -> Option<Result<(), String>> {
         match Kind::of(&self.0) {
             Kind::ModemLog(_) => Some(Ok(())),
             Kind::Foreign(foreign) => Some(Err(format!("it is {}", foreign.advice()))),
-            Kind::Unknown if self.0.len() < HEAD_BYTES && !is_text(&self.0) => None,
+            Kind::Unknown if is_open => None,
             Kind::Unknown | Kind::Empty => Some(Err("it has none of a log's frames".into())),
             other => Some(Err(format!("it is `{}`, which `airmile diagnose` reads", other.name()))),
         }
@@ -69,5 +78,17 @@ mod tests {
         check(&[b"{"], None);
         check(&[&[0x55; 100]], None);
         check(&[b"\x10\0\x20\0a text in a frame\n"], None);
+    }
+
+    #[test]
+    fn a_source_that_ended_early_is_named_too() {
+        let end = |bytes: &[u8]| {
+            let mut head = Head::default();
+            assert_eq!(head.push(bytes), None);
+            head.end()
+        };
+        assert_eq!(end(b""), Ok(()));
+        assert!(end(b"hi\n").unwrap_err().contains("none of a log's frames"));
+        assert!(end(&[0x55; 100]).unwrap_err().contains("none of a log's frames"));
     }
 }

@@ -110,6 +110,23 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
     })
 }
 
+/// Clients beside the judged one that had a download, too, by the bytes of each.
+fn unjudged(others: &[u64]) -> Option<Problem> {
+    let least = DetectOptions::default().min_bytes;
+    let large = others.iter().filter(|bytes| **bytes >= least);
+    let (n, bytes) = large.fold((0_u64, 0_u64), |(n, sum), bytes| (n + 1, sum + bytes));
+    (n > 0).then(|| {
+        let what = format!(
+            "{n} more client address{} received {:.1} MB: only the transfers of the one that received \
+             the most are judged; to judge another, keep its packets alone (`tcpdump -r FILE -w ONE \
+             host ADDRESS`)",
+            if n == 1 { "" } else { "es" },
+            bytes as f64 / 1e6
+        );
+        Problem { offset: 0, severity: Severity::Warning, what }
+    })
+}
+
 /// One capture: its report, IP packets, and largest user.
 struct One {
     report: FileReport,
@@ -134,9 +151,16 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
             phones.push(&traced);
         }
     })?;
-    let mut phone = phones.finish().into_iter().find(|phone| phone.bytes > 0);
+    let mut phones = phones.finish().into_iter();
+    let mut phone = phones.next().filter(|phone| phone.bytes > 0);
     if let Some(phone) = &mut phone {
-        let problems = [damage(phone, &order), coarse(phone, &order), cut(phone, &study.quality())];
+        let others: Vec<u64> = phones.map(|phone| phone.bytes).collect();
+        let problems = [
+            damage(phone, &order),
+            coarse(phone, &order),
+            cut(phone, &study.quality()),
+            unjudged(&others),
+        ];
         problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
     Ok(One { report, packets: order.packets, phone })
@@ -316,6 +340,14 @@ mod tests {
         assert_eq!((late.packets, late.late), (1_000, 2));
         assert!(!late.is_lost());
         assert!(order((0..998).chain([3])).late == 1 && order([2, 1]).is_lost());
+    }
+
+    #[test]
+    fn downloads_of_other_clients_are_told() {
+        let least = DetectOptions::default().min_bytes;
+        assert!(unjudged(&[]).is_none() && unjudged(&[least - 1]).is_none());
+        let what = unjudged(&[4_000_000, least, 1]).unwrap().what;
+        assert!(what.starts_with("2 more client addresses received 4.0 MB"), "{what}");
     }
 
     #[test]
