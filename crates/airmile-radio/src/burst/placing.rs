@@ -83,15 +83,16 @@ impl CarrierState {
     #[inline]
     fn send_first(&mut self, tti: i64, grant: &GrantLite) {
         let Some(harq_id) = grant.harq_id.map(usize::from) else { return };
-        if self.harq.len() <= harq_id {
-            self.add_processes(harq_id + 1);
+        match self.harq.get_mut(harq_id) {
+            Some(process) => process[usize::from(grant.tb)] = Some(tti),
+            None => self.add_process(harq_id)[usize::from(grant.tb)] = Some(tti),
         }
-        self.harq[harq_id][usize::from(grant.tb)] = Some(tti);
     }
 
     #[cold]
-    fn add_processes(&mut self, n: usize) {
-        self.harq.resize(n, [None; 2]);
+    fn add_process(&mut self, harq_id: usize) -> &mut [Option<i64>; 2] {
+        self.harq.resize(harq_id + 1, [None; 2]);
+        &mut self.harq[harq_id]
     }
 }
 
