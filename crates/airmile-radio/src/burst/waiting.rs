@@ -6,6 +6,7 @@
 
 use airmile_model::window::{SegmentTti, Slot, TtiWindow};
 use airmile_model::{Grant, RlcPdu, TtiIndex};
+use smallvec::SmallVec;
 
 use super::grants::GrantLite;
 use super::poll_model::PduLite;
@@ -42,14 +43,14 @@ pub(super) trait TtiSink {
 /// Records of a TTI that are not in the queues.
 #[derive(Debug, Clone, Default)]
 struct ApartRecords {
-    grants: Vec<Timed<GrantLite>>,
-    pdus: Vec<Timed<PduLite>>,
+    grants: SmallVec<[Timed<GrantLite>; 1]>,
+    pdus: SmallVec<[Timed<PduLite>; 2]>,
     extras: TtiExtras,
 }
 
 impl Slot for ApartRecords {
     fn clear(&mut self) {
-        // Few slots are used: their lists are freed.
+        // Lists that do not fit in a slot are freed.
         *self = Self::default();
     }
 }
@@ -114,11 +115,11 @@ impl WaitingTtis {
     fn put_aside(&mut self) {
         for grants in self.grants.as_slice().chunk_by(|a, b| a.tti == b.tti) {
             let slot = self.apart.at((self.segment, TtiIndex(grants[0].tti)));
-            slot.grants.splice(..0, grants.iter().cloned());
+            slot.grants.insert_many(0, grants.iter().cloned());
         }
         for pdus in self.pdus.as_slice().chunk_by(|a, b| a.tti == b.tti) {
             let slot = self.apart.at((self.segment, TtiIndex(pdus[0].tti)));
-            slot.pdus.splice(..0, pdus.iter().cloned());
+            slot.pdus.insert_many(0, pdus.iter().cloned());
         }
         self.grants.pop(usize::MAX);
         self.pdus.pop(usize::MAX);
@@ -184,18 +185,17 @@ impl WaitingTtis {
     #[cold]
     fn take_apart(&mut self, at: SegmentTti, sink: &mut impl TtiSink) {
         let Some((_, slot)) = self.apart.first_before(END) else { return };
-        let ApartRecords { grants, pdus, extras } = std::mem::take(slot);
-        self.apart.remove_first();
-        let (mut all_grants, mut all_pdus) = (Vec::new(), Vec::new());
         if at.0 == self.segment {
-            all_grants.extend_from_slice(of_first(self.grants.as_slice(), at.1.0));
-            all_pdus.extend_from_slice(of_first(self.pdus.as_slice(), at.1.0));
-            self.grants.pop(all_grants.len());
-            self.pdus.pop(all_pdus.len());
+            let grants = of_first(self.grants.as_slice(), at.1.0);
+            let pdus = of_first(self.pdus.as_slice(), at.1.0);
+            slot.grants.insert_many(0, grants.iter().cloned());
+            slot.pdus.insert_many(0, pdus.iter().cloned());
+            let (n_grants, n_pdus) = (grants.len(), pdus.len());
+            self.grants.pop(n_grants);
+            self.pdus.pop(n_pdus);
         }
-        all_grants.extend(grants);
-        all_pdus.extend(pdus);
-        sink.take_tti(at, &mut all_grants, &all_pdus, extras);
+        sink.take_tti(at, &mut slot.grants, &slot.pdus, slot.extras);
+        self.apart.remove_first();
     }
 }
 
