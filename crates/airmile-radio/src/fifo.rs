@@ -49,12 +49,9 @@ impl<T> Fifo<T> {
         self.items.get_mut(self.first..).unwrap_or_default()
     }
 
-    pub(crate) fn first(&self) -> Option<&T> {
-        self.items.get(self.first)
-    }
-
-    pub(crate) fn first_mut(&mut self) -> Option<&mut T> {
-        self.items.get_mut(self.first)
+    #[inline]
+    pub(crate) fn last(&self) -> Option<&T> {
+        self.as_slice().last()
     }
 }
 
@@ -67,12 +64,12 @@ mod tests {
         let mut fifo = Fifo::default();
         for i in 0..1_000 {
             fifo.push(i);
-            assert_eq!(fifo.first(), Some(&(2 * (i / 3))));
+            assert_eq!(fifo.as_slice().first(), Some(&(2 * (i / 3))));
             fifo.pop(if i % 3 == 2 { 2 } else { 0 });
         }
         assert_eq!(fifo.as_slice(), (666..1_000).collect::<Vec<_>>());
         fifo.pop(usize::MAX);
-        assert_eq!(fifo.first(), None);
+        assert_eq!(fifo.last(), None);
         assert!(fifo.as_mut_slice().is_empty());
     }
 

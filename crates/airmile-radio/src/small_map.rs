@@ -15,6 +15,10 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
     /// The value of a key, created if absent.
     #[inline]
     pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        // Mostly there is one key.
+        if self.0.first().is_some_and(|(of, _)| *of == key) {
+            return &mut self.0[0].1;
+        }
         let at = match self.0.iter().position(|(of, _)| *of == key) {
             Some(at) => at,
             None => {

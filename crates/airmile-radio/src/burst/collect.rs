@@ -3,40 +3,25 @@
 //! Records wait until late ones have arrived; then the blocks of a TTI are
 //! [placed](super::placing) in rows.
 
-use airmile_model::window::{SegmentTti, Slot};
-use airmile_model::{CellInfo, Grant, Hole, NrStats, RlcMode, RlcPdu, TtiIndex};
-use smallvec::SmallVec;
+use airmile_model::window::SegmentTti;
+use airmile_model::{CellInfo, Grant, Hole, NrStats, RlcMode, RlcPdu};
 
 use super::counters::{CountedBlocks, PaddingCounters};
 use super::grants::GrantLite;
 use super::placing::{RowAssembly, RowSink};
 use super::poll_model::PduLite;
-use crate::reorder::{END, ReorderBuffer};
+use super::waiting::{Timed, TtiExtras, TtiSink, WaitingTtis};
+use crate::reorder::{END, Watermark};
 
-/// The records of a TTI.
-#[derive(Debug, Clone, Default)]
-pub(super) struct DownlinkTti {
-    pub grants: SmallVec<[GrantLite; 1]>,
-    pub pdus: SmallVec<[PduLite; 6]>,
-    pub has_status: bool,
-    pub hole_ttis: i64,
-}
-
-impl Slot for DownlinkTti {
-    #[inline]
-    fn clear(&mut self) {
-        // Usual TTIs fit inline; larger allocations are freed.
-        self.grants = SmallVec::new();
-        self.pdus = SmallVec::new();
-        self.has_status = false;
-        self.hole_ttis = 0;
-    }
-}
+/// The watermark moves this often until the TTIs before it are placed, unless findings are asked for
+/// (chosen here: what a call of each step costs is then small for each TTI).
+const MOVES_AT_ONCE: u32 = 16;
 
 /// Assembles rows; holds records back until late ones have arrived.
 #[derive(Debug, Clone)]
 pub(super) struct Collector {
-    reorder: ReorderBuffer<DownlinkTti>,
+    watermark: Watermark,
+    waiting: WaitingTtis,
     rows: RowAssembly,
     counters: PaddingCounters,
 }
@@ -44,7 +29,8 @@ pub(super) struct Collector {
 impl Collector {
     pub(super) fn new(lateness_ms: i64) -> Self {
         Self {
-            reorder: ReorderBuffer::new(lateness_ms),
+            watermark: Watermark::new(lateness_ms),
+            waiting: WaitingTtis::default(),
             rows: RowAssembly::default(),
             counters: PaddingCounters::default(),
         }
@@ -52,31 +38,46 @@ impl Collector {
 
     /// Records that arrived after the watermark had passed them.
     pub(super) const fn late_records(&self) -> u64 {
-        self.reorder.late_records
+        self.watermark.late_records
     }
 
     /// All rows still to come are at or after this TTI; `None`: no row was passed on yet.
+    /// TTIs before the watermark must be [placed](Self::place_closed).
     pub(super) fn given_before(&self) -> Option<i64> {
-        let closed = self.reorder.closed().map(|(_, tti)| tti.0);
+        let closed = self.watermark.closed().map(|(_, tti)| tti.0);
         closed.map(|closed| self.rows.first_tti().map_or(closed, |first| closed.min(first)))
     }
 
-    pub(super) fn push_grant(&mut self, grant: &Grant) {
+    pub(super) fn push_grant(&mut self, grant: &Grant, sink: &mut impl RowSink) {
         if !grant.rnti.is_user() {
             return;
         }
-        let numerology = grant.position.numerology;
-        if numerology != self.rows.numerology() {
-            self.rows.set_numerology(numerology);
-            self.reorder.set_numerology(numerology);
-        }
-        let Some(pending) = self.reorder.at((grant.position.timing_segment, grant.position.tti))
-        else {
-            return;
+        let at = (grant.position.timing_segment, grant.position.tti);
+        let is_open = if grant.position.numerology == self.rows.numerology()
+            && !self.counters.has_readings()
+        {
+            self.watermark.admits(at)
+        } else {
+            self.set_numerology(grant.position.numerology, sink);
+            self.watermark.admits_now(at)
         };
-        pending.grants.push(GrantLite::new(grant));
+        if !is_open {
+            return;
+        }
+        self.waiting.push_grant(at, grant);
         if let Some(completed) = self.counters.push_block(grant) {
             completed.iter().for_each(|counted| self.take_counted(counted));
+        }
+    }
+
+    /// Takes the numerology of a grant. What closes by then does not depend on it.
+    #[inline(never)]
+    fn set_numerology(&mut self, numerology: u8, sink: &mut impl RowSink) {
+        self.watermark.advance();
+        if numerology != self.rows.numerology() {
+            self.place_closed(sink);
+            self.rows.set_numerology(numerology);
+            self.watermark.set_numerology(numerology);
         }
     }
 
@@ -92,12 +93,14 @@ impl Collector {
             _ => None,
         };
         for block in &counted.blocks {
-            let Some(pending) = self.reorder.at(block.at) else { continue };
-            let of_block = |g: &&mut GrantLite| {
+            if !self.watermark.admits_now(block.at) {
+                continue;
+            }
+            let of_block = |g: &GrantLite| {
                 (g.cell, g.tb, g.failed) == (block.cell, block.tb, false)
                     && g.padding_bytes.is_none()
             };
-            if let Some(grant) = pending.grants.iter_mut().find(of_block) {
+            if let Some(grant) = self.waiting.find_grant(block.at, of_block) {
                 grant.padding_bytes = known;
                 grant.counted = true;
             }
@@ -108,39 +111,46 @@ impl Collector {
         if pdu.signalling == Some(true) || pdu.mode == RlcMode::Tm {
             return;
         }
-        let Some(pending) = self.reorder.at((pdu.position.timing_segment, pdu.position.tti)) else {
+        let at = (pdu.position.timing_segment, pdu.position.tti);
+        if !self.watermark.admits(at) {
             return;
-        };
-        if pdu.status {
-            pending.has_status = true;
-        } else {
-            pending.pdus.push(PduLite {
-                bearer: pdu.bearer,
-                sn: pdu.sn,
-                size_bytes: pdu.size_bytes,
-                poll: if pdu.mode == RlcMode::Am { pdu.poll } else { None },
-                resegment: pdu.resegment,
-            });
         }
+        if pdu.status {
+            return self.waiting.push_status(at);
+        }
+        self.waiting.push_pdu(at, pdu);
     }
 
     pub(super) fn push_hole(&mut self, hole: &Hole) {
         let at = (hole.position.timing_segment, hole.position.tti);
-        if let Some(pending) = self.reorder.at(at) {
-            pending.hole_ttis = pending.hole_ttis.max(hole.n_tti);
+        if self.watermark.admits(at) {
+            self.waiting.push_hole(at, hole.n_tti);
         }
     }
 
-    pub(super) fn push_cell_info(&mut self, info: &CellInfo) {
+    pub(super) fn push_cell_info(&mut self, info: &CellInfo, sink: &mut impl RowSink) {
         if let Some(n_prb) = info.n_prb_dl {
+            self.place_closed(sink);
             self.rows.set_bandwidth(info.cell, n_prb);
         }
     }
 
-    /// Passes on the rows that no record within the allowed lateness can change.
+    /// Passes on, now and then, the rows that no record within the allowed lateness can change.
+    #[inline]
     pub(super) fn drain(&mut self, sink: &mut impl RowSink) {
-        if let Some(mark) = self.reorder.mark() {
-            self.close_before(mark, sink);
+        if self.watermark.n_moves() >= MOVES_AT_ONCE {
+            self.place_closed(sink);
+        }
+    }
+
+    /// Passes on all of these rows.
+    pub(super) fn place_closed(&mut self, sink: &mut impl RowSink) {
+        if self.watermark.n_moves() == 0 {
+            return;
+        }
+        self.watermark.mark();
+        if let Some(closed) = self.watermark.closed() {
+            self.place_before(closed, sink);
         }
     }
 
@@ -149,14 +159,34 @@ impl Collector {
         for counted in self.counters.finish() {
             self.take_counted(&counted);
         }
-        self.close_before(END, sink);
+        self.watermark.close_all();
+        self.place_before(END, sink);
         self.rows.finish(sink);
     }
 
-    fn close_before(&mut self, mark: SegmentTti, sink: &mut impl RowSink) {
-        while let Some(((segment, TtiIndex(tti)), pending)) = self.reorder.first_before(mark) {
-            self.rows.take_tti(segment, tti, pending, sink);
-            self.reorder.remove_first();
-        }
+    #[inline(never)]
+    fn place_before(&mut self, mark: SegmentTti, sink: &mut impl RowSink) {
+        self.waiting.take_before(mark, &mut Placing { rows: &mut self.rows, sink });
+        self.rows.pass_on(sink);
+    }
+}
+
+struct Placing<'a, S> {
+    rows: &'a mut RowAssembly,
+    sink: &'a mut S,
+}
+
+impl<S: RowSink> TtiSink for Placing<'_, S> {
+    // What most TTIs need stands where they are taken from the queues.
+    #[inline(always)]
+    fn take_tti(
+        &mut self,
+        at: SegmentTti,
+        grants: &mut [Timed<GrantLite>],
+        pdus: &[Timed<PduLite>],
+        extras: TtiExtras,
+    ) {
+        self.rows.enter(at.0, self.sink);
+        self.rows.place(at.1.0, grants, pdus, extras);
     }
 }

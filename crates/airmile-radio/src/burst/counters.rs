@@ -25,6 +25,8 @@ const BEFORE_READINGS_NS: i64 = 1_000_000_000;
 const MAX_BLOCKS: usize = 16_384;
 /// Maximum number of readings kept for later blocks.
 const MAX_READINGS: usize = 1_024;
+/// Number of new blocks after which old ones are forgotten, before the first reading (chosen here).
+const FORGET_EACH: usize = 1_024;
 
 /// A block whose CRC passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub(super) struct CountedBlocks {
 #[derive(Debug, Clone, Default)]
 struct CountedCarrier {
     blocks: Fifo<GoodBlock>,
+    /// Number of blocks since old ones were forgotten.
+    n_new: usize,
     sum: u64,
     readings: VecDeque<CounterReading>,
     /// The last matched reading, and the sum of the blocks up to it.
@@ -70,10 +74,18 @@ pub(super) struct PaddingCounters {
 }
 
 impl PaddingCounters {
+    /// Whether there was a reading yet.
+    pub(super) const fn has_readings(&self) -> bool {
+        self.has_readings
+    }
+
     /// Takes a reading.
     pub(super) fn push_reading(&mut self, stats: &NrStats) {
         let Some(at) = stats.at else { return };
-        self.has_readings = true;
+        if !self.has_readings {
+            self.carriers.values_mut().for_each(CountedCarrier::forget_old);
+            self.has_readings = true;
+        }
         let carrier = self.carriers.or_insert_with(stats.carrier, CountedCarrier::default);
         let readings = &mut carrier.readings;
         if readings.len() == MAX_READINGS {
@@ -88,16 +100,14 @@ impl PaddingCounters {
 
     /// Takes an NR block; returns the pairs of readings that it completes, if there were
     /// readings.
+    #[inline]
     pub(super) fn push_block(&mut self, grant: &Grant) -> Option<Vec<CountedBlocks>> {
         let (at, bytes) = (grant.at?, grant.tbs_bytes?);
         let position = grant.position;
         let carrier = self.carriers.or_insert_with(position.cell.into(), CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
-            let until = at.ns.saturating_sub(BEFORE_READINGS_NS);
-            let is_old = |block: &GoodBlock| !self.has_readings && block.ns < until;
-            let blocks = carrier.blocks.as_slice();
-            if blocks.len() == MAX_BLOCKS || blocks.first().is_some_and(is_old) {
+            if self.has_readings && carrier.blocks.as_slice().len() == MAX_BLOCKS {
                 carrier.blocks.pop(1);
             }
             carrier.blocks.push(GoodBlock {
@@ -107,6 +117,12 @@ impl PaddingCounters {
                 ns: at.ns,
                 sum: carrier.sum,
             });
+            if !self.has_readings {
+                carrier.n_new += 1;
+                if carrier.n_new == FORGET_EACH {
+                    carrier.forget_old();
+                }
+            }
         }
         let until = at.ns.saturating_sub(WRITTEN_WITHIN_NS);
         self.has_readings.then(|| self.complete(until))
@@ -125,6 +141,21 @@ impl PaddingCounters {
 }
 
 impl CountedCarrier {
+    /// Forgets old blocks, before the first reading: at most one with each new block, if it was old
+    /// when that came, or if there were too many.
+    #[cold]
+    fn forget_old(&mut self) {
+        let blocks = self.blocks.as_slice();
+        let before = blocks.len() - std::mem::take(&mut self.n_new);
+        let mut n_old = 0;
+        for (i, block) in blocks.iter().enumerate().skip(before) {
+            let until = block.ns.saturating_sub(BEFORE_READINGS_NS);
+            let is_old = i > n_old && blocks[n_old].ns < until;
+            n_old += usize::from(is_old || i - n_old == MAX_BLOCKS);
+        }
+        self.blocks.pop(n_old);
+    }
+
     /// Matches the readings up to a time, when all earlier blocks have arrived.
     fn complete(&mut self, until_ns: i64) -> Vec<CountedBlocks> {
         let mut out = Vec::new();
@@ -193,7 +224,8 @@ impl CountedCarrier {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::{Direction, Position, Stamp};
+    use airmile_model::{Direction, Position, Stamp, TtiIndex};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -262,5 +294,30 @@ mod tests {
         }
         found.extend(counters.finish());
         assert_eq!(found, []);
+    }
+
+    proptest! {
+        #[test]
+        fn old_blocks_may_be_forgotten_some_at_a_time(
+            gaps_ms in prop::collection::vec(-300_i64..400, 1..200),
+            each in 1_u64..50,
+        ) {
+            let (mut at_once, mut later) = (CountedCarrier::default(), CountedCarrier::default());
+            let mut ms = 0;
+            for (n, gap) in (1..).zip(gaps_ms) {
+                ms += gap;
+                let (at, ns) = ((0, TtiIndex(ms)), ms * 1_000_000);
+                for carrier in [&mut at_once, &mut later] {
+                    carrier.blocks.push(GoodBlock { at, cell: 0, tb: 0, ns, sum: n });
+                    carrier.n_new += 1;
+                }
+                at_once.forget_old();
+                if n % each == 0 {
+                    later.forget_old();
+                }
+            }
+            later.forget_old();
+            prop_assert_eq!(later.blocks.as_slice(), at_once.blocks.as_slice());
+        }
     }
 }

@@ -8,7 +8,7 @@ use airmile_model::Grant;
 const CONTROL_BYTES: u32 = 12;
 
 /// A downlink grant, with the fields that rows need.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct GrantLite {
     pub cell: u8,
     pub numerology: u8,
@@ -91,7 +91,7 @@ impl GrantSummary {
     }
 
     /// Of grants in order of cell.
-    pub(super) fn of(grants: &[GrantLite], prb_cell: u32) -> Self {
+    pub(super) fn of<'a>(grants: impl Iterator<Item = &'a GrantLite>, prb_cell: u32) -> Self {
         let mut out = Self { prb_cell, ..Self::default() };
         // By cell: `n_prb` is the whole assignment's, repeated on each of its blocks.
         let mut prb: Option<(u8, u16, u32)> = None;

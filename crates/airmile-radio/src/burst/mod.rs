@@ -41,10 +41,11 @@ mod poll_model;
 #[cfg(test)]
 mod tests;
 mod tti_row;
+mod waiting;
 
 use std::collections::VecDeque;
 
-use airmile_model::{Bound, Burst, Direction, Evidence, Record, TtiIndex};
+use airmile_model::{Bound, Burst, Direction, Evidence, Grant, Record, RlcPdu, TtiIndex};
 
 pub use allocation::CellHabit;
 use assemble::Assembler;
@@ -183,36 +184,62 @@ impl BurstTracker {
     }
 
     /// Takes a record; records of one TTI may come in any order.
+    #[inline]
     pub fn push(&mut self, record: &Record) {
         match record {
-            Record::Grant(grant) if grant.dir == Direction::Dl => self.collector.push_grant(grant),
-            Record::Rlc(pdu) if pdu.dir == Direction::Dl => self.collector.push_rlc(pdu),
-            Record::Hole(hole) => self.collector.push_hole(hole),
-            Record::CellInfo(info) => self.collector.push_cell_info(info),
+            Record::Grant(grant) if grant.dir == Direction::Dl => self.push_grant(grant),
+            Record::Rlc(pdu) if pdu.dir == Direction::Dl => self.push_rlc(pdu),
+            _ => self.push_other(record),
+        }
+    }
+
+    #[inline(never)]
+    fn push_grant(&mut self, grant: &Grant) {
+        self.collector.push_grant(grant, &mut self.judge);
+        self.collector.drain(&mut self.judge);
+    }
+
+    #[inline(never)]
+    fn push_rlc(&mut self, pdu: &RlcPdu) {
+        self.collector.push_rlc(pdu);
+        self.collector.drain(&mut self.judge);
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, record: &Record) {
+        let Self { collector, judge } = self;
+        match record {
+            Record::Hole(hole) => collector.push_hole(hole),
+            Record::CellInfo(info) => collector.push_cell_info(info, judge),
             // Only allocations are to be used.
-            Record::NrStats(stats) if self.judge.options.evidence != EvidenceChoice::Grants => {
-                self.collector.push_counters(stats);
+            Record::NrStats(stats) if judge.options.evidence != EvidenceChoice::Grants => {
+                collector.push_counters(stats);
             }
             _ => return,
         }
-        let Self { collector, judge } = self;
         collector.drain(judge);
+    }
+
+    /// Judges what is complete.
+    fn settle(&mut self) -> &mut Judge {
+        self.collector.place_closed(&mut self.judge);
+        &mut self.judge
     }
 
     /// Returns the next burst, which is final.
     pub fn poll(&mut self) -> Option<Burst> {
-        self.judge.bursts.pop_front()
+        self.settle().bursts.pop_front()
     }
 
     /// Returns the next run of scheduled or missing TTIs.
     pub fn poll_activity(&mut self) -> Option<Activity> {
-        self.judge.activities.pop_front()
+        self.settle().activities.pop_front()
     }
 
     /// How far the output of [`poll`](Self::poll) and
     /// [`poll_activity`](Self::poll_activity) is complete.
-    #[must_use]
-    pub fn decided(&self) -> Decided {
+    pub fn decided(&mut self) -> Decided {
+        self.settle();
         let row = self.judge.epoch.rows().first().map(TtiRow::first_tti);
         let Some(next) = self.collector.given_before() else { return Decided::NOTHING };
         self.judge.assembler.decided(row.map_or(next, |row| row.min(next)))
@@ -227,9 +254,9 @@ impl BurstTracker {
     }
 
     /// The state apart from bursts.
-    #[must_use]
-    pub fn summary(&self) -> BurstSummary {
-        BurstSummary { late_records: self.collector.late_records(), ..self.judge.summary }
+    pub fn summary(&mut self) -> BurstSummary {
+        let summary = self.settle().summary;
+        BurstSummary { late_records: self.collector.late_records(), ..summary }
     }
 }
 

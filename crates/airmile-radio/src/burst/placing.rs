@@ -4,17 +4,16 @@
 //! are traced through the HARQ process back to the TTI of the block's first transmission,
 //! when the data left the queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::TtiSpan;
 use airmile_model::radio::lte_bandwidth_at_least;
 use smallvec::SmallVec;
 
-use super::collect::DownlinkTti;
 use super::grants::{GrantLite, GrantSummary};
 use super::poll_model::{BearerCounters, PduLite};
 use super::tti_row::{PlainTti, TtiRow};
-use crate::fifo::Fifo;
+use super::waiting::{Timed, TtiExtras};
 use crate::small_map::SmallMap;
 
 /// Maximum time to trace a HARQ process back, in ms (chosen here: a round trip of 8 ms,
@@ -59,11 +58,11 @@ impl CarrierState {
         self.max_prb = self.max_prb.max(grant.prb.unwrap_or(0));
     }
 
-    /// Its PRB pairs, if it was active after `since`; if not logged, those of the smallest
-    /// bandwidth that has its grants'.
+    /// Its PRB pairs, if it was active within a span before a TTI; if not logged, those of the
+    /// smallest bandwidth that has its grants'.
     #[inline]
-    fn prb_since(&self, since: i64) -> u32 {
-        if self.last_tti <= since {
+    fn prb_within(&self, span: TtiSpan, tti: i64) -> u32 {
+        if self.last_tti < tti && tti.saturating_sub(self.last_tti) >= span.0 {
             return 0;
         }
         let seen = || lte_bandwidth_at_least(self.max_prb).unwrap_or(self.max_prb);
@@ -71,20 +70,29 @@ impl CarrierState {
     }
 
     /// When a block was first sent; records first transmissions.
-    #[inline]
     fn first_transmission(&mut self, tti: i64, grant: &GrantLite) -> Option<i64> {
-        let Some(harq_id) = grant.harq_id else { return (!grant.retx).then_some(tti) };
-        let (process, tb) = (usize::from(harq_id), usize::from(grant.tb));
-        if self.harq.len() <= process {
-            self.harq.resize(process + 1, [None; 2]);
+        if !grant.retx {
+            self.send_first(tti, grant);
+            return Some(tti);
         }
-        let process = &mut self.harq[process];
-        if grant.retx {
-            process[tb].or(process[0]).or(process[1])
-        } else {
-            process[tb] = Some(tti);
-            Some(tti)
+        let process = self.harq.get(usize::from(grant.harq_id?))?;
+        process[usize::from(grant.tb)].or(process[0]).or(process[1])
+    }
+
+    /// Records a first transmission.
+    #[inline]
+    fn send_first(&mut self, tti: i64, grant: &GrantLite) {
+        let Some(harq_id) = grant.harq_id.map(usize::from) else { return };
+        match self.harq.get_mut(harq_id) {
+            Some(process) => process[usize::from(grant.tb)] = Some(tti),
+            None => self.add_process(harq_id)[usize::from(grant.tb)] = Some(tti),
         }
+    }
+
+    #[cold]
+    fn add_process(&mut self, harq_id: usize) -> &mut [Option<i64>; 2] {
+        self.harq.resize(harq_id + 1, [None; 2]);
+        &mut self.harq[harq_id]
     }
 }
 
@@ -103,7 +111,11 @@ pub(super) struct RowAssembly {
     segment: u32,
     spans: Spans,
     /// In order of TTI.
-    open: Fifo<OpenRow>,
+    open: VecDeque<OpenRow>,
+    /// HARQ delivered no more to rows before this TTI when rows were last passed on.
+    complete_before: Option<i64>,
+    /// The last TTI that was placed since then.
+    placed: Option<i64>,
     /// Holes not yet passed on: first TTI and length.
     holes: BTreeMap<i64, i64>,
     carriers: SmallMap<u8, CarrierState>,
@@ -155,23 +167,24 @@ impl RowAssembly {
 
     /// The first TTI of what is not passed on yet.
     pub(super) fn first_tti(&self) -> Option<i64> {
-        let open = self.open.first().map(|open| open.tti);
+        let open = self.open.front().map(|open| open.tti);
         let hole = self.holes.first_key_value().map(|(tti, _)| *tti);
         [open, hole].into_iter().flatten().min()
     }
 
-    /// Takes the records of the next TTI; passes on the rows to which HARQ delivers no more.
-    #[inline]
-    pub(super) fn take_tti(
-        &mut self,
-        segment: u32,
-        tti: i64,
-        pending: &mut DownlinkTti,
-        sink: &mut impl RowSink,
-    ) {
-        self.enter(segment, sink);
-        self.place(tti, pending);
-        self.emit(tti.saturating_sub(self.spans.harq.0), sink);
+    /// HARQ delivers no more to rows before this TTI.
+    fn complete_before(&self) -> Option<i64> {
+        let before = self.placed.map(|tti| tti.saturating_sub(self.spans.harq.0));
+        before.or(self.complete_before)
+    }
+
+    /// Passes on the rows to which HARQ delivers no more.
+    pub(super) fn pass_on(&mut self, sink: &mut impl RowSink) {
+        self.complete_before = self.complete_before();
+        self.placed = None;
+        if let Some(before) = self.complete_before {
+            self.emit(before, sink);
+        }
     }
 
     /// Ends the log: passes on the remaining rows.
@@ -180,43 +193,66 @@ impl RowAssembly {
     }
 
     /// Enters the timing segment of the next TTI.
-    fn enter(&mut self, segment: u32, sink: &mut impl RowSink) {
-        if segment != self.segment {
-            self.emit(i64::MAX, sink);
-            self.segment = segment;
-            // A new cell or timing: HARQ and RLC restart (TS 36.331, 5.3.5.4).
-            self.carriers.values_mut().for_each(|carrier| carrier.harq.clear());
-            self.bearers.clear(USUAL_BEARERS);
-            self.highest_sn.clear(USUAL_BEARERS);
-        }
-    }
-
     #[inline]
-    fn place(&mut self, tti: i64, pending: &mut DownlinkTti) {
-        if let ([grant], false, 0) = (&pending.grants[..], pending.has_status, pending.hole_ttis)
-            && !grant.retx
-        {
-            return self.place_lone(tti, grant, &pending.pdus);
+    pub(super) fn enter(&mut self, segment: u32, sink: &mut impl RowSink) {
+        if segment != self.segment {
+            self.restart(segment, sink);
         }
-        self.place_any(tti, pending);
     }
 
-    fn place_any(&mut self, tti: i64, pending: &mut DownlinkTti) {
+    /// A new cell or timing: HARQ and RLC restart (TS 36.331, 5.3.5.4).
+    #[cold]
+    fn restart(&mut self, segment: u32, sink: &mut impl RowSink) {
+        self.emit(i64::MAX, sink);
+        self.segment = segment;
+        (self.complete_before, self.placed) = (None, None);
+        self.carriers.values_mut().for_each(|carrier| carrier.harq.clear());
+        self.bearers.clear(USUAL_BEARERS);
+        self.highest_sn.clear(USUAL_BEARERS);
+    }
+
+    /// Takes the records of the next TTI.
+    #[inline(always)]
+    pub(super) fn place(
+        &mut self,
+        tti: i64,
+        grants: &mut [Timed<GrantLite>],
+        pdus: &[Timed<PduLite>],
+        extras: TtiExtras,
+    ) {
+        match grants {
+            [grant] if !grant.of.retx && !extras.has_status && extras.hole_ttis == 0 => {
+                self.place_lone(tti, &grant.of, pdus);
+            }
+            _ => self.place_any(tti, grants, pdus, extras),
+        }
+        self.placed = Some(tti);
+    }
+
+    #[inline(never)]
+    fn place_any(
+        &mut self,
+        tti: i64,
+        grants: &mut [Timed<GrantLite>],
+        pdus: &[Timed<PduLite>],
+        extras: TtiExtras,
+    ) {
         // Order of arrival within a TTI has no meaning.
-        if pending.grants.len() > 1 {
-            pending.grants.sort_by_key(|g| (g.cell, g.harq_id, g.tb, g.retx));
+        if grants.len() > 1 {
+            let key = |g: &GrantLite| (g.cell, g.harq_id, g.tb, g.retx);
+            grants.sort_by_key(|grant| key(&grant.of));
         }
-        if pending.hole_ttis > 0 {
-            self.holes.insert(tti, pending.hole_ttis);
+        if extras.hole_ttis > 0 {
+            self.holes.insert(tti, extras.hole_ttis);
         }
-        let origins = self.place_grants(tti, &pending.grants);
-        if pending.has_status {
+        let origins = self.place_grants(tti, grants);
+        if extras.has_status {
             let origin = origins.map_or(tti, |(_, youngest)| youngest);
             if let Some(open) = self.open_row(origin) {
                 open.has_status = true;
             }
         }
-        for pdu in &pending.pdus {
+        for Timed { of: pdu, .. } in pdus {
             let origin = self.origin_of(pdu, origins).unwrap_or(tti);
             match self.open_row(origin) {
                 Some(open) => open.pdus.push(*pdu),
@@ -227,43 +263,44 @@ impl RowAssembly {
 
     /// As [`place_any`](Self::place_any), for a TTI of one block that is sent for the first time: its
     /// PDUs are those of its own row.
-    #[inline]
-    fn place_lone(&mut self, tti: i64, grant: &GrantLite, pdus: &[PduLite]) {
-        let since = tti.saturating_sub(self.spans.carrier_active.0);
+    #[inline(always)]
+    fn place_lone(&mut self, tti: i64, grant: &GrantLite, pdus: &[Timed<PduLite>]) {
+        let span = self.spans.carrier_active;
         let carrier = self.carrier(grant.cell);
         carrier.take(tti, grant);
-        carrier.first_transmission(tti, grant);
-        let own_prb = carrier.prb_since(since);
+        carrier.send_first(tti, grant);
+        let own_prb = carrier.prb_within(span, tti);
         let prb_cell = match self.carriers.len() {
             1 => own_prb,
             _ => self.active_prb(tti, &[]),
         };
         if !grant.failed {
-            pdus.iter().filter_map(|pdu| Some((pdu.bearer, pdu.sn?))).for_each(|(bearer, sn)| {
-                self.is_ahead(bearer, sn);
-            });
+            for Timed { of: pdu, .. } in pdus {
+                if let Some(sn) = pdu.sn {
+                    self.is_ahead(pdu.bearer, sn);
+                }
+            }
         }
-        self.open.push(OpenRow {
-            tti,
-            grants: GrantSummary::of_one(grant, prb_cell),
-            has_status: false,
-            pdus: match pdus {
-                [pdu] => SmallVec::from_buf_and_len([*pdu; 2], 1),
-                pdus => SmallVec::from_slice(pdus),
-            },
-        });
+        let mut own_pdus = SmallVec::new();
+        match pdus {
+            [pdu] => own_pdus.push(pdu.of),
+            pdus => own_pdus.extend(pdus.iter().map(|pdu| pdu.of)),
+        }
+        let grants = GrantSummary::of_one(grant, prb_cell);
+        self.open.push_back(OpenRow { tti, grants, has_status: false, pdus: own_pdus });
     }
 
     /// Adds the row of `tti`; returns the oldest and the youngest TTI of the first
     /// transmissions of the blocks received.
-    fn place_grants(&mut self, tti: i64, grants: &[GrantLite]) -> Option<(i64, i64)> {
+    fn place_grants(&mut self, tti: i64, grants: &[Timed<GrantLite>]) -> Option<(i64, i64)> {
         if grants.is_empty() {
             return None;
         }
         let mut origins: Option<(i64, i64)> = None;
-        let summary = GrantSummary::of(grants, self.active_prb(tti, grants));
+        let summary =
+            GrantSummary::of(grants.iter().map(|grant| &grant.of), self.active_prb(tti, grants));
         self.add_row(tti, summary);
-        for grant in grants {
+        for Timed { of: grant, .. } in grants {
             let origin = self.carrier(grant.cell).first_transmission(tti, grant);
             let Some(origin) = origin.filter(|_| !grant.failed) else { continue };
             if origin != tti
@@ -277,22 +314,25 @@ impl RowAssembly {
         origins
     }
 
-    /// The open row of a TTI; usually one of the last.
+    /// The open row of a TTI, unless it is complete; usually one of the last.
     fn open_row(&mut self, tti: i64) -> Option<&mut OpenRow> {
-        self.open.as_mut_slice().iter_mut().rfind(|open| open.tti <= tti).filter(|o| o.tti == tti)
+        if self.complete_before().is_some_and(|before| tti < before) {
+            return None;
+        }
+        self.open.iter_mut().rfind(|open| open.tti <= tti).filter(|o| o.tti == tti)
     }
 
     /// The row of the current TTI: the last one, created if needed.
     fn row_of_now(&mut self, tti: i64) -> &mut OpenRow {
-        if self.open.as_slice().last().is_none_or(|open| open.tti != tti) {
+        if self.open.back().is_none_or(|open| open.tti != tti) {
             self.add_row(tti, GrantSummary::default());
         }
-        let last = self.open.as_slice().len() - 1;
-        &mut self.open.as_mut_slice()[last]
+        let last = self.open.len() - 1;
+        &mut self.open[last]
     }
 
     fn add_row(&mut self, tti: i64, grants: GrantSummary) {
-        self.open.push(OpenRow { tti, grants, has_status: false, pdus: SmallVec::new() });
+        self.open.push_back(OpenRow { tti, grants, has_status: false, pdus: SmallVec::new() });
     }
 
     /// The first transmission that delivered a PDU. If several blocks were received at
@@ -322,25 +362,25 @@ impl RowAssembly {
     }
 
     /// PRB pairs of the carriers that were active lately, after the grants of a TTI.
-    fn active_prb(&mut self, tti: i64, grants: &[GrantLite]) -> u32 {
-        for grant in grants {
+    fn active_prb(&mut self, tti: i64, grants: &[Timed<GrantLite>]) -> u32 {
+        for Timed { of: grant, .. } in grants {
             self.carrier(grant.cell).take(tti, grant);
         }
-        let since = tti.saturating_sub(self.spans.carrier_active.0);
-        self.carriers.values().map(|carrier| carrier.prb_since(since)).sum()
+        let span = self.spans.carrier_active;
+        self.carriers.values().map(|carrier| carrier.prb_within(span, tti)).sum()
     }
 
     fn emit(&mut self, before: i64, sink: &mut impl RowSink) {
-        while let Some(open) = self.open.first_mut() {
-            if open.tti >= before && before != i64::MAX {
-                break;
-            }
+        let is_complete = |open: &&mut OpenRow| open.tti < before || before == i64::MAX;
+        let mut n_rows = 0;
+        for open in self.open.iter_mut().take_while(is_complete) {
+            n_rows += 1;
             if !self.holes.is_empty() {
                 emit_holes(&mut self.holes, self.segment, open.tti, sink);
             }
             emit_row(open, self.segment, &mut self.bearers, sink);
-            self.open.pop(1);
         }
+        self.open.drain(..n_rows);
         if before == i64::MAX {
             emit_holes(&mut self.holes, self.segment, i64::MAX, sink);
         }
@@ -420,6 +460,10 @@ mod tests {
         })
     }
 
+    fn timed<T>(tti: i64, records: Vec<T>) -> Vec<Timed<T>> {
+        records.into_iter().map(|of| Timed { tti, of }).collect()
+    }
+
     proptest! {
         #[test]
         fn a_lone_block_is_placed_as_any_other(
@@ -430,12 +474,13 @@ mod tests {
         ) {
             let (mut rows, mut expected) = (RowAssembly::default(), RowAssembly::default());
             for (tti, (grants, pdus)) in (0..).zip(ttis) {
-                let (grants, pdus) = (grants.into(), pdus.into());
-                let mut slot = DownlinkTti { grants, pdus, ..DownlinkTti::default() };
-                expected.place_any(tti, &mut slot.clone());
-                rows.place(tti, &mut slot);
+                let (mut grants, pdus) = (timed(tti, grants), timed(tti, pdus));
+                let mut same = grants.clone();
+                expected.place_any(tti, &mut same, &pdus, TtiExtras::default());
+                expected.placed = Some(tti);
+                rows.place(tti, &mut grants, &pdus, TtiExtras::default());
             }
-            prop_assert_eq!(rows.open.as_slice(), expected.open.as_slice());
+            prop_assert_eq!(&rows.open, &expected.open);
             prop_assert!(rows.carriers.values().eq(expected.carriers.values()));
             prop_assert!(rows.highest_sn.values().eq(expected.highest_sn.values()));
         }

@@ -210,7 +210,7 @@ impl OtherLeg {
     }
 
     /// How far this leg is decided, on the first leg's axis.
-    fn decided(&self, dir: Direction, axis: &Timeline) -> Decided {
+    fn decided(&mut self, dir: Direction, axis: &Timeline) -> Decided {
         // A leg without any timed record delays nothing.
         if self.released || self.newest_ns[1].is_none() {
             let late = |ns: i64| axis.tti_at(Stamp::modem(ns.saturating_sub(LATE_NS)));

@@ -158,7 +158,7 @@ impl UplinkTracker {
             }
             _ => return,
         }
-        if let Some(mark) = self.reorder.mark() {
+        if let Some(mark) = self.reorder.watermark.mark() {
             self.close_before(mark);
         }
     }
@@ -181,6 +181,7 @@ impl UplinkTracker {
     /// Ends the log: returns the remaining bursts.
     pub fn finish(&mut self) -> Vec<Burst> {
         self.close_before(END);
+        self.reorder.watermark.close_all();
         self.end_segment(Bound::End);
         self.bursts.drain(..).collect()
     }
@@ -188,7 +189,9 @@ impl UplinkTracker {
     /// How far the output of [`poll`](Self::poll) and the others is complete.
     #[must_use]
     pub fn decided(&self) -> Decided {
-        let Some((_, TtiIndex(closed))) = self.reorder.closed() else { return Decided::NOTHING };
+        let Some((_, TtiIndex(closed))) = self.reorder.watermark.closed() else {
+            return Decided::NOTHING;
+        };
         let run = self.run.map_or(closed, |run| run.start_tti.0.min(closed));
         // Samples that are missing for long make the time since the last one a hole.
         let sampled = self.waiting_since.and(self.last_sample);
@@ -204,7 +207,7 @@ impl UplinkTracker {
     pub fn summary(&self) -> BurstSummary {
         BurstSummary {
             evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
-            late_records: self.reorder.late_records,
+            late_records: self.reorder.watermark.late_records,
             ..BurstSummary::default()
         }
     }
@@ -216,7 +219,7 @@ impl UplinkTracker {
     fn set_numerology(&mut self, numerology: u8) {
         if numerology != self.numerology {
             self.numerology = numerology;
-            self.reorder.set_numerology(numerology);
+            self.reorder.watermark.set_numerology(numerology);
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod limits;
 
+use airmile_model::{RlcMode, RlcPdu};
 pub use limits::PollLimits;
 use smallvec::SmallVec;
 
@@ -26,6 +27,19 @@ pub(super) struct PduLite {
     pub size_bytes: u32,
     pub poll: Option<bool>,
     pub resegment: bool,
+}
+
+impl PduLite {
+    #[inline]
+    pub(super) fn new(pdu: &RlcPdu) -> Self {
+        Self {
+            bearer: pdu.bearer,
+            sn: pdu.sn,
+            size_bytes: pdu.size_bytes,
+            poll: if pdu.mode == RlcMode::Am { pdu.poll } else { None },
+            resegment: pdu.resegment,
+        }
+    }
 }
 
 /// PDUs and bytes since the last poll, the polled PDU included.
