@@ -335,6 +335,15 @@ pub enum Milestone {
     LastByte,
 }
 
+/// What may have caused the unknown part of a wait for a first byte, beside the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WaitDoubt {
+    /// A queue on the path: other responses arrived.
+    pub(crate) queue: bool,
+    /// Round trips: neither a handshake nor a fast response bounds them.
+    pub(crate) round_trip: bool,
+}
+
 /// A segment, and what its transfer waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SegmentWait {

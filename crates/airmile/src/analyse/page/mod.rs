@@ -21,13 +21,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::connections::{Packets, QueuedFirstByte};
-use self::graph::Graph;
 pub use self::graph::Milestone;
+use self::graph::{Graph, Step};
 use self::parts::{Part, Requests};
 use self::select::{PageLoad, page_loads};
 use super::application::has_phases;
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
+use crate::fact::WaitDoubt;
 use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -218,6 +219,7 @@ fn judge(
     let requests = parts::requests(load, log, packets);
     let seen = requests.connections.iter().any(Option::is_some);
     let queued = packets.and_then(|packets| longest_queue(packets, &requests));
+    let doubts = requests.doubts.clone();
     let graph = Graph::new(load, requests);
     let ms = |ns: i64| ns as f64 / 1e6;
     let since = |ns: i64| ms(ns.saturating_sub(load.start_ns));
@@ -261,7 +263,8 @@ fn judge(
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
-    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, by_phases);
+    let doubt = by_phases.then(|| doubt_of(&path, &doubts));
+    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
     if let Some((at, one)) =
         queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
     {
@@ -331,6 +334,16 @@ fn judge(
             .collect(),
         requests: requests.collect(),
     }
+}
+
+/// What may have caused the unknown waits of a path.
+fn doubt_of(path: &[Step], doubts: &[WaitDoubt]) -> WaitDoubt {
+    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
+    let each = unknown.filter_map(|step| doubts.get(step.request?));
+    each.fold(WaitDoubt::default(), |all, one| WaitDoubt {
+        queue: all.queue || one.queue,
+        round_trip: all.round_trip || one.round_trip,
+    })
 }
 
 /// The request whose first byte waited longest in a queue, if the packets show any.

@@ -10,6 +10,7 @@ use super::super::application::has_phases;
 use super::connections::Packets;
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
+use crate::fact::WaitDoubt;
 
 /// Ends that differ by less are simultaneous: the precision of browsers' times, and a script's time
 /// between two events (chosen here).
@@ -23,6 +24,11 @@ const MAX_QUEUED: usize = 1_000;
 /// server's part exceeds twice that of the others, for a queue to be possible (chosen here).
 const MIN_CROWDED: usize = 3;
 const GROWN_NS: i64 = 50_000_000;
+
+/// Without a handshake, the fastest wait for a first byte gives the round trip up to this; a longer
+/// one is as likely the server's (chosen here: 95 % of the round trips that 4GTest measured on LTE
+/// took at most 127 ms; Huang et al., table 1).
+const PLAUSIBLE_ROUND_TRIP_NS: i64 = 200_000_000;
 
 /// A part of a request with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +61,20 @@ pub(super) struct Requests {
     pub(super) parts: Vec<Vec<Part>>,
     /// The captured connection of each.
     pub(super) connections: Vec<Option<usize>>,
+    /// Why the wait of each may be unknown.
+    pub(super) doubts: Vec<WaitDoubt>,
     /// Requests that the log lacks, by their ends.
     pub(super) unlogged: Vec<(i64, i64)>,
     /// When the packets show a queue on the path to the phone; merged.
     pub(super) link_busy: Vec<(i64, i64)>,
+}
+
+/// The minimum round trip to a host, by the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct RoundTrip {
+    ns: i64,
+    /// Whether it may be the server's time instead: no handshake, and no fast response.
+    unbounded: bool,
 }
 
 /// Splits a page's requests.
@@ -72,6 +88,7 @@ pub(super) fn requests(
     let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
+    let mut doubts = vec![WaitDoubt::default(); load.requests.len()];
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
@@ -99,8 +116,11 @@ pub(super) fn requests(
                         }
                         _ => {
                             let host = request.url.as_deref().map(host).unwrap_or_default();
-                            let round_trip_ns = round_trips.get(host).copied().unwrap_or(0);
-                            answered(&mut out, &own, round_trip_ns, crowded.server_ns(at));
+                            let round_trip = round_trips.get(host).copied().unwrap_or_default();
+                            let doubt = answered(&mut out, &own, round_trip, crowded.server_ns(at));
+                            if let Some(slot) = doubts.get_mut(at) {
+                                *slot = doubt;
+                            }
                         }
                     }
                     out.extend(held);
@@ -123,7 +143,7 @@ pub(super) fn requests(
     let seen = packets.filter(|_| found.iter().any(Option::is_some));
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
     let link_busy = seen.map(|packets| packets.link_busy().collect()).unwrap_or_default();
-    Requests { parts, connections: found, unlogged, link_busy }
+    Requests { parts, connections: found, doubts, unlogged, link_busy }
 }
 
 /// Whether a request carries more than fits the first flight, which needs no answer.
@@ -152,14 +172,16 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     }
 }
 
-/// A wait for a first byte by the log alone: one round trip, and the server for the rest, up to a
-/// maximum; what exceeds it may be a queue.
-fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64, server_ns: i64) {
-    let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
+/// A wait for a first byte by the log alone: one round trip, which may be the server's time if
+/// nothing bounds it, and the server for the rest, up to a maximum; what exceeds it may be a queue.
+fn answered(out: &mut Vec<Part>, span: &Span, round_trip: RoundTrip, server_ns: i64) -> WaitDoubt {
+    let cut = span.from_ns.saturating_add(round_trip.ns).min(span.to_ns);
     let doubt = cut.saturating_add(server_ns).min(span.to_ns);
-    out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
+    let first = if round_trip.unbounded { PageCause::Unknown } else { PageCause::RoundTrip };
+    out.push(whole(&Span { to_ns: cut, ..*span }, first));
     out.push(whole(&Span { from_ns: cut, to_ns: doubt, ..*span }, PageCause::Server));
     out.push(whole(&Span { from_ns: doubt, ..*span }, PageCause::Unknown));
+    WaitDoubt { queue: doubt < span.to_ns, round_trip: round_trip.unbounded }
 }
 
 /// Waits for first bytes while other responses arrived: if they are much longer than the other
@@ -172,7 +194,7 @@ struct Crowded {
 }
 
 impl Crowded {
-    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
+    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, RoundTrip>) -> Self {
         let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
         // A request's own response is among them: it begins where the request's wait ends, so that it
         // adds nothing within that wait.
@@ -189,7 +211,7 @@ impl Crowded {
         for ((request, wait), crowded) in load.requests.iter().zip(&waits).zip(&crowded) {
             let Some((from, to)) = wait else { continue };
             let host = request.url.as_deref().map(host).unwrap_or_default();
-            let server_ns = (to - from - round_trips.get(host).copied().unwrap_or(0)).max(0);
+            let server_ns = (to - from - round_trips.get(host).map_or(0, |one| one.ns)).max(0);
             if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
         }
         let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
@@ -253,12 +275,17 @@ fn phases(request: &AppTransfer) -> Vec<Span> {
 
 /// Minimum round trip to each host, from TCP handshakes; for a host without one, from the fastest
 /// response.
-fn round_trips(log: &ApplicationLog) -> HashMap<&str, i64> {
+fn round_trips(log: &ApplicationLog) -> HashMap<&str, RoundTrip> {
     // QUIC's handshake includes TLS, and takes one round trip, too.
-    let mut out = least(log, |one| one.phases.connect_ns);
-    for (host, ns) in least(log, |one| one.phases.wait_ns) {
-        let known = out.entry(host).or_insert(ns);
-        *known = (*known).min(ns);
+    let handshakes = least(log, |one| one.phases.connect_ns);
+    let mut out: HashMap<&str, RoundTrip> = HashMap::new();
+    for (host, ns) in &handshakes {
+        out.insert(host, RoundTrip { ns: *ns, unbounded: false });
+    }
+    for (host, wait_ns) in least(log, |one| one.phases.wait_ns) {
+        let unbounded = wait_ns > PLAUSIBLE_ROUND_TRIP_NS && !handshakes.contains_key(host);
+        let ns = handshakes.get(host).map_or(wait_ns, |ns| wait_ns.min(*ns));
+        out.insert(host, RoundTrip { ns, unbounded });
     }
     out
 }
