@@ -259,13 +259,13 @@ pub(crate) enum Statement {
     /// The log has no given transfer from its start to its end.
     NotWhole,
     NoEvidence,
-    /// The verdict on the radio: link demand of `n` transfers, and the verdict's lower limit.
+    /// The verdict on the radio: link demand of `n` transfers, and the limits between verdicts.
     Demand {
         verdict: Verdict,
         dir: Direction,
         demand: f64,
         n: usize,
-        not_radio_below: f64,
+        limits: [f64; 2],
     },
     /// Causes are not given for all: only `apart` of `n` transfers did not overlap another.
     FewApart {
