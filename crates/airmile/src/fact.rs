@@ -335,12 +335,14 @@ pub enum Milestone {
     LastByte,
 }
 
-/// What may have caused the unknown part of a wait for a first byte, beside the server.
+/// What the unknown time of a request may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WaitDoubt {
-    /// A queue on the path: other responses arrived.
+    /// It failed: no response tells what it waited for.
+    pub(crate) failed: bool,
+    /// The server or a queue on the path: other responses arrived.
     pub(crate) queue: bool,
-    /// Round trips: neither a handshake nor a fast response bounds them.
+    /// The server or round trips: neither a handshake nor a fast response bounds these.
     pub(crate) round_trip: bool,
 }
 

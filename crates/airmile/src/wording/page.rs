@@ -36,12 +36,7 @@ pub(crate) fn page(
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     // The phases of a log have no other unknown time: `parts::answered`.
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
-    let name = |of| match doubt_of(of) {
-        Some(WaitDoubt { queue: true, round_trip: true }) => "your server, a queue or round trips",
-        Some(WaitDoubt { queue: false, round_trip: true }) => "your server or round trips",
-        Some(_) => "your server or a queue",
-        None => cause(of),
-    };
+    let name = |of| doubt_of(of).map_or_else(|| cause(of).to_owned(), unknown);
     let named: Vec<(PageCause, String)> =
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
     let end = match named.iter().find_map(|(of, _)| doubt_of(*of)) {
@@ -49,14 +44,36 @@ pub(crate) fn page(
             " Neither a handshake nor a fast response in the log tells how long a round trip takes: \
              a packet capture, or a log from before the connection opened, would."
         }
-        Some(_) => {
+        Some(WaitDoubt { queue: true, .. }) => {
             " Responses took longer to begin while others arrived: a packet capture would show \
              whether your server or a queue on the path caused it."
         }
-        None => "",
+        _ => "",
     };
     let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
     format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
+}
+
+/// The name of unknown time by what it may be.
+fn unknown(doubt: WaitDoubt) -> String {
+    let server = doubt.queue || doubt.round_trip;
+    let of = [
+        (doubt.failed, "failed requests"),
+        (server, "your server"),
+        (doubt.queue, "a queue"),
+        (doubt.round_trip, "round trips"),
+    ];
+    let named: Vec<&str> = of.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    match named.split_last() {
+        None => cause(PageCause::Unknown).to_owned(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// A request of the critical path that failed.
+pub(crate) fn failed_request(url: &str, ms: f64, error: &str) -> String {
+    format!(" {url} failed after {}: {error}.", time(ms))
 }
 
 /// Which link is slow, if packets alone do not decide it and a link is worth naming.

@@ -265,6 +265,14 @@ fn judge(
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
     let doubt = by_phases.then(|| doubt_of(&path, &doubts));
     let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
+    if let Some((at, ns)) = longest_failure(load, &path)
+        && ns as f64 >= WORTH_SAVING * wait_ns as f64
+        && let Some(one) = load.requests.get(at)
+    {
+        let error = one.error.as_deref().unwrap_or_default();
+        let lasted_ms = ms(one.end_ns.saturating_sub(one.start_ns));
+        says.push_str(&wording::failed_request(&shown(one, answer), lasted_ms, error));
+    }
     if let Some((at, one)) =
         queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
     {
@@ -336,11 +344,22 @@ fn judge(
     }
 }
 
-/// What may have caused the unknown waits of a path.
+/// The failed request with the longest unknown time on a path, and that time.
+fn longest_failure(load: &PageLoad<'_>, path: &[Step]) -> Option<(usize, i64)> {
+    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
+    let failed = unknown.filter_map(|step| {
+        load.requests.get(step.request?)?.error.as_ref()?;
+        Some((step.request?, step.to_ns - step.from_ns))
+    });
+    failed.max_by_key(|(_, ns)| *ns)
+}
+
+/// What the unknown time of a path may be.
 fn doubt_of(path: &[Step], doubts: &[WaitDoubt]) -> WaitDoubt {
     let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
     let each = unknown.filter_map(|step| doubts.get(step.request?));
     each.fold(WaitDoubt::default(), |all, one| WaitDoubt {
+        failed: all.failed || one.failed,
         queue: all.queue || one.queue,
         round_trip: all.round_trip || one.round_trip,
     })

@@ -61,7 +61,7 @@ pub(super) struct Requests {
     pub(super) parts: Vec<Vec<Part>>,
     /// The captured connection of each.
     pub(super) connections: Vec<Option<usize>>,
-    /// Why the wait of each may be unknown.
+    /// What the unknown time of each may be.
     pub(super) doubts: Vec<WaitDoubt>,
     /// Requests that the log lacks, by their ends.
     pub(super) unlogged: Vec<(i64, i64)>,
@@ -92,8 +92,14 @@ pub(super) fn requests(
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
+        let failed = connection.is_none() && request.error.is_some();
+        if let Some(doubt) = doubts.get_mut(at) {
+            doubt.failed = failed;
+        }
         for span in spans.get(at).map_or(&[][..], Vec::as_slice) {
             match span.phase {
+                // Browsers put the whole time of a failed connection into one phase.
+                _ if failed => out.push(whole(span, PageCause::Unknown)),
                 RequestPhase::Blocked => out.push(queued(at, span, load)),
                 RequestPhase::Dns => out.push(whole(span, PageCause::Dns)),
                 RequestPhase::Connect | RequestPhase::Tls => match (packets, connection) {
@@ -181,7 +187,7 @@ fn answered(out: &mut Vec<Part>, span: &Span, round_trip: RoundTrip, server_ns: 
     out.push(whole(&Span { to_ns: cut, ..*span }, first));
     out.push(whole(&Span { from_ns: cut, to_ns: doubt, ..*span }, PageCause::Server));
     out.push(whole(&Span { from_ns: doubt, ..*span }, PageCause::Unknown));
-    WaitDoubt { queue: doubt < span.to_ns, round_trip: round_trip.unbounded }
+    WaitDoubt { failed: false, queue: doubt < span.to_ns, round_trip: round_trip.unbounded }
 }
 
 /// Waits for first bytes while other responses arrived: if they are much longer than the other
