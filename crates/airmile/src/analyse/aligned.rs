@@ -10,6 +10,7 @@ use airmile_wire::clocks::{Arrivals, ClockLine};
 use super::belong;
 use super::blind::{self, Blind};
 use super::clocks::{self, ClockReport, Delivered};
+use super::page::is_of_browser;
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
 use crate::session::{Inputs, Session};
@@ -61,6 +62,12 @@ impl AlignedInputs {
         let mut aligned = Self { radio, wire, captures, ..Self::default() };
         let session = aligned.align(&paths, options, progress)?;
         Ok((session, aligned))
+    }
+
+    /// Whether bursts are needed: packets and pages are split by them.
+    pub(crate) fn asks_bursts(&self, session: &Session) -> bool {
+        let mut applications = session.applications().iter();
+        self.wire.is_some() || applications.any(|one| is_of_browser(one.format))
     }
 
     /// The capture that is drawn, which is the nearest to the phone, and where it was taken.

@@ -155,6 +155,11 @@ pub struct RequestPart {
     pub blocked_by: Option<String>,
 }
 
+/// Whether a log is a browser's, with pages.
+pub(super) const fn is_of_browser(format: ApplicationFormat) -> bool {
+    matches!(format, ApplicationFormat::Har | ApplicationFormat::NetLog)
+}
+
 /// Judges the pages of browser logs. `capture` is the one nearest to the phone, read again if there
 /// are pages.
 ///
@@ -167,8 +172,7 @@ pub(crate) fn pages(
     progress: &Progress,
 ) -> Result<Vec<Page>> {
     let mut out = Vec::new();
-    let of_browser = |format| matches!(format, ApplicationFormat::Har | ApplicationFormat::NetLog);
-    let browsers = answer.applications.iter().filter(|one| of_browser(one.format));
+    let browsers = answer.applications.iter().filter(|one| is_of_browser(one.format));
     let mut packets: Option<Packets> = None;
     for application in browsers {
         let loads = page_loads(&application.log);
@@ -177,8 +181,12 @@ pub(crate) fn pages(
         }
         let placed = application.log.scale.base == TimeBase::Wall;
         if packets.is_none() && placed {
-            let read = capture.map(|name| Packets::read(name, diagnosis, answer, progress));
-            packets = Some(read.transpose()?.unwrap_or_default());
+            packets = Some(match capture {
+                Some(name) => Packets::read(name, diagnosis, answer, progress)?,
+                // One of another run is not placed by the radio's clock.
+                None if application.gave_transfers => Packets::of_radio(answer),
+                None => Packets::default(),
+            });
         }
         let seen = packets.as_ref().filter(|_| placed);
         let judged = |load| judge(load, &application.log, seen, answer);
@@ -324,7 +332,7 @@ fn judge(
         verdict,
         says,
         evidence: match packets {
-            Some(packets) if seen && packets.has_radio() => "radio",
+            Some(packets) if packets.has_radio() => "radio",
             Some(_) if seen => "packets",
             _ => "log",
         },

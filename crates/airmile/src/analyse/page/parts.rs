@@ -88,6 +88,7 @@ pub(super) fn requests(
     let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
+    let queued_at_radio = packets.map(Packets::queued_at_radio).unwrap_or_default();
     let mut doubts = vec![WaitDoubt::default(); load.requests.len()];
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
@@ -141,6 +142,9 @@ pub(super) fn requests(
                 },
             }
         }
+        if connection.is_none() && !failed {
+            out = with_radio(&out, &queued_at_radio);
+        }
         out.retain(|part| part.to_ns > part.from_ns);
         out
     });
@@ -176,6 +180,28 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     if at < span.to_ns && at == span.from_ns {
         out.push(whole(span, PageCause::Unknown));
     }
+}
+
+/// Attributes the moments of a request without packets in which data was queued at the radio to it,
+/// if the request was waiting for data.
+fn with_radio(parts: &[Part], queued: &[(i64, i64)]) -> Vec<Part> {
+    use PageCause::{Radio, RoundTrip, Server, Transfer, Unknown};
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
+        let waits = matches!(part.phase, RequestPhase::Wait | RequestPhase::Receive)
+            && matches!(part.cause, RoundTrip | Server | Transfer | Unknown);
+        let first = queued.partition_point(|(_, to)| *to <= part.from_ns);
+        let during = queued.iter().skip(first).take_while(|(from, _)| *from < part.to_ns);
+        let mut at = part.from_ns;
+        for (from, to) in during.filter(|_| waits) {
+            let (from_ns, to_ns) = ((*from).max(at), (*to).min(part.to_ns));
+            out.push(Part { from_ns: at, to_ns: from_ns, ..*part });
+            out.push(Part { from_ns, to_ns, cause: Radio, ..*part });
+            at = to_ns;
+        }
+        out.push(Part { from_ns: at, ..*part });
+    }
+    out
 }
 
 /// A wait for a first byte by the log alone: one round trip, which may be the server's time if
@@ -408,6 +434,37 @@ mod tests {
         let arriving = MergedSpans::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
         assert_eq!(arriving.within_ns(i64::MIN, i64::MAX), u64::MAX - 2);
         assert_eq!(arriving.within_ns(0, 0), 0);
+    }
+
+    #[test]
+    fn moments_with_data_queued_at_the_radio_are_the_radios() {
+        use PageCause::{Radio, Server, Setup, Transfer};
+        let part = |phase, cause, (from_ns, to_ns)| Part {
+            phase,
+            cause,
+            from_ns,
+            to_ns,
+            blocked_by: None,
+        };
+        let parts = [
+            part(RequestPhase::Connect, Setup, (0, 10)),
+            part(RequestPhase::Wait, Server, (10, 30)),
+            part(RequestPhase::Receive, Transfer, (30, 50)),
+        ];
+        let got: Vec<_> = with_radio(&parts, &[(0, 5), (20, 40), (45, 60)])
+            .into_iter()
+            .filter(|part| part.ns() > 0)
+            .map(|part| (part.cause, part.from_ns, part.to_ns))
+            .collect();
+        let expected = [
+            (Setup, 0, 10),
+            (Server, 10, 20),
+            (Radio, 20, 30),
+            (Radio, 30, 40),
+            (Transfer, 40, 45),
+            (Radio, 45, 50),
+        ];
+        assert_eq!(got, expected);
     }
 
     #[test]
