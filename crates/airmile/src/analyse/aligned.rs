@@ -118,8 +118,13 @@ impl AlignedInputs {
         }
         let delivered = Delivered::read(session)?;
         let partial = delivered.is_partial();
+        let untimed = delivered.is_untimed();
         let radio = delivered.arrivals(options.subscription);
-        self.align_capture(&radio, partial)?;
+        if untimed {
+            self.cannot_align(clocks::UNTIMED);
+        } else {
+            self.align_capture(&radio, partial)?;
+        }
         let mut session = Session::open(&self.radio, progress)?;
         session.set_apart(is_apart);
         if timed {

@@ -60,6 +60,7 @@ impl ClockReport {
         used: bool,
     ) -> Self {
         let says = match line {
+            Err(UNTIMED) => format!("{file}: not joined with {against}: {UNTIMED}"),
             Err(why) => format!(
                 "{file}: its clock cannot be aligned to {against}'s: {why}; the same clock is \
                  assumed"
@@ -122,10 +123,16 @@ pub(super) const fn reason(why: Unaligned) -> &'static str {
     }
 }
 
+/// Why nothing is joined with a log that numbers TTIs alone.
+pub(super) const UNTIMED: &str =
+    "its records have no times of day; a table needs them in the column `time_us`";
+
 /// The data that the radio delivered to the phone, by the modem log's clock.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     blocks: BTreeMap<u8, Vec<(i64, u32)>>,
+    /// Records have no times.
+    untimed: bool,
     /// The records lack some of what was delivered: holes, a leg that was not read, blocks without
     /// a size.
     partial: bool,
@@ -143,6 +150,7 @@ impl Delivered {
         let loaded = session.read(&mut |tagged| {
             counts.count(&tagged.record);
             if let Record::Grant(grant) = &tagged.record {
+                delivered.untimed |= grant.at.is_none();
                 match block(grant) {
                     Some(block) => {
                         delivered.blocks.entry(tagged.subscription).or_default().push(block);
@@ -161,6 +169,11 @@ impl Delivered {
     /// Whether the records lack some of what was delivered.
     pub(super) const fn is_partial(&self) -> bool {
         self.partial
+    }
+
+    /// Whether no record has a time.
+    pub(super) fn is_untimed(&self) -> bool {
+        self.untimed && self.blocks.is_empty()
     }
 
     /// The arrivals of a subscription, by default of the one with the most blocks.

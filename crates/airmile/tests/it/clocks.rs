@@ -101,3 +101,22 @@ fn an_upload_alone_aligns_captures_at_both_ends() {
     // No packet of the emulator is ECN-capable.
     assert_eq!(answer.ecn, []);
 }
+
+/// Without times, nothing shows when the table's records were: the missing column is named.
+#[test]
+fn a_table_without_times_is_not_joined_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("page", 1, &dir.path().join("run"));
+    let text = std::fs::read_to_string(run.join("grants.csv")).unwrap();
+    let at = text.lines().next().unwrap().split(',').position(|name| name == "time_us").unwrap();
+    let without = |line: &str| {
+        let cells = line.split(',').enumerate().filter(|(n, _)| *n != at);
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",")
+    };
+    let table = run.join("untimed.csv");
+    std::fs::write(&table, text.lines().map(without).collect::<Vec<_>>().join("\n")).unwrap();
+    let answer = diagnosis_of(&[table, run.join("phone.pcapng")]);
+    let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
+    assert!(clock.says.contains("`time_us`"), "{}", clock.says);
+    assert!(!answer.session.says.contains("did not overlap"), "{}", answer.session.says);
+}
