@@ -284,6 +284,10 @@ pub(crate) enum Statement {
     },
     /// Captures without a download.
     NoDownload,
+    /// Captures with an upload, and without a download.
+    OnlyUpload {
+        bytes: u64,
+    },
     /// Most frames are cut within a header.
     HeadersCut {
         cut: u64,

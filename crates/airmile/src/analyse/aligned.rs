@@ -119,7 +119,7 @@ impl AlignedInputs {
         let delivered = Delivered::read(session)?;
         let partial = delivered.is_partial();
         let untimed = delivered.is_untimed();
-        let radio = delivered.arrivals(options.subscription);
+        let [radio, sent] = delivered.arrivals(options.subscription);
         if untimed {
             self.cannot_align(clocks::UNTIMED);
         } else {
@@ -128,8 +128,19 @@ impl AlignedInputs {
         let mut session = Session::open(&self.radio, progress)?;
         session.set_apart(is_apart);
         if timed {
-            belong::check_transfers(TRANSFERS, &clocks::spans(&given), (MODEM, &radio))?;
-            let line = clocks::of_application(&radio, &clocks::spans(&given));
+            let spans = clocks::spans(&given);
+            // Uploads alone: by what the phone sent.
+            let uploads = spans.is_empty();
+            let (spans, came) =
+                if uploads { (clocks::uplink_spans(&given), &sent) } else { (spans, &radio) };
+            belong::check_transfers(TRANSFERS, &spans, (MODEM, came))?;
+            let line = clocks::of_application(came, &spans);
+            let of_log = session.applications().iter().any(|one| one.gave_transfers);
+            if uploads && of_log && line.is_err() && !clocks::are_within(&spans, came) {
+                session.set_apart(true);
+                self.clocks.push(ClockReport::new(TRANSFERS, MODEM, Err(clocks::UNPLACED), true));
+                return Ok(session);
+            }
             self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.set_clock(&line);

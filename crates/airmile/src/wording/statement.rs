@@ -53,6 +53,12 @@ fn statement(statement: &Statement) -> String {
         Statement::NoDownload => "No verdict: the captures show no download of sufficient size. \
             Capture while one runs, or set --min-bytes."
             .into(),
+        Statement::OnlyUpload { bytes } => format!(
+            "No verdict: the captures show an upload of {:.2} MB and no download of sufficient size. \
+             Packets alone do not show whether the uplink limited an upload: log the modem while it runs \
+             (`airmile live --port`), and pass both.",
+            *bytes as f64 / 1e6
+        ),
         Statement::HeadersCut { cut, frames } => format!(
             "No verdict: {cut} of {frames} frames are cut within a header, so their packets are not \
              known. Capture longer headers (`tcpdump -s 128`)."
