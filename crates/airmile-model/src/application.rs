@@ -125,6 +125,8 @@ pub struct AppTransfer {
     pub bitrate_bps: Option<f64>,
     /// Whether it failed or was aborted.
     pub failed: bool,
+    /// Why there was no whole response, in the log's words or `no response`.
+    pub error: Option<String>,
     /// Whether it had not ended: end and bytes are the values so far.
     pub unfinished: bool,
 }
@@ -165,6 +167,7 @@ impl AppTransfer {
             protocol: None,
             bitrate_bps: None,
             failed: false,
+            error: None,
             unfinished: false,
         }
     }

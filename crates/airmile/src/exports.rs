@@ -53,7 +53,7 @@ pub fn export(
         None => None,
     };
     let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let plain = *exports == Exports::default() && aligned.wire.is_none();
+    let plain = *exports == Exports::default() && !aligned.asks_bursts(&session);
     let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |tagged| {
         if let Some(trace) = &mut trace {

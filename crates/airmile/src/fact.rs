@@ -259,13 +259,13 @@ pub(crate) enum Statement {
     /// The log has no given transfer from its start to its end.
     NotWhole,
     NoEvidence,
-    /// The verdict on the radio: link demand of `n` transfers, and the verdict's lower limit.
+    /// The verdict on the radio: link demand of `n` transfers, and the limits between verdicts.
     Demand {
         verdict: Verdict,
         dir: Direction,
         demand: f64,
         n: usize,
-        not_radio_below: f64,
+        limits: [f64; 2],
     },
     /// Causes are not given for all: only `apart` of `n` transfers did not overlap another.
     FewApart {
@@ -284,6 +284,10 @@ pub(crate) enum Statement {
     },
     /// Captures without a download.
     NoDownload,
+    /// Captures with an upload, and without a download.
+    OnlyUpload {
+        bytes: u64,
+    },
     /// Most frames are cut within a header.
     HeadersCut {
         cut: u64,
@@ -333,6 +337,17 @@ pub enum Milestone {
     Load,
     /// The last byte of the last request.
     LastByte,
+}
+
+/// What the unknown time of a request may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WaitDoubt {
+    /// It failed: no response tells what it waited for.
+    pub(crate) failed: bool,
+    /// The server or a queue on the path: other responses arrived.
+    pub(crate) queue: bool,
+    /// The server or round trips: neither a handshake nor a fast response bounds these.
+    pub(crate) round_trip: bool,
 }
 
 /// A segment, and what its transfer waited for.

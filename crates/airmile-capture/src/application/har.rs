@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cmcd::Cmcd;
 use super::fields::{Entry, ns_of_ms, ns_of_rfc3339, number_of, parse, type_name};
-use super::{FormatReader, Gathered};
+use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 
@@ -151,8 +151,10 @@ impl Har {
         transfer.connection = entry.name("connection").or_else(|| entry.name("_connectionId"));
         transfer.protocol = protocol(&entry);
         let status = entry.number("response.status", found);
-        transfer.failed = status == Some(0.0) || status.is_some_and(|status| status >= 400.0);
-        transfer.failed |= entry.get("response._error").is_some();
+        let named = entry.get("response._error").map(|why| why.as_str().unwrap_or(NO_RESPONSE));
+        let error = named.or_else(|| (status == Some(0.0)).then_some(NO_RESPONSE));
+        transfer.error = error.map(str::to_owned);
+        transfer.failed = error.is_some() || status.is_some_and(|status| status >= 400.0);
         let cmcd = Cmcd::of_url(url).or_else(|| cmcd_of_headers(&entry));
         if let Some(cmcd) = cmcd {
             transfer.bitrate_bps = cmcd.bitrate_bps();

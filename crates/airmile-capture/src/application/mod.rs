@@ -279,10 +279,13 @@ impl ApplicationReader {
     }
 }
 
+/// The error of a transfer that got no response, where the log does not name one.
+pub(super) const NO_RESPONSE: &str = "no response";
+
 /// Escapes names, which are untrusted.
 fn show_names(transfer: &mut AppTransfer) {
-    let AppTransfer { id, url, page, initiator, connection, protocol, .. } = transfer;
-    let of_log = [url, page, initiator, connection, protocol].map(Option::as_mut);
+    let AppTransfer { id, url, page, initiator, connection, protocol, error, .. } = transfer;
+    let of_log = [url, page, initiator, connection, protocol, error].map(Option::as_mut);
     for text in std::iter::once(Some(id)).chain(of_log).flatten() {
         if let Cow::Owned(shown) = printable(text) {
             *text = shown;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fields::{Entry, parse};
 use super::har::kind_of_name;
-use super::{FormatReader, Gathered};
+use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["events[]"];
 
@@ -420,8 +420,9 @@ impl NetLog {
         let up = request.sent_bytes > down;
         transfer.dir = Some(if up { Direction::Ul } else { Direction::Dl });
         transfer.bytes = Some(if up { request.sent_bytes } else { down });
-        transfer.failed = request.headers.to.is_none() && !open
-            || request.status.is_some_and(|status| status >= 400);
+        let unanswered = request.headers.to.is_none() && !open;
+        transfer.error = unanswered.then(|| NO_RESPONSE.to_owned());
+        transfer.failed = unanswered || request.status.is_some_and(|status| status >= 400);
         let ready = request.bound.unwrap_or(sent).clamp(request.start, sent.max(request.start));
         if let Some((source, carrier)) = request.carrier {
             transfer.connection = Some(carrier.to_string());

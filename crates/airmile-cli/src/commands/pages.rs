@@ -60,11 +60,13 @@ fn details(page: &Page, all: bool) -> String {
         "The requests, slowest first".to_owned()
     };
     let rows = requests.iter().take(shown).map(|request| {
+        let is_failure = request.failed && request.cause == PageCause::Unknown;
+        let cause = if is_failure { "failed" } else { request.cause.as_str() };
         vec![
             format!("{:.0}", request.start_ms),
             format!("{:.0}", request.end_ms - request.start_ms),
             or_dash(request.bytes, bytes),
-            format!("{}{}", if request.critical { "* " } else { "  " }, request.cause),
+            format!("{}{cause}", if request.critical { "* " } else { "  " }),
             short(&request.url),
         ]
     });

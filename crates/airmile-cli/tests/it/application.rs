@@ -59,6 +59,7 @@ fn a_har_of_other_types_is_an_error_with_offset_and_field() {
     let bad = entry.replace("\"https://a/\"", "7");
     let error = "byte 19: request.url: expected a text, found a number; the entry is left out";
     check(&format!(r#"{{"log":{{"entries":[{bad}]}}}}"#), 3, error);
+    check(r#"{"log":{"entries":[]}}"#, 3, "page.har: the log has no entries");
     // The others are read.
     check(&format!(r#"{{"log":{{"entries":[{bad},{entry}]}}}}"#), 4, error);
     check(&format!(r#"{{"log":{{"entries":[{entry}]}}}}"#), 0, "");

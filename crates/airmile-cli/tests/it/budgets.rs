@@ -91,10 +91,14 @@ fn a_damaged_input_is_an_error_in_the_report() {
 }
 
 #[test]
-fn an_empty_har_keeps_no_budget() {
+fn a_har_without_transfers_keeps_no_budget() {
     let run = Run::new();
     let har = run.path("none.har");
     fs::write(&har, r#"{"log":{"version":"1.2","entries":[]}}"#).unwrap();
+    let out = airmile(&["diagnose", &har, "--fail-if", "page.load_ms > 3000"]);
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stderr));
+    let cached = r#"{"startedDateTime":"2024-05-01T10:00:00Z","time":5,"_fromCache":"disk"}"#;
+    fs::write(&har, format!(r#"{{"log":{{"version":"1.2","entries":[{cached}]}}}}"#)).unwrap();
     for budget in ["page.load_ms > 3000", "session.verdict == radio", "ms.radio > 5"] {
         let out = airmile(&["diagnose", &har, "--fail-if", budget]);
         assert_eq!(out.status.code(), Some(7), "{budget}: {}", text(&out.stderr));

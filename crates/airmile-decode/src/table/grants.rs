@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use airmile_model::radio::{Direction, RntiType};
+use airmile_model::radio::RntiType;
 use airmile_model::tti::{Position, Tti, TtiIndex, nearest};
 use airmile_model::{Clock, Grant, GrantSources, Stamp};
 
@@ -116,9 +116,7 @@ impl GrantColumns {
             None => self.unwrap_sfn(row, time_us, *last)?,
         };
         *last = Some((tti, time_us));
-        let dir = row
-            .parsed(("dir", Some(self.dir)), "dl or ul", Direction::parse)?
-            .ok_or_else(|| row.empty("dir"))?;
+        let dir = row.direction(Some(self.dir))?.ok_or_else(|| row.empty("dir"))?;
         let rnti = row.parsed(("rnti", self.rnti), "c, si, p or ra", RntiType::parse)?;
         let n_prb: Option<u16> = row.int(("n_prb", Some(self.n_prb)))?;
         let n_prb_cell: Option<u16> = row.int(("n_prb_cell", self.n_prb_cell))?;
@@ -295,6 +293,7 @@ pub(super) fn text<T: ToString>(value: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::Direction;
     use proptest::prelude::*;
 
     use super::*;
@@ -325,6 +324,12 @@ mod tests {
         let error = rows[1].as_ref().unwrap_err();
         assert_eq!(error.to_string(), r#"line 3, column `dir`: "sideways" is not dl or ul"#);
         assert_eq!(error.offset(), 21);
+        // With CR and LF at each line's end, the row begins two bytes later.
+        let rows = read("tti,dir,n_prb\r\n1,DL,3\r\n2,sideways,3\r\n3,dl,x\r\n");
+        let errors: Vec<_> = rows[1..].iter().map(|row| row.as_ref().unwrap_err()).collect();
+        assert_eq!(errors[0].to_string(), error.to_string());
+        assert_eq!((errors[0].offset(), errors[1].offset()), (23, 37));
+        let rows = read("tti,dir,n_prb\n1,dl,3\n2,sideways,3\n3,dl,x\n4,dl,5\n");
         assert!(rows[2].is_err());
         assert_eq!(rows[3].as_ref().unwrap().position.tti, TtiIndex(4));
     }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use airmile_model::radio::{Direction, RlcMode};
+use airmile_model::radio::RlcMode;
 use airmile_model::tti::{Position, TtiIndex};
 use airmile_model::{Clock, RlcPdu, Stamp};
 
@@ -95,9 +95,7 @@ impl RlcColumns {
             }
             (None, None) => return Err(row.empty("tti")),
         };
-        let dir = row
-            .parsed(("dir", Some(self.dir)), "dl or ul", Direction::parse)?
-            .ok_or_else(|| row.empty("dir"))?;
+        let dir = row.direction(Some(self.dir))?.ok_or_else(|| row.empty("dir"))?;
         let poll = row.flag(("poll", self.poll))?;
         let mode = row.parsed(("mode", self.mode), "tm, um or am", RlcMode::parse)?;
         let status = row.flag(("status", self.status))?.unwrap_or(false);
@@ -211,6 +209,7 @@ pub fn write_rlc<'a, W: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmile_model::Direction;
 
     #[test]
     fn reads_what_it_writes() {

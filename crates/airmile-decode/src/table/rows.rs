@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::str::FromStr;
 
-use airmile_model::printable;
 use airmile_model::problem::{Problem, Severity};
 use airmile_model::tti::TtiIndex;
+use airmile_model::{Direction, printable};
 
 use super::TableContent;
 
@@ -163,6 +163,29 @@ struct RecordLimit<R> {
     /// Bytes until the limit; set anew before each row.
     left: u64,
     exceeded: bool,
+    /// Whether the first line ends with CR and LF; `None` before its end.
+    crlf: Option<bool>,
+    last: u8,
+}
+
+impl<R> RecordLimit<R> {
+    /// What the CSV reader's places lack, in bytes and lines: it ends a row at the CR, and leaves the
+    /// LF to the next one.
+    fn shift(&self) -> u64 {
+        u64::from(self.crlf == Some(true))
+    }
+
+    fn note_line_end(&mut self, read: &[u8]) {
+        let mut before = self.last;
+        for byte in read {
+            if *byte == b'\n' {
+                self.crlf = Some(before == b'\r');
+                return;
+            }
+            before = *byte;
+        }
+        self.last = before;
+    }
 }
 
 impl<R: Read> Read for RecordLimit<R> {
@@ -174,6 +197,9 @@ impl<R: Read> Read for RecordLimit<R> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
         let n = self.inner.read(buf.get_mut(..most).unwrap_or_default())?;
         self.left = self.left.saturating_sub(n as u64);
+        if self.crlf.is_none() {
+            self.note_line_end(buf.get(..n).unwrap_or_default());
+        }
         Ok(n)
     }
 }
@@ -211,7 +237,8 @@ impl RowsOfTti {
 
 impl<R: Read> CsvRows<R> {
     pub(super) fn new(input: R) -> Result<Self, TableError> {
-        let input = RecordLimit { inner: input, left: MAX_RECORD_BYTES, exceeded: false };
+        let (left, exceeded) = (MAX_RECORD_BYTES, false);
+        let input = RecordLimit { inner: input, left, exceeded, crlf: None, last: 0 };
         let mut reader =
             csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(input);
         let names = match reader.headers() {
@@ -260,7 +287,7 @@ impl<R: Read> CsvRows<R> {
     /// that was cut short, the last field is a part, and of one with a field too many, it is
     /// unknown which belongs to which column.
     fn row(&mut self) -> Result<RowRef<'_>, TableError> {
-        let row = RowRef { record: &self.record };
+        let row = RowRef { record: &self.record, shift: self.reader.get_ref().shift() };
         let (found, expected) = (self.record.len(), self.names.len());
         let what = if found < expected {
             let last = found.checked_sub(1).and_then(|last| self.names.get(last));
@@ -320,7 +347,7 @@ fn broken<R: Read>(reader: &csv::Reader<RecordLimit<R>>, source: csv::Error) -> 
         let (limit, maximum) = ("MAX_RECORD_BYTES", MAX_RECORD_BYTES);
         return TableError::Limit { offset, line, limit, maximum };
     }
-    let offset = source.position().map_or(0, csv::Position::byte);
+    let offset = source.position().map_or(0, |at| at.byte() + reader.get_ref().shift());
     TableError::Csv { offset, source }
 }
 
@@ -328,6 +355,8 @@ fn broken<R: Read>(reader: &csv::Reader<RecordLimit<R>>, source: csv::Error) -> 
 #[derive(Clone, Copy)]
 pub(super) struct RowRef<'a> {
     record: &'a csv::StringRecord,
+    /// See [`RecordLimit::shift`].
+    shift: u64,
 }
 
 impl<'a> RowRef<'a> {
@@ -336,7 +365,8 @@ impl<'a> RowRef<'a> {
     }
 
     fn place(self) -> (u64, u64) {
-        self.record.position().map_or((0, 0), |p| (p.byte(), p.line()))
+        let place = |at: &csv::Position| (at.byte() + self.shift, at.line() + self.shift);
+        self.record.position().map_or((0, 0), place)
     }
 
     /// An error at a field of this row.
@@ -367,6 +397,13 @@ impl<'a> RowRef<'a> {
             None => Ok(None),
             Some(text) => parse(text).map(Some).ok_or_else(|| self.bad(column, text, expected)),
         }
+    }
+
+    /// A direction, in any case.
+    pub(super) fn direction(self, index: Option<usize>) -> Result<Option<Direction>, TableError> {
+        self.parsed(("dir", index), "dl or ul", |text| {
+            Direction::parse(text).or_else(|| Direction::parse(&text.to_ascii_lowercase()))
+        })
     }
 
     /// An integer; also in the form `12.0`, as spreadsheets write it.

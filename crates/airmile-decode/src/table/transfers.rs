@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use airmile_model::transfer::MAX_TRANSFER_BYTES;
-use airmile_model::{Clock, Direction, Stamp, Transfer};
+use airmile_model::{Clock, Stamp, Transfer};
 
 use super::TableContent;
 use super::grants::text;
@@ -74,7 +74,7 @@ fn read_row(
             .int::<i64>(("bytes", bytes))?
             .and_then(|bytes| u64::try_from(bytes).ok())
             .filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
-        dir: row.parsed(("dir", dir), "dl or ul", Direction::parse)?,
+        dir: row.direction(dir)?,
         unfinished: row
             .parsed(("unfinished", unfinished), "true or false", parse_flag)?
             .unwrap_or(false),
@@ -125,6 +125,7 @@ pub fn write_transfers<'a, W: Write>(
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::Direction;
     use airmile_model::tti::TtiIndex;
 
     use super::*;

@@ -10,6 +10,7 @@ use airmile_wire::clocks::{Arrivals, ClockLine};
 use super::belong;
 use super::blind::{self, Blind};
 use super::clocks::{self, ClockReport, Delivered};
+use super::page::is_of_browser;
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
 use crate::session::{Inputs, Session};
@@ -63,6 +64,12 @@ impl AlignedInputs {
         Ok((session, aligned))
     }
 
+    /// Whether bursts are needed: packets and pages are split by them.
+    pub(crate) fn asks_bursts(&self, session: &Session) -> bool {
+        let mut applications = session.applications().iter();
+        self.wire.is_some() || applications.any(|one| is_of_browser(one.format))
+    }
+
     /// The capture that is drawn, which is the nearest to the phone, and where it was taken.
     pub(crate) fn capture(&self) -> Option<(String, CaptureSite)> {
         let of_wire = self.wire.as_ref().map(|wire| (wire.name().to_owned(), wire.place));
@@ -111,13 +118,29 @@ impl AlignedInputs {
         }
         let delivered = Delivered::read(session)?;
         let partial = delivered.is_partial();
-        let radio = delivered.arrivals(options.subscription);
-        self.align_capture(&radio, partial)?;
+        let untimed = delivered.is_untimed();
+        let [radio, sent] = delivered.arrivals(options.subscription);
+        if untimed {
+            self.cannot_align(clocks::UNTIMED);
+        } else {
+            self.align_capture(&radio, partial)?;
+        }
         let mut session = Session::open(&self.radio, progress)?;
         session.set_apart(is_apart);
         if timed {
-            belong::check_transfers(TRANSFERS, &clocks::spans(&given), (MODEM, &radio))?;
-            let line = clocks::of_application(&radio, &clocks::spans(&given));
+            let spans = clocks::spans(&given);
+            // Uploads alone: by what the phone sent.
+            let uploads = spans.is_empty();
+            let (spans, came) =
+                if uploads { (clocks::uplink_spans(&given), &sent) } else { (spans, &radio) };
+            belong::check_transfers(TRANSFERS, &spans, (MODEM, came))?;
+            let line = clocks::of_application(came, &spans);
+            let of_log = session.applications().iter().any(|one| one.gave_transfers);
+            if uploads && of_log && line.is_err() && !clocks::are_within(&spans, came) {
+                session.set_apart(true);
+                self.clocks.push(ClockReport::new(TRANSFERS, MODEM, Err(clocks::UNPLACED), true));
+                return Ok(session);
+            }
             self.clocks.push(ClockReport::of(TRANSFERS, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.set_clock(&line);

@@ -60,6 +60,9 @@ impl ClockReport {
         used: bool,
     ) -> Self {
         let says = match line {
+            Err(why @ (UNTIMED | UNPLACED)) => {
+                format!("{file}: not joined with {against}: {why}")
+            }
             Err(why) => format!(
                 "{file}: its clock cannot be aligned to {against}'s: {why}; the same clock is \
                  assumed"
@@ -122,10 +125,36 @@ pub(super) const fn reason(why: Unaligned) -> &'static str {
     }
 }
 
-/// The data that the radio delivered to the phone, by the modem log's clock.
+/// Why nothing is joined with a log that numbers TTIs alone.
+pub(super) const UNTIMED: &str =
+    "its records have no times of day; a table needs them in the column `time_us`";
+
+/// Why uploads of an application are not joined with a log.
+pub(super) const UNPLACED: &str = "they do not match what the phone sent, and by the same clock they \
+    begin before it or end after it; the modem log's own activity is judged";
+/// An upload begins so soon before its first byte, and ends so soon after its last one (chosen here:
+/// a handshake and an answer).
+const UPLOAD_MARGIN_NS: i64 = 300_000_000;
+
+/// Whether uploads are within what was sent, by the same clock, as far as that is known.
+pub(super) fn are_within(spans: &[(i64, i64)], sent: &Arrivals) -> bool {
+    let Some((from, to)) = sent.start_ns().zip(sent.end_ns()) else { return true };
+    let near = |span: &(i64, i64)| {
+        span.0 >= from.saturating_sub(UPLOAD_MARGIN_NS)
+            && span.1 <= to.saturating_add(UPLOAD_MARGIN_NS)
+    };
+    spans.iter().all(near)
+}
+
+/// The data that the radio delivered, by the modem log's clock.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
+    /// To the phone.
     blocks: BTreeMap<u8, Vec<(i64, u32)>>,
+    /// From the phone.
+    sent: BTreeMap<u8, Vec<(i64, u32)>>,
+    /// Records have no times.
+    untimed: bool,
     /// The records lack some of what was delivered: holes, a leg that was not read, blocks without
     /// a size.
     partial: bool,
@@ -143,6 +172,10 @@ impl Delivered {
         let loaded = session.read(&mut |tagged| {
             counts.count(&tagged.record);
             if let Record::Grant(grant) = &tagged.record {
+                delivered.untimed |= grant.at.is_none();
+                if let Some(block) = block_of(grant, Direction::Ul) {
+                    delivered.sent.entry(tagged.subscription).or_default().push(block);
+                }
                 match block(grant) {
                     Some(block) => {
                         delivered.blocks.entry(tagged.subscription).or_default().push(block);
@@ -163,23 +196,36 @@ impl Delivered {
         self.partial
     }
 
-    /// The arrivals of a subscription, by default of the one with the most blocks.
-    pub(super) fn arrivals(mut self, subscription: Option<u8>) -> Arrivals {
-        let most = || self.blocks.iter().max_by_key(|(_, blocks)| blocks.len()).map(|(s, _)| *s);
-        let mut blocks = subscription
-            .or_else(most)
-            .and_then(|subscription| self.blocks.remove(&subscription))
-            .unwrap_or_default();
-        blocks.sort_unstable();
-        let mut arrivals = Arrivals::new();
-        blocks.into_iter().for_each(|(at, bytes)| arrivals.add(at, bytes));
-        arrivals
+    /// Whether no record has a time.
+    pub(super) fn is_untimed(&self) -> bool {
+        self.untimed && self.blocks.is_empty() && self.sent.is_empty()
+    }
+
+    /// The arrivals at the phone and from it, of a subscription, by default of the one with the most
+    /// blocks to the phone.
+    pub(super) fn arrivals(mut self, subscription: Option<u8>) -> [Arrivals; 2] {
+        let most = |of: &BTreeMap<u8, Vec<(i64, u32)>>| {
+            of.iter().max_by_key(|(_, blocks)| blocks.len()).map(|(subscription, _)| *subscription)
+        };
+        let subscription = subscription.or_else(|| most(&self.blocks)).or_else(|| most(&self.sent));
+        [&mut self.blocks, &mut self.sent].map(|of| {
+            let blocks = subscription.and_then(|subscription| of.remove(&subscription));
+            let mut blocks = blocks.unwrap_or_default();
+            blocks.sort_unstable();
+            let mut arrivals = Arrivals::new();
+            blocks.into_iter().for_each(|(at, bytes)| arrivals.add(at, bytes));
+            arrivals
+        })
     }
 }
 
 /// The time of a downlink block with data, in nanoseconds, and its bytes.
 pub(super) fn block(grant: &Grant) -> Option<(i64, u32)> {
-    let user = grant.dir == Direction::Dl && grant.rnti.is_user();
+    block_of(grant, Direction::Dl)
+}
+
+fn block_of(grant: &Grant, dir: Direction) -> Option<(i64, u32)> {
+    let user = grant.dir == dir && grant.rnti.is_user();
     let came = grant.crc_ok != Some(false) && grant.data_bytes != Some(0);
     let at = grant.at.filter(|_| user && came)?;
     let bytes = grant.tbs_bytes?.saturating_sub(grant.padding_bytes.unwrap_or(0));
@@ -226,8 +272,16 @@ pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> 
 
 /// Spans of downlink transfers that are not timed by the modem's clock.
 pub(super) fn spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
-    let downlink = transfers.iter().filter(|t| t.dir != Some(Direction::Ul) && !t.unfinished);
+    spans_of(transfers, |dir| dir != Some(Direction::Ul))
+}
+
+/// The same of uplink transfers.
+pub(super) fn uplink_spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
+    spans_of(transfers, |dir| dir == Some(Direction::Ul))
+}
+
+fn spans_of(transfers: &[Transfer], is_of: fn(Option<Direction>) -> bool) -> Vec<(i64, i64)> {
     // Transfers given by TTI are on the modem's clock.
-    let downlink = downlink.filter(|t| t.tti.is_none());
-    downlink.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect()
+    let timed = transfers.iter().filter(|t| is_of(t.dir) && !t.unfinished && t.tti.is_none());
+    timed.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect()
 }

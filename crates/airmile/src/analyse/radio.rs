@@ -299,7 +299,10 @@ fn nothing(files: &[FileReport]) -> Error {
         [] => "`airmile inspect` shows what the files contain".to_owned(),
         summaries => summaries.join("; "),
     };
-    Error::NothingToAnalyse(format!("{}: no radio records to analyse; {what}", names.join(", ")))
+    let problem = files.iter().find_map(|file| Some((&file.path, file.problems.first()?)));
+    let first = problem.map_or_else(String::new, |(path, why)| format!(" ({path}: {why})"));
+    let names = names.join(", ");
+    Error::NothingToAnalyse(format!("{names}: no radio records to analyse{first}; {what}"))
 }
 
 /// The summary of a file without times.

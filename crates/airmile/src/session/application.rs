@@ -100,9 +100,13 @@ impl Loaded {
         }
         let first = |file: &FileReport| Some(format!("{}: {}", file.path, file.problems.first()?));
         let problems: Vec<String> = self.files.iter().filter(is_bad).filter_map(first).collect();
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(Error::NothingToAnalyse(format!(
+        let mut without = self.files.iter().filter(|file| file.items == 0);
+        match (problems.is_empty(), without.next()) {
+            (true, None) => Ok(()),
+            (true, Some(file)) => {
+                Err(Error::NothingToAnalyse(format!("{}: the log has no entries", file.path)))
+            }
+            (false, _) => Err(Error::NothingToAnalyse(format!(
                 "{}; nothing could be read",
                 problems.join("; ")
             ))),

@@ -12,7 +12,8 @@ pub(crate) use advice::{advice, saving};
 pub(crate) use ecn::ecn;
 pub(crate) use fact::fact;
 pub(crate) use page::{
-    not_joined, page, page_damaged, page_outside_limits, page_saving, queued_first_byte, slow_link,
+    failed_request, not_joined, page, page_damaged, page_outside_limits, page_saving,
+    queued_first_byte, slow_link,
 };
 pub(crate) use player::{player, stall, switch};
 pub(crate) use statement::says;

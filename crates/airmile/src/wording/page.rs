@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
 
-use crate::fact::Milestone;
+use crate::fact::{Milestone, WaitDoubt};
 
 /// A cause is named from this share of the wait on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
@@ -18,12 +18,12 @@ pub(crate) fn time(ms: f64) -> String {
     if ms >= 995.0 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.0} ms") }
 }
 
-/// The verdict on a page.
+/// The verdict on a page; `doubt`: what the unknown time of a log with phases may be.
 pub(crate) fn page(
     milestone: Milestone,
     wait_ms: f64,
     shares_ms: &BTreeMap<PageCause, f64>,
-    by_phases: bool,
+    doubt: Option<WaitDoubt>,
 ) -> String {
     let what = match milestone {
         Milestone::FirstPaint => "First paint waited",
@@ -35,19 +35,45 @@ pub(crate) fn page(
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     // The phases of a log have no other unknown time: `parts::answered`.
-    let is_queue = |of| by_phases && of == PageCause::Unknown;
-    let name = |of| if is_queue(of) { "your server or a queue" } else { cause(of) };
+    let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
+    let name = |of| doubt_of(of).map_or_else(|| cause(of).to_owned(), unknown);
     let named: Vec<(PageCause, String)> =
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
-    let end = match named.iter().any(|(of, _)| is_queue(*of)) {
-        true => {
+    let end = match named.iter().find_map(|(of, _)| doubt_of(*of)) {
+        Some(WaitDoubt { round_trip: true, .. }) => {
+            " Neither a handshake nor a fast response in the log tells how long a round trip takes: \
+             a packet capture, or a log from before the connection opened, would."
+        }
+        Some(WaitDoubt { queue: true, .. }) => {
             " Responses took longer to begin while others arrived: a packet capture would show \
              whether your server or a queue on the path caused it."
         }
-        false => "",
+        _ => "",
     };
     let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
     format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
+}
+
+/// The name of unknown time by what it may be.
+fn unknown(doubt: WaitDoubt) -> String {
+    let server = doubt.queue || doubt.round_trip;
+    let of = [
+        (doubt.failed, "failed requests"),
+        (server, "your server"),
+        (doubt.queue, "a queue"),
+        (doubt.round_trip, "round trips"),
+    ];
+    let named: Vec<&str> = of.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    match named.split_last() {
+        None => cause(PageCause::Unknown).to_owned(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// A request of the critical path that failed.
+pub(crate) fn failed_request(url: &str, ms: f64, error: &str) -> String {
+    format!(" {url} failed after {}: {error}.", time(ms))
 }
 
 /// Which link is slow, if packets alone do not decide it and a link is worth naming.

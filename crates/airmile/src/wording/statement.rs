@@ -32,8 +32,8 @@ fn statement(statement: &Statement) -> String {
         Statement::NoEvidence => {
             "No verdict: the log lacks the evidence; see what is missing.".into()
         }
-        Statement::Demand { verdict, dir, demand, n, not_radio_below } => {
-            demand_of(*verdict, *dir, *demand, *n, *not_radio_below)
+        Statement::Demand { verdict, dir, demand, n, limits } => {
+            demand_of(*verdict, *dir, *demand, *n, *limits)
         }
         Statement::FewApart { apart, n } => format!(
             "Causes are given only for transfers that did not overlap another: {apart} of {n}."
@@ -53,6 +53,12 @@ fn statement(statement: &Statement) -> String {
         Statement::NoDownload => "No verdict: the captures show no download of sufficient size. \
             Capture while one runs, or set --min-bytes."
             .into(),
+        Statement::OnlyUpload { bytes } => format!(
+            "No verdict: the captures show an upload of {:.2} MB and no download of sufficient size. \
+             Packets alone do not show whether the uplink limited an upload: log the modem while it runs \
+             (`airmile live --port`), and pass both.",
+            *bytes as f64 / 1e6
+        ),
         Statement::HeadersCut { cut, frames } => format!(
             "No verdict: {cut} of {frames} frames are cut within a header, so their packets are not \
              known. Capture longer headers (`tcpdump -s 128`)."
@@ -121,7 +127,7 @@ fn demand_of(
     dir: Direction,
     demand: f64,
     n: usize,
-    not_radio_below: f64,
+    [not_radio_below, radio_at_least]: [f64; 2],
 ) -> String {
     let (link, share) = (link(dir), demand * 100.0);
     // Transfers of the other direction may stand in the same table.
@@ -133,12 +139,7 @@ fn demand_of(
         }
         Verdict::NotRadio if share >= 50.0 => {
             let below = whole_percent(not_radio_below * 100.0);
-            // 74.9 % is less than 75 %, which 75 % is not.
-            let queued = if queued == below {
-                format!("{:.1}", (share * 10.0).floor() / 10.0)
-            } else {
-                queued
-            };
+            let queued = percent_below(share, not_radio_below);
             format!(
                 "The {link} was not what limited {of}: data waited for it during {queued} %, less \
                  than the {below} % from which the verdict is mixed."
@@ -151,9 +152,20 @@ fn demand_of(
         }
         Verdict::Mixed => format!(
             "The {link} was the bottleneck for part of the time: data waited for it during \
-             {queued} % of {of}."
+             {} % of {of}.",
+            percent_below(share, radio_at_least)
         ),
         _ => "No verdict from these files.".into(),
+    }
+}
+
+/// A share in percent that is not rounded to the limit above it: 74.9 % is less than 75 %, which 75 %
+/// is not.
+fn percent_below(share: f64, limit: f64) -> String {
+    let whole = whole_percent(share);
+    match whole == whole_percent(limit * 100.0) {
+        true => format!("{:.1}", (share * 10.0).floor() / 10.0),
+        false => whole,
     }
 }
 
@@ -180,7 +192,15 @@ mod tests {
 
     #[test]
     fn a_share_below_the_limit_is_not_rounded_to_it() {
-        let says = demand_of(Verdict::NotRadio, Direction::Dl, 0.749_6, 1, 0.75);
-        assert!(says.contains("during 74.9 %, less than the 75 %"), "{says}");
+        let says = |verdict, demand| demand_of(verdict, Direction::Dl, demand, 1, [0.75, 0.9]);
+        for (verdict, demand, expected) in [
+            (Verdict::NotRadio, 0.749_6, "during 74.9 %, less than the 75 %"),
+            (Verdict::Mixed, 0.899_3, "during 89.9 % of"),
+            (Verdict::Mixed, 0.84, "during 84 % of"),
+            (Verdict::Radio, 0.9, "during 90 % of"),
+        ] {
+            let says = says(verdict, demand);
+            assert!(says.contains(expected), "{says}");
+        }
     }
 }

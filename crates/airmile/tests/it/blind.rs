@@ -180,7 +180,9 @@ fn an_upload_of_the_applications_log() {
                 start_ms = 500\nworkload = { kind = \"upload\", bytes = 2_000_000 }\n";
     let scenario = airmile_emulate::Scenario::from_toml(text).unwrap();
     airmile_lab::leave(&scenario, &run, true).unwrap();
-    let start_us = diagnosis_of(&files(&run, &["phone.pcapng"])).files[0].start_us.unwrap();
+    let alone = diagnosis_of(&files(&run, &["phone.pcapng"]));
+    assert!(alone.session.says.contains("show an upload of 2.00 MB"), "{}", alone.session.says);
+    let start_us = alone.files[0].start_us.unwrap();
     let sum = r#"{"end":5,"bytes":1000000}"#;
     let log = format!(
         r#"{{"start":{{"version":"iperf 3.12","timestamp":{{"timesecs":{}}},"test_start":{{"protocol":"TCP","num_streams":1,"reverse":0}}}},"intervals":[],"end":{{"sum_sent":{sum},"sum_received":{sum}}}}}"#,

@@ -100,4 +100,55 @@ fn an_upload_alone_aligns_captures_at_both_ends() {
     assert_eq!(answer.session.dir, Some(airmile_model::Direction::Ul));
     // No packet of the emulator is ECN-capable.
     assert_eq!(answer.ecn, []);
+
+    // The uplink aligns an application's uploads. One that it cannot place hides no verdict.
+    let (log, times) = (run.join("modem.mi2log"), upload_times(&run));
+    let right = diagnosis_of(&[log.clone(), iperf3(&run, times, 0)]);
+    let alone = diagnosis_of(std::slice::from_ref(&log));
+    assert_ne!(alone.session.verdict, airmile_model::Verdict::Unknown);
+    assert_eq!(right.session.verdict, alone.session.verdict, "{:?}", right.clocks);
+    let late = diagnosis_of(&[log.clone(), iperf3(&run, times, 700)]);
+    let [clock] = late.clocks.as_slice() else { panic!("{:?}", late.clocks) };
+    assert!(!clock.says.contains("no traffic"), "{}", clock.says);
+    assert_eq!(late.session.verdict, alone.session.verdict, "{}", clock.says);
+}
+
+/// Start and end of the run's upload, in ms.
+fn upload_times(run: &Path) -> (i64, i64) {
+    let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let cells: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+    let ms = |n: usize| cells[n].parse::<i64>().unwrap() / 1_000;
+    (ms(1), ms(2))
+}
+
+/// A log of iperf3 of an upload, on a clock that is `late_ms` ahead.
+fn iperf3(run: &Path, (start_ms, end_ms): (i64, i64), late_ms: i64) -> PathBuf {
+    let seconds = (end_ms - start_ms) as f64 / 1e3;
+    let sum = format!(r#"{{"end":{seconds},"bytes":6000000}}"#);
+    let start = (start_ms + late_ms) as f64 / 1e3;
+    let log = format!(
+        r#"{{"start":{{"version":"iperf 3.12","timestamp":{{"timesecs":{start:.3}}},"test_start":{{"protocol":"TCP","num_streams":1,"reverse":0}}}},"intervals":[],"end":{{"sum_sent":{sum},"sum_received":{sum}}}}}"#
+    );
+    let path = run.join(format!("iperf{late_ms}.json"));
+    std::fs::write(&path, log).unwrap();
+    path
+}
+
+/// Without times, nothing shows when the table's records were: the missing column is named.
+#[test]
+fn a_table_without_times_is_not_joined_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("page", 1, &dir.path().join("run"));
+    let text = std::fs::read_to_string(run.join("grants.csv")).unwrap();
+    let at = text.lines().next().unwrap().split(',').position(|name| name == "time_us").unwrap();
+    let without = |line: &str| {
+        let cells = line.split(',').enumerate().filter(|(n, _)| *n != at);
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",")
+    };
+    let table = run.join("untimed.csv");
+    std::fs::write(&table, text.lines().map(without).collect::<Vec<_>>().join("\n")).unwrap();
+    let answer = diagnosis_of(&[table, run.join("phone.pcapng")]);
+    let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
+    assert!(clock.says.contains("`time_us`"), "{}", clock.says);
+    assert!(!answer.session.says.contains("did not overlap"), "{}", answer.session.says);
 }

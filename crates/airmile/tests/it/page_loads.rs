@@ -60,6 +60,22 @@ fn a_slow_server_is_named_with_its_request_and_what_it_costs() {
     }
 }
 
+/// A narrow cell, by the modem log and the browser's log alone: what was received while the downlink
+/// queue was not empty is the radio's.
+#[test]
+fn a_narrow_cell_is_named_without_packets() {
+    let (dir, _) = page(|scenario, web| {
+        (scenario.cell.n_prb, scenario.uplink.max_prb) = (6, 6);
+        (web.objects, web.page_bytes) = (12, 800_000);
+    });
+    let answers = [&["page.har"][..], &["page.har", "modem.mi2log"]];
+    let [log, radio] = answers.map(|files| diagnosed(dir.path(), files));
+    let (log, radio) = (only(&log), only(&radio));
+    assert_eq!((log.verdict, radio.verdict), (PageCause::Transfer, PageCause::Radio));
+    assert_eq!((log.evidence, radio.evidence), ("log", "radio"));
+    assert!(radio.shares["radio"] > 0.75 * radio.wait_ms, "{}", radio.says);
+}
+
 #[test]
 fn a_late_name_lookup_is_named() {
     let (dir, _) = page(|_, web| web.dns_ms = 900);

@@ -82,6 +82,8 @@ pub(crate) struct Blind {
     /// Why the application's log is not joined with the capture: it may be of another run.
     doubt: Option<String>,
     min_bytes: u64,
+    /// TCP payload from the phone.
+    sent_bytes: u64,
 }
 
 impl Blind {
@@ -134,6 +136,7 @@ impl Blind {
             application: None,
             doubt: None,
             min_bytes: options.detect.min_bytes,
+            sent_bytes: read.sent_bytes,
         };
         if captures.len() > 1
             && let (Some(wire), _) = Wire::read(captures, progress)?
@@ -371,6 +374,9 @@ impl Blind {
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
+            _ if spans.is_empty() && self.sent_bytes >= self.min_bytes => {
+                Statement::OnlyUpload { bytes: self.sent_bytes }
+            }
             _ => facts::statement(phone, spans, &suspects, named, restarter),
         };
         let mut statements = vec![first];

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, CapturedPhones, TransportKind};
-use airmile_model::{Problem, Severity};
+use airmile_model::{Direction, Problem, Severity};
 use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::Arrivals;
@@ -26,6 +26,8 @@ pub(super) struct Read {
     /// The name of a capture at the server beside it, and the phone in that.
     pub(super) server: Option<(String, CapturedPhone)>,
     pub(super) files: Vec<FileReport>,
+    /// TCP payload from clients, of the capture with the most.
+    pub(super) sent_bytes: u64,
 }
 
 /// Above this share of packets that could not be put in order, times are not used (chosen here).
@@ -132,6 +134,7 @@ struct One {
     report: FileReport,
     packets: u64,
     phone: Option<CapturedPhone>,
+    sent_bytes: u64,
 }
 
 fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
@@ -140,6 +143,7 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
     let mut phones = CapturedPhones::new();
     let mut filter = LimitFilter::new(limits);
     let mut order = Order::default();
+    let mut sent_bytes = 0_u64;
     let mut report = read_capture(path, progress, &mut |packet| {
         if !filter.keeps_ns(packet.at_ns) {
             return;
@@ -149,6 +153,9 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
         phones.note(packet);
         while let Some(traced) = study.poll_trace() {
             phones.push(&traced);
+            if traced.dir == Direction::Ul {
+                sent_bytes = sent_bytes.saturating_add(traced.new_bytes);
+            }
         }
     })?;
     let mut phones = phones.finish().into_iter();
@@ -163,7 +170,7 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
         ];
         problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
-    Ok(One { report, packets: order.packets, phone })
+    Ok(One { report, packets: order.packets, phone, sent_bytes })
 }
 
 /// Reads captures and returns the phone of the one nearest to it.
@@ -192,7 +199,9 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     let chosen = chosen.map(|(_, at)| at);
     let first = chosen.and_then(|at| all.get(at));
     let unused: Vec<Option<String>> = all.iter().map(|one| unused(one, first?)).collect();
-    let mut read = Read { phone: None, name: String::new(), server: None, files: Vec::new() };
+    let (files, sent_bytes) = (Vec::new(), all.iter().map(|one| one.sent_bytes).max());
+    let sent_bytes = sent_bytes.unwrap_or_default();
+    let mut read = Read { phone: None, name: String::new(), server: None, files, sent_bytes };
     for ((at, mut one), unused) in all.into_iter().enumerate().zip(unused) {
         if chosen == Some(at) {
             read.name.clone_from(&one.report.path);
@@ -268,7 +277,7 @@ impl Look {
 /// # Errors
 /// It cannot be read.
 pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
-    let One { report, packets, phone } = one(path, limits, progress)?;
+    let One { report, packets, phone, .. } = one(path, limits, progress)?;
     let mut look = Look { report, answers: Vec::new(), lacks: Vec::new() };
     if packets > 0 {
         look.answers.push(format!(

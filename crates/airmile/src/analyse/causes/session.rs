@@ -51,7 +51,10 @@ pub(in super::super) fn name_of_session(
     let all_ms = single_ms + parallel_ms;
     let apart_ms = transfers.iter().map(|(split, _)| split.total_ns() as f64 / 1e6).sum::<f64>();
     if apart_ms < LEAST_APART * all_ms {
-        session.statements.push(Statement::FewApart { apart, n });
+        // Without overlaps, the captures are not joined, or show nothing of the transfers.
+        if all.iter().any(|finding| finding.overlapped) {
+            session.statements.push(Statement::FewApart { apart, n });
+        }
         return;
     }
     let mut sums: BTreeMap<Cause, i64> = BTreeMap::new();

@@ -245,7 +245,7 @@ impl Diagnosis {
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn diagnose(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Diagnosis> {
     let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
-    let keep = if aligned.wire.is_some() { Keep::Lists } else { Keep::Findings };
+    let keep = if aligned.asks_bursts(&session) { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |_| {})?;
     conclude_with_pages(&answer, aligned, &options.thresholds, progress)
 }

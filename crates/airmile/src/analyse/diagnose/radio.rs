@@ -133,13 +133,13 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
     let demand = queued_ms / duration_ms;
     let verdict = thresholds.judge(demand);
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
-    let not_radio_below = thresholds.not_radio_below;
+    let limits = [thresholds.not_radio_below, thresholds.radio_at_least];
     SessionJudgement {
         verdict: Some(verdict),
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
-        ..unknown(Statement::Demand { verdict, dir, demand, n, not_radio_below })
+        ..unknown(Statement::Demand { verdict, dir, demand, n, limits })
     }
 }
 

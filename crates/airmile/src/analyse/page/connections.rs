@@ -15,6 +15,7 @@ use super::super::aligned::TRANSFERS;
 use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
 use super::super::radio::RadioAnalysis;
+use super::super::spans::merged;
 use super::select::PageLoad;
 use super::unlogged::{self, Logged, MergedSpans};
 use airmile_io::capture::read_capture;
@@ -87,7 +88,7 @@ impl Packets {
             }
         })?;
         if study.quality().lacks_options() {
-            return Ok(Self::default());
+            return Ok(Self::of_radio(answer));
         }
         let radio = radio_spans(answer);
         let line = to_log(capture, diagnosis, radio.is_some());
@@ -96,6 +97,17 @@ impl Packets {
         let connections = collector.finish(line.as_ref());
         let link_busy = link_busy(&connections);
         Ok(Self { connections, radio, queue, slow_link, link_busy })
+    }
+
+    /// Without packets: when data was queued at the radio.
+    pub(super) fn of_radio(answer: &RadioAnalysis) -> Self {
+        Self { radio: radio_spans(answer), ..Self::default() }
+    }
+
+    /// When data was queued for the phone at the radio, in order and without overlaps.
+    pub(super) fn queued_at_radio(&self) -> Vec<(i64, i64)> {
+        let spans = self.radio.iter().flat_map(|radio| &radio.downlink);
+        merged(spans.map(|span| (span.from_ns, span.to_ns)).collect())
     }
 
     /// The cause of the queue on the path.

@@ -21,13 +21,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::connections::{Packets, QueuedFirstByte};
-use self::graph::Graph;
 pub use self::graph::Milestone;
+use self::graph::{Graph, Step};
 use self::parts::{Part, Requests};
 use self::select::{PageLoad, page_loads};
 use super::application::has_phases;
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
+use crate::fact::WaitDoubt;
 use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -154,6 +155,11 @@ pub struct RequestPart {
     pub blocked_by: Option<String>,
 }
 
+/// Whether a log is a browser's, with pages.
+pub(super) const fn is_of_browser(format: ApplicationFormat) -> bool {
+    matches!(format, ApplicationFormat::Har | ApplicationFormat::NetLog)
+}
+
 /// Judges the pages of browser logs. `capture` is the one nearest to the phone, read again if there
 /// are pages.
 ///
@@ -166,8 +172,7 @@ pub(crate) fn pages(
     progress: &Progress,
 ) -> Result<Vec<Page>> {
     let mut out = Vec::new();
-    let of_browser = |format| matches!(format, ApplicationFormat::Har | ApplicationFormat::NetLog);
-    let browsers = answer.applications.iter().filter(|one| of_browser(one.format));
+    let browsers = answer.applications.iter().filter(|one| is_of_browser(one.format));
     let mut packets: Option<Packets> = None;
     for application in browsers {
         let loads = page_loads(&application.log);
@@ -176,8 +181,12 @@ pub(crate) fn pages(
         }
         let placed = application.log.scale.base == TimeBase::Wall;
         if packets.is_none() && placed {
-            let read = capture.map(|name| Packets::read(name, diagnosis, answer, progress));
-            packets = Some(read.transpose()?.unwrap_or_default());
+            packets = Some(match capture {
+                Some(name) => Packets::read(name, diagnosis, answer, progress)?,
+                // One of another run is not placed by the radio's clock.
+                None if application.gave_transfers => Packets::of_radio(answer),
+                None => Packets::default(),
+            });
         }
         let seen = packets.as_ref().filter(|_| placed);
         let judged = |load| judge(load, &application.log, seen, answer);
@@ -218,6 +227,7 @@ fn judge(
     let requests = parts::requests(load, log, packets);
     let seen = requests.connections.iter().any(Option::is_some);
     let queued = packets.and_then(|packets| longest_queue(packets, &requests));
+    let doubts = requests.doubts.clone();
     let graph = Graph::new(load, requests);
     let ms = |ns: i64| ns as f64 / 1e6;
     let since = |ns: i64| ms(ns.saturating_sub(load.start_ns));
@@ -261,7 +271,16 @@ fn judge(
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
-    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, by_phases);
+    let doubt = by_phases.then(|| doubt_of(&path, &doubts));
+    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
+    if let Some((at, ns)) = longest_failure(load, &path)
+        && ns as f64 >= WORTH_SAVING * wait_ns as f64
+        && let Some(one) = load.requests.get(at)
+    {
+        let error = one.error.as_deref().unwrap_or_default();
+        let lasted_ms = ms(one.end_ns.saturating_sub(one.start_ns));
+        says.push_str(&wording::failed_request(&shown(one, answer), lasted_ms, error));
+    }
     if let Some((at, one)) =
         queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
     {
@@ -313,7 +332,7 @@ fn judge(
         verdict,
         says,
         evidence: match packets {
-            Some(packets) if seen && packets.has_radio() => "radio",
+            Some(packets) if packets.has_radio() => "radio",
             Some(_) if seen => "packets",
             _ => "log",
         },
@@ -331,6 +350,27 @@ fn judge(
             .collect(),
         requests: requests.collect(),
     }
+}
+
+/// The failed request with the longest unknown time on a path, and that time.
+fn longest_failure(load: &PageLoad<'_>, path: &[Step]) -> Option<(usize, i64)> {
+    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
+    let failed = unknown.filter_map(|step| {
+        load.requests.get(step.request?)?.error.as_ref()?;
+        Some((step.request?, step.to_ns - step.from_ns))
+    });
+    failed.max_by_key(|(_, ns)| *ns)
+}
+
+/// What the unknown time of a path may be.
+fn doubt_of(path: &[Step], doubts: &[WaitDoubt]) -> WaitDoubt {
+    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
+    let each = unknown.filter_map(|step| doubts.get(step.request?));
+    each.fold(WaitDoubt::default(), |all, one| WaitDoubt {
+        failed: all.failed || one.failed,
+        queue: all.queue || one.queue,
+        round_trip: all.round_trip || one.round_trip,
+    })
 }
 
 /// The request whose first byte waited longest in a queue, if the packets show any.

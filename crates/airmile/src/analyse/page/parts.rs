@@ -10,6 +10,7 @@ use super::super::application::has_phases;
 use super::connections::Packets;
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
+use crate::fact::WaitDoubt;
 
 /// Ends that differ by less are simultaneous: the precision of browsers' times, and a script's time
 /// between two events (chosen here).
@@ -23,6 +24,11 @@ const MAX_QUEUED: usize = 1_000;
 /// server's part exceeds twice that of the others, for a queue to be possible (chosen here).
 const MIN_CROWDED: usize = 3;
 const GROWN_NS: i64 = 50_000_000;
+
+/// Without a handshake, the fastest wait for a first byte gives the round trip up to this; a longer
+/// one is as likely the server's (chosen here: 95 % of the round trips that 4GTest measured on LTE
+/// took at most 127 ms; Huang et al., table 1).
+const PLAUSIBLE_ROUND_TRIP_NS: i64 = 200_000_000;
 
 /// A part of a request with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +61,20 @@ pub(super) struct Requests {
     pub(super) parts: Vec<Vec<Part>>,
     /// The captured connection of each.
     pub(super) connections: Vec<Option<usize>>,
+    /// What the unknown time of each may be.
+    pub(super) doubts: Vec<WaitDoubt>,
     /// Requests that the log lacks, by their ends.
     pub(super) unlogged: Vec<(i64, i64)>,
     /// When the packets show a queue on the path to the phone; merged.
     pub(super) link_busy: Vec<(i64, i64)>,
+}
+
+/// The minimum round trip to a host, by the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct RoundTrip {
+    ns: i64,
+    /// Whether it may be the server's time instead: no handshake, and no fast response.
+    unbounded: bool,
 }
 
 /// Splits a page's requests.
@@ -72,11 +88,19 @@ pub(super) fn requests(
     let crowded = LazyCell::new(|| Crowded::new(load, &round_trips));
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
+    let queued_at_radio = packets.map(Packets::queued_at_radio).unwrap_or_default();
+    let mut doubts = vec![WaitDoubt::default(); load.requests.len()];
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
+        let failed = connection.is_none() && request.error.is_some();
+        if let Some(doubt) = doubts.get_mut(at) {
+            doubt.failed = failed;
+        }
         for span in spans.get(at).map_or(&[][..], Vec::as_slice) {
             match span.phase {
+                // Browsers put the whole time of a failed connection into one phase.
+                _ if failed => out.push(whole(span, PageCause::Unknown)),
                 RequestPhase::Blocked => out.push(queued(at, span, load)),
                 RequestPhase::Dns => out.push(whole(span, PageCause::Dns)),
                 RequestPhase::Connect | RequestPhase::Tls => match (packets, connection) {
@@ -99,8 +123,11 @@ pub(super) fn requests(
                         }
                         _ => {
                             let host = request.url.as_deref().map(host).unwrap_or_default();
-                            let round_trip_ns = round_trips.get(host).copied().unwrap_or(0);
-                            answered(&mut out, &own, round_trip_ns, crowded.server_ns(at));
+                            let round_trip = round_trips.get(host).copied().unwrap_or_default();
+                            let doubt = answered(&mut out, &own, round_trip, crowded.server_ns(at));
+                            if let Some(slot) = doubts.get_mut(at) {
+                                *slot = doubt;
+                            }
                         }
                     }
                     out.extend(held);
@@ -115,6 +142,9 @@ pub(super) fn requests(
                 },
             }
         }
+        if connection.is_none() && !failed {
+            out = with_radio(&out, &queued_at_radio);
+        }
         out.retain(|part| part.to_ns > part.from_ns);
         out
     });
@@ -123,7 +153,7 @@ pub(super) fn requests(
     let seen = packets.filter(|_| found.iter().any(Option::is_some));
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
     let link_busy = seen.map(|packets| packets.link_busy().collect()).unwrap_or_default();
-    Requests { parts, connections: found, unlogged, link_busy }
+    Requests { parts, connections: found, doubts, unlogged, link_busy }
 }
 
 /// Whether a request carries more than fits the first flight, which needs no answer.
@@ -152,14 +182,38 @@ fn stack(out: &mut Vec<Part>, span: &Span, causes: Vec<(PageCause, i64)>) {
     }
 }
 
-/// A wait for a first byte by the log alone: one round trip, and the server for the rest, up to a
-/// maximum; what exceeds it may be a queue.
-fn answered(out: &mut Vec<Part>, span: &Span, round_trip_ns: i64, server_ns: i64) {
-    let cut = span.from_ns.saturating_add(round_trip_ns).min(span.to_ns);
+/// Attributes the moments of a request without packets in which data was queued at the radio to it,
+/// if the request was waiting for data.
+fn with_radio(parts: &[Part], queued: &[(i64, i64)]) -> Vec<Part> {
+    use PageCause::{Radio, RoundTrip, Server, Transfer, Unknown};
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
+        let waits = matches!(part.phase, RequestPhase::Wait | RequestPhase::Receive)
+            && matches!(part.cause, RoundTrip | Server | Transfer | Unknown);
+        let first = queued.partition_point(|(_, to)| *to <= part.from_ns);
+        let during = queued.iter().skip(first).take_while(|(from, _)| *from < part.to_ns);
+        let mut at = part.from_ns;
+        for (from, to) in during.filter(|_| waits) {
+            let (from_ns, to_ns) = ((*from).max(at), (*to).min(part.to_ns));
+            out.push(Part { from_ns: at, to_ns: from_ns, ..*part });
+            out.push(Part { from_ns, to_ns, cause: Radio, ..*part });
+            at = to_ns;
+        }
+        out.push(Part { from_ns: at, ..*part });
+    }
+    out
+}
+
+/// A wait for a first byte by the log alone: one round trip, which may be the server's time if
+/// nothing bounds it, and the server for the rest, up to a maximum; what exceeds it may be a queue.
+fn answered(out: &mut Vec<Part>, span: &Span, round_trip: RoundTrip, server_ns: i64) -> WaitDoubt {
+    let cut = span.from_ns.saturating_add(round_trip.ns).min(span.to_ns);
     let doubt = cut.saturating_add(server_ns).min(span.to_ns);
-    out.push(whole(&Span { to_ns: cut, ..*span }, PageCause::RoundTrip));
+    let first = if round_trip.unbounded { PageCause::Unknown } else { PageCause::RoundTrip };
+    out.push(whole(&Span { to_ns: cut, ..*span }, first));
     out.push(whole(&Span { from_ns: cut, to_ns: doubt, ..*span }, PageCause::Server));
     out.push(whole(&Span { from_ns: doubt, ..*span }, PageCause::Unknown));
+    WaitDoubt { failed: false, queue: doubt < span.to_ns, round_trip: round_trip.unbounded }
 }
 
 /// Waits for first bytes while other responses arrived: if they are much longer than the other
@@ -172,7 +226,7 @@ struct Crowded {
 }
 
 impl Crowded {
-    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, i64>) -> Self {
+    fn new(load: &PageLoad<'_>, round_trips: &HashMap<&str, RoundTrip>) -> Self {
         let waits: Vec<Option<(i64, i64)>> = load.requests.iter().map(|one| wait(one)).collect();
         // A request's own response is among them: it begins where the request's wait ends, so that it
         // adds nothing within that wait.
@@ -189,7 +243,7 @@ impl Crowded {
         for ((request, wait), crowded) in load.requests.iter().zip(&waits).zip(&crowded) {
             let Some((from, to)) = wait else { continue };
             let host = request.url.as_deref().map(host).unwrap_or_default();
-            let server_ns = (to - from - round_trips.get(host).copied().unwrap_or(0)).max(0);
+            let server_ns = (to - from - round_trips.get(host).map_or(0, |one| one.ns)).max(0);
             if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
         }
         let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
@@ -253,12 +307,17 @@ fn phases(request: &AppTransfer) -> Vec<Span> {
 
 /// Minimum round trip to each host, from TCP handshakes; for a host without one, from the fastest
 /// response.
-fn round_trips(log: &ApplicationLog) -> HashMap<&str, i64> {
+fn round_trips(log: &ApplicationLog) -> HashMap<&str, RoundTrip> {
     // QUIC's handshake includes TLS, and takes one round trip, too.
-    let mut out = least(log, |one| one.phases.connect_ns);
-    for (host, ns) in least(log, |one| one.phases.wait_ns) {
-        let known = out.entry(host).or_insert(ns);
-        *known = (*known).min(ns);
+    let handshakes = least(log, |one| one.phases.connect_ns);
+    let mut out: HashMap<&str, RoundTrip> = HashMap::new();
+    for (host, ns) in &handshakes {
+        out.insert(host, RoundTrip { ns: *ns, unbounded: false });
+    }
+    for (host, wait_ns) in least(log, |one| one.phases.wait_ns) {
+        let unbounded = wait_ns > PLAUSIBLE_ROUND_TRIP_NS && !handshakes.contains_key(host);
+        let ns = handshakes.get(host).map_or(wait_ns, |ns| wait_ns.min(*ns));
+        out.insert(host, RoundTrip { ns, unbounded });
     }
     out
 }
@@ -375,6 +434,37 @@ mod tests {
         let arriving = MergedSpans::new(vec![(i64::MIN, -1), (1, i64::MAX)]);
         assert_eq!(arriving.within_ns(i64::MIN, i64::MAX), u64::MAX - 2);
         assert_eq!(arriving.within_ns(0, 0), 0);
+    }
+
+    #[test]
+    fn moments_with_data_queued_at_the_radio_are_the_radios() {
+        use PageCause::{Radio, Server, Setup, Transfer};
+        let part = |phase, cause, (from_ns, to_ns)| Part {
+            phase,
+            cause,
+            from_ns,
+            to_ns,
+            blocked_by: None,
+        };
+        let parts = [
+            part(RequestPhase::Connect, Setup, (0, 10)),
+            part(RequestPhase::Wait, Server, (10, 30)),
+            part(RequestPhase::Receive, Transfer, (30, 50)),
+        ];
+        let got: Vec<_> = with_radio(&parts, &[(0, 5), (20, 40), (45, 60)])
+            .into_iter()
+            .filter(|part| part.ns() > 0)
+            .map(|part| (part.cause, part.from_ns, part.to_ns))
+            .collect();
+        let expected = [
+            (Setup, 0, 10),
+            (Server, 10, 20),
+            (Radio, 20, 30),
+            (Radio, 30, 40),
+            (Transfer, 40, 45),
+            (Radio, 45, 50),
+        ];
+        assert_eq!(got, expected);
     }
 
     #[test]

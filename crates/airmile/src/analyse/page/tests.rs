@@ -1,11 +1,12 @@
 use airmile_model::{
-    AppPage, AppTransfer, ApplicationLog, Direction, PageCause, Phases, TransferKind,
+    AppPage, AppTransfer, ApplicationLog, Direction, PageCause, Phases, RequestPhase, TransferKind,
 };
 
 use super::connections::move_to_link;
 use super::graph::{Graph, Milestone};
 use super::parts;
 use super::select::page_loads;
+use crate::fact::WaitDoubt;
 
 const MS: i64 = 1_000_000;
 
@@ -215,6 +216,54 @@ fn pages_without_a_name_end_at_a_pause() {
     let found: Vec<(&str, usize)> =
         loads.iter().map(|load| (load.grouped_by, load.requests.len())).collect();
     assert_eq!(found, [("pauses", 1), ("pauses", 1)]);
+}
+
+/// On an open connection, a slow server looks like a long round trip.
+#[test]
+fn a_slow_wait_is_a_round_trip_only_if_the_log_shows_how_long_that_takes() {
+    use PageCause::{RoundTrip, Server, Unknown};
+    // Handshake of an earlier connection, waits; the parts of the last wait.
+    let check = |connect: i64, waits: &[i64], expected: &[(PageCause, i64)]| {
+        let connect = [connect].into_iter().chain(std::iter::repeat(0));
+        let each = waits.iter().zip(connect).enumerate();
+        let transfers = each.map(|(n, (wait, connect))| {
+            request(&n.to_string(), 4_000 * n as i64, [0, 0, connect, *wait, 0])
+        });
+        let log = ApplicationLog { transfers: transfers.collect(), ..ApplicationLog::default() };
+        let loads = page_loads(&log);
+        let split = parts::requests(loads.last().unwrap(), &log, None);
+        let got = split.parts[0].iter().filter(|part| part.phase == RequestPhase::Wait);
+        let got: Vec<(PageCause, i64)> = got.map(|part| (part.cause, part.ns() / MS)).collect();
+        assert_eq!(got, expected, "{waits:?}");
+        let unbounded = got.iter().any(|(cause, _)| *cause == Unknown);
+        assert_eq!(split.doubts[0], WaitDoubt { round_trip: unbounded, ..WaitDoubt::default() });
+    };
+    check(0, &[3_000], &[(Unknown, 3_000)]);
+    check(0, &[1_000, 1_500], &[(Unknown, 1_000), (Server, 500)]);
+    check(0, &[30, 1_000], &[(RoundTrip, 30), (Server, 970)]);
+    check(40, &[1_000, 1_000], &[(RoundTrip, 40), (Server, 960)]);
+    // A handshake that took as long: a path by satellite.
+    check(600, &[1_000, 700], &[(RoundTrip, 600), (Server, 100)]);
+    check(0, &[150], &[(RoundTrip, 150)]);
+}
+
+/// A connection that could not be opened: the browser logs 30 s in its queue, and an error.
+#[test]
+fn the_time_of_a_failed_request_is_not_the_pages_own_work() {
+    let mut failed = asked_by(request("script", 100, [30_000, 0, 0, 0, 0]), "index");
+    let index = request("index", 0, [0, 0, 40, 50, 10]);
+    let of = |failed: AppTransfer| {
+        let transfers = vec![index.clone(), failed];
+        graph(&ApplicationLog { transfers, ..ApplicationLog::default() })
+    };
+    // One that waits in the browser and is answered is the page's.
+    assert_eq!(of(failed.clone()).parts(1)[0].cause, PageCause::Browser);
+    failed.failed = true;
+    failed.error = Some("net::ERR_CONNECTION_TIMED_OUT".into());
+    assert_eq!(path(&of(failed.clone())).last(), Some(&(Some(1), PageCause::Unknown, 30_000)));
+    // A response with an error's status is a response.
+    failed.error = None;
+    assert_eq!(of(failed).parts(1)[0].cause, PageCause::Browser);
 }
 
 /// A document that is answered in 30 ms, then five requests in parallel whose first bytes take
