@@ -575,7 +575,12 @@ impl SenderModel {
             (Some(last), None) if idle => {
                 let released = released_ns.clamp(last, now);
                 wait(out, last, released, reason);
-                wait(out, released, now, Reason::AppLimited);
+                // A sender waits for the window to take a full segment before it sends less (RFC
+                // 1122, 4.2.3.4), and probes a closed one (4.2.2.17).
+                let shut =
+                    ack.and_then(|h| h.rwnd).is_some_and(|rwnd| rwnd.cast_signed() < self.mss);
+                let why = if shut { Reason::ReceiveWindow } else { Reason::AppLimited };
+                wait(out, released, now, why);
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }

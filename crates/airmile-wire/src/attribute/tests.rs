@@ -446,6 +446,24 @@ fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
     check(wire, (150, 450), &[(Cause::UndesiredSlowStart, 300)]);
 }
 
+/// A slow reader: RFC 1122 lets a sender wait for room for a full segment.
+#[test]
+fn a_window_below_a_segment_is_no_idle_sender() {
+    let check_window = |rwnd: u64, expected: &[(Cause, i64)]| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10]);
+        wire.rwnd = rwnd;
+        wire.ack(110);
+        wire.packet(530, Direction::Dl, TcpFlags::ACK, 500, None);
+        wire.ack(530);
+        wire.packet(950, Direction::Dl, TcpFlags::ACK, 500, None);
+        check(wire, (160, 950), expected);
+    };
+    check_window(700, &[(Cause::ReceiveWindow, 790)]);
+    check_window(70_000, &[(Cause::SenderLimited, 790)]);
+}
+
 proptest! {
     /// For any input the parts add up (`shares` checks it), also when the clock steps
     /// back; and shifting all times changes nothing else.
