@@ -301,6 +301,7 @@ impl Model {
         for (suspect, contradicted) in [
             (Suspect::ReceiveWindow, evidence != Evidence::Late && features.is_never_full()),
             (Suspect::UplinkQueue, !features.uploads),
+            (Suspect::Wireline, features.loses_elsewhere()),
         ] {
             if contradicted {
                 strike_out(&mut probabilities, suspect);
@@ -352,7 +353,8 @@ impl Model {
     /// the radio's; with its probability, if it is named.
     #[must_use]
     pub fn hidden_queue(features: &Features) -> Option<(HiddenQueue, f64)> {
-        let suspects = Self::judge(features);
+        // The radio's losses are known: these are the line's.
+        let suspects = Self::judge(&Features { policed: true, ..*features });
         let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio)?;
         let first = suspects.iter().find(|one| one.suspect != Suspect::Radio)?;
         let queue = match first.suspect {

@@ -257,6 +257,8 @@ pub struct CapturedPhone {
     pub disordered: bool,
     /// Whether most TCP options are cut off: time stamps, window scale, SACK.
     pub headers_cut: bool,
+    /// Whether the losses of a connection are a policer's.
+    pub(super) policed: bool,
     /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
@@ -338,6 +340,7 @@ impl CapturedPhone {
         let unseen_bytes = user.connections.values().map(FlowDownlink::unseen_bytes).sum();
         let largest = user.connections.values().max_by_key(|one| one.bytes);
         let begun_before = largest.is_some_and(|one| !one.model.seen_from_start());
+        let policed = user.connections.values().any(|one| one.model.policed().is_some());
         let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued) = (user.answers, Vec::new());
@@ -376,6 +379,7 @@ impl CapturedPhone {
             begun_before,
             disordered: false,
             headers_cut: false,
+            policed,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
             paused_ns: first_after_pause(&arrivals, pause_ns(base_rtt_ns)),

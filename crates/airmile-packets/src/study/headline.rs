@@ -206,15 +206,15 @@ fn slow_starts(s: &StudySummary, o: &Overview) -> Option<Finding> {
             "Undesired slow starts followed losses in {}",
             count(o.slow_starts.flows, "flow")
         ),
-        evidence: match avoided + not {
-            0 => format!("They carried {} of the bytes.", percent(share)),
-            all => format!(
-                "They carried {} of the bytes; RTTs from duplicate ACKs would have avoided {avoided} \
-                 of {}.",
-                percent(share),
-                count(all, "timeout")
-            ),
-        },
+        evidence: format!(
+            "{} while the retransmission was in flight; the flows carried {} of the bytes{}.",
+            count(o.timers_too_soon, "timeout"),
+            percent(share),
+            match avoided + not {
+                0 => String::new(),
+                all => format!("; RTTs from duplicate ACKs would have avoided {avoided} of {all}"),
+            }
+        ),
         next_step: "At the sender: turn on SACK and RACK-TLP (RFC 8985) and F-RTO (RFC 5682), and \
                     take RTTs from SACKs, so that a long queue sets off no timer.",
         figure: Some(16),
@@ -230,6 +230,8 @@ fn retransmissions(
     part: f64,
     timeouts: Option<u64>,
 ) -> Option<Finding> {
+    // What a timer sent again although it had arrived counts as unnecessary.
+    let timeouts = timeouts.filter(|n| *n > 0);
     let timeouts = timeouts.map_or_else(String::new, |n| format!(", {n} of them by timeout"));
     let share = of.retx as f64 / of.segments.max(1) as f64;
     (share > RETX_SHARE && of.retx >= 5).then(|| Finding {

@@ -97,7 +97,9 @@ pub(crate) struct Overview {
     pub(super) queued: TraitShare,
     /// Mean and minimum RTT, weighted by bytes, of queued flows.
     pub(super) rtt_ms: (f64, f64),
+    /// Whose sender's timer expired while the retransmission was in flight, and how often.
     pub(super) slow_starts: TraitShare,
+    pub(super) timers_too_soon: u64,
     pub(super) unused: TraitShare,
     /// Large flows that used more than their estimated bandwidth.
     pub(super) overused: u64,
@@ -119,6 +121,7 @@ impl Overview {
         self.rtt_ms.0 += other.rtt_ms.0;
         self.rtt_ms.1 += other.rtt_ms.1;
         self.slow_starts.merge(other.slow_starts);
+        self.timers_too_soon += other.timers_too_soon;
         self.unused.merge(other.unused);
         self.overused += other.overused;
     }
@@ -159,8 +162,10 @@ impl Overview {
             self.closed.add(row, row.dl_bytes);
             self.closed_times += row.client_zero_windows;
         }
-        if row.slow_starts > 0 {
+        // R_ss, the paper's measure, also finds a recovery without a timer.
+        if row.timers_too_soon > 0 {
             self.slow_starts.add(row, row.dl_bytes);
+            self.timers_too_soon += row.timers_too_soon;
         }
         // A flow limited by its window builds no queue, and has its own cause.
         if held_back {

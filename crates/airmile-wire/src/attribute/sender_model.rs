@@ -150,7 +150,16 @@ pub struct SenderModel {
     in_tls_handshake: bool,
     /// So did the server's last payload.
     after_tls: bool,
+    /// When the timer sent data again behind duplicate ACKs, and the segments since then.
+    timer: Option<(i64, u32)>,
+    /// More followed than a timer lets go: the sender sends lost retransmissions again without it
+    /// (RFC 8985, 6.2).
+    resends_early: bool,
 }
+
+/// More segments than this within half a round trip after a timeout do not come from a window of
+/// one segment, which the timer leaves (RFC 5681, 3.1; two more follow an ACK on its way).
+const AFTER_TIMER_SEGMENTS: u32 = 2;
 
 /// Round trips of which the shortest has no delayed ACK (chosen here: each second segment is
 /// acknowledged at once; RFC 5681, 4.2).
@@ -436,13 +445,14 @@ impl SenderModel {
             return;
         }
         self.apply_acks(packet);
+        self.after_timer(now);
         let mends = self.rounds.mends();
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         self.policer.push(now, packet);
         match packet.event {
             None | Some(TcpEventKind::Ahead) => self.new_data(packet, end, out),
             Some(TcpEventKind::RetxTimeout) => {
-                self.rounds.timeout(self.dup_acks >= MANY_DUP_ACKS);
+                self.timeout(now);
                 self.retransmission(now, mends, out);
                 self.dup_acks = 0;
             }
@@ -451,7 +461,7 @@ impl SenderModel {
             Some(TcpEventKind::RetxSpurious)
                 if self.rounds.recovering() && self.dup_acks >= MANY_DUP_ACKS =>
             {
-                self.rounds.timeout(true);
+                self.timeout(now);
                 self.retransmission(now, mends, out);
             }
             // Without a recovery, too, nothing was lost on the way to the phone: a sender that learns
@@ -475,6 +485,35 @@ impl SenderModel {
             }
             // Reordered on the path: it waited for nothing.
             Some(_) => {}
+        }
+    }
+
+    /// Data was sent again as if by the timer.
+    fn timeout(&mut self, now: i64) {
+        let after_dup_acks = self.dup_acks >= MANY_DUP_ACKS;
+        let is_silent = self.last_data_ns.is_none_or(|last| now - last >= MIN_RTO_NS);
+        if after_dup_acks && self.resends_early && !is_silent {
+            self.rounds.recovers(self.next);
+            return;
+        }
+        self.rounds.timeout(after_dup_acks);
+        if after_dup_acks && self.timer.is_none() {
+            self.timer = Some((now, 0));
+        }
+    }
+
+    /// A segment follows a timeout: whether the timer caused it.
+    fn after_timer(&mut self, now: i64) {
+        let Some((timer_ns, segments)) = self.timer else { return };
+        self.timer = None;
+        if now - timer_ns > self.base_rtt_ns() / 2 {
+            return;
+        }
+        if segments < AFTER_TIMER_SEGMENTS {
+            self.timer = Some((timer_ns, segments + 1));
+        } else {
+            self.resends_early = true;
+            self.rounds.no_timeout(self.next);
         }
     }
 
@@ -575,7 +614,12 @@ impl SenderModel {
             (Some(last), None) if idle => {
                 let released = released_ns.clamp(last, now);
                 wait(out, last, released, reason);
-                wait(out, released, now, Reason::AppLimited);
+                // A sender waits for the window to take a full segment before it sends less (RFC
+                // 1122, 4.2.3.4), and probes a closed one (4.2.2.17).
+                let shut =
+                    ack.and_then(|h| h.rwnd).is_some_and(|rwnd| rwnd.cast_signed() < self.mss);
+                let why = if shut { Reason::ReceiveWindow } else { Reason::AppLimited };
+                wait(out, released, now, why);
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }

@@ -97,6 +97,36 @@ impl Wire {
         self.packet(ms, Direction::Ul, TcpFlags::ACK, 0, None);
     }
 
+    /// Duplicate acknowledgements: two segments are missing.
+    fn dup_acks(&mut self, times_ms: &[i64]) {
+        for at in times_ms {
+            let (story, ..) = &mut self.attribution;
+            let mut ack = TracedPacket {
+                flow: 1,
+                user: 1,
+                at_ns: *at * MS,
+                dir: Direction::Ul,
+                seq: SeqNum(0),
+                flags: TcpFlags::ACK,
+                timestamps: None,
+                event: None,
+                offset_bytes: 0,
+                payload_bytes: 0,
+                new_bytes: 0,
+                flight_bytes: 0,
+                ack: None,
+            };
+            ack.ack = Some(TracedAck {
+                offset_bytes: self.sent - 2 * MSS,
+                rwnd_bytes: Some(1 << 20),
+                duplicate: true,
+                flight_bytes: 2_000,
+                sack: [(0, 0); 4],
+            });
+            story.push(&ack, &mut Vec::new());
+        }
+    }
+
     fn request(&mut self, ms: i64) {
         self.packet(ms, Direction::Ul, TcpFlags::ACK, 100, None);
     }
@@ -416,34 +446,45 @@ fn a_timeout_behind_duplicate_acks_is_an_undesired_slow_start() {
     let mut wire = Wire::open();
     wire.request(50);
     wire.rounds(50, &[10, 20]);
-    for at in [151, 152, 153] {
-        let (story, ..) = &mut wire.attribution;
-        let mut ack = TracedPacket {
-            flow: 1,
-            user: 1,
-            at_ns: at * MS,
-            dir: Direction::Ul,
-            seq: SeqNum(0),
-            flags: TcpFlags::ACK,
-            timestamps: None,
-            event: None,
-            offset_bytes: 0,
-            payload_bytes: 0,
-            new_bytes: 0,
-            flight_bytes: 0,
-            ack: None,
-        };
-        ack.ack = Some(TracedAck {
-            offset_bytes: 28_000,
-            rwnd_bytes: Some(1 << 20),
-            duplicate: true,
-            flight_bytes: 2_000,
-            sack: [(0, 0); 4],
-        });
-        story.push(&ack, &mut Vec::new());
-    }
+    wire.dup_acks(&[151, 152, 153]);
     wire.packet(450, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxTimeout));
     check(wire, (150, 450), &[(Cause::UndesiredSlowStart, 300)]);
+}
+
+/// Many segments follow within half a round trip: the window is not that of a timeout. Then what is
+/// sent again behind duplicate ACKs, without a silence, is not the timer's either.
+#[test]
+fn a_lost_retransmission_that_is_sent_again_is_no_timeout() {
+    let mut wire = Wire::open();
+    wire.request(50);
+    wire.rounds(50, &[10, 20]);
+    wire.dup_acks(&[151, 152, 153]);
+    let again = Some(TcpEventKind::RetxTimeout);
+    wire.packet(450, Direction::Dl, TcpFlags::ACK, MSS, again);
+    for at in [454, 458, 462] {
+        wire.packet(at, Direction::Dl, TcpFlags::ACK, MSS, None);
+    }
+    wire.dup_acks(&[470, 471, 472]);
+    wire.packet(480, Direction::Dl, TcpFlags::ACK, MSS, again);
+    check(wire, (462, 480), &[(Cause::LossRecoveryCongestion, 18)]);
+}
+
+/// A slow reader: RFC 1122 lets a sender wait for room for a full segment.
+#[test]
+fn a_window_below_a_segment_is_no_idle_sender() {
+    let check_window = |rwnd: u64, expected: &[(Cause, i64)]| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10]);
+        wire.rwnd = rwnd;
+        wire.ack(110);
+        wire.packet(530, Direction::Dl, TcpFlags::ACK, 500, None);
+        wire.ack(530);
+        wire.packet(950, Direction::Dl, TcpFlags::ACK, 500, None);
+        check(wire, (160, 950), expected);
+    };
+    check_window(700, &[(Cause::ReceiveWindow, 790)]);
+    check_window(70_000, &[(Cause::SenderLimited, 790)]);
 }
 
 proptest! {

@@ -211,6 +211,13 @@ impl WindowRounds {
         self.flat = 0;
     }
 
+    /// What counted as a timeout was none: the recovery goes on.
+    pub(super) const fn no_timeout(&mut self, until: i64) {
+        if let WindowPhase::Timeout { before, .. } = self.phase {
+            self.phase = WindowPhase::Recovery { until, before };
+        }
+    }
+
     fn note_cut(&mut self) {
         let (WindowPhase::Recovery { before, .. } | WindowPhase::Timeout { before, .. }) =
             self.phase

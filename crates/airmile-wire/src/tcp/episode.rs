@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::rto::RtoEstimator;
+use super::rto::{LINUX_MIN_RTO_NS, RtoEstimator};
 use super::stream::RetransmissionCause;
 
 /// R_ss above this: a slow start followed (paper 5).
@@ -194,8 +194,12 @@ impl Episodes {
                 open.timeout_ns = Some(at_ns);
                 open.sent_before_timeout = next;
             }
-            (RetransmissionCause::Spurious, Some(_))
-                if open.repaired.is_some_and(crossed) && !in_timeout =>
+            // Less than a timer's minimum after the copy before it, a sender that waits for a round
+            // trip sent it again (RFC 8985, 6.2).
+            (RetransmissionCause::Spurious, Some(resent))
+                if open.repaired.is_some_and(crossed)
+                    && !in_timeout
+                    && at_ns - resent >= LINUX_MIN_RTO_NS * 3 / 4 =>
             {
                 _ = open.timeout_ns.get_or_insert(at_ns);
             }
@@ -302,7 +306,6 @@ impl Episodes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rto::LINUX_MIN_RTO_NS;
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -362,6 +365,20 @@ mod tests {
         // reports both copies.
         check_timer(600, 900_000, false, false);
         check_timer(600, 900_000, true, true);
+    }
+
+    /// A copy of the retransmission passes 92 ms after it: a round trip, too soon for a timer.
+    #[test]
+    fn a_retransmission_sent_again_after_a_round_trip() {
+        let mut episodes = Episodes::default();
+        let at = |n: i64| DupAck { beyond_ns: 97 * MS, ..dup(n, 97, RtoEstimator::default()) };
+        (0..20).for_each(|n| _ = episodes.dup_ack(&at(n * 5), None));
+        let again = |why| (why, false);
+        episodes.sent_again(200 * MS, (7, 9_000), again(RetransmissionCause::Fast), 97 * MS);
+        episodes.repaired((200 * MS, 9_000), Some(200 * MS), None);
+        episodes.sent_again(292 * MS, (7, 9_000), again(RetransmissionCause::Spurious), 97 * MS);
+        assert_eq!(episodes.finish().count(), 1);
+        assert_eq!(episodes.timers_too_soon, 0);
     }
 
     /// The timer's segment passes 18 ms after the repair, whose ACK its sender, 35 ms

@@ -1,7 +1,7 @@
 //! Refuses inputs of different times, where no plausible clock offset explains the difference, and
 //! captures of other traffic.
 
-use airmile_wire::clocks::{Aligned, Arrivals, Likeness};
+use airmile_wire::clocks::{Aligned, Arrivals, Likeness, Unaligned};
 
 use super::aligned::MODEM;
 use super::clocks;
@@ -14,6 +14,9 @@ const APART_NS: i64 = 60_000_000_000;
 /// Traffic of one run agrees at least this far (chosen here: whole inputs 0.97, parts missing on
 /// either side 0.88; other runs mostly below 0.85).
 const ALIKE: f64 = 0.88;
+/// The same where the alignment found other traffic: streams of the same steady rate agree in most
+/// bins (chosen here: two such runs 0.94 and 0.95, all of a run 0.97 and more).
+const ALIKE_STEADY: f64 = 0.96;
 /// The same where the log is known to lack some of it, or where the clocks could be aligned by the
 /// traffic, which says the same: blocks that the RLC delivers late arrive in other bins.
 const ALIKE_PARTIAL: f64 = 0.5;
@@ -114,9 +117,7 @@ pub(super) fn check_bytes(
     line: &Aligned,
 ) -> Result<()> {
     let Some(found) = clocks::likeness_of_capture(radio, capture, line) else { return Ok(()) };
-    let Some(why) = unlike(&found, partial, line.is_ok_and(|line| line.n > 0)) else {
-        return Ok(());
-    };
+    let Some(why) = unlike(&found, partial, line) else { return Ok(()) };
     Err(Error::Option(format!(
         "{name} does not belong to {MODEM}: their times overlap, but {why}; are they of the same run \
          and the same phone?"
@@ -124,11 +125,13 @@ pub(super) fn check_bytes(
 }
 
 /// What of the traffic does not fit.
-fn unlike(found: &Likeness, partial: bool, aligned: bool) -> Option<String> {
-    let bar = match (partial, aligned) {
-        (true, _) => ALIKE_PARTIAL,
-        (false, true) => ALIKE_ALIGNED,
-        (false, false) => ALIKE,
+fn unlike(found: &Likeness, partial: bool, line: &Aligned) -> Option<String> {
+    let aligned = line.is_ok_and(|line| line.n > 0);
+    let bar = match line {
+        _ if partial => ALIKE_PARTIAL,
+        _ if aligned => ALIKE_ALIGNED,
+        Err(Unaligned::Unlike) => ALIKE_STEADY,
+        _ => ALIKE,
     };
     let mb = found.bytes.map(|bytes| bytes as f64 / 1e6);
     if found.common < bar {
@@ -233,6 +236,19 @@ mod tests {
         let error = check(&other, false).unwrap_err().to_string();
         assert!(error.contains("a.pcap does not belong to the modem log"), "{error}");
         assert!(error.contains("% of the bytes pass at the same time"), "{error}");
+    }
+
+    #[test]
+    fn steady_streams_that_the_alignment_found_unlike() {
+        let check = |common: f64, why: Unaligned, expected: bool| {
+            let found = Likeness { common, bytes: [5_200_000, 5_000_000] };
+            assert_eq!(unlike(&found, false, &Err(why)).is_some(), expected, "{common} {why:?}");
+        };
+        check(0.95, Unaligned::Unlike, true);
+        check(0.97, Unaligned::Unlike, false);
+        // A periodic pattern of the same traffic.
+        check(0.95, Unaligned::Ambiguous, false);
+        check(0.87, Unaligned::Ambiguous, true);
     }
 
     #[test]

@@ -60,6 +60,21 @@ fn lab_runs_by_the_phones_packets_alone() {
     check("receive-window", Verdict::ReceiveWindow);
 }
 
+/// Most of the time is that of losses, which the radio caused: no slow line.
+#[test]
+fn losses_without_a_queue_are_no_slow_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    airmile_lab::run_scenario("lossy-radio", None, &run).unwrap();
+    for captures in [&["phone.pcapng"][..], &["server.pcapng"], &["phone.pcapng", "server.pcapng"]]
+    {
+        let answer = diagnosis_of(&files(&run, captures));
+        assert_eq!(answer.session.verdict, Verdict::Unknown, "{captures:?}");
+        assert!(answer.session.says.contains("Packets are lost on the path"), "{captures:?}");
+        check_sums(&answer);
+    }
+}
+
 /// Losses are no suspect of the model; what they take of the time is stated.
 #[test]
 fn losses_are_stated() {

@@ -151,6 +151,25 @@ fn each_figure_is_drawn_or_says_why_not() {
     assert_eq!(lost, Some("No flow of the capture carries over 1 MB to a client."));
 }
 
+/// A headline names an undesired slow start if the sender's timer expired, and not by R_ss.
+#[test]
+fn undesired_slow_starts_are_those_of_timers() {
+    let dir = tempfile::tempdir().unwrap();
+    for (scenario, captures, expected) in [
+        ("lossy-line", &["phone.pcapng", "server.pcapng"][..], false),
+        ("lossy-radio", &["phone.pcapng", "server.pcapng"], false),
+        ("undesired-slow-start-far", &["server.pcapng"], true),
+    ] {
+        let out = dir.path().join(scenario);
+        airmile_lab::run_scenario(scenario, None, &out).unwrap();
+        for capture in captures {
+            let findings = run(&out.join(capture), &[]).unwrap().headline.findings;
+            let named = findings.iter().any(|one| one.what.contains("ndesired slow start"));
+            assert_eq!(named, expected, "{scenario} {capture}");
+        }
+    }
+}
+
 #[test]
 fn flows_that_are_asked_for() {
     let dir = tempfile::tempdir().unwrap();

@@ -66,6 +66,8 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             begun_before: false,
             is_quic: true,
             uploads: upload_is_seen(&values),
+            // Not recorded.
+            policed: true,
             paused_before: true,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,

@@ -40,15 +40,33 @@ struct Order {
     /// Packets that follow a later one.
     late: u64,
     newest_ns: Option<i64>,
-    /// The shortest time between two packets that is not 0.
-    least_gap_ns: Option<i64>,
+    /// All times between two packets are multiples of this; 0 until there is one.
+    ticks_ns: i64,
 }
 
-/// A capture whose packets are never closer than this has a clock with such ticks, which hides how
-/// data arrived (chosen here: links deliver several packets in a slot of 1 ms or less).
-const COARSE_NS: i64 = 2_000_000;
-/// With fewer packets they may be so far apart (chosen here).
+/// A clock with ticks as long as this hides how data arrived (chosen here: below the 4 ms of kernels
+/// at 250 Hz, above the slots in which links deliver).
+const COARSE_NS: i64 = 3_000_000;
+/// With fewer packets they may be such multiples by chance (chosen here).
 const COARSE_PACKETS: u64 = 200;
+/// A clock's own error, and up to which time between packets it stays below that (chosen here).
+const CLOCK_ERROR_NS: i64 = 20_000;
+const MAX_GAP_NS: i64 = 100_000_000;
+
+/// The largest time of which both are multiples.
+fn common_ticks_ns(first_ns: i64, other_ns: i64) -> i64 {
+    // A clock with ticks does not tell such times apart.
+    let is_fine = |ns: &i64| (1..=CLOCK_ERROR_NS).contains(ns);
+    if let Some(fine_ns) = [first_ns, other_ns].into_iter().find(is_fine) {
+        return fine_ns;
+    }
+    let (mut long, mut short) = (first_ns, other_ns);
+    while short > CLOCK_ERROR_NS {
+        let rest = long % short;
+        (long, short) = (short, rest.min(short - rest));
+    }
+    long
+}
 
 impl Order {
     fn push(&mut self, at_ns: i64) {
@@ -56,16 +74,17 @@ impl Order {
         if let Some(newest) = self.newest_ns {
             self.late += u64::from(at_ns < newest);
             let gap_ns = at_ns.saturating_sub(newest);
-            let least_ns = self.least_gap_ns.unwrap_or(i64::MAX);
-            self.least_gap_ns =
-                Some(gap_ns).filter(|ns| (1..least_ns).contains(ns)).or(self.least_gap_ns);
+            if (1..MAX_GAP_NS).contains(&gap_ns) {
+                self.ticks_ns = common_ticks_ns(self.ticks_ns, gap_ns);
+            }
         }
         self.newest_ns = self.newest_ns.max(Some(at_ns));
     }
 
     /// The ticks of a coarse clock, in nanoseconds.
     fn ticks_ns(&self) -> Option<i64> {
-        self.least_gap_ns.filter(|ns| *ns >= COARSE_NS && self.packets >= COARSE_PACKETS)
+        let is_coarse = self.ticks_ns >= COARSE_NS && self.packets >= COARSE_PACKETS;
+        is_coarse.then_some(self.ticks_ns)
     }
 
     fn is_lost(&self) -> bool {
@@ -92,8 +111,8 @@ fn coarse(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
     let ticks_ns = order.ticks_ns()?;
     phone.disordered = true;
     let what = format!(
-        "no two times are closer than {} ms: how data arrived is hidden; capture with a finer clock",
-        ticks_ns / 1_000_000
+        "its clock has ticks of {:.0} ms: how data arrived is hidden; capture with a finer clock",
+        ticks_ns as f64 / 1e6
     );
     Some(Problem { offset: 0, severity: Severity::Warning, what })
 }
@@ -357,6 +376,25 @@ mod tests {
         assert!(unjudged(&[]).is_none() && unjudged(&[least - 1]).is_none());
         let what = unjudged(&[4_000_000, least, 1]).unwrap().what;
         assert!(what.starts_with("2 more client addresses received 4.0 MB"), "{what}");
+    }
+
+    #[test]
+    fn ticks_of_a_clock_and_packets_far_apart() {
+        let check = |gaps_ns: &[i64], expected: Option<i64>| {
+            let times = gaps_ns.iter().cycle().take(300).scan(0, |at, gap| {
+                *at += gap;
+                Some(*at)
+            });
+            assert_eq!(order(times).ticks_ns(), expected, "{gaps_ns:?}");
+        };
+        check(&[4_000_000, 0, 0, 8_000_000], Some(4_000_000));
+        // Within the clock's own error.
+        check(&[4_000_000, 3_999_500, 12_000_000], Some(3_999_500));
+        // A paced sender, with the jitter of a fine clock; and times on a grid of slots.
+        check(&[30_012_345, 29_962_040, 30_114_903], None);
+        check(&[30_000_000, 6_000_000, 7_000_000], None);
+        // Bursts in slots.
+        check(&[4_000_000, 8_000, 3_992_000], None);
     }
 
     #[test]
