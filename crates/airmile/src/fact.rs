@@ -342,7 +342,7 @@ pub enum Milestone {
 /// What the unknown time of a request may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WaitDoubt {
-    /// It failed: no response tells what it waited for.
+    /// It failed: no response shows what it waited for.
     pub(crate) failed: bool,
     /// The server or a queue on the path: other responses arrived.
     pub(crate) queue: bool,

@@ -41,7 +41,7 @@ pub(crate) fn page(
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
     let end = match named.iter().find_map(|(of, _)| doubt_of(*of)) {
         Some(WaitDoubt { round_trip: true, .. }) => {
-            " Neither a handshake nor a fast response in the log tells how long a round trip takes: \
+            " Neither a handshake nor a fast response in the log shows how long a round trip takes: \
              a packet capture, or a log from before the connection opened, would."
         }
         Some(WaitDoubt { queue: true, .. }) => {

@@ -55,7 +55,7 @@ const MAX_GAP_NS: i64 = 100_000_000;
 
 /// The largest time of which both are multiples.
 fn common_ticks_ns(first_ns: i64, other_ns: i64) -> i64 {
-    // A clock with ticks does not tell such times apart.
+    // A clock with ticks does not separate such times.
     let is_fine = |ns: &i64| (1..=CLOCK_ERROR_NS).contains(ns);
     if let Some(fine_ns) = [first_ns, other_ns].into_iter().find(is_fine) {
         return fine_ns;
@@ -131,7 +131,7 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
     })
 }
 
-/// Clients beside the judged one that had a download, too, by the bytes of each.
+/// Clients other than the judged one that had a download, too, by the bytes of each.
 fn unjudged(others: &[u64]) -> Option<Problem> {
     let least = DetectOptions::default().min_bytes;
     let large = others.iter().filter(|bytes| **bytes >= least);
