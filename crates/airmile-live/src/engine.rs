@@ -303,8 +303,7 @@ impl Feeder {
                 match self.head.as_mut().and_then(|head| head.push(&bytes)) {
                     Some(Ok(())) => self.head = None,
                     Some(Err(what)) => {
-                        // Nobody else sets it.
-                        let _ = self.refusal.set(what);
+                        self.refuse(what);
                         return false;
                     }
                     None => {}
@@ -319,8 +318,7 @@ impl Feeder {
                 let ended = state == SourceState::Ended;
                 self.source_is(state);
                 if ended && let Some(Err(what)) = self.head.as_ref().map(Head::end) {
-                    // Nobody else sets it.
-                    let _ = self.refusal.set(what);
+                    self.refuse(what);
                 }
                 return !ended;
             }
@@ -334,6 +332,11 @@ impl Feeder {
             }
         }
         true
+    }
+
+    /// The source cannot be a modem log. Nobody else sets this.
+    fn refuse(&self, what: String) {
+        let _ = self.refusal.set(what);
     }
 
     fn source_is(&mut self, state: SourceState) {
