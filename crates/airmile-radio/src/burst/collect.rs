@@ -156,6 +156,7 @@ impl Collector {
 
     /// Ends the log: passes on the remaining rows.
     pub(super) fn finish(&mut self, sink: &mut impl RowSink) {
+        self.place_closed(sink);
         for counted in self.counters.finish() {
             self.take_counted(&counted);
         }

@@ -71,7 +71,7 @@ fn is_one_size(blocks: &[AllocatedBlock]) -> bool {
 fn is_mcs_varied(blocks: &[AllocatedBlock]) -> bool {
     let prb = sorted(blocks, |b| b.prb);
     let (low, high) = (prb[prb.len() / 10], prb[prb.len() * 9 / 10]);
-    f64::from(high) >= PRB_RANGE * f64::from(low)
+    low > 0 && f64::from(high) >= PRB_RANGE * f64::from(low)
 }
 
 fn sorted(blocks: &[AllocatedBlock], value: impl Fn(&AllocatedBlock) -> u32) -> Vec<u32> {

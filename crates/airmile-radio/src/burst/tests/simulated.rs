@@ -1,11 +1,11 @@
 //! Logs of a simulated cell whose true bursts are known, and properties over them.
 
-use airmile_model::{Burst, Grant, Hole, Record};
+use airmile_model::{Burst, Grant, Hole, NrStats, Position, Record, RlcPdu, Stamp};
 use proptest::prelude::*;
 
 use super::super::epoch::Epoch;
 use super::super::{BurstOptions, BurstTracker, EvidenceChoice};
-use super::{block, pdu, run, with};
+use super::{at, block, pdu, run, with};
 
 /// A cell with a queue: packets of 1400 bytes arrive in bunches, the user gets
 /// a block when the cell has time for it, polls are forced each `poll_pdu`
@@ -118,6 +118,53 @@ fn any_choice() -> impl Strategy<Value = EvidenceChoice> {
     ]
 }
 
+/// A record of a random log: TTIs after the one before, what it is, and bytes.
+type Step = (i64, u8, u32);
+
+/// Records of two timing segments in any order: grants of two cells, PDUs, STATUS, holes and counters of NR.
+fn random_log(steps: &[Step]) -> Vec<Record> {
+    let (mut tti, mut sn, mut good_bytes) = (0, 0, 0);
+    let at_half = steps.len() / 2;
+    let each = steps.iter().enumerate().map(|(n, &(step, what, bytes))| {
+        tti += step;
+        let position = Position {
+            cell: what % 2,
+            numerology: u8::from(what == 7),
+            ..at(u32::from(n > at_half), tti)
+        };
+        let stamp = Some(Stamp::modem(tti * 1_000_000));
+        match what {
+            0..=7 => {
+                good_bytes += u64::from(bytes);
+                let padding_bytes = (what < 4).then_some(bytes / 8 * u32::from(what));
+                let known =
+                    Grant { at: stamp, position, padding_bytes, ..block(tti, what, bytes, 0) };
+                Grant { crc_ok: Some(bytes % 5 != 0), ..known }.into()
+            }
+            8..=13 => {
+                sn += 1;
+                let status = what == 13;
+                RlcPdu { position, status, ..pdu(tti, sn, bytes, bytes % 3 == 0) }.into()
+            }
+            14 => Hole { at: None, position, n_tti: i64::from(bytes % 7), why: "test" }.into(),
+            _ => NrStats {
+                at: stamp,
+                carrier: 0,
+                slots: 0,
+                good_blocks: 0,
+                failed_blocks: 0,
+                retx_blocks: 0,
+                harq_failures: 0,
+                good_bytes,
+                padding_bytes: u64::from(bytes),
+                retx_bytes: 0,
+            }
+            .into(),
+        }
+    });
+    each.collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -159,6 +206,33 @@ proptest! {
         }
         bursts.extend(tracker.finish());
         prop_assert_eq!(bursts, run(&records, options));
+    }
+
+    /// Records of any order, some too late: what is asked for in between changes no answer.
+    #[test]
+    fn asking_after_each_record_changes_nothing(
+        steps in prop::collection::vec((-40_i64..50, 0_u8..18, 1_u32..2_000), 1..300),
+        lateness_ms in prop::sample::select(vec![0_i64, 20, 200, 1_000]),
+        epoch_rows in prop::sample::select(vec![1_usize, 7, 300]),
+        choice in any_choice(),
+    ) {
+        let records = random_log(&steps);
+        let options = BurstOptions { lateness_ms, epoch_rows, ..with(choice) };
+        let answers = |asks: bool| {
+            let mut tracker = BurstTracker::new(options);
+            let (mut bursts, mut activities) = (Vec::new(), Vec::new());
+            for record in &records {
+                tracker.push(record);
+                if asks {
+                    bursts.extend(std::iter::from_fn(|| tracker.poll()));
+                    activities.extend(std::iter::from_fn(|| tracker.poll_activity()));
+                }
+            }
+            bursts.extend(tracker.finish());
+            activities.extend(std::iter::from_fn(|| tracker.poll_activity()));
+            (bursts, activities, tracker.summary())
+        };
+        prop_assert_eq!(answers(true), answers(false));
     }
 
     /// TTIs that only continue a burst are counted, and not judged one by one, where polls decide. Of
