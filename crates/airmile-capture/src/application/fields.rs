@@ -1,7 +1,6 @@
 //! Fields of JSON objects, with warnings for invalid ones; and the time formats of logs.
 
 use airmile_model::transfer::MAX_TRANSFER_BYTES;
-use airmile_model::{Problem, Severity};
 use serde_json::Value;
 
 use super::Gathered;
@@ -112,12 +111,7 @@ pub(super) fn parse(bytes: &[u8], offset: u64, what: &str, found: &mut Gathered)
                 .map(<[u8]>::len)
                 .sum();
             let at = before + error.column().saturating_sub(1);
-            found.log.bad_items += 1;
-            found.log.problem(Problem {
-                offset: offset + at.min(bytes.len()) as u64,
-                severity: Severity::Damage,
-                what: format!("{what}: {error}"),
-            });
+            found.unreadable(offset + at.min(bytes.len()) as u64, format!("{what}: {error}"));
             None
         }
     }

@@ -117,7 +117,9 @@ impl Har {
         let parts_ns = parts.reduce(i64::saturating_add);
         let total = entry.number("time", found).filter(|ms| *ms >= 0.0).and_then(ns_of_ms);
         let Some(duration_ns) = total.or(parts_ns) else {
-            found.bad(entry.offset, "time: missing, and no timings in its place".into());
+            let is =
+                entry.get("time").map_or("missing".into(), |ms| format!("{ms} is no time in ms"));
+            found.bad(entry.offset, format!("time: {is}, and there are no timings in its place"));
             return;
         };
         if parts_ns.is_none() {
@@ -128,12 +130,9 @@ impl Har {
             found.log.from_cache += 1;
             return;
         }
-        let sent = sum([
-            entry.count("request.headersSize", found),
-            entry.count("request.bodySize", found),
-        ]);
-        let body_sent = entry.count("request.bodySize", found).unwrap_or(0);
-        let upload = body_sent > down.unwrap_or(0);
+        let body_sent = entry.count("request.bodySize", found);
+        let sent = sum([entry.count("request.headersSize", found), body_sent]);
+        let upload = body_sent.unwrap_or(0) > down.unwrap_or(0);
         let mut transfer = AppTransfer::new(
             self.number.to_string(),
             start_ns,
@@ -350,7 +349,7 @@ fn cmcd_of_headers(entry: &Entry<'_>) -> Option<Cmcd> {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::PlayerEventKind;
+    use airmile_model::{LostEntries, PlayerEventKind};
 
     use super::super::{ApplicationFormat, read_application};
     use super::*;
@@ -399,6 +398,7 @@ mod tests {
         let start = r#""startedDateTime":"2024-05-01T10:00:00Z""#;
         check(&format!("{{{start},\"time\":5}}"), (1, 0, 0, 0), "1 entries without timings");
         check(&format!("{{{start}}}"), (0, 1, 0, 0), "byte 85: time: missing");
+        check(&format!("{{{start},\"time\":-5}}"), (0, 1, 0, 0), "time: -5 is no time in ms");
         check(
             &format!("{{{start},\"time\":[]}}"),
             (0, 1, 0, 0),
@@ -406,6 +406,7 @@ mod tests {
         );
         check(r#"{"time":5}"#, (0, 1, 0, 0), "startedDateTime: missing");
         check(r#"{"time":5,}"#, (0, 1, 0, 0), "byte 95: log.entries[]: trailing comma");
+        assert_eq!(read(r#"{"time":5,}"#).lost, LostEntries::Any);
         check(r#"{"request":{"url":"data:x"}}"#, (0, 0, 0, 1), "");
         check(&format!("{{{start},\"time\":5,\"_fromCache\":\"disk\"}}"), (0, 0, 1, 0), "");
         check("7", (0, 1, 0, 0), "byte 85: log.entries[]: expected an object, found a number");
