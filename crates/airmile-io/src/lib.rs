@@ -33,6 +33,6 @@ pub use file_report::{FileReport, MessageRow};
 pub use input::{Compression, Input, Progress, SizeLimit, read_text};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use recognise::{Foreign, Kind};
-pub use replacement::{Replacement, check_outputs, write_whole};
+pub use replacement::{Replacement, check_outputs, is_part_of, write_whole};
 pub use table::parquet::parquet_bytes;
 pub use table::{ArrowTable, arrow_schema};

@@ -116,6 +116,14 @@ pub fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether a name is the temporary one of a file, in any process.
+#[must_use]
+pub fn is_part_of(name: &str, file: &str) -> bool {
+    let rest = name.strip_prefix('.').and_then(|rest| rest.strip_prefix(file));
+    let process = rest.and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".part"));
+    process.is_some_and(|process| process.parse::<u32>().is_ok())
+}
+
 /// Writes a file atomically: it is complete, or as it was before.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use airmile::run_files::{MANIFEST, RUN_FILES, SCENARIO, is_run_file};
-use airmile::{Error, Replacement, Result};
+use airmile::{Error, Replacement, Result, is_part_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub(crate) fn prepare(dir: &Path, force: bool) -> Result<()> {
 }
 
 /// Removes the files of an earlier run by its manifest, or without one by the names that
-/// runs use. Other files stay.
+/// runs use, and what an interrupted run left of them. Other files stay.
 fn remove_former(dir: &Path) -> Result<()> {
     let names: Vec<String> = match Former::read(dir) {
         // A modified manifest can only remove files of a run.
@@ -81,7 +81,12 @@ fn remove_former(dir: &Path) -> Result<()> {
         }
         None => RUN_FILES.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
-    for name in names.iter().map(String::as_str).chain([MANIFEST]) {
+    let parts = std::fs::read_dir(dir).map_err(|e| Error::write(dir, e))?.filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        RUN_FILES.iter().any(|(file, _)| is_part_of(&name, file)).then_some(name)
+    });
+    let parts: Vec<String> = parts.collect();
+    for name in names.iter().chain(&parts).map(String::as_str).chain([MANIFEST]) {
         let path = dir.join(name);
         match std::fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {

@@ -125,11 +125,15 @@ fn a_former_run_is_replaced_only_when_told() {
     };
     run(&traced, false, &out).unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
+    // Of a run that was interrupted.
+    let part = out.join(".phone.pcapng.4711.part");
+    fs::write(&part, "").unwrap();
     let error = run(&plain, false, &out).unwrap_err().to_string();
     assert!(error.contains("contains an earlier run") && error.contains("--force"), "{error}");
     assert!(out.join("link-down.trace").is_file());
     let again = run(&plain, true, &out).unwrap();
     assert!(!out.join("link-down.trace").exists() && out.join("notes.txt").is_file());
+    assert!(!part.exists());
     assert!(again.files.iter().all(|file| file.name != "link-down.trace"));
     // A directory of other contents is rejected, with or without force.
     let other = dir.path().join("other");

@@ -70,13 +70,15 @@ pub(crate) fn holds_logs(path: &Path) -> bool {
     !path.is_dir() || choose(path).is_ok()
 }
 
-/// The files directly in a directory, by name.
+/// The files directly in a directory, by name; hidden ones are of no complete run.
 fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| Error::read(dir, e))?.path();
-        if path.is_file() {
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.is_file() && !is_hidden {
             paths.push(path);
         }
     }
@@ -128,6 +130,7 @@ mod tests {
         let check = |names: &[&str], expected: &str| {
             let dir = tempfile::tempdir().unwrap();
             std::fs::write(dir.path().join("notes.txt"), "of the day").unwrap();
+            std::fs::write(dir.path().join(".phone.pcapng.7.part"), PCAPNG).unwrap();
             for name in names {
                 std::fs::write(dir.path().join(name), PCAPNG).unwrap();
             }
