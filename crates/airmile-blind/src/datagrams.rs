@@ -16,7 +16,7 @@ const MAX_FLOWS: usize = 16_384;
 #[derive(Debug, Clone, Copy, Default)]
 struct DatagramFlow {
     is_quic: bool,
-    /// The first one from the client, until it is answered.
+    /// The first one from the client, if it opens a connection of QUIC, until it is answered.
     asked_ns: Option<i64>,
 }
 
@@ -53,9 +53,8 @@ impl AllDatagrams {
             packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
         let is_quic = flow.is_quic;
         let answer_ns = match down {
-            // A name lookup asks a resolver nearby.
-            true if is_quic => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
-            _ => None,
+            true => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
+            false => None,
         };
         let client = if down { packet.dst } else { packet.src };
         if self.clients.len() >= MAX_USERS && !self.clients.contains_key(&client) {
@@ -68,7 +67,7 @@ impl AllDatagrams {
             of.up_bytes = of.up_bytes.saturating_add(bytes);
             return;
         }
-        if let Some(answer_ns) = answer_ns {
+        if let Some(answer_ns) = answer_ns.filter(|ns| *ns >= 0) {
             of.least_answer_ns = Some(of.least_answer_ns.map_or(answer_ns, |ns| ns.min(answer_ns)));
         }
         of.bytes = of.bytes.saturating_add(bytes);
@@ -91,8 +90,10 @@ impl AllDatagrams {
             _ => packet.src_port < 1_024 && packet.dst_port >= 1_024,
         };
         let flow = self.flows.entry(if down { back } else { ends }).or_insert_with(|| {
-            let asked_ns = (!down).then_some(packet.at_ns);
-            DatagramFlow { is_quic: false, asked_ns }
+            // An answer to a name lookup comes from a resolver nearby, and one to an acknowledgement
+            // may have been on its way.
+            let opens = !down && is_long_header(packet.payload);
+            DatagramFlow { is_quic: false, asked_ns: opens.then_some(packet.at_ns) }
         });
         (down, flow)
     }

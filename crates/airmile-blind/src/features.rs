@@ -3,7 +3,7 @@
 use airmile_model::Cause;
 
 use super::model::MIN_RADIO_RTT_NS;
-use super::pattern::{ArrivalPattern, quantile};
+use super::pattern::{ArrivalPattern, HARQ_GAP_NS, quantile};
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, TransportKind, within};
 use airmile_wire::attribute::{CaptureSite, Reason};
@@ -124,7 +124,7 @@ impl Features {
         if came == 0 || ns <= 0 {
             return None;
         }
-        let bytes: u64 = spans.iter().map(|span| span.bytes).sum();
+        let bytes = spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add);
         // Voice and games keep their own low rate, whatever the transport.
         if transport == TransportKind::Datagrams
             && bytes as f64 * 8e9 / (ns as f64) < MIN_DATAGRAM_BPS
@@ -182,7 +182,7 @@ impl Features {
             is_quic: phone.is_quic,
             uploads: match transport {
                 TransportKind::Datagrams => {
-                    phone.datagrams_up_bytes as f64 > OF_ACKS * phone.bytes as f64
+                    phone.datagrams_up_bytes as f64 > OF_ACKS * phone.datagrams_bytes as f64
                 }
                 _ => upload_is_seen(&values),
             },
@@ -191,7 +191,7 @@ impl Features {
                 .paused_before(transport, spans.iter().map(|span| span.to_ns).max().unwrap_or(0)),
             base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
-            bytes: spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add),
+            bytes,
             queue_ms,
             rate: pattern.rate,
         })
@@ -220,6 +220,13 @@ impl Features {
             && !(self.policed || queue_stands || of(FIRST_OF_ARRIVALS) < STEADY_CV)
     }
 
+    /// Whether whole packets are as far apart as a gap of HARQ: each seems to come right after one, so
+    /// that a sender's pace and a line's look the same.
+    #[must_use]
+    pub(super) fn is_sparse(&self) -> bool {
+        self.rate * (HARQ_GAP_NS as f64 / 1e9) < 1_500.0
+    }
+
     /// A feature by its name; `None` if it is unknown.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
@@ -236,14 +243,9 @@ pub fn upload_is_seen(values: &[f64; N_FEATURES]) -> bool {
 
 /// Shares of the time by wait reason of the senders.
 fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [f64; N_FEATURES]) {
-    let (mut by_reason, mut by_cause) = ([0_i64; 5], [0_i64; 8]);
-    const REASONS: [Reason; 5] = [
-        Reason::Pacing,
-        Reason::Unknown,
-        Reason::AfterLast,
-        Reason::UndesiredSlowStart,
-        Reason::Queue,
-    ];
+    let (mut by_reason, mut by_cause) = ([0_i64; 4], [0_i64; 8]);
+    const REASONS: [Reason; 4] =
+        [Reason::Pacing, Reason::Unknown, Reason::AfterLast, Reason::UndesiredSlowStart];
     const CAUSES: [Cause; 8] = [
         Cause::UplinkQueue,
         Cause::ReceiveWindow,
@@ -263,7 +265,7 @@ fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [
             *sum += split.by_cause.get(&cause).copied().unwrap_or(0);
         }
     }
-    let [pacing, untold, after, undesired, _] = by_reason;
+    let [pacing, untold, after, undesired] = by_reason;
     let [uplink, window, restart, first, sender, setup, loss, unknown] = by_cause;
     let parts = [
         unknown - untold - after,

@@ -238,6 +238,16 @@ fn doubt(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
     }
 }
 
+/// Two suspects that nothing distinguishes have the same probability.
+fn equal(probabilities: &mut [f64; N_SUSPECTS], suspects: [Suspect; 2]) {
+    let of_these = |one: &Suspect| suspects.contains(one);
+    let each = |(p, one): (&f64, Suspect)| if of_these(&one) { *p / 2.0 } else { 0.0 };
+    let half: f64 = probabilities.iter().zip(Suspect::ALL).map(each).sum();
+    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| of_these(one)) {
+        *p = half;
+    }
+}
+
 /// A capture at the server lacks the start of a connection if the sender's state is unknown for
 /// at least this share of the time (chosen here: it is 0 with the start).
 const START_MISSING: f64 = 0.02;
@@ -306,6 +316,9 @@ impl Model {
             if contradicted {
                 strike_out(&mut probabilities, suspect);
             }
+        }
+        if evidence == Evidence::Datagrams && features.is_sparse() {
+            equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
         }
         let begun_before = features.begun_before || features.lacks_start(START_MISSING);
         if evidence == Evidence::Server && begun_before {

@@ -12,7 +12,7 @@ const PAUSE_NS: i64 = 200_000_000;
 const BATCH_NS: i64 = 750_000;
 /// A gap caused by HARQ is at least this long, and the wired link catches up after it
 /// within [`CATCH_UP_NS`] (chosen here).
-const HARQ_GAP_NS: i64 = 6_000_000;
+pub(super) const HARQ_GAP_NS: i64 = 6_000_000;
 const CATCH_UP_NS: i64 = 12_000_000;
 /// Blocks in which arrivals are compared with a straight line (chosen here).
 const BLOCK_NS: i64 = 1_000_000_000;

@@ -269,7 +269,8 @@ pub struct CapturedPhone {
     datagrams_paused_ns: Option<i64>,
     /// Whether most of the datagrams' bytes belong to flows of QUIC.
     pub(super) is_quic: bool,
-    /// Datagrams' payload from the phone.
+    /// Datagrams' payload to the phone, and from it.
+    pub(super) datagrams_bytes: u64,
     pub(super) datagrams_up_bytes: u64,
     /// The shortest time from the first datagram of a flow to the answer.
     pub(super) datagrams_answer_ns: Option<i64>,
@@ -388,6 +389,7 @@ impl CapturedPhone {
                 pause_ns(datagrams.least_answer_ns),
             ),
             is_quic: 2 * datagrams.quic_bytes > datagrams.bytes,
+            datagrams_bytes: datagrams.bytes,
             datagrams_up_bytes: datagrams.up_bytes,
             datagrams_answer_ns: datagrams.least_answer_ns,
             arrivals,

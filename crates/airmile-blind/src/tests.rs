@@ -10,6 +10,7 @@ use super::*;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{TracedAck, TracedPacket};
 
+mod datagrams;
 mod requests;
 
 const MS: i64 = 1_000_000;
@@ -302,48 +303,6 @@ fn a_contradicted_suspect_that_leads_makes_no_other_lead() {
     assert!(leads[0] == 0.0 && leads[1] == 0.02 && leads[N_SUSPECTS - 1] > 0.85);
     strike_out(&mut trails, first);
     assert!(trails[0] == 0.0 && (trails[1] - 0.75).abs() < 1e-9 && trails[N_SUSPECTS - 1] == 0.0);
-}
-
-/// A call, a game or a tunnel keeps a rate of its own; QUIC is known by its first packets, or its
-/// port. A path that answers within a cell's shortest round trip is the server's.
-#[test]
-fn datagrams_of_unknown_protocols_name_nothing() {
-    let of = |first_byte: u8, port: u16, rtt_ms: i64| {
-        let mut phones = CapturedPhones::new();
-        let payload = [first_byte, 0, 0, 0, 1];
-        let mut note = |at_ns: i64, down: bool| {
-            let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
-            let (src, dst) = if down { (server, phone) } else { (phone, server) };
-            let (src_port, dst_port) = if down { (port, 40_000) } else { (40_000, port) };
-            phones.note(&Packet {
-                at_ns,
-                src,
-                dst,
-                src_port,
-                dst_port,
-                protocol: 17,
-                transport: Transport::Udp,
-                ecn: Ecn::NotEct,
-                ip_id: None,
-                ip_bytes: 1_228,
-                payload_bytes: 1_200,
-                payload: &payload,
-                fragmented: false,
-                tunnelled: false,
-                interface: 0,
-            });
-        };
-        note(0, false);
-        (0..1_000).for_each(|n| note((rtt_ms + 2 * n) * MS, true));
-        let phone = phones.finish().swap_remove(0);
-        let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
-        Evidence::of(&features)
-    };
-    assert_eq!(of(0xc3, 4_433, 40), Some(Evidence::Datagrams));
-    assert_eq!(of(0x43, 443, 40), Some(Evidence::Datagrams));
-    assert_eq!(of(0x80, 5_004, 40), None, "RTP");
-    assert_eq!(of(0x04, 51_820, 40), None, "WireGuard");
-    assert_eq!(of(0xc3, 443, 1), None, "at the server");
 }
 
 /// What was acknowledged although the capture does not show it was dropped while capturing: the

@@ -77,9 +77,10 @@ fn statement(statement: &Statement) -> String {
             call's, or datagrams not known to be QUIC (`scrub` cuts its first bytes)."
             .into(),
         Statement::NoSuspect { n, suspects } => format!(
-            "No verdict by packets alone on what limited {}: {}. Log the modem and repeat it.",
+            "No verdict by packets alone on what limited {}: {}.{} Log the modem and repeat it.",
             transfers(*n),
-            candidates(suspects)
+            candidates(suspects),
+            not_radio(suspects)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
         Statement::LossRecovery { share, alone } => format!(
@@ -169,6 +170,20 @@ fn percent_below(share: f64, limit: f64) -> String {
     }
 }
 
+/// Probability from which it is said that the radio link was not the bottleneck (chosen here).
+const NOT_RADIO_FROM: f64 = 0.9;
+
+/// Says that the radio link was not the bottleneck, if that is known of several suspects together.
+fn not_radio(suspects: &[Suspicion]) -> String {
+    let elsewhere =
+        suspects.iter().filter(|one| !matches!(one.suspect, Suspect::Radio | Suspect::Other));
+    let probability: f64 = elsewhere.map(|one| one.probability).sum();
+    if probability < NOT_RADIO_FROM {
+        return String::new();
+    }
+    format!(" It was not the radio link (probability {:.0} %).", probability * 100.0)
+}
+
 fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
     let more = match (first.suspect, restarter) {
         (Suspect::Radio, _) => {
@@ -189,6 +204,17 @@ fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_it_was_not_the_radio_is_told_where_nothing_is_named() {
+        let says = |sender| {
+            let suspects = [(Suspect::Wireline, 0.5), (Suspect::SenderLimited, sender)]
+                .map(|(suspect, probability)| Suspicion { suspect, probability });
+            statement(&Statement::NoSuspect { n: 1, suspects: suspects.to_vec() })
+        };
+        assert!(says(0.45).contains(" 45 %. It was not the radio link (probability 95 %). Log"));
+        assert!(!says(0.3).contains("not the radio"));
+    }
 
     #[test]
     fn a_share_below_the_limit_is_not_rounded_to_it() {

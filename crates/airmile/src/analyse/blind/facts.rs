@@ -41,9 +41,13 @@ pub(super) fn statement(
 }
 
 /// The sender, if it leads and the packets show the wait for its answers during most of the time: the
-/// probabilities are lower for short transfers, whose rate says little.
-pub(super) fn waited_for_server(suspects: &[Suspicion], shares: &Shares) -> Option<Suspicion> {
-    let first = suspects.first().copied()?;
+/// probabilities are lower for short transfers, whose rate says little. A damaged capture shows no waits.
+pub(super) fn waited_for_server(
+    features: Option<&Features>,
+    suspects: &[Suspicion],
+    shares: &Shares,
+) -> Option<Suspicion> {
+    let first = suspects.first().filter(|_| features.is_some_and(|of| !of.damaged)).copied()?;
     let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
     let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
     (waits && first.suspect == Suspect::SenderLimited)

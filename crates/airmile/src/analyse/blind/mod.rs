@@ -330,8 +330,8 @@ impl Blind {
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
         let suspects = self.suspects(std::slice::from_ref(span), features, bytes);
-        let named =
-            named(features, &suspects).or_else(|| facts::waited_for_server(&suspects, &shares));
+        let named = named(features, &suspects)
+            .or_else(|| facts::waited_for_server(features, &suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -369,7 +369,8 @@ impl Blind {
             }
         }
         let alone = each.first().filter(|_| each.len() == 1);
-        let waited = alone.and_then(|shares| facts::waited_for_server(&suspects, shares));
+        let waited =
+            alone.and_then(|shares| facts::waited_for_server(features.as_ref(), &suspects, shares));
         let named = named(features.as_ref(), &suspects).or(waited);
         let (phone, restarter) = (self.phone.as_ref(), self.restarter);
         let first = match FileReport::mostly_cut_frames(&self.files) {

@@ -49,9 +49,10 @@ struct Order {
 const COARSE_NS: i64 = 3_000_000;
 /// With fewer packets they may be such multiples by chance (chosen here).
 const COARSE_PACKETS: u64 = 200;
-/// A clock's own error, and up to which time between packets it stays below that (chosen here).
+/// A clock's own error, and up to which time between packets it stays below that (chosen here: where
+/// times are whole microseconds, an error in the ticks counts once for each of them).
 const CLOCK_ERROR_NS: i64 = 20_000;
-const MAX_GAP_NS: i64 = 100_000_000;
+const MAX_GAP_NS: i64 = 20_000_000;
 
 /// The largest time of which both are multiples.
 fn common_ticks_ns(first_ns: i64, other_ns: i64) -> i64 {
@@ -209,15 +210,18 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
         let why = why.map_or_else(String::new, |problem| format!(" ({})", problem.what));
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
+    let farthest_ns = all.iter().filter_map(|one| untold_answer_ns(one.phone.as_ref()?)).max();
     // Paths, so that the order of arguments decides nothing.
     let rank = |one: &One| {
         let phone = one.phone.as_ref()?;
-        Some((near(phone), phone.quic_answer_ns(), phone.bytes, Reverse(one.report.path.clone())))
+        let far = !is_nearer_to_server(phone, farthest_ns);
+        Some((near(phone), far, phone.bytes, Reverse(one.report.path.clone())))
     };
     let chosen = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
     let chosen = chosen.map(|(_, at)| at);
     let first = chosen.and_then(|at| all.get(at));
-    let unused: Vec<Option<String>> = all.iter().map(|one| unused(one, first?)).collect();
+    let unused = all.iter().map(|one| unused(one, first?, farthest_ns));
+    let unused: Vec<Option<String>> = unused.collect();
     let (files, sent_bytes) = (Vec::new(), all.iter().map(|one| one.sent_bytes).max());
     let sent_bytes = sent_bytes.unwrap_or_default();
     let mut read = Read { phone: None, name: String::new(), server: None, files, sent_bytes };
@@ -244,17 +248,26 @@ const fn near(phone: &CapturedPhone) -> u8 {
     }
 }
 
-/// Why a capture at the same place as the first one is not used; over QUIC, whose packets do not tell
-/// their place, answers come sooner nearer to the server.
-fn unused(one: &One, first: &One) -> Option<String> {
+/// The shortest answer over QUIC in a capture whose packets do not tell its place.
+fn untold_answer_ns(phone: &CapturedPhone) -> Option<i64> {
+    phone.quic_answer_ns().filter(|_| phone.place == CaptureSite::Unknown)
+}
+
+/// Whether answers over QUIC come in less than half of the longest time: nearer to the server, they
+/// come sooner.
+fn is_nearer_to_server(phone: &CapturedPhone, farthest_ns: Option<i64>) -> bool {
+    untold_answer_ns(phone).zip(farthest_ns).is_some_and(|(own, farthest)| own < farthest / 2)
+}
+
+/// Why a capture at the same place as the first one is not used.
+fn unused(one: &One, first: &One, farthest_ns: Option<i64>) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
-    let quic_ns = own.quic_answer_ns().zip(phone.quic_answer_ns());
     (near(own) == near(phone)).then(|| match () {
         () if one.report.path == *name => "not used: given twice".to_owned(),
         () if one.packets == first.packets && own.is_same_as(phone) => {
             format!("not used: it holds the same packets as {name}")
         }
-        () if quic_ns.is_some_and(|(own_ns, ns)| own_ns < ns / 2) => {
+        () if is_nearer_to_server(own, farthest_ns) => {
             format!("not used: over QUIC alone, and nearer to the server than {name}")
         }
         () => "not used: another capture at the same place has more of the phone's data; join the \
@@ -390,6 +403,8 @@ mod tests {
         check(&[4_000_000, 0, 0, 8_000_000], Some(4_000_000));
         // Within the clock's own error.
         check(&[4_000_000, 3_999_500, 12_000_000], Some(3_999_500));
+        // An error of 1 µs in the ticks is 24 µs in 96 ms.
+        check(&[4_000_000, 4_001_000, 96_000_000], Some(4_001_000));
         // A paced sender, with the jitter of a fine clock; and times on a grid of slots.
         check(&[30_012_345, 29_962_040, 30_114_903], None);
         check(&[30_000_000, 6_000_000, 7_000_000], None);

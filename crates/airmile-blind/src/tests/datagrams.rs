@@ -1,0 +1,68 @@
+//! Datagrams: which are QUIC's, and how far apart they are.
+
+use super::*;
+
+/// 1 Mbit/s: whole packets are 12 ms apart, be it by a sender's pace or by a slow line.
+#[test]
+fn packets_as_far_apart_as_gaps_of_harq_do_not_tell_a_line_from_a_pace() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    (features.transport, features.is_quic) = (TransportKind::Datagrams, true);
+    let mut of = |rate: f64| {
+        features.rate = rate;
+        let suspicions = Model::judge(&features);
+        let probability =
+            |suspect| suspicions.iter().find(|one| one.suspect == suspect).unwrap().probability;
+        let sum: f64 = suspicions.iter().map(|one| one.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+        (probability(Suspect::Wireline), probability(Suspect::SenderLimited))
+    };
+    let (line, pace) = of(1e6);
+    assert_ne!(line, pace);
+    let (sparse_line, sparse_pace) = of(125e3);
+    assert_eq!(sparse_line, sparse_pace);
+    assert!((sparse_line + sparse_pace - line - pace).abs() < 1e-9);
+}
+
+/// A call, a game or a tunnel keeps a rate of its own; QUIC is known by its first packets, or its
+/// port. A path that answers within a cell's shortest round trip is the server's.
+#[test]
+fn datagrams_of_unknown_protocols_name_nothing() {
+    let of = |first_byte: u8, port: u16, rtt_ms: i64| {
+        let mut phones = CapturedPhones::new();
+        let payload = [first_byte, 0, 0, 0, 1];
+        let mut note = |at_ns: i64, down: bool| {
+            let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
+            let (src, dst) = if down { (server, phone) } else { (phone, server) };
+            let (src_port, dst_port) = if down { (port, 40_000) } else { (40_000, port) };
+            phones.note(&Packet {
+                at_ns,
+                src,
+                dst,
+                src_port,
+                dst_port,
+                protocol: 17,
+                transport: Transport::Udp,
+                ecn: Ecn::NotEct,
+                ip_id: None,
+                ip_bytes: 1_228,
+                payload_bytes: 1_200,
+                payload: &payload,
+                fragmented: false,
+                tunnelled: false,
+                interface: 0,
+            });
+        };
+        note(0, false);
+        (0..1_000).for_each(|n| note((rtt_ms + 2 * n) * MS, true));
+        let phone = phones.finish().swap_remove(0);
+        let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+        Evidence::of(&features)
+    };
+    assert_eq!(of(0xc3, 4_433, 40), Some(Evidence::Datagrams));
+    assert_eq!(of(0x43, 443, 40), Some(Evidence::Datagrams));
+    assert_eq!(of(0x80, 5_004, 40), None, "RTP");
+    assert_eq!(of(0x04, 51_820, 40), None, "WireGuard");
+    assert_eq!(of(0xc3, 443, 1), None, "at the server");
+    assert_eq!(of(0x43, 443, 1), Some(Evidence::Datagrams), "data on its way at the beginning");
+}
