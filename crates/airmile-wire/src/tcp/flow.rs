@@ -120,6 +120,10 @@ const fn is_service(port: u16) -> bool {
     port < 1024 || matches!(port, 8080 | 8443 | 5222 | 5228)
 }
 
+/// An ACK follows the SYN-ACK sooner than this where the phone itself captured both (chosen here: below
+/// any round trip over a radio link).
+const AT_PHONE_NS: i64 = 1_000_000;
+
 /// Times of the three-way handshake at the monitor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
@@ -192,6 +196,8 @@ impl Handshake {
         if !self.from_idle || self.syns != 1 {
             return None;
         }
+        // At the phone, the promotion is part of the way to the server.
+        self.downstream_ns().filter(|ns| *ns >= AT_PHONE_NS)?;
         let ticks = self.ack_ts?.wrapping_sub(self.syn_ts?);
         let experienced = f64::from(ticks) * tick_ns;
         Some(experienced as i64 - self.upstream_ns()? - self.downstream_ns()?)
