@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airmile::model::printable::is_active;
 use airmile::model::printable_path;
@@ -40,6 +40,12 @@ pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
         notice(&format!("airmile: {}", printable(text)));
     }
+}
+
+/// Prints the number of rows of a table that was written.
+pub fn wrote_rows(global: &Global, rows: u64, path: &Path) {
+    let s = if rows == 1 { "" } else { "s" };
+    warn(global, &format!("wrote {rows} row{s} to {}", path.display()));
 }
 
 /// Prints the files written in addition to the output, with their sizes.

@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
     out.flush()?;
     drop(shown);
     for (path, rows) in written {
-        output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
+        output::wrote_rows(global, rows, &path);
     }
     output::problems(global, &loaded.files);
     Ok(Outcome::of(loaded.damaged()))

@@ -42,7 +42,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
         output::warn(global, &format!("the kernel dropped {n} packets: the analysis was too slow"));
     }
     for (path, rows) in written.into_iter().filter(|(_, rows)| *rows > 0) {
-        output::warn(global, &format!("wrote {rows} rows to {}", path.display()));
+        output::wrote_rows(global, rows, &path);
     }
     let damaged = report.damaged();
     if global.json {

@@ -58,7 +58,8 @@ pub fn text(report: &RadioReport, all: bool) -> String {
     for (dir, small) in &report.small {
         if small.count > 0 && report.transfers_from == "detected" {
             let n = small.count;
-            out.push_str(&format!("  and {n} small {dir} exchanges, {}\n", bytes(small.bytes)));
+            let s = if n == 1 { "" } else { "s" };
+            out.push_str(&format!("  and {n} small {dir} exchange{s}, {}\n", bytes(small.bytes)));
         }
     }
     for dir in Direction::ALL {
@@ -124,13 +125,13 @@ fn load_line(report: &RadioReport) -> String {
         values.get(values.len() / 2).copied()
     };
     let mut line = format!(
-        "Cell load: median {} of the PRBs in use (own {}), {} PRBs free",
+        "Cell load: median {} of the PRBs in use (own {}), {} PRBs for the phone, its own included",
         or_dash(median(|w| Some(w.load)), percent),
         or_dash(median(|w| Some(w.own_share)), percent),
         or_dash(median(|w| Some(w.free_prb)), |n| format!("{n:.0}")),
     );
     if let Some(bps) = median(|w| w.capacity_bps) {
-        line.push_str(&format!(" that would carry {} Mbit/s", mbps(bps)));
+        line.push_str(&format!(", which would carry {} Mbit/s", mbps(bps)));
     }
     let confidence = median(|w| Some(w.confidence));
     let rough = if confidence.is_some_and(|c| c < ROUGH_CONFIDENCE) { " (rough)" } else { "" };

@@ -158,6 +158,10 @@ impl Session {
         report.bad_items = content.bad_rows;
         report.more_problems = content.bad_rows - content.problems.len() as u64;
         content.problems.into_iter().for_each(|p| report.problem(p));
+        if report.items == 0 {
+            let what = "holds no transfer: it is not used".to_owned();
+            report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        }
         self.transfers.extend(content.rows);
         self.reports.insert(item.order, report);
         Ok(())

@@ -363,7 +363,8 @@ impl Judgement {
             );
         } else if untold {
             self.notes.push(
-                "not every group shows whether slow start restarts: capture packets at the phone"
+                "not every group shows whether slow start restarts: that takes packets at the phone, of \
+                 several transfers behind a pause"
                     .into(),
             );
         }

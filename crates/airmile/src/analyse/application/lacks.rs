@@ -5,6 +5,7 @@ use airmile_model::{PlayerEventKind, TimeBase};
 
 use super::{Missing, MissingKind};
 use crate::session::Application;
+use crate::wording::plural;
 
 /// What is missing if there is only an application's log.
 pub(in super::super) fn missing() -> Vec<Missing> {
@@ -36,8 +37,9 @@ pub(in super::super) fn answers(application: &Application) -> Vec<String> {
     if n > 0 {
         let with_bytes = log.transfers.iter().filter(|transfer| transfer.bytes.is_some()).count();
         out.push(format!(
-            "how long transfers took, and at what rate: from {n} transfers of the {title}, \
-             {with_bytes} with bytes; the files below show more of what they waited for"
+            "how long transfers took, and at what rate: from {n} transfer{} of the {title}, \
+             {with_bytes} with bytes",
+            plural(n as u64)
         ));
     }
     let phases = log.transfers.iter().filter(|t| t.phases.before_first_byte_ns().is_some()).count();
