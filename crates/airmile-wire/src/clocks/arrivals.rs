@@ -29,6 +29,12 @@ const FINE_SCORE: f64 = 0.35;
 /// Minimum coarse correlation that places a clock where no piece matches (chosen here: a link that is
 /// never idle has 0.93).
 const COARSE_ALONE_SCORE: f64 = 0.8;
+/// The same where all of it also matches in wider bins next to that place: a split bearer's receiver
+/// holds back what came before the other leg's bytes, and passes it on in lumps (chosen here: such
+/// runs have 0.67 and 0.32, others of such runs below 0.55 and 0.11).
+const COARSE_HELD_SCORE: f64 = 0.6;
+const HELD_SCORE: f64 = 0.25;
+const HELD_BIN_NS: i64 = 5_000_000;
 /// Variation of the delay from the radio to the IP stack (chosen here: HARQ and
 /// reordering, one TTI of the bins).
 const FLOOR_NS: i64 = 2_000_000;
@@ -172,11 +178,18 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
     let offset_ns = |lag: f64| -((lag * COARSE_BIN_NS as f64) as i64);
     let coarse_ns = offset_ns(peak.lag);
     let samples = pieces(reference, other, (from, to), coarse_ns);
+    let held = || {
+        let (near, reach) = ((coarse_ns, HELD_BIN_NS), (2 * HELD_BIN_NS, 0.0));
+        let peak = place(reference, other, (from, to), near, reach);
+        peak.is_some_and(|peak| peak.score >= HELD_SCORE && !peak.at_border)
+    };
     // A link that is never idle delivers the same in each TTI: its pieces match nowhere.
     let alone = || {
         let sample = (from + (to - from) / 2 - coarse_ns, coarse_ns);
         let line = through(&[sample], COARSE_BIN_NS / 2)?;
-        (peak.score >= COARSE_ALONE_SCORE).then_some(ClockLine { n: 0, ..line })
+        let score = peak.score;
+        let fits = score >= COARSE_ALONE_SCORE || score >= COARSE_HELD_SCORE && held();
+        fits.then_some(ClockLine { n: 0, ..line })
     };
     let line = through(&samples, FLOOR_NS).or_else(alone).ok_or(Unaligned::Unlike)?;
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })

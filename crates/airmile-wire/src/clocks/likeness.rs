@@ -30,6 +30,9 @@ pub struct Likeness {
     /// Share of the smaller side's bytes that the other shows at the same time: about 1 for the
     /// same traffic, even where a filter or holes in a log removed a part of one side.
     pub common: f64,
+    /// The same share of the larger side's bytes, headers included: smaller where a part of one side
+    /// is missing.
+    pub whole: f64,
     /// Bytes of the reference and of the other in all bins where both show some.
     pub bytes: [u64; 2],
 }
@@ -71,10 +74,10 @@ pub fn likeness(
     let all = (-steps..=steps).filter_map(|step| {
         let (similarity, common) = radio.compare(&Bins::new(&moved, step, n)?, step)?;
         let cost = FAR_COST * step.abs() as f64 / steps.max(1) as f64;
-        Some((similarity - cost, common, step))
+        Some((similarity - cost, [common, similarity], step))
     });
-    let (_, common, step) = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(Likeness { common, bytes: radio.bytes_in_both(&Bins::new(&moved, step, n)?)? })
+    let (_, [common, whole], step) = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Likeness { common, whole, bytes: radio.bytes_in_both(&Bins::new(&moved, step, n)?)? })
 }
 
 /// Bytes of each step in the time of `n` bins.
@@ -117,7 +120,7 @@ impl Bins {
         self.bytes.get(from..=to).zip(other.bytes.get(from..=to))
     }
 
-    /// The similarity by which an offset is chosen, and [`Likeness::common`] there.
+    /// [`Likeness::whole`], by which an offset is chosen, and [`Likeness::common`] there.
     fn compare(&self, other: &Self, step: i64) -> Option<(f64, f64)> {
         let (mine, theirs) = self.common(other)?;
         let (own, their): (f64, f64) = (mine.iter().sum(), theirs.iter().sum());
@@ -197,6 +200,10 @@ mod tests {
             all.iter().copied().filter(|(at, _)| at % (1_000 * MS) > 200 * MS).collect();
         let like = found(&seen(&holed, 0), &seen(&traffic(7, 60, 1_000), 8 * MS));
         assert!(like.common > 0.9 && like.ratio() < 1.3, "{like:?}");
+        // A part of the traffic is all in the other, which shows more.
+        let part: Vec<_> = all.iter().copied().step_by(3).collect();
+        let like = found(&radio, &seen(&part, 0));
+        assert!(like.common > 0.95 && like.whole < 0.5, "{like:?}");
     }
 
     #[test]

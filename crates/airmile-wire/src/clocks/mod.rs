@@ -22,6 +22,6 @@ mod transfers;
 pub use arrivals::{Arrivals, between_arrivals};
 pub use likeness::{Likeness, likeness};
 pub use line::{Aligned, ClockLine, Unaligned};
-pub use points::{PointPair, between_points};
+pub use points::{PointPair, between_points, may_be_split};
 pub use requests::align_requests;
 pub use transfers::align_transfers;

@@ -15,6 +15,9 @@ const COVERS: f64 = 0.6;
 /// Bins whose fastest round trip is this near to the fastest of all had no queue (chosen
 /// here: the variation by a scheduling request and a HARQ retransmission).
 const NO_QUEUE_NS: i64 = 4_000_000;
+/// Usual variation of a round trip, by waiting for a grant (chosen here: proxies of the lab exceed none
+/// of their round trips, other runs exceed them by nearly the whole part beyond the proxy).
+const JITTER_NS: i64 = 15_000_000;
 
 /// The same byte of a connection at two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,19 @@ pub fn between_points(pairs: &[PointPair]) -> Aligned {
         return Err(Unaligned::Nothing);
     }
     fastest_of_both(pairs).ok_or(Unaligned::OneWay)
+}
+
+/// Whether a proxy between the places may split the connection that passed both: to the other place and
+/// back then takes as long as both parts together, the round trip from the reference and that from the
+/// other place. If it is shorter, each had the whole way, as in different runs. `None` if nothing passed
+/// both, or one way alone.
+#[must_use]
+pub fn may_be_split(pairs: &[PointPair], [near_ns, far_ns]: [i64; 2]) -> Option<bool> {
+    let widths = std::iter::successors(Some(BIN_NS), |ns| Some(ns * 4));
+    let mut widths = widths.take_while(|ns| *ns <= LONGEST_BIN_NS);
+    let (_, both_ns) = widths.find_map(|bin_ns| without_queue(pairs, bin_ns, |_| 0))?;
+    let over_ns = near_ns.saturating_add(far_ns).saturating_sub(both_ns);
+    Some(over_ns <= JITTER_NS.max(far_ns / 2))
 }
 
 fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {

@@ -100,6 +100,10 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     ];
     let line = between_points(&pairs).unwrap();
     assert_eq!((line.offset_ns, line.error_ns), (95 * MS, 25 * MS));
+    // A proxy in between, and two runs without one.
+    assert_eq!(may_be_split(&pairs, [30 * MS, 25 * MS]), Some(true));
+    assert_eq!(may_be_split(&pairs, [50 * MS, 45 * MS]), Some(false));
+    assert_eq!(may_be_split(&pairs[..1], [30 * MS, 20 * MS]), None);
     assert_eq!(between_points(&pairs[..1]), Err(Unaligned::OneWay));
     assert_eq!(between_points(&[]), Err(Unaligned::Nothing));
 }

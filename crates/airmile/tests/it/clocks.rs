@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airmile::{Inputs, Progress, RadioOptions, diagnose};
 use airmile_emulate::workload::Workload;
 
-use crate::common::diagnosis_of;
+use crate::common::{diagnosis_of, library_run};
 
 /// The transfers of a run, on a clock that is `later_us` ahead, without TTIs.
 fn transfers(run: &Path, later_us: i64) -> PathBuf {
@@ -54,15 +54,36 @@ fn a_capture_of_another_run_is_refused_although_the_clocks_overlap() {
     let at = |name: &str| dir.path().join(name);
     let video = run("busy-video", 1, &at("video"));
     for other in [run("busy-video", 2, &at("video-2")), run("web-browsing", 1, &at("pages"))] {
-        let inputs = Inputs {
-            files: vec![video.join("modem.mi2log"), other.join("phone.pcapng")],
-            ..Inputs::default()
-        };
-        let error = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
-        assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
+        let error = refusal(&[video.join("modem.mi2log"), other.join("phone.pcapng")]);
+        assert!(error.contains("does not belong to the modem log"), "{error}");
         // The right pair is used.
         diagnosis_of(&[other.join("modem.mi2log"), other.join("phone.pcapng")]);
     }
+}
+
+fn refusal(files: &[PathBuf]) -> String {
+    let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+    diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn captures_of_runs_that_differ_in_their_sequence_numbers_are_not_joined() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, other] = ["busy-file", "wireline-limited"].map(|name| library_run(name, dir.path()));
+    let error = refusal(&[one.join("modem.mi2log"), other.join("phone.pcapng")]);
+    assert!(error.contains("does not belong to the modem log"), "{error}");
+    for (one, other) in [(&one, &other), (&other, &one)] {
+        let error = refusal(&[one.join("phone.pcapng"), other.join("server.pcapng")]);
+        assert!(error.contains("other sequence numbers"), "{error}");
+    }
+}
+
+#[test]
+fn a_split_bearer_and_its_capture_are_aligned() {
+    let dir = tempfile::tempdir().unwrap();
+    let answer = diagnosis_of(&[library_run("nsa-split-bearer", dir.path())]);
+    let phone = answer.clocks.iter().find(|clock| clock.file.ends_with("phone.pcapng")).unwrap();
+    assert!(phone.offset_ms.is_some_and(|ms| ms.abs() < 5.0), "{}", phone.says);
 }
 
 /// Six PRBs are full in each TTI: the pauses of the traffic align the clocks.

@@ -115,7 +115,9 @@ impl SeenAt {
             } else if self.first.same_connections(user).is_empty()
                 && self.first.passages(user).is_empty()
             {
-                let line = between_points(&self.first.pairs(user));
+                let split = self.first.may_be_split_from(user);
+                let line = between_points(&self.first.pairs(user)).ok().filter(|_| split);
+                let line = line.ok_or(Unaligned::Unlike);
                 belong::check_other_connections(own.0, other, &line)?;
             }
         }

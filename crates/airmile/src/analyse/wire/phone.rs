@@ -9,7 +9,7 @@ use airmile_wire::attribute::{
     PayloadBegin, PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue,
     UserEcn, WaitSpan, WaitTimeline, payload_begin,
 };
-use airmile_wire::clocks::{Arrivals, PointPair};
+use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
 
 use super::Restarter;
@@ -408,6 +408,17 @@ impl Phone {
         let split =
             |there: &ServerSide| own.with_ends_of(there).is_some_and(|mine| !mine.is(there));
         other.connections.iter().any(split)
+    }
+
+    /// Whether a proxy may split them on the way to another capture, by most that show it.
+    pub(super) fn may_be_split_from(&self, other: &Self) -> bool {
+        let each = self.common(other).filter_map(|(mine, there)| {
+            let one_end =
+                mine.client_isn == there.client_isn || mine.server_isn == there.server_isn;
+            let parts_ns = [mine.story.upstream_rtt_ns()?, there.story.downstream_rtt_ns()?];
+            Some(may_be_split(&mine.pairs(there).collect::<Vec<_>>(), parts_ns)? || one_end)
+        });
+        each.map(|may| if may { 1_i64 } else { -1 }).sum::<i64>() >= 0
     }
 
     /// Its address, by its first connection.
