@@ -4,7 +4,8 @@
 //! A flow is passed to [`SenderModel`](super::SenderModel) as a connection whose client
 //! acknowledges, with each of its datagrams, all data that had arrived: clients
 //! acknowledge at least every second datagram (RFC 9000, 13.2.2). Whatever needs packet
-//! numbers, losses or the receive window stays unknown.
+//! numbers, losses or the receive window stays unknown. So does what a sender waited for until a
+//! datagram that acknowledges nothing new ([`WindowUpdates`]).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,8 +21,9 @@ const MAX_FLOWS: usize = 4_096;
 const MAX_SENT: usize = 16_384;
 /// Minimum size to which a client's first datagram is padded (RFC 9000, 14.1).
 const INITIAL_BYTES: u32 = 1_200;
-/// A smaller client datagram holds acknowledgements only; a request takes more (chosen
-/// here: a short header, an ACK frame of some ranges, and a tag take 30 to 55 bytes).
+/// A smaller datagram holds acknowledgements and control alone; a request or data takes more (chosen
+/// here: a short header, an ACK frame of some ranges, and a tag take 30 to 55 bytes). It is not
+/// acknowledged itself (RFC 9000, 13.2.1).
 const REQUEST_BYTES: u32 = 60;
 /// The answers to a client's first requests show the round trip: maximum number of server
 /// datagrams used for it (chosen here; later ones arrive while others are in flight).
@@ -76,6 +78,28 @@ struct QuicFlow {
     answered_ns: Option<i64>,
     upstream_ns: Option<i64>,
     downstream_ns: Option<i64>,
+}
+
+/// Datagrams of a client that acknowledge nothing new, as when its application has read and the window
+/// has room again: what comes a round trip later may have waited for them.
+#[derive(Debug, Default)]
+pub(super) struct WindowUpdates {
+    last_ns: Option<i64>,
+}
+
+impl WindowUpdates {
+    pub(super) const fn push(&mut self, at_ns: i64) {
+        self.last_ns = Some(at_ns);
+    }
+
+    /// Takes the server's next data, with the round trip to the server: how long before it the last one
+    /// passed, unless it cannot have reached the server yet.
+    pub(super) fn before(&mut self, data_ns: i64, round_trip_ns: i64) -> Option<i64> {
+        // The minimum of few round trips is too long at times.
+        let since_ns = self.last_ns.map(|at| data_ns - at).filter(|ns| *ns >= round_trip_ns / 2)?;
+        self.last_ns = None;
+        Some(since_ns)
+    }
 }
 
 impl QuicSenders {
@@ -180,15 +204,139 @@ impl QuicFlow {
         if first {
             self.answered_ns = Some(now);
         }
+        let is_data = packet.payload_bytes >= REQUEST_BYTES;
+        let bytes = if is_data { packet.payload_bytes } else { 0 };
         let datagram = TracedPacket {
             offset_bytes: self.down_bytes,
+            payload_bytes: bytes,
+            new_bytes: bytes.into(),
             ..self.traced(packet, Direction::Dl, TcpFlags::ACK)
         };
         self.down_datagrams = self.down_datagrams.saturating_add(1);
-        self.down_bytes += i64::from(packet.payload_bytes);
-        if self.sent.len() < MAX_SENT {
+        self.down_bytes += i64::from(bytes);
+        if is_data && self.sent.len() < MAX_SENT {
             self.sent.push_back((self.down_bytes, now));
         }
         ([answers, Some(datagram)], rtt_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Cause;
+    use airmile_model::packet::Ecn;
+
+    use super::super::{Attribution, ByteBins, RadioEvidence, SenderModel, WaitTimeline};
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// A flow as captured at the phone, and what its sender waited for.
+    struct Flow {
+        senders: QuicSenders,
+        story: SenderModel,
+        waits: WaitTimeline,
+    }
+
+    impl Flow {
+        /// Set up at 0, over a round trip of 50 ms; a request at 51 ms.
+        fn open() -> Self {
+            const INITIAL: [u8; 5] = [0xc0, 0, 0, 0, 1];
+            let mut flow = Self {
+                senders: QuicSenders::default(),
+                story: SenderModel::encrypted(),
+                waits: WaitTimeline::new(),
+            };
+            flow.pass(0, true, 1_200, &INITIAL);
+            flow.pass(50, false, 1_200, &INITIAL);
+            flow.pass(51, true, 300, &[0x40]);
+            flow
+        }
+
+        fn pass(&mut self, ms: i64, up: bool, payload_bytes: u32, payload: &[u8]) {
+            let client = (Address::v4([10, 0, 0, 1]), 40_000);
+            let server = (Address::v4([192, 0, 2, 1]), 443);
+            let ((src, src_port), (dst, dst_port)) =
+                if up { (client, server) } else { (server, client) };
+            let packet = Packet {
+                at_ns: ms * MS,
+                src,
+                dst,
+                src_port,
+                dst_port,
+                protocol: 17,
+                transport: Transport::Udp,
+                ecn: Ecn::NotEct,
+                ip_id: None,
+                ip_bytes: 28 + payload_bytes,
+                payload_bytes,
+                payload,
+                fragmented: false,
+                tunnelled: false,
+                interface: 0,
+            };
+            let datagram = self.senders.push(&packet).unwrap();
+            if let Some(begins) = &datagram.begins {
+                self.story.client_payload(begins);
+            }
+            if let Some(rtt_ns) = datagram.upstream_rtt_ns {
+                self.story.note_upstream_rtt_ns(rtt_ns);
+            }
+            for one in datagram.packets.iter().flatten() {
+                let mut held = Vec::new();
+                self.story.push(one, &mut held);
+                self.waits.push(&held, one.dir == Direction::Dl);
+            }
+        }
+
+        /// 50 datagrams, each second one acknowledged; returns when the last one passed.
+        fn burst(&mut self, from_ms: i64, bytes: u32) -> i64 {
+            for at in from_ms..from_ms + 50 {
+                self.pass(at, false, bytes, &[0x40]);
+                if at % 2 == 0 {
+                    self.pass(at, true, 40, &[0x40]);
+                }
+            }
+            self.pass(from_ms + 74, true, 40, &[0x40]);
+            from_ms + 49
+        }
+
+        fn split(self, from_ms: i64, to_ms: i64) -> Vec<(Cause, i64)> {
+            let one = Attribution::new(self.waits, ByteBins::default()).with_round_trip(50 * MS);
+            let shares = one.split(from_ms * MS, to_ms * MS, Some(RadioEvidence::default()));
+            shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS)).collect()
+        }
+    }
+
+    /// The client reads as much each second as its window holds; between, it asks whether the server is
+    /// still there. Neither says of what the server, or the path, was slow.
+    #[test]
+    fn a_reader_that_is_slow_is_neither_a_line_nor_a_server() {
+        let mut flow = Flow::open();
+        let mut ends = Vec::new();
+        for second in 0..4 {
+            let from_ms = second * 1_000 + 100;
+            ends.push(flow.burst(from_ms, 1_400));
+            flow.pass(from_ms + 500, true, 41, &[0x40]);
+            flow.pass(from_ms + 550, false, 34, &[0x40]);
+            flow.pass(from_ms + 950, true, 45, &[0x40]);
+        }
+        let (first, last) = (ends[0], ends[3]);
+        let shares = flow.split(first, last);
+        let unknown_ms: i64 =
+            shares.iter().filter(|one| one.0 == Cause::Unknown).map(|one| one.1).sum();
+        // Between the four bursts.
+        assert!(unknown_ms >= 3 * 951, "{shares:?}");
+        let named = |cause: &Cause| [Cause::Wireline, Cause::SenderLimited].contains(cause);
+        assert!(!shares.iter().any(|(cause, _)| named(cause)), "{shares:?}");
+    }
+
+    /// Nothing that the client sent preceded the data after the pause.
+    #[test]
+    fn a_server_without_data_is_the_sender() {
+        let mut flow = Flow::open();
+        let end = flow.burst(100, 1_400);
+        flow.burst(1_100, 1_400);
+        assert_eq!(flow.split(end + 100, 1_100), [(Cause::SenderLimited, 851)]);
     }
 }

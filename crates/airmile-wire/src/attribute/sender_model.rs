@@ -9,6 +9,7 @@ use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
 use super::path_change::BaseRtt;
 use super::policer::{PolicedSpan, PolicerTest};
+use super::quic::WindowUpdates;
 use super::requests::Requests;
 use super::window::{Round, WindowPhase, WindowRounds};
 use crate::tcp::TracedPacket;
@@ -143,6 +144,8 @@ pub struct SenderModel {
     dup_since_ns: Option<i64>,
     lost: Vec<LostSegment>,
     encrypted: bool,
+    /// If it is encrypted.
+    updates: WindowUpdates,
     policer: PolicerTest,
     /// The receive window at each time it grew.
     windows: Vec<ReceiveWindow>,
@@ -358,8 +361,13 @@ impl SenderModel {
     /// delay above the minimum was queueing.
     fn all_arrived(&self, now: i64, out: &mut Vec<WaitSpan>) {
         let Some(last) = self.last_data_ns else { return };
-        let queued = (now - last - self.base_down.now_ns() - self.slack()).max(0);
-        wait(out, last, now - queued, self.window_reason());
+        let late = (now - last - self.base_down.now_ns() - self.slack()).max(0);
+        // A client acknowledges at once (RFC 9000, 13.2.1), and its packets do not show of what.
+        let (queued, reason) = match self.encrypted && late > 0 {
+            true => (0, Reason::Unknown),
+            false => (late, self.window_reason()),
+        };
+        wait(out, last, now - queued, reason);
         wait(out, now - queued, now, Reason::Queue);
     }
 
@@ -390,6 +398,10 @@ impl SenderModel {
         let is_idle = ack.offset_bytes >= self.next
             && self.last_data_ns.is_none_or(|last| now - last > self.timer_ns());
         self.requests.push(packet, is_idle);
+        let all_known = self.acked >= self.next || is_idle;
+        if self.encrypted && all_known && !self.in_tls_handshake && packet.new_bytes == 0 {
+            self.updates.push(now);
+        }
         if ack.duplicate {
             if self.dup_acks == 0 {
                 self.dup_since_ns = Some(now);
@@ -580,12 +592,14 @@ impl SenderModel {
             self.requests.answered(packet, self.present_upstream_rtt_ns()).filter(|_| all_acked);
         self.requests.clear();
         let released_ns = ack.map_or(now, |h| h.at_ns + up);
-        let idle = all_acked && now - released_ns > self.slack();
+        let update_ns = self.updates.before(now, up);
+        let updated = update_ns.is_some_and(|ns| ns <= up + self.slack());
+        let idle = all_acked && now - released_ns > self.slack() && !updated;
         let limited = self.is_app_limited(now);
         let was = self.rounds.phase;
         let round = match asked {
             Some(_) => Round::Answer,
-            None if idle || limited => Round::AppLimited,
+            None if idle || limited || updated => Round::AppLimited,
             None => Round::WindowLimited,
         };
         self.rounds.on_ack(edge, end, round);
@@ -594,13 +608,13 @@ impl SenderModel {
         {
             self.restarts_ns.push(now);
         }
-        let reason = if limited && !self.rounds.mends() && !self.window_full {
-            Reason::AppLimited
-        } else {
-            self.window_reason()
+        let reason = match limited && !self.rounds.mends() && !self.window_full {
+            _ if update_ns.is_some() => Reason::Unknown,
+            true => Reason::AppLimited,
+            false => self.window_reason(),
         };
         if let Some(last) = self.last_data_ns
-            && (asked.is_some() || idle)
+            && (asked.is_some() || idle && update_ns.is_none())
             && now - last > self.timer_ns()
         {
             self.rounds.resumes();
@@ -735,6 +749,10 @@ impl SenderModel {
 
     /// The queueing part of the round trip that ended with this packet.
     fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
+        // Which datagram another one acknowledges is not visible, nor that it acknowledges any.
+        if self.encrypted {
+            return 0;
+        }
         // The oldest ACK that the sender had not received: without one it kept its own
         // pace, whatever the age of the ACK that it echoes.
         let base_up = self.base_up.now_ns();

@@ -39,8 +39,8 @@ const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
 pub struct RadioEvidence<'a> {
     /// The downlink.
     pub downlink: &'a [RadioSpan],
-    /// When the phone's own queue was not empty.
-    pub uplink: &'a [RadioSpan],
+    /// When the phone's own queue was not empty; `None` if it was not logged.
+    pub uplink: Option<&'a [RadioSpan]>,
     /// Starts and ends of spans of [`RELEASE_NS`] and more in which nothing was scheduled
     /// in either direction.
     pub silences: &'a [(i64, i64)],
@@ -310,9 +310,10 @@ impl TransferSplit<'_> {
         let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
-        let uploads = sends && radio.uplink.is_empty();
+        let uploads = sends && radio.uplink.is_none();
+        let uplink = radio.uplink.unwrap_or_default();
         let mut at = from_ns;
-        for span in touching(radio.uplink, from_ns, to_ns).filter(|span| span.is_long()) {
+        for span in touching(uplink, from_ns, to_ns).filter(|span| span.is_long()) {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
             self.sent_up(at, start, reason, uploads);
             self.shares.add(Cause::UplinkQueue, reason, start, end);

@@ -143,7 +143,7 @@ fn parallel_downloads_are_named_as_one() {
 }
 
 /// For QUIC, captures at both ends show the queue on the path, and packet sizes and times show an
-/// application that sends little.
+/// application that sends little. A slow reader is neither: flow control is encrypted.
 #[test]
 fn senders_over_quic_are_followed() {
     let check = |start: &str, workload: &str, expected: Verdict| {
@@ -162,6 +162,8 @@ fn senders_over_quic_are_followed() {
     let free = "about = \"a paced server\"\nseed = 6\nduration_ms = 60_000\n";
     let paced = "{ kind = \"paced\", bytes = 3_000_000, rate_bps = 2_000_000 }";
     check(free, paced, Verdict::SenderLimited);
+    let read = "{ kind = \"slow-reader\", bytes = 12_000_000, read_rate_bps = 4_000_000 }";
+    check(free, read, Verdict::NotRadio);
 }
 
 /// Inputs of another time are refused, with the matching offset if there is one.

@@ -151,6 +151,23 @@ fn an_uploads_queue_on_the_wire_is_the_uplinks() {
     check(1_000, Reason::FirstSlowStart, &[(Cause::FirstSlowStart, 100)]);
 }
 
+/// What the phone sent may have waited in its queue, unless its log shows that queue to be empty.
+#[test]
+fn an_uplink_queue_that_was_logged_empty_is_none() {
+    let reason = Reason::Queue;
+    let mut waits = WaitTimeline::default();
+    waits.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason }], true);
+    let mut uplink = ByteBins::default();
+    uplink.add(0, 100_000);
+    let one = Attribution { waits, uplink, ..Attribution::default() };
+    let empty: &[RadioSpan] = &[];
+    for (uplink, cause) in [(None, Cause::UplinkQueue), (Some(empty), Cause::Wireline)] {
+        let radio = RadioEvidence { uplink, ..RadioEvidence::default() };
+        let shares = one.split(0, 100 * MS, Some(radio));
+        assert_eq!(shares.by_cause.into_iter().collect::<Vec<_>>(), [(cause, 100 * MS)]);
+    }
+}
+
 /// What a full queue of a line drops is the line's; what is lost on an empty path is not, and what is
 /// lost while the radio's queue delays the data may be either's.
 #[test]

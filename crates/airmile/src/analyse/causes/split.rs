@@ -75,6 +75,10 @@ impl Split {
         let TransferTimeline { start_ns, end_ns, .. } = place;
         let spans = |dir| place.bursts(finding, dir, report);
         let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
+        let is_unclear = |burst: &Burst| burst.dir == Direction::Ul && !burst.is_clear();
+        let has_samples = report.evidence_counts.buffer_samples > 0;
+        let is_logged = has_samples && !report.bursts.iter().any(is_unclear);
+        let uplink = Some(uplink).filter(|clear| !clear.is_empty() || is_logged);
         let silences: Vec<(i64, i64)> =
             answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
         let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
@@ -297,7 +301,7 @@ pub(super) fn leading(
 /// A transfer as the radio's records show it.
 struct RadioSeries {
     downlink: Vec<RadioSpan>,
-    uplink: Vec<RadioSpan>,
+    uplink: Option<Vec<RadioSpan>>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
     bytes: Option<u64>,
@@ -314,14 +318,14 @@ impl RadioSeries {
             };
             spans.iter().map(later).collect()
         };
-        let (downlink, uplink) = (spans(&self.downlink), spans(&self.uplink));
+        let (downlink, uplink) = (spans(&self.downlink), self.uplink.as_deref().map(spans));
         let later = |ns: i64| ns.saturating_add(by_ns);
         let silences: Vec<_> =
             self.silences.iter().map(|(from, to)| (later(*from), later(*to))).collect();
         let losses_ns: Vec<i64> = self.losses_ns.iter().map(|at| later(*at)).collect();
         let radio = RadioEvidence {
             downlink: &downlink,
-            uplink: &uplink,
+            uplink: uplink.as_deref(),
             silences: &silences,
             losses_ns: &losses_ns,
         };

@@ -216,7 +216,7 @@ impl Packets {
         let one = self.connections.get(at)?;
         let radio = self.radio.as_ref().map(|radio| RadioEvidence {
             downlink: &radio.downlink,
-            uplink: &radio.uplink,
+            uplink: Some(&*radio.uplink).filter(|spans| !spans.is_empty()),
             ..RadioEvidence::default()
         });
         Some((one.attribution.split(from_ns, to_ns, radio), one))
