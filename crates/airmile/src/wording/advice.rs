@@ -35,8 +35,8 @@ pub(crate) fn advice(advice: &Advice) -> String {
         Advice::Shared { dir, demand, without_ms, duration_ms } => {
             shared(*dir, *demand, *without_ms, *duration_ms)
         }
-        Advice::RepeatAlone => "repeat it with no other transfer running: queues are per user, \
-            not per application"
+        Advice::RepeatAlone => "other transfers ran meanwhile, and queues are per user, not per \
+            application: see the verdict on all of them, or repeat it with no other running"
             .into(),
         Advice::LogAgain => "log again, from before the transfer starts until after it ends".into(),
         Advice::Capture { what, how } => format!("capture {what}: {how}"),

@@ -34,7 +34,7 @@ pub(crate) fn page(
         shares_ms.iter().map(|(cause, ms)| (*cause, ms / wait_ms.max(1e-9))).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
-    // The phases of a log have no other unknown time: `parts::answered`.
+    // The phases of a log have no other unknown time, but what none explains: `parts::answered`.
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
     let name = |of| doubt_of(of).map_or_else(|| cause(of).to_owned(), unknown);
     let named: Vec<(PageCause, String)> =

@@ -57,6 +57,8 @@ fn a_slow_server_is_named_with_its_request_and_what_it_costs() {
         assert!((saves_ms - cost_ms).abs() < 0.1 * page.wait_ms, "{saves_ms} {cost_ms}");
         let first = &page.savings[0];
         assert!(first.says.contains("would save") && first.says.contains("/page/0/"), "{first:?}");
+        let again = |next: &str| next.contains("capture packets at the phone and the server");
+        assert!(!answer.transfers.iter().any(|one| again(&one.next_step)), "{evidence}");
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) use self::split::queued_ns;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
 use super::wire::Wire;
-use crate::fact::{CauseAdvice, CauseDetail, Fact, FactKind};
+use crate::fact::{Advice, CauseAdvice, CauseDetail, Fact, FactKind};
 
 /// Confidence in a cause by packets with a clear lead (chosen here from the shares that were right
 /// for the lab's families and for kernels' packets: docs/causes.md).
@@ -169,6 +169,17 @@ pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> Wir
         mend: mend(&seen, leading),
     });
     WireSide { shares_ms: split.shares_ms(), facts: facts(&seen, leading), causes }
+}
+
+/// What to do where it was not the radio and captures name no cause.
+pub(super) fn unnamed(finding: &TransferFinding, wire: &Wire) -> Advice {
+    let (what, how) = match (wire.is_at_phone(), wire.has_server) {
+        _ if finding.overlapped => return Advice::RepeatAlone,
+        (false, _) => ("capture at the phone, too", "it shows which of the packets were late"),
+        (_, false) => ("capture at the server, too", "it shows queues on the way to the radio"),
+        _ => ("look at the logs of client and server", "packets do not show what the sender did"),
+    };
+    Advice::Gather { what: what.into(), how: how.into() }
 }
 
 /// Whether a cause agrees with a verdict on the radio.

@@ -34,8 +34,12 @@ pub(super) fn judge(
     let transfers = found.map(|(at, ((finding, usage), seen))| {
         let split = splits.get(at).and_then(Option::as_ref);
         let measures = Measures::from(finding);
+        let mut radio = side(finding, usage, seen, report, thresholds);
+        if let (Advice::NotRadio { .. }, Some(wire)) = (&radio.advice, wire) {
+            radio.advice = causes::unnamed(finding, wire);
+        }
         let sides = Sides {
-            radio: Some(side(finding, usage, seen, report, thresholds)),
+            radio: Some(radio),
             wire: wire.zip(split).map(|(wire, split)| causes::side(split, finding, wire)),
             packets: None,
             application: Some(application::facts(&finding.id, &measures, answer, &logs)),

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use airmile_model::{AppTransfer, ApplicationLog, Direction, PageCause, RequestPhase};
 use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
 
-use super::super::application::has_phases;
 use super::connections::Packets;
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
@@ -93,10 +92,10 @@ pub(super) fn requests(
     let parts = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
-        let failed = connection.is_none() && request.error.is_some();
-        if let Some(doubt) = doubts.get_mut(at) {
-            doubt.failed = failed;
-        }
+        // A response that ended early has phases.
+        let came = request.phases.receive_ns.is_some_and(|ns| ns > 0);
+        let failed = connection.is_none() && request.error.is_some() && !came;
+        doubts.get_mut(at).into_iter().for_each(|doubt| doubt.failed = failed);
         for span in spans.get(at).map_or(&[][..], Vec::as_slice) {
             match span.phase {
                 // Browsers put the whole time of a failed connection into one phase.
@@ -137,8 +136,7 @@ pub(super) fn requests(
                         let causes = packets.received(connection, span.from_ns, span.to_ns);
                         stack(&mut out, span, causes);
                     }
-                    _ if has_phases(request.phases) => out.push(whole(span, PageCause::Transfer)),
-                    _ => out.push(whole(span, PageCause::Unknown)),
+                    _ => stack(&mut out, span, left(request, span)),
                 },
             }
         }
@@ -277,6 +275,14 @@ fn arrival(request: &AppTransfer) -> (i64, i64) {
 fn median(values: &mut [i64]) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
+}
+
+/// What is left for the last phase, by the log alone: only the first part of it, if any, is unexplained.
+fn left(request: &AppTransfer, span: &Span) -> Vec<(PageCause, i64)> {
+    let left_ns = arrival(request).0.saturating_sub(span.from_ns);
+    let waited = request.phases.wait_ns.is_some_and(|ns| ns > 0);
+    let is_explained = request.phases.receive_ns.map_or(waited, |_| left_ns <= TOGETHER_NS);
+    vec![(PageCause::Unknown, if is_explained { 0 } else { left_ns }), (PageCause::Transfer, 0)]
 }
 
 /// The phases of a request; time without a phase in the log goes to the last.

@@ -207,6 +207,17 @@ fn a_document_that_still_comes_asks_for_what_it_names() {
     assert_eq!(saves_ms(&graph, PageCause::Server), 50);
 }
 
+/// A phase that cannot be read is left out: its time is not the next one's.
+#[test]
+fn time_that_no_phase_explains_is_unknown() {
+    let mut one = request("a", 0, [0, 0, 40, 514, 6]);
+    one.phases.wait_ns = None;
+    let graph = graph(&ApplicationLog { transfers: vec![one], ..ApplicationLog::default() });
+    let parts = graph.parts(0).iter().map(|part| (part.cause, part.ns() / MS));
+    let expected = [(PageCause::Setup, 40), (PageCause::Unknown, 514), (PageCause::Transfer, 6)];
+    assert_eq!(parts.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn pages_without_a_name_end_at_a_pause() {
     let transfers =
@@ -264,6 +275,11 @@ fn the_time_of_a_failed_request_is_not_the_pages_own_work() {
     // A response with an error's status is a response.
     failed.error = None;
     assert_eq!(of(failed).parts(1)[0].cause, PageCause::Browser);
+    // A response that ended early.
+    let mut cut = asked_by(request("script", 100, [0, 0, 0, 20, 9_000]), "index");
+    cut.error = Some("net::ERR_ABORTED".into());
+    let causes = of(cut).parts(1).iter().map(|part| part.cause).collect::<Vec<_>>();
+    assert!(causes.contains(&PageCause::Transfer), "{causes:?}");
 }
 
 /// A document that is answered in 30 ms, then five requests in parallel whose first bytes take
