@@ -43,6 +43,8 @@ pub enum Foreign {
     Json,
     /// An image: JPEG, PNG or GIF.
     Picture,
+    /// Compressed with xz or bzip2.
+    Packed,
     /// A zip archive; office documents and Android packages are zip archives, too.
     Zip,
     /// A tar archive without a modem log.
@@ -76,6 +78,10 @@ impl Foreign {
                  (docs/records.md), or an application's log (docs/application-logs.md)"
             }
             Self::Picture => "a picture (JPEG, PNG or GIF): give a log, a capture or a HAR",
+            Self::Packed => {
+                "compressed with xz or bzip2: decompress it first (`xz -d`, `bzip2 -d`); gzip and \
+                 zstd are read as they are"
+            }
             Self::Zip => "a zip archive: unpack it, and give the log or capture in it",
             Self::Tar => {
                 "a tar archive without a modem log in it: unpack it, and give the log or capture in \
@@ -169,6 +175,7 @@ impl Kind {
             Self::Foreign(Foreign::Json) => "json",
             Self::Foreign(Foreign::Picture) => "picture",
             Self::Foreign(Foreign::Tar) => "tar",
+            Self::Foreign(Foreign::Packed) => "compressed",
             Self::Foreign(Foreign::Zip) => "zip",
             Self::Foreign(Foreign::Pdf) => "pdf",
             Self::Foreign(Foreign::Program) => "program",
@@ -195,6 +202,9 @@ fn by_magic(head: &[u8]) -> Option<Foreign> {
         [b'P', b'A', b'R', b'1', ..] => Some(Foreign::Parquet),
         [0xff, 0xd8, 0xff, ..] | [0x89, b'P', b'N', b'G', ..] | [b'G', b'I', b'F', b'8', ..] => {
             Some(Foreign::Picture)
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] | [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
+            Some(Foreign::Packed)
         }
         [b'P', b'K', 3, 4, ..] => Some(Foreign::Zip),
         [b'%', b'P', b'D', b'F', b'-', ..] => Some(Foreign::Pdf),
@@ -252,6 +262,8 @@ mod tests {
         assert_eq!(Kind::of(b""), Kind::Empty);
         assert_eq!(Kind::of(b"\xff\xd8\xff\xe0\0\x10JFIF"), Kind::Foreign(Foreign::Picture));
         assert_eq!(Kind::of(b"PK\x03\x04\x14\0"), Kind::Foreign(Foreign::Zip));
+        assert_eq!(Kind::of(b"\xfd7zXZ\0\0\x04"), Kind::Foreign(Foreign::Packed));
+        assert_eq!(Kind::of(b"BZh91AY&SY"), Kind::Foreign(Foreign::Packed));
         assert_eq!(Kind::of(b"<!DOCTYPE html><html>"), Kind::Foreign(Foreign::Markup));
         let ms = b"id,start_ms,end_ms,bytes\na,1,2,3\n";
         assert_eq!(Kind::of(ms), Kind::Foreign(Foreign::OtherTimes));
