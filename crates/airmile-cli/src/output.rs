@@ -42,10 +42,14 @@ pub fn warn(global: &Global, text: &str) {
     }
 }
 
+/// The ending of a noun's plural.
+pub const fn plural(n: u64) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
 /// Prints the number of rows of a table that was written.
 pub fn wrote_rows(global: &Global, rows: u64, path: &Path) {
-    let s = if rows == 1 { "" } else { "s" };
-    warn(global, &format!("wrote {rows} row{s} to {}", path.display()));
+    warn(global, &format!("wrote {rows} row{} to {}", plural(rows), path.display()));
 }
 
 /// Prints the files written in addition to the output, with their sizes.

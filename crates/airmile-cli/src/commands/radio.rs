@@ -8,7 +8,7 @@ use super::budgets::Budgets;
 use super::time_of_day;
 use crate::Outcome;
 use crate::args::{Global, RadioArgs, inputs};
-use crate::output::{self, bytes, mbps, or_dash, percent, table};
+use crate::output::{self, bytes, mbps, or_dash, percent, plural, table};
 use crate::progress::Shown;
 
 /// Bursts printed without `-v`.
@@ -57,8 +57,7 @@ pub fn text(report: &RadioReport, all: bool) -> String {
     }
     for (dir, small) in &report.small {
         if small.count > 0 && report.transfers_from == "detected" {
-            let n = small.count;
-            let s = if n == 1 { "" } else { "s" };
+            let (n, s) = (small.count, plural(small.count));
             out.push_str(&format!("  and {n} small {dir} exchange{s}, {}\n", bytes(small.bytes)));
         }
     }

@@ -608,10 +608,12 @@ impl SenderModel {
         {
             self.restarts_ns.push(now);
         }
-        let reason = match limited && !self.rounds.mends() && !self.window_full {
-            _ if update_ns.is_some() => Reason::Unknown,
-            true => Reason::AppLimited,
-            false => self.window_reason(),
+        let reason = if update_ns.is_some() {
+            Reason::Unknown
+        } else if limited && !self.rounds.mends() && !self.window_full {
+            Reason::AppLimited
+        } else {
+            self.window_reason()
         };
         if let Some(last) = self.last_data_ns
             && (asked.is_some() || idle && update_ns.is_none())

@@ -54,11 +54,14 @@ pub fn between_points(pairs: &[PointPair]) -> Aligned {
 /// both, or one way alone.
 #[must_use]
 pub fn may_be_split(pairs: &[PointPair], [near_ns, far_ns]: [i64; 2]) -> Option<bool> {
-    let widths = std::iter::successors(Some(BIN_NS), |ns| Some(ns * 4));
-    let mut widths = widths.take_while(|ns| *ns <= LONGEST_BIN_NS);
-    let (_, both_ns) = widths.find_map(|bin_ns| without_queue(pairs, bin_ns, |_| 0))?;
+    let (_, both_ns) = bin_widths_ns().find_map(|bin_ns| without_queue(pairs, bin_ns, |_| 0))?;
     let over_ns = near_ns.saturating_add(far_ns).saturating_sub(both_ns);
     Some(over_ns <= JITTER_NS.max(far_ns / 2))
+}
+
+/// Longer bins have both directions where queues leave few packets without delay.
+fn bin_widths_ns() -> impl Iterator<Item = i64> {
+    std::iter::successors(Some(BIN_NS), |ns| Some(ns * 4)).take_while(|ns| *ns <= LONGEST_BIN_NS)
 }
 
 fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
@@ -67,8 +70,7 @@ fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
     let covers =
         |line: &ClockLine| 2.0 * line.half_span_ns as f64 >= (last_ns - first_ns) as f64 * COVERS;
     let mut best: Option<ClockLine> = None;
-    let mut bin_ns = BIN_NS;
-    while bin_ns <= LONGEST_BIN_NS {
+    for bin_ns in bin_widths_ns() {
         // The known drift moves nothing within a bin.
         let drift = best.map_or(0.0, |line| line.drift_ppm * 1e-6);
         let gained = |at_ns: i64| ((at_ns - first_ns) as f64 * drift).round() as i64;
@@ -80,7 +82,6 @@ fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
                 best = Some(line);
             }
         }
-        bin_ns *= 4;
     }
     best.map(|line| ClockLine { n: pairs.len(), ..line })
 }
