@@ -9,7 +9,7 @@ use crate::clocks::ClockLine;
 use super::downlink_delay::DownlinkDelay;
 use super::path::{PathQueue, QueuedSpan};
 use super::policer::PolicedSpan;
-use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
+use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
 mod locate;
@@ -28,10 +28,6 @@ pub const RELEASE_NS: i64 = 5_000_000_000;
 const REORDERING_NS: i64 = 250_000_000;
 /// And up to this much earlier, because of the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
-/// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
-/// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
-/// lost before.
-const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
 
 /// What the radio's records show of a transfer's time; spans are in order and without
 /// overlaps.
