@@ -302,11 +302,15 @@ impl TransferSplit<'_> {
             self.full_or_queued_up(from_ns, to_ns);
             return;
         }
-        let reason = self.located(from_ns, to_ns, reason);
+        let waited_for = reason;
+        let reason = self.located(from_ns, to_ns, waited_for);
+        // A queue whose place is known only now, before the radio, is not on the uplink.
+        let is_before_radio =
+            reason == Reason::Queue && !matches!(waited_for, Reason::Queue | Reason::QueueOrWindow);
         let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
-        let uploads = sends && radio.uplink.is_none();
+        let uploads = sends && radio.uplink.is_none() && !is_before_radio;
         let uplink = radio.uplink.unwrap_or_default();
         let mut at = from_ns;
         for span in touching(uplink, from_ns, to_ns).filter(|span| span.is_long()) {
@@ -390,7 +394,9 @@ impl TransferSplit<'_> {
                 _ => reason,
             };
             self.annotate(at, start, reason, uploads);
-            self.annotate(start, end, reason_of_server, uploads);
+            // The phone's upload is not on the way from the server to the proxy.
+            let is_queue = reason_of_server == Reason::Queue;
+            self.annotate(start, end, reason_of_server, uploads && !is_queue);
             at = end.max(at);
         }
         self.annotate(at, to_ns, reason, uploads);
