@@ -8,6 +8,7 @@
 mod connections;
 mod graph;
 mod parts;
+mod phases;
 mod select;
 #[cfg(test)]
 mod tests;
