@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use airmile_model::packet::{Address, Packet, Transport};
 
+use super::pauses::Pauses;
 use super::phone::{MAX_USERS, add};
 use airmile_wire::is_long_header;
 
@@ -13,11 +14,13 @@ const HTTPS: u16 = 443;
 const MAX_FLOWS: usize = 16_384;
 
 /// A flow of datagrams.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct DatagramFlow {
     is_quic: bool,
     /// The first one from the client, if it opens a connection of QUIC, until it is answered.
     asked_ns: Option<i64>,
+    /// Of what came to the client.
+    pauses: Pauses,
 }
 
 /// The datagrams of one client.
@@ -31,6 +34,8 @@ pub(super) struct Datagrams {
     pub(super) up_bytes: u64,
     /// The shortest time from the first datagram of a flow of QUIC to the answer.
     pub(super) least_answer_ns: Option<i64>,
+    /// Of each flow.
+    pub(super) pauses: Vec<Pauses>,
 }
 
 /// All clients' datagrams.
@@ -52,10 +57,11 @@ impl AllDatagrams {
         flow.is_quic |=
             packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
         let is_quic = flow.is_quic;
-        let answer_ns = match down {
-            true => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
-            false => None,
-        };
+        let mut answer_ns = None;
+        if down {
+            answer_ns = flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked));
+            flow.pauses.push(packet.at_ns);
+        }
         let client = if down { packet.dst } else { packet.src };
         if self.clients.len() >= MAX_USERS && !self.clients.contains_key(&client) {
             let least = self.clients.iter().min_by_key(|(_, of)| of.list.len());
@@ -82,7 +88,7 @@ impl AllDatagrams {
         let back = (packet.dst, packet.dst_port, packet.src, packet.src_port);
         let known = [back, ends].map(|key| self.flows.contains_key(&key));
         if known == [false, false] && self.flows.len() >= MAX_FLOWS {
-            self.flows.clear();
+            self.forget_flows();
         }
         let down = match known {
             [true, _] => true,
@@ -93,18 +99,22 @@ impl AllDatagrams {
             // An answer to a name lookup comes from a resolver nearby, and one to an acknowledgement
             // may have been on its way.
             let opens = !down && is_long_header(packet.payload);
-            DatagramFlow { is_quic: false, asked_ns: opens.then_some(packet.at_ns) }
+            DatagramFlow { asked_ns: opens.then_some(packet.at_ns), ..DatagramFlow::default() }
         });
         (down, flow)
     }
 
-    /// One client's.
-    pub(super) fn take(&mut self, client: Address) -> Option<Datagrams> {
-        self.clients.remove(&client)
+    /// Removes all flows; their clients keep the pauses.
+    fn forget_flows(&mut self) {
+        for ((client, ..), flow) in self.flows.drain() {
+            let of = self.clients.get_mut(&client).filter(|_| flow.pauses.any());
+            of.into_iter().for_each(|of| of.pauses.push(flow.pauses.clone()));
+        }
     }
 
-    /// Those of the clients that are left.
-    pub(super) fn into_clients(self) -> impl Iterator<Item = Datagrams> {
-        self.clients.into_values()
+    /// Each client's.
+    pub(super) fn into_clients(mut self) -> BTreeMap<Address, Datagrams> {
+        self.forget_flows();
+        self.clients
     }
 }

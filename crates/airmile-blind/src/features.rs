@@ -54,7 +54,7 @@ pub const NAMES: [&str; N_FEATURES] = [
 /// Index of the first feature from arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
 /// Index of the share of the time in which losses were repaired.
-const LOSS_SHARE: usize = 8;
+pub(super) const LOSS_SHARE: usize = 8;
 /// Losses are most of the time from this share on; a queue stands if it adds this to the median round
 /// trip (chosen here, as in [`airmile_wire::attribute`]).
 const MOSTLY_LOSS: f64 = 0.5;
@@ -90,9 +90,9 @@ pub struct Features {
     pub is_quic: bool,
     /// Whether the phone sent as much as an upload.
     pub uploads: bool,
-    /// Whether the losses of a connection are a policer's.
-    pub policed: bool,
-    /// Whether data followed a pause after which a sender may restart slow start.
+    /// Whether losses are known to be a line's: a policer's, or all but the radio's.
+    pub line_loses: bool,
+    /// Whether a connection with data in it had paused, so that its sender may restart slow start.
     pub paused_before: bool,
     /// Minimum round trip to the server of the largest transfer, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
@@ -186,9 +186,8 @@ impl Features {
                 }
                 _ => upload_is_seen(&values),
             },
-            policed: phone.policed,
-            paused_before: phone
-                .paused_before(transport, spans.iter().map(|span| span.to_ns).max().unwrap_or(0)),
+            line_loses: spans.iter().any(|span| phone.is_policed(span)),
+            paused_before: spans.iter().any(|span| phone.paused_before(span)),
             base_rtt_ns: phone.base_rtt_ns_of(largest),
             ns,
             bytes,
@@ -210,14 +209,17 @@ impl Features {
         self.values.get(WINDOW_SHARE).is_some_and(|share| *share < 0.02)
     }
 
-    /// Whether losses took most of the time that are not known to be a line's: its full queue lengthens
-    /// round trips or delivers at one rate, and a policer's rate is the same between all losses.
+    /// Whether losses took most of the time that are no line's: its full queue lengthens round trips or
+    /// delivers at one rate, and a policer's rate is the same between all losses. Without a measured
+    /// rate that is unknown.
     #[must_use]
     pub(super) fn loses_elsewhere(&self) -> bool {
         let of = |at: usize| self.values.get(at).copied().unwrap_or(f64::NAN);
         let queue_stands = self.queue_ms.is_some_and(|ms| ms >= QUEUE_MS);
         of(LOSS_SHARE) >= MOSTLY_LOSS
-            && !(self.policed || queue_stands || of(FIRST_OF_ARRIVALS) < STEADY_CV)
+            && of(FIRST_OF_ARRIVALS) >= STEADY_CV
+            && !self.line_loses
+            && !queue_stands
     }
 
     /// Whether whole packets are as far apart as a gap of HARQ: each seems to come right after one, so

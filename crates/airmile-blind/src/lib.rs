@@ -16,6 +16,7 @@ mod datagrams;
 mod features;
 mod model;
 mod pattern;
+mod pauses;
 mod phone;
 mod span;
 #[cfg(test)]

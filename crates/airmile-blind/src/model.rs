@@ -367,7 +367,7 @@ impl Model {
     #[must_use]
     pub fn hidden_queue(features: &Features) -> Option<(HiddenQueue, f64)> {
         // The radio's losses are known: these are the line's.
-        let suspects = Self::judge(&Features { policed: true, ..*features });
+        let suspects = Self::judge(&Features { line_loses: true, ..*features });
         let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio)?;
         let first = suspects.iter().find(|one| one.suspect != Suspect::Radio)?;
         let queue = match first.suspect {

@@ -7,10 +7,11 @@ use airmile_model::{Direction, TcpEventKind};
 
 use super::datagrams::{AllDatagrams, Datagrams};
 use super::model::MIN_RADIO_RTT_NS;
-use super::span::{PAUSE_NS, TransferSpan, TransportKind, first_after_pause, joined, within};
+use super::pauses::Pauses;
+use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
 use super::user::UserDownlink;
 use airmile_wire::attribute::{
-    Attribution, CaptureSite, MIN_RTO_NS, PathChanges, PayloadBegin, SenderModel, Shares, Sides,
+    Attribution, CaptureSite, PathChanges, PayloadBegin, PolicedSpan, SenderModel, Shares, Sides,
     WaitSpan, payload_begin,
 };
 use airmile_wire::tcp::TracedPacket;
@@ -50,6 +51,9 @@ pub(super) struct FlowDownlink {
     pub(super) begun_ns: Option<i64>,
     asked_ns: Option<i64>,
     last_data_ns: Option<i64>,
+    /// Of its data, and of the acknowledgements of it.
+    pub(super) pauses: Pauses,
+    pub(super) acked_pauses: Pauses,
     stamped: bool,
     current: Option<OpenResponse>,
 }
@@ -115,17 +119,15 @@ impl CapturedPhones {
 
     /// Each user, treated as the phone; the one that received the most comes first.
     #[must_use]
-    pub fn finish(mut self) -> Vec<CapturedPhone> {
+    pub fn finish(self) -> Vec<CapturedPhone> {
         let mut phones: Vec<CapturedPhone> = Vec::new();
-        for user in std::mem::take(&mut self.users).into_values() {
-            let datagrams = user.address.and_then(|address| self.datagrams.take(address));
+        let mut clients = self.datagrams.into_clients();
+        for user in self.users.into_values() {
+            let datagrams = user.address.and_then(|address| clients.remove(&address));
             phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default()));
         }
-        phones.extend(
-            self.datagrams
-                .into_clients()
-                .map(|datagrams| CapturedPhone::from_user(UserDownlink::default(), datagrams)),
-        );
+        let alone = clients.into_values();
+        phones.extend(alone.map(|of| CapturedPhone::from_user(UserDownlink::default(), of)));
         phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
         phones
     }
@@ -253,20 +255,21 @@ pub struct CapturedPhone {
     pub unseen_bytes: u64,
     /// Whether the connection with the most bytes began before the capture.
     pub begun_before: bool,
-    /// Whether packets are at wrong times: not in order, beyond what could be sorted.
-    pub disordered: bool,
+    /// Whether packets are at wrong times: not in order, beyond what could be sorted, or by a coarse
+    /// clock.
+    pub mistimed: bool,
     /// Whether most TCP options are cut off: time stamps, window scale, SACK.
     pub headers_cut: bool,
-    /// Whether the losses of a connection are a policer's.
-    pub(super) policed: bool,
+    /// When the losses of a connection were a policer's.
+    policed: Vec<PolicedSpan>,
     /// Minimum round trip to each server, in nanoseconds.
     servers: BTreeMap<Option<Address>, i64>,
     attribution: Attribution,
     pub(super) arrivals: Vec<(i64, u32)>,
     pub(super) datagrams: Vec<(i64, u32)>,
-    /// When data first followed a pause of `MIN_RTO_NS` or more.
-    paused_ns: Option<i64>,
-    datagrams_paused_ns: Option<i64>,
+    /// First and last data after a pause, of each connection that had one.
+    after_pauses: Vec<(i64, i64)>,
+    datagrams_after_pauses: Vec<(i64, i64)>,
     /// Whether most of the datagrams' bytes belong to flows of QUIC.
     pub(super) is_quic: bool,
     /// Datagrams' payload to the phone, and from it.
@@ -316,7 +319,7 @@ impl CapturedPhone {
     /// Whether packets are missing, cut or at wrong times.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.disordered || self.headers_cut || self.lacks_packets()
+        self.mistimed || self.headers_cut || self.lacks_packets()
     }
 
     fn from_user(user: UserDownlink, datagrams: Datagrams) -> Self {
@@ -341,11 +344,13 @@ impl CapturedPhone {
         let unseen_bytes = user.connections.values().map(FlowDownlink::unseen_bytes).sum();
         let largest = user.connections.values().max_by_key(|one| one.bytes);
         let begun_before = largest.is_some_and(|one| !one.model.seen_from_start());
-        let policed = user.connections.values().any(|one| one.model.policed().is_some());
+        let policed = user.connections.values().filter_map(|one| one.model.policed()).collect();
         let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
-        let (mut answers, mut queued) = (user.answers, Vec::new());
+        let (mut answers, mut queued, mut after_pauses) = (user.answers, Vec::new(), Vec::new());
         for mut one in user.connections.into_values() {
+            let pauses = if at_server { &one.acked_pauses } else { &one.pauses };
+            after_pauses.extend(pauses.after(servers.get(&one.server).copied().or(base_rtt_ns)));
             answers.extend(one.done().map(|answer| (one.server, answer)));
             if let Some(&least_ns) = servers.get(&one.server) {
                 let rtts = if at_server { &one.client_rtts } else { &one.rtts };
@@ -369,8 +374,7 @@ impl CapturedPhone {
         let answers = answers.into_iter().map(|(server, answer)| (server, span(answer))).collect();
         queued.sort_unstable();
         let arrivals = if at_server { user.acked } else { user.arrivals };
-        // A restart follows a pause of a time-out (RFC 5681, 4.1), which is longer on a longer path.
-        let pause_ns = |rtt_ns: Option<i64>| MIN_RTO_NS.saturating_add(rtt_ns.unwrap_or(0));
+        let datagrams_pauses = datagrams.pauses.iter();
         Self {
             place,
             bytes: user.bytes.saturating_add(datagrams.bytes),
@@ -378,16 +382,15 @@ impl CapturedPhone {
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
             unseen_bytes,
             begun_before,
-            disordered: false,
+            mistimed: false,
             headers_cut: false,
             policed,
             servers,
             attribution: Attribution::new(user.waits, user.uplink),
-            paused_ns: first_after_pause(&arrivals, pause_ns(base_rtt_ns)),
-            datagrams_paused_ns: first_after_pause(
-                &datagrams.list,
-                pause_ns(datagrams.least_answer_ns),
-            ),
+            after_pauses,
+            datagrams_after_pauses: datagrams_pauses
+                .filter_map(|pauses| pauses.after(datagrams.least_answer_ns))
+                .collect(),
             is_quic: 2 * datagrams.quic_bytes > datagrams.bytes,
             datagrams_bytes: datagrams.bytes,
             datagrams_up_bytes: datagrams.up_bytes,
@@ -401,13 +404,19 @@ impl CapturedPhone {
         }
     }
 
-    /// Whether data followed a pause after which a sender may restart slow start.
-    pub(super) fn paused_before(&self, kind: TransportKind, until_ns: i64) -> bool {
-        let after_ns = match kind {
-            TransportKind::Datagrams => self.datagrams_paused_ns,
-            TransportKind::Stamped | TransportKind::Plain => self.paused_ns,
+    /// Whether data of a span is of a connection that had paused, so that its sender may have restarted
+    /// slow start.
+    pub(super) fn paused_before(&self, span: &TransferSpan) -> bool {
+        let after = match span.transport {
+            TransportKind::Datagrams => &self.datagrams_after_pauses,
+            TransportKind::Stamped | TransportKind::Plain => &self.after_pauses,
         };
-        after_ns.is_some_and(|ns| ns <= until_ns)
+        after.iter().any(|(from_ns, to_ns)| *from_ns <= span.to_ns && *to_ns >= span.from_ns)
+    }
+
+    /// Whether a policer dropped packets in a span.
+    pub(super) fn is_policed(&self, span: &TransferSpan) -> bool {
+        self.policed.iter().any(|one| one.acts_in(span.from_ns, span.to_ns))
     }
 
     /// Its transfers of at least this many bytes: answers that overlap, or have no pause

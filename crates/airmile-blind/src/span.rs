@@ -69,11 +69,3 @@ pub(super) fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
     }
     out
 }
-
-/// When the first data after a pause of this length or more arrived.
-pub(super) fn first_after_pause(list: &[(i64, u32)], pause_ns: i64) -> Option<i64> {
-    list.iter()
-        .zip(list.iter().skip(1))
-        .find(|(a, b)| b.0.saturating_sub(a.0) >= pause_ns)
-        .map(|(_, after)| after.0)
-}

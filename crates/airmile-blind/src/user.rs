@@ -63,6 +63,9 @@ impl UserDownlink {
             connection.bytes = connection.bytes.saturating_add(packet.new_bytes);
             self.bytes = self.bytes.saturating_add(packet.new_bytes);
             add(&mut self.arrivals, packet.at_ns, packet.payload_bytes);
+            if packet.payload_bytes > 0 {
+                connection.pauses.push(packet.at_ns);
+            }
             if packet.event.is_some_and(|event| event.is_retransmission()) {
                 self.again_ns.push(packet.at_ns);
             }
@@ -80,6 +83,9 @@ impl UserDownlink {
             connection.model.begins_as(begin);
             let acked = connection.up(packet);
             add(&mut self.acked, packet.at_ns, acked);
+            if acked > 0 {
+                connection.acked_pauses.push(packet.at_ns);
+            }
         }
         connection.model.push(packet, held);
         self.waits.push(held, packet.dir == Direction::Dl);

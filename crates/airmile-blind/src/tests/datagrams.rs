@@ -2,6 +2,62 @@
 
 use super::*;
 
+/// Takes a datagram of a flow between the phone's port and the server's.
+fn note(
+    phones: &mut CapturedPhones,
+    at_ns: i64,
+    down: bool,
+    (own_port, port): (u16, u16),
+    payload: &[u8],
+) {
+    let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
+    let (src, dst) = if down { (server, phone) } else { (phone, server) };
+    let (src_port, dst_port) = if down { (port, own_port) } else { (own_port, port) };
+    phones.note(&Packet {
+        at_ns,
+        src,
+        dst,
+        src_port,
+        dst_port,
+        protocol: 17,
+        transport: Transport::Udp,
+        ecn: Ecn::NotEct,
+        ip_id: None,
+        ip_bytes: 1_228,
+        payload_bytes: 1_200,
+        payload,
+        fragmented: false,
+        tunnelled: false,
+        interface: 0,
+    });
+}
+
+/// As for TCP: a pause is that of one flow, whatever comes by others meanwhile.
+#[test]
+fn a_pause_is_that_of_one_flow() {
+    let check = |flows: &[&[(i64, i64)]], expected: bool| {
+        let mut packets = Vec::new();
+        for (port, stretches) in (40_000_u16..).zip(flows) {
+            packets.push((0, false, port));
+            let each = stretches.iter().flat_map(|(from, to)| *from..*to);
+            packets.extend(each.map(|ms| (ms, true, port)));
+        }
+        packets.sort_unstable();
+        let mut phones = CapturedPhones::new();
+        for (ms, down, port) in packets {
+            note(&mut phones, ms * MS, down, (port, 443), &[0xc3, 0, 0, 0, 1]);
+        }
+        let phone = phones.finish().swap_remove(0);
+        let span = phone.span(2_000 * MS, 2_100 * MS);
+        let features = Features::from_spans(&phone, &[span]).unwrap();
+        assert_eq!(features.paused_before, expected, "{flows:?}");
+    };
+    check(&[&[(50, 2_100)]], false);
+    check(&[&[(50, 100), (2_000, 2_100)]], true);
+    check(&[&[(50, 100), (2_000, 2_100)], &[(100, 2_100)]], true);
+    check(&[&[(50, 100)], &[(2_000, 2_100)]], false);
+}
+
 /// 1 Mbit/s: whole packets are 12 ms apart, be it by a sender's pace or by a slow line.
 #[test]
 fn packets_as_far_apart_as_gaps_of_harq_do_not_tell_a_line_from_a_pace() {
@@ -31,28 +87,7 @@ fn datagrams_of_unknown_protocols_name_nothing() {
     let of = |first_byte: u8, port: u16, rtt_ms: i64| {
         let mut phones = CapturedPhones::new();
         let payload = [first_byte, 0, 0, 0, 1];
-        let mut note = |at_ns: i64, down: bool| {
-            let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
-            let (src, dst) = if down { (server, phone) } else { (phone, server) };
-            let (src_port, dst_port) = if down { (port, 40_000) } else { (40_000, port) };
-            phones.note(&Packet {
-                at_ns,
-                src,
-                dst,
-                src_port,
-                dst_port,
-                protocol: 17,
-                transport: Transport::Udp,
-                ecn: Ecn::NotEct,
-                ip_id: None,
-                ip_bytes: 1_228,
-                payload_bytes: 1_200,
-                payload: &payload,
-                fragmented: false,
-                tunnelled: false,
-                interface: 0,
-            });
-        };
+        let mut note = |at_ns, down| note(&mut phones, at_ns, down, (40_000, port), &payload);
         note(0, false);
         (0..1_000).for_each(|n| note((rtt_ms + 2 * n) * MS, true));
         let phone = phones.finish().swap_remove(0);

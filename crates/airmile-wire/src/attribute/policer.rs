@@ -9,6 +9,7 @@
 
 use airmile_model::TcpEventKind;
 
+use super::sender_model::BACKED_OFF_NS;
 use crate::tcp::TracedPacket;
 
 /// Losses within this time count as one (chosen here: a burst above the rate loses many).
@@ -38,6 +39,15 @@ pub struct PolicedSpan {
     pub to_ns: i64,
     /// Bits of payload per second.
     pub rate_bps: f64,
+}
+
+impl PolicedSpan {
+    /// Whether it dropped packets within a time, or shortly before it: a sender may still wait for what
+    /// was dropped.
+    #[must_use]
+    pub const fn acts_in(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.from_ns <= to_ns && self.to_ns.saturating_add(BACKED_OFF_NS) >= from_ns
+    }
 }
 
 /// The packets and losses of one connection at a monitor after the policer.

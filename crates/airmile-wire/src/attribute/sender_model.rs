@@ -24,6 +24,10 @@ const SLACK_NS: i64 = 20_000_000;
 /// After this long without data in flight a sender may restart slow start: Linux's
 /// minimum RTO (RFC 6298 asks for 1 s).
 pub const MIN_RTO_NS: i64 = 200_000_000;
+/// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
+/// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
+/// lost before.
+pub(super) const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
 /// Maximum number of TSvals of client payload kept (chosen here: requests since the last
 /// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;

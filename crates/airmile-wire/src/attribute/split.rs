@@ -9,7 +9,7 @@ use crate::clocks::ClockLine;
 use super::downlink_delay::DownlinkDelay;
 use super::path::{PathQueue, QueuedSpan};
 use super::policer::PolicedSpan;
-use super::sender_model::{LostSegment, MIN_RTO_NS, Reason};
+use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
 mod locate;
@@ -28,10 +28,6 @@ pub const RELEASE_NS: i64 = 5_000_000_000;
 const REORDERING_NS: i64 = 250_000_000;
 /// And up to this much earlier, because of the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
-/// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
-/// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
-/// lost before.
-const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
 
 /// What the radio's records show of a transfer's time; spans are in order and without
 /// overlaps.
@@ -306,11 +302,15 @@ impl TransferSplit<'_> {
             self.full_or_queued_up(from_ns, to_ns);
             return;
         }
-        let reason = self.located(from_ns, to_ns, reason);
+        let waited_for = reason;
+        let reason = self.located(from_ns, to_ns, waited_for);
+        // A queue whose place is known only now, before the radio, is not on the uplink.
+        let is_before_radio =
+            reason == Reason::Queue && !matches!(waited_for, Reason::Queue | Reason::QueueOrWindow);
         let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
-        let uploads = sends && radio.uplink.is_none();
+        let uploads = sends && radio.uplink.is_none() && !is_before_radio;
         let uplink = radio.uplink.unwrap_or_default();
         let mut at = from_ns;
         for span in touching(uplink, from_ns, to_ns).filter(|span| span.is_long()) {
@@ -394,7 +394,9 @@ impl TransferSplit<'_> {
                 _ => reason,
             };
             self.annotate(at, start, reason, uploads);
-            self.annotate(start, end, reason_of_server, uploads);
+            // The phone's upload is not on the way from the server to the proxy.
+            let is_queue = reason_of_server == Reason::Queue;
+            self.annotate(start, end, reason_of_server, uploads && !is_queue);
             at = end.max(at);
         }
         self.annotate(at, to_ns, reason, uploads);

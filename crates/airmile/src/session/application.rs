@@ -82,7 +82,7 @@ impl Application {
     }
 
     /// Whether it has transfers with a time of day.
-    pub(super) fn has_placed_transfers(&self) -> bool {
+    pub(crate) fn has_placed_transfers(&self) -> bool {
         self.log.scale.base == TimeBase::Wall && !self.log.transfers.is_empty()
     }
 }

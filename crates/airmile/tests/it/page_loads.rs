@@ -322,6 +322,31 @@ fn a_capture_of_other_bytes_is_not_joined() {
     assert!(page.says.contains("% of the bytes"), "{}", page.says);
 }
 
+/// A table defines the transfers, with a capture, too, and a browser's log keeps its own clock.
+#[test]
+fn a_table_and_a_log_have_a_clock_each() {
+    let (dir, _) = page(|_, _| ());
+    change_har(dir.path(), 2, |bytes| bytes);
+    let run = dir.path().join("run");
+    let text = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|row| row.split(',').collect()).collect();
+    let table = rows.iter().map(|row| format!("t{},{},{},{}\n", row[0], row[1], row[2], row[5]));
+    let path = run.join("table.csv");
+    std::fs::write(&path, format!("id,start_us,end_us,bytes\n{}", table.collect::<String>()))
+        .unwrap();
+    let files = vec![run.join("phone.pcapng"), run.join("page.har")];
+    let inputs = Inputs { files, transfers: Some(path), ..Inputs::default() };
+    let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    assert_eq!(answer.transfers.len(), rows.len());
+    for (one, row) in answer.transfers.iter().zip(&rows) {
+        assert_eq!(one.id, format!("t{}", row[0]));
+        assert!(one.finding.bytes > Some(0), "{}", one.id);
+    }
+    let clock = answer.clocks.iter().find(|clock| clock.file.ends_with("page.har")).unwrap();
+    assert!((clock.offset_ms.unwrap() - 2_000.0).abs() < 100.0, "{}", clock.says);
+    assert_eq!(only(&answer).evidence, "packets");
+}
+
 /// Another hour is refused with the offset that fits, unless it is a time zone's.
 #[test]
 fn a_log_of_another_hour_is_refused_or_aligned() {

@@ -67,7 +67,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             is_quic: true,
             uploads: upload_is_seen(&values),
             // Not recorded.
-            policed: true,
+            line_loses: true,
             paused_before: true,
             base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
             ns: ns.parse().with_context(fails)?,

@@ -1,9 +1,6 @@
 //! What a wait means with the queues and losses of the path.
 
-use super::{
-    BACKED_OFF_NS, EARLY_NS, LostSegment, PolicedSpan, REORDERING_NS, Reason, TransferSplit,
-    touching,
-};
+use super::{EARLY_NS, LostSegment, REORDERING_NS, Reason, TransferSplit, touching};
 
 /// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
 /// `WindowRounds`).
@@ -98,10 +95,7 @@ impl TransferSplit<'_> {
 
     /// Whether a policer dropped packets until now, or shortly before.
     pub(super) fn policed(&self, at_ns: i64) -> bool {
-        let near = |span: &PolicedSpan| {
-            (span.from_ns..=span.to_ns.saturating_add(BACKED_OFF_NS)).contains(&at_ns)
-        };
-        self.of.policed.iter().any(near)
+        self.of.policed.iter().any(|span| span.acts_in(at_ns, at_ns))
     }
 
     /// The most recently retransmitted segment.

@@ -168,6 +168,34 @@ fn an_uplink_queue_that_was_logged_empty_is_none() {
     }
 }
 
+/// What the phone sends may explain a queue of unknown place, not one that is known to be before the
+/// radio.
+#[test]
+fn a_queue_before_the_radio_stays_there_during_an_upload() {
+    let uploading = || {
+        let mut uplink = ByteBins::default();
+        uplink.add(0, 100_000);
+        Attribution { uplink, ..Attribution::default() }
+    };
+    let mut hidden = uploading();
+    hidden.set_hidden_queue(Some(HiddenQueue::Downlink));
+    let mut drops = uploading();
+    drops.set_line_drops();
+    let mut behind = WaitTimeline::default();
+    behind.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason: Reason::Queue }], true);
+    let behind = uploading().with_behind(behind);
+    for (reason, one) in [
+        (Reason::Pacing, hidden.clone()),
+        (Reason::LossRecovery, hidden),
+        (Reason::LossRecovery, drops),
+        (Reason::AppLimited, behind),
+    ] {
+        assert_eq!(waited(reason, one), [(Cause::Wireline, 100)], "{reason:?}");
+    }
+    assert_eq!(waited(Reason::Queue, uploading()), [(Cause::UplinkQueue, 100)]);
+    assert_eq!(waited(Reason::QueueOrWindow, uploading()), [(Cause::UplinkQueue, 100)]);
+}
+
 /// What a full queue of a line drops is the line's; what is lost on an empty path is not, and what is
 /// lost while the radio's queue delays the data may be either's.
 #[test]

@@ -100,7 +100,9 @@ pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
 /// Judges the transfers of application logs if there is no other evidence.
 pub(super) fn judge(answer: &RadioAnalysis, files: &[FileReport]) -> Judgement {
     let missing = missing_beside(files);
-    let log = answer.applications.iter().find(|one| !one.log.transfers.is_empty());
+    let all = || answer.applications.iter();
+    let first = || all().find(|one| !one.log.transfers.is_empty());
+    let log = all().find(|one| one.gave_transfers).or_else(first);
     let Some(Application { log, .. }) = log else {
         let session = SessionJudgement::unknown(Statement::NoApplicationTransfer);
         let transfers_from = answer.report.transfers_from;
@@ -237,7 +239,12 @@ pub(super) fn facts(
 ) -> ApplicationFacts {
     let place = TransferPlace::new(id, measures, answer, logs);
     let same = |one: &&AppTransfer| answer.alone || place.touches(one.start_ns, one.end_ns);
-    let own = logs.iter().find_map(|one| one.named(id).find(same));
+    let with = |gave: bool| {
+        let each = answer.applications.iter().zip(logs);
+        let mut each = each.filter(|(application, _)| application.gave_transfers == gave);
+        each.find_map(|(_, one)| one.named(id).find(same))
+    };
+    let own = with(true).or_else(|| with(false));
     let mut known = ApplicationFacts::default();
     let mut stalls = (0, 0.0);
     for (application, lookup) in answer.applications.iter().zip(logs) {

@@ -1,5 +1,6 @@
 //! Captures without a modem log: probabilities of each possible bottleneck.
 
+mod align;
 mod facts;
 mod read;
 mod server_side;
@@ -8,17 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan};
-use airmile_model::{AppTransfer, ApplicationLog, Cause, Direction, TimeBase, TtiIndex, Verdict};
-use airmile_packets::same_run::misfit;
+use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason};
 use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aligned::TRANSFERS;
 use super::application::{self, Lookup};
-use super::belong;
-use super::clocks::{self, ClockReport};
+use super::clocks::ClockReport;
 use super::diagnose::Measures;
 use super::diagnose::join::{
     ApplicationFacts, Judgement, PacketSide, SessionJudgement, Sides, join,
@@ -27,7 +25,6 @@ use super::radio::{Missing, RadioAnalysis, RadioOptions};
 use super::wire::Wire;
 use crate::fact::{Advice, CauseAdvice, Fact, FactKind, Restarter, Statement};
 use crate::session::{Inputs, Session};
-use crate::wording;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
@@ -151,39 +148,8 @@ impl Blind {
             });
         }
         blind.align(session)?;
+        blind.align_others(session);
         Ok(blind)
-    }
-
-    /// Aligns the application's clock to the capture's.
-    ///
-    /// # Errors
-    /// They do not show the same transfers.
-    fn align(&mut self, session: &Session) -> Result<()> {
-        let given = session.transfers();
-        let uploads = given.iter().all(|one| one.dir == Some(Direction::Ul));
-        let (Some(phone), false) = (&self.phone, uploads) else { return Ok(()) };
-        let logs = session.applications().iter().filter(|one| !one.log.transfers.is_empty());
-        let log = logs.into_iter().find(|one| one.log.scale.base == TimeBase::Wall);
-        let (spans, arrivals) = (clocks::spans(given), read::arrivals(phone));
-        let near = matches!(phone.place, CaptureSite::Phone | CaptureSite::Unknown);
-        let name = log.map_or(TRANSFERS, |one| one.path.as_str());
-        let by_requests = log
-            .filter(|_| phone.place == CaptureSite::Phone)
-            .and_then(|one| clocks::of_requests(phone.requests_ns(), &one.log.transfers));
-        if by_requests.is_none() {
-            belong::check_transfers(name, &spans, (&self.name, &arrivals))?;
-        }
-        // Without enough requests on both sides: by when data arrived.
-        let line = by_requests.map_or_else(|| clocks::of_application(&arrivals, &spans), Ok);
-        if let Some(one) = log.filter(|_| near && by_requests.is_none())
-            && let Some(why) = misfit(&one.log.transfers, &arrivals, phone.requests_ns(), &line)
-        {
-            self.doubt = Some(wording::not_joined(name, &self.name, &why));
-            return Ok(());
-        }
-        self.clocks.push(ClockReport::of(TRANSFERS, &self.name, &line, true));
-        self.application = line.ok().filter(ClockLine::differs);
-        Ok(())
     }
 
     /// The capture nearest to the phone, if it is on the axis: transfers of an application with
@@ -284,10 +250,8 @@ impl Blind {
         logs: &[Lookup<'_>],
     ) -> (&'static str, Vec<PlacedTransfer>) {
         let at = |ns| self.application.as_ref().map_or(ns, |line| line.to_reference(ns));
-        let log =
-            answer.applications.iter().map(|one| &one.log).find(|log| !log.transfers.is_empty());
-        let joined = |_: &&ApplicationLog| self.doubt.is_none();
-        if let Some(log) = log.filter(joined).filter(|log| log.scale.base == TimeBase::Wall) {
+        let log = answer.applications.iter().find(|one| one.gave_transfers).map(|one| &one.log);
+        if let Some(log) = log.filter(|_| self.doubt.is_none()) {
             let span = |one: &AppTransfer| phone.span(at(one.start_ns), at(one.end_ns));
             let spans: Vec<TransferSpan> = log.transfers.iter().map(span).collect();
             if spans.iter().any(|span| span.bytes > 0) {

@@ -95,7 +95,7 @@ impl Order {
 
 /// Marks a phone whose packets are not in order, and reports one whose packets are missing.
 fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
-    phone.disordered = order.is_lost();
+    phone.mistimed |= order.is_lost();
     phone.lacks_packets().then(|| {
         let what = format!(
             "{} bytes that the phone acknowledged are not in the capture: packets were \
@@ -110,7 +110,7 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
 /// Marks a phone whose capture has a coarse clock, and reports it.
 fn coarse(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
     let ticks_ns = order.ticks_ns()?;
-    phone.disordered = true;
+    phone.mistimed = true;
     let what = format!(
         "its clock has ticks of {:.0} ms: how data arrived is hidden; capture with a finer clock",
         ticks_ns as f64 / 1e6

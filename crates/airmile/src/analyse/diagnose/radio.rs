@@ -34,12 +34,8 @@ pub(super) fn judge(
     let transfers = found.map(|(at, ((finding, usage), seen))| {
         let split = splits.get(at).and_then(Option::as_ref);
         let measures = Measures::from(finding);
-        let mut radio = side(finding, usage, seen, report, thresholds);
-        if let (Advice::NotRadio { .. }, Some(wire)) = (&radio.advice, wire) {
-            radio.advice = causes::unnamed(finding, wire);
-        }
         let sides = Sides {
-            radio: Some(radio),
+            radio: Some(side(finding, (usage, seen), report, wire, thresholds)),
             wire: wire.zip(split).map(|(wire, split)| causes::side(split, finding, wire)),
             packets: None,
             application: Some(application::facts(&finding.id, &measures, answer, &logs)),
@@ -149,9 +145,9 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
 
 fn side(
     finding: &TransferFinding,
-    usage: &Usage,
-    seen: &TransferTrace,
+    (usage, seen): (&Usage, &TransferTrace),
     report: &RadioReport,
+    wire: Option<&Wire>,
     thresholds: &VerdictThresholds,
 ) -> RadioSide {
     let without_ms = match finding.verdict {
@@ -164,7 +160,7 @@ fn side(
         shares_ms: shares_ms(finding),
         without_ms,
         facts: facts(finding, usage, seen, thresholds),
-        advice: advice(finding, usage, report, without_ms),
+        advice: advice(finding, usage, report, wire, without_ms),
     }
 }
 
@@ -283,6 +279,7 @@ fn advice(
     finding: &TransferFinding,
     usage: &Usage,
     report: &RadioReport,
+    wire: Option<&Wire>,
     without_ms: Option<f64>,
 ) -> Advice {
     let dir = finding.dir;
@@ -292,7 +289,10 @@ fn advice(
             let weak = usage.rsrp_dbm.is_some_and(|rsrp| rsrp < WEAK_RSRP_DBM);
             Advice::Radio { dir, weak }
         }
-        Verdict::NotRadio => Advice::NotRadio { dir, idle: 1.0 - demand },
+        Verdict::NotRadio => match wire {
+            Some(wire) => causes::unnamed(finding, wire),
+            None => Advice::NotRadio { dir, idle: 1.0 - demand },
+        },
         Verdict::Mixed => {
             Advice::Shared { dir, demand, without_ms, duration_ms: finding.duration_ms }
         }

@@ -18,6 +18,7 @@ use super::super::radio::RadioAnalysis;
 use super::super::spans::merged;
 use super::select::PageLoad;
 use super::unlogged::{self, Logged, MergedSpans};
+use crate::session::Application;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -73,6 +74,7 @@ impl Packets {
     /// It cannot be read.
     pub(super) fn read(
         capture: &str,
+        log: &Application,
         diagnosis: &Diagnosis,
         answer: &RadioAnalysis,
         progress: &Progress,
@@ -91,7 +93,7 @@ impl Packets {
             return Ok(Self::of_radio(answer));
         }
         let radio = radio_spans(answer);
-        let line = to_log(capture, diagnosis, radio.is_some());
+        let line = to_log(capture, log, diagnosis, radio.is_some());
         let slow_link = radio.is_none().then(|| slow_link(diagnosis));
         let queue = slow_link.map_or(Some(PageCause::Wireline), likely_link);
         let connections = collector.finish(line.as_ref());
@@ -392,14 +394,20 @@ fn uplink_share(one: &Connection, from_ns: i64, to_ns: i64) -> f64 {
 
 /// The offset of a capture's clock from that of the browser's log, from the known offsets of both.
 /// With a modem log both are aligned to its clock.
-fn to_log(capture: &str, diagnosis: &Diagnosis, radio: bool) -> Option<ClockLine> {
+fn to_log(
+    capture: &str,
+    log: &Application,
+    diagnosis: &Diagnosis,
+    radio: bool,
+) -> Option<ClockLine> {
     let of =
         |file: &str| diagnosis.clocks.iter().find(|clock| clock.file == file && clock.corrected);
     if radio {
         return of(capture).map(line);
     }
     // There the log's clock was compared with the capture's: the offset is inverted.
-    of(TRANSFERS).map(line).map(|line| ClockLine {
+    let own = if log.gave_transfers { TRANSFERS } else { &log.path };
+    of(own).map(line).map(|line| ClockLine {
         offset_ns: -line.offset_ns,
         drift_ppm: -line.drift_ppm,
         at_ns: line.at_ns.saturating_add(line.offset_ns),

@@ -8,6 +8,7 @@
 mod connections;
 mod graph;
 mod parts;
+mod phases;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use super::application::has_phases;
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
 use crate::fact::WaitDoubt;
+use crate::session::Application;
 use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
@@ -173,29 +175,42 @@ pub(crate) fn pages(
 ) -> Result<Vec<Page>> {
     let mut out = Vec::new();
     let browsers = answer.applications.iter().filter(|one| is_of_browser(one.format));
-    let mut packets: Option<Packets> = None;
     for application in browsers {
         let loads = page_loads(&application.log);
         if loads.is_empty() {
             continue;
         }
-        let placed = application.log.scale.base == TimeBase::Wall;
-        if packets.is_none() && placed {
-            packets = Some(match capture {
-                Some(name) => Packets::read(name, diagnosis, answer, progress)?,
-                // One of another run is not placed by the radio's clock.
-                None if application.gave_transfers => Packets::of_radio(answer),
-                None => Packets::default(),
-            });
-        }
-        let seen = packets.as_ref().filter(|_| placed);
-        let judged = |load| judge(load, &application.log, seen, answer);
+        let seen = seen(capture, application, diagnosis, answer, progress)?;
+        let judged = |load| judge(load, &application.log, seen.as_ref(), answer);
         out.extend(loads.iter().map(|load| match &load.lacks {
             Some(lacks) => judged(load).without_verdict(lacks),
             None => judged(load),
         }));
     }
     Ok(out)
+}
+
+/// The packets and the radio's queue on the clock of a log; `None` if its times have no date.
+fn seen(
+    capture: Option<&str>,
+    application: &Application,
+    diagnosis: &Diagnosis,
+    answer: &RadioAnalysis,
+    progress: &Progress,
+) -> Result<Option<Packets>> {
+    if application.log.scale.base != TimeBase::Wall {
+        return Ok(None);
+    }
+    // One of another run is on no other clock.
+    let has_report = || diagnosis.clocks.iter().any(|clock| clock.file == application.path);
+    let is_aligned = application.gave_transfers || has_report();
+    Ok(Some(match capture {
+        Some(name) if is_aligned || !answer.is_alone() => {
+            Packets::read(name, application, diagnosis, answer, progress)?
+        }
+        None if is_aligned => Packets::of_radio(answer),
+        _ => Packets::default(),
+    }))
 }
 
 impl Page {

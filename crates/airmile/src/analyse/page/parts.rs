@@ -7,6 +7,7 @@ use airmile_model::{AppTransfer, ApplicationLog, Direction, PageCause, RequestPh
 use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
 
 use super::connections::Packets;
+use super::phases::{Span, arrival, phases, wait};
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
 use crate::fact::WaitDoubt;
@@ -46,14 +47,6 @@ impl Part {
     }
 }
 
-/// A phase in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
-    phase: RequestPhase,
-    from_ns: i64,
-    to_ns: i64,
-}
-
 /// A page's requests, split.
 pub(super) struct Requests {
     /// The parts of each.
@@ -88,14 +81,13 @@ pub(super) fn requests(
     let spans: Vec<Vec<Span>> = load.requests.iter().map(|one| phases(one)).collect();
     let found = packets.map(|packets| packets.matched(&load.requests)).unwrap_or_default();
     let queued_at_radio = packets.map(Packets::queued_at_radio).unwrap_or_default();
-    let mut doubts = vec![WaitDoubt::default(); load.requests.len()];
-    let parts = load.requests.iter().enumerate().map(|(at, request)| {
+    let split = load.requests.iter().enumerate().map(|(at, request)| {
         let connection = found.get(at).copied().flatten();
         let mut out = Vec::new();
         // A response that ended early has phases.
         let came = request.phases.receive_ns.is_some_and(|ns| ns > 0);
         let failed = connection.is_none() && request.error.is_some() && !came;
-        doubts.get_mut(at).into_iter().for_each(|doubt| doubt.failed = failed);
+        let mut doubt = WaitDoubt { failed, ..WaitDoubt::default() };
         for span in spans.get(at).map_or(&[][..], Vec::as_slice) {
             match span.phase {
                 // Browsers put the whole time of a failed connection into one phase.
@@ -123,10 +115,7 @@ pub(super) fn requests(
                         _ => {
                             let host = request.url.as_deref().map(host).unwrap_or_default();
                             let round_trip = round_trips.get(host).copied().unwrap_or_default();
-                            let doubt = answered(&mut out, &own, round_trip, crowded.server_ns(at));
-                            if let Some(slot) = doubts.get_mut(at) {
-                                *slot = doubt;
-                            }
+                            doubt = answered(&mut out, &own, round_trip, crowded.server_ns(at));
                         }
                     }
                     out.extend(held);
@@ -144,9 +133,9 @@ pub(super) fn requests(
             out = with_radio(&out, &queued_at_radio);
         }
         out.retain(|part| part.to_ns > part.from_ns);
-        out
+        (out, doubt)
     });
-    let parts = parts.collect();
+    let (parts, doubts) = split.unzip();
     // Without a match, the packets may be another page's.
     let seen = packets.filter(|_| found.iter().any(Option::is_some));
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
@@ -259,19 +248,6 @@ impl Crowded {
     }
 }
 
-/// From the request to the first byte.
-fn wait(request: &AppTransfer) -> Option<(i64, i64)> {
-    let (to_ns, _) = arrival(request);
-    let wait_ns = request.phases.wait_ns.filter(|ns| *ns > 0)?;
-    Some((to_ns.saturating_sub(wait_ns), to_ns))
-}
-
-/// From the first byte to the last.
-fn arrival(request: &AppTransfer) -> (i64, i64) {
-    let receive_ns = request.phases.receive_ns.unwrap_or(0);
-    (request.end_ns.saturating_sub(receive_ns), request.end_ns)
-}
-
 fn median(values: &mut [i64]) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
@@ -283,32 +259,6 @@ fn left(request: &AppTransfer, span: &Span) -> Vec<(PageCause, i64)> {
     let waited = request.phases.wait_ns.is_some_and(|ns| ns > 0);
     let is_explained = request.phases.receive_ns.map_or(waited, |_| left_ns <= TOGETHER_NS);
     vec![(PageCause::Unknown, if is_explained { 0 } else { left_ns }), (PageCause::Transfer, 0)]
-}
-
-/// The phases of a request; time without a phase in the log goes to the last.
-fn phases(request: &AppTransfer) -> Vec<Span> {
-    let p = request.phases;
-    let lengths = [
-        (RequestPhase::Blocked, p.blocked_ns),
-        (RequestPhase::Dns, p.dns_ns),
-        (RequestPhase::Connect, p.connect_ns),
-        (RequestPhase::Tls, p.tls_ns),
-        (RequestPhase::Send, p.send_ns),
-        (RequestPhase::Wait, p.wait_ns),
-    ];
-    let mut at = request.start_ns;
-    let mut out = Vec::new();
-    for (phase, ns) in lengths {
-        let to_ns = at.saturating_add(ns.unwrap_or(0).max(0)).min(request.end_ns);
-        if to_ns > at {
-            out.push(Span { phase, from_ns: at, to_ns });
-        }
-        at = to_ns;
-    }
-    if at < request.end_ns {
-        out.push(Span { phase: RequestPhase::Receive, from_ns: at, to_ns: request.end_ns });
-    }
-    out
 }
 
 /// Minimum round trip to each host, from TCP handshakes; for a host without one, from the fastest

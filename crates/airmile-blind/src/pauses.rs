@@ -1,0 +1,36 @@
+//! Pauses of one connection's data, after which its sender may restart slow start.
+
+use airmile_wire::attribute::MIN_RTO_NS;
+
+/// The pauses of one connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pauses {
+    last_ns: Option<i64>,
+    /// Ends and lengths of those of `MIN_RTO_NS` or more, each longer than those before it.
+    longer: Vec<(i64, i64)>,
+}
+
+impl Pauses {
+    /// Takes the time of data.
+    pub(super) fn push(&mut self, at_ns: i64) {
+        let Some(last_ns) = self.last_ns.replace(at_ns) else { return };
+        let pause_ns = at_ns.saturating_sub(last_ns);
+        let longest_ns = self.longer.last().map_or(MIN_RTO_NS.saturating_sub(1), |(_, ns)| *ns);
+        if pause_ns > longest_ns {
+            self.longer.push((at_ns, pause_ns));
+        }
+    }
+
+    /// Whether there is any.
+    pub(super) const fn any(&self) -> bool {
+        !self.longer.is_empty()
+    }
+
+    /// First and last data after a pause of a time-out (RFC 5681, 4.1), which is longer on a longer
+    /// path.
+    pub(super) fn after(&self, rtt_ns: Option<i64>) -> Option<(i64, i64)> {
+        let timer_ns = MIN_RTO_NS.saturating_add(rtt_ns.unwrap_or(0));
+        let (first_ns, _) = self.longer.iter().find(|(_, ns)| *ns >= timer_ns)?;
+        Some((*first_ns, self.last_ns?))
+    }
+}

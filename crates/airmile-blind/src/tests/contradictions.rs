@@ -1,0 +1,116 @@
+//! What contradicts a suspect, and for which transfers.
+
+use super::super::features::N_FEATURES;
+use super::*;
+
+/// A connection whose request at `asked` ms is answered, after a round trip of 50 ms, by segments a ms
+/// apart; both directions carry on from the offsets.
+fn answer(phones: &mut CapturedPhones, flow: u64, asked: i64, segments: i64, up: i64, down: i64) {
+    let of = |packet: TracedPacket| TracedPacket { flow, ..packet };
+    phones.push(&of(packet(asked * MS, Direction::Ul, up, 300)));
+    for n in 0..segments {
+        let at = (asked + 50 + n) * MS;
+        phones.push(&of(packet(at, Direction::Dl, down + n * 1_000, 1_000)));
+    }
+}
+
+/// A sender restarts after its own connection's pause (RFC 5681, 4.1), whatever the phone receives on
+/// others meanwhile.
+#[test]
+fn a_pause_is_that_of_one_connection() {
+    // Answers of each connection: asked at ms, segments.
+    let check = |connections: &[&[(i64, i64)]], from: i64, to: i64, expected: bool| {
+        let mut phones = CapturedPhones::new();
+        let mut all = Vec::new();
+        for (flow, answers) in connections.iter().enumerate() {
+            let (mut up, mut down) = (0, 0);
+            for &(asked, segments) in *answers {
+                all.push((asked, flow as u64, segments, up, down));
+                (up, down) = (up + 300, down + segments * 1_000);
+            }
+        }
+        all.sort_unstable();
+        for (asked, flow, segments, up, down) in all {
+            answer(&mut phones, flow, asked, segments, up, down);
+        }
+        let phone = phones.finish().remove(0);
+        let span = phone.span(from * MS, to * MS);
+        let features = Features::from_spans(&phone, &[span]).unwrap();
+        assert_eq!(features.paused_before, expected, "{connections:?} {from} {to}");
+    };
+    check(&[&[(0, 100)]], 0, 150, false);
+    check(&[&[(0, 100), (2_000, 100)]], 2_000, 2_150, true);
+    // Before the pause.
+    check(&[&[(0, 100), (2_000, 100)]], 0, 150, false);
+    // Another connection's data fills the pause.
+    check(&[&[(0, 100), (2_000, 100)], &[(100, 1_900)]], 2_000, 2_150, true);
+    // A new connection does not restart, though the phone had paused.
+    check(&[&[(0, 100)], &[(2_000, 100)]], 2_000, 2_150, false);
+    // Nor one that had paused, and carried nothing since.
+    check(&[&[(0, 100), (1_000, 100)], &[(2_000, 100)]], 2_000, 2_150, false);
+}
+
+/// Features with losses most of the time.
+fn lossy(cv_short: f64, queue_ms: Option<f64>) -> Features {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    features.values = [f64::NAN; N_FEATURES];
+    features.values[LOSS_SHARE] = 0.8;
+    features.values[FIRST_OF_ARRIVALS] = cv_short;
+    features.queue_ms = queue_ms;
+    features
+}
+
+/// Losses are elsewhere than at a line if what a line does was measured and is not there.
+#[test]
+fn losses_without_a_measured_rate_contradict_no_line() {
+    let check = |cv_short, queue_ms, expected| {
+        assert_eq!(
+            lossy(cv_short, queue_ms).loses_elsewhere(),
+            expected,
+            "{cv_short} {queue_ms:?}"
+        );
+    };
+    check(0.5, Some(5.0), true);
+    check(0.5, None, true);
+    check(0.2, None, false);
+    check(0.5, Some(30.0), false);
+    check(f64::NAN, None, false);
+    check(f64::NAN, Some(5.0), false);
+}
+
+/// A policer drops what its own connection sends; transfers at another time know nothing of it.
+#[test]
+fn a_policer_acts_on_the_transfers_of_its_time() {
+    let mut phones = CapturedPhones::new();
+    phones.push(&packet(0, Direction::Ul, 0, 300));
+    // 4 Mbit/s, 30 kB deep: a window that grows until a packet is dropped, which halves it.
+    let (mut tokens, mut filled, mut window, mut offset) = (30_000_i64, 0, 10, 0);
+    let mut event = None;
+    for round in 0..400 {
+        let before = window;
+        for n in 0..before {
+            let ms = 50 + round * 40 + n * 40 / before;
+            tokens = (tokens + (ms - filled) * 500).min(30_000);
+            filled = ms;
+            if tokens < 1_000 {
+                event = Some(TcpEventKind::Ahead);
+                window = (before / 2).max(2);
+                continue;
+            }
+            tokens -= 1_000;
+            let event = event.take();
+            phones.push(&TracedPacket { event, ..packet(ms * MS, Direction::Dl, offset, 1_000) });
+            offset += 1_000;
+        }
+        window = if window < before { window } else { before + 2 };
+    }
+    answer(&mut phones, 2, 60_000, 100, 0, 0);
+    let phone = phones.finish().remove(0);
+    let of = |from: i64, to: i64| {
+        let span = phone.span(from * MS, to * MS);
+        Features::from_spans(&phone, &[span]).unwrap().line_loses
+    };
+    assert!(of(0, 16_050));
+    assert!(!of(60_000, 60_150));
+}
