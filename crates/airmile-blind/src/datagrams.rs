@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use airmile_model::packet::{Address, Packet, Transport};
 
 use super::phone::{MAX_USERS, add};
+use airmile_wire::attribute::Sides;
 use airmile_wire::is_long_header;
 
 /// HTTP/3 without its first packets, by the port of its servers (RFC 9114, 3.1.1).
@@ -18,6 +19,8 @@ struct DatagramFlow {
     is_quic: bool,
     /// The first one from the client, if it opens a connection of QUIC, until it is answered.
     asked_ns: Option<i64>,
+    /// Its answer, until the client replies.
+    answered_ns: Option<i64>,
 }
 
 /// The datagrams of one client.
@@ -29,8 +32,9 @@ pub(super) struct Datagrams {
     pub(super) bytes: u64,
     pub(super) quic_bytes: u64,
     pub(super) up_bytes: u64,
-    /// The shortest time from the first datagram of a flow of QUIC to the answer.
-    pub(super) least_answer_ns: Option<i64>,
+    /// The shortest times of a handshake of QUIC: from the first datagram to the answer, and from
+    /// there to the client's reply.
+    pub(super) sides: Sides,
 }
 
 /// All clients' datagrams.
@@ -52,23 +56,24 @@ impl AllDatagrams {
         flow.is_quic |=
             packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
         let is_quic = flow.is_quic;
-        let answer_ns = match down {
-            true => flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked)),
-            false => None,
-        };
+        let waited_since = if down { &mut flow.asked_ns } else { &mut flow.answered_ns };
+        let waited_ns = waited_since.take().map(|since| packet.at_ns.saturating_sub(since));
+        if down && waited_ns.is_some() {
+            flow.answered_ns = Some(packet.at_ns);
+        }
         let client = if down { packet.dst } else { packet.src };
         if self.clients.len() >= MAX_USERS && !self.clients.contains_key(&client) {
             let least = self.clients.iter().min_by_key(|(_, of)| of.list.len());
             least.map(|(a, _)| *a).and_then(|address| self.clients.remove(&address));
         }
         let of = self.clients.entry(client).or_default();
+        let Sides { upstream_ns, downstream_ns } = &mut of.sides;
+        let least_ns = if down { upstream_ns } else { downstream_ns };
+        *least_ns = [*least_ns, waited_ns.filter(|ns| *ns >= 0)].into_iter().flatten().min();
         let bytes = u64::from(packet.payload_bytes);
         if !down {
             of.up_bytes = of.up_bytes.saturating_add(bytes);
             return;
-        }
-        if let Some(answer_ns) = answer_ns.filter(|ns| *ns >= 0) {
-            of.least_answer_ns = Some(of.least_answer_ns.map_or(answer_ns, |ns| ns.min(answer_ns)));
         }
         of.bytes = of.bytes.saturating_add(bytes);
         of.quic_bytes = of.quic_bytes.saturating_add(if is_quic { bytes } else { 0 });
@@ -93,7 +98,8 @@ impl AllDatagrams {
             // An answer to a name lookup comes from a resolver nearby, and one to an acknowledgement
             // may have been on its way.
             let opens = !down && is_long_header(packet.payload);
-            DatagramFlow { is_quic: false, asked_ns: opens.then_some(packet.at_ns) }
+            let asked_ns = opens.then_some(packet.at_ns);
+            DatagramFlow { asked_ns, ..DatagramFlow::default() }
         });
         (down, flow)
     }

@@ -111,6 +111,7 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
             .map(|spread| FactKind::RateVariation { spread, steady: spread < STEADY }),
         features.get("catch_up").map(|share| FactKind::CaughtUp { share }),
         paused.map(|share| FactKind::Paused { share }),
+        features.path_queue.map(|share| FactKind::PathQueue { share }),
     ]
     .into_iter()
     .flatten()

@@ -147,7 +147,8 @@ impl Blind {
             blind.server = read.server.take().filter(|_| !wire.is_split).map(|(name, phone)| {
                 let clock = blind.clocks.iter().find(|clock| clock.file == name);
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
-                ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes)
+                let path = wire.path().clone();
+                ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes, path)
             });
         }
         blind.align(session)?;
@@ -257,7 +258,9 @@ impl Blind {
     fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
         let seen = phone.place != CaptureSite::Between;
-        seen.then(|| Features::from_spans(phone, spans)).flatten()
+        let mut features = seen.then(|| Features::from_spans(phone, spans)).flatten()?;
+        features.path_queue = self.server.as_ref().and_then(|server| server.queued_share(spans));
+        Some(features)
     }
 
     /// Probabilities of all suspects, by all captures.

@@ -1,6 +1,7 @@
 //! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
 
 use airmile_blind::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
+use airmile_wire::attribute::PathQueue;
 
 /// The two captures show the same transfer if its payload differs by at most this share (chosen
 /// here: retransmissions and what a capture lacks).
@@ -13,12 +14,30 @@ pub(super) struct ServerSide {
     /// The server's clock minus the phone's, in nanoseconds.
     offset_ns: i64,
     transfers: Vec<TransferSpan>,
+    /// The queueing between the two captures, on the phone's clock.
+    path: PathQueue,
 }
 
 impl ServerSide {
-    pub(super) fn new(phone: CapturedPhone, offset_ns: i64, min_bytes: u64) -> Self {
+    pub(super) fn new(
+        phone: CapturedPhone,
+        offset_ns: i64,
+        min_bytes: u64,
+        path: PathQueue,
+    ) -> Self {
         let transfers = phone.transfers(min_bytes);
-        Self { phone, offset_ns, transfers }
+        Self { phone, offset_ns, transfers, path }
+    }
+
+    /// Share of the spans' time in which packets were queued between the two captures.
+    pub(super) fn queued_share(&self, spans: &[TransferSpan]) -> Option<f64> {
+        let (mut queued_ns, mut all_ns) = (0.0, 0.0);
+        for span in spans {
+            let ns = span.ns() as f64;
+            queued_ns += ns * self.path.queued_share(span.from_ns, span.to_ns)?;
+            all_ns += ns;
+        }
+        (all_ns > 0.0).then(|| queued_ns / all_ns)
     }
 
     /// The transfer of a span of the phone's capture.
@@ -42,7 +61,10 @@ impl ServerSide {
         bytes: Option<u64>,
     ) -> Vec<Suspicion> {
         let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
-        let features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
+        let mut features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
+        if let Some(features) = &mut features {
+            features.path_queue = self.queued_share(spans);
+        }
         let others = features.map(|features| Model::judge_transfer(&features, bytes));
         match others {
             Some(others) if !others.is_empty() && !own.is_empty() => Model::pool(&own, &others),
