@@ -218,7 +218,7 @@ impl Features {
     /// carried. A sender that keeps a queue of at most a round trip (BBR) is not seen on a shorter path,
     /// nor is a queue that stood before the captures began.
     #[must_use]
-    pub(super) fn seldom_queues(&self) -> bool {
+    pub fn seldom_queues(&self) -> bool {
         self.path_queue.is_some_and(|share| share < SELDOM)
             && self.base_rtt_ns.is_some_and(|ns| ns >= LEAST_QUEUE_NS)
             && !(self.begun_before || self.lacks_start(START_MISSING) || self.damaged)

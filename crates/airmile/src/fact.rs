@@ -315,6 +315,10 @@ pub(crate) enum Statement {
         first: Suspicion,
         restarter: Restarter,
     },
+    /// Packets seldom were queued between captures at both ends, of which nothing is named.
+    SeldomQueued {
+        share: f64,
+    },
     /// Most of the time of the transfers was that of loss recovery, by packets alone.
     LossRecovery {
         share: f64,

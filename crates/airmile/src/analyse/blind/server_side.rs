@@ -14,30 +14,12 @@ pub(super) struct ServerSide {
     /// The server's clock minus the phone's, in nanoseconds.
     offset_ns: i64,
     transfers: Vec<TransferSpan>,
-    /// The queueing between the two captures, on the phone's clock.
-    path: PathQueue,
 }
 
 impl ServerSide {
-    pub(super) fn new(
-        phone: CapturedPhone,
-        offset_ns: i64,
-        min_bytes: u64,
-        path: PathQueue,
-    ) -> Self {
+    pub(super) fn new(phone: CapturedPhone, offset_ns: i64, min_bytes: u64) -> Self {
         let transfers = phone.transfers(min_bytes);
-        Self { phone, offset_ns, transfers, path }
-    }
-
-    /// Share of the spans' time in which packets were queued between the two captures.
-    pub(super) fn queued_share(&self, spans: &[TransferSpan]) -> Option<f64> {
-        let (mut queued_ns, mut all_ns) = (0.0, 0.0);
-        for span in spans {
-            let ns = span.ns() as f64;
-            queued_ns += ns * self.path.queued_share(span.from_ns, span.to_ns)?;
-            all_ns += ns;
-        }
-        (all_ns > 0.0).then(|| queued_ns / all_ns)
+        Self { phone, offset_ns, transfers }
     }
 
     /// The transfer of a span of the phone's capture.
@@ -59,11 +41,12 @@ impl ServerSide {
         own: Vec<Suspicion>,
         spans: &[TransferSpan],
         bytes: Option<u64>,
+        path: &PathQueue,
     ) -> Vec<Suspicion> {
         let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
         let mut features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
         if let Some(features) = &mut features {
-            features.path_queue = self.queued_share(spans);
+            features.path_queue = queued_share(path, spans);
         }
         let others = features.map(|features| Model::judge_transfer(&features, bytes));
         match others {
@@ -71,4 +54,15 @@ impl ServerSide {
             _ => own,
         }
     }
+}
+
+/// Share of the spans' time in which packets were queued on the path; `None` if it is not known for all.
+pub(super) fn queued_share(path: &PathQueue, spans: &[TransferSpan]) -> Option<f64> {
+    let (mut queued_ns, mut all_ns) = (0.0, 0.0);
+    for span in spans {
+        let ns = span.ns() as f64;
+        queued_ns += ns * path.queued_share(span.from_ns, span.to_ns)?;
+        all_ns += ns;
+    }
+    (all_ns > 0.0).then(|| queued_ns / all_ns)
 }
