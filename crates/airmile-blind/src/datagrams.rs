@@ -6,6 +6,7 @@ use airmile_model::packet::{Address, Packet, Transport};
 
 use super::pauses::Pauses;
 use super::phone::{MAX_USERS, add};
+use airmile_wire::attribute::Sides;
 use airmile_wire::is_long_header;
 
 /// HTTP/3 without its first packets, by the port of its servers (RFC 9114, 3.1.1).
@@ -21,6 +22,8 @@ struct DatagramFlow {
     asked_ns: Option<i64>,
     /// Of what came to the client.
     pauses: Pauses,
+    /// Its answer, until the client replies.
+    answered_ns: Option<i64>,
 }
 
 /// The datagrams of one client.
@@ -32,8 +35,9 @@ pub(super) struct Datagrams {
     pub(super) bytes: u64,
     pub(super) quic_bytes: u64,
     pub(super) up_bytes: u64,
-    /// The shortest time from the first datagram of a flow of QUIC to the answer.
-    pub(super) least_answer_ns: Option<i64>,
+    /// The shortest times of a handshake of QUIC: from the first datagram to the answer, and from
+    /// there to the client's reply.
+    pub(super) sides: Sides,
     /// Of each flow.
     pub(super) pauses: Vec<Pauses>,
 }
@@ -57,9 +61,10 @@ impl AllDatagrams {
         flow.is_quic |=
             packet.src_port == HTTPS || packet.dst_port == HTTPS || is_long_header(packet.payload);
         let is_quic = flow.is_quic;
-        let mut answer_ns = None;
+        let waited_since = if down { &mut flow.asked_ns } else { &mut flow.answered_ns };
+        let waited_ns = waited_since.take().map(|since| packet.at_ns.saturating_sub(since));
         if down {
-            answer_ns = flow.asked_ns.take().map(|asked| packet.at_ns.saturating_sub(asked));
+            flow.answered_ns = waited_ns.map(|_| packet.at_ns).or(flow.answered_ns);
             flow.pauses.push(packet.at_ns);
         }
         let client = if down { packet.dst } else { packet.src };
@@ -68,13 +73,13 @@ impl AllDatagrams {
             least.map(|(a, _)| *a).and_then(|address| self.clients.remove(&address));
         }
         let of = self.clients.entry(client).or_default();
+        let Sides { upstream_ns, downstream_ns } = &mut of.sides;
+        let least_ns = if down { upstream_ns } else { downstream_ns };
+        *least_ns = [*least_ns, waited_ns.filter(|ns| *ns >= 0)].into_iter().flatten().min();
         let bytes = u64::from(packet.payload_bytes);
         if !down {
             of.up_bytes = of.up_bytes.saturating_add(bytes);
             return;
-        }
-        if let Some(answer_ns) = answer_ns.filter(|ns| *ns >= 0) {
-            of.least_answer_ns = Some(of.least_answer_ns.map_or(answer_ns, |ns| ns.min(answer_ns)));
         }
         of.bytes = of.bytes.saturating_add(bytes);
         of.quic_bytes = of.quic_bytes.saturating_add(if is_quic { bytes } else { 0 });

@@ -275,8 +275,8 @@ pub struct CapturedPhone {
     /// Datagrams' payload to the phone, and from it.
     pub(super) datagrams_bytes: u64,
     pub(super) datagrams_up_bytes: u64,
-    /// The shortest time from the first datagram of a flow to the answer.
-    pub(super) datagrams_answer_ns: Option<i64>,
+    /// The shortest round trips of QUIC's handshakes on either side of the monitor.
+    pub(super) datagram_sides: Sides,
     /// Ends of round trips, and by how much each exceeds the minimum to its server, in nanoseconds.
     pub(super) queued: Vec<(i64, i64)>,
     pub(super) again_ns: Vec<i64>,
@@ -301,7 +301,15 @@ impl CapturedPhone {
     /// server, the shorter.
     #[must_use]
     pub fn quic_answer_ns(&self) -> Option<i64> {
-        self.datagrams_answer_ns.filter(|_| self.is_quic)
+        self.datagram_sides.upstream_ns.filter(|_| self.is_quic)
+    }
+
+    /// Whether handshakes of QUIC show that the capture was taken at the server: the answer took less
+    /// than any path over a cell, or less than the client's reply.
+    pub(super) fn is_at_quic_server(&self) -> bool {
+        let Sides { upstream_ns, downstream_ns } = self.datagram_sides;
+        upstream_ns
+            .is_some_and(|up| up < MIN_RADIO_RTT_NS || downstream_ns.is_some_and(|down| up < down))
     }
 
     /// Whether the same data arrived at the same times.
@@ -389,12 +397,12 @@ impl CapturedPhone {
             attribution: Attribution::new(user.waits, user.uplink),
             after_pauses,
             datagrams_after_pauses: datagrams_pauses
-                .filter_map(|pauses| pauses.after(datagrams.least_answer_ns))
+                .filter_map(|pauses| pauses.after(datagrams.sides.upstream_ns))
                 .collect(),
             is_quic: 2 * datagrams.quic_bytes > datagrams.bytes,
             datagrams_bytes: datagrams.bytes,
             datagrams_up_bytes: datagrams.up_bytes,
-            datagrams_answer_ns: datagrams.least_answer_ns,
+            datagram_sides: datagrams.sides,
             arrivals,
             datagrams: datagrams.list,
             queued,
@@ -465,7 +473,7 @@ impl CapturedPhone {
     #[must_use]
     pub fn base_rtt_ns_of(&self, span: &TransferSpan) -> Option<i64> {
         if span.transport == TransportKind::Datagrams {
-            return self.base_rtt_ns;
+            return self.datagram_sides.upstream_ns.or(self.base_rtt_ns);
         }
         let server = self.most_of(span.from_ns, span.to_ns).map(|(server, _)| server);
         server.and_then(|server| self.servers.get(server).copied()).or(self.base_rtt_ns)

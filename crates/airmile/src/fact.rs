@@ -69,6 +69,8 @@ pub(crate) enum FactKind {
     NoCellularLink { rtt_ms: f64 },
     /// The median queueing delay in the round trip, and the minimum round trip.
     QueueDelay { queue_ms: f64, base_rtt_ms: f64 },
+    /// Share of the time in which packets were queued between captures at both ends.
+    PathQueue { share: f64 },
     /// How much the rate varied while data was queued.
     RateVariation { spread: f64, steady: bool },
     /// How much of the backlog arrived after pauses of 6 ms and more.
@@ -121,6 +123,7 @@ impl FactKind {
             | Self::OthersShare { share, .. }
             | Self::RateVariation { spread: share, .. }
             | Self::CaughtUp { share }
+            | Self::PathQueue { share }
             | Self::Paused { share } => (Some(*share), ""),
             Self::Signal { rsrp_dbm, .. } => (*rsrp_dbm, "dBm"),
             Self::Suspects(suspects) => (suspects.first().map(|first| first.probability), ""),
@@ -311,6 +314,10 @@ pub(crate) enum Statement {
         n: usize,
         first: Suspicion,
         restarter: Restarter,
+    },
+    /// Packets seldom were queued between captures at both ends, of which nothing is named.
+    SeldomQueued {
+        share: f64,
     },
     /// Most of the time of the transfers was that of loss recovery, by packets alone.
     LossRecovery {

@@ -1,6 +1,7 @@
 //! Datagrams: which are QUIC's, and how far apart they are.
 
 use super::*;
+use crate::features::FIRST_OF_ARRIVALS;
 
 /// Takes a datagram of a flow between the phone's port and the server's.
 fn note(
@@ -81,23 +82,53 @@ fn packets_as_far_apart_as_gaps_of_harq_do_not_tell_a_line_from_a_pace() {
 }
 
 /// A call, a game or a tunnel keeps a rate of its own; QUIC is known by its first packets, or its
-/// port. A path that answers within a cell's shortest round trip is the server's.
+/// port. A capture is the server's if the answer takes less than a cell's shortest round trip, or less
+/// than the client's reply.
 #[test]
 fn datagrams_of_unknown_protocols_name_nothing() {
-    let of = |first_byte: u8, port: u16, rtt_ms: i64| {
+    let replies = |first_byte: u8, port: u16, rtt_ms: i64, reply_ms: i64| {
         let mut phones = CapturedPhones::new();
         let payload = [first_byte, 0, 0, 0, 1];
         let mut note = |at_ns, down| note(&mut phones, at_ns, down, (40_000, port), &payload);
         note(0, false);
-        (0..1_000).for_each(|n| note((rtt_ms + 2 * n) * MS, true));
+        note(rtt_ms * MS, true);
+        note((rtt_ms + reply_ms) * MS, false);
+        (1..1_000).for_each(|n| note((rtt_ms + reply_ms + 2 * n) * MS, true));
         let phone = phones.finish().swap_remove(0);
         let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
         Evidence::of(&features)
     };
+    let of = |first_byte, port, rtt_ms| replies(first_byte, port, rtt_ms, 1);
     assert_eq!(of(0xc3, 4_433, 40), Some(Evidence::Datagrams));
     assert_eq!(of(0x43, 443, 40), Some(Evidence::Datagrams));
     assert_eq!(of(0x80, 5_004, 40), None, "RTP");
     assert_eq!(of(0x04, 51_820, 40), None, "WireGuard");
     assert_eq!(of(0xc3, 443, 1), None, "at the server");
     assert_eq!(of(0x43, 443, 1), Some(Evidence::Datagrams), "data on its way at the beginning");
+    assert_eq!(replies(0xc3, 443, 12, 50), None, "at a server that takes its time");
+    assert_eq!(replies(0xc3, 443, 50, 12), Some(Evidence::Datagrams), "at a slow phone");
+}
+
+/// By captures at both ends: a queue longer than what they show may still stand on a short path, and one
+/// that began before them is part of the fastest packet's delay.
+#[test]
+fn the_radio_is_no_suspect_if_packets_never_waited() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    (features.transport, features.is_quic) = (TransportKind::Datagrams, true);
+    // Of QUIC only arrivals are known.
+    features.values[..FIRST_OF_ARRIVALS].fill(f64::NAN);
+    features.begun_before = false;
+    let radio = |features: &Features, share, rtt_ms: i64| {
+        let base_rtt_ns = Some(rtt_ms * MS);
+        let suspicions = Model::judge(&Features { path_queue: share, base_rtt_ns, ..*features });
+        suspicions.iter().find(|one| one.suspect == Suspect::Radio).unwrap().probability
+    };
+    let alone = radio(&features, None, 40);
+    assert!(alone > 0.01, "{alone}");
+    assert!(radio(&features, Some(0.0), 40) < 0.01);
+    assert_eq!(radio(&features, Some(0.6), 40), alone);
+    assert_eq!(radio(&features, Some(0.0), 15), alone);
+    features.begun_before = true;
+    assert_eq!(radio(&features, Some(0.0), 40), alone);
 }

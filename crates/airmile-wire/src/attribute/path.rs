@@ -134,6 +134,20 @@ impl PathQueue {
         Some(clear_ns).filter(|ns| *ns > from_ns)
     }
 
+    /// Share of a span in which packets were queued; `None` if both captures cover less than half of it.
+    #[must_use]
+    pub fn queued_share(&self, from_ns: i64, to_ns: i64) -> Option<f64> {
+        let (first, last) = self.seen?;
+        let (seen_from_ns, seen_to_ns) = (from_ns.max(first), to_ns.min(last));
+        let seen_ns = seen_to_ns.saturating_sub(seen_from_ns);
+        let queued_ns: i64 = self
+            .touching(seen_from_ns, seen_to_ns)
+            .map(|span| span.to_ns.min(seen_to_ns) - span.from_ns.max(seen_from_ns))
+            .sum();
+        let is_covered = seen_ns > 0 && seen_ns >= to_ns.saturating_sub(from_ns) / 2;
+        is_covered.then(|| queued_ns as f64 / seen_ns as f64)
+    }
+
     /// The queueing spans that touch a span.
     pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &QueuedSpan> {
         let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
@@ -188,6 +202,27 @@ mod tests {
         assert_eq!(queue(&delays), []);
         delays.iter_mut().skip(400).take(2).for_each(|ms| *ms += 80);
         assert_eq!(queue(&delays), [(4_090, 4_182)]);
+    }
+
+    #[test]
+    fn the_share_of_a_span_in_which_packets_were_queued() {
+        let delays_ms = [30, 30, 100, 90, 80, 30, 30, 30, 30, 30];
+        let passages = delays_ms.iter().zip(0..).map(|(delay, n)| {
+            let sent_ns = n * 10_000_000;
+            Passage { sent_ns, arrived_ns: sent_ns + delay * 1_000_000 }
+        });
+        let queue = PathQueue::new(passages.collect());
+        let share =
+            |from_ms: i64, to_ms: i64| queue.queued_share(from_ms * 1_000_000, to_ms * 1_000_000);
+        // Packets arrived from 30 to 120 ms, and those of 50 to 120 ms were queued.
+        assert_eq!(share(30, 50), Some(0.0));
+        assert_eq!(share(40, 60), Some(0.5));
+        assert_eq!(share(50, 120), Some(1.0));
+        // Of a span that begins before the first one, the part since then counts.
+        assert_eq!(share(0, 60), Some(1.0 / 3.0));
+        assert_eq!(share(0, 50), None);
+        assert_eq!(share(200, 300), None);
+        assert_eq!(PathQueue::default().queued_share(0, 100), None);
     }
 
     #[test]

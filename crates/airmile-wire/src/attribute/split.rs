@@ -101,6 +101,12 @@ impl Attribution {
         Self { path, ..self }
     }
 
+    /// The queueing between server and phone.
+    #[must_use]
+    pub const fn path(&self) -> &PathQueue {
+        &self.path
+    }
+
     /// Sets the queueing from phone to server, if captures at both ends or the phone's uploads show it.
     /// Times are those of the packet's arrival at the server, plus the least delay from there to the
     /// phone.

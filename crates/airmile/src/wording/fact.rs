@@ -76,6 +76,11 @@ pub(crate) fn fact(kind: &FactKind) -> String {
             "queues added {queue_ms:.0} ms to the round trip (median), whose minimum is \
              {base_rtt_ms:.0} ms"
         ),
+        FactKind::PathQueue { share } => format!(
+            "packets were queued between server and phone during {:.0} % of it (20 ms longer on the way \
+             than the fastest ones)",
+            share * 100.0
+        ),
         FactKind::RateVariation { spread, steady } => format!(
             "while data was queued, the rate varied by {:.0} % between intervals of 100 ms: {}",
             spread * 100.0,

@@ -83,6 +83,11 @@ fn statement(statement: &Statement) -> String {
             not_radio(suspects)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
+        Statement::SeldomQueued { share } => format!(
+            "It was not the radio link: packets were queued between server and phone during {:.0} % of \
+             the time.",
+            share * 100.0
+        ),
         Statement::LossRecovery { share, alone } => format!(
             "Packets are lost on the path: their retransmission took {:.0} % of the time.{}",
             share * 100.0,

@@ -40,6 +40,15 @@ pub(super) fn statement(
     }
 }
 
+/// What captures at both ends rule out, where nothing is named.
+pub(super) fn seldom_queued(
+    features: Option<&Features>,
+    named: Option<Suspicion>,
+) -> Option<Statement> {
+    let features = features.filter(|of| named.is_none() && of.seldom_queues())?;
+    features.path_queue.map(|share| Statement::SeldomQueued { share })
+}
+
 /// The sender, if it leads and the packets show the wait for its answers during most of the time: the
 /// probabilities are lower for short transfers, whose rate says little. A damaged capture shows no waits.
 pub(super) fn waited_for_server(
@@ -111,6 +120,7 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
             .map(|spread| FactKind::RateVariation { spread, steady: spread < STEADY }),
         features.get("catch_up").map(|share| FactKind::CaughtUp { share }),
         paused.map(|share| FactKind::Paused { share }),
+        features.path_queue.map(|share| FactKind::PathQueue { share }),
     ]
     .into_iter()
     .flatten()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan};
 use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
-use airmile_wire::attribute::{CaptureSite, HiddenQueue, Reason};
+use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason};
 use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,7 +33,7 @@ use airmile_io::limits::Limits;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
-use server_side::ServerSide;
+use server_side::{ServerSide, queued_share};
 
 pub(super) use facts::another_run;
 pub(super) use read::{Look, look};
@@ -72,6 +72,8 @@ pub(crate) struct Blind {
     has_server: bool,
     /// The phone in that capture, if its connections end there and not at a proxy.
     server: Option<ServerSide>,
+    /// The queueing between the two, on the phone's clock.
+    path: PathQueue,
     /// Downloads of a table of transfers: names, start and end in nanoseconds.
     table: Vec<(String, i64, i64)>,
     /// The application's clock relative to the capture's; `None` if it is the same.
@@ -128,6 +130,7 @@ impl Blind {
             clocks: Vec::new(),
             has_server: false,
             server: None,
+            path: PathQueue::default(),
             restarter: Restarter::SenderOrMiddlebox,
             table: table(session),
             application: None,
@@ -140,6 +143,7 @@ impl Blind {
         {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;
+            blind.path = wire.path().clone();
             blind.clocks = wire.clocks().to_vec();
             blind.server = read.server.take().filter(|_| !wire.is_split).map(|(name, phone)| {
                 let clock = blind.clocks.iter().find(|clock| clock.file == name);
@@ -223,7 +227,9 @@ impl Blind {
     fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
         let seen = phone.place != CaptureSite::Between;
-        seen.then(|| Features::from_spans(phone, spans)).flatten()
+        let mut features = seen.then(|| Features::from_spans(phone, spans)).flatten()?;
+        features.path_queue = queued_share(&self.path, spans);
+        Some(features)
     }
 
     /// Probabilities of all suspects, by all captures.
@@ -236,7 +242,7 @@ impl Blind {
         let judge = |features| Model::judge_transfer(features, bytes);
         let own = features.map(judge).unwrap_or_default();
         match &self.server {
-            Some(server) => server.pool(own, spans, bytes),
+            Some(server) => server.pool(own, spans, bytes, &self.path),
             None => own,
         }
     }
@@ -345,6 +351,7 @@ impl Blind {
             _ => facts::statement(phone, spans, &suspects, named, restarter),
         };
         let mut statements = vec![first];
+        statements.extend(facts::seldom_queued(features.as_ref(), named));
         if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
             let share = recovery_ns as f64 / total_ns as f64;
             let alone = (!self.has_server).then(|| self.capture_site());

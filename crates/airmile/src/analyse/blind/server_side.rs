@@ -1,6 +1,7 @@
 //! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
 
 use airmile_blind::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
+use airmile_wire::attribute::PathQueue;
 
 /// The two captures show the same transfer if its payload differs by at most this share (chosen
 /// here: retransmissions and what a capture lacks).
@@ -40,13 +41,28 @@ impl ServerSide {
         own: Vec<Suspicion>,
         spans: &[TransferSpan],
         bytes: Option<u64>,
+        path: &PathQueue,
     ) -> Vec<Suspicion> {
         let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
-        let features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
+        let mut features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
+        if let Some(features) = &mut features {
+            features.path_queue = queued_share(path, spans);
+        }
         let others = features.map(|features| Model::judge_transfer(&features, bytes));
         match others {
             Some(others) if !others.is_empty() && !own.is_empty() => Model::pool(&own, &others),
             _ => own,
         }
     }
+}
+
+/// Share of the spans' time in which packets were queued on the path; `None` if it is not known for all.
+pub(super) fn queued_share(path: &PathQueue, spans: &[TransferSpan]) -> Option<f64> {
+    let (mut queued_ns, mut all_ns) = (0.0, 0.0);
+    for span in spans {
+        let ns = span.ns() as f64;
+        queued_ns += ns * path.queued_share(span.from_ns, span.to_ns)?;
+        all_ns += ns;
+    }
+    (all_ns > 0.0).then(|| queued_ns / all_ns)
 }

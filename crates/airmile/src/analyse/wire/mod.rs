@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_model::{Problem, Severity, TransferFinding};
 use airmile_wire::attribute::{
-    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, RadioEvidence,
+    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
     ReceiveWindow, Shares, WaitTimeline, ecn_paths,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
@@ -355,6 +355,11 @@ impl Wire {
     /// The data that arrived at the phone; the acknowledgements, if none did.
     pub(crate) fn shown(&self) -> &Arrivals {
         self.answers.as_ref().unwrap_or(&self.arrivals)
+    }
+
+    /// The queueing between the server and the phone, if captures at both show it.
+    pub(crate) const fn path(&self) -> &PathQueue {
+        self.attribution.path()
     }
 
     /// Offsets of other captures' clocks from its own.
