@@ -6,7 +6,7 @@ use super::model::START_MISSING;
 use super::pattern::{ArrivalPattern, HARQ_GAP_NS, quantile};
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, TransportKind, within};
-use airmile_wire::attribute::{CaptureSite, Reason};
+use airmile_wire::attribute::{CaptureSite, PathQueue, Reason};
 
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice
 /// call's rate, 64 kbit/s of G.711 and its headers).
@@ -65,7 +65,7 @@ const STEADY_CV: f64 = 0.3;
 /// Packets seldom waited during less than this share of the time (chosen here: of 72 transfers of real
 /// TCP and QUIC that the radio or the queue of a line limited, the least is 0.57).
 const SELDOM: f64 = 0.25;
-/// The shortest queue that captures at both ends show ([`airmile_wire::attribute::PathQueue`]).
+/// The shortest queue that captures at both ends show ([`PathQueue`]).
 const LEAST_QUEUE_NS: i64 = 20_000_000;
 /// Index of the share of the time in which the receive window was full.
 pub(super) const WINDOW_SHARE: usize = 2;
@@ -110,8 +110,7 @@ pub struct Features {
     /// Bytes per second while data arrived.
     pub rate: f64,
     /// Share of the time in which packets were queued between captures at server and phone
-    /// ([`PathQueue::queued_share`](airmile_wire::attribute::PathQueue::queued_share)); `None`
-    /// without both.
+    /// ([`PathQueue::queued_share`]); `None` without both.
     pub path_queue: Option<f64>,
 }
 
@@ -204,6 +203,19 @@ impl Features {
             rate: pattern.rate,
             path_queue: None,
         })
+    }
+
+    /// With what captures at both ends show of the queue between them, during `spans` of the phone's.
+    #[must_use]
+    pub fn on_path(mut self, path: &PathQueue, spans: &[TransferSpan]) -> Self {
+        let (mut queued_ns, mut all_ns) = (Some(0.0), 0.0);
+        for span in spans {
+            let share = path.queued_share(span.from_ns, span.to_ns);
+            queued_ns = queued_ns.zip(share).map(|(ns, share)| ns + share * span.ns() as f64);
+            all_ns += span.ns() as f64;
+        }
+        self.path_queue = queued_ns.filter(|_| all_ns > 0.0).map(|ns| ns / all_ns);
+        self
     }
 
     /// Whether the sender's state is unknown for more than a share of the time, since a connection's

@@ -18,6 +18,7 @@ mod model;
 mod pattern;
 mod pauses;
 mod phone;
+mod server_side;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -26,4 +27,5 @@ mod user;
 pub use features::{Features, N_FEATURES, NAMES, upload_is_seen};
 pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
 pub use phone::{CapturedPhone, CapturedPhones};
+pub use server_side::ServerSide;
 pub use span::{TransferSpan, TransportKind};

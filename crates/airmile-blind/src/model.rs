@@ -345,7 +345,7 @@ impl Model {
     /// opinion pool with equal weights; Genest and Zidek, Statistical Science 1986). Two captures of
     /// the same packets are no independent evidence, so agreement makes nothing more certain.
     #[must_use]
-    pub fn pool(one: &[Suspicion], other: &[Suspicion]) -> Vec<Suspicion> {
+    pub(super) fn pool(one: &[Suspicion], other: &[Suspicion]) -> Vec<Suspicion> {
         let of = |list: &[Suspicion], suspect| {
             let found = list.iter().find(|one| one.suspect == suspect);
             found.map_or(0.0, |one| one.probability)

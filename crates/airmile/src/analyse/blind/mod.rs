@@ -3,12 +3,11 @@
 mod align;
 mod facts;
 mod read;
-mod server_side;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_blind::{CapturedPhone, Evidence, Features, Model, Suspect, TransferSpan};
+use airmile_blind::{CapturedPhone, Evidence, Features, Model, ServerSide, Suspect, TransferSpan};
 use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason};
 use airmile_wire::clocks::ClockLine;
@@ -32,8 +31,6 @@ use airmile_io::limits::Limits;
 
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
-
-use server_side::{ServerSide, queued_share};
 
 pub(super) use facts::another_run;
 pub(super) use read::{Look, look};
@@ -227,9 +224,8 @@ impl Blind {
     fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
         let phone = self.phone.as_ref()?;
         let seen = phone.place != CaptureSite::Between;
-        let mut features = seen.then(|| Features::from_spans(phone, spans)).flatten()?;
-        features.path_queue = queued_share(&self.path, spans);
-        Some(features)
+        let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
+        features.map(|features| features.on_path(&self.path, spans))
     }
 
     /// Probabilities of all suspects, by all captures.

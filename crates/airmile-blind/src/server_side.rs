@@ -1,7 +1,11 @@
 //! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
 
-use airmile_blind::{CapturedPhone, Features, Model, Suspicion, TransferSpan};
 use airmile_wire::attribute::PathQueue;
+
+use super::features::Features;
+use super::model::{Model, Suspicion};
+use super::phone::CapturedPhone;
+use super::span::TransferSpan;
 
 /// The two captures show the same transfer if its payload differs by at most this share (chosen
 /// here: retransmissions and what a capture lacks).
@@ -9,7 +13,7 @@ const MAX_OTHER_BYTES: f64 = 0.1;
 
 /// The phone as the capture at the server shows it.
 #[derive(Debug)]
-pub(super) struct ServerSide {
+pub struct ServerSide {
     phone: CapturedPhone,
     /// The server's clock minus the phone's, in nanoseconds.
     offset_ns: i64,
@@ -17,7 +21,10 @@ pub(super) struct ServerSide {
 }
 
 impl ServerSide {
-    pub(super) fn new(phone: CapturedPhone, offset_ns: i64, min_bytes: u64) -> Self {
+    /// From a capture whose clock is `offset_ns` ahead of the phone's; smaller transfers than
+    /// `min_bytes` are not used.
+    #[must_use]
+    pub fn new(phone: CapturedPhone, offset_ns: i64, min_bytes: u64) -> Self {
         let transfers = phone.transfers(min_bytes);
         Self { phone, offset_ns, transfers }
     }
@@ -34,9 +41,11 @@ impl ServerSide {
         (overlap(nearest) > 0 && alike).then_some(*nearest)
     }
 
-    /// Probabilities of all suspects from both captures; `own` are those of the phone's. They stay if
-    /// the server's does not show all of the transfers.
-    pub(super) fn pool(
+    /// Probabilities of all suspects from both captures; `own` are those of the phone's, and `path` is
+    /// what both show of the queue between them. `own` stays if the server's does not show all of the
+    /// transfers. `bytes` is as in [`Model::judge_transfer`].
+    #[must_use]
+    pub fn pool(
         &self,
         own: Vec<Suspicion>,
         spans: &[TransferSpan],
@@ -44,25 +53,12 @@ impl ServerSide {
         path: &PathQueue,
     ) -> Vec<Suspicion> {
         let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
-        let mut features = same.and_then(|spans| Features::from_spans(&self.phone, &spans));
-        if let Some(features) = &mut features {
-            features.path_queue = queued_share(path, spans);
-        }
+        let features = same.and_then(|same| Features::from_spans(&self.phone, &same));
+        let features = features.map(|features| features.on_path(path, spans));
         let others = features.map(|features| Model::judge_transfer(&features, bytes));
         match others {
             Some(others) if !others.is_empty() && !own.is_empty() => Model::pool(&own, &others),
             _ => own,
         }
     }
-}
-
-/// Share of the spans' time in which packets were queued on the path; `None` if it is not known for all.
-pub(super) fn queued_share(path: &PathQueue, spans: &[TransferSpan]) -> Option<f64> {
-    let (mut queued_ns, mut all_ns) = (0.0, 0.0);
-    for span in spans {
-        let ns = span.ns() as f64;
-        queued_ns += ns * path.queued_share(span.from_ns, span.to_ns)?;
-        all_ns += ns;
-    }
-    (all_ns > 0.0).then(|| queued_ns / all_ns)
 }
