@@ -240,7 +240,12 @@ fn of_two_logs_one_has_the_transfers() {
     files.transfers = Some(other);
     assert_eq!(gave(&files), [false, true]);
     // A log of another year is refused.
-    files.files.push(har);
-    let error = diagnose(&files, &RadioOptions::default(), &Progress::default()).unwrap_err();
-    assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
+    let refused = |files: &Inputs| {
+        let error = diagnose(files, &RadioOptions::default(), &Progress::default()).unwrap_err();
+        error.to_string()
+    };
+    files.files.push(har.clone());
+    assert!(refused(&files).contains("does not belong to the modem log"));
+    let error = refused(&inputs(&[run.join("modem.mi2log"), har]));
+    assert!(error.contains("chrome.har does not belong to the modem log"), "{error}");
 }
