@@ -37,7 +37,7 @@ fn alone_it_tells_what_it_can_and_no_more() {
     };
     check("chrome.har", 2, 0, "2 transfers, 1.61 MB in 1.5 s of transfers, 8.68 Mbit/s; 1 more");
     check("firefox.har", 2, 0, "2 transfers");
-    check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 0.4 s");
+    check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 446 ms of");
     check("later.sqlog", 2, 0, "2 transfers, 0.05 MB");
     check("lab.jsonl", 2, 0, "playback stalled 1 time, 0.5 s; 1 change of bitrate");
     check("dashjs.jsonl", 3, 0, "playback stalled 1 time, 1.4 s");
