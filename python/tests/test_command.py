@@ -28,7 +28,7 @@ def test_version_and_help(command: Command) -> None:
 def test_exit_statuses_and_streams(command: Command, run: am.LabRun) -> None:
     done = command("diagnose", run.log)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"Verdict: not_radio" in done.stdout
+    assert b"Verdict: not radio" in done.stdout
     over = command("diagnose", run.log, "--fail-if", "link_demand < 0.5")
     assert over.returncode == 1
     usage = command("diagnose", run.log, "--evidence", "guess")

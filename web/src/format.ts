@@ -95,9 +95,9 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-/** A value of an enumeration as words. */
+/** A value of an enumeration as words, as the command prints it. */
 export function words(name: string): string {
-  return name.replaceAll("_", " ");
+  return name.replace(/^loss_recovery_(.*)/, "loss recovery ($1)").replaceAll("_", " ");
 }
 
 /** Keeps the numbers of a sentence on one line with their units. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, timeOfDay } from "../src/format";
+import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares } from "../src/figures/transfers";
+import { family } from "../src/figures/verdict";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
 import { around, clamp, CLOSEST_TTIS, opening, pan, zoom } from "../src/view";
 
@@ -111,5 +112,18 @@ describe("transfers", () => {
       "not_radio",
       "unknown",
     ]);
+  });
+});
+
+describe("names", () => {
+  it("are those that the command prints", () => {
+    expect(words("radio_contention")).toBe("radio contention");
+    expect(words("loss_recovery_congestion")).toBe("loss recovery (congestion)");
+  });
+
+  it("of a page's cause have the colour of a verdict", () => {
+    expect(family("server")).toBe("not_radio");
+    expect(family("radio")).toBe("radio");
+    expect(family("unlogged")).toBe("unknown");
   });
 });

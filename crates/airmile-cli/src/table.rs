@@ -1,6 +1,7 @@
 //! Tables that fit a terminal without breaking words or digits.
 
 use std::io::IsTerminal;
+use std::ops::Range;
 
 use airmile::model::printable;
 use comfy_table::{CellAlignment, Table, presets};
@@ -15,7 +16,8 @@ const LEAST_WORDS: usize = 4;
 
 /// A table with right-aligned numbers; `left` columns are text. Columns without any value are
 /// omitted. On a terminal, sentences are wrapped and names shortened at their start, and then
-/// columns of numbers omitted from the right, until the table fits; a pipe or file gets all.
+/// columns of numbers omitted from the right, the last one (a confidence) after the others, until the
+/// table fits; a pipe or file gets all.
 pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
     let shown = |cell: String| printable(&cell).into_owned();
     let mut columns: Vec<Column> = header
@@ -81,20 +83,21 @@ impl Column {
         lines.map(|line| line.chars().count()).chain([self.name.chars().count()]).max().unwrap_or(0)
     }
 
-    /// The width to which it can be shortened. One word, such as a verdict, stays whole, except in
-    /// the first column.
+    /// The width to which it can be shortened. The words of a verdict stay whole, but not those of the
+    /// first column.
     fn least(&self, is_first: bool) -> usize {
-        let is_word = |cell: &String| !cell.contains([' ', '/']);
-        let words = self.cells.iter().filter(|cell| !is_first && is_word(cell));
+        let plain = self.cells.iter().filter(|cell| !is_first && !cell.contains('/'));
+        let words = plain.flat_map(|cell| cell.split_whitespace());
         let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
         LEAST_TEXT.max(self.name.chars().count()).max(longest)
     }
 
-    /// Wraps its sentences, and keeps the ends of its names, at `width` letters.
-    fn shorten(&mut self, width: usize) {
+    /// Wraps its sentences and verdicts, and keeps the ends of its names, at `width` letters.
+    fn shorten(&mut self, width: usize, is_first: bool) {
         for cell in &mut self.cells {
-            let is_sentence = cell.split_whitespace().count() >= LEAST_WORDS;
-            *cell = if is_sentence { lines(cell, width) } else { name_in(cell, width) };
+            let is_verdict = !is_first && !cell.contains('/');
+            let is_text = is_verdict || cell.split_whitespace().count() >= LEAST_WORDS;
+            *cell = if is_text { lines(cell, width) } else { name_in(cell, width) };
         }
     }
 }
@@ -165,17 +168,23 @@ fn total(columns: &[Column]) -> usize {
 fn fit(columns: &mut Vec<Column>, width: usize) {
     while let Some(over) = total(columns).checked_sub(width + 1).map(|more| more + 1) {
         let texts = columns.iter_mut().enumerate().filter(|(_, column)| column.is_text);
-        let texts = texts.map(|(at, column)| (column.least(at == 0), column));
-        let shortened = texts.filter(|(least, column)| column.width() > *least);
-        match shortened.max_by_key(|(_, column)| column.width()) {
-            Some((least, column)) => {
+        let texts = texts.map(|(at, column)| (column.least(at == 0), at == 0, column));
+        let shortened = texts.filter(|(least, _, column)| column.width() > *least);
+        match shortened.max_by_key(|(.., column)| column.width()) {
+            Some((least, is_first, column)) => {
                 let to = column.width().saturating_sub(over).max(least);
-                column.shorten(to);
+                column.shorten(to, is_first);
             }
-            None => match columns.iter().skip(1).rposition(|column| !column.is_text) {
-                Some(at) => drop(columns.remove(at + 1)),
-                None => return,
-            },
+            None => {
+                let numbers = |of: Range<usize>| {
+                    of.rev().find(|at| columns.get(*at).is_some_and(|column| !column.is_text))
+                };
+                let last = columns.len().saturating_sub(1);
+                match numbers(1..last).or_else(|| numbers(1.max(last)..columns.len())) {
+                    Some(at) => drop(columns.remove(at)),
+                    None => return,
+                }
+            }
         }
     }
 }
@@ -219,7 +228,8 @@ mod tests {
         };
         assert_eq!(shown(80).1, "https://a.example/a/long/way/to/an/image.png 123456 radio 99 %");
         assert_eq!(shown(50), (true, "…/way/to/an/image.png 123456 radio 99 %".into()));
-        assert_eq!(shown(32), (true, "…n/image.png 123456 radio".into()));
+        assert_eq!(shown(33), (true, "…n/image.png radio 99 %".into()));
+        assert_eq!(shown(32), (true, "…n/image.png radio".into()));
     }
 
     #[test]
@@ -250,5 +260,9 @@ mod tests {
         fit(&mut columns, 50);
         let cells = columns.iter().map(|one| one.cells[0].as_str()).collect::<Vec<_>>();
         assert_eq!(cells, ["idle", "three small exchanges,\neach from idle", "receive_window"]);
+        let mut verdict = text("verdict", "loss recovery (congestion)");
+        assert_eq!(verdict.least(false), "(congestion)".len());
+        verdict.shorten(13, false);
+        assert_eq!(verdict.cells, ["loss recovery\n(congestion)"]);
     }
 }

@@ -9,8 +9,9 @@ use clap::{ArgAction, Args, ColorChoice};
 
 use crate::{Attempt, SystemError, files};
 
-/// Options of every command.
+/// Options of every command, after its own in its help.
 #[derive(Debug, Clone, Args)]
+#[command(next_display_order = 900)]
 pub struct Global {
     /// Print one JSON document instead of tables (schemas: docs/schema)
     #[arg(long, global = true)]
@@ -18,7 +19,7 @@ pub struct Global {
     /// Print no progress and no warnings
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print all problems and all bursts
+    /// Print all problems, bursts and transfers
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// Colour the verdict: on a terminal (`auto`, unless NO_COLOR is set), `always` or `never`

@@ -44,6 +44,7 @@ pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
+pub use vocabulary::plain_name;
 pub use wire::{
     ClientBy, CongestionControl, EcnSource, Leg, Protocol, RttSource, SenderPhase, TcpEventKind,
     Termination,

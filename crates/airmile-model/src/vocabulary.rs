@@ -1,6 +1,8 @@
 //! Fixed vocabularies: one declaration gives the enumeration, its names in documents and
 //! its column in tables.
 
+use std::borrow::Cow;
+
 /// Declares an enumeration whose values have a name in documents and tables.
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -42,11 +44,33 @@ macro_rules! vocabulary {
             }
         }
 
+        /// The name in a text for people.
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
+                f.pad(&$crate::vocabulary::plain_name(self.as_str()))
             }
         }
     };
 }
 pub(crate) use vocabulary;
+
+/// The name of a value in a text for people: words instead of the name of documents and tables.
+#[must_use]
+pub fn plain_name(name: &str) -> Cow<'_, str> {
+    if !name.contains('_') {
+        return Cow::Borrowed(name);
+    }
+    let words = name.replace('_', " ");
+    Cow::Owned(match words.strip_prefix("loss recovery ") {
+        Some(losses) => format!("loss recovery ({losses})"),
+        None => words,
+    })
+}
+
+#[test]
+fn a_text_has_no_name_of_a_document() {
+    use crate::{Cause, Verdict};
+    assert_eq!(Verdict::NotRadio.to_string(), "not radio");
+    assert_eq!(Cause::LossRecoveryRadio.to_string(), "loss recovery (radio)");
+    assert!(Cause::ALL.iter().all(|cause| !cause.to_string().contains('_')));
+}

@@ -106,7 +106,7 @@ pub fn tagged_events(frames: &[Kept]) -> BTreeMap<usize, String> {
                         | TcpEventKind::ZeroWindow
                 )
             {
-                events.insert(index + 1, row.event.to_string());
+                events.insert(index + 1, row.event.as_str().to_owned());
             }
         }
     }

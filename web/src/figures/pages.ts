@@ -3,6 +3,7 @@
 import type { DiagnoseDocument, Page, PageRequest } from "../generated/diagnose";
 import { h, prose } from "../dom";
 import { bytes, count, duration, orDash, percent, plural, timeOfDay, unbroken, words } from "../format";
+import { family } from "./verdict";
 
 /** Number of rows shown at first; more on demand. */
 const ROWS = 40;
@@ -20,7 +21,7 @@ const CAUSES: Record<Cause, string> = {
   round_trip: "round trips of requests",
   slow_start: "slow start",
   loss: "lost packets",
-  receive_window: "receive window",
+  receive_window: "the receive window",
   uplink_queue: "the phone's own upload",
   wireline: "a slow link before the radio",
   radio: "radio",
@@ -75,7 +76,7 @@ export function playersSection(document: DiagnoseDocument): HTMLElement | null {
     box.append(
       h(
         "section",
-        { class: "verdict page", "aria-label": `Player ${name}` },
+        { class: "verdict page unknown", "aria-label": `Player ${name}` },
         h("p", { class: "page-url" }, name),
         h("p", { class: "says" }, unbroken(player.says)),
         player.stalls.length > 0 && h("h2", {}, "Stalls"),
@@ -107,7 +108,7 @@ function verdict(page: Page): HTMLElement {
   const [says = "", ...evidence] = page.says.split(/(?<=%\.) /);
   return h(
     "section",
-    { class: "verdict page", "aria-label": "Verdict on the page" },
+    { class: `verdict page ${family(page.verdict)}`, "aria-label": "Verdict on the page" },
     h("p", { class: "page-url" }, page.url),
     h("p", { class: "says" }, unbroken(says).replaceAll("-", "\u2011")),
     evidence.length > 0 && h("p", {}, unbroken(evidence.join(" "))),

@@ -141,7 +141,7 @@ function burstsTable(
 
 function filesTables(document: DiagnoseDocument): HTMLElement[] {
   return document.files.map((file) => {
-    const parts = [file.kind, bytes(file.bytes)];
+    const parts = [words(file.kind), bytes(file.bytes)];
     const hasFrames = file.messages.length > 0 || file.kind.startsWith("pcap");
     parts.push(plural(file.items, hasFrames ? "frame" : "row"));
     if (file.bad_items > 0) parts.push(`${count(file.bad_items)} bad`);

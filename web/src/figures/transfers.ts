@@ -93,8 +93,6 @@ export function orderedShares(transfer: TransferDiagnosis): [string, number][] {
 
 const CAUSE_WORDS: Record<string, string> = {
   radio: "data waited for the radio",
-  radio_contention: "radio: other users held the cell",
-  radio_signal: "radio: this phone held the cell",
   not_radio: "queue empty",
   unknown: "unknown",
 };
@@ -111,7 +109,7 @@ function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     bar.append(part);
     const text = `${CAUSE_WORDS[cause] ?? words(cause)} ${percent(ms / total)}, ${duration(ms)}`;
     const swatch = h("span", { class: `swatch cause-${cause}` });
-    const item = transfer.evidence.find(({ what }) => what.startsWith(`${cause}:`));
+    const item = transfer.evidence.find(({ what }) => what.startsWith(`${words(cause)}:`));
     legend.append(h("li", {}, swatch, item ? link({ ...item, what: text }, transfer, locate) : text));
   }
   return h("div", { class: "shares" }, bar, legend);

@@ -1,21 +1,22 @@
 /** The verdict at the top of the report. */
 
-import type { DiagnoseDocument, TransferDiagnosis } from "../generated/diagnose";
+import type { DiagnoseDocument, Page, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
-import { bytes, dateTime, duration, orDash, percent, plural } from "../format";
+import { bytes, dateTime, duration, orDash, percent, plural, words } from "../format";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
 /** The style of a verdict: the radio, something else, both, or unknown. */
-export function family(verdict: Verdict): "radio" | "not_radio" | "mixed" | "unknown" {
+export function family(verdict: Verdict | Page["verdict"]): "radio" | "not_radio" | "mixed" | "unknown" {
   if (verdict === "mixed" || verdict === "unknown") return verdict;
+  if (verdict === "unlogged") return "unknown";
   return verdict.startsWith("radio") ? "radio" : "not_radio";
 }
 
 /** A verdict in words, with a mark whose shape identifies it without colour. */
 export function badge(verdict: Verdict): HTMLElement {
   const mark = h("span", { class: "mark", "aria-hidden": "true" });
-  return h("span", { class: `badge ${family(verdict)}` }, mark, verdict.replaceAll("_", " "));
+  return h("span", { class: `badge ${family(verdict)}` }, mark, words(verdict));
 }
 
 export function verdictHeader(document: DiagnoseDocument): HTMLElement {

@@ -170,6 +170,7 @@ Exit status 3: nothing came, or a file cannot be written.")]
     Record(RecordArgs),
     #[cfg(feature = "network")]
     /// Report bursts and verdicts as they happen, from a modem's port or a growing log
+    #[command(mut_arg("transfers", |arg| arg.hide(true)))]
     #[command(after_help = "Examples:
   airmile live --port /dev/ttyUSB0
   airmile live --port qrtr                on the phone or router itself
@@ -209,9 +210,9 @@ Exit status 3: nothing came, or a file cannot be written.")]
 /// Files and limits.
 #[derive(Debug, Clone, Args)]
 pub struct FilesArgs {
-    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `diagnose`
-    /// captures and application logs (HAR, NetLog, qlog, players), compressed or not; a directory
-    /// of them; `-` is standard input, but not of captures
+    /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `inspect` and
+    /// `diagnose` captures and application logs (HAR, NetLog, qlog, players), compressed or not; or
+    /// directories of them; `-` is standard input, but not of captures
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Use only the grants of this RNTI from a sniffer's table (default: the one with the most
@@ -417,12 +418,12 @@ pub struct RadioArgs {
     /// Options of the radio analysis.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budgets.
-    #[command(flatten)]
-    pub budgets: BudgetArgs,
     /// Files written in addition to the output.
     #[command(flatten)]
     pub exports: ExportArgs,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
 }
 
 /// Arguments of `diagnose`.
@@ -434,15 +435,15 @@ pub struct DiagnoseArgs {
     /// Options of the radio analysis.
     #[command(flatten)]
     pub analysis: AnalysisArgs,
-    /// Budgets.
-    #[command(flatten)]
-    pub budgets: BudgetArgs,
-    /// Also write the document and tables into this directory
+    /// Also write the document of --json into this directory, as diagnose.json
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files written in addition to the output.
     #[command(flatten)]
     pub exports: ExportArgs,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
 }
 
 /// Returns the files and transfers as the library's inputs.

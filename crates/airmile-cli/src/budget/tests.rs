@@ -222,6 +222,7 @@ fn reports_for_continuous_integration() {
     let junit = Budget::junit(&judged, &[]);
     assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{junit}");
     assert!(junit.contains("shares.sender_limited &gt; 0.5"), "{junit}");
+    assert!(junit.contains("sender_limited &gt; 0.5: b https://b/\" classname=\"airmile.budget\""));
     assert!(junit.contains("message=\"verdict is not_radio, shares.sender_limited is 0.6\""));
     assert_eq!(
         Budget::github(&judged, &[]),
@@ -254,7 +255,7 @@ fn a_broken_input_is_an_error_of_its_own() {
     let broken = [("a.har".to_owned(), "damaged: byte 5: the file ends".to_owned())];
     let junit = Budget::junit(&judged, &broken);
     assert!(junit.contains("<testsuites name=\"airmile\" tests=\"1\" failures=\"0\" errors=\"1\""));
-    assert!(junit.contains("<testcase name=\"a.har\" classname=\"input\">"), "{junit}");
+    assert!(junit.contains("<testcase name=\"a.har\" classname=\"airmile.input\">"), "{junit}");
     assert!(junit.contains("<error message=\"damaged: byte 5: the file ends\"/>"), "{junit}");
     assert_eq!(
         Budget::github(&judged, &broken),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use airmile::comparison::{Difference, Estimate, Restarts};
-use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare};
+use airmile::model::{PageCause, plain_name};
+use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause};
 use anyhow::Result;
 
 use crate::Outcome;
@@ -59,7 +60,9 @@ pub fn text(answer: &Comparison, all: bool) -> String {
     out.push_str(&groups(&answer.groups));
     let shown: Vec<String> = answer.pairs.iter().filter_map(|pair| difference(pair, all)).collect();
     if !shown.is_empty() {
-        out.push_str("\nDifferences (p by permutation, corrected for their number):\n");
+        out.push_str(
+            "\nDifferences (intervals of 95 %; p by permutation, corrected for their number):\n",
+        );
         shown.iter().for_each(|line| out.push_str(line));
     }
     let conditions = conditions(&answer.groups);
@@ -77,11 +80,12 @@ pub fn text(answer: &Comparison, all: bool) -> String {
 /// Load times page by page, with the causes of each.
 fn pages(pages: &[ComparedPage]) -> String {
     let rows = pages.iter().flat_map(|page| &page.loads).map(|load| {
-        let mut causes: Vec<(&str, f64)> = load.shares_ms.iter().map(|(c, ms)| (*c, *ms)).collect();
+        let mut causes: Vec<(&'static str, f64)> =
+            load.shares_ms.iter().map(|(c, ms)| (*c, *ms)).collect();
         causes.sort_by(|a, b| b.1.total_cmp(&a.1));
         let share = |ms: f64| ms / load.wait_ms.max(1e-9) * 100.0;
         let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, ms)| share(*ms) >= 1.0);
-        let causes = causes.map(|(cause, ms)| format!("{cause} {:.0} %", share(*ms)));
+        let causes = causes.map(|(id, ms)| format!("{} {:.0} %", name_of(id), share(*ms)));
         vec![
             end_of(&load.run, RUN_LETTERS),
             format!("{:.0}", load.load_ms),
@@ -99,12 +103,17 @@ fn pages(pages: &[ComparedPage]) -> String {
     out
 }
 
+/// The name of a page's cause.
+fn name_of(id: &'static str) -> &'static str {
+    PageCause::parse(id).map_or(id, page_cause)
+}
+
 fn groups(groups: &[ComparedGroup]) -> String {
     let rows = groups.iter().map(|group| {
         let found = &group.finding;
         let causes = group.causes.iter().take(SHOWN_CAUSES);
         let causes: Vec<String> =
-            causes.map(|c| format!("{} {:.0} %", c.cause, c.share * 100.0)).collect();
+            causes.map(|c| format!("{} {:.0} %", plain_name(c.cause), c.share * 100.0)).collect();
         vec![
             group.name.clone(),
             found.transfers.to_string(),
@@ -154,20 +163,20 @@ fn interval(of: Estimate, show: impl Fn(f64) -> String) -> String {
 /// A difference with p at or above this is shown only with -v.
 const SHOWN_BELOW: f64 = 0.05;
 
-/// A measure's name, its difference, and its format.
+/// A measure's name with its unit, its difference, and its format.
 type Measure<'a> = (&'static str, Option<Difference>, &'a dyn Fn(f64) -> String);
 
 fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
     let found = &pair.finding;
-    let percent = |x: f64| format!("{:+.0} %", (x.exp() - 1.0) * 100.0);
-    let points = |x: f64| format!("{:+.0} points", x * 100.0);
-    let ms = |x: f64| format!("{x:+.0} ms");
+    let percent = |x: f64| format!("{:+.0}", (x.exp() - 1.0) * 100.0);
+    let points = |x: f64| format!("{:+.0}", x * 100.0);
+    let ms = |x: f64| format!("{x:+.0}");
     let measures: [Measure<'_>; 5] = [
-        ("link demand", found.link_demand, &points),
-        ("throughput", found.log_throughput, &percent),
-        ("late rate", found.log_late_rate, &percent),
-        ("growth", found.growth_ms, &ms),
-        ("restarts", found.restarts, &points),
+        ("link demand, points", found.link_demand, &points),
+        ("throughput, %", found.log_throughput, &percent),
+        ("late rate, %", found.log_late_rate, &percent),
+        ("growth, ms", found.growth_ms, &ms),
+        ("restarts, points", found.restarts, &points),
     ];
     let rows: Vec<String> = measures
         .into_iter()
@@ -177,7 +186,7 @@ fn difference(pair: &ComparedPair, all: bool) -> Option<String> {
                 p if p < 0.001 => "p < 0.001".to_owned(),
                 p => format!("p = {p:.3}"),
             };
-            Some(format!("    {name} {} ({p})\n", interval(difference.estimate, show)))
+            Some(format!("    {name}: {}, {p}\n", interval(difference.estimate, show)))
         })
         .collect();
     let conditions = match found.conditions_differ.as_slice() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile::model::Verdict;
+use airmile::model::{Verdict, plain_name};
 use airmile::{
     ClockReport, Diagnosis, Document, FileReport, Suspicion, TransferDiagnosis, check_outputs,
     export, write_whole,
@@ -165,7 +165,7 @@ fn details(answer: &Diagnosis, all: bool) -> String {
 fn read(files: &[FileReport]) -> String {
     let name = |file: &FileReport| {
         let name = Path::new(&file.path).file_name().map(|name| name.to_string_lossy());
-        format!("{} ({})", name.unwrap_or_else(|| (&*file.path).into()), file.kind)
+        format!("{} ({})", name.unwrap_or_else(|| (&*file.path).into()), plain_name(&file.kind))
     };
     let names: Vec<String> = files.iter().take(MOST_NAMED).map(name).collect();
     match files.len() {
@@ -200,7 +200,8 @@ fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
 /// The suspects with a probability of one percent or more.
 fn suspects(suspects: &[Suspicion]) -> String {
     let worth = suspects.iter().filter(|one| one.probability >= 0.01);
-    let words = worth.map(|one| format!("{} {:.0} %", one.suspect, one.probability * 100.0));
+    let words =
+        worth.map(|one| format!("{} {:.0} %", plain_name(one.suspect), one.probability * 100.0));
     words.collect::<Vec<_>>().join(", ")
 }
 

@@ -1,5 +1,6 @@
 //! `airmile inspect`.
 
+use airmile::model::plain_name;
 use airmile::{FileReport, InspectReport, MissingKind, format_utc, inspect};
 use anyhow::Result;
 
@@ -50,7 +51,7 @@ pub fn text(report: &InspectReport) -> String {
 }
 
 fn file_text(file: &FileReport) -> String {
-    let mut out = format!("{}: {}, {}", file.path, file.kind, bytes(file.bytes));
+    let mut out = format!("{}: {}, {}", file.path, plain_name(&file.kind), bytes(file.bytes));
     if let (Some(start), Some(end)) = (file.start_us, file.end_us) {
         let seconds = (end - start) as f64 / 1e6;
         out.push_str(&format!(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use airmile::model::printable_path;
+use airmile::model::{plain_name, printable_path};
 use airmile_lab::reproduce::{
     Bar, Experiment, Follower, Reproduced, Reproduction, Row, Size, experiments, prepare,
     reproduce, write_files,
@@ -50,7 +50,7 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
 fn run_text(run: &LabRun) -> String {
     let mut out =
         format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
-    let files = run.files.iter();
+    let files = run.files.iter().filter(|file| file.bytes > 0);
     let files = files.map(|f| vec![f.name.clone(), output::bytes(f.bytes), f.what.to_owned()]);
     out.push_str(&table(&["file", "size", "what it holds"], &[0, 2], files.collect()));
     for note in &run.notes {
@@ -94,7 +94,7 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
         let (with, without) = (sum(|ms| ms.0), sum(|ms| ms.1));
         let saved = (with > 0.0).then(|| 1.0 - without / with);
         vec![
-            label.to_owned(),
+            plain_name(label).into_owned(),
             both.len().to_string(),
             format!("{with:.0}"),
             format!("{without:.0}"),

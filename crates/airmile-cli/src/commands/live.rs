@@ -83,11 +83,15 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         );
         return Err(Error::Unusable { path: source.name().into(), what }.into());
     }
-    if on_terminal {
-        output::print_wrapped(&last_words(&engine.published().now().view))?;
+    let last = engine.published().now();
+    if last.view.intake.bytes == 0 && args.interface.is_none() {
+        let what = "nothing was received, so there is nothing to diagnose".into();
+        return Err(Error::Unusable { path: source.name().into(), what }.into());
     }
-    let damaged = engine.published().now().view.intake.bad_frames > 1;
-    Ok(Outcome::of(damaged))
+    if on_terminal {
+        output::print_wrapped(&last_words(&last.view))?;
+    }
+    Ok(Outcome::of(last.view.intake.bad_frames > 1))
 }
 
 fn source(args: &LiveArgs) -> LogSource {
@@ -110,8 +114,12 @@ fn last_words(view: &LiveView) -> String {
     out
 }
 
-/// Refuses a file that does not grow as it is read: an archive, a compressed log.
+/// Refuses what does not grow as it is read: a directory, an archive, a compressed log.
 fn refuse_stored(file: &Path) -> Result<()> {
+    if file.is_dir() {
+        let what = "is a directory: give the modem log in it that is being written".into();
+        return Err(Error::Unusable { path: file.to_owned(), what }.into());
+    }
     if !file.is_file() {
         return Ok(());
     }

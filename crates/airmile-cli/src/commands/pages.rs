@@ -1,7 +1,7 @@
 //! Page loads, as `diagnose` prints them.
 
 use airmile::model::PageCause;
-use airmile::{Page, PageRequest, PlayerSession};
+use airmile::{Page, PageRequest, PlayerSession, page_cause};
 
 use crate::output::{bytes, or_dash, table};
 use crate::table::end_of;
@@ -61,7 +61,7 @@ fn details(page: &Page, all: bool) -> String {
     };
     let rows = requests.iter().take(shown).map(|request| {
         let is_failure = request.failed && request.cause == PageCause::Unknown;
-        let cause = if is_failure { "failed" } else { request.cause.as_str() };
+        let cause = if is_failure { "failed" } else { page_cause(request.cause) };
         vec![
             format!("{:.0}", request.start_ms),
             format!("{:.0}", request.end_ms - request.start_ms),

@@ -71,18 +71,24 @@ pub fn text(report: &RadioReport, all: bool) -> String {
 
 fn loss_line(report: &RadioReport) -> String {
     let loss = &report.radio_loss;
-    let delayed = format!(
-        "{} failed blocks and {} RLC retransmissions delayed data",
-        loss.harq_failures, loss.rlc_retx
-    );
+    let delayed =
+        counted(&[(loss.harq_failures, "failed block"), (loss.rlc_retx, "RLC retransmission")]);
+    let delayed = delayed.map_or_else(String::new, |what| format!("; {what} delayed data"));
     if loss.known {
-        let (rlc, pdcp) = (loss.lost_rlc_pdus, loss.lost_pdcp_pdus);
-        format!("\nLost by the radio: {rlc} RLC PDUs, {pdcp} PDCP PDUs; {delayed}\n")
+        let lost = counted(&[(loss.lost_rlc_pdus, "RLC PDU"), (loss.lost_pdcp_pdus, "PDCP PDU")]);
+        format!("\nLost by the radio: {}{delayed}\n", lost.as_deref().unwrap_or("nothing"))
     } else if loss.harq_failures > 0 {
-        format!("\nLost by the radio: unknown, no sequence numbers; {delayed}\n")
+        format!("\nLost by the radio: unknown, no sequence numbers{delayed}\n")
     } else {
         String::new()
     }
+}
+
+/// Numbers of things, without those that are zero; `None` if all are.
+fn counted(of: &[(u64, &str)]) -> Option<String> {
+    let some = of.iter().filter(|(n, _)| *n > 0);
+    let some: Vec<String> = some.map(|(n, noun)| format!("{n} {noun}{}", plural(*n))).collect();
+    (!some.is_empty()).then(|| some.join(" and "))
 }
 
 fn cell_line(report: &RadioReport) -> String {
@@ -211,4 +217,19 @@ fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
         n => format!("\nBursts, {dir}: {n}:\n"),
     };
     title + &table(&header, &[4, 5], rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_not_listed() {
+        assert_eq!(counted(&[(0, "RLC PDU"), (1, "PDCP PDU")]).unwrap(), "1 PDCP PDU");
+        assert_eq!(
+            counted(&[(2, "RLC PDU"), (3, "PDCP PDU")]).unwrap(),
+            "2 RLC PDUs and 3 PDCP PDUs"
+        );
+        assert_eq!(counted(&[(0, "RLC PDU")]), None);
+    }
 }

@@ -50,8 +50,10 @@ fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
             sizes.1
         ));
         let rows = file.changes.iter();
-        let rows = rows.map(|(what, n)| vec![what.replace('_', " "), n.to_string()]).collect();
-        out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows));
+        let rows = rows.map(|(what, n)| vec![what.replace('_', " "), n.to_string()]);
+        if !file.changes.is_empty() {
+            out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows.collect()));
+        }
     }
     out.push_str("\nUnchanged:\n");
     for kept in &report.kept {

@@ -35,6 +35,23 @@ fn another_file_is_refused() {
     }
 }
 
+/// A source without a byte is no success, and a directory never becomes a log.
+#[test]
+fn nothing_to_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let follow = ["live", "--follow", dir.path().to_str().unwrap()];
+    for (args, says) in [
+        (&["live", "--json"][..], "standard input: nothing was received"),
+        (&follow, "is a directory: give the modem log"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        let done = command.args(args).stdin(Stdio::null()).output().unwrap();
+        let errors = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(3), "{args:?}: {errors}");
+        assert!(errors.contains(says), "{errors}");
+    }
+}
+
 /// A second Ctrl-C ends a recording at once, and one that was sent twice is one.
 #[test]
 fn a_second_signal_does_not_wait_for_the_end() {

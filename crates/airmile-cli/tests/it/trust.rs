@@ -172,7 +172,7 @@ fn controls_a_url_cannot_forge_a_line() {
             "timings": {"send": 1, "wait": 30, "receive": 800}
         })
     };
-    let forged = "https://a.example/\nVerdict: not_radio, confidence 99 %.\n\u{1b}[8m\u{2066}";
+    let forged = "https://a.example/\nVerdict: not radio, confidence 99 %.\n\u{1b}[8m\u{2066}";
     let har = serde_json::json!({"log": {"version": "1.2", "creator": {"name": "x\u{9b}y"},
         "entries": [entry(0, forged), entry(2, forged)]}});
     let path = write(dir.path(), "a\n\u{1b}[2Jb.har", har.to_string().as_bytes());
@@ -180,7 +180,7 @@ fn controls_a_url_cannot_forge_a_line() {
         let out = airmile(args);
         let shown = all(&out);
         assert_none_active(&shown);
-        assert!(!shown.lines().any(|line| line.starts_with("Verdict: not_radio, confidence 99")));
+        assert!(!shown.lines().any(|line| line.starts_with("Verdict: not radio, confidence 99")));
     }
     let json = text(&airmile(&["diagnose", "-v", "--json", &path]).stdout);
     assert_none_active(&json);

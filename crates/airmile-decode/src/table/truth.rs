@@ -53,7 +53,7 @@ pub fn write_truth<'a, W: Write>(
             run.tti.to_string(),
             run.n_tti.to_string(),
             run.queue_bytes.to_string(),
-            run.state.to_string(),
+            run.state.as_str().to_owned(),
             text(run.before_first_tx.map(u8::from)),
         ])?;
     }

@@ -323,6 +323,10 @@ fn one(
     }
     let (changes, names) = scrubber.finish(n == of, &mut out, &mut |problem| problems.add(problem));
     output.write(&out)?;
+    if kind.is_capture() && changes.of("frames") == 0 {
+        let what = "no packets, so the copy is of an empty capture".into();
+        problems.add(Problem { offset: 0, severity: Severity::Warning, what });
+    }
     if written + out.len() == 0 {
         let why = problems.kept.first().map_or_else(String::new, |first| format!(" ({first})"));
         let what = format!("holds nothing that can be copied{why}");

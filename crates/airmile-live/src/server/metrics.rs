@@ -49,7 +49,10 @@ pub(super) fn text(now: &Snapshot) -> String {
     let session = &view.session;
     let dir = session.dir.map_or("none", |dir| dir.as_str());
     let verdicts = Verdict::ALL.iter().map(|verdict| {
-        (format!("dir=\"{dir}\",verdict=\"{verdict}\""), f64::from(*verdict == session.verdict))
+        (
+            format!("dir=\"{dir}\",verdict=\"{}\"", verdict.as_str()),
+            f64::from(*verdict == session.verdict),
+        )
     });
     let help = "The verdict on the last transfers together: 1 for the current one.";
     out.labelled("airmile_verdict", "gauge", help, verdicts);

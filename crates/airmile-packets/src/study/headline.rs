@@ -43,6 +43,8 @@ pub struct Finding {
 /// Thresholds above which a result is shown (chosen here: well off the values usual in
 /// the paper).
 const RETX_SHARE: f64 = 0.01;
+/// Fewer retransmissions are not judged (chosen here).
+const MIN_RETX: u64 = 5;
 const LATE_CLOSE: f64 = 0.2;
 /// More than twice the paper's share of connections without an answer (4.1; chosen here).
 const UNOPENED_SHARE: f64 = 0.2;
@@ -121,12 +123,24 @@ fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> Stri
             format!("{flows} without payload to a client.")
         }
         [] if overview.up_share() > 0.5 => {
-            format!("Nothing stands out: {flows} brought {up} from clients and {down} to them.")
+            format!("{}: {flows} brought {up} from clients and {down} to them.", unjudged(overview))
         }
-        [] => format!("Nothing stands out: {flows} brought {down} to clients."),
+        [] => format!("{}: {flows} brought {down} to clients.", unjudged(overview)),
         [one] => format!("{}.", one.what),
         [one, two, ..] => format!("{}; {}.", one.what, lower_first(&two.what)),
     }
+}
+
+/// What a sentence without a finding begins with: a high share of few retransmissions is no finding, but
+/// not nothing either.
+fn unjudged(overview: &Overview) -> String {
+    let is_up = overview.up_share() > 0.5;
+    let (of, towards) = if is_up { (&overview.up, "from") } else { (&overview.down, "to") };
+    if of.retx == 0 || of.retx_share() <= RETX_SHARE {
+        return "Nothing stands out".into();
+    }
+    let segments = count(of.segments, "segment");
+    format!("{} of {segments} {towards} clients sent again, too few to judge", of.retx)
 }
 
 fn lower_first(text: &str) -> String {
@@ -233,8 +247,8 @@ fn retransmissions(
     // What a timer sent again although it had arrived counts as unnecessary.
     let timeouts = timeouts.filter(|n| *n > 0);
     let timeouts = timeouts.map_or_else(String::new, |n| format!(", {n} of them by timeout"));
-    let share = of.retx as f64 / of.segments.max(1) as f64;
-    (share > RETX_SHARE && of.retx >= 5).then(|| Finding {
+    let share = of.retx_share();
+    (share > RETX_SHARE && of.retx >= MIN_RETX).then(|| Finding {
         what: format!("{} of the segments {towards} clients were sent again", percent(share)),
         evidence: format!(
             "{} of {}{timeouts}; the paper's median flow has 0.06 %.",
@@ -395,4 +409,24 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
         ));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_retransmissions_are_stated_and_not_judged() {
+        let mut summary = StudySummary::default();
+        summary.tcp.flows = 1;
+        let says = |segments, retx| {
+            let down = DirectionTotals { bytes: 100_000, segments, retx, ..Default::default() };
+            let overview = Overview { down, ..Overview::default() };
+            sentence(&summary, &overview, &[])
+        };
+        let few = "4 of 70 segments to clients sent again, too few to judge: 1 TCP flow";
+        assert!(says(70, 4).starts_with(few), "{}", says(70, 4));
+        assert!(says(70, 0).starts_with("Nothing stands out: 1 TCP flow"));
+        assert!(says(7_000, 4).starts_with("Nothing stands out: 1 TCP flow"));
+    }
 }

@@ -74,6 +74,10 @@ impl DirectionTotals {
         self.resent.merge(other.resent);
     }
 
+    pub(super) fn retx_share(&self) -> f64 {
+        self.retx as f64 / self.segments.max(1) as f64
+    }
+
     pub(super) fn share(&self, part: &TraitShare) -> f64 {
         part.bytes as f64 / self.bytes.max(1) as f64
     }

@@ -54,8 +54,9 @@ pub fn estimate<T>(values: &[&T], statistic: Statistic<'_, T>, seed: u64) -> Opt
 }
 
 /// The difference of a statistic between two groups, with its interval and a permutation
-/// test (Good 2005, 3.2). Labels are exchanged within blocks only, so that values
-/// measured together stay together.
+/// test (Good 2005, 3.2). Labels are exchanged within blocks only, and the interval is from draws
+/// of whole blocks (Efron and Tibshirani 1993, chapter 8), so that values measured together stay together in
+/// both.
 #[must_use]
 pub fn difference<T>(
     (a, b): (&[&T], &[&T]),
@@ -65,14 +66,25 @@ pub fn difference<T>(
 ) -> Option<Difference> {
     let value = statistic(b)? - statistic(a)?;
     let mut random = random(seed);
-    let (low, high) = interval(a.len().min(b.len()), || {
-        let (a, b) = (draw(a, &mut random), draw(b, &mut random));
-        Some(statistic(&b)? - statistic(&a)?)
-    });
     let mut labelled: Vec<(usize, bool, &T)> = Vec::with_capacity(a.len() + b.len());
     labelled.extend(a.iter().map(|value| (block(value), false, *value)));
     labelled.extend(b.iter().map(|value| (block(value), true, *value)));
     labelled.sort_by_key(|(block, ..)| *block);
+    let blocks: Vec<&[(usize, bool, &T)]> = labelled.chunk_by(|a, b| a.0 == b.0).collect();
+    let (low, high) = match blocks.len() {
+        1 => interval(a.len().min(b.len()), || {
+            let (a, b) = (draw(a, &mut random), draw(b, &mut random));
+            Some(statistic(&b)? - statistic(&a)?)
+        }),
+        n => interval(n, || {
+            let drawn = draw(&blocks, &mut random);
+            let of = |label: bool| -> Vec<&T> {
+                let all = drawn.iter().copied().flatten().filter(|(_, of, _)| *of == label);
+                all.map(|(.., value)| *value).collect()
+            };
+            Some(statistic(&of(true))? - statistic(&of(false))?)
+        }),
+    };
     let (mut as_far, mut drawn) = (0_usize, 0_usize);
     for _ in 0..DRAWS {
         for block in labelled.chunk_by_mut(|a, b| a.0 == b.0) {
@@ -108,7 +120,7 @@ fn shuffle_labels<T>(block: &mut [(usize, bool, &T)], random: &mut impl Rng) {
     }
 }
 
-fn draw<'a, T>(values: &[&'a T], random: &mut impl Rng) -> Vec<&'a T> {
+fn draw<'a, T: ?Sized>(values: &[&'a T], random: &mut impl Rng) -> Vec<&'a T> {
     let one = |_| values.get(random.random_range(0..values.len().max(1))).copied();
     (0..values.len()).filter_map(one).collect()
 }
@@ -199,6 +211,9 @@ mod tests {
         let loose = difference((&a, &b), &|_| 0, &mean, 1).unwrap();
         let paired = difference((&a, &b), &|value| (*value / 10.0) as usize, &mean, 1).unwrap();
         assert!(loose.p > 0.5 && paired.p < 0.02, "{loose:?} {paired:?}");
+        let ends = |of: Difference| of.estimate.low.zip(of.estimate.high).unwrap();
+        assert!(ends(loose).0 < 0.0 && ends(loose).1 > 0.0, "{loose:?}");
+        assert!((ends(paired).0 - 1.0).abs() < 1e-9 && (ends(paired).1 - 1.0).abs() < 1e-9);
     }
 
     #[test]

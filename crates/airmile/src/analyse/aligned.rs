@@ -133,10 +133,11 @@ impl AlignedInputs {
             let uploads = spans.is_empty();
             let (spans, came) =
                 if uploads { (clocks::uplink_spans(&given), &sent) } else { (spans, &radio) };
-            belong::check_transfers(TRANSFERS, &spans, (MODEM, came))?;
+            let log = session.applications().iter().find(|one| one.gave_transfers);
+            let name = log.map_or("the list of transfers", |one| &one.path);
+            belong::check_transfers(name, &spans, (MODEM, came))?;
             let line = clocks::of_application(came, &spans);
-            let of_log = session.applications().iter().any(|one| one.gave_transfers);
-            if uploads && of_log && line.is_err() && !clocks::are_within(&spans, came) {
+            if uploads && log.is_some() && line.is_err() && !clocks::are_within(&spans, came) {
                 session.set_apart(true);
                 self.clocks.push(ClockReport::new(TRANSFERS, MODEM, Err(clocks::UNPLACED), true));
                 return Ok(session);

@@ -1,5 +1,7 @@
 //! `inspect`: what files contain, and which questions they can answer.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,7 +13,7 @@ use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing, summary};
 use super::subscription::EvidenceCounts;
 use super::unread;
-use crate::session::{Inputs, read_inputs};
+use crate::session::{Inputs, captures_in, holds_logs, read_inputs};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::limits::{LimitFilter, Limits};
@@ -46,7 +48,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut applications = Vec::new();
     let mut usable_files = 0;
     let mut captures = Vec::new();
-    for path in inputs.paths() {
+    for path in &with_captures(inputs)? {
         if path.is_file() && !comes_once(path) {
             let input = Input::open(path, progress)?;
             if Kind::of(input.head()).is_capture() {
@@ -56,7 +58,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 continue;
             }
         }
-        let one = Inputs { files: vec![path.to_owned()], transfers: None, ..inputs.clone() };
+        let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
         let read = read_inputs(&one, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {
@@ -71,7 +73,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 applications.extend(loaded.applications);
             }
             // Standard input cannot be opened again.
-            Err(Error::Unusable { what, .. }) if !comes_once(path) => {
+            Err(Error::Unusable { what, .. }) if !comes_once(path) && !path.is_dir() => {
                 let input = Input::open(path, progress)?;
                 let kind = Kind::of(input.head());
                 files.push(FileReport::unusable(&input, kind, &what));
@@ -102,13 +104,28 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         can_answer.extend(application::answers(one));
         missing.extend(application::lacks(one));
     }
-    for Look { report, answers, lacks } in captures {
+    let is_at_phone = captures.iter().any(|look| look.is_at_phone);
+    for Look { report, answers, lacks, phone_side, .. } in captures {
         can_answer.extend(answers);
         missing.extend(lacks);
+        missing.extend(phone_side.filter(|_| !is_at_phone));
         files.push(report);
     }
     missing.extend(missing_files);
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
+}
+
+/// The inputs, and the captures in their directories, which `diagnose` reads, too.
+fn with_captures(inputs: &Inputs) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for path in inputs.paths() {
+        let captures = if path.is_dir() { captures_in(path)? } else { Vec::new() };
+        if captures.is_empty() || holds_logs(path) {
+            paths.push(path.to_owned());
+        }
+        paths.extend(captures);
+    }
+    Ok(paths)
 }
 
 /// Whether blocks confirm the layout assumed for a message, where a check is possible.

@@ -299,7 +299,8 @@ fn nothing(files: &[FileReport]) -> Error {
         [] => "`airmile inspect` shows what the files contain".to_owned(),
         summaries => summaries.join("; "),
     };
-    let problem = files.iter().find_map(|file| Some((&file.path, file.problems.first()?)));
+    let mut others = files.iter().filter(|file| summary(file).is_none());
+    let problem = others.find_map(|file| Some((&file.path, file.problems.first()?)));
     let first = problem.map_or_else(String::new, |(path, why)| format!(" ({path}: {why})"));
     let names = names.join(", ");
     Error::NothingToAnalyse(format!("{names}: no radio records to analyse{first}; {what}"))

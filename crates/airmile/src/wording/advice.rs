@@ -82,7 +82,7 @@ pub(crate) fn saving(without: Option<Cause>, ms: f64, duration_ms: f64) -> Optio
         return Some(format!("with data always queued, it would have taken {ms:.0} ms, {rate}"));
     };
     let took = format!("it would have taken {ms:.0} ms instead of {duration_ms:.0} ms");
-    (ms <= MAX_REMAINING * duration_ms).then(|| format!("without {cause} {took}"))
+    (ms <= MAX_REMAINING * duration_ms).then(|| format!("without the cause {cause}, {took}"))
 }
 
 /// Where the same files show the losses.

@@ -1,6 +1,6 @@
 //! The sentences of facts.
 
-use airmile_model::Phases;
+use airmile_model::{Phases, plain_name};
 use airmile_wire::attribute::Reason;
 
 use super::{bounds, candidates, link, plural};
@@ -148,11 +148,13 @@ pub(crate) fn fact(kind: &FactKind) -> String {
 fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> String {
     match (count, closed_by.first()) {
         (1, Some((by, _))) => {
+            let by = plain_name(by);
             format!("1 burst, {longest_ms:.0} ms of it inside the transfer, ended by {by}")
         }
         (0, _) | (_, None) => "no burst: each block emptied the queue".into(),
         (n, _) => {
-            let by: Vec<String> = closed_by.iter().map(|(by, n)| format!("{n} by {by}")).collect();
+            let by = closed_by.iter().map(|(by, n)| format!("{n} by {}", plain_name(by)));
+            let by: Vec<String> = by.collect();
             format!("{n} bursts, the longest {longest_ms:.0} ms; ended {}", by.join(", "))
         }
     }
@@ -224,11 +226,14 @@ fn cause_detail(detail: CauseDetail) -> String {
             } else {
                 ""
             };
-            format!(
-                "sender idle within a response ({app_limited_ms:.0} ms), server think time \
-                 ({think_ms:.0} ms), no request outstanding ({no_request_ms:.0} ms), round trips \
-                 of requests ({request_ms:.0} ms), ACKs or sender pacing ({pacing_ms:.0} ms){line}"
-            )
+            let parts = times(&[
+                ("sender idle within a response", app_limited_ms),
+                ("server think time", think_ms),
+                ("no request outstanding", no_request_ms),
+                ("round trips of requests", request_ms),
+                ("ACKs or sender pacing", pacing_ms),
+            ]);
+            format!("{parts}{line}")
         }
         CauseDetail::Wireline => "round trips were long while the downlink queue was empty: \
             packets were queued before the base station"
@@ -239,14 +244,25 @@ fn cause_detail(detail: CauseDetail) -> String {
         CauseDetail::LossRecoveryCongestion => {
             "lost segments were retransmitted; they were not lost on the radio".into()
         }
-        CauseDetail::Setup { promotion_ms, handshake_ms, request_ms } => format!(
-            "before the first byte: connecting to the cell ({promotion_ms:.0} ms), handshakes \
-             ({handshake_ms:.0} ms), round trips of requests ({request_ms:.0} ms)"
-        ),
+        CauseDetail::Setup { promotion_ms, handshake_ms, request_ms } => {
+            let parts = times(&[
+                ("connecting to the cell", promotion_ms),
+                ("handshakes", handshake_ms),
+                ("round trips of requests", request_ms),
+            ]);
+            format!("before the first byte: {parts}")
+        }
         CauseDetail::UplinkQueue => "round trips were long while the phone uploaded: requests and \
             ACKs were queued behind its upload"
             .into(),
     }
+}
+
+/// Parts of a time, without those that round to 0 ms.
+fn times(parts: &[(&str, f64)]) -> String {
+    let parts = parts.iter().filter(|(_, ms)| *ms >= 0.5);
+    let parts: Vec<String> = parts.map(|(name, ms)| format!("{name} ({ms:.0} ms)")).collect();
+    if parts.is_empty() { "in parts of less than 1 ms each".into() } else { parts.join(", ") }
 }
 
 const fn reason(reason: Reason) -> &'static str {
@@ -321,7 +337,16 @@ mod tests {
                 may_be_a_line,
             });
             assert_eq!(words.contains("proxy"), may_be_a_line, "{words}");
+            assert!(words.starts_with("ACKs or sender pacing (900 ms)"), "{words}");
         }
+    }
+
+    #[test]
+    fn a_part_that_is_zero_is_no_evidence() {
+        let setup = CauseDetail::Setup { promotion_ms: 0.0, handshake_ms: 90.0, request_ms: 0.4 };
+        assert_eq!(cause_detail(setup), "before the first byte: handshakes (90 ms)");
+        let setup = CauseDetail::Setup { promotion_ms: 0.4, handshake_ms: 0.3, request_ms: 0.0 };
+        assert_eq!(cause_detail(setup), "before the first byte: in parts of less than 1 ms each");
     }
 
     #[test]
@@ -332,8 +357,8 @@ mod tests {
             "1 burst, 12 ms of it inside the transfer, ended by poll"
         );
         assert_eq!(
-            bursts(3, 12.0, &[("gap", 1), ("poll", 2)]),
-            "3 bursts, the longest 12 ms; ended 1 by gap, 2 by poll"
+            bursts(3, 12.0, &[("log_hole", 1), ("poll", 2)]),
+            "3 bursts, the longest 12 ms; ended 1 by log hole, 2 by poll"
         );
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn page(
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     // The phases of a log have no other unknown time, but what none explains: `parts::answered`.
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
-    let name = |of| doubt_of(of).map_or_else(|| cause(of).to_owned(), unknown);
+    let name = |of| doubt_of(of).map_or_else(|| page_cause(of).to_owned(), unknown);
     let named: Vec<(PageCause, String)> =
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
     let end = match named.iter().find_map(|(of, _)| doubt_of(*of)) {
@@ -65,7 +65,7 @@ fn unknown(doubt: WaitDoubt) -> String {
     ];
     let named: Vec<&str> = of.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
     match named.split_last() {
-        None => cause(PageCause::Unknown).to_owned(),
+        None => page_cause(PageCause::Unknown).to_owned(),
         Some((last, [])) => (*last).to_owned(),
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
     }
@@ -106,8 +106,9 @@ pub(crate) fn queued_first_byte(url: &str, ms: [f64; 3], others: bool) -> String
     )
 }
 
-/// The name of a cause in a sentence.
-pub(crate) const fn cause(cause: PageCause) -> &'static str {
+/// The name of a page's cause in a text for people.
+#[must_use]
+pub const fn page_cause(cause: PageCause) -> &'static str {
     match cause {
         PageCause::Browser => "the page's own work",
         PageCause::Unlogged => "requests that the log lacks",
@@ -190,7 +191,7 @@ pub(crate) fn page_saving(
         // Without the longest wait, other requests determine the end: the saving is smaller.
         Some(url) => format!("; the longest such wait, {}, is on {url}", time(request_ms)),
     };
-    format!("{}: {} would save {} ({share:.0} %){most}", cause(of), fix(of), time(saves_ms))
+    format!("{}: {} would save {} ({share:.0} %){most}", page_cause(of), fix(of), time(saves_ms))
 }
 
 #[cfg(test)]

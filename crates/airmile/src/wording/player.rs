@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use airmile_model::plain_name;
+
 use super::page::time;
 use crate::fact::SegmentWait;
 
@@ -17,7 +19,7 @@ fn causes(shares_ms: &BTreeMap<&'static str, f64>) -> String {
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = parts.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     let each = named
-        .map(|(cause, share)| format!("{} {:.0} %", cause.replace('_', " "), share * 100.0))
+        .map(|(cause, share)| format!("{} {:.0} %", plain_name(cause), share * 100.0))
         .collect::<Vec<_>>();
     each.join(", ")
 }

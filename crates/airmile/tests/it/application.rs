@@ -37,7 +37,7 @@ fn alone_it_tells_what_it_can_and_no_more() {
     };
     check("chrome.har", 2, 0, "2 transfers, 1.61 MB in 1.5 s of transfers, 8.68 Mbit/s; 1 more");
     check("firefox.har", 2, 0, "2 transfers");
-    check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 0.4 s");
+    check("netlog.json", 4, 0, "4 transfers, 3.20 MB in 446 ms of");
     check("later.sqlog", 2, 0, "2 transfers, 0.05 MB");
     check("lab.jsonl", 2, 0, "playback stalled 1 time, 0.5 s; 1 change of bitrate");
     check("dashjs.jsonl", 3, 0, "playback stalled 1 time, 1.4 s");
@@ -240,7 +240,12 @@ fn of_two_logs_one_has_the_transfers() {
     files.transfers = Some(other);
     assert_eq!(gave(&files), [false, true]);
     // A log of another year is refused.
-    files.files.push(har);
-    let error = diagnose(&files, &RadioOptions::default(), &Progress::default()).unwrap_err();
-    assert!(error.to_string().contains("does not belong to the modem log"), "{error}");
+    let refused = |files: &Inputs| {
+        let error = diagnose(files, &RadioOptions::default(), &Progress::default()).unwrap_err();
+        error.to_string()
+    };
+    files.files.push(har.clone());
+    assert!(refused(&files).contains("does not belong to the modem log"));
+    let error = refused(&inputs(&[run.join("modem.mi2log"), har]));
+    assert!(error.contains("chrome.har does not belong to the modem log"), "{error}");
 }

@@ -92,7 +92,7 @@ fn a_console_trace_says_what_it_shows() {
     let words = "data waited at the base station in 0 % of the rows";
     has(&report, words);
     let message = refusal(&inputs);
-    assert!(message.contains(words), "{message}");
+    assert_eq!(message.matches(words).count(), 1, "{message}");
 }
 
 #[test]

@@ -423,6 +423,18 @@ fn a_key_is_made_once_and_read_by_its_owner_alone() {
 }
 
 #[test]
+fn a_copy_without_packets_is_named() {
+    let (dir, key) = workplace();
+    let input = dir.path().join("none.pcap");
+    // The file's header.
+    fs::write(&input, &planted()[..24]).unwrap();
+    let report = scrubbed(&input, &dir.path().join("copy.pcap"), &key);
+    let problems: Vec<String> = report.files[0].problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["byte 0: no packets, so the copy is of an empty capture"]);
+    assert!(!report.damaged());
+}
+
+#[test]
 fn a_torn_capture_is_scrubbed_as_far_as_it_goes() {
     let (dir, key) = workplace();
     let input = dir.path().join("torn.pcap");

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose, inspect, radio};
 
+use crate::common::{diagnosis_of, library_run};
+
 fn written(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = dir.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -59,8 +61,8 @@ fn verdicts_come_with_their_numbers() {
         (100, 2_500, "mixed", "data waited during 83 % of the time, and during 17 %"),
         (100, 2_500, "mixed", "instead of 2400 ms"),
         // 1999 of 2650 ms: 0.4 % above the limit. Then 1999 of 2690 ms: 0.7 % below.
-        (100, 2_750, "mixed", "close to 75 %, the limit between not_radio and mixed"),
-        (100, 2_790, "not_radio", "close to 75 %, the limit between not_radio and mixed"),
+        (100, 2_750, "mixed", "close to 75 %, the limit between not radio and mixed"),
+        (100, 2_790, "not_radio", "close to 75 %, the limit between not radio and mixed"),
         // The burst is longer than the transfer.
         (500, 1_500, "radio", "1 burst, 1000 ms of it inside the transfer"),
     ] {
@@ -124,4 +126,32 @@ fn inspect_promises_what_diagnose_keeps() {
     assert_eq!(report.usable_files, 1);
     assert!(report.can_answer[0].starts_with("when data waited"), "{:?}", report.can_answer);
     assert!(report.can_answer[0].contains("not whether the downlink was the bottleneck"));
+}
+
+/// `inspect` of a run's directory reads the captures in it, too; the server's does not lack the phone's.
+#[test]
+fn inspect_reads_what_diagnose_reads_of_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = library_run("rate-limited-server", dir.path());
+    let inputs = Inputs { files: vec![run], ..Inputs::default() };
+    let report = inspect(&inputs, airmile::Limits::default(), &Progress::default()).unwrap();
+    assert_eq!(report.files.iter().filter(|file| file.is_capture()).count(), 2);
+    let lacks = report.missing.iter().any(|one| one.what.starts_with("the phone's side"));
+    assert!(!lacks, "{:?}", report.missing);
+    // An unusable one is named as a directory is, not as a file that has to be.
+    let empty = Inputs { files: vec![dir.path().join("empty")], ..Inputs::default() };
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    let error = inspect(&empty, airmile::Limits::default(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains("is a directory without a modem log"), "{error}");
+}
+
+/// Evidence has no parts of zero, and no name of a document.
+#[test]
+fn evidence_is_in_words_and_not_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    for scenario in ["rate-limited-server", "lossy-radio"] {
+        let words = words(&diagnosis_of(&[library_run(scenario, dir.path())]));
+        assert!(!words.contains("(0 ms)") && !words.contains(" 0 % of blocks"), "{words}");
+        assert!(!words.contains("sender_limited") && !words.contains("log_hole"), "{words}");
+    }
 }

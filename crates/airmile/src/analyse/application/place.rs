@@ -164,7 +164,7 @@ impl TransferPlace {
         let most_bps = bps.iter().copied().reduce(f64::max);
         let range = least_bps.zip(most_bps).filter(|_| bps.len() >= 2);
         let lost = touched.iter().filter_map(|rate| rate.retransmits);
-        let retransmits = lost.reduce(u64::saturating_add);
+        let retransmits = lost.reduce(u64::saturating_add).filter(|n| *n > 0);
         let rtts = || touched.iter().filter_map(|rate| rate.rtt_us);
         let rtt_us = rtts().reduce(f64::min).zip(rtts().reduce(f64::max));
         if range.is_some() || retransmits.is_some() || rtt_us.is_some() {

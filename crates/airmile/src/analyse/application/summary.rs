@@ -144,9 +144,9 @@ pub(super) fn words(log: &ApplicationLog, busy_ns: i64) -> String {
     if busy_ns > 0 {
         let bytes = bytes_of(log);
         out.push_str(&format!(
-            ", {:.2} MB in {:.1} s of transfers, {:.2} Mbit/s",
+            ", {:.2} MB in {} of transfers, {:.2} Mbit/s",
             bytes as f64 / 1e6,
-            busy_ns as f64 / 1e9,
+            crate::wording::time(ms(busy_ns)),
             bits_per_s(bytes, busy_ns) / 1e6
         ));
     }
@@ -235,5 +235,11 @@ mod tests {
         check(&[(0, 50), (10, 20), (30, 40), (60, 70)], &[true, true, true, false], 60);
         check(&[(0, 10), (5, 20), (30, 31)], &[true, true, false], 21);
         check(&[], &[], 0);
+    }
+
+    #[test]
+    fn a_short_time_is_not_rounded_to_zero() {
+        let log = ApplicationLog { transfers: transfers(&[(0, 12_000_000)]), ..Default::default() };
+        assert!(words(&log, busy(&log.transfers)).contains(" MB in 12 ms of transfers, "));
     }
 }

@@ -292,16 +292,19 @@ pub(in super::super) struct Look {
     pub(in super::super) report: FileReport,
     pub(in super::super) answers: Vec<String>,
     pub(in super::super) lacks: Vec<Missing>,
+    /// That it lacks the phone's side, which another capture may have.
+    pub(in super::super) phone_side: Option<Missing>,
+    pub(in super::super) is_at_phone: bool,
 }
 
 impl Look {
     fn lack(&mut self, what: &str, how: &str) {
-        self.lacks.push(Missing {
-            kind: MissingKind::Packets,
-            what: what.to_owned(),
-            how_to_capture: how.to_owned(),
-        });
+        self.lacks.push(packets(what, how));
     }
+}
+
+fn packets(what: &str, how: &str) -> Missing {
+    Missing { kind: MissingKind::Packets, what: what.to_owned(), how_to_capture: how.to_owned() }
 }
 
 /// Inspects a capture: what `diagnose` can answer from it.
@@ -309,11 +312,12 @@ impl Look {
 /// # Errors
 /// It cannot be read.
 pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
-    let One { report, packets, phone, .. } = one(path, limits, progress)?;
-    let mut look = Look { report, answers: Vec::new(), lacks: Vec::new() };
-    if packets > 0 {
+    let One { report, packets: n_packets, phone, .. } = one(path, limits, progress)?;
+    let (answers, lacks) = (Vec::new(), Vec::new());
+    let mut look = Look { report, answers, lacks, phone_side: None, is_at_phone: false };
+    if n_packets > 0 {
         look.answers.push(format!(
-            "flows, losses, round trips and requests (`airmile packets`): from {packets} packets"
+            "flows, losses, round trips and requests (`airmile packets`): from {n_packets} packets"
         ));
     }
     if look.report.records.contains_key(WITHOUT_ROOT) {
@@ -350,12 +354,15 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             spans.len(),
             if spans.len() == 1 { "" } else { "s" }
         )),
-        CaptureSite::Between | CaptureSite::Server => look.lack(
-            "the phone's side: the capture was not taken at the phone, so it does not show how \
-             data arrived over the air",
-            "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid)",
-        ),
+        CaptureSite::Between | CaptureSite::Server => {
+            look.phone_side = Some(packets(
+                "the phone's side: the capture was not taken at the phone, so it does not show \
+                 how data arrived over the air",
+                "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid)",
+            ));
+        }
     }
+    look.is_at_phone = phone.place == CaptureSite::Phone;
     if plain > stamped {
         let (what, how) = facts::time_stamps(&phone);
         look.lack(what, how);

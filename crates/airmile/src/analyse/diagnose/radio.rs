@@ -260,7 +260,9 @@ fn longest_empty(finding: &TransferFinding, seen: &TransferTrace) -> Option<(Tti
 }
 
 fn signal(usage: &Usage) -> Option<FactKind> {
-    let Usage { rsrp_dbm, snr_db, mcs_mean, retx_share, .. } = *usage;
+    let Usage { rsrp_dbm, snr_db, mcs_mean, .. } = *usage;
+    // A share that rounds to 0 % is no evidence.
+    let retx_share = usage.retx_share.filter(|share| *share >= 0.005);
     let known = rsrp_dbm.or(snr_db).or(mcs_mean).or(retx_share).is_some();
     known.then_some(FactKind::Signal { rsrp_dbm, snr_db, mcs_mean, retx_share })
 }

@@ -23,6 +23,7 @@ use airmile_model::{Burst, Stamp, TransferFinding};
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::page::Page;
 use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
+use crate::wording::page_cause;
 use airmile_io::Replacement;
 use airmile_io::error::Result;
 use phone::{Phone, Shows};
@@ -194,7 +195,7 @@ impl<W: Write> Findings<'_, W> {
                 .text("url", url_of(&step.request))
                 .text("phase", step.phase.map(|phase| phase.as_str()));
             let span = (at(step.from_ms), at(step.to_ms));
-            let name = Name::Common(step.cause.as_str());
+            let name = Name::Common(page_cause(step.cause));
             self.phone.slice(self.out, Shows::CriticalPath, span, name, args)?;
         }
         for request in &page.requests {
@@ -203,14 +204,19 @@ impl<W: Write> Findings<'_, W> {
                 (0..u8::MAX).map(Shows::Requests).find(|lane| self.phone.end_ns(*lane) <= span.0);
             let lane = free.unwrap_or(Shows::Requests(u8::MAX));
             let parts = request.parts.iter().map(|part| {
-                format!("{} {}: {:.1} ms", part.phase, part.cause, part.to_ms - part.from_ms)
+                format!(
+                    "{} {}: {:.1} ms",
+                    part.phase,
+                    page_cause(part.cause),
+                    part.to_ms - part.from_ms
+                )
             });
             let args = Args::default()
                 .text("waited_for", Some(request.cause.as_str()))
                 .text("parts", Some(parts.collect::<Vec<_>>().join("; ")))
                 .text("connection", request.connection.as_deref())
                 .int("bytes", request.bytes);
-            let name = Name::Own(format!("{}: {}", request.cause, request.url));
+            let name = Name::Own(format!("{}: {}", page_cause(request.cause), request.url));
             self.phone.slice(self.out, lane, span, name, args)?;
         }
         Ok(())
