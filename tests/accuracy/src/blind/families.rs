@@ -27,6 +27,7 @@ struct Parts {
     rtt_ms: u64,
     core: String,
     link: String,
+    cell: String,
     phone_tcp: String,
     server_tcp: String,
     body: String,
@@ -145,6 +146,13 @@ pub const HELD: [Family; 20] = [
     },
 ];
 
+/// Families whose queue overflows, because a sender without HyStart fills it: a cell's that one user
+/// has alone, with a constant channel, and a line's before such a cell.
+pub const OVERFLOWING: [Family; 2] = [
+    family("cell_overflow", Some(Suspect::Radio), cell_overflow),
+    family("line_overflow", Some(Suspect::Wireline), line_overflow),
+];
+
 impl Family {
     /// A scenario of the family; `None` if its link trace is missing.
     pub fn scenario(
@@ -216,11 +224,12 @@ impl Parts {
         };
         format!(
             "seed = {seed}\nduration_ms = {}\ntail_ms = 100\n[cell]\nn_prb = {n_prb}\nscheduler = \
-             \"{}\"\n{}[link]\n{link}[core]\nrtt_ms = {}\n{}[phone_tcp]\n{stamps}{}[server_tcp]\n\
+             \"{}\"\n{}{}[link]\n{link}[core]\nrtt_ms = {}\n{}[phone_tcp]\n{stamps}{}[server_tcp]\n\
              control = {}\n{}{}{light}{cause}",
             self.duration_ms.max(40_000),
             draw.of(world.schedulers),
             draw.of(world.frames),
+            self.cell,
             self.rtt_ms,
             self.core,
             self.phone_tcp,
@@ -751,6 +760,33 @@ fn page(draw: &mut Draw) -> Parts {
             draw.between(15, 60),
             draw.between(8, 30) * 100_000
         )),
+        ..Parts::default()
+    }
+}
+
+fn cell_overflow(draw: &mut Draw) -> Parts {
+    let snr = draw.between(1, 16);
+    Parts {
+        rtt_ms: draw.between(15, 90),
+        link: format!("snr_mean_db = {snr}.0\nfading_sigma_db = 0.0\n"),
+        cell: format!("queue_bytes = {}\n", draw.between(12, 120) * 10_000),
+        body: file(draw.between(20, 80) * 100_000),
+        without: "set = { link = { snr_mean_db = 26.0 }, cell = { n_prb = 100 } }".into(),
+        duration_ms: 100_000,
+        ..Parts::default()
+    }
+}
+
+fn line_overflow(draw: &mut Draw) -> Parts {
+    let rate = draw.between(15, 200) * 100_000;
+    let snr = draw.between(16, 22);
+    Parts {
+        rtt_ms: draw.between(15, 90),
+        link: format!("snr_mean_db = {snr}.0\nfading_sigma_db = 0.0\n"),
+        core: limit(rate, draw.between(12, 120) * 10_000),
+        body: file(rate / 8 * draw.between(3, 9)),
+        without: "remove = [\"core.down.limit\"]".into(),
+        roomy: true,
         ..Parts::default()
     }
 }
