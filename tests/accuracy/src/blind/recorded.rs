@@ -74,6 +74,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             bytes: bytes.parse().with_context(fails)?,
             queue_ms: None,
             rate: 0.0,
+            path_queue: None,
         },
         truth,
         demand: 0.0,
