@@ -360,8 +360,8 @@ fn an_overflow_is_a_lines_or_the_radios() {
     };
     features.place = CaptureSite::Phone;
     features.values = cell;
-    assert!((0.3..0.6).contains(&of(&features, Suspect::Wireline)));
-    assert!(of(&features, Suspect::Radio) > 0.3);
+    assert!((0.7..0.9).contains(&of(&features, Suspect::Wireline)));
+    assert!(of(&features, Suspect::Radio) > 0.1);
     assert!(of(&Features { line_loses: true, ..features }, Suspect::Wireline) > 0.9);
     assert!(of(&Features { queue_ms: Some(10.0), ..features }, Suspect::Wireline) > 0.9);
     features.values = line;
