@@ -112,8 +112,11 @@ impl AllDatagrams {
     /// Removes all flows; their clients keep the pauses.
     fn forget_flows(&mut self) {
         for ((client, ..), flow) in self.flows.drain() {
-            let of = self.clients.get_mut(&client).filter(|_| flow.pauses.any());
-            of.into_iter().for_each(|of| of.pauses.push(flow.pauses.clone()));
+            if flow.pauses.any()
+                && let Some(of) = self.clients.get_mut(&client)
+            {
+                of.pauses.push(flow.pauses);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::model::START_MISSING;
 use super::pattern::{ArrivalPattern, HARQ_GAP_NS, quantile};
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, TransportKind, within};
-use airmile_wire::attribute::{CaptureSite, PathQueue, Reason};
+use airmile_wire::attribute::{CaptureSite, LEAST_QUEUE_NS, PathQueue, Reason};
 
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice
 /// call's rate, 64 kbit/s of G.711 and its headers).
@@ -71,8 +71,6 @@ const STEADY_CV: f64 = 0.3;
 /// Packets seldom waited during less than this share of the time (chosen here: of 72 transfers of real
 /// TCP and QUIC that the radio or the queue of a line limited, the least is 0.57).
 const SELDOM: f64 = 0.25;
-/// The shortest queue that captures at both ends show ([`PathQueue`]).
-const LEAST_QUEUE_NS: i64 = 20_000_000;
 /// Index of the share of the time in which the receive window was full.
 pub(super) const WINDOW_SHARE: usize = 2;
 /// Index of the share of the time in which the sender's state is unknown.
@@ -265,11 +263,8 @@ impl Features {
     #[must_use]
     pub(super) fn without_overflow(&self) -> Option<[f64; N_FEATURES]> {
         let stands = self.queue_ms.is_some_and(|ms| ms >= OVERFLOW_MS);
-        if self.line_loses
-            || !stands
-            || self.values[SENT_AGAIN].is_nan()
-            || self.values[SENT_AGAIN] == 0.0
-        {
+        let loses = self.values[SENT_AGAIN] > 0.0 && !self.line_loses;
+        if !(stands && loses) {
             return None;
         }
         let mut values = self.values;

@@ -3,7 +3,7 @@
 use airmile_wire::attribute::MIN_RTO_NS;
 
 /// The pauses of one connection.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Pauses {
     last_ns: Option<i64>,
     /// Ends and lengths of those of `MIN_RTO_NS` or more, each longer than those before it.

@@ -1,4 +1,4 @@
-//! A capture at the server, beside the one at the phone: a second judgement of the same transfers.
+//! A capture at the server and one at the phone: a second judgement of the same transfers.
 
 use airmile_wire::attribute::PathQueue;
 

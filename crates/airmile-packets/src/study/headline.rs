@@ -136,7 +136,7 @@ fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> Stri
 fn unjudged(overview: &Overview) -> String {
     let is_up = overview.up_share() > 0.5;
     let (of, towards) = if is_up { (&overview.up, "from") } else { (&overview.down, "to") };
-    if of.retx == 0 || of.retx_share() <= RETX_SHARE {
+    if of.retx_share() <= RETX_SHARE {
         return "Nothing stands out".into();
     }
     let segments = count(of.segments, "segment");

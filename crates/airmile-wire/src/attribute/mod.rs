@@ -37,7 +37,7 @@ pub use downlink_delay::DownlinkDelay;
 pub use ecn::{EcnBins, EcnCount, EcnFeedback};
 pub use min_duration::{ReceiveWindow, SendWindow, min_duration_ns};
 pub use passages::{Datagrams, Marks};
-pub use path::{Passage, PathQueue, QueuedSpan, base_delay_ns};
+pub use path::{LEAST_QUEUE_NS, Passage, PathQueue, QueuedSpan, base_delay_ns};
 pub use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};

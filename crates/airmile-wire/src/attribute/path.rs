@@ -4,7 +4,7 @@ use super::path_change::PathChanges;
 
 /// A packet whose delay exceeds the minimum by this waited in a queue (chosen here: the
 /// air interface alone, with HARQ and scheduling, varies by 10 to 20 ms).
-const SLACK_NS: i64 = 20_000_000;
+pub const LEAST_QUEUE_NS: i64 = 20_000_000;
 /// Two queued packets this near to each other were in the same queue (chosen here:
 /// packets are marked once in some kilobytes).
 const BRIDGE_NS: i64 = 20_000_000;
@@ -33,7 +33,7 @@ pub struct QueuedSpan {
     pub most_ns: i64,
 }
 
-/// How many packets agree within [`SLACK_NS`] on the delay of an empty path: fewer may be pairs of
+/// How many packets agree within [`LEAST_QUEUE_NS`] on the delay of an empty path: fewer may be pairs of
 /// unlike packets, or a step of a clock (chosen here).
 const AGREEING: usize = 3;
 
@@ -44,7 +44,7 @@ pub fn base_delay_ns(delays: impl Iterator<Item = i64>) -> Option<i64> {
     delays.sort_unstable();
     let mut near = delays.windows(AGREEING);
     let agreed = near.find_map(|near| match near {
-        [least, .., last] if last.saturating_sub(*least) <= SLACK_NS => Some(*least),
+        [least, .., last] if last.saturating_sub(*least) <= LEAST_QUEUE_NS => Some(*least),
         _ => None,
     });
     agreed.or_else(|| delays.first().copied())
@@ -85,7 +85,7 @@ impl PathQueue {
         let mut spans: Vec<QueuedSpan> = Vec::new();
         for one in &passages {
             let most_ns = delay(one).saturating_sub(base_ns);
-            if most_ns <= SLACK_NS {
+            if most_ns <= LEAST_QUEUE_NS {
                 continue;
             }
             let (from_ns, to_ns) = (one.arrived_ns.saturating_sub(most_ns), one.arrived_ns);
@@ -170,13 +170,18 @@ mod tests {
     use super::*;
 
     /// Packets sent every 10 ms, and the delay of each.
-    fn queue(delays_ms: &[i64]) -> Vec<(i64, i64)> {
+    fn path(delays_ms: &[i64]) -> PathQueue {
         let passages = delays_ms.iter().enumerate().map(|(n, delay)| {
             let sent_ns = n as i64 * 10_000_000;
             Passage { sent_ns, arrived_ns: sent_ns + delay * 1_000_000 }
         });
-        let queue = PathQueue::new(passages.collect());
-        let spans = queue.spans.iter();
+        PathQueue::new(passages.collect())
+    }
+
+    /// Starts and ends of its queues, in ms.
+    fn queue(delays_ms: &[i64]) -> Vec<(i64, i64)> {
+        let path = path(delays_ms);
+        let spans = path.spans.iter();
         spans.map(|span| (span.from_ns / 1_000_000, span.to_ns / 1_000_000)).collect()
     }
 
@@ -206,14 +211,9 @@ mod tests {
 
     #[test]
     fn the_share_of_a_span_in_which_packets_were_queued() {
-        let delays_ms = [30, 30, 100, 90, 80, 30, 30, 30, 30, 30];
-        let passages = delays_ms.iter().zip(0..).map(|(delay, n)| {
-            let sent_ns = n * 10_000_000;
-            Passage { sent_ns, arrived_ns: sent_ns + delay * 1_000_000 }
-        });
-        let queue = PathQueue::new(passages.collect());
+        let path = path(&[30, 30, 100, 90, 80, 30, 30, 30, 30, 30]);
         let share =
-            |from_ms: i64, to_ms: i64| queue.queued_share(from_ms * 1_000_000, to_ms * 1_000_000);
+            |from_ms: i64, to_ms: i64| path.queued_share(from_ms * 1_000_000, to_ms * 1_000_000);
         // Packets arrived from 30 to 120 ms, and those of 50 to 120 ms were queued.
         assert_eq!(share(30, 50), Some(0.0));
         assert_eq!(share(40, 60), Some(0.5));

@@ -51,11 +51,14 @@ impl Blind {
         let is_alone = !session.applications().iter().any(|one| one.gave_transfers);
         let others = session.applications().iter().filter(|one| !one.gave_transfers);
         for one in others.filter(|one| one.has_placed_transfers()) {
-            let by_requests = by_requests(phone, one);
-            let spans = clocks::spans(&one.log.transfers_on(Clock::Modem));
-            let line = by_requests.map_or_else(|| clocks::of_application(&arrivals, &spans), Ok);
-            let is_other = by_requests.is_none();
-            match misfit_of(phone, one, &arrivals, &line).filter(|_| is_other) {
+            let by_requests = by_requests(phone, one).map(|line| (Ok(line), None));
+            let (line, misfit) = by_requests.unwrap_or_else(|| {
+                let spans = clocks::spans(&one.log.transfers_on(Clock::Modem));
+                let line = clocks::of_application(&arrivals, &spans);
+                let misfit = misfit_of(phone, one, &arrivals, &line);
+                (line, misfit)
+            });
+            match misfit {
                 None => self.clocks.push(ClockReport::of(&one.path, &self.name, &line, true)),
                 Some(why) if is_alone => {
                     self.doubt = Some(wording::not_joined(&one.path, &self.name, &why));

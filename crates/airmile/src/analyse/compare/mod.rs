@@ -8,7 +8,6 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use airmile_model::plain_name;
 use airmile_wire::compare::{
     ComparisonOutcome, GroupFinding, MIN_TRANSFERS, PairFinding, Sample, judge,
 };
@@ -67,13 +66,13 @@ pub enum CompareVerdict {
 /// The verdict in a text for people.
 impl std::fmt::Display for CompareVerdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&plain_name(match self {
-            Self::MiddleboxRestarts => "middlebox_restarts",
+        f.write_str(match self {
+            Self::MiddleboxRestarts => "middlebox restarts",
             Self::Restarts => "restarts",
             Self::Throttling => "throttling",
-            Self::NoDifference => "no_difference",
-            Self::CannotTell => "cannot_tell",
-        }))
+            Self::NoDifference => "no difference",
+            Self::CannotTell => "cannot tell",
+        })
     }
 }
 
