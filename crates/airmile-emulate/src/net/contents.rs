@@ -22,27 +22,27 @@ impl Literal {
     }
 }
 
-/// The filler byte at an offset: letters in rows of 64, so that a capture shows the
-/// position in the stream at a glance.
-#[must_use]
-pub fn filler_byte(offset: u64) -> u8 {
-    match offset % 64 {
-        63 => b'\n',
-        at => b'a' + u8::try_from((offset / 64 + at) % 26).unwrap_or(0),
-    }
-}
+/// A row of filler is 63 of these from its number on, and a line feed.
+const LETTERS: &[u8] =
+    b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghij";
 
-/// Bytes of a range of a stream.
+/// Bytes of a range of a stream: literals over filler, which shows the position at a glance.
 #[must_use]
 pub fn bytes_of(range: Range<u64>, literals: &[Literal]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = range.clone().map(filler_byte).collect();
+    let n_bytes = range.end.saturating_sub(range.start) as usize;
+    let column = (range.start % 64) as usize;
+    let mut bytes = Vec::with_capacity(column + n_bytes + 64);
+    for row in range.start / 64..range.end.div_ceil(64) {
+        bytes.extend_from_slice(&LETTERS[(row % 26) as usize..][..63]);
+        bytes.push(b'\n');
+    }
+    bytes.truncate(column + n_bytes);
+    bytes.drain(..column.min(bytes.len()));
     for literal in literals {
         let both = range.start.max(literal.offset)..range.end.min(literal.range().end);
-        for at in both {
-            let (to, from) = (at - range.start, at - literal.offset);
-            if let (Ok(to), Ok(from)) = (usize::try_from(to), usize::try_from(from)) {
-                bytes[to] = literal.bytes[from];
-            }
+        if !both.is_empty() {
+            let since = |start| (both.start - start) as usize..(both.end - start) as usize;
+            bytes[since(range.start)].copy_from_slice(&literal.bytes[since(literal.offset)]);
         }
     }
     bytes
@@ -106,5 +106,6 @@ mod tests {
         check(4..7, b"ETg");
         check(6..6, b"");
         check(62..66, b"k\nbc");
+        check(1661..1668, b"ij\nabcd");
     }
 }

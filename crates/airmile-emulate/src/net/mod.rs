@@ -12,7 +12,7 @@ mod wire;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 pub(crate) use contents::Contents;
-pub use contents::{Literal, bytes_of, filler_byte};
+pub use contents::{Literal, bytes_of};
 pub use segment::{Flags, SackBlock, TcpSegment};
 pub use wire::WireError;
 

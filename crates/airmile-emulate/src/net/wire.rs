@@ -51,8 +51,8 @@ pub enum WireError {
 }
 
 impl IpPacket {
-    /// The packet as bytes from the IPv4 header on. Bytes that are only counted are written
-    /// as [`filler`](crate::tcp::filler_byte).
+    /// The packet as bytes from the IPv4 header on. Bytes that are only counted are filler
+    /// ([`bytes_of`](super::bytes_of)).
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let protocol = match &self.transport {

@@ -23,7 +23,7 @@ pub use endpoint::{ConnectionEvent, ConnectionId, Endpoint};
 pub use ranges::RangeSet;
 pub use stats::{EventKind, Limit, Retransmission, Snapshot, Stats, TcpEvent};
 
-pub use crate::net::{Flags, Literal, SackBlock, TcpSegment, bytes_of, filler_byte};
+pub use crate::net::{Flags, Literal, SackBlock, TcpSegment, bytes_of};
 pub use crate::scenario::{
     AckConfig, LossDetection, ReceiveConfig, RtoConfig, RttSource, TcpConfig,
 };
