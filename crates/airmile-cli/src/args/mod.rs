@@ -321,10 +321,10 @@ pub struct AnalysisArgs {
     /// The application's transfers: its log, or a CSV with id,start_us,end_us,bytes (or tti)
     #[arg(long, value_name = "FILE")]
     pub transfers: Option<PathBuf>,
-    /// Without --transfers: a pause of this many ms separates transfers
+    /// Without a list of transfers: a pause of this many ms separates transfers
     #[arg(long, value_name = "MS", default_value_t = DetectOptions::default().pause_ms, allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub pause_ms: u32,
-    /// Without --transfers: activity of fewer bytes is not a transfer
+    /// Without a list of transfers: activity of fewer bytes is not a transfer
     #[arg(long, value_name = "BYTES", default_value_t = DetectOptions::default().min_bytes, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub min_bytes: u64,
     /// Minimum link demand at which the downlink is the bottleneck

@@ -117,7 +117,7 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
 /// Why clocks could not be aligned.
 pub(super) const fn reason(why: Unaligned) -> &'static str {
     match why {
-        Unaligned::Nothing => "no traffic within 30 s of each other",
+        Unaligned::Nothing => "nothing that can be compared within 30 s of each other",
         Unaligned::Unlike => "they do not show the same traffic",
         Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
         Unaligned::TooFar => "they match best at 30 s, the limit of the search",
