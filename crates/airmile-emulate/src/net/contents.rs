@@ -30,14 +30,16 @@ const LETTERS: &[u8] =
 #[must_use]
 pub fn bytes_of(range: Range<u64>, literals: &[Literal]) -> Vec<u8> {
     let n_bytes = range.end.saturating_sub(range.start) as usize;
-    let column = (range.start % 64) as usize;
-    let mut bytes = Vec::with_capacity(column + n_bytes + 64);
-    for row in range.start / 64..range.end.div_ceil(64) {
-        bytes.extend_from_slice(&LETTERS[(row % 26) as usize..][..63]);
+    // The last row is written whole.
+    let mut bytes = Vec::with_capacity(n_bytes + 63);
+    let mut at = range.start;
+    while at < range.end {
+        let (row, column) = ((at / 64 % 26) as usize, (at % 64) as usize);
+        bytes.extend_from_slice(&LETTERS[row + column..row + 63]);
         bytes.push(b'\n');
+        at += 64 - column as u64;
     }
-    bytes.truncate(column + n_bytes);
-    bytes.drain(..column.min(bytes.len()));
+    bytes.truncate(n_bytes);
     for literal in literals {
         let both = range.start.max(literal.offset)..range.end.min(literal.range().end);
         if !both.is_empty() {
