@@ -16,7 +16,7 @@ RELEASE := $(TARGET)/release
 TESTED := $(CARGO) test --locked --workspace --no-run --quiet
 TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
-DEMO := $(TARGET)/demo/airmile
+DEMO := $(or $(BIN),$(TARGET)/demo/airmile)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # What builds the wheel; the same as in pyproject.toml.
 MATURIN ?= maturin==1.16.0
@@ -33,8 +33,8 @@ build: ## build the airmile command (target/release/airmile)
 
 # The first build of a clone: what takes long to optimise is not (Cargo.toml, profile.demo), and
 # commands that use a network or a modem are left out (crates/airmile-cli/Cargo.toml, features).
-demo: ## build the command fast (target/demo/airmile), make two sample logs and diagnose them
-	$(CARGO) build --locked --profile demo -p airmile-cli --no-default-features --bin airmile
+demo: ## build the command fast (target/demo/airmile), make two sample logs and diagnose them; BIN=... takes a built airmile
+	$(if $(BIN),,$(CARGO) build --locked --profile demo -p airmile-cli --no-default-features --bin airmile)
 	$(DEMO) lab run sample-download --force -o $(DEMO_DIR)/sample-download
 	$(DEMO) lab run sample-rate-limited --force -o $(DEMO_DIR)/sample-rate-limited
 	$(DEMO) diagnose $(DEMO_DIR)/sample-download/modem.mi2log

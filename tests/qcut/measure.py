@@ -106,7 +106,7 @@ def main():
         number = lambda key, scale, unit: "-" if row.get(key) is None else f"{row[key] * scale:.1f} {unit}"
         status = cpu.get(row["variant"])
         share = f"{100 * status['cpu_s'] / max(status['uptime_s'], 1e-3):.1f} %" if status and "cpu_s" in status else ""
-        print(f"{row['variant']:16} {median:5.2f} s ({span}) {median / alone - 1:+5.0%}  {number('upload_bps', 1e-6, 'Mb/s')}  "
+        print(f"{row['variant']:16} {median:5.2f} s ({span}) {median / alone - 1:+5.0%}  {number('upload_bps', 1e-6, 'Mbit/s')}  "
               f"{number('voice_ms', 1, 'ms')}  {number('jitter_ms', 1, 'ms')}  "
               f"{row['lost']:.1%}  {share}  {len(there)} of {len(row['page_s'])} pages")
     for name, status in cpu.items():

@@ -4,7 +4,7 @@ use airmile_model::Cause;
 
 use super::model::START_MISSING;
 use super::pattern::{ArrivalPattern, HARQ_GAP_NS, quantile};
-use super::phone::CapturedPhone;
+use super::phone::{CapturedPhone, is_at_quic_server};
 use super::span::{TransferSpan, TransportKind, within};
 use airmile_wire::attribute::{CaptureSite, LEAST_QUEUE_NS, PathQueue, Reason};
 
@@ -57,14 +57,14 @@ pub(super) const FIRST_OF_ARRIVALS: usize = 15;
 const QUEUE_SHARE: usize = 0;
 /// Index of the share of the time in which losses were repaired, and of what was sent again.
 pub(super) const LOSS_SHARE: usize = 8;
-const SENT_AGAIN: usize = 14;
+pub(super) const SENT_AGAIN: usize = 14;
 /// Losses are most of the time from this share on; a queue stands if it adds this to the median round
 /// trip (chosen here, as in [`airmile_wire::attribute`]).
 const MOSTLY_LOSS: f64 = 0.5;
 const QUEUE_MS: f64 = 20.0;
 /// A base station's queue is longer than this when it overflows (chosen here, with the test families in
 /// view: they have lines of 10 to 60 ms, and their cells and those of kernels overflow from 50 ms on).
-const OVERFLOW_MS: f64 = 30.0;
+const STANDING_MS: f64 = 30.0;
 /// In windows of a tenth of a second the rate of a line with a standing queue varies less than this
 /// (chosen here: of recorded transfers with such losses, 35 of 40 below it were limited by a line).
 const STEADY_CV: f64 = 0.3;
@@ -116,6 +116,8 @@ pub struct Features {
     /// Share of the time in which packets were queued between captures at server and phone
     /// ([`PathQueue::queued_share`]); `None` without both.
     pub path_queue: Option<f64>,
+    /// Whether datagrams were lost between the two.
+    pub loses_on_path: bool,
 }
 
 impl Features {
@@ -182,7 +184,9 @@ impl Features {
             transport,
             // A capture at the server shows when datagrams were sent, and not when they arrived.
             place: match transport {
-                TransportKind::Datagrams if phone.is_at_quic_server() => CaptureSite::Server,
+                TransportKind::Datagrams if is_at_quic_server(phone.datagram_sides) => {
+                    CaptureSite::Server
+                }
                 _ => phone.place,
             },
             one_way: phone.one_way && transport != TransportKind::Datagrams,
@@ -206,6 +210,7 @@ impl Features {
             queue_ms,
             rate: pattern.rate,
             path_queue: None,
+            loses_on_path: false,
         })
     }
 
@@ -219,6 +224,7 @@ impl Features {
             all_ns += span.ns() as f64;
         }
         self.path_queue = queued_ns.filter(|_| all_ns > 0.0).map(|ns| ns / all_ns);
+        self.loses_on_path = spans.iter().any(|span| path.lost_in(span.from_ns, span.to_ns));
         self
     }
 
@@ -234,9 +240,15 @@ impl Features {
     /// nor is a queue that stood before the captures began.
     #[must_use]
     pub fn seldom_queues(&self) -> bool {
-        self.path_queue.is_some_and(|share| share < SELDOM)
-            && self.base_rtt_ns.is_some_and(|ns| ns >= LEAST_QUEUE_NS)
-            && !(self.begun_before || self.lacks_start(START_MISSING) || self.damaged)
+        self.seldom_queued().is_some()
+    }
+
+    /// For how much of the time they waited, if that was so seldom.
+    #[must_use]
+    pub fn seldom_queued(&self) -> Option<f64> {
+        let is_long = self.base_rtt_ns.is_some_and(|ns| ns >= LEAST_QUEUE_NS);
+        let is_whole = !(self.begun_before || self.lacks_start(START_MISSING) || self.damaged);
+        self.path_queue.filter(|share| *share < SELDOM && is_long && is_whole)
     }
 
     /// Whether the receive window was full for less than a fiftieth of the time (chosen here).
@@ -258,20 +270,33 @@ impl Features {
             && !queue_stands
     }
 
-    /// If a queue stood and lost packets, the features as if it had been deep enough: its losses do not
-    /// show whether a line's queue or the base station's was full.
+    /// Whether a queue stands that is as long as a base station's.
     #[must_use]
-    pub(super) fn without_overflow(&self) -> Option<[f64; N_FEATURES]> {
-        let stands = self.queue_ms.is_some_and(|ms| ms >= OVERFLOW_MS);
-        let loses = self.values[SENT_AGAIN] > 0.0 && !self.line_loses;
-        if !(stands && loses) {
-            return None;
-        }
+    pub(super) fn keeps_queue(&self) -> bool {
+        self.queue_ms.is_some_and(|ms| ms >= STANDING_MS)
+    }
+
+    /// Whether data was sent again.
+    #[must_use]
+    pub(super) fn sends_again(&self) -> bool {
+        self.values[SENT_AGAIN] > 0.0
+    }
+
+    /// Whether packets were lost.
+    #[must_use]
+    pub(super) fn loses(&self) -> bool {
+        self.sends_again() || self.line_loses || self.loses_on_path
+    }
+
+    /// The features as if the queue that lost packets had been deep enough: its losses do not show whether
+    /// a line's queue or the base station's was full.
+    #[must_use]
+    pub(super) fn without_overflow(&self) -> [f64; N_FEATURES] {
         let mut values = self.values;
         values[QUEUE_SHARE] = (values[QUEUE_SHARE] + values[LOSS_SHARE]).min(1.0);
         values[LOSS_SHARE] = 0.0;
         values[SENT_AGAIN] = 0.0;
-        Some(values)
+        values
     }
 
     /// Whether whole packets are as far apart as a gap of HARQ: each seems to come right after one, so

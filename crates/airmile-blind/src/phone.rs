@@ -6,13 +6,12 @@ use airmile_model::packet::{Address, Packet};
 use airmile_model::{Direction, TcpEventKind};
 
 use super::datagrams::{AllDatagrams, Datagrams};
-use super::model::MIN_RADIO_RTT_NS;
 use super::pauses::Pauses;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
 use super::user::UserDownlink;
 use airmile_wire::attribute::{
-    Attribution, CaptureSite, PathChanges, PayloadBegin, PolicedSpan, SenderModel, Shares, Sides,
-    WaitSpan, payload_begin,
+    Attribution, CaptureSite, MIN_RADIO_RTT_NS, PathChanges, PayloadBegin, PolicedSpan,
+    SenderModel, Shares, Sides, WaitSpan, payload_begin,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -284,6 +283,13 @@ pub struct CapturedPhone {
     requests_ns: Vec<(i64, i64)>,
 }
 
+/// Whether handshakes of QUIC show that the capture was taken at the server: the answer took less
+/// than any path over a cell, or less than the client's reply.
+pub(super) fn is_at_quic_server(Sides { upstream_ns, downstream_ns }: Sides) -> bool {
+    upstream_ns
+        .is_some_and(|up| up < MIN_RADIO_RTT_NS || downstream_ns.is_some_and(|down| up < down))
+}
+
 impl CapturedPhone {
     /// Whether its round trips are too short for a cellular link.
     #[must_use]
@@ -302,14 +308,6 @@ impl CapturedPhone {
     #[must_use]
     pub fn quic_answer_ns(&self) -> Option<i64> {
         self.datagram_sides.upstream_ns.filter(|_| self.is_quic)
-    }
-
-    /// Whether handshakes of QUIC show that the capture was taken at the server: the answer took less
-    /// than any path over a cell, or less than the client's reply.
-    pub(super) fn is_at_quic_server(&self) -> bool {
-        let Sides { upstream_ns, downstream_ns } = self.datagram_sides;
-        upstream_ns
-            .is_some_and(|up| up < MIN_RADIO_RTT_NS || downstream_ns.is_some_and(|down| up < down))
     }
 
     /// Whether the same data arrived at the same times.
@@ -383,6 +381,10 @@ impl CapturedPhone {
         queued.sort_unstable();
         let arrivals = if at_server { user.acked } else { user.arrivals };
         let datagrams_pauses = datagrams.pauses.iter();
+        let place = match place {
+            CaptureSite::Unknown if is_at_quic_server(datagrams.sides) => CaptureSite::Server,
+            place => place,
+        };
         Self {
             place,
             bytes: user.bytes.saturating_add(datagrams.bytes),

@@ -34,7 +34,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
 /// A rate in Mbit/s.
 #[must_use]
 pub fn mbps(bps: f64) -> String {
-    format!("{:.1} Mb/s", bps / 1e6)
+    format!("{:.1} Mbit/s", bps / 1e6)
 }
 
 #[cfg(test)]

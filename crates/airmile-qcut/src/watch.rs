@@ -110,7 +110,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_line() {
-        let expected = "wwan0: modem 12 kB of 30 kB, 6.0 Mb/s, RTT_F 58 ms (least -), \
+        let expected = "wwan0: modem 12 kB of 30 kB, 6.0 Mbit/s, RTT_F 58 ms (least -), \
                         held/dropped: urgent 0/2, normal 31/2; nobody answers";
         assert_eq!(line(&status()), expected);
     }

@@ -308,16 +308,14 @@ pub(crate) enum Statement {
     NoSuspect {
         n: usize,
         suspects: Vec<Suspicion>,
+        /// Share of the time with packets queued between captures at both ends, if too small for a link.
+        queued: Option<f64>,
     },
     /// The suspect with the highest probability.
     Suspected {
         n: usize,
         first: Suspicion,
         restarter: Restarter,
-    },
-    /// Packets seldom were queued between captures at both ends, of which nothing is named.
-    SeldomQueued {
-        share: f64,
     },
     /// Most of the time of the transfers was that of loss recovery, by packets alone.
     LossRecovery {

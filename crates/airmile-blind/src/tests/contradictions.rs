@@ -1,6 +1,6 @@
 //! What contradicts a suspect, and for which transfers.
 
-use super::super::features::N_FEATURES;
+use super::super::features::{N_FEATURES, SENT_AGAIN};
 use super::*;
 
 /// A connection whose request at `asked` ms is answered, after a round trip of 50 ms, by segments a ms
@@ -77,6 +77,44 @@ fn losses_without_a_measured_rate_contradict_no_line() {
     check(0.5, Some(30.0), false);
     check(f64::NAN, None, false);
     check(f64::NAN, Some(5.0), false);
+}
+
+/// Reno of a kernel fills 1.5 MB of a cell's queue at 8 Mbit/s, and the same before a line: recorded
+/// features. Retransmissions do not show which queue was full; a policer's do.
+#[test]
+fn an_overflow_does_not_show_whose_queue_was_full() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    (features.transport, features.begun_before) = (TransportKind::Stamped, false);
+    (features.base_rtt_ns, features.queue_ms) = (Some(55_951_000), Some(1_590.0));
+    let cell = [
+        0.7664, 0.0, 0.0, 0.0, 0.0302, 0.0, 0.0, 0.0151, 0.1882, 0.0, 4.2314, 5.0752, 5.0802,
+        4.5682, 0.449, 0.0785, 0.0468, 0.1182, 0.0, 0.0159, 0.2995, 0.8604, 1.096, 0.9142, 3.6433,
+        0.3136, 0.9195, 0.0375,
+    ];
+    let line = [
+        0.7973, 0.0, 0.0, 0.0, 0.032, 0.0, 0.0, 0.0155, 0.1552, 0.0, 4.7207, 5.0136, 5.0183,
+        4.5652, 0.4065, 0.0799, 0.049, 0.2518, 0.0, 0.0232, 0.2449, 0.9085, 1.0885, 0.0382, 3.8752,
+        0.3657, 0.9649, 0.0382,
+    ];
+    let of = |features: &Features, suspect| {
+        let all = Model::judge(features);
+        all.iter().find(|one| one.suspect == suspect).unwrap().probability
+    };
+    features.place = CaptureSite::Phone;
+    features.values = cell;
+    assert!((0.7..0.9).contains(&of(&features, Suspect::Wireline)));
+    assert!(of(&features, Suspect::Radio) > 0.1);
+    assert!(of(&Features { line_loses: true, ..features }, Suspect::Wireline) > 0.9);
+    assert!(of(&Features { queue_ms: Some(10.0), ..features }, Suspect::Wireline) > 0.9);
+    features.values = line;
+    assert!((0.6..0.9).contains(&of(&features, Suspect::Wireline)));
+    // At the server nor does a queue without losses.
+    features.place = CaptureSite::Server;
+    let unnamed = 0.6..Evidence::Server.named_from();
+    assert!(unnamed.contains(&of(&features, Suspect::Wireline)));
+    features.values[SENT_AGAIN] = 0.0;
+    assert!(unnamed.contains(&of(&features, Suspect::Wireline)));
 }
 
 /// A policer drops what its own connection sends; transfers at another time know nothing of it.

@@ -110,25 +110,31 @@ fn datagrams_of_unknown_protocols_name_nothing() {
 }
 
 /// By captures at both ends: a queue longer than what they show may still stand on a short path, and one
-/// that began before them is part of the fastest packet's delay.
+/// that began before them is part of the fastest packet's delay. A line limits without a queue only as a
+/// policer, which drops.
 #[test]
-fn the_radio_is_no_suspect_if_packets_never_waited() {
+fn no_link_is_a_suspect_if_packets_never_waited() {
     let list = phone(&[(0, 50, 300)]);
     let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
     (features.transport, features.is_quic) = (TransportKind::Datagrams, true);
     // Of QUIC only arrivals are known.
     features.values[..FIRST_OF_ARRIVALS].fill(f64::NAN);
     features.begun_before = false;
-    let radio = |features: &Features, share, rtt_ms: i64| {
+    let links = |features: &Features, share, rtt_ms: i64| {
         let base_rtt_ns = Some(rtt_ms * MS);
         let suspicions = Model::judge(&Features { path_queue: share, base_rtt_ns, ..*features });
-        suspicions.iter().find(|one| one.suspect == Suspect::Radio).unwrap().probability
+        let of =
+            |suspect| suspicions.iter().find(|one| one.suspect == suspect).unwrap().probability;
+        [of(Suspect::Radio), of(Suspect::Wireline)]
     };
-    let alone = radio(&features, None, 40);
-    assert!(alone > 0.01, "{alone}");
-    assert!(radio(&features, Some(0.0), 40) < 0.01);
-    assert_eq!(radio(&features, Some(0.6), 40), alone);
-    assert_eq!(radio(&features, Some(0.0), 15), alone);
+    let alone = links(&features, None, 40);
+    assert!(alone.iter().all(|p| *p > 0.01), "{alone:?}");
+    assert!(links(&features, Some(0.0), 40).iter().all(|p| *p < 0.01));
+    assert_eq!(links(&features, Some(0.6), 40), alone);
+    assert_eq!(links(&features, Some(0.0), 15), alone);
+    features.loses_on_path = true;
+    let [radio, line] = links(&features, Some(0.0), 40);
+    assert!(radio < 0.01 && line == alone[1], "{radio} {line}");
     features.begun_before = true;
-    assert_eq!(radio(&features, Some(0.0), 40), alone);
+    assert_eq!(links(&features, Some(0.0), 40), alone);
 }

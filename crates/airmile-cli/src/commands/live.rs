@@ -85,7 +85,11 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     let last = engine.published().now();
     if last.view.intake.bytes == 0 && args.interface.is_none() {
-        let what = "nothing was received, so there is nothing to diagnose".into();
+        let why = match &last.source.state {
+            SourceState::Waiting(why) => format!(" ({why})"),
+            SourceState::Connected(_) | SourceState::Ended => String::new(),
+        };
+        let what = format!("nothing was received{why}, so there is nothing to diagnose");
         return Err(Error::Unusable { path: source.name().into(), what }.into());
     }
     if on_terminal {

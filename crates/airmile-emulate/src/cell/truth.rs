@@ -236,11 +236,11 @@ pub fn throughput_time_ms(truth: &[TruthRun], start: TtiIndex, end: TtiIndex) ->
         TtiState::Contention => run.before_first_tx != Some(true),
         TtiState::LastActive | TtiState::Underflow => false,
     };
-    let overlap = |run: &TruthRun| {
-        let run_end = run.tti.plus(run.n_tti.into());
-        run_end.min(end).since(run.tti.max(start)).max(0)
-    };
-    truth.iter().filter(counts).map(overlap).sum::<i64>() as f64
+    let run_end = |run: &TruthRun| run.tti.plus(run.n_tti.into());
+    let first = truth.partition_point(|run| run_end(run) <= start);
+    let touching = truth.iter().skip(first).take_while(|run| run.tti < end);
+    let overlap = |run: &TruthRun| run_end(run).min(end).since(run.tti.max(start));
+    touching.filter(counts).map(overlap).sum::<i64>() as f64
 }
 
 /// Appends a TTI to a carrier's use.

@@ -8,6 +8,10 @@ const AT_END_SHARE: f64 = 0.1;
 /// This near to the client there is no radio in between (chosen here: the client's own
 /// stack takes less, the air interface more).
 const AT_PHONE_NS: i64 = 2_000_000;
+/// The minimum round trip over a cellular link: LTE's user plane takes 4 ms one way (TR
+/// 36.912, 11.3.2), NR's with its longest slot about as long both ways (TR 37.910,
+/// 5.7.1).
+pub const MIN_RADIO_RTT_NS: i64 = 4_000_000;
 
 /// Where a capture was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -52,9 +56,12 @@ impl Sides {
         let (Some(up), Some(down)) = (self.upstream_ns, self.downstream_ns) else {
             return CaptureSite::Unknown;
         };
-        if (down < AT_PHONE_NS && down <= up) || (down as f64) < up as f64 * AT_END_SHARE {
+        let is_near = |one: i64, other: i64| (one as f64) < other as f64 * AT_END_SHARE;
+        // A radio link may be a small share of a long path, but takes a time of its own.
+        let at_phone = down < AT_PHONE_NS && down <= up;
+        if at_phone || down < MIN_RADIO_RTT_NS && is_near(down, up) {
             CaptureSite::Phone
-        } else if (up as f64) < down as f64 * AT_END_SHARE {
+        } else if is_near(up, down) {
             CaptureSite::Server
         } else {
             CaptureSite::Between

@@ -31,7 +31,7 @@ mod upload_queue;
 mod user_ecn;
 mod window;
 
-pub use capture_site::{CaptureSite, Sides};
+pub use capture_site::{CaptureSite, MIN_RADIO_RTT_NS, Sides};
 pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
 pub use ecn::{EcnBins, EcnCount, EcnFeedback};

@@ -116,7 +116,8 @@ impl PathQueue {
     }
 
     /// Whether a datagram was lost in a span.
-    pub(super) fn lost_in(&self, from_ns: i64, to_ns: i64) -> bool {
+    #[must_use]
+    pub fn lost_in(&self, from_ns: i64, to_ns: i64) -> bool {
         let first = self.lost_ns.partition_point(|ns| *ns < from_ns);
         self.lost_ns.get(first).is_some_and(|ns| *ns <= to_ns)
     }

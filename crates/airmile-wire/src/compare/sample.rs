@@ -211,7 +211,7 @@ fn ms(ns: i64) -> f64 {
 /// some seconds each).
 const TURN_NS: i64 = 60_000_000_000;
 
-/// Whether groups were measured alternately: in two of three turns or more, all groups
+/// Whether groups were measured alternately: there are several turns, and in two of three or more all groups
 /// have a transfer, and these begin within a minute. Then changes over time affect all
 /// groups.
 #[must_use]
@@ -226,5 +226,5 @@ pub fn is_by_turns(groups: &[Vec<Sample>]) -> bool {
         let span = starts.and_then(|starts| Some((*starts.iter().min()?, *starts.iter().max()?)));
         span.is_some_and(|(first, last)| last.saturating_sub(first) <= TURN_NS)
     };
-    !turns.is_empty() && 3 * turns.iter().filter(together).count() >= 2 * turns.len()
+    turns.len() > 1 && 3 * turns.iter().filter(together).count() >= 2 * turns.len()
 }

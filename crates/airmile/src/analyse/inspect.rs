@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use airmile_model::printable_path;
 use airmile_radio::burst::EvidenceChoice;
+use airmile_wire::attribute::CaptureSite;
 
 use super::application;
 use super::blind::{self, Look};
@@ -90,7 +91,8 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     // What a base station logs, the phone's modem logs under other names.
     let of_station = files.iter().any(|file| file.kind.starts_with("gnb_"));
     let mut missing = if no_radio && (!captures.is_empty() || of_station) {
-        blind::missing_beside()
+        let has_server = captures.iter().any(|look| look.place == CaptureSite::Server);
+        blind::missing((None, None), &[], has_server)
     } else if no_radio && !applications.is_empty() {
         application::missing()
     } else {
@@ -104,7 +106,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         can_answer.extend(application::answers(one));
         missing.extend(application::lacks(one));
     }
-    let is_at_phone = captures.iter().any(|look| look.is_at_phone);
+    let is_at_phone = captures.iter().any(|look| look.place == CaptureSite::Phone);
     for Look { report, answers, lacks, phone_side, .. } in captures {
         can_answer.extend(answers);
         missing.extend(lacks);

@@ -76,18 +76,13 @@ fn statement(statement: &Statement) -> String {
         Statement::TooLittle => "No verdict: too few packets for a pattern, a rate as low as a \
             call's, or datagrams not known to be QUIC (`scrub` cuts its first bytes)."
             .into(),
-        Statement::NoSuspect { n, suspects } => format!(
-            "No verdict by packets alone on what limited {}: {}.{} Log the modem and repeat it.",
+        Statement::NoSuspect { n, suspects, queued } => format!(
+            "No verdict by packets alone on what limited {}: {}.{}",
             transfers(*n),
             candidates(suspects),
-            not_radio(suspects)
+            not_radio(suspects, *queued)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
-        Statement::SeldomQueued { share } => format!(
-            "It was not the radio link: packets were queued between server and phone during {:.0} % of \
-             the time.",
-            share * 100.0
-        ),
         Statement::LossRecovery { share, alone } => format!(
             "Packets are lost on the path: their retransmission took {:.0} % of the time.{}",
             share * 100.0,
@@ -178,13 +173,20 @@ fn percent_below(share: f64, limit: f64) -> String {
 /// Probability from which it is said that the radio link was not the bottleneck (chosen here).
 const NOT_RADIO_FROM: f64 = 0.9;
 
-/// Says that the radio link was not the bottleneck, if that is known of several suspects together.
-fn not_radio(suspects: &[Suspicion]) -> String {
+/// Says that the radio link was not the bottleneck, if that is known; else, how to know more.
+fn not_radio(suspects: &[Suspicion], queued: Option<f64>) -> String {
+    if let Some(share) = queued {
+        return format!(
+            " It was not the radio link: packets were queued between server and phone during {:.0} % of \
+             the time.",
+            share * 100.0
+        );
+    }
     let elsewhere =
         suspects.iter().filter(|one| !matches!(one.suspect, Suspect::Radio | Suspect::Other));
     let probability: f64 = elsewhere.map(|one| one.probability).sum();
     if probability < NOT_RADIO_FROM {
-        return String::new();
+        return " Log the modem and repeat it.".to_owned();
     }
     format!(" It was not the radio link (probability {:.0} %).", probability * 100.0)
 }
@@ -212,13 +214,14 @@ mod tests {
 
     #[test]
     fn that_it_was_not_the_radio_is_told_where_nothing_is_named() {
-        let says = |sender| {
+        let says = |sender, queued| {
             let suspects = [(Suspect::Wireline, 0.5), (Suspect::SenderLimited, sender)]
                 .map(|(suspect, probability)| Suspicion { suspect, probability });
-            statement(&Statement::NoSuspect { n: 1, suspects: suspects.to_vec() })
+            statement(&Statement::NoSuspect { n: 1, suspects: suspects.to_vec(), queued })
         };
-        assert!(says(0.45).contains(" 45 %. It was not the radio link (probability 95 %). Log"));
-        assert!(!says(0.3).contains("not the radio"));
+        assert!(says(0.45, None).ends_with(" 45 %. It was not the radio link (probability 95 %)."));
+        assert!(says(0.3, None).ends_with(" 30 %. Log the modem and repeat it."));
+        assert_eq!(says(0.45, Some(0.02)).matches("not the radio").count(), 1);
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
             queue_ms: None,
             rate: 0.0,
             path_queue: None,
+            loses_on_path: false,
         },
         truth,
         demand: 0.0,

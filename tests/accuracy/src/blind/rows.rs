@@ -52,22 +52,15 @@ pub struct Row {
 /// A capture in progress.
 struct Monitor {
     point: CapturePoint,
-    from_ns: i64,
     study: PacketStudy,
     phones: CapturedPhones,
     offset: u64,
 }
 
 impl Monitor {
-    fn new(point: CapturePoint, from_ns: i64) -> Self {
+    fn new(point: CapturePoint) -> Self {
         let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
-        Self {
-            point,
-            from_ns,
-            study: PacketStudy::new(options),
-            phones: CapturedPhones::new(),
-            offset: 0,
-        }
+        Self { point, study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 }
     }
 
     fn features(self) -> Option<Features> {
@@ -90,18 +83,20 @@ impl Monitor {
     }
 }
 
-/// Captures of one run, and the time of the first packet.
-struct Watch(Vec<Monitor>, Option<i64>);
+/// Captures of one run, and the packets at the phone if a monitor will start late.
+struct Watch {
+    monitors: [Monitor; 2],
+    keeps: bool,
+    kept: Vec<(i64, IpPacket)>,
+}
 
 impl RunSink for Watch {
     fn packet(&mut self, at_ns: i64, point: CapturePoint, packet: &IpPacket) {
-        self.1.get_or_insert(at_ns);
-        let wanted = |monitor: &Monitor| monitor.point == point && at_ns >= monitor.from_ns;
-        if self.0.iter().any(wanted) {
-            let data = packet.emit();
-            for monitor in self.0.iter_mut().filter(|monitor| wanted(monitor)) {
-                monitor.packet(at_ns, packet.ip_bytes(), &data);
-            }
+        if let Some(monitor) = self.monitors.iter_mut().find(|one| one.point == point) {
+            monitor.packet(at_ns, packet.ip_bytes(), &packet.emit());
+        }
+        if self.keeps && point == CapturePoint::Phone {
+            self.kept.push((at_ns, packet.clone()));
         }
     }
 }
@@ -114,8 +109,8 @@ fn durations(transfers: &[EmulatedTransfer]) -> BTreeMap<&str, f64> {
 /// Runs a scenario; returns a row for each capture point. Empty if its transfers did not
 /// end, or there is no data.
 fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Row>> {
-    let at = |point| Monitor::new(point, i64::MIN);
-    let mut watch = Watch(vec![at(CapturePoint::Phone), at(CapturePoint::Server)], None);
+    let monitors = [CapturePoint::Phone, CapturePoint::Server].map(Monitor::new);
+    let mut watch = Watch { monitors, keeps: seed.is_multiple_of(LATE_EVERY), kept: Vec::new() };
     let fails = || format!("{}, seed {seed}", family.name);
     let outcome = run_into(scenario, &mut watch).with_context(fails)?;
     let with = durations(&outcome.transfers);
@@ -147,17 +142,18 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Ro
         cost,
         weight: 1.0,
     };
-    let begun_ns = watch.1.unwrap_or(0);
-    let views = [View::Phone, View::Server].into_iter().zip(watch.0);
+    let views = [View::Phone, View::Server].into_iter().zip(watch.monitors);
     let mut rows: Vec<Row> =
         views.filter_map(|(view, monitor)| Some(row(view, monitor.features()?))).collect();
-    if seed.is_multiple_of(LATE_EVERY) {
+    if watch.keeps {
         let share = LATE_SHARES[(seed / LATE_EVERY) as usize % LATE_SHARES.len()];
-        let from_ns = begun_ns + (with.values().sum::<f64>() * share * 1e6) as i64;
-        let mut late = Watch(vec![Monitor::new(CapturePoint::Phone, from_ns)], None);
-        run_into(scenario, &mut late).with_context(fails)?;
-        let features = late.0.pop().and_then(Monitor::features);
-        rows.extend(features.map(|features| row(View::Late, features)));
+        let after_ns = (with.values().sum::<f64>() * share * 1e6) as i64;
+        let mut late = Monitor::new(CapturePoint::Phone);
+        let from_ns = watch.kept.first().map_or(0, |(at_ns, _)| *at_ns) + after_ns;
+        for (at_ns, packet) in watch.kept.iter().filter(|(at_ns, _)| *at_ns >= from_ns) {
+            late.packet(*at_ns, packet.ip_bytes(), &packet.emit());
+        }
+        rows.extend(late.features().map(|features| row(View::Late, features)));
     }
     Ok(rows)
 }

@@ -339,10 +339,12 @@ impl Judgement {
             })
             .collect();
         if sure.is_empty() {
-            self.notes.push(
-                "too few transfers: the groups may differ by a quarter or more, or not at all"
-                    .into(),
-            );
+            // With enough transfers, an interval lacks turns.
+            let mut rates = self.pairs.iter().filter_map(|pair| pair.log_throughput);
+            let few = if rates.any(|of| of.estimate.low.is_none()) { "turns" } else { "transfers" };
+            self.notes.push(format!(
+                "too few {few}: the groups may differ by a quarter or more, or not at all"
+            ));
         } else {
             let differ: Vec<String> =
                 sure.iter().flat_map(|pair| pair.conditions_differ.clone()).collect();

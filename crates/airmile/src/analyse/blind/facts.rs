@@ -22,7 +22,7 @@ const WAITED_PROBABILITY: f64 = 0.7;
 
 /// The statement for a session.
 pub(super) fn statement(
-    phone: Option<&CapturedPhone>,
+    (phone, features): (Option<&CapturedPhone>, Option<&Features>),
     spans: &[TransferSpan],
     suspects: &[Suspicion],
     named: Option<Suspicion>,
@@ -32,21 +32,15 @@ pub(super) fn statement(
     let n = spans.len();
     match (named, phone.place) {
         (Some(first), _) => Statement::Suspected { n, first, restarter },
-        _ if !suspects.is_empty() => Statement::NoSuspect { n, suspects: suspects.to_vec() },
+        _ if !suspects.is_empty() => {
+            let queued = features.and_then(Features::seldom_queued);
+            Statement::NoSuspect { n, suspects: suspects.to_vec(), queued }
+        }
         _ if phone.one_way => Statement::OneDirection,
         (None, CaptureSite::Server) => Statement::CapturedAtServer,
         (None, CaptureSite::Between) => Statement::CapturedBetween,
         _ => Statement::TooLittle,
     }
-}
-
-/// What captures at both ends rule out, where nothing is named.
-pub(super) fn seldom_queued(
-    features: Option<&Features>,
-    named: Option<Suspicion>,
-) -> Option<Statement> {
-    let features = features.filter(|of| named.is_none() && of.seldom_queues())?;
-    features.path_queue.map(|share| Statement::SeldomQueued { share })
 }
 
 /// The sender, if it leads and the packets show the wait for its answers during most of the time: the
@@ -127,8 +121,13 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
 }
 
 /// What to capture for a transfer without a named cause.
-pub(super) fn to_gather(phone: &CapturedPhone, span: &TransferSpan, has_server: bool) -> Advice {
-    let first = missing(Some(phone), std::slice::from_ref(span), has_server).into_iter().next();
+pub(super) fn to_gather(
+    (phone, features): (&CapturedPhone, Option<&Features>),
+    span: &TransferSpan,
+    has_server: bool,
+) -> Advice {
+    let missing = missing((Some(phone), features), std::slice::from_ref(span), has_server);
+    let first = missing.into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 
@@ -163,8 +162,8 @@ pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'stati
 
 /// What would make the result more certain, the most useful first. `has_server`: a capture at the
 /// server was given, too.
-pub(super) fn missing(
-    phone: Option<&CapturedPhone>,
+pub(in super::super) fn missing(
+    (phone, features): (Option<&CapturedPhone>, Option<&Features>),
     spans: &[TransferSpan],
     has_server: bool,
 ) -> Vec<Missing> {
@@ -182,7 +181,7 @@ pub(super) fn missing(
         );
     }
     let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
-    if !without_cell {
+    if !(without_cell || features.is_some_and(Features::seldom_queues)) {
         add(
             MissingKind::Radio,
             "the state of the radio link",

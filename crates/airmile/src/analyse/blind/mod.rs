@@ -20,7 +20,7 @@ use super::diagnose::Measures;
 use super::diagnose::join::{
     ApplicationFacts, Judgement, PacketSide, SessionJudgement, Sides, join,
 };
-use super::radio::{Missing, RadioAnalysis, RadioOptions};
+use super::radio::{RadioAnalysis, RadioOptions};
 use super::wire::Wire;
 use crate::fact::{Advice, CauseAdvice, Fact, FactKind, Restarter, Statement};
 use crate::session::{Inputs, Session};
@@ -32,7 +32,7 @@ use airmile_io::limits::Limits;
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
 
-pub(super) use facts::another_run;
+pub(super) use facts::{another_run, missing};
 pub(super) use read::{Look, look};
 
 /// A possible bottleneck, by packets alone.
@@ -140,9 +140,12 @@ impl Blind {
         {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;
-            blind.path = wire.path().clone();
             blind.clocks = wire.clocks().to_vec();
-            blind.server = read.server.take().filter(|_| !wire.is_split).map(|(name, phone)| {
+            // Its times are those of the same capture.
+            let is_same = wire.name() == blind.name;
+            blind.path = if is_same { wire.path().clone() } else { PathQueue::default() };
+            let direct = read.server.take().filter(|_| is_same && !wire.is_split);
+            blind.server = direct.map(|(name, phone)| {
                 let clock = blind.clocks.iter().find(|clock| clock.file == name);
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
                 ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes)
@@ -190,7 +193,8 @@ impl Blind {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
             let (transfers, transfers_from) =
                 of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
-            let (session, missing) = (self.session(&[], &[]), facts::missing(None, &[], false));
+            let (session, missing) =
+                (self.session(&[], &[]), facts::missing((None, None), &[], false));
             return Judgement { session, transfers, transfers_from, missing };
         };
         let logs = answer.lookups();
@@ -216,7 +220,8 @@ impl Blind {
             )
         });
         let session = self.session(&spans, &bytes);
-        let missing = facts::missing(Some(phone), &spans, self.has_server);
+        let features = self.features(&spans);
+        let missing = facts::missing((Some(phone), features.as_ref()), &spans, self.has_server);
         Judgement { session, transfers: transfers.collect(), transfers_from, missing }
     }
 
@@ -228,19 +233,25 @@ impl Blind {
         features.map(|features| features.on_path(&self.path, spans))
     }
 
-    /// Probabilities of all suspects, by all captures.
+    /// Probabilities of all suspects by all captures, and the one that is probable enough to be named: by
+    /// two captures, the phone's own first.
     fn suspects(
         &self,
         spans: &[TransferSpan],
         features: Option<&Features>,
         bytes: Option<u64>,
-    ) -> Vec<airmile_blind::Suspicion> {
-        let judge = |features| Model::judge_transfer(features, bytes);
-        let own = features.map(judge).unwrap_or_default();
-        match &self.server {
+    ) -> (Vec<airmile_blind::Suspicion>, Option<airmile_blind::Suspicion>) {
+        let Some(features) = features else { return (Vec::new(), None) };
+        let own = Model::judge_transfer(features, bytes);
+        let own_first = own.first().map(|one| one.suspect).filter(|one| *one != Suspect::Other);
+        let all = match &self.server {
             Some(server) => server.pool(own, spans, bytes, &self.path),
             None => own,
-        }
+        };
+        let from = Evidence::of(features).map_or(1.0, Evidence::named_from);
+        let agreed = all.first().copied().filter(|one| Some(one.suspect) == own_first);
+        let named = agreed.filter(|one| one.probability >= from);
+        (all, named)
     }
 
     /// The transfers, and where they are from: the application's, if their times lie within the
@@ -295,9 +306,8 @@ impl Blind {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
-        let suspects = self.suspects(std::slice::from_ref(span), features, bytes);
-        let named = named(features, &suspects)
-            .or_else(|| facts::waited_for_server(features, &suspects, &shares));
+        let (suspects, named) = self.suspects(std::slice::from_ref(span), features, bytes);
+        let named = named.or_else(|| facts::waited_for_server(features, &suspects, &shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -310,7 +320,7 @@ impl Blind {
                     Advice::Cause(CauseAdvice::ClientAsksLate)
                 }
                 Some(one) => Advice::Suspect(one.suspect, self.restarter),
-                None => facts::to_gather(phone, span, self.has_server),
+                None => facts::to_gather((phone, features), span, self.has_server),
             },
             suspects: suspects.iter().map(Suspicion::from).collect(),
         }
@@ -324,7 +334,7 @@ impl Blind {
         };
         let each = self.phone.as_ref().map(split).unwrap_or_default();
         let features = self.features(spans);
-        let suspects = self.suspects(spans, features.as_ref(), bytes);
+        let (suspects, named) = self.suspects(spans, features.as_ref(), bytes);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
         for shares in &each {
@@ -335,19 +345,17 @@ impl Blind {
             }
         }
         let alone = each.first().filter(|_| each.len() == 1);
-        let waited =
-            alone.and_then(|shares| facts::waited_for_server(features.as_ref(), &suspects, shares));
-        let named = named(features.as_ref(), &suspects).or(waited);
-        let (phone, restarter) = (self.phone.as_ref(), self.restarter);
+        let waited = |shares| facts::waited_for_server(features.as_ref(), &suspects, shares);
+        let named = named.or_else(|| alone.and_then(waited));
+        let seen = (self.phone.as_ref(), features.as_ref());
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
             _ if spans.is_empty() && self.sent_bytes >= self.min_bytes => {
                 Statement::OnlyUpload { bytes: self.sent_bytes }
             }
-            _ => facts::statement(phone, spans, &suspects, named, restarter),
+            _ => facts::statement(seen, spans, &suspects, named, self.restarter),
         };
         let mut statements = vec![first];
-        statements.extend(facts::seldom_queued(features.as_ref(), named));
         if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
             let share = recovery_ns as f64 / total_ns as f64;
             let alone = (!self.has_server).then(|| self.capture_site());
@@ -387,21 +395,6 @@ struct PlacedTransfer {
     measures: Measures,
     span: TransferSpan,
     application: Option<ApplicationFacts>,
-}
-
-/// What captures always lack.
-pub(super) fn missing_beside() -> Vec<Missing> {
-    facts::missing(None, &[], false)
-}
-
-/// The suspect that is probable enough to be named.
-fn named(
-    features: Option<&Features>,
-    suspects: &[airmile_blind::Suspicion],
-) -> Option<airmile_blind::Suspicion> {
-    let first = suspects.first().copied()?;
-    let from = Evidence::of(features?)?.named_from();
-    (first.probability >= from && first.suspect != Suspect::Other).then_some(first)
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

@@ -243,8 +243,9 @@ const fn near(phone: &CapturedPhone) -> u8 {
     match phone.place {
         CaptureSite::Phone => 3,
         CaptureSite::Unknown => 2,
-        CaptureSite::Between => 1,
-        CaptureSite::Server => 0,
+        // At the server acknowledgements stand for arrivals.
+        CaptureSite::Server => 1,
+        CaptureSite::Between => 0,
     }
 }
 
@@ -262,11 +263,13 @@ fn is_nearer_to_server(phone: &CapturedPhone, farthest_ns: Option<i64>) -> bool 
 /// Why a capture at the same place as the first one is not used.
 fn unused(one: &One, first: &One, farthest_ns: Option<i64>) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
-    (near(own) == near(phone)).then(|| match () {
+    let is_between = own.place == CaptureSite::Between;
+    (is_between || near(own) == near(phone)).then(|| match () {
         () if one.report.path == *name => "not used: given twice".to_owned(),
         () if one.packets == first.packets && own.is_same_as(phone) => {
             format!("not used: it holds the same packets as {name}")
         }
+        () if is_between => "not used: it was taken between phone and server".to_owned(),
         () if is_nearer_to_server(own, farthest_ns) => {
             format!("not used: over QUIC alone, and nearer to the server than {name}")
         }
@@ -294,7 +297,7 @@ pub(in super::super) struct Look {
     pub(in super::super) lacks: Vec<Missing>,
     /// That it lacks the phone's side, which another capture may have.
     pub(in super::super) phone_side: Option<Missing>,
-    pub(in super::super) is_at_phone: bool,
+    pub(in super::super) place: CaptureSite,
 }
 
 impl Look {
@@ -314,7 +317,7 @@ fn packets(what: &str, how: &str) -> Missing {
 pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
     let One { report, packets: n_packets, phone, .. } = one(path, limits, progress)?;
     let (answers, lacks) = (Vec::new(), Vec::new());
-    let mut look = Look { report, answers, lacks, phone_side: None, is_at_phone: false };
+    let mut look = Look { report, answers, lacks, phone_side: None, place: CaptureSite::Unknown };
     if n_packets > 0 {
         look.answers.push(format!(
             "flows, losses, round trips and requests (`airmile packets`): from {n_packets} packets"
@@ -362,7 +365,7 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             ));
         }
     }
-    look.is_at_phone = phone.place == CaptureSite::Phone;
+    look.place = phone.place;
     if plain > stamped {
         let (what, how) = facts::time_stamps(&phone);
         look.lack(what, how);
