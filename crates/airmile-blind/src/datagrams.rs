@@ -73,7 +73,7 @@ impl AllDatagrams {
             least.map(|(a, _)| *a).and_then(|address| self.clients.remove(&address));
         }
         let of = self.clients.entry(client).or_default();
-        let Sides { upstream_ns, downstream_ns } = &mut of.sides;
+        let Sides { upstream_ns, downstream_ns, .. } = &mut of.sides;
         let least_ns = if down { upstream_ns } else { downstream_ns };
         *least_ns = [*least_ns, waited_ns.filter(|ns| *ns >= 0)].into_iter().flatten().min();
         let bytes = u64::from(packet.payload_bytes);

@@ -285,7 +285,7 @@ pub struct CapturedPhone {
 
 /// Whether handshakes of QUIC show that the capture was taken at the server: the answer took less
 /// than any path over a cell, or less than the client's reply.
-pub(super) fn is_at_quic_server(Sides { upstream_ns, downstream_ns }: Sides) -> bool {
+pub(super) fn is_at_quic_server(Sides { upstream_ns, downstream_ns, .. }: Sides) -> bool {
     upstream_ns
         .is_some_and(|up| up < MIN_RADIO_RTT_NS || downstream_ns.is_some_and(|down| up < down))
 }

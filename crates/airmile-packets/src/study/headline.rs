@@ -101,6 +101,7 @@ fn capture_site(s: &StudySummary) -> CaptureSite {
     let sides = Sides {
         upstream_ns: quartile_ns(s.upstream_ms.quantile(0.75)),
         downstream_ns: quartile_ns(s.downstream_ms.quantile(0.75)),
+        least_downstream_ns: quartile_ns(s.downstream_ms.quantile(0.0)),
     };
     sides.place()
 }

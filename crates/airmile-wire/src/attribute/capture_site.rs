@@ -34,19 +34,20 @@ pub struct Sides {
     pub upstream_ns: Option<i64>,
     /// On the client's side.
     pub downstream_ns: Option<i64>,
+    /// The shortest there: a phone's stack is slow at times, and a radio link always.
+    pub least_downstream_ns: Option<i64>,
 }
 
 impl Sides {
     /// From the connections of a phone, by the upper quartile: a proxy that splits each
     /// connection is near to one end of each leg, so half of the legs are near to either.
     pub fn from_connections<'a>(models: impl Iterator<Item = &'a SenderModel> + Clone) -> Self {
+        let upstream_ns = models.clone().filter_map(SenderModel::upstream_rtt_ns);
+        let downstream_ns = models.filter_map(SenderModel::downstream_rtt_ns);
         Self {
-            upstream_ns: upper_quartile(
-                models.clone().filter_map(SenderModel::upstream_rtt_ns).collect(),
-            ),
-            downstream_ns: upper_quartile(
-                models.filter_map(SenderModel::downstream_rtt_ns).collect(),
-            ),
+            upstream_ns: upper_quartile(upstream_ns.collect()),
+            least_downstream_ns: downstream_ns.clone().min(),
+            downstream_ns: upper_quartile(downstream_ns.collect()),
         }
     }
 
@@ -58,8 +59,9 @@ impl Sides {
         };
         let is_near = |one: i64, other: i64| (one as f64) < other as f64 * AT_END_SHARE;
         // A radio link may be a small share of a long path, but takes a time of its own.
+        let crosses_radio = self.least_downstream_ns.is_none_or(|ns| ns >= MIN_RADIO_RTT_NS);
         let at_phone = down < AT_PHONE_NS && down <= up;
-        if at_phone || down < MIN_RADIO_RTT_NS && is_near(down, up) {
+        if at_phone || is_near(down, up) && !crosses_radio {
             CaptureSite::Phone
         } else if is_near(up, down) {
             CaptureSite::Server
@@ -72,4 +74,30 @@ impl Sides {
 fn upper_quartile(mut values: Vec<i64>) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() * 3 / 4).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_radio_link_on_a_long_path_is_no_phone() {
+        // Round trips in microseconds: to the server, to the client, the least of these.
+        let check = |upstream: i64, downstream: i64, least: i64, expected: CaptureSite| {
+            let ns = |us: i64| Some(us * 1_000);
+            let sides = Sides {
+                upstream_ns: ns(upstream),
+                downstream_ns: ns(downstream),
+                least_downstream_ns: ns(least),
+            };
+            assert_eq!(sides.place(), expected, "{sides:?}");
+        };
+        check(40_000, 100, 100, CaptureSite::Phone);
+        // A slow phone (a public capture).
+        check(148_041, 10_284, 274, CaptureSite::Phone);
+        // In front of a cell of ns-3, and the same on a longer path.
+        check(94_002, 14_998, 7_964, CaptureSite::Between);
+        check(194_002, 14_998, 7_964, CaptureSite::Between);
+        check(100, 40_000, 40_000, CaptureSite::Server);
+    }
 }
