@@ -239,16 +239,17 @@ impl Features {
     /// carried. A sender that keeps a queue of at most a round trip (BBR) is not seen on a shorter path,
     /// nor is a queue that stood before the captures began.
     #[must_use]
-    pub fn seldom_queues(&self) -> bool {
-        self.seldom_queued().is_some()
+    pub(super) fn seldom_queues(&self) -> bool {
+        self.path_queue.is_some_and(|share| share < SELDOM)
+            && self.base_rtt_ns.is_some_and(|ns| ns >= LEAST_QUEUE_NS)
+            && !(self.begun_before || self.lacks_start(START_MISSING) || self.damaged)
     }
 
-    /// For how much of the time they waited, if that was so seldom.
+    /// For how much of the time packets waited, if that was so seldom that no link was the limit, and none
+    /// was lost.
     #[must_use]
-    pub fn seldom_queued(&self) -> Option<f64> {
-        let is_long = self.base_rtt_ns.is_some_and(|ns| ns >= LEAST_QUEUE_NS);
-        let is_whole = !(self.begun_before || self.lacks_start(START_MISSING) || self.damaged);
-        self.path_queue.filter(|share| *share < SELDOM && is_long && is_whole)
+    pub fn idle_links(&self) -> Option<f64> {
+        self.path_queue.filter(|_| self.seldom_queues() && !self.loses())
     }
 
     /// Whether the receive window was full for less than a fiftieth of the time (chosen here).
@@ -270,10 +271,10 @@ impl Features {
             && !queue_stands
     }
 
-    /// Whether a queue stands that is as long as a base station's.
+    /// Whether a queue stands that is as long as a base station's, and nothing shows it to be a line's.
     #[must_use]
-    pub(super) fn keeps_queue(&self) -> bool {
-        self.queue_ms.is_some_and(|ms| ms >= STANDING_MS)
+    pub(super) fn may_be_a_cells_queue(&self) -> bool {
+        self.queue_ms.is_some_and(|ms| ms >= STANDING_MS) && !self.line_loses
     }
 
     /// Whether data was sent again.

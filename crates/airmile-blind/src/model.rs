@@ -103,8 +103,6 @@ pub const NAMED_FROM: f64 = 0.6;
 /// The same for other evidence, and for a queue outside of the radio in verdicts that a modem log
 /// decides (chosen here, before measuring: more than two to one against all others together).
 const NAMED_FROM_OTHERS: f64 = 0.7;
-/// The same for TCP at the server: a line with a queue is not named there (chosen here).
-const NAMED_FROM_SERVER: f64 = 0.75;
 /// Features are clamped to this many deviations (chosen here): outside the fitted range a
 /// linear model proves nothing.
 const MAX_DEVIATIONS: f64 = 4.0;
@@ -159,8 +157,7 @@ impl Evidence {
     pub const fn named_from(self) -> f64 {
         match self {
             Self::Stamped | Self::Plain => NAMED_FROM,
-            Self::Datagrams | Self::Late => NAMED_FROM_OTHERS,
-            Self::Server => NAMED_FROM_SERVER,
+            Self::Datagrams | Self::Late | Self::Server => NAMED_FROM_OTHERS,
         }
     }
 
@@ -255,7 +252,7 @@ fn equal(probabilities: &mut [f64; N_SUSPECTS], suspects: [Suspect; 2]) {
 const LINE_BY_OVERFLOW: f64 = 0.87;
 /// The same by any queue that stands, in a capture at the server (chosen here: right on the lab's test
 /// families. Of 85 such transfers of kernels and of ns-3 that the table took for a line's, 49 were).
-const LINE_AT_SERVER: f64 = NAMED_FROM_SERVER;
+const LINE_AT_SERVER: f64 = 0.75;
 
 /// A line's part of the probability of line and radio.
 fn line_of([radio, wireline, ..]: &[f64; N_SUSPECTS]) -> f64 {
@@ -268,7 +265,7 @@ fn share_queue(
     (features, evidence): (&Features, Evidence),
     table: &CoefficientTable,
 ) {
-    if !features.keeps_queue() || features.line_loses {
+    if !features.may_be_a_cells_queue() {
         return;
     }
     let most = match evidence {
@@ -408,6 +405,18 @@ impl Model {
         out.iter_mut().for_each(|one| one.probability /= sum.max(f64::MIN_POSITIVE));
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out
+    }
+
+    /// Whether a transfer's first suspect is probable enough to be named. By a capture at the server a
+    /// slow line is not where a queue stands: it may be a cell's.
+    #[must_use]
+    pub fn names(features: &Features, first: &Suspicion) -> bool {
+        let Some(evidence) = Evidence::of(features) else { return false };
+        let unsure = match first.suspect {
+            Suspect::Wireline => evidence == Evidence::Server && features.may_be_a_cells_queue(),
+            suspect => suspect == Suspect::Other,
+        };
+        !unsure && first.probability >= evidence.named_from()
     }
 
     /// The queue before the radio, or on the uplink, that arrivals indicate if it is known not to be

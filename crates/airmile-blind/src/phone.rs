@@ -303,13 +303,6 @@ impl CapturedPhone {
         &self.requests_ns
     }
 
-    /// Over QUIC, the shortest time from a flow's first datagram to the answer: the nearer to the
-    /// server, the shorter.
-    #[must_use]
-    pub fn quic_answer_ns(&self) -> Option<i64> {
-        self.datagram_sides.upstream_ns.filter(|_| self.is_quic)
-    }
-
     /// Whether the same data arrived at the same times.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {

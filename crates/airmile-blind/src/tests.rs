@@ -4,7 +4,7 @@ use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, Transport};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
-use super::features::{FIRST_OF_ARRIVALS, LOSS_SHARE, SENT_AGAIN, UNKNOWN_SHARE, WINDOW_SHARE};
+use super::features::{FIRST_OF_ARRIVALS, LOSS_SHARE, UNKNOWN_SHARE, WINDOW_SHARE};
 use super::model::{CoefficientTable, N_SUSPECTS, strike_out};
 use super::*;
 use airmile_wire::attribute::CaptureSite;

@@ -109,12 +109,16 @@ fn an_overflow_does_not_show_whose_queue_was_full() {
     assert!(of(&Features { queue_ms: Some(10.0), ..features }, Suspect::Wireline) > 0.9);
     features.values = line;
     assert!((0.6..0.9).contains(&of(&features, Suspect::Wireline)));
+    assert!(Model::names(&features, &Model::judge(&features)[0]));
     // At the server nor does a queue without losses.
     features.place = CaptureSite::Server;
-    let unnamed = 0.6..Evidence::Server.named_from();
-    assert!(unnamed.contains(&of(&features, Suspect::Wireline)));
-    features.values[SENT_AGAIN] = 0.0;
-    assert!(unnamed.contains(&of(&features, Suspect::Wireline)));
+    for sent_again in [features.values[SENT_AGAIN], 0.0] {
+        features.values[SENT_AGAIN] = sent_again;
+        let first = Model::judge(&features)[0];
+        assert_eq!(first.suspect, Suspect::Wireline);
+        assert!((0.7..0.75).contains(&first.probability) && !Model::names(&features, &first));
+        assert!(Model::names(&Features { line_loses: true, ..features }, &first));
+    }
 }
 
 /// A policer drops what its own connection sends; transfers at another time know nothing of it.

@@ -11,6 +11,9 @@ use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 
+/// Longer than this (a week) is no time of a request (chosen here).
+const LONGEST_MS: f64 = 604_800_000.0;
+
 /// Reads entries.
 #[derive(Debug, Default)]
 pub(super) struct Har {
@@ -115,7 +118,8 @@ impl Har {
         let phases = phases(&entry, found);
         let parts = phases.before_first_byte_ns().into_iter().chain(phases.receive_ns);
         let parts_ns = parts.reduce(i64::saturating_add);
-        let total = entry.number("time", found).filter(|ms| *ms >= 0.0).and_then(ns_of_ms);
+        let is_time = |ms: &f64| (0.0..=LONGEST_MS).contains(ms);
+        let total = entry.number("time", found).filter(is_time).and_then(ns_of_ms);
         let Some(duration_ns) = total.or(parts_ns) else {
             let is =
                 entry.get("time").map_or("missing".into(), |ms| format!("{ms} is no time in ms"));
@@ -228,7 +232,7 @@ fn phases(entry: &Entry<'_>, found: &mut Gathered) -> Phases {
         let path = format!("timings.{name}");
         let value = entry.get(&path)?;
         // Differences of rounded times can be negative, too.
-        let ms = number_of(value).filter(|ms| *ms >= -1.0);
+        let ms = number_of(value).filter(|ms| (-1.0..=LONGEST_MS).contains(ms));
         let ns = ms.and_then(|ms| ns_of_ms(ms.max(0.0)));
         if ns.is_none() {
             let is = if value.is_number() { value.to_string() } else { type_name(value).into() };
@@ -399,6 +403,7 @@ mod tests {
         check(&format!("{{{start},\"time\":5}}"), (1, 0, 0, 0), "1 entries without timings");
         check(&format!("{{{start}}}"), (0, 1, 0, 0), "byte 85: time: missing");
         check(&format!("{{{start},\"time\":-5}}"), (0, 1, 0, 0), "time: -5 is no time in ms");
+        check(&format!("{{{start},\"time\":1e12}}"), (0, 1, 0, 0), "is no time in ms");
         check(
             &format!("{{{start},\"time\":[]}}"),
             (0, 1, 0, 0),

@@ -211,8 +211,8 @@ fn ms(ns: i64) -> f64 {
 /// some seconds each).
 const TURN_NS: i64 = 60_000_000_000;
 
-/// Whether groups were measured alternately: there are several turns, and in two of three or more all groups
-/// have a transfer, and these begin within a minute. Then changes over time affect all
+/// Whether groups were measured alternately: there are at least two turns, and in two thirds of them
+/// every group has a transfer, all of which begin within a minute. Then changes over time affect all
 /// groups.
 #[must_use]
 pub fn is_by_turns(groups: &[Vec<Sample>]) -> bool {

@@ -8,6 +8,8 @@ use airmile::model::Verdict;
 use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
 use airmile::{export, report};
 
+use airmile_testing::shared_data;
+
 use crate::common::diagnosis_of;
 
 fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
@@ -170,7 +172,7 @@ fn datagrams_are_told_of() {
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
     let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
-    assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
+    assert!(is_named && answer.missing.iter().any(|one| one.how_to_capture.contains("QUIC")));
 
     // The server's capture beside it, in either order, is known as such.
     for names in [["phone.pcapng", "server.pcapng"], ["server.pcapng", "phone.pcapng"]] {
@@ -180,10 +182,11 @@ fn datagrams_are_told_of() {
             let file = both.files.iter().find(|file| file.path.ends_with(name)).unwrap();
             file.problems.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
         };
-        assert_eq!(problems("phone.pcapng"), "", "{names:?}");
-        let server = problems("server.pcapng");
-        assert!(server.contains("not used: over QUIC alone, and nearer to the server"), "{server}");
+        let found = ["phone.pcapng", "server.pcapng"].map(problems);
+        assert!(found.iter().all(String::is_empty), "{names:?}: {found:?}");
     }
+    let server = diagnosis_of(&files(&run, &["server.pcapng"]));
+    assert!(server.session.says.contains("taken at the server"), "{}", server.session.says);
 }
 
 /// Uploads are not diagnosed, whichever log gives them.
@@ -340,4 +343,38 @@ fn both_captures_are_judged() {
             assert!((both[name] - p).abs() < 1e-9, "{scenario}, {name}: {both:?}, {expected:?}");
         }
     }
+}
+
+const ENDS: [&str; 2] = ["pcap_ue.pcap.gz", "pcap_server.pcap.gz"];
+const IN_FRONT_OF_CELL: &str = "pcap_core.pcap.gz";
+
+/// ns-3's cell limited these downloads. A capture in front of it replaces no other, and does not show that
+/// the radio was idle.
+#[test]
+fn a_capture_in_front_of_the_cell_is_not_the_phones() {
+    let Some(run) = shared_data("ns3/case_nossr_pcap") else { return };
+    for ends in [&ENDS[..], &ENDS[..1], &ENDS[1..]] {
+        let alone = diagnosis_of(&files(&run, ends));
+        let with = diagnosis_of(&files(&run, &[ends, &[IN_FRONT_OF_CELL]].concat()));
+        let of = |answer: &Diagnosis| -> Vec<_> {
+            answer.transfers.iter().map(|one| (one.verdict, one.suspects.clone())).collect()
+        };
+        assert_eq!(of(&alone), of(&with), "{ends:?}");
+        assert!(of(&with).iter().all(|(verdict, _)| *verdict != Verdict::Wireline), "{ends:?}");
+        let between = with.files.iter().find(|file| file.path.ends_with(IN_FRONT_OF_CELL)).unwrap();
+        let problems = between.problems.iter().map(ToString::to_string).collect::<String>();
+        assert!(problems.contains("taken between phone and server"), "{problems}");
+    }
+}
+
+/// A server's capture names nothing that the phone's own does not have first.
+#[test]
+fn a_cause_is_named_by_the_phones_capture_too() {
+    let Some(run) = shared_data("ns3/file_comm_alone_pcap") else { return };
+    let [phone, both] = [&ENDS[..1], &ENDS].map(|names| diagnosis_of(&files(&run, names)));
+    let first = |answer: &Diagnosis, at: usize| answer.transfers[at].suspects[0].suspect;
+    assert_eq!((first(&phone, 0), first(&both, 0)), ("other", "wireline"));
+    assert!(both.transfers[0].suspects[0].probability >= 0.7);
+    assert_eq!(both.transfers[0].verdict, Verdict::Unknown);
+    assert_eq!((first(&phone, 1), both.transfers[1].verdict), ("radio", Verdict::Radio));
 }

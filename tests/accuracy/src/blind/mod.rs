@@ -108,8 +108,7 @@ impl Judged<'_> {
 
     /// Whether `diagnose` gives an answer.
     fn given(&self) -> bool {
-        let from = Evidence::of(&self.row.features).map(Evidence::named_from);
-        self.first.suspect != Suspect::Other && from.is_some_and(|p| self.first.probability >= p)
+        Model::names(&self.row.features, &self.first)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn statement(
     match (named, phone.place) {
         (Some(first), _) => Statement::Suspected { n, first, restarter },
         _ if !suspects.is_empty() => {
-            let queued = features.and_then(Features::seldom_queued);
+            let queued = features.and_then(Features::idle_links);
             Statement::NoSuspect { n, suspects: suspects.to_vec(), queued }
         }
         _ if phone.one_way => Statement::OneDirection,
@@ -43,14 +43,18 @@ pub(super) fn statement(
     }
 }
 
-/// The sender, if it leads and the packets show the wait for its answers during most of the time: the
-/// probabilities are lower for short transfers, whose rate says little. A damaged capture shows no waits.
-pub(super) fn waited_for_server(
-    features: Option<&Features>,
-    suspects: &[Suspicion],
-    shares: &Shares,
+/// The first suspect, if it is probable enough; the sender also if the packets show the wait for its
+/// answers during most of the time: the probabilities are lower for short transfers, whose rate says
+/// little. A damaged capture shows no waits.
+pub(super) fn named(
+    features: &Features,
+    first: Suspicion,
+    shares: Option<&Shares>,
 ) -> Option<Suspicion> {
-    let first = suspects.first().filter(|_| features.is_some_and(|of| !of.damaged)).copied()?;
+    if Model::names(features, &first) {
+        return Some(first);
+    }
+    let shares = shares.filter(|_| !features.damaged)?;
     let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
     let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
     (waits && first.suspect == Suspect::SenderLimited)
@@ -181,7 +185,8 @@ pub(in super::super) fn missing(
         );
     }
     let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
-    if !(without_cell || features.is_some_and(Features::seldom_queues)) {
+    let is_idle = features.and_then(Features::idle_links).is_some();
+    if !(without_cell || is_idle) {
         add(
             MissingKind::Radio,
             "the state of the radio link",
@@ -219,11 +224,12 @@ pub(in super::super) fn missing(
         let (what, how) = time_stamps(phone);
         add(MissingKind::Packets, what, how);
     }
-    if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
+    if is_idle || spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
         add(
             MissingKind::Application,
-            "what a QUIC sender waited for",
-            "repeat it over TCP, or also pass the application's own log (Chrome's net-log)",
+            "what the sender waited for",
+            "also pass the application's own log (Chrome's net-log, a HAR, a qlog); of a QUIC sender, \
+             TCP in its place shows more",
         );
     }
     out

@@ -7,9 +7,9 @@ mod read;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_blind::{CapturedPhone, Evidence, Features, Model, ServerSide, Suspect, TransferSpan};
+use airmile_blind::{CapturedPhone, Features, Model, ServerSide, Suspect, TransferSpan};
 use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
-use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason};
+use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -233,24 +233,24 @@ impl Blind {
         features.map(|features| features.on_path(&self.path, spans))
     }
 
-    /// Probabilities of all suspects by all captures, and the one that is probable enough to be named: by
-    /// two captures, the phone's own first.
+    /// Probabilities of all suspects by all captures, and the one to be named: by two captures, the
+    /// phone's own first.
     fn suspects(
         &self,
         spans: &[TransferSpan],
         features: Option<&Features>,
         bytes: Option<u64>,
+        shares: Option<&Shares>,
     ) -> (Vec<airmile_blind::Suspicion>, Option<airmile_blind::Suspicion>) {
         let Some(features) = features else { return (Vec::new(), None) };
         let own = Model::judge_transfer(features, bytes);
-        let own_first = own.first().map(|one| one.suspect).filter(|one| *one != Suspect::Other);
+        let own_first = own.first().map(|one| one.suspect);
         let all = match &self.server {
             Some(server) => server.pool(own, spans, bytes, &self.path),
             None => own,
         };
-        let from = Evidence::of(features).map_or(1.0, Evidence::named_from);
         let agreed = all.first().copied().filter(|one| Some(one.suspect) == own_first);
-        let named = agreed.filter(|one| one.probability >= from);
+        let named = agreed.and_then(|first| facts::named(features, first, shares));
         (all, named)
     }
 
@@ -306,8 +306,8 @@ impl Blind {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
-        let (suspects, named) = self.suspects(std::slice::from_ref(span), features, bytes);
-        let named = named.or_else(|| facts::waited_for_server(features, &suspects, &shares));
+        let (suspects, named) =
+            self.suspects(std::slice::from_ref(span), features, bytes, Some(&shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
@@ -334,7 +334,8 @@ impl Blind {
         };
         let each = self.phone.as_ref().map(split).unwrap_or_default();
         let features = self.features(spans);
-        let (suspects, named) = self.suspects(spans, features.as_ref(), bytes);
+        let alone = each.first().filter(|_| each.len() == 1);
+        let (suspects, named) = self.suspects(spans, features.as_ref(), bytes, alone);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
         for shares in &each {
@@ -344,9 +345,6 @@ impl Blind {
                 *shares_ms.entry(cause.as_str()).or_default() += *ns as f64 / 1e6;
             }
         }
-        let alone = each.first().filter(|_| each.len() == 1);
-        let waited = |shares| facts::waited_for_server(features.as_ref(), &suspects, shares);
-        let named = named.or_else(|| alone.and_then(waited));
         let seen = (self.phone.as_ref(), features.as_ref());
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },

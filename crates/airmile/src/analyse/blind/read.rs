@@ -210,17 +210,15 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
         let why = why.map_or_else(String::new, |problem| format!(" ({})", problem.what));
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
-    let farthest_ns = all.iter().filter_map(|one| untold_answer_ns(one.phone.as_ref()?)).max();
     // Paths, so that the order of arguments decides nothing.
     let rank = |one: &One| {
         let phone = one.phone.as_ref()?;
-        let far = !is_nearer_to_server(phone, farthest_ns);
-        Some((near(phone), far, phone.bytes, Reverse(one.report.path.clone())))
+        Some((near(phone), phone.bytes, Reverse(one.report.path.clone())))
     };
     let chosen = all.iter().enumerate().filter_map(|(at, one)| Some((rank(one)?, at))).max();
     let chosen = chosen.map(|(_, at)| at);
     let first = chosen.and_then(|at| all.get(at));
-    let unused = all.iter().map(|one| unused(one, first?, farthest_ns));
+    let unused = all.iter().map(|one| unused(one, first?));
     let unused: Vec<Option<String>> = unused.collect();
     let (files, sent_bytes) = (Vec::new(), all.iter().map(|one| one.sent_bytes).max());
     let sent_bytes = sent_bytes.unwrap_or_default();
@@ -249,19 +247,8 @@ const fn near(phone: &CapturedPhone) -> u8 {
     }
 }
 
-/// The shortest answer over QUIC in a capture whose packets do not tell its place.
-fn untold_answer_ns(phone: &CapturedPhone) -> Option<i64> {
-    phone.quic_answer_ns().filter(|_| phone.place == CaptureSite::Unknown)
-}
-
-/// Whether answers over QUIC come in less than half of the longest time: nearer to the server, they
-/// come sooner.
-fn is_nearer_to_server(phone: &CapturedPhone, farthest_ns: Option<i64>) -> bool {
-    untold_answer_ns(phone).zip(farthest_ns).is_some_and(|(own, farthest)| own < farthest / 2)
-}
-
 /// Why a capture at the same place as the first one is not used.
-fn unused(one: &One, first: &One, farthest_ns: Option<i64>) -> Option<String> {
+fn unused(one: &One, first: &One) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
     let is_between = own.place == CaptureSite::Between;
     (is_between || near(own) == near(phone)).then(|| match () {
@@ -270,9 +257,6 @@ fn unused(one: &One, first: &One, farthest_ns: Option<i64>) -> Option<String> {
             format!("not used: it holds the same packets as {name}")
         }
         () if is_between => "not used: it was taken between phone and server".to_owned(),
-        () if is_nearer_to_server(own, farthest_ns) => {
-            format!("not used: over QUIC alone, and nearer to the server than {name}")
-        }
         () => "not used: another capture at the same place has more of the phone's data; join the \
                parts of one capture with `mergecap`"
             .to_owned(),
