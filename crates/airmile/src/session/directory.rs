@@ -111,7 +111,7 @@ fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
             path: dir.to_owned(),
             what:
                 "is a directory without a modem log, text export, grant table or application's log \
-                   in it (packet captures are for `diagnose` and `packets`)"
+                   in it (`diagnose`, `inspect` and `packets` also read packet captures in one)"
                     .into(),
         });
     };

@@ -172,7 +172,7 @@ fn datagrams_are_told_of() {
     check_sums(&answer);
     assert_eq!(answer.transfers.len(), 1);
     let is_named = answer.transfers[0].evidence.iter().any(|item| item.what.contains("datagrams"));
-    assert!(is_named && answer.missing.iter().any(|one| one.how_to_capture.contains("QUIC")));
+    assert!(is_named && answer.missing.iter().any(|one| one.what.contains("QUIC")));
 
     // The server's capture beside it, in either order, is known as such.
     for names in [["phone.pcapng", "server.pcapng"], ["server.pcapng", "phone.pcapng"]] {

@@ -224,13 +224,15 @@ pub(in super::super) fn missing(
         let (what, how) = time_stamps(phone);
         add(MissingKind::Packets, what, how);
     }
-    if is_idle || spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
+    if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
         add(
             MissingKind::Application,
-            "what the sender waited for",
-            "also pass the application's own log (Chrome's net-log, a HAR, a qlog); of a QUIC sender, \
-             TCP in its place shows more",
+            "what a QUIC sender waited for",
+            "repeat it over TCP, or also pass the application's own log (Chrome's net-log)",
         );
+    } else if is_idle {
+        let how = "also pass the application's own log (Chrome's net-log, or a HAR)";
+        add(MissingKind::Application, "what the sender waited for", how);
     }
     out
 }
