@@ -153,8 +153,7 @@ impl Evidence {
     }
 
     /// Minimum probability for naming a suspect.
-    #[must_use]
-    pub const fn named_from(self) -> f64 {
+    const fn named_from(self) -> f64 {
         match self {
             Self::Stamped | Self::Plain => NAMED_FROM,
             Self::Datagrams | Self::Late | Self::Server => NAMED_FROM_OTHERS,

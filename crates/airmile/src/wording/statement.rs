@@ -80,7 +80,7 @@ fn statement(statement: &Statement) -> String {
             "No verdict by packets alone on what limited {}: {}.{}",
             transfers(*n),
             candidates(suspects),
-            not_radio(suspects, *queued)
+            about_radio(suspects, *queued)
         ),
         Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
         Statement::LossRecovery { share, alone } => format!(
@@ -174,7 +174,7 @@ fn percent_below(share: f64, limit: f64) -> String {
 const NOT_RADIO_FROM: f64 = 0.9;
 
 /// Says that the radio link was not the bottleneck, if that is known; else, how to know more.
-fn not_radio(suspects: &[Suspicion], queued: Option<f64>) -> String {
+fn about_radio(suspects: &[Suspicion], queued: Option<f64>) -> String {
     if let Some(share) = queued {
         return format!(
             " It was not the radio link: packets were queued between server and phone during {:.0} % of \

@@ -141,7 +141,7 @@ impl Blind {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;
             blind.clocks = wire.clocks().to_vec();
-            // Its times are those of the same capture.
+            // The path's times, and the server's offset, are on the clock of that capture.
             let is_same = wire.name() == blind.name;
             blind.path = if is_same { wire.path().clone() } else { PathQueue::default() };
             let direct = read.server.take().filter(|_| is_same && !wire.is_split);
@@ -194,7 +194,7 @@ impl Blind {
             let (transfers, transfers_from) =
                 of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
             let (session, missing) =
-                (self.session(&[], &[]), facts::missing((None, None), &[], false));
+                (self.session(&[], &[], None), facts::missing((None, None), &[], false));
             return Judgement { session, transfers, transfers_from, missing };
         };
         let logs = answer.lookups();
@@ -219,8 +219,8 @@ impl Blind {
                 Sides { packets, application: one.application, ..Sides::default() },
             )
         });
-        let session = self.session(&spans, &bytes);
         let features = self.features(&spans);
+        let session = self.session(&spans, &bytes, features.as_ref());
         let missing = facts::missing((Some(phone), features.as_ref()), &spans, self.has_server);
         Judgement { session, transfers: transfers.collect(), transfers_from, missing }
     }
@@ -327,15 +327,19 @@ impl Blind {
     }
 
     /// Judges the transfers, each with its bytes, together; a single one as it is judged by itself.
-    fn session(&self, spans: &[TransferSpan], bytes: &[Option<u64>]) -> SessionJudgement {
+    fn session(
+        &self,
+        spans: &[TransferSpan],
+        bytes: &[Option<u64>],
+        features: Option<&Features>,
+    ) -> SessionJudgement {
         let bytes = if let [one] = bytes { *one } else { None };
         let split = |phone: &CapturedPhone| {
             spans.iter().map(|span| phone.split(span).of_bytes(bytes)).collect::<Vec<_>>()
         };
         let each = self.phone.as_ref().map(split).unwrap_or_default();
-        let features = self.features(spans);
         let alone = each.first().filter(|_| each.len() == 1);
-        let (suspects, named) = self.suspects(spans, features.as_ref(), bytes, alone);
+        let (suspects, named) = self.suspects(spans, features, bytes, alone);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
         for shares in &each {
@@ -345,7 +349,7 @@ impl Blind {
                 *shares_ms.entry(cause.as_str()).or_default() += *ns as f64 / 1e6;
             }
         }
-        let seen = (self.phone.as_ref(), features.as_ref());
+        let seen = (self.phone.as_ref(), features);
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
             _ if spans.is_empty() && self.sent_bytes >= self.min_bytes => {
