@@ -68,7 +68,7 @@ bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
 	target/bench-venv/bin/pip -q install signalcat==2.1.2 || echo "SKIPPED: signalcat cannot be installed"
 	$(OPTIMISED) airmile-bench
-	$(RELEASE)/airmile-bench $(addprefix --signalcat ,$(wildcard target/bench-venv/bin/scat))
+	scat=target/bench-venv/bin/scat; $(RELEASE)/airmile-bench $$([ ! -x $$scat ] || echo --signalcat $$scat)
 
 differential: ## our decode of the sample logs against another decoder's, packets against tshark and tcptrace
 	$(CARGO) test --locked --release -p airmile-decode --test it -- --nocapture reference::
