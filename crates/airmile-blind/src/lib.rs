@@ -25,7 +25,9 @@ mod tests;
 mod user;
 
 pub use features::{Features, N_FEATURES, NAMES, upload_is_seen};
-pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
+pub use model::{
+    CoefficientTable, Evidence, JudgedTransfer, Model, NAMED_FROM, Suspect, Suspicion,
+};
 pub use phone::{CapturedPhone, CapturedPhones};
 pub use server_side::ServerSide;
 pub use span::{TransferSpan, TransportKind};

@@ -42,19 +42,19 @@ impl ServerSide {
     }
 
     /// Probabilities of all suspects from both captures; `own` are those of the phone's, and `path` is
-    /// what both show of the queue between them. `own` stays if the server's does not show all of the
-    /// transfers. `bytes` is as in [`Model::judge_transfer`].
+    /// what both show of the queue between them. `own` stays if the server's does not show the
+    /// transfer. `bytes` is as in [`Model::judge_transfer`].
     #[must_use]
     pub fn pool(
         &self,
         own: Vec<Suspicion>,
-        spans: &[TransferSpan],
+        span: &TransferSpan,
         bytes: Option<u64>,
         path: &PathQueue,
     ) -> Vec<Suspicion> {
-        let same: Option<Vec<TransferSpan>> = spans.iter().map(|span| self.same(span)).collect();
-        let features = same.and_then(|same| Features::from_spans(&self.phone, &same));
-        let features = features.map(|features| features.on_path(path, spans));
+        let same = self.same(span);
+        let features = same.and_then(|same| Features::from_spans(&self.phone, &[same]));
+        let features = features.map(|features| features.on_path(path, &[*span]));
         let others = features.map(|features| Model::judge_transfer(&features, bytes));
         match others {
             Some(others) if !others.is_empty() && !own.is_empty() => Model::pool(&own, &others),

@@ -135,8 +135,7 @@ impl FileReport {
             damaged: false,
         };
         if let Some(others) = input.left_out() {
-            let what = format!("in an archive, {others}: unpack it to give them as inputs");
-            report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+            report.warn(format!("in an archive, {others}: unpack it to give them as inputs"));
         }
         report
     }
@@ -146,8 +145,16 @@ impl FileReport {
     pub fn unusable(input: &Input, kind: Kind, why: &str) -> Self {
         let mut report = Self::new(input, kind);
         report.bytes = input.size_bytes().unwrap_or_default();
-        let what = why.to_owned();
-        report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        report.warn(why.to_owned());
+        report
+    }
+
+    /// The report of an empty file.
+    #[must_use]
+    pub fn empty(input: &Input) -> Self {
+        let mut report = Self::new(input, Kind::Empty);
+        let what = "is empty: nothing was read from it".to_owned();
+        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
         report
     }
 
@@ -181,6 +188,11 @@ impl FileReport {
         {
             *self.subscriptions.entry(tagged.subscription).or_default() += 1;
         }
+    }
+
+    /// Adds a warning about the file as a whole.
+    pub fn warn(&mut self, what: String) {
+        self.problem(Problem { offset: 0, severity: Severity::Warning, what });
     }
 
     /// Adds a problem.

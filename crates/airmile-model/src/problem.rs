@@ -33,6 +33,11 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.offset, printable(&self.what))
+        let what = printable(&self.what);
+        match (self.offset, self.severity) {
+            // Of the file as a whole.
+            (0, Severity::Warning) => write!(f, "{what}"),
+            (offset, _) => write!(f, "byte {offset}: {what}"),
+        }
     }
 }

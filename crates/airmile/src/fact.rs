@@ -72,7 +72,9 @@ pub(crate) enum FactKind {
     /// Share of the time in which packets were queued between captures at both ends.
     PathQueue { share: f64 },
     /// How much the rate varied while data was queued.
-    RateVariation { spread: f64, steady: bool },
+    RateVariation { spread: f64 },
+    /// A capture at the server: whether a line's queue or the cell's stands is not visible.
+    LinkHidden,
     /// How much of the backlog arrived after pauses of 6 ms and more.
     CaughtUp { share: f64 },
     /// Share of the time in pauses of 200 ms and more.
@@ -121,7 +123,7 @@ impl FactKind {
             | Self::BitrateSwitches { bps, .. } => (Some(*bps), "bit/s"),
             Self::Scheduled { share, .. }
             | Self::OthersShare { share, .. }
-            | Self::RateVariation { spread: share, .. }
+            | Self::RateVariation { spread: share }
             | Self::CaughtUp { share }
             | Self::PathQueue { share }
             | Self::Paused { share } => (Some(*share), ""),
@@ -129,9 +131,11 @@ impl FactKind {
             Self::Suspects(suspects) => (suspects.first().map(|first| first.probability), ""),
             Self::Phases(phases) => (phases.before_first_byte_ns().map(|ns| ns as f64 / 1e6), "ms"),
             Self::IntervalRates { least_bps, .. } => (*least_bps, "bit/s"),
-            Self::Note(_) | Self::Datagrams | Self::CaptureSiteUnknown | Self::BytesDecoded => {
-                (None, "")
-            }
+            Self::Note(_)
+            | Self::LinkHidden
+            | Self::Datagrams
+            | Self::CaptureSiteUnknown
+            | Self::BytesDecoded => (None, ""),
         }
     }
 }
@@ -304,16 +308,19 @@ pub(crate) enum Statement {
     CapturedBetween,
     /// Too few packets for a pattern.
     TooLittle,
-    /// No suspect is probable enough.
+    /// No suspect is probable enough for all transfers.
     NoSuspect {
         n: usize,
         suspects: Vec<Suspicion>,
+        /// How many have each suspect by themselves.
+        counts: Vec<(Suspect, usize)>,
         /// Share of the time with packets queued between captures at both ends, if too small for a link.
         queued: Option<f64>,
     },
-    /// The suspect with the highest probability.
+    /// The suspect with the highest probability, and how many of the transfers have it.
     Suspected {
         n: usize,
+        of: usize,
         first: Suspicion,
         restarter: Restarter,
     },

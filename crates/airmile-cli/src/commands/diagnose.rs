@@ -163,9 +163,16 @@ fn details(answer: &Diagnosis, all: bool) -> String {
 
 /// The files that the answer is from, if there are several.
 fn read(files: &[FileReport]) -> String {
+    let own = |file: &FileReport| {
+        let name =
+            Path::new(&file.path).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| file.path.clone())
+    };
     let name = |file: &FileReport| {
-        let name = Path::new(&file.path).file_name().map(|name| name.to_string_lossy());
-        format!("{} ({})", name.unwrap_or_else(|| (&*file.path).into()), plain_name(&file.kind))
+        let own_name = own(file);
+        let is_alone = files.iter().filter(|other| own(other) == own_name).count() == 1;
+        let name = if is_alone { &own_name } else { &file.path };
+        format!("{name} ({})", plain_name(&file.kind))
     };
     let names: Vec<String> = files.iter().take(MOST_NAMED).map(name).collect();
     match files.len() {

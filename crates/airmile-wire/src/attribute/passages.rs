@@ -61,6 +61,11 @@ impl Marks {
 /// are encrypted (chosen here).
 const MAX_DATAGRAMS: usize = 2_000_000;
 const DATAGRAM_HEAD_BYTES: usize = 48;
+/// The smallest packet that QUIC sends (RFC 9000, 10.3): an acknowledgement is hardly larger.
+const LEAST_QUIC_BYTES: usize = 21;
+/// One in this many of a client's datagrams is remembered, by its digest (chosen here: enough for the
+/// offset of a clock).
+const CLIENTS_EVERY: u64 = 4;
 
 /// Datagrams of QUIC are not fragmented, so that none is larger (RFC 9000, 14; Ethernet's MTU): larger
 /// ones were joined by an offload.
@@ -71,6 +76,8 @@ const MAX_DATAGRAM_BYTES: u32 = 1_500;
 #[derive(Debug, Default)]
 pub struct Datagrams {
     at_ns: HashMap<u64, i64>,
+    /// Some of those from the client.
+    from_client_ns: HashMap<u64, i64>,
     /// Some are joined or not remembered: what is missing elsewhere may have passed.
     incomplete: bool,
 }
@@ -78,19 +85,41 @@ pub struct Datagrams {
 impl Datagrams {
     /// Records a datagram.
     pub fn note(&mut self, packet: &Packet<'_>) {
-        let Some(head) = packet.payload.get(..DATAGRAM_HEAD_BYTES) else { return };
-        let udp = matches!(packet.transport, Transport::Udp);
-        if !udp || packet.src_port >= packet.dst_port {
+        if !matches!(packet.transport, Transport::Udp) || packet.src_port == packet.dst_port {
             return;
         }
-        self.incomplete |= packet.payload_bytes > MAX_DATAGRAM_BYTES;
-        if self.at_ns.len() >= MAX_DATAGRAMS {
-            self.incomplete = true;
+        let is_down = packet.src_port < packet.dst_port;
+        let least = if is_down { DATAGRAM_HEAD_BYTES } else { LEAST_QUIC_BYTES };
+        let captured = packet.payload.len();
+        let is_cut = captured < packet.payload_bytes as usize && captured < DATAGRAM_HEAD_BYTES;
+        if captured < least || is_cut {
             return;
         }
+        let head = packet.payload.get(..DATAGRAM_HEAD_BYTES).unwrap_or(packet.payload);
+        self.incomplete |= is_down && packet.payload_bytes > MAX_DATAGRAM_BYTES;
         let mut hasher = std::hash::DefaultHasher::new();
         (head, packet.payload_bytes).hash(&mut hasher);
-        self.at_ns.entry(hasher.finish()).or_insert(packet.at_ns);
+        let digest = hasher.finish();
+        let known = if is_down { &mut self.at_ns } else { &mut self.from_client_ns };
+        if known.len() >= MAX_DATAGRAMS {
+            self.incomplete |= is_down;
+        } else if is_down || digest.is_multiple_of(CLIENTS_EVERY) {
+            known.entry(digest).or_insert(packet.at_ns);
+        }
+    }
+
+    /// Those of both directions that also passed at a capture nearer to the server.
+    pub fn pairs<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = PointPair> + 'a {
+        let down = self.passages(server).map(|one| PointPair {
+            reference_ns: one.arrived_ns,
+            other_ns: one.sent_ns,
+            outward: false,
+        });
+        let up = self.from_client_ns.iter().filter_map(|(digest, reference_ns)| {
+            let other_ns = *server.from_client_ns.get(digest)?;
+            Some(PointPair { reference_ns: *reference_ns, other_ns, outward: true })
+        });
+        down.chain(up)
     }
 
     /// Those that also passed at the server.

@@ -26,7 +26,7 @@ pub(crate) struct AlignedInputs {
     pub(crate) wire: Option<Wire>,
     /// The evidence of captures, if there is none of the radio.
     pub(crate) blind: Option<Blind>,
-    /// A report of each capture.
+    /// A report of each capture, and of each empty file.
     pub(crate) captures: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
     /// Why the application's log is not joined with the captures: it may be of another run.
@@ -45,15 +45,17 @@ impl AlignedInputs {
         progress: &Progress,
     ) -> Result<(Session, Self)> {
         options.check()?;
-        let (radio, captures) = wire::part(inputs)?;
+        let (radio, captures, empty) = wire::part(inputs)?;
         if let Some((session, blind)) = Blind::gather(&radio, &captures, options, progress)? {
             let clocks = blind.clocks().to_vec();
             let doubt = blind.doubt().map(str::to_owned);
             let blind = Some(blind);
-            return Ok((session, Self { radio, blind, clocks, doubt, ..Self::default() }));
+            let aligned = Self { radio, blind, captures: empty, clocks, doubt, ..Self::default() };
+            return Ok((session, aligned));
         }
         let paths = captures;
-        let (mut wire, captures) = Wire::read(&paths, progress)?;
+        let (mut wire, mut captures) = Wire::read(&paths, progress)?;
+        captures.extend(empty);
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {

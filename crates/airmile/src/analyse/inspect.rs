@@ -74,15 +74,19 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 applications.extend(loaded.applications);
             }
             // Standard input cannot be opened again.
-            Err(Error::Unusable { what, .. }) if !comes_once(path) && !path.is_dir() => {
+            Err(Error::Unusable { what: how_to_capture, .. })
+                if !comes_once(path) && !path.is_dir() =>
+            {
                 let input = Input::open(path, progress)?;
                 let kind = Kind::of(input.head());
-                files.push(FileReport::unusable(&input, kind, &what));
-                missing_files.push(Missing {
-                    kind: MissingKind::File,
-                    what: format!("{} cannot be used", printable_path(path)),
-                    how_to_capture: what,
+                let is_empty = kind == Kind::Empty;
+                files.push(match is_empty {
+                    true => FileReport::empty(&input),
+                    false => FileReport::unusable(&input, kind, &how_to_capture),
                 });
+                let what = format!("{} cannot be used", printable_path(path));
+                let file = Missing { kind: MissingKind::File, what, how_to_capture };
+                missing_files.push((is_empty, file));
             }
             Err(error) => return Err(error),
         }
@@ -90,9 +94,13 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let no_radio = counts == EvidenceCounts::default();
     // What a base station logs, the phone's modem logs under other names.
     let of_station = files.iter().any(|file| file.kind.starts_with("gnb_"));
-    let mut missing = if no_radio && (!captures.is_empty() || of_station) {
+    let is_empty = captures.iter().all(|look| look.report.items == 0)
+        && files.iter().all(|file| file.bytes == 0);
+    let mut missing = if is_empty {
+        Vec::new()
+    } else if no_radio && (!captures.is_empty() || of_station) {
         let has_server = captures.iter().any(|look| look.place == CaptureSite::Server);
-        blind::missing((None, None), &[], has_server)
+        blind::missing(None, &[], has_server)
     } else if no_radio && !applications.is_empty() {
         application::missing()
     } else {
@@ -113,7 +121,9 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         missing.extend(phone_side.filter(|_| !is_at_phone));
         files.push(report);
     }
-    missing.extend(missing_files);
+    // An empty file stops no other.
+    let stops = |is_empty: bool| !is_empty || usable_files == 0;
+    missing.extend(missing_files.into_iter().filter_map(|(is, file)| stops(is).then_some(file)));
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
 }
 

@@ -81,11 +81,14 @@ pub(crate) fn fact(kind: &FactKind) -> String {
              than the fastest ones)",
             share * 100.0
         ),
-        FactKind::RateVariation { spread, steady } => format!(
-            "while data was queued, the rate varied by {:.0} % between intervals of 100 ms: {}",
-            spread * 100.0,
-            if *steady { "steady, as on a wired link" } else { "unsteady, as on a radio link" }
+        FactKind::RateVariation { spread } => format!(
+            "while data was queued, the rate varied by {:.0} % between intervals of 100 ms (most wired \
+             links: less than 20 %, most cells: more)",
+            spread * 100.0
         ),
+        FactKind::LinkHidden => "a queue stands on the path: packets at the server do not show \
+            whether a slow line's or the cell's"
+            .into(),
         FactKind::CaughtUp { share } => format!(
             "after pauses of 6 ms or more, {:.0} % of the backlog arrived at once: {}",
             share.min(1.0) * 100.0,

@@ -76,13 +76,15 @@ fn statement(statement: &Statement) -> String {
         Statement::TooLittle => "No verdict: too few packets for a pattern, a rate as low as a \
             call's, or datagrams not known to be QUIC (`scrub` cuts its first bytes)."
             .into(),
-        Statement::NoSuspect { n, suspects, queued } => format!(
-            "No verdict by packets alone on what limited {}: {}.{}",
+        Statement::NoSuspect { n, suspects, counts, queued } => format!(
+            "No verdict by packets alone on what limited {}{}.{}",
             transfers(*n),
-            candidates(suspects),
+            one_by_one(*n, suspects, counts),
             about_radio(suspects, *queued)
         ),
-        Statement::Suspected { n, first, restarter } => suspected(*n, first, *restarter),
+        Statement::Suspected { n, of, first, restarter } => {
+            suspected((*n, *of), first, *restarter)
+        }
         Statement::LossRecovery { share, alone } => format!(
             "Packets are lost on the path: their retransmission took {:.0} % of the time.{}",
             share * 100.0,
@@ -191,7 +193,19 @@ fn about_radio(suspects: &[Suspicion], queued: Option<f64>) -> String {
     format!(" It was not the radio link (probability {:.0} %).", probability * 100.0)
 }
 
-fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
+/// What is probable for all transfers, or what is named for some.
+fn one_by_one(n: usize, suspects: &[Suspicion], counts: &[(Suspect, usize)]) -> String {
+    if counts.is_empty() {
+        return format!(": {}", candidates(suspects));
+    }
+    let unknown = n - counts.iter().map(|(_, n)| n).sum::<usize>();
+    let each = counts.iter().map(|(one, n)| format!("{} in {n}", suspect(*one)));
+    let unknown = (unknown > 0).then(|| format!("unknown in {unknown}"));
+    let each: Vec<String> = each.chain(unknown).collect();
+    format!(" together; one by one: {}", each.join(", "))
+}
+
+fn suspected((n, of): (usize, usize), first: &Suspicion, restarter: Restarter) -> String {
     let more = match (first.suspect, restarter) {
         (Suspect::Radio, _) => {
             " Packets do not show whether other users held the cell or the signal was weak."
@@ -200,10 +214,12 @@ fn suspected(n: usize, first: &Suspicion, restarter: Restarter) -> String {
         (Suspect::SlowStartRestart, Restarter::Sender) => " The server restarts it.",
         _ => "",
     };
+    let part = if n == of { String::new() } else { format!("{n} of ") };
+    let over = if of == 1 { "" } else { " over the time of all" };
     format!(
-        "By packets alone, {} was the bottleneck of {} (probability {:.0} %).{more}",
+        "By packets alone, {} was the bottleneck of {part}{} (probability {:.0} %{over}).{more}",
         suspect(first.suspect),
-        transfers(n),
+        transfers(of),
         first.probability * 100.0
     )
 }
@@ -217,11 +233,32 @@ mod tests {
         let says = |sender, queued| {
             let suspects = [(Suspect::Wireline, 0.5), (Suspect::SenderLimited, sender)]
                 .map(|(suspect, probability)| Suspicion { suspect, probability });
-            statement(&Statement::NoSuspect { n: 1, suspects: suspects.to_vec(), queued })
+            let (suspects, counts) = (suspects.to_vec(), Vec::new());
+            statement(&Statement::NoSuspect { n: 1, suspects, counts, queued })
         };
         assert!(says(0.45, None).ends_with(" 45 %. It was not the radio link (probability 95 %)."));
         assert!(says(0.3, None).ends_with(" 30 %. Log the modem and repeat it."));
         assert_eq!(says(0.45, Some(0.02)).matches("not the radio").count(), 1);
+    }
+
+    #[test]
+    fn transfers_with_different_suspects_are_counted() {
+        let first = Suspicion { suspect: Suspect::Radio, probability: 0.68 };
+        let says = |n, of| {
+            let restarter = Restarter::SenderOrMiddlebox;
+            statement(&Statement::Suspected { n, of, first, restarter })
+        };
+        assert!(says(1, 1).contains("of the transfer (probability 68 %)."), "{}", says(1, 1));
+        assert!(says(2, 3).contains("of 2 of the 3 transfers (probability 68 % over"));
+        assert!(says(3, 3).contains("bottleneck of the 3 transfers"), "{}", says(3, 3));
+        let counts = vec![(Suspect::Wireline, 2), (Suspect::FirstSlowStart, 1)];
+        let none = |n| {
+            let (suspects, counts) = (vec![first], counts.clone());
+            statement(&Statement::NoSuspect { n, suspects, counts, queued: None })
+        };
+        assert!(none(8).contains("the 8 transfers together; one by one: "), "{}", none(8));
+        assert!(none(8).contains(" in 2, ") && none(8).contains(" in 1, unknown in 5."));
+        assert!(none(3).contains(" in 1. Log the modem"), "{}", none(3));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile_blind::{CoefficientTable, Evidence, Model, N_FEATURES, NAMES, Suspect, Suspicion};
+use airmile_blind::{CoefficientTable, Evidence, N_FEATURES, NAMES, Suspect, Suspicion};
 
 use crate::bars::wilson;
 use crate::reliability::{self, Stated};
@@ -99,6 +99,7 @@ fn counts(rows: &[Row]) {
 struct Judged<'a> {
     row: &'a Row,
     first: Suspicion,
+    given: bool,
 }
 
 impl Judged<'_> {
@@ -107,8 +108,8 @@ impl Judged<'_> {
     }
 
     /// Whether `diagnose` gives an answer.
-    fn given(&self) -> bool {
-        Model::names(&self.row.features, &self.first)
+    const fn given(&self) -> bool {
+        self.given
     }
 }
 
@@ -121,7 +122,10 @@ pub fn measure(runs: u64, shared: &Path) -> anyhow::Result<bool> {
         println!("SKIPPED: {name}: no link trace at {}", shared.join("data/links").display());
     }
     let overflows = gather(&families::OVERFLOWING, true, (runs, OVERFLOW_SEED), shared)?.rows;
-    let judge = |row| Some(Judged { row, first: *Model::judge(&row.features).first()? });
+    let judge = |row| {
+        let (all, named) = Row::judge(row);
+        Some(Judged { row, first: *all.first()?, given: named.is_some() })
+    };
     let judged: Vec<Judged<'_>> = rows.iter().filter_map(judge).collect();
     let overflowed: Vec<Judged<'_>> = overflows.iter().filter_map(judge).collect();
     println!("{} runs judged; {left_out} did not end or had no data\n", judged.len());
@@ -235,7 +239,7 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
         for (at, family) in list.iter().enumerate().filter(|(_, f)| f.name == name) {
             let seeds = (runs, seed + at as u64 * 100_000);
             for row in gather(&[*family], held, seeds, shared)?.rows {
-                let judged = Model::judge(&row.features);
+                let (judged, _) = row.judge();
                 let judged: Vec<String> = judged
                     .iter()
                     .take(3)

@@ -53,30 +53,32 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
     }
     let base_rtt_ns: i64 = base.parse().with_context(fails)?;
     let values = std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN));
+    let features = Features {
+        values,
+        transport: carrier,
+        place,
+        one_way: false,
+        damaged: false,
+        begun_before: false,
+        is_quic: true,
+        uploads: upload_is_seen(&values),
+        // Not recorded.
+        line_loses: true,
+        paused_before: true,
+        base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
+        ns: ns.parse().with_context(fails)?,
+        bytes: bytes.parse().with_context(fails)?,
+        queue_ms: None,
+        rate: 0.0,
+        path_queue: None,
+        loses_on_path: false,
+    };
     Ok(Row {
         family: FAMILY,
         seed: number,
         view,
-        features: Features {
-            values,
-            transport: carrier,
-            place,
-            one_way: false,
-            damaged: false,
-            begun_before: false,
-            is_quic: true,
-            uploads: upload_is_seen(&values),
-            // Not recorded.
-            line_loses: true,
-            paused_before: true,
-            base_rtt_ns: (base_rtt_ns >= 0).then_some(base_rtt_ns),
-            ns: ns.parse().with_context(fails)?,
-            bytes: bytes.parse().with_context(fails)?,
-            queue_ms: None,
-            rate: 0.0,
-            path_queue: None,
-            loses_on_path: false,
-        },
+        features,
+        each: vec![(features.ns, Some(features))],
         truth,
         demand: 0.0,
         cost: 0.0,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile_blind::{CapturedPhones, Features, Suspect};
+use airmile_blind::{
+    CapturedPhones, Features, JudgedTransfer, Model, Suspect, Suspicion, TransferSpan,
+};
 use airmile_capture::packet::{Frame, dissect};
 use airmile_emulate::net::IpPacket;
 use airmile_emulate::{CapturePoint, EmulatedTransfer, RunSink, Scenario, run_into};
@@ -35,18 +37,39 @@ pub enum View {
     Server,
 }
 
+/// A transfer's duration in nanoseconds, and its features, if it has any.
+pub type Transfer = (i64, Option<Features>);
+
 /// A run.
 pub struct Row {
     pub family: &'static str,
     pub seed: u64,
     pub view: View,
+    /// Of all transfers at once, for the fit.
     pub features: Features,
+    /// Of each transfer.
+    pub each: Vec<Transfer>,
     pub truth: Suspect,
     /// Link demand, and the cost of the cause as a share.
     pub demand: f64,
     pub cost: f64,
     /// Weight in the fit.
     pub weight: f64,
+}
+
+impl Row {
+    /// Its transfers judged together: all probabilities, and what is named.
+    pub fn judge(&self) -> (Vec<Suspicion>, Option<Suspicion>) {
+        let own = self.each.iter().map(|(_, of)| of.as_ref().map(Model::judge).unwrap_or_default());
+        let own: Vec<Vec<Suspicion>> = own.collect();
+        let each = self.each.iter().zip(&own).map(|((ns, features), suspects)| {
+            let features = features.as_ref();
+            let first = suspects.first().copied().zip(features);
+            let named = first.filter(|(first, of)| Model::names(of, first));
+            JudgedTransfer { ns: *ns, features, suspects, named: named.map(|(first, _)| first) }
+        });
+        Model::judge_together(&each.collect::<Vec<_>>())
+    }
 }
 
 /// A capture in progress.
@@ -63,10 +86,14 @@ impl Monitor {
         Self { point, study: PacketStudy::new(options), phones: CapturedPhones::new(), offset: 0 }
     }
 
-    fn features(self) -> Option<Features> {
+    /// The features of all transfers at once, and of each.
+    fn features(self) -> Option<(Features, Vec<Transfer>)> {
         let phones = self.phones.finish();
         let phone = phones.first()?;
-        Features::from_spans(phone, &phone.transfers(MIN_BYTES))
+        let spans = phone.transfers(MIN_BYTES);
+        let of = |span: &TransferSpan| Features::from_spans(phone, std::slice::from_ref(span));
+        let each = spans.iter().map(|span| (span.ns(), of(span))).collect();
+        Some((Features::from_spans(phone, &spans)?, each))
     }
 
     fn packet(&mut self, at_ns: i64, wire_bytes: u32, data: &[u8]) {
@@ -132,11 +159,12 @@ fn run(family: &Family, scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Ro
         if a > 0.0 { (a - b) / a } else { 0.0 }
     };
     let truth = truth(family, demand, cost);
-    let row = |view, features| Row {
+    let row = |view, (features, each)| Row {
         family: family.name,
         seed,
         view,
         features,
+        each,
         truth,
         demand,
         cost,

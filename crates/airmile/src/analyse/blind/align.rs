@@ -2,6 +2,7 @@
 
 use airmile_blind::CapturedPhone;
 use airmile_model::{Clock, Direction};
+use airmile_packets::phones::arrivals;
 use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
@@ -9,7 +10,7 @@ use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
 use super::super::aligned::TRANSFERS;
 use super::super::belong;
 use super::super::clocks::{self, ClockReport};
-use super::{Blind, read};
+use super::Blind;
 use crate::session::{Application, Session};
 use crate::wording;
 use airmile_io::error::Result;
@@ -24,7 +25,7 @@ impl Blind {
         let uploads = given.iter().all(|one| one.dir == Some(Direction::Ul));
         let (Some(phone), false) = (&self.phone, uploads) else { return Ok(()) };
         let log = session.applications().iter().find(|one| one.gave_transfers);
-        let (spans, arrivals) = (clocks::spans(given), read::arrivals(phone));
+        let (spans, arrivals) = (clocks::spans(given), arrivals(phone));
         let name = log.map_or(TRANSFERS, |one| one.path.as_str());
         let by_requests = log.and_then(|one| by_requests(phone, one));
         if by_requests.is_none() {
@@ -47,7 +48,7 @@ impl Blind {
     /// another run has no report; with a table, it is not joined.
     pub(super) fn align_others(&mut self, session: &Session) {
         let Some(phone) = self.phone.as_ref().filter(|_| self.doubt.is_none()) else { return };
-        let arrivals = read::arrivals(phone);
+        let arrivals = arrivals(phone);
         let is_alone = !session.applications().iter().any(|one| one.gave_transfers);
         let others = session.applications().iter().filter(|one| !one.gave_transfers);
         for one in others.filter(|one| one.has_placed_transfers()) {

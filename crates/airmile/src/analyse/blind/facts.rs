@@ -1,20 +1,16 @@
 //! The evidence of probabilities by packets, as facts.
 
-use airmile_blind::{
-    CapturedPhone, Features, Model, Suspect, Suspicion, TransferSpan, TransportKind,
-};
+use airmile_blind::{CapturedPhone, Features, Model, Suspect, Suspicion, TransportKind};
 use airmile_model::TtiIndex;
+use airmile_packets::phones::LONGER_HEADERS;
 use airmile_wire::attribute::{CaptureSite, Reason, Shares};
 
 use super::super::radio::{Missing, MissingKind};
+use super::Judged;
 use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};
 
 /// A reason or a pause is named from this share of a transfer on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
-/// A rate that varies by less than this while data is queued is called steady (chosen here: true
-/// for nine of ten of the lab's wired links and one of ten of its cells).
-const STEADY: f64 = 0.2;
-
 /// A server whose answer was waited for during this share of a transfer is named (chosen here).
 const MOST: f64 = 0.75;
 /// With at least this probability (chosen here).
@@ -22,19 +18,27 @@ const WAITED_PROBABILITY: f64 = 0.7;
 
 /// The statement for a session.
 pub(super) fn statement(
-    (phone, features): (Option<&CapturedPhone>, Option<&Features>),
-    spans: &[TransferSpan],
-    suspects: &[Suspicion],
-    named: Option<Suspicion>,
+    phone: Option<&CapturedPhone>,
+    judged: &[Judged<'_>],
+    (suspects, named): (&[Suspicion], Option<Suspicion>),
     restarter: Restarter,
 ) -> Statement {
-    let Some(phone) = phone.filter(|_| !spans.is_empty()) else { return Statement::NoDownload };
-    let n = spans.len();
+    let Some(phone) = phone.filter(|_| !judged.is_empty()) else { return Statement::NoDownload };
+    let mut counts: Vec<(Suspect, usize)> = Suspect::ALL
+        .into_iter()
+        .map(|suspect| (suspect, judged.iter().filter(|one| one.is_named(suspect)).count()))
+        .filter(|(_, n)| *n > 0)
+        .collect();
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let of = judged.len();
     match (named, phone.place) {
-        (Some(first), _) => Statement::Suspected { n, first, restarter },
+        (Some(first), _) => {
+            let n = judged.iter().filter(|one| one.is_named(first.suspect)).count();
+            Statement::Suspected { n, of, first, restarter }
+        }
         _ if !suspects.is_empty() => {
-            let queued = features.and_then(Features::idle_links);
-            Statement::NoSuspect { n, suspects: suspects.to_vec(), queued }
+            let (suspects, queued) = (suspects.to_vec(), idle_links(judged));
+            Statement::NoSuspect { n: of, suspects, counts, queued }
         }
         _ if phone.one_way => Statement::OneDirection,
         (None, CaptureSite::Server) => Statement::CapturedAtServer,
@@ -43,42 +47,44 @@ pub(super) fn statement(
     }
 }
 
-/// The first suspect, if it is probable enough; the sender also if the packets show the wait for its
-/// answers during most of the time: the probabilities are lower for short transfers, whose rate says
-/// little. A damaged capture shows no waits.
-pub(super) fn named(
-    features: &Features,
-    first: Suspicion,
-    shares: Option<&Shares>,
-) -> Option<Suspicion> {
-    if Model::names(features, &first) {
-        return Some(first);
-    }
-    let shares = shares.filter(|_| !features.damaged)?;
+/// The longest time in which packets were queued, as a share of a transfer, if no link was the limit of
+/// any.
+fn idle_links(judged: &[Judged<'_>]) -> Option<f64> {
+    let each = judged.iter().map(|one| one.features.as_ref()?.idle_links());
+    each.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
+}
+
+/// Raises the probability of the sender, if it is first, where packets show the wait for its answers
+/// during most of the time: the probabilities are lower for short transfers, whose rate says little. A
+/// damaged capture shows no waits.
+pub(super) fn raise_sender(suspects: &mut [Suspicion], features: &Features, shares: &Shares) {
     let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
     let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
-    (waits && first.suspect == Suspect::SenderLimited)
-        .then(|| Suspicion { probability: first.probability.max(WAITED_PROBABILITY), ..first })
+    let Some((first, rest)) = suspects.split_first_mut() else { return };
+    let is_sender = first.suspect == Suspect::SenderLimited;
+    if features.damaged || !waits || !is_sender || first.probability >= WAITED_PROBABILITY {
+        return;
+    }
+    let scale = (1.0 - WAITED_PROBABILITY) / (1.0 - first.probability);
+    first.probability = WAITED_PROBABILITY;
+    rest.iter_mut().for_each(|one| one.probability *= scale);
 }
 
 /// The evidence for the probabilities of a transfer.
 pub(super) fn facts(
     phone: &CapturedPhone,
-    span: &TransferSpan,
-    features: Option<&Features>,
-    shares: &Shares,
-    suspects: &[Suspicion],
+    Judged { span, features, shares, suspects, .. }: &Judged<'_>,
     place: (TtiIndex, TtiIndex),
 ) -> Vec<Fact> {
     let mut kinds = Vec::new();
     if !suspects.is_empty() {
-        kinds.push(FactKind::Suspects(suspects.to_vec()));
+        kinds.push(FactKind::Suspects(suspects.clone()));
     }
     if span.ns() > 0 {
         let got_bps = span.bytes as f64 * 8e9 / span.ns() as f64;
         kinds.push(FactKind::Throughput { got_bps });
     }
-    kinds.extend(features.into_iter().flat_map(patterns));
+    kinds.extend(features.iter().flat_map(patterns));
     if span.transport == TransportKind::Datagrams {
         kinds.push(FactKind::Datagrams);
     } else {
@@ -113,9 +119,8 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
             .queue_ms
             .zip(base_rtt_ms)
             .map(|(queue_ms, base_rtt_ms)| FactKind::QueueDelay { queue_ms, base_rtt_ms }),
-        features
-            .get("steady_queue")
-            .map(|spread| FactKind::RateVariation { spread, steady: spread < STEADY }),
+        features.get("steady_queue").map(|spread| FactKind::RateVariation { spread }),
+        Model::hides_link(features).then_some(FactKind::LinkHidden),
         features.get("catch_up").map(|share| FactKind::CaughtUp { share }),
         paused.map(|share| FactKind::Paused { share }),
         features.path_queue.map(|share| FactKind::PathQueue { share }),
@@ -125,12 +130,8 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
 }
 
 /// What to capture for a transfer without a named cause.
-pub(super) fn to_gather(
-    (phone, features): (&CapturedPhone, Option<&Features>),
-    span: &TransferSpan,
-    has_server: bool,
-) -> Advice {
-    let missing = missing((Some(phone), features), std::slice::from_ref(span), has_server);
+pub(super) fn to_gather(phone: &CapturedPhone, judged: &Judged<'_>, has_server: bool) -> Advice {
+    let missing = missing(Some(phone), std::slice::from_ref(judged), has_server);
     let first = missing.into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
@@ -146,9 +147,6 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
                 .to_owned(),
     }
 }
-
-/// What to do where a snap length cut headers.
-pub(super) const LONGER_HEADERS: &str = "capture longer headers (`tcpdump -s 128`)";
 
 /// Time stamps that a phone's capture lacks, and how to get them.
 pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'static str) {
@@ -167,8 +165,8 @@ pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'stati
 /// What would make the result more certain, the most useful first. `has_server`: a capture at the
 /// server was given, too.
 pub(in super::super) fn missing(
-    (phone, features): (Option<&CapturedPhone>, Option<&Features>),
-    spans: &[TransferSpan],
+    phone: Option<&CapturedPhone>,
+    judged: &[Judged<'_>],
     has_server: bool,
 ) -> Vec<Missing> {
     let mut out = Vec::new();
@@ -185,7 +183,8 @@ pub(in super::super) fn missing(
         );
     }
     let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
-    let is_idle = features.and_then(Features::idle_links).is_some();
+    let is_idle = idle_links(judged).is_some();
+    let has = |transport| judged.iter().any(|one| one.span.transport == transport);
     if !(without_cell || is_idle) {
         add(
             MissingKind::Radio,
@@ -219,12 +218,12 @@ pub(in super::super) fn missing(
         );
     }
     if let Some(phone) = phone
-        && spans.iter().any(|span| span.transport == TransportKind::Plain)
+        && has(TransportKind::Plain)
     {
         let (what, how) = time_stamps(phone);
         add(MissingKind::Packets, what, how);
     }
-    if spans.iter().any(|span| span.transport == TransportKind::Datagrams) {
+    if has(TransportKind::Datagrams) {
         add(
             MissingKind::Application,
             "what a QUIC sender waited for",

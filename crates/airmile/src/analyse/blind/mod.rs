@@ -2,13 +2,16 @@
 
 mod align;
 mod facts;
-mod read;
+mod look;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile_blind::{CapturedPhone, Features, Model, ServerSide, Suspect, TransferSpan};
+use airmile_blind::{
+    CapturedPhone, Features, JudgedTransfer, Model, ServerSide, Suspect, TransferSpan,
+};
 use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
+use airmile_packets::phones::{captured_file, captured_files};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
 use schemars::JsonSchema;
@@ -33,7 +36,7 @@ use airmile_io::limits::Limits;
 const LEADS: f64 = 0.5;
 
 pub(super) use facts::{another_run, missing};
-pub(super) use read::{Look, look};
+pub(super) use look::{Look, look};
 
 /// A possible bottleneck, by packets alone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -119,9 +122,10 @@ impl Blind {
         options: &RadioOptions,
         progress: &Progress,
     ) -> Result<Self> {
-        let mut read = read::read(captures, options.limits, progress)?;
+        let scope = (options.limits, options.detect.min_bytes);
+        let read = captured_files(captures, scope, progress)?;
         let mut blind = Self {
-            phone: read.phone.take(),
+            phone: read.phone,
             name: read.name,
             files: read.files,
             clocks: Vec::new(),
@@ -144,12 +148,26 @@ impl Blind {
             // The path's times, and the server's offset, are on the clock of that capture.
             let is_same = wire.name() == blind.name;
             blind.path = if is_same { wire.path().clone() } else { PathQueue::default() };
-            let direct = read.server.take().filter(|_| is_same && !wire.is_split);
-            blind.server = direct.map(|(name, phone)| {
+            // Another capture may show where this one was taken.
+            let phone = blind.phone.as_mut().filter(|_| is_same && wire.is_at_phone());
+            phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
+            for (name, phone) in read.servers {
                 let clock = blind.clocks.iter().find(|clock| clock.file == name);
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
-                ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes)
-            });
+                if wire.server.as_ref() == Some(&name) {
+                    let server = ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes);
+                    blind.server = (is_same && !wire.is_split).then_some(server);
+                    continue;
+                }
+                let why = match &wire.server {
+                    Some(other) if clock.is_some() => {
+                        format!("not used: {other}, also at a server, has more of the phone's data")
+                    }
+                    _ => format!("not used: it has no connection in common with {}", blind.name),
+                };
+                let file = blind.files.iter_mut().find(|file| file.path == name);
+                file.into_iter().for_each(|file| file.warn(why.clone()));
+            }
         }
         blind.align(session)?;
         blind.align_others(session);
@@ -193,65 +211,60 @@ impl Blind {
             let of_logs = answer.is_alone().then(|| application::judge(answer, &self.files));
             let (transfers, transfers_from) =
                 of_logs.map_or((Vec::new(), "detected"), |of| (of.transfers, of.transfers_from));
-            let (session, missing) =
-                (self.session(&[], &[], None), facts::missing((None, None), &[], false));
+            let (session, missing) = (self.session(&[]), facts::missing(None, &[], false));
             return Judgement { session, transfers, transfers_from, missing };
         };
         let logs = answer.lookups();
         let (transfers_from, found) = self.place(phone, answer, &logs);
         // Uploads are not diagnosed.
         let is_download = |one: &PlacedTransfer| one.measures.dir == Direction::Dl;
-        let downloads = found.iter().filter(|one| is_download(one));
-        let (spans, bytes): (Vec<TransferSpan>, Vec<Option<u64>>) =
-            downloads.map(|one| (one.span, one.measures.bytes)).unzip();
-        let transfers = found.into_iter().map(|one| {
-            let features = self.features(&[one.span]);
-            let place = (one.measures.start_tti, one.measures.end_tti);
-            let bytes = one.measures.bytes;
-            let mut packets = self.side(phone, (&one.span, bytes), features.as_ref(), place);
-            if one.measures.overlapped && one.application.is_some() {
-                packets.facts.retain(|one| !is_throughput(one));
-            }
-            let packets = is_download(&one).then_some(packets);
-            join(
-                one.id,
-                one.measures,
-                Sides { packets, application: one.application, ..Sides::default() },
-            )
+        let sides = found.iter().map(|one| is_download(one).then(|| self.suspects(phone, one)));
+        let sides: Vec<Option<Judged<'_>>> = sides.collect();
+        let advised = found.iter().zip(&sides);
+        let packets: Vec<Option<PacketSide>> = advised
+            .map(|(one, judged)| {
+                let place = (one.measures.start_tti, one.measures.end_tti);
+                let mut packets = self.side(phone, judged.as_ref()?, place);
+                if one.measures.overlapped && one.application.is_some() {
+                    packets.facts.retain(|one| !is_throughput(one));
+                }
+                Some(packets)
+            })
+            .collect();
+        let judged: Vec<Judged<'_>> = sides.into_iter().flatten().collect();
+        let session = self.session(&judged);
+        let missing = facts::missing(Some(phone), &judged, self.has_server);
+        drop(judged);
+        let transfers = found.into_iter().zip(packets).map(|(one, packets)| {
+            let sides = Sides { packets, application: one.application, ..Sides::default() };
+            join(one.id, one.measures, sides)
         });
-        let features = self.features(&spans);
-        let session = self.session(&spans, &bytes, features.as_ref());
-        let missing = facts::missing((Some(phone), features.as_ref()), &spans, self.has_server);
         Judgement { session, transfers: transfers.collect(), transfers_from, missing }
     }
 
-    /// The features of spans; `None` if the capture's place or the spans do not have any.
-    fn features(&self, spans: &[TransferSpan]) -> Option<Features> {
-        let phone = self.phone.as_ref()?;
+    /// Probabilities of all suspects of a transfer by all captures, and the one to be named: by two
+    /// captures, the phone's own first.
+    fn suspects<'a>(&self, phone: &CapturedPhone, one: &'a PlacedTransfer) -> Judged<'a> {
+        let (span, bytes) = (&one.span, one.measures.bytes);
+        let shares = phone.split(span).of_bytes(bytes);
+        let spans = std::slice::from_ref(span);
         let seen = phone.place != CaptureSite::Between;
         let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
-        features.map(|features| features.on_path(&self.path, spans))
-    }
-
-    /// Probabilities of all suspects by all captures, and the one to be named: by two captures, the
-    /// phone's own first.
-    fn suspects(
-        &self,
-        spans: &[TransferSpan],
-        features: Option<&Features>,
-        bytes: Option<u64>,
-        shares: Option<&Shares>,
-    ) -> (Vec<airmile_blind::Suspicion>, Option<airmile_blind::Suspicion>) {
-        let Some(features) = features else { return (Vec::new(), None) };
-        let own = Model::judge_transfer(features, bytes);
+        let features = features.map(|features| features.on_path(&self.path, spans));
+        let own = features.as_ref().map(|features| Model::judge_transfer(features, bytes));
+        let own = own.unwrap_or_default();
         let own_first = own.first().map(|one| one.suspect);
-        let all = match &self.server {
-            Some(server) => server.pool(own, spans, bytes, &self.path),
+        let mut suspects = match &self.server {
+            Some(server) => server.pool(own, span, bytes, &self.path),
             None => own,
         };
-        let agreed = all.first().copied().filter(|one| Some(one.suspect) == own_first);
-        let named = agreed.and_then(|first| facts::named(features, first, shares));
-        (all, named)
+        if let Some(features) = &features {
+            facts::raise_sender(&mut suspects, features, &shares);
+        }
+        let first = suspects.first().copied().filter(|one| Some(one.suspect) == own_first);
+        let named = first.zip(features.as_ref()).filter(|(one, of)| Model::names(of, one));
+        let named = named.map(|(first, _)| first);
+        Judged { span, features, shares, suspects, named }
     }
 
     /// The transfers, and where they are from: the application's, if their times lie within the
@@ -295,24 +308,21 @@ impl Blind {
     fn side(
         &self,
         phone: &CapturedPhone,
-        (span, bytes): (&TransferSpan, Option<u64>),
-        features: Option<&Features>,
+        judged: &Judged<'_>,
         place: (TtiIndex, TtiIndex),
     ) -> PacketSide {
-        let shares = phone.split(span).of_bytes(bytes);
+        let Judged { span, shares, suspects, named, .. } = judged;
         let followed = span.transport != airmile_blind::TransportKind::Datagrams;
         // Setup in the application's log is also in the packets.
         let shares_ms = (followed && shares.total_ns() > 0).then(|| {
             let each = shares.by_cause.iter();
             each.map(|(cause, ns)| (cause.as_str(), *ns as f64 / 1e6)).collect()
         });
-        let (suspects, named) =
-            self.suspects(std::slice::from_ref(span), features, bytes, Some(&shares));
         PacketSide {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
             shares_ms,
-            facts: facts::facts(phone, span, features, &shares, &suspects, place),
+            facts: facts::facts(phone, judged, place),
             advice: match named {
                 Some(one)
                     if one.suspect == Suspect::SenderLimited && shares.waits_for_requests() =>
@@ -320,42 +330,34 @@ impl Blind {
                     Advice::Cause(CauseAdvice::ClientAsksLate)
                 }
                 Some(one) => Advice::Suspect(one.suspect, self.restarter),
-                None => facts::to_gather((phone, features), span, self.has_server),
+                None => facts::to_gather(phone, judged, self.has_server),
             },
             suspects: suspects.iter().map(Suspicion::from).collect(),
         }
     }
 
-    /// Judges the transfers, each with its bytes, together; a single one as it is judged by itself.
-    fn session(
-        &self,
-        spans: &[TransferSpan],
-        bytes: &[Option<u64>],
-        features: Option<&Features>,
-    ) -> SessionJudgement {
-        let bytes = if let [one] = bytes { *one } else { None };
-        let split = |phone: &CapturedPhone| {
-            spans.iter().map(|span| phone.split(span).of_bytes(bytes)).collect::<Vec<_>>()
-        };
-        let each = self.phone.as_ref().map(split).unwrap_or_default();
-        let alone = each.first().filter(|_| each.len() == 1);
-        let (suspects, named) = self.suspects(spans, features, bytes, alone);
+    /// Judges the transfers together: by their shares of the time.
+    fn session(&self, judged: &[Judged<'_>]) -> SessionJudgement {
+        let each: Vec<JudgedTransfer<'_>> = judged.iter().map(Judged::part).collect();
+        let (suspects, named) = Model::judge_together(&each);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
         let (mut total_ns, mut recovery_ns) = (0, 0);
-        for shares in &each {
+        for shares in judged.iter().map(|one| &one.shares) {
             total_ns += shares.total_ns();
             recovery_ns += shares.by_reason.get(&Reason::LossRecovery).copied().unwrap_or(0);
             for (cause, ns) in &shares.by_cause {
                 *shares_ms.entry(cause.as_str()).or_default() += *ns as f64 / 1e6;
             }
         }
-        let seen = (self.phone.as_ref(), features);
         let first = match FileReport::mostly_cut_frames(&self.files) {
-            Some((cut, frames)) if spans.is_empty() => Statement::HeadersCut { cut, frames },
-            _ if spans.is_empty() && self.sent_bytes >= self.min_bytes => {
+            Some((cut, frames)) if judged.is_empty() => Statement::HeadersCut { cut, frames },
+            _ if judged.is_empty() && self.sent_bytes >= self.min_bytes => {
                 Statement::OnlyUpload { bytes: self.sent_bytes }
             }
-            _ => facts::statement(seen, spans, &suspects, named, self.restarter),
+            _ => {
+                let phone = self.phone.as_ref();
+                facts::statement(phone, judged, (&suspects, named), self.restarter)
+            }
         };
         let mut statements = vec![first];
         if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
@@ -366,12 +368,37 @@ impl Blind {
         SessionJudgement {
             verdict: named.map(|one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
-            dir: (!spans.is_empty()).then_some(Direction::Dl),
+            dir: (!judged.is_empty()).then_some(Direction::Dl),
             shares_ms,
             suspects: suspects.iter().map(Suspicion::from).collect(),
             statements,
             ..SessionJudgement::default()
         }
+    }
+}
+
+/// A transfer as packets show it.
+pub(super) struct Judged<'a> {
+    span: &'a TransferSpan,
+    /// `None` if the capture's place or the transfer does not have any.
+    features: Option<Features>,
+    shares: Shares,
+    suspects: Vec<airmile_blind::Suspicion>,
+    named: Option<airmile_blind::Suspicion>,
+}
+
+impl Judged<'_> {
+    fn part(&self) -> JudgedTransfer<'_> {
+        JudgedTransfer {
+            ns: self.span.ns(),
+            features: self.features.as_ref(),
+            suspects: &self.suspects,
+            named: self.named,
+        }
+    }
+
+    fn is_named(&self, suspect: Suspect) -> bool {
+        self.named.is_some_and(|one| one.suspect == suspect)
     }
 }
 
@@ -385,7 +412,7 @@ pub(super) fn hidden_queue(
     min_bytes: u64,
     progress: &Progress,
 ) -> Result<Option<(HiddenQueue, f64)>> {
-    let read = read::read(&[capture.to_owned()], Limits::default(), progress)?;
+    let read = captured_file(capture, (Limits::default(), min_bytes), progress)?;
     let features =
         read.phone.and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)));
     Ok(features.and_then(|features| Model::hidden_queue(&features)))

@@ -7,9 +7,9 @@ mod user;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use airmile_model::{Problem, Severity, TransferFinding};
+use airmile_model::TransferFinding;
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
     ReceiveWindow, Shares, WaitTimeline, ecn_paths,
@@ -57,6 +57,8 @@ pub(crate) struct Wire {
     pub(crate) restarter: Restarter,
     /// There is also a capture at the server.
     pub(crate) has_server: bool,
+    /// The name of that with the most of the phone's data.
+    pub(crate) server: Option<String>,
     /// A proxy between the two ends each connection.
     pub(crate) is_split: bool,
     /// Its connections have no time stamps, and the server's packets are not used: round trips of
@@ -104,14 +106,9 @@ impl SeenAt {
     /// A capture is of another time, or has other connections between the same addresses and ports.
     fn leave_out_strangers(&mut self) -> Result<()> {
         let own = (&*self.name, &self.first.arrivals);
-        let mut strange = Vec::new();
-        for (at, (other, user)) in self.rest.iter().enumerate() {
+        for (other, user) in &self.rest {
             if !self.first.shares_data_with(user) {
                 belong::check_strangers(own, (other, &user.arrivals))?;
-                let mut beside = self.rest.iter().enumerate().filter(|(n, _)| *n != at);
-                if !beside.any(|(_, (_, third))| third.shares_data_with(user)) {
-                    strange.push(at);
-                }
             } else if self.first.same_connections(user).is_empty()
                 && self.first.passages(user).is_empty()
             {
@@ -121,10 +118,17 @@ impl SeenAt {
                 belong::check_other_connections(own.0, other, &line)?;
             }
         }
-        for at in strange.into_iter().rev() {
-            let (name, _) = self.rest.remove(at);
-            self.unused.push((name, "it has no connection in common with"));
+        let (mut used, mut strange) = (Vec::new(), std::mem::take(&mut self.rest));
+        // A proxy's other side is known by the capture at its near side.
+        while let Some(at) = strange.iter().position(|(_, user)| {
+            let shares = |(_, near): &(String, Phone)| near.shares_data_with(user);
+            self.first.shares_data_with(user) || used.iter().any(shares)
+        }) {
+            used.push(strange.remove(at));
         }
+        self.rest = used;
+        let why = "it has no connection in common with";
+        self.unused.extend(strange.into_iter().map(|(name, _)| (name, why)));
         Ok(())
     }
 }
@@ -148,32 +152,35 @@ fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     Some(SeenAt { name, first, rest, unused })
 }
 
-/// Separates captures from the other inputs.
+/// Separates captures from the other inputs, and leaves out empty files, with a report of each.
 ///
 /// # Errors
 /// A file or directory cannot be read.
-pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>)> {
-    let mut captures = Vec::new();
+pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>, Vec<FileReport>)> {
+    let (mut captures, mut empty) = (Vec::new(), Vec::new());
     let mut rest = Inputs { files: Vec::new(), ..inputs.clone() };
     for path in &inputs.files {
         if path.is_dir() {
             captures.extend(captures_in(path)?);
-            rest.files.push(path.clone());
-        } else if is_capture(path)? {
-            captures.push(path.clone());
-        } else {
-            rest.files.push(path.clone());
+        } else if !comes_once(path) {
+            // A stream cannot be read twice.
+            let input = Input::open(path, &Progress::default())?;
+            let kind = Kind::of(input.head());
+            if kind.is_capture() {
+                captures.push(path.clone());
+                continue;
+            }
+            if kind == Kind::Empty {
+                empty.push(FileReport::empty(&input));
+                continue;
+            }
         }
+        rest.files.push(path.clone());
     }
-    Ok((rest, captures))
-}
-
-fn is_capture(path: &Path) -> Result<bool> {
-    // A stream cannot be read twice.
-    if comes_once(path) {
-        return Ok(false);
+    if captures.is_empty() && rest.files.is_empty() {
+        return Ok((inputs.clone(), captures, Vec::new()));
     }
-    Ok(Kind::of(Input::open(path, &Progress::default())?.head()).is_capture())
+    Ok((rest, captures, empty))
 }
 
 /// The senders as captures show them, if there is TCP, and a report of each capture.
@@ -214,10 +221,8 @@ impl Wire {
         if let Some(seen) = &mut seen {
             seen.leave_out_strangers()?;
             for (unused, why) in &seen.unused {
-                let what = format!("not used: {why} {}", seen.name);
-                let problem = Problem { offset: 0, severity: Severity::Warning, what };
-                let mut named = files.iter_mut().flatten().filter(|file| file.path == *unused);
-                named.by_ref().for_each(|file| file.problem(problem.clone()));
+                let named = files.iter_mut().flatten().filter(|file| file.path == *unused);
+                named.for_each(|file| file.warn(format!("not used: {why} {}", seen.name)));
             }
         }
         let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));
@@ -235,6 +240,7 @@ impl Wire {
         // The server with the most of the phone's data.
         let servers = rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
         let server = servers.max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
+        let server_name = server.map(|(_, (name, _))| name.clone());
         let server = server.map(|(at, (_, user))| {
             // A clock's offset is the same for all; its drift is applied where it is known.
             (user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs))
@@ -302,6 +308,7 @@ impl Wire {
             place: first.place,
             restarter,
             has_server,
+            server: server_name,
             is_split,
             hides_queues: lacks_timestamps && !is_heard,
             loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
@@ -482,6 +489,7 @@ impl Wire {
             place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
+            server: None,
             is_split: false,
             hides_queues: false,
             loses: false,

@@ -467,12 +467,13 @@ impl Phone {
 
     /// Data that also passed at a capture nearer to the server.
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
-        self.common(other).flat_map(|(mine, there)| mine.pairs(there)).collect()
+        let of_streams = self.common(other).flat_map(|(mine, there)| mine.pairs(there));
+        of_streams.chain(self.datagrams.pairs(&other.datagrams)).collect()
     }
 
     /// Whether some of its data also passed at another capture.
     pub(super) fn shares_data_with(&self, other: &Self) -> bool {
-        !self.pairs(other).is_empty() || !self.passages(other).is_empty()
+        !self.pairs(other).is_empty()
     }
 
     /// Judged by the connections that restart in the server's own capture: each port may have

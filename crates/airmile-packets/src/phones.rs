@@ -1,33 +1,35 @@
-//! Reads captures into phones.
+//! The phone in captures, for probabilities of what limited its transfers.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, CapturedPhones, TransportKind};
+use airmile_io::FileReport;
+use airmile_io::capture::read_capture;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
 use airmile_model::{Direction, Problem, Severity};
-use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::Arrivals;
 use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
-use super::super::radio::{Missing, MissingKind};
-use super::facts;
-use airmile_io::FileReport;
-use airmile_io::capture::{WITHOUT_ROOT, read_capture};
-use airmile_io::error::{Error, Result};
-use airmile_io::input::Progress;
-use airmile_io::limits::{LimitFilter, Limits};
+/// What to do where a snap length cut headers.
+pub const LONGER_HEADERS: &str = "capture longer headers (`tcpdump -s 128`)";
 
 /// The contents of captures.
-pub(super) struct Read {
-    pub(super) phone: Option<CapturedPhone>,
-    /// The name of the capture with the phone.
-    pub(super) name: String,
-    /// The name of a capture at the server beside it, and the phone in that.
-    pub(super) server: Option<(String, CapturedPhone)>,
-    pub(super) files: Vec<FileReport>,
+#[derive(Debug)]
+pub struct CapturedFiles {
+    /// The phone in the capture nearest to it; `None` without data.
+    pub phone: Option<CapturedPhone>,
+    /// The name of that capture.
+    pub name: String,
+    /// The names of captures at servers besides, and the phone in each.
+    pub servers: Vec<(String, CapturedPhone)>,
+    /// A report of each capture.
+    pub files: Vec<FileReport>,
     /// TCP payload from clients, of the capture with the most.
-    pub(super) sent_bytes: u64,
+    pub sent_bytes: u64,
 }
 
 /// Above this share of packets that could not be put in order, times are not used (chosen here).
@@ -124,18 +126,15 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
     phone.headers_cut.then(|| {
         let what = format!(
             "TCP options are cut off in {} of {} packets: {}",
-            quality.options_cut,
-            quality.tcp_packets,
-            facts::LONGER_HEADERS
+            quality.options_cut, quality.tcp_packets, LONGER_HEADERS
         );
         Problem { offset: 0, severity: Severity::Warning, what }
     })
 }
 
 /// Clients other than the judged one that had a download, too, by the bytes of each.
-fn unjudged(others: &[u64]) -> Option<Problem> {
-    let least = DetectOptions::default().min_bytes;
-    let large = others.iter().filter(|bytes| **bytes >= least);
+fn unjudged(others: &[u64], min_bytes: u64) -> Option<Problem> {
+    let large = others.iter().filter(|bytes| **bytes >= min_bytes);
     let (n, bytes) = large.fold((0_u64, 0_u64), |(n, sum), bytes| (n + 1, sum + bytes));
     (n > 0).then(|| {
         let what = format!(
@@ -150,14 +149,27 @@ fn unjudged(others: &[u64]) -> Option<Problem> {
 }
 
 /// One capture: its report, IP packets, and largest user.
-struct One {
-    report: FileReport,
-    packets: u64,
-    phone: Option<CapturedPhone>,
-    sent_bytes: u64,
+#[derive(Debug)]
+pub struct CapturedFile {
+    /// Its report.
+    pub report: FileReport,
+    /// IP packets within the limits.
+    pub packets: u64,
+    /// The user that received the most; `None` without data.
+    pub phone: Option<CapturedPhone>,
+    /// TCP payload from clients.
+    pub sent_bytes: u64,
 }
 
-fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
+/// Reads a capture; clients with fewer bytes than `min_bytes` had no download.
+///
+/// # Errors
+/// It cannot be read.
+pub fn captured_file(
+    path: &Path,
+    (limits, min_bytes): (Limits, u64),
+    progress: &Progress,
+) -> Result<CapturedFile> {
     let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);
     let mut phones = CapturedPhones::new();
@@ -186,21 +198,25 @@ fn one(path: &Path, limits: Limits, progress: &Progress) -> Result<One> {
             damage(phone, &order),
             coarse(phone, &order),
             cut(phone, &study.quality()),
-            unjudged(&others),
+            unjudged(&others, min_bytes),
         ];
         problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
-    Ok(One { report, packets: order.packets, phone, sent_bytes })
+    Ok(CapturedFile { report, packets: order.packets, phone, sent_bytes })
 }
 
 /// Reads captures and returns the phone of the one nearest to it.
 ///
 /// # Errors
 /// A file cannot be read, or none holds a packet.
-pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) -> Result<Read> {
+pub fn captured_files(
+    captures: &[PathBuf],
+    (limits, min_bytes): (Limits, u64),
+    progress: &Progress,
+) -> Result<CapturedFiles> {
     let mut all = Vec::new();
     for path in captures {
-        all.push(one(path, limits, progress)?);
+        all.push(captured_file(path, (limits, min_bytes), progress)?);
     }
     if all.iter().all(|one| one.packets == 0) {
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
@@ -211,7 +227,7 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
     // Paths, so that the order of arguments decides nothing.
-    let rank = |one: &One| {
+    let rank = |one: &CapturedFile| {
         let phone = one.phone.as_ref()?;
         Some((near(phone), phone.bytes, Reverse(one.report.path.clone())))
     };
@@ -222,15 +238,16 @@ pub(super) fn read(captures: &[PathBuf], limits: Limits, progress: &Progress) ->
     let unused: Vec<Option<String>> = unused.collect();
     let (files, sent_bytes) = (Vec::new(), all.iter().map(|one| one.sent_bytes).max());
     let sent_bytes = sent_bytes.unwrap_or_default();
-    let mut read = Read { phone: None, name: String::new(), server: None, files, sent_bytes };
+    let (phone, name, servers) = (None, String::new(), Vec::new());
+    let mut read = CapturedFiles { phone, name, servers, files, sent_bytes };
     for ((at, mut one), unused) in all.into_iter().enumerate().zip(unused) {
         if chosen == Some(at) {
             read.name.clone_from(&one.report.path);
             read.phone = one.phone;
         } else if let Some(what) = unused {
-            one.report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+            one.report.warn(what);
         } else if let Some(phone) = one.phone.take_if(|phone| phone.place == CaptureSite::Server) {
-            read.server = Some((one.report.path.clone(), phone));
+            read.servers.push((one.report.path.clone(), phone));
         }
         read.files.push(one.report);
     }
@@ -248,7 +265,7 @@ const fn near(phone: &CapturedPhone) -> u8 {
 }
 
 /// Why a capture at the same place as the first one is not used.
-fn unused(one: &One, first: &One) -> Option<String> {
+fn unused(one: &CapturedFile, first: &CapturedFile) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
     let is_between = own.place == CaptureSite::Between;
     (is_between || near(own) == near(phone)).then(|| match () {
@@ -264,97 +281,14 @@ fn unused(one: &One, first: &One) -> Option<String> {
 }
 
 /// The data that arrived at the phone, over any protocol.
-pub(super) fn arrivals(phone: &CapturedPhone) -> Arrivals {
+#[must_use]
+pub fn arrivals(phone: &CapturedPhone) -> Arrivals {
     let of = |transport| {
         let mut arrivals = Arrivals::new();
         phone.arrivals(transport).iter().for_each(|(at, bytes)| arrivals.add(*at, *bytes));
         arrivals
     };
     of(TransportKind::Stamped).merged(&of(TransportKind::Datagrams))
-}
-
-/// The result of `inspect` for a capture.
-#[derive(Debug)]
-pub(in super::super) struct Look {
-    pub(in super::super) report: FileReport,
-    pub(in super::super) answers: Vec<String>,
-    pub(in super::super) lacks: Vec<Missing>,
-    /// That it lacks the phone's side, which another capture may have.
-    pub(in super::super) phone_side: Option<Missing>,
-    pub(in super::super) place: CaptureSite,
-}
-
-impl Look {
-    fn lack(&mut self, what: &str, how: &str) {
-        self.lacks.push(packets(what, how));
-    }
-}
-
-fn packets(what: &str, how: &str) -> Missing {
-    Missing { kind: MissingKind::Packets, what: what.to_owned(), how_to_capture: how.to_owned() }
-}
-
-/// Inspects a capture: what `diagnose` can answer from it.
-///
-/// # Errors
-/// It cannot be read.
-pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
-    let One { report, packets: n_packets, phone, .. } = one(path, limits, progress)?;
-    let (answers, lacks) = (Vec::new(), Vec::new());
-    let mut look = Look { report, answers, lacks, phone_side: None, place: CaptureSite::Unknown };
-    if n_packets > 0 {
-        look.answers.push(format!(
-            "flows, losses, round trips and requests (`airmile packets`): from {n_packets} packets"
-        ));
-    }
-    if look.report.records.contains_key(WITHOUT_ROOT) {
-        look.lack(
-            "round trips, losses and windows of the network: the phone's VPN (PCAPdroid without \
-             root) ends each connection on the phone",
-            "capture with root, at the server, or log the modem (docs/phones.md)",
-        );
-    }
-    let files = std::slice::from_ref(&look.report);
-    let is_mostly_cut = FileReport::mostly_cut_frames(files).is_some();
-    if let Some((cut, frames)) = FileReport::cut_frames(files) {
-        look.lack(
-            &format!("the packets of {cut} of {frames} frames, which are cut within a header"),
-            facts::LONGER_HEADERS,
-        );
-    }
-    let Some(phone) = phone else { return Ok(look) };
-    let spans = phone.transfers(DetectOptions::default().min_bytes);
-    let n = |transport| spans.iter().filter(|span| span.transport == transport).count();
-    let (stamped, plain, datagrams) =
-        (n(TransportKind::Stamped), n(TransportKind::Plain), n(TransportKind::Datagrams));
-    if spans.is_empty() {
-        if !is_mostly_cut {
-            look.lack("a download in the capture", "capture while one runs");
-        }
-        return Ok(look);
-    }
-    match phone.place {
-        CaptureSite::Phone | CaptureSite::Unknown => look.answers.push(format!(
-            "probabilities of each possible bottleneck (`airmile diagnose`): from {} download{} of \
-             one phone, {stamped} over TCP with time stamps, {plain} without, {datagrams} over \
-             UDP or QUIC, which show less",
-            spans.len(),
-            if spans.len() == 1 { "" } else { "s" }
-        )),
-        CaptureSite::Between | CaptureSite::Server => {
-            look.phone_side = Some(packets(
-                "the phone's side: the capture was not taken at the phone, so it does not show \
-                 how data arrived over the air",
-                "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid)",
-            ));
-        }
-    }
-    look.place = phone.place;
-    if plain > stamped {
-        let (what, how) = facts::time_stamps(&phone);
-        look.lack(what, how);
-    }
-    Ok(look)
 }
 
 #[cfg(test)]
@@ -379,9 +313,9 @@ mod tests {
 
     #[test]
     fn downloads_of_other_clients_are_told() {
-        let least = DetectOptions::default().min_bytes;
-        assert!(unjudged(&[]).is_none() && unjudged(&[least - 1]).is_none());
-        let what = unjudged(&[4_000_000, least, 1]).unwrap().what;
+        let unjudged = |others: &[u64]| unjudged(others, 20_000);
+        assert!(unjudged(&[]).is_none() && unjudged(&[19_999]).is_none());
+        let what = unjudged(&[4_000_000, 20_000, 1]).unwrap().what;
         assert!(what.starts_with("2 more client addresses received 4.0 MB"), "{what}");
     }
 
