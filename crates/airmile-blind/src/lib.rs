@@ -22,12 +22,12 @@ mod server_side;
 mod span;
 #[cfg(test)]
 mod tests;
+mod together;
 mod user;
 
 pub use features::{Features, N_FEATURES, NAMES, upload_is_seen};
-pub use model::{
-    CoefficientTable, Evidence, JudgedTransfer, Model, NAMED_FROM, Suspect, Suspicion,
-};
+pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
 pub use phone::{CapturedPhone, CapturedPhones};
 pub use server_side::ServerSide;
 pub use span::{TransferSpan, TransportKind};
+pub use together::JudgedTransfer;

@@ -214,22 +214,6 @@ fn exit_statuses() {
     assert!(text(&out.stderr).contains("byte "), "{}", text(&out.stderr));
 }
 
-/// An empty file beside good ones is reported, and the exit status is that of damage.
-#[test]
-fn an_empty_file_stops_no_other() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    airmile_lab::run_scenario("rate-limited-server", None, &run).unwrap();
-    let empty = dir.path().join("empty.pcap");
-    fs::write(&empty, b"").unwrap();
-    for name in ["phone.pcapng", "modem.mi2log"] {
-        let out = airmile(&["diagnose", empty.to_str().unwrap(), run.join(name).to_str().unwrap()]);
-        assert_eq!(out.status.code(), Some(4), "{name}: {}", text(&out.stderr));
-        assert!(text(&out.stdout).contains("Verdict: "), "{}", text(&out.stdout));
-        assert!(text(&out.stderr).contains("is empty: nothing was read"), "{}", text(&out.stderr));
-    }
-}
-
 #[test]
 fn errors_say_what_to_do() {
     let dir = tempfile::tempdir().unwrap();

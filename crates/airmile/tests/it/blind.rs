@@ -10,7 +10,7 @@ use airmile::{export, report};
 
 use airmile_testing::shared_data;
 
-use crate::common::{diagnosis_of, library_run};
+use crate::common::diagnosis_of;
 
 fn files(run: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| run.join(name)).collect()
@@ -343,58 +343,6 @@ fn both_captures_are_judged() {
             assert!((both[name] - p).abs() < 1e-9, "{scenario}, {name}: {both:?}, {expected:?}");
         }
     }
-}
-
-/// The session's verdict is that of most of its time, and its sentence counts the transfers.
-#[test]
-fn a_session_agrees_with_its_transfers() {
-    let Some(run) = shared_data("ns3/file_comm_alone_pcap") else { return };
-    let answer = diagnosis_of(&files(&run, &ENDS[..1]));
-    let verdicts: Vec<Verdict> = answer.transfers.iter().map(|one| one.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Unknown, Verdict::Radio, Verdict::Radio]);
-    assert_eq!(answer.session.verdict, Verdict::Radio);
-    let says = &answer.session.says;
-    assert!(says.contains("bottleneck of 2 of the 3 transfers"), "{says}");
-}
-
-/// A capture of other traffic is not used, whatever is given beside it.
-#[test]
-fn captures_of_other_connections_are_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let [own, other] =
-        ["rate-limited-server", "middlebox-ports"].map(|name| library_run(name, dir.path()));
-    let alone = diagnosis_of(&[own.join("phone.pcapng")]);
-    let both = diagnosis_of(&files(&own, &["phone.pcapng", "server.pcapng"]));
-    let strange = [other.join("server.pcapng"), other.join("phone.pcapng")];
-    for (given, expected, strangers) in [
-        (vec![own.join("phone.pcapng")], &alone, &strange[..1]),
-        (files(&own, &["phone.pcapng", "server.pcapng"]), &both, &strange[..1]),
-    ] {
-        let with = diagnosis_of(&[&given, strangers].concat());
-        assert_eq!(with.session, expected.session);
-        let report = with.files.iter().find(|file| strangers[0].ends_with(&file.path));
-        let report = report.or_else(|| with.files.last()).unwrap();
-        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
-        assert!(
-            problems[0].starts_with("not used: it has no connection in common"),
-            "{problems:?}"
-        );
-    }
-}
-
-/// Datagrams of both directions align the clocks of two captures of QUIC.
-#[test]
-fn clocks_are_aligned_by_datagrams() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = library_run("quic-file", dir.path());
-    let server = run.join("server.pcapng");
-    let answer = diagnosis_of(&[run.join("phone.pcapng"), server.clone()]);
-    let clock = answer.clocks.iter().find(|clock| server.ends_with(&clock.file)).unwrap();
-    // Both are on the emulator's clock; the two directions differ by half of their round trip at most.
-    let (offset_ms, error_ms) = (clock.offset_ms.unwrap(), clock.error_ms.unwrap());
-    assert!(offset_ms.abs() <= error_ms && error_ms < 100.0, "{offset_ms} {error_ms}");
-    let evidence = answer.transfers.iter().flat_map(|one| &one.evidence);
-    assert!(evidence.clone().all(|one| !one.what.contains("the phone is assumed")));
 }
 
 const ENDS: [&str; 2] = ["pcap_ue.pcap.gz", "pcap_server.pcap.gz"];

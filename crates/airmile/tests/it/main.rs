@@ -30,5 +30,6 @@ mod pieces;
 mod real_logs;
 mod report;
 mod scrub;
+mod several;
 mod study;
 mod wording;
