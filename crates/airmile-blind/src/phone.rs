@@ -45,6 +45,8 @@ pub(super) struct FlowDownlink {
     acked: i64,
     /// Offset of the first data in the capture.
     first_offset: Option<i64>,
+    /// The end of the data so far.
+    data_end: Option<i64>,
     /// TSval and when it was first sent.
     stamps: VecDeque<(u32, i64)>,
     pub(super) begun_ns: Option<i64>,
@@ -158,8 +160,11 @@ impl FlowDownlink {
         if self.model.is_request(packet) {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
-        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes.saturating_sub(self.acked));
-        if acked > 0 {
+        let end = packet.ack.map_or(self.acked, |ack| ack.offset_bytes);
+        let acked = end.saturating_sub(self.acked);
+        // A FIN takes a sequence number (RFC 9293, 3.4), and is no data.
+        let is_of_fin = acked == 1 && self.data_end.is_some_and(|data_end| end > data_end);
+        if acked > 0 && !is_of_fin {
             // Data sent before the capture counts from its first packet on.
             let counts = self.last_data_ns.is_some();
             self.acked = self.acked.saturating_add(acked);
@@ -176,7 +181,7 @@ impl FlowDownlink {
         if let Some(answer) = &mut self.current {
             answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
         }
-        u32::try_from(acked.max(0)).unwrap_or(0)
+        if is_of_fin { 0 } else { u32::try_from(acked.max(0)).unwrap_or(0) }
     }
 
     /// The round trip that ends with this packet, in nanoseconds, if data was in flight
@@ -205,6 +210,8 @@ impl FlowDownlink {
     pub(super) fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
         let now = packet.at_ns;
         self.first_offset.get_or_insert(packet.offset_bytes);
+        let data_end = packet.offset_bytes.saturating_add(packet.payload_bytes.into());
+        self.data_end = self.data_end.max(Some(data_end));
         // A capture begun within an answer may show its data before an acknowledgement.
         self.stamped |= packet.timestamps.is_some();
         let asked = self.asked(packet);

@@ -153,7 +153,7 @@ impl FileReport {
     #[must_use]
     pub fn empty(input: &Input) -> Self {
         let mut report = Self::new(input, Kind::Empty);
-        let what = "is empty: nothing was read from it".to_owned();
+        let what = "the file is empty: nothing was read".to_owned();
         report.problem(Problem { offset: 0, severity: Severity::Damage, what });
         report
     }

@@ -66,9 +66,10 @@ pub fn export(
                 .push(&tagged.record);
         }
     });
-    let answer = answer?;
-    let capture = aligned.capture();
+    let mut answer = answer?;
+    let (capture, empty) = (aligned.capture(), aligned.empty.clone());
     let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
+    answer.report.files.extend(empty);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }

@@ -330,6 +330,10 @@ pub(crate) enum Statement {
         /// Where the only captures were taken, unless both ends are there.
         alone: Option<CaptureSite>,
     },
+    /// The same of handshakes and requests before first bytes.
+    Setup {
+        share: f64,
+    },
     /// An application's log without transfers.
     NoApplicationTransfer,
     /// An application's log alone: its sentence, and the share of time before first bytes.

@@ -2,46 +2,73 @@
 
 use super::*;
 
-/// Several transfers: the mean over their time. If they differ, what has most of it is more certain than its
-/// share.
-#[test]
-fn transfers_are_judged_together_by_their_time() {
+/// Durations with the probability of the radio; the rest is another's.
+fn judged(each: &[(i64, Option<f64>)], names_radio: bool) -> (Vec<Suspicion>, Option<Suspicion>) {
     let list = phone(&[(0, 50, 300)]);
     let features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
-    let of = |p: &[(Suspect, f64)]| -> Vec<Suspicion> {
-        p.iter()
-            .map(|(suspect, probability)| Suspicion {
-                suspect: *suspect,
-                probability: *probability,
-            })
-            .collect()
+    let suspects: Vec<Vec<Suspicion>> = each
+        .iter()
+        .map(|(_, radio)| {
+            let Some(radio) = *radio else { return Vec::new() };
+            let mut list = vec![
+                Suspicion { suspect: Suspect::Radio, probability: radio },
+                Suspicion { suspect: Suspect::Other, probability: 1.0 - radio },
+            ];
+            list.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+            list
+        })
+        .collect();
+    let each: Vec<JudgedTransfer<'_>> = each
+        .iter()
+        .zip(&suspects)
+        .map(|((ns, _), suspects)| {
+            let first = suspects.first().copied();
+            let named = first.filter(|one| names_radio && one.suspect == Suspect::Radio);
+            JudgedTransfer { ns: *ns, features: Some(&features), suspects, named }
+        })
+        .collect();
+    Model::judge_together(&each)
+}
+
+#[track_caller]
+fn check(each: &[(i64, Option<f64>)], radio: f64, named: bool) {
+    let (all, first) = judged(each, true);
+    let sum: f64 = all.iter().map(|one| one.probability).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{all:?}");
+    let found = all.iter().find(|one| one.suspect == Suspect::Radio).unwrap().probability;
+    assert!((found - radio).abs() < 1e-9, "{found} {radio}");
+    assert_eq!(first, named.then_some(all[0]));
+}
+
+/// The mean over their time. If they differ, what has most of it is more certain than its share.
+#[test]
+fn transfers_are_judged_together_by_their_time() {
+    check(&[(5, Some(0.9))], 0.9, true);
+    check(&[(5, Some(0.9)), (500, Some(0.9))], 0.9, true);
+    let sharper = |share: f64, exponent: f64| {
+        let [with, without] = [share, 1.0 - share].map(|one| one.powf(exponent));
+        with / (with + without)
     };
-    let radio = of(&[(Suspect::Radio, 0.9), (Suspect::Other, 0.1)]);
-    let other = of(&[(Suspect::Other, 0.8), (Suspect::Radio, 0.2)]);
-    let one = |ns, suspects: &'static [Suspicion]| {
-        let first = suspects.first().copied();
-        let named = first.filter(|first| first.suspect == Suspect::Radio);
-        JudgedTransfer { ns, features: Some(&features), suspects, named }
-    };
-    let (radio, other): (&'static [Suspicion], &'static [Suspicion]) = (radio.leak(), other.leak());
-    let check = |each: &[JudgedTransfer<'_>], expected: f64, named: bool| {
-        let (all, first) = Model::judge_together(each);
-        let sum: f64 = all.iter().map(|one| one.probability).sum();
-        assert!((sum - 1.0).abs() < 1e-9, "{all:?}");
-        assert_eq!(all[0].suspect, if expected > 0.0 { Suspect::Radio } else { Suspect::Other });
-        assert!(expected == 0.0 || (all[0].probability - expected).abs() < 1e-9, "{all:?}");
-        assert_eq!(first, named.then_some(all[0]));
-    };
-    check(&[one(5, radio)], 0.9, true);
-    check(&[one(5, radio), one(500, radio)], 0.9, true);
-    // Three quarters of the time: 0.9 * 0.75 + 0.2 * 0.25.
-    let share: f64 = 0.725;
-    let sharper = share.powf(1.5) / (share.powf(1.5) + (1.0 - share).powf(1.5));
-    check(&[one(30, radio), one(10, other)], sharper, true);
-    check(&[one(10, radio), one(30, other)], 0.0, false);
-    // Nothing is known of the longest.
-    check(&[one(10, radio), one(90, &[])], 0.0, false);
+    // Three quarters of the time, and nine tenths.
+    check(&[(30, Some(0.9)), (10, Some(0.2))], sharper(0.725, 1.5), true);
+    check(&[(90, Some(0.9)), (10, Some(0.2))], sharper(0.83, 1.2), true);
+    check(&[(10, Some(0.9)), (30, Some(0.2))], sharper(0.375, 1.5), false);
+    // It is first, but in less than half of the time.
+    check(
+        &[(30, Some(0.99)), (31, Some(0.49))],
+        sharper((0.99 * 30.0 + 0.49 * 31.0) / 61.0, 1.5),
+        false,
+    );
+}
+
+#[test]
+fn transfers_without_evidence_make_nothing_more_certain() {
+    check(&[(90, Some(0.9)), (10, None)], 0.81, true);
+    check(&[(999_999, Some(0.9)), (1, None)], 0.9 * 0.999_999, true);
+    check(&[(10, Some(0.9)), (90, None)], 0.09, false);
+    assert_eq!(judged(&[(5, None)], true), (Vec::new(), None));
+    assert_eq!(judged(&[], true), (Vec::new(), None));
     // No transfer names it by itself.
-    check(&[JudgedTransfer { named: None, ..one(5, radio) }], 0.9, false);
-    assert_eq!(Model::judge_together(&[one(5, &[])]), (Vec::new(), None));
+    let (all, named) = judged(&[(5, Some(0.9))], false);
+    assert_eq!((all[0].suspect, named), (Suspect::Radio, None));
 }

@@ -276,28 +276,6 @@ fn a_capture_alone() {
     assert_eq!(status(&["inspect", empty]), 3);
 }
 
-/// What `diagnose` refuses, `inspect` reports, with the same status.
-#[test]
-fn inspect_names_a_file_that_cannot_be_read() {
-    let (_keep, run) = sample("sample-download");
-    let (log, empty) = (path(&run, "modem.mi2log"), path(&run, "empty.qmdl"));
-    fs::write(&empty, b"").unwrap();
-    let found = document("inspect", &["inspect", &log, &empty]);
-    assert_eq!(found["usable_files"], 1);
-    let done = airmile(&["inspect", &log, &empty]);
-    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
-    assert_eq!(done.status.code(), Some(4));
-    assert!(text(&done.stderr).contains("empty.qmdl: byte 0: is empty"), "{}", text(&done.stderr));
-    let other = path(&run, "other.qmdl");
-    fs::write(&other, b"no log").unwrap();
-    let done = airmile(&["inspect", &log, &other]);
-    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &other])));
-    assert_eq!(done.status.code(), Some(3));
-    assert!(text(&done.stderr).contains("other.qmdl cannot be used"), "{}", text(&done.stderr));
-    let nothing = document("inspect", &["inspect", &empty]);
-    assert_eq!(nothing["usable_files"], 0);
-}
-
 #[test]
 fn numbers_under_zero_are_told_of() {
     for args in [

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::command::{airmile, path, sample, status, text};
+use crate::command::{airmile, document, path, sample, status, text};
 
 /// A tar archive of files.
 fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
@@ -290,10 +290,43 @@ fn an_empty_file_stops_no_other() {
     airmile_lab::run_scenario("rate-limited-server", None, &run).unwrap();
     let empty = dir.path().join("empty.pcap");
     fs::write(&empty, b"").unwrap();
+    let out =
+        airmile(&["radio", empty.to_str().unwrap(), run.join("modem.mi2log").to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
     for name in ["phone.pcapng", "modem.mi2log"] {
         let out = airmile(&["diagnose", empty.to_str().unwrap(), run.join(name).to_str().unwrap()]);
         assert_eq!(out.status.code(), Some(4), "{name}: {}", text(&out.stderr));
         assert!(text(&out.stdout).contains("Verdict: "), "{}", text(&out.stdout));
-        assert!(text(&out.stderr).contains("is empty: nothing was read"), "{}", text(&out.stderr));
+        assert!(
+            text(&out.stderr).contains("the file is empty: nothing was read"),
+            "{}",
+            text(&out.stderr)
+        );
     }
+}
+
+/// What `diagnose` refuses, `inspect` reports, with the same status.
+#[test]
+fn inspect_names_a_file_that_cannot_be_read() {
+    let (_keep, run) = sample("sample-download");
+    let (log, empty) = (path(&run, "modem.mi2log"), path(&run, "empty.qmdl"));
+    fs::write(&empty, b"").unwrap();
+    let found = document("inspect", &["inspect", &log, &empty]);
+    assert_eq!(found["usable_files"], 1);
+    let done = airmile(&["inspect", &log, &empty]);
+    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
+    assert_eq!(done.status.code(), Some(4));
+    assert!(
+        text(&done.stderr).contains("empty.qmdl: byte 0: the file is empty"),
+        "{}",
+        text(&done.stderr)
+    );
+    let other = path(&run, "other.qmdl");
+    fs::write(&other, b"no log").unwrap();
+    let done = airmile(&["inspect", &log, &other]);
+    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &other])));
+    assert_eq!(done.status.code(), Some(3));
+    assert!(text(&done.stderr).contains("other.qmdl cannot be used"), "{}", text(&done.stderr));
+    let nothing = document("inspect", &["inspect", &empty]);
+    assert_eq!(nothing["usable_files"], 0);
 }

@@ -140,7 +140,61 @@ impl Datagrams {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::packet::{Address, Ecn};
+
     use super::*;
+
+    /// A datagram of the numbered content, on the ports of a client's or its server's.
+    fn note(
+        datagrams: &mut Datagrams,
+        at_ns: i64,
+        (from_client, content): (bool, u8),
+        bytes: usize,
+    ) {
+        let payload = vec![content; bytes];
+        let (src_port, dst_port) = if from_client { (50_000, 443) } else { (443, 50_000) };
+        let packet = Packet {
+            at_ns,
+            src: Address::v4([10, 0, 0, 1]),
+            dst: Address::v4([192, 0, 2, 1]),
+            src_port,
+            dst_port,
+            protocol: 17,
+            transport: Transport::Udp,
+            ecn: Ecn::NotEct,
+            ip_id: None,
+            ip_bytes: bytes as u32 + 28,
+            payload_bytes: bytes as u32,
+            payload: &payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        };
+        datagrams.note(&packet);
+    }
+
+    /// Some of a client's datagrams are remembered, the same at both places; those too short to be
+    /// encrypted are not.
+    #[test]
+    fn datagrams_of_both_directions_are_paired() {
+        let [mut phone, mut server] = [Datagrams::default(), Datagrams::default()];
+        for content in 0..200 {
+            let at_ns = i64::from(content) * 1_000;
+            note(&mut server, at_ns, (false, content), 1_200);
+            note(&mut phone, at_ns + 30, (false, content), 1_200);
+            note(&mut phone, at_ns + 40, (true, content), 40);
+            note(&mut server, at_ns + 70, (true, content), 40);
+        }
+        note(&mut phone, 0, (true, 201), 20);
+        note(&mut server, 0, (true, 201), 20);
+        let pairs: Vec<PointPair> = phone.pairs(&server).collect();
+        let of = |outward: bool| pairs.iter().filter(move |pair| pair.outward == outward);
+        assert!(of(false).all(|pair| pair.reference_ns == pair.other_ns + 30));
+        assert!(of(true).all(|pair| pair.other_ns == pair.reference_ns + 30));
+        assert_eq!(of(false).count(), 200);
+        let from_client = of(true).count();
+        assert!((20..100).contains(&from_client), "{from_client}");
+    }
 
     /// Marks are the same, however an offload joins segments.
     #[test]

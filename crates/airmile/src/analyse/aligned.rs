@@ -26,8 +26,10 @@ pub(crate) struct AlignedInputs {
     pub(crate) wire: Option<Wire>,
     /// The evidence of captures, if there is none of the radio.
     pub(crate) blind: Option<Blind>,
-    /// A report of each capture, and of each empty file.
+    /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
+    /// A report of each empty file.
+    pub(crate) empty: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
     /// Why the application's log is not joined with the captures: it may be of another run.
     pub(crate) doubt: Option<String>,
@@ -50,18 +52,17 @@ impl AlignedInputs {
             let clocks = blind.clocks().to_vec();
             let doubt = blind.doubt().map(str::to_owned);
             let blind = Some(blind);
-            let aligned = Self { radio, blind, captures: empty, clocks, doubt, ..Self::default() };
+            let aligned = Self { radio, blind, empty, clocks, doubt, ..Self::default() };
             return Ok((session, aligned));
         }
         let paths = captures;
-        let (mut wire, mut captures) = Wire::read(&paths, progress)?;
-        captures.extend(empty);
+        let (mut wire, captures) = Wire::read(&paths, progress)?;
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {
             wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
         }
-        let mut aligned = Self { radio, wire, captures, ..Self::default() };
+        let mut aligned = Self { radio, wire, captures, empty, ..Self::default() };
         let session = aligned.align(&paths, options, progress)?;
         Ok((session, aligned))
     }

@@ -6,9 +6,6 @@ use airmile_wire::attribute::Reason;
 use super::{bounds, candidates, link, plural};
 use crate::fact::{CauseDetail, FactKind, Restarter};
 
-/// From this share of a backlog on, the link made up for a pause (chosen here).
-const MADE_UP_FOR: f64 = 0.8;
-
 /// The sentence of a fact, with its numbers.
 pub(crate) fn fact(kind: &FactKind) -> String {
     match kind {
@@ -90,13 +87,9 @@ pub(crate) fn fact(kind: &FactKind) -> String {
             whether a slow line's or the cell's"
             .into(),
         FactKind::CaughtUp { share } => format!(
-            "after pauses of 6 ms or more, {:.0} % of the backlog arrived at once: {}",
-            share.min(1.0) * 100.0,
-            if *share > MADE_UP_FOR {
-                "the link had capacity to catch up"
-            } else {
-                "the link did not catch up"
-            }
+            "after pauses of 6 ms or more, {:.0} % of the backlog arrived at once (a link with spare \
+             capacity catches up)",
+            share.min(1.0) * 100.0
         ),
         FactKind::Paused { share } => format!(
             "no data arrived during {:.0} % of it, in pauses of 200 ms or more",

@@ -94,6 +94,10 @@ fn statement(statement: &Statement) -> String {
                 Some(_) => " Capture at the server, too, to see where.",
             }
         ),
+        Statement::Setup { share } => format!(
+            "Handshakes and requests before the first byte took {:.0} % of the time.",
+            share * 100.0
+        ),
         Statement::NoApplicationTransfer => "No verdict: the application's log holds no transfer \
             over the network; see what is missing."
             .into(),
@@ -195,14 +199,15 @@ fn about_radio(suspects: &[Suspicion], queued: Option<f64>) -> String {
 
 /// What is probable for all transfers, or what is named for some.
 fn one_by_one(n: usize, suspects: &[Suspicion], counts: &[(Suspect, usize)]) -> String {
+    let all = candidates(suspects);
     if counts.is_empty() {
-        return format!(": {}", candidates(suspects));
+        return format!(": {all}");
     }
     let unknown = n - counts.iter().map(|(_, n)| n).sum::<usize>();
     let each = counts.iter().map(|(one, n)| format!("{} in {n}", suspect(*one)));
     let unknown = (unknown > 0).then(|| format!("unknown in {unknown}"));
     let each: Vec<String> = each.chain(unknown).collect();
-    format!(" together; one by one: {}", each.join(", "))
+    format!(" together: {all}; one by one: {}", each.join(", "))
 }
 
 fn suspected((n, of): (usize, usize), first: &Suspicion, restarter: Restarter) -> String {
@@ -215,9 +220,8 @@ fn suspected((n, of): (usize, usize), first: &Suspicion, restarter: Restarter) -
         _ => "",
     };
     let part = if n == of { String::new() } else { format!("{n} of ") };
-    let over = if of == 1 { "" } else { " over the time of all" };
     format!(
-        "By packets alone, {} was the bottleneck of {part}{} (probability {:.0} %{over}).{more}",
+        "By packets alone, {} was the bottleneck of {part}{} (probability {:.0} %).{more}",
         suspect(first.suspect),
         transfers(of),
         first.probability * 100.0
@@ -249,14 +253,18 @@ mod tests {
             statement(&Statement::Suspected { n, of, first, restarter })
         };
         assert!(says(1, 1).contains("of the transfer (probability 68 %)."), "{}", says(1, 1));
-        assert!(says(2, 3).contains("of 2 of the 3 transfers (probability 68 % over"));
+        assert!(says(2, 3).contains("of 2 of the 3 transfers (probability 68 %)"));
         assert!(says(3, 3).contains("bottleneck of the 3 transfers"), "{}", says(3, 3));
         let counts = vec![(Suspect::Wireline, 2), (Suspect::FirstSlowStart, 1)];
         let none = |n| {
             let (suspects, counts) = (vec![first], counts.clone());
             statement(&Statement::NoSuspect { n, suspects, counts, queued: None })
         };
-        assert!(none(8).contains("the 8 transfers together; one by one: "), "{}", none(8));
+        assert!(
+            none(8).contains("the 8 transfers together: the radio link 68 %; one by one: "),
+            "{}",
+            none(8)
+        );
         assert!(none(8).contains(" in 2, ") && none(8).contains(" in 1, unknown in 5."));
         assert!(none(3).contains(" in 1. Log the modem"), "{}", none(3));
     }

@@ -1,5 +1,8 @@
 //! Captures alone: several transfers, and several captures.
 
+use std::path::{Path, PathBuf};
+
+use airmile::Diagnosis;
 use airmile::model::Verdict;
 use airmile_testing::shared_data;
 
@@ -36,17 +39,60 @@ fn captures_of_other_connections_are_left_out() {
     }
 }
 
+/// A copy of a capture of the lab, on a clock that is ahead. Its words are big-endian.
+fn ahead(capture: &Path, ns: u64) -> PathBuf {
+    let mut bytes = std::fs::read(capture).unwrap();
+    let word = |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut at = 0;
+    while at < bytes.len() {
+        // The time of an enhanced packet block.
+        if word(&bytes, at) == 6 {
+            let time: &mut [u8; 8] = (&mut bytes[at + 12..at + 20]).try_into().unwrap();
+            *time = (u64::from_be_bytes(*time) + ns).to_be_bytes();
+        }
+        at += word(&bytes, at + 4) as usize;
+    }
+    let path = capture.with_extension("ahead.pcapng");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
 /// Datagrams of both directions align the clocks of two captures of QUIC.
 #[test]
 fn clocks_are_aligned_by_datagrams() {
     let dir = tempfile::tempdir().unwrap();
     let run = library_run("quic-file", dir.path());
-    let server = run.join("server.pcapng");
-    let answer = diagnosis_of(&[run.join("phone.pcapng"), server.clone()]);
-    let clock = answer.clocks.iter().find(|clock| server.ends_with(&clock.file)).unwrap();
-    // Both are on the emulator's clock; the two directions differ by half of their round trip at most.
-    let (offset_ms, error_ms) = (clock.offset_ms.unwrap(), clock.error_ms.unwrap());
-    assert!(offset_ms.abs() <= error_ms && error_ms < 100.0, "{offset_ms} {error_ms}");
-    let evidence = answer.transfers.iter().flat_map(|one| &one.evidence);
-    assert!(evidence.clone().all(|one| !one.what.contains("the phone is assumed")));
+    let phone = run.join("phone.pcapng");
+    for ahead_s in [0, 5, 7_200] {
+        let server = ahead(&run.join("server.pcapng"), ahead_s * 1_000_000_000);
+        let answer = diagnosis_of(&[phone.clone(), server.clone()]);
+        let [clock] = answer.clocks.as_slice() else { panic!("{:?}", answer.clocks) };
+        let (offset_ms, error_ms) = (clock.offset_ms.unwrap(), clock.error_ms.unwrap());
+        // The two directions differ by half of their round trip at most.
+        assert!((offset_ms - ahead_s as f64 * 1e3).abs() <= error_ms, "{}", clock.says);
+        assert!(error_ms < 35.0, "{}", clock.says);
+        let [transfer] = answer.transfers.as_slice() else { panic!("{:?}", answer.transfers) };
+        let says = |what: &str| transfer.evidence.iter().any(|one| one.what.contains(what));
+        assert!(says("queued between server and phone") && !says("the phone is assumed"));
+    }
+}
+
+/// The end of a connection is no data of its last transfer.
+#[test]
+fn a_late_end_of_a_connection_is_no_transfer() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = library_run("slow-start-restart", dir.path());
+    let [phone, server] =
+        ["phone.pcapng", "server.pcapng"].map(|name| diagnosis_of(&[run.join(name)]));
+    for answer in [&phone, &server] {
+        assert_eq!(answer.session.verdict, Verdict::SlowStartRestart, "{}", answer.session.says);
+        let named = answer.transfers.iter().filter(|one| one.verdict == Verdict::SlowStartRestart);
+        let counted = format!("of {} of the 13 transfers", named.count());
+        assert!(answer.session.says.contains(&counted), "{}", answer.session.says);
+    }
+    let longest = |answer: &Diagnosis| {
+        let each = answer.transfers.iter().map(|one| one.finding.duration_ms);
+        each.fold(0.0, f64::max)
+    };
+    assert!((longest(&server) - longest(&phone)).abs() < 200.0, "{}", longest(&server));
 }

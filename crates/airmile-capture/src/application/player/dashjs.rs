@@ -19,6 +19,7 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
                 url: text("request.url").map(str::to_owned),
                 kind: kind(text("request.type")),
                 bitrate_bps: bitrate(event, found),
+                ..Asked::default()
             };
             if text("request.mediaType") == Some("video") {
                 notes.bitrate(asked.at_ns, asked.bitrate_bps, found);

@@ -21,7 +21,8 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
         "request" if !id.is_empty() => {
             let bitrate_bps = notes.bitrate_bps.filter(|_| id.starts_with("segment"));
             let url = entry.text("what", found).map(str::to_owned);
-            notes.ask(id, Asked { at_ns, url, bitrate_bps, ..Asked::default() });
+            let sent_bytes = entry.count("bytes", found);
+            notes.ask(id, Asked { at_ns, url, bitrate_bps, sent_bytes, ..Asked::default() });
         }
         "first_byte" => notes.first_byte(&id, at_ns),
         "end" | "failed" if !id.is_empty() => {

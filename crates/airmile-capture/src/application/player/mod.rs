@@ -175,6 +175,8 @@ struct Asked {
     url: Option<String>,
     kind: Option<TransferKind>,
     bitrate_bps: Option<f64>,
+    /// What it sends itself, if that is known.
+    sent_bytes: Option<u64>,
 }
 
 /// The result of a request.
@@ -232,10 +234,11 @@ impl Notes {
             transfer.phases.wait_ns = Some(first_ns.saturating_sub(start_ns).max(0));
             transfer.phases.receive_ns = Some(got.end_ns.saturating_sub(first_ns).max(0));
         }
-        transfer.dir = self.dir();
+        let upload = asked.sent_bytes.filter(|sent| *sent > got.bytes.unwrap_or(0));
+        transfer.dir = if upload.is_some() { Some(Direction::Ul) } else { self.dir() };
         transfer.url = got.url.or(asked.url);
         transfer.kind = got.kind.or(asked.kind).unwrap_or(TransferKind::Media);
-        transfer.bytes = got.bytes;
+        transfer.bytes = upload.or(got.bytes);
         transfer.bitrate_bps = got.bitrate_bps.or(asked.bitrate_bps);
         transfer.failed = got.failed;
         found.transfer(transfer);

@@ -193,6 +193,20 @@ fn media3() {
     assert_eq!(described(text), expected);
 }
 
+/// The lab's log states the bytes of an upload with its request.
+#[test]
+fn an_upload_of_the_lab() {
+    let text = concat!(
+        r#"{"at_ns":1700000000000000000,"app":"up","event":"request","id":"up-1","bytes":600}"#,
+        "\n",
+        r#"{"at_ns":1700000000100000000,"app":"up","event":"end","id":"up-1","bytes":0}"#,
+        "\n",
+    );
+    let log = read_application(ApplicationFormat::Player, text.as_bytes());
+    let [transfer] = log.transfers.as_slice() else { panic!("{:?}", log.transfers) };
+    assert_eq!((transfer.dir, transfer.bytes), (Some(Direction::Ul), Some(600)));
+}
+
 #[test]
 fn times_that_no_head_places_are_told() {
     let text =

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_blind::{
     CapturedPhone, Features, JudgedTransfer, Model, ServerSide, Suspect, TransferSpan,
+    TransportKind,
 };
 use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
 use airmile_packets::phones::{captured_file, captured_files};
@@ -154,20 +155,37 @@ impl Blind {
             for (name, phone) in read.servers {
                 let clock = blind.clocks.iter().find(|clock| clock.file == name);
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
-                if wire.server.as_ref() == Some(&name) {
-                    let server = ServerSide::new(phone, (offset_ms * 1e6) as i64, blind.min_bytes);
-                    blind.server = (is_same && !wire.is_split).then_some(server);
-                    continue;
-                }
+                let own = phone.transfers(blind.min_bytes);
+                let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
                 let why = match &wire.server {
-                    Some(other) if clock.is_some() => {
-                        format!("not used: {other}, also at a server, has more of the phone's data")
+                    Some(other) if *other == name && is_same && !wire.is_split => {
+                        let offset_ns = (offset_ms * 1e6) as i64;
+                        blind.server = Some(ServerSide::new(phone, offset_ns, blind.min_bytes));
+                        continue;
                     }
-                    _ => format!("not used: it has no connection in common with {}", blind.name),
+                    Some(other) if *other == name && is_same && !has_tcp => continue,
+                    Some(other) if *other == name && is_same => {
+                        "a proxy ends its connections, so it does not show the phone's".to_owned()
+                    }
+                    Some(other) if clock.is_some() && is_same => {
+                        format!("{other}, also at a server, has more of the phone's data")
+                    }
+                    _ if !is_same => {
+                        format!("{} does not show the start of the connections", blind.name)
+                    }
+                    _ => format!(
+                        "it has no connection in common with {} (another run, or a proxy between)",
+                        blind.name
+                    ),
                 };
+                let why = format!("not used: {why}");
                 let file = blind.files.iter_mut().find(|file| file.path == name);
                 file.into_iter().for_each(|file| file.warn(why.clone()));
             }
+        }
+        // The server's own packets show its own restarts.
+        if blind.capture_site() == CaptureSite::Server {
+            blind.restarter = Restarter::Sender;
         }
         blind.align(session)?;
         blind.align_others(session);
@@ -231,7 +249,9 @@ impl Blind {
                 Some(packets)
             })
             .collect();
-        let judged: Vec<Judged<'_>> = sides.into_iter().flatten().collect();
+        // What the capture does not show limits nothing.
+        let judged = sides.into_iter().flatten().filter(|one| one.span.bytes > 0);
+        let judged: Vec<Judged<'_>> = judged.collect();
         let session = self.session(&judged);
         let missing = facts::missing(Some(phone), &judged, self.has_server);
         drop(judged);
@@ -258,10 +278,11 @@ impl Blind {
             Some(server) => server.pool(own, span, bytes, &self.path),
             None => own,
         };
-        if let Some(features) = &features {
+        let agrees = suspects.first().map(|one| one.suspect) == own_first;
+        if let Some(features) = features.as_ref().filter(|_| agrees) {
             facts::raise_sender(&mut suspects, features, &shares);
         }
-        let first = suspects.first().copied().filter(|one| Some(one.suspect) == own_first);
+        let first = suspects.first().copied().filter(|_| agrees);
         let named = first.zip(features.as_ref()).filter(|(one, of)| Model::names(of, one));
         let named = named.map(|(first, _)| first);
         Judged { span, features, shares, suspects, named }
@@ -312,7 +333,7 @@ impl Blind {
         place: (TtiIndex, TtiIndex),
     ) -> PacketSide {
         let Judged { span, shares, suspects, named, .. } = judged;
-        let followed = span.transport != airmile_blind::TransportKind::Datagrams;
+        let followed = span.transport != TransportKind::Datagrams;
         // Setup in the application's log is also in the packets.
         let shares_ms = (followed && shares.total_ns() > 0).then(|| {
             let each = shares.by_cause.iter();
@@ -360,10 +381,14 @@ impl Blind {
             }
         };
         let mut statements = vec![first];
-        if total_ns > 0 && recovery_ns as f64 >= LEADS * total_ns as f64 {
-            let share = recovery_ns as f64 / total_ns as f64;
+        let share = recovery_ns as f64 / f64::max(total_ns as f64, 1.0);
+        if share >= LEADS {
             let alone = (!self.has_server).then(|| self.capture_site());
             statements.push(Statement::LossRecovery { share, alone });
+        }
+        let share = shares_ms.get("setup").map_or(0.0, |ms| ms * 1e6 / total_ns as f64);
+        if share >= LEADS {
+            statements.push(Statement::Setup { share });
         }
         SessionJudgement {
             verdict: named.map(|one| verdict(one.suspect)),

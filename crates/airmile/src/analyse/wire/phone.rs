@@ -1,6 +1,7 @@
 //! The phone in one capture: its connections, and when data passed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
@@ -223,12 +224,16 @@ impl Capture {
             user.arrivals = to.map_or_else(Arrivals::new, Clone::clone).merged(&user.arrivals);
         }
         users.sort_by_key(|user| std::cmp::Reverse(user.dl_bytes));
-        // With several users their owner is unknown.
+        // With several users the owner of a packet is unknown.
+        let is_alone = users.len() == 1;
+        let datagrams = Arc::new(self.datagrams);
+        for user in &mut users {
+            user.datagrams = Arc::clone(&datagrams);
+            // Nine tenths of the data (chosen here).
+            user.is_mixed = !is_alone || self.other_bytes > self.quic_bytes / 9;
+        }
         if let [only] = users.as_mut_slice() {
             only.others = self.others;
-            only.datagrams = self.datagrams;
-            // Nine tenths of the data (chosen here).
-            only.is_mixed = self.other_bytes > self.quic_bytes / 9;
         }
         users
     }
@@ -249,8 +254,9 @@ pub(super) struct Phone {
     pub(super) followed: ByteBins,
     pub(super) hosts: BTreeMap<Address, ByteBins>,
     pub(super) others: ByteBins,
-    datagrams: Datagrams,
-    /// A notable part of the data is not QUIC's.
+    /// Those of all users of the capture.
+    datagrams: Arc<Datagrams>,
+    /// A notable part of the data is not QUIC's, or another user's.
     is_mixed: bool,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
@@ -273,7 +279,7 @@ impl Phone {
             followed: user.followed,
             hosts: user.hosts,
             others: ByteBins::default(),
-            datagrams: Datagrams::default(),
+            datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
             arrivals: user.arrivals,
@@ -394,9 +400,9 @@ impl Phone {
     }
 
     /// When the server sent datagrams of QUIC that never arrived; none if a notable part of the data
-    /// is not QUIC's, as a loss is not attributed to its connection.
+    /// is not QUIC's or another user's, as a loss is not attributed to its connection.
     pub(super) fn lost_datagrams(&self, server: &Self) -> Vec<i64> {
-        if self.is_mixed {
+        if self.is_mixed || server.is_mixed {
             return Vec::new();
         }
         self.datagrams.lost(&server.datagrams).collect()
@@ -471,9 +477,12 @@ impl Phone {
         of_streams.chain(self.datagrams.pairs(&other.datagrams)).collect()
     }
 
-    /// Whether some of its data also passed at another capture.
+    /// Whether some of its data also passed at another capture. Datagrams from the phone do not count:
+    /// queries and keep-alives are alike in any run.
     pub(super) fn shares_data_with(&self, other: &Self) -> bool {
-        !self.pairs(other).is_empty()
+        let mut connections = self.common(other);
+        connections.any(|(mine, there)| mine.pairs(there).next().is_some())
+            || !self.passages(other).is_empty()
     }
 
     /// Judged by the connections that restart in the server's own capture: each port may have
