@@ -39,7 +39,7 @@ pub use airmile_radio::usage::Usage;
 pub use airmile_wire::compare as comparison;
 pub use airmile_wire::tcp as packet_study;
 
-pub use airmile_blind::NAMED_FROM;
+pub use airmile_blind::{NAMED_FROM, Suspect};
 pub use airmile_packets::{
     Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
     study,

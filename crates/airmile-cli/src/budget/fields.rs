@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use airmile::{Error, Result, did_you_mean};
+use airmile::{Error, Result, Suspect, did_you_mean};
 
 use super::expression::{Literal, Op, Test};
-use super::{PAGE, SESSION, Scope, is_share, share_names};
+use super::{PAGE, RATE, SESSION, SUSPECTS, Scope, is_share, share_names};
 
 /// Checks a test's field and value.
 pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
@@ -17,6 +17,18 @@ pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
             return refuse(format!("only `airmile diagnose` has causes, such as `{field}`"));
         }
         return check_share(test, scope, name);
+    }
+    match path {
+        [kind, name] if kind == SUSPECTS && place != "a page" => {
+            return check_suspect(test, node, name);
+        }
+        [kind] if kind == RATE && place == "a transfer" => {
+            let Literal::Number(number) = test.value else {
+                return Err(not_a_number(RATE, &test.value.to_string()));
+            };
+            return check_range(test, number, (0.0, f64::INFINITY), ("a rate, 0 or more", ""));
+        }
+        _ => {}
     }
     let mut nodes = vec![node];
     for name in path {
@@ -78,7 +90,7 @@ fn alternatives<'a>(node: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
 fn unknown_field(test: &Test, place: &str, name: &str, nodes: &[&Value], schema: &Value) -> Error {
     let properties = nodes.iter().filter_map(|node| node.get("properties")?.as_object());
     let mut names: Vec<&str> = properties.flatten().map(|(name, _)| name.as_str()).collect();
-    names.push("ms");
+    names.extend(["ms", RATE]);
     let has =
         |(_, of): &(_, &str)| schema.pointer(&format!("/$defs/{of}/properties/{name}")).is_some();
     let other = [(PAGE, "Page"), (SESSION, "SessionVerdict")].into_iter().find(has);
@@ -97,6 +109,25 @@ fn share_name(path: &[String]) -> Option<&str> {
     match path {
         [first, name] if is_share(first) => Some(name),
         _ => None,
+    }
+}
+
+/// A probability by packets alone.
+fn check_suspect(test: &Test, node: &Value, name: &str) -> Result<()> {
+    let field = test.field();
+    if node.pointer("/properties/suspects").is_none() {
+        return refuse(format!("only `airmile diagnose` has suspects, such as `{field}`"));
+    }
+    let known = Suspect::ALL.map(Suspect::as_str);
+    if !known.contains(&name) {
+        let like = did_you_mean(name, &known);
+        return refuse(format!("no suspect `{name}`{like}; there are {}", known.join(", ")));
+    }
+    match &test.value {
+        Literal::Word(word) => Err(not_a_number(&field, word)),
+        Literal::Number(number) => {
+            check_range(test, *number, (0.0, 1.0), ("a probability, 0 to 1", ""))
+        }
     }
 }
 

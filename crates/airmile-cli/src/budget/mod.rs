@@ -1,8 +1,9 @@
 //! Budgets for continuous integration: `--fail-if 'link_demand >= 0.9'`.
 //!
 //! A field belongs to a transfer (`link_demand`), a page (`page.load_ms`) or the session
-//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time; a value is
-//! a number or a word. A budget is exceeded if the whole expression holds for the session, or for
+//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time,
+//! `suspects.NAME` a probability by packets alone, `rate_bps` a transfer's bytes over its duration; a
+//! value is a number or a word. A budget is exceeded if the whole expression holds for the session, or for
 //! any one transfer or page. A comparison with an absent value is neither true nor false; where the
 //! expression depends on one, the budget cannot be evaluated, which is a failure of its own. Fields
 //! and words are checked against the document's schema, so that an expression that can never hold is
@@ -25,6 +26,9 @@ pub use self::report::BudgetReport;
 
 const SESSION: &str = "session";
 const PAGE: &str = "page";
+const SUSPECTS: &str = "suspects";
+/// A transfer's rate, which is no field of the document.
+const RATE: &str = "rate_bps";
 /// What a session without transfers and pages lacks: nothing in it can keep a budget.
 const NOTHING: &str = "any transfer or page";
 
@@ -247,6 +251,11 @@ impl Test {
             let is_page = first.as_str() == PAGE;
             return share(of, kind == "shares", name, is_page).map(Found::Number);
         }
+        match path {
+            [kind, name] if kind == SUSPECTS => return suspect(of, name).map(Found::Number),
+            [kind] if kind == RATE => return rate_bps(of).map(Found::Number),
+            _ => {}
+        }
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
             Value::String(word) => Some(Found::Word(word.clone())),
@@ -264,6 +273,19 @@ impl Test {
         };
         order.map(|order| self.op.holds(order))
     }
+}
+
+/// A suspect's probability; none if the radio was logged.
+fn suspect(of: &Value, name: &str) -> Option<f64> {
+    let all = of.get(SUSPECTS)?.as_array()?;
+    let one = all.iter().find(|one| one.get("suspect").and_then(Value::as_str) == Some(name))?;
+    one.get("probability")?.as_f64()
+}
+
+/// The bytes of a transfer over its duration.
+fn rate_bps(of: &Value) -> Option<f64> {
+    let (bytes, ms) = (of.get("bytes")?.as_f64()?, of.get("duration_ms")?.as_f64()?);
+    (ms > 0.0).then_some(bytes * 8e3 / ms)
 }
 
 /// A part of a time, as a fraction of it or in ms. The radio's parts count as the radio; a cause

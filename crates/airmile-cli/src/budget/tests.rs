@@ -262,3 +262,36 @@ fn a_broken_input_is_an_error_of_its_own() {
         ["::error title=input%3A a.har::damaged: byte 5: the file ends"]
     );
 }
+
+#[test]
+fn probabilities_and_rates() {
+    let document = json!({
+        "session": {"suspects": [{"suspect": "wireline", "probability": 0.7}]},
+        "transfers": [
+            {"id": "a", "bytes": 1_000_000, "duration_ms": 2_000.0,
+             "suspects": [{"suspect": "radio", "probability": 0.9}]},
+            {"id": "b", "bytes": null, "duration_ms": 10.0, "suspects": []},
+        ],
+    });
+    let states = |text: &str| -> Vec<BudgetState> {
+        let budget = Budget::parse(text).unwrap();
+        budget.check(&schema()).unwrap();
+        budget.judge(&document).into_iter().map(|one| one.state).collect()
+    };
+    use BudgetState::{Exceeded, NotEvaluable, Within};
+    assert_eq!(states("suspects.radio > 0.5"), [Exceeded, NotEvaluable]);
+    assert_eq!(states("rate_bps < 4000001"), [Exceeded, NotEvaluable]);
+    assert_eq!(states("rate_bps < 4000000"), [Within, NotEvaluable]);
+    assert_eq!(states("session.suspects.wireline > 0.6"), [Exceeded]);
+    for (text, says) in [
+        ("suspects.radios > 0.5", "did you mean `radio`"),
+        ("suspects.radio > 50", "a probability, 0 to 1"),
+        ("suspects.radio == high", "is a number"),
+        ("rate_bps > fast", "is a number"),
+        ("session.rate_bps > 5", "no field `session.rate_bps`"),
+        ("page.suspects.radio > 0.5", "no field `page.suspects.radio`"),
+    ] {
+        let error = Budget::parse(text).unwrap().check(&schema()).unwrap_err().to_string();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+}

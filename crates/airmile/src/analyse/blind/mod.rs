@@ -3,6 +3,7 @@
 mod align;
 mod facts;
 mod look;
+mod placed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,7 @@ use serde::Serialize;
 
 use super::application::{self, Lookup};
 use super::clocks::ClockReport;
-use super::diagnose::Measures;
-use super::diagnose::join::{
-    ApplicationFacts, Judgement, PacketSide, SessionJudgement, Sides, join,
-};
+use super::diagnose::join::{Judgement, PacketSide, SessionJudgement, Sides, join};
 use super::radio::{RadioAnalysis, RadioOptions};
 use super::wire::Wire;
 use crate::fact::{Advice, CauseAdvice, Fact, FactKind, Restarter, Statement};
@@ -38,6 +36,7 @@ const LEADS: f64 = 0.5;
 
 pub(super) use facts::{another_run, missing};
 pub(super) use look::{Look, look};
+use placed::{PlacedTransfer, placed, table};
 
 /// A possible bottleneck, by packets alone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -443,14 +442,6 @@ pub(super) fn hidden_queue(
     Ok(features.and_then(|features| Model::hidden_queue(&features)))
 }
 
-/// A transfer on the capture's clock.
-struct PlacedTransfer {
-    id: String,
-    measures: Measures,
-    span: TransferSpan,
-    application: Option<ApplicationFacts>,
-}
-
 const fn is_throughput(fact: &Fact) -> bool {
     matches!(fact.kind, FactKind::Throughput { .. })
 }
@@ -461,44 +452,5 @@ fn verdict(suspect: Suspect) -> Verdict {
         [cause] => (*cause).into(),
         [] => Verdict::Unknown,
         _ => Verdict::Radio,
-    }
-}
-
-/// Downloads of a table of transfers; an application's log has its own.
-fn table(session: &Session) -> Vec<(String, i64, i64)> {
-    if session.applications().iter().any(|one| one.gave_transfers) {
-        return Vec::new();
-    }
-    let downlink = session.transfers().iter().filter(|one| one.dir != Some(Direction::Ul));
-    let timed = downlink.filter_map(|one| {
-        let (from, to) = one.time?;
-        Some((one.id.clone(), from.ns, to.ns))
-    });
-    timed.collect()
-}
-
-/// Transfers that packets show.
-fn placed(names: &[String], spans: &[TransferSpan]) -> Vec<PlacedTransfer> {
-    let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(0);
-    let each = names.iter().zip(spans);
-    each.map(|(id, span)| PlacedTransfer {
-        id: id.clone(),
-        measures: measures(span, from_ns),
-        span: *span,
-        application: None,
-    })
-    .collect()
-}
-
-fn measures(span: &TransferSpan, from_ns: i64) -> Measures {
-    let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
-    Measures {
-        start_us: Some(span.from_ns.div_euclid(1_000)),
-        end_us: Some(span.to_ns.div_euclid(1_000)),
-        start_tti: tti(span.from_ns),
-        end_tti: tti(span.to_ns),
-        duration_ms: span.ns() as f64 / 1e6,
-        bytes: Some(span.bytes),
-        ..Measures::without_radio(Direction::Dl)
     }
 }

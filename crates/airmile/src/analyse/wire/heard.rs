@@ -8,8 +8,13 @@ use airmile_wire::attribute::{ByteBins, PathQueue, WaitTimeline, base_delay_ns};
 use airmile_wire::clocks::ClockLine;
 
 use super::phone::Phone;
-use super::server_side::ServerSide;
+use super::server_side::{Index, ServerSide};
 use super::{ONE_HOST_SHARE, on_reference, waits_by};
+use crate::fact::Restarter;
+
+/// If the server's own packets show less than this share of the slow starts after idle time that
+/// the phone sees, another host causes them (chosen here).
+const OWN_RESTARTS: f64 = 0.34;
 
 /// Queueing between phone and server, as captures at both show it.
 #[derive(Debug, Default)]
@@ -101,4 +106,23 @@ impl Heard {
 fn is_whole(mine: &ServerSide, there: &ServerSide) -> bool {
     let [mine, there] = [mine, there].map(|one| one.received.total());
     mine.min(there) as f64 >= ONE_HOST_SHARE * mine.max(there) as f64
+}
+
+impl Phone {
+    /// Judged by the connections that restart in the server's own capture: each port may have
+    /// another middlebox, or none.
+    pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
+        let restart: Vec<&ServerSide> =
+            self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
+        let index = Index::of(server);
+        let there = restart.iter().filter(|mine| index.same(mine).is_some()).count();
+        let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
+        let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
+        match there {
+            _ if seen == 0 => Restarter::SenderOrMiddlebox,
+            0 if (own as f64) < seen as f64 * OWN_RESTARTS => Restarter::Middlebox,
+            n if n == restart.len() => Restarter::Sender,
+            _ => Restarter::SenderOrMiddlebox,
+        }
+    }
 }

@@ -13,13 +13,9 @@ use airmile_wire::attribute::{
 use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
 
-use super::Restarter;
 use super::server_side::{Ends, Index, ServerSide};
 use super::user::{OF_QUIC, User};
 
-/// If the server's own packets show less than this share of the slow starts after idle time that
-/// the phone sees, another host causes them (chosen here).
-const OWN_RESTARTS: f64 = 0.34;
 /// Number of addresses whose bytes outside of TCP are kept, with half as many again as slack: those
 /// that received the most (chosen here).
 const MOST_OTHERS: usize = 256;
@@ -483,23 +479,6 @@ impl Phone {
         let mut connections = self.common(other);
         connections.any(|(mine, there)| mine.pairs(there).next().is_some())
             || !self.passages(other).is_empty()
-    }
-
-    /// Judged by the connections that restart in the server's own capture: each port may have
-    /// another middlebox, or none.
-    pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
-        let restart: Vec<&ServerSide> =
-            self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
-        let index = Index::of(server);
-        let there = restart.iter().filter(|mine| index.same(mine).is_some()).count();
-        let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
-        let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
-        match there {
-            _ if seen == 0 => Restarter::SenderOrMiddlebox,
-            0 if (own as f64) < seen as f64 * OWN_RESTARTS => Restarter::Middlebox,
-            n if n == restart.len() => Restarter::Sender,
-            _ => Restarter::SenderOrMiddlebox,
-        }
     }
 }
 
