@@ -1,5 +1,6 @@
 //! A study on several cores: one thread reads and routes, others analyse, and the
-//! caller's collects. The result is that of one core, row for row.
+//! caller's collects. On two cores the reader analyses a part itself: with two others, three threads
+//! would share them. The result is that of one core, row for row.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -27,10 +28,13 @@ const ROUND_BYTES: usize = 1 << 20;
 /// bounded, and a thread that others wait for has work (chosen here).
 const ROUNDS_AHEAD: usize = 8;
 
-/// Number of threads for `wanted` (0: one per core): at most the number of partitions.
+/// One router feeds about three shards (chosen here by measuring).
+const MOST_THREADS: usize = 4;
+
+/// Number of threads for `wanted` (0: one per core), of which there is a maximum.
 pub(super) fn count(wanted: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if wanted == 0 { cores() } else { wanted }.clamp(1, PARTITIONS)
+    if wanted == 0 { cores() } else { wanted }.clamp(1, MOST_THREADS)
 }
 
 /// Findings of a round, each with the step that made it.
@@ -48,18 +52,26 @@ pub(super) fn run(
         let mut rounds = Vec::new();
         let mut shards = Vec::new();
         let mut found = Vec::new();
-        for _ in 0..threads {
-            let (to_shard, from_reader) = sync_channel(ROUNDS_AHEAD);
+        // They share the third-level cache.
+        let many_flows = MANY_FLOWS / threads;
+        for at in 0..threads {
             let (to_collector, from_shard) = sync_channel(ROUNDS_AHEAD);
-            let (give_back, used) = channel();
+            found.push(from_shard);
             let shard = PacketShard::new(options.clone());
+            if threads == 2 && at == 0 {
+                rounds.push(Dealt::to(Place::Here {
+                    shard: Box::new(shard),
+                    many_flows,
+                    to_collector,
+                }));
+                continue;
+            }
+            let (to_shard, from_reader) = sync_channel(ROUNDS_AHEAD);
+            let (give_back, used) = channel();
             shards.push(scope.spawn(move || {
-                // They share the third-level cache.
-                let many_flows = MANY_FLOWS / threads;
                 analyse(shard, many_flows, &from_reader, &to_collector, &give_back)
             }));
-            rounds.push(ToShard { to: to_shard, used, next: Round::default() });
-            found.push(from_shard);
+            rounds.push(Dealt::to(Place::Thread { to: to_shard, used }));
         }
         let reader = scope.spawn(move || read(reading, options, rounds, progress));
         let mut collector = Collector::new(options.tables);
@@ -71,7 +83,8 @@ pub(super) fn run(
         for shard in shards {
             counts.add(joined(shard));
         }
-        let (reports, quality) = read?;
+        let (reports, quality, own) = read?;
+        counts.add(own);
         Ok((reports, collector.finish(quality, counts)))
     })
 }
@@ -81,17 +94,50 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Where a shard is.
+enum Place {
+    Thread {
+        to: SyncSender<Round>,
+        /// Analysed rounds, whose memory is reused.
+        used: Receiver<Round>,
+    },
+    /// In the reader's thread.
+    Here { shard: Box<PacketShard>, many_flows: usize, to_collector: SyncSender<Found> },
+}
+
 /// The reader's end of a shard.
-struct ToShard {
-    to: SyncSender<Round>,
-    /// Analysed rounds, whose memory is reused.
-    used: Receiver<Round>,
+struct Dealt {
+    place: Place,
     next: Round,
+}
+
+impl Dealt {
+    fn to(place: Place) -> Self {
+        Self { place, next: Round::default() }
+    }
+
+    /// Sends the next round; returns whether its receiver has ended.
+    fn send(&mut self) -> bool {
+        match &mut self.place {
+            Place::Thread { to, used } => {
+                let next = used.try_recv().unwrap_or_default();
+                to.send(std::mem::replace(&mut self.next, next)).is_err()
+            }
+            Place::Here { shard, many_flows, to_collector } => {
+                let found = analysed(&mut self.next, shard, *many_flows);
+                to_collector.send(found).is_err()
+            }
+        }
+    }
 }
 
 /// Sends packets and changes to shards, in rounds.
 struct Dealer {
-    shards: Vec<ToShard>,
+    shards: Vec<Dealt>,
+    /// The shard of each partition, once it has one.
+    owners: [Option<usize>; PARTITIONS],
+    /// How many have one.
+    n_owned: usize,
     /// Packets and changes of the round.
     steps: u32,
     bytes: usize,
@@ -100,10 +146,32 @@ struct Dealer {
 }
 
 impl Dealer {
+    fn new(shards: Vec<Dealt>) -> Self {
+        Self { shards, owners: [None; PARTITIONS], n_owned: 0, steps: 0, bytes: 0, over: false }
+    }
+
+    /// The shard of a partition. The reader's own has three of sixteen, as reading and routing take a third
+    /// of a study, and not the first: a single phone's packets are analysed by the other thread.
+    fn owner(&mut self, partition: u8) -> usize {
+        let place = usize::from(partition) % PARTITIONS;
+        if let Some(owner) = self.owners[place] {
+            return owner;
+        }
+        self.n_owned += 1;
+        let here = self.shards.iter().position(|shard| matches!(shard.place, Place::Here { .. }));
+        let owner = match here {
+            Some(here) if self.n_owned % 5 == 2 => here,
+            Some(here) => 1 - here,
+            None => place % self.shards.len(),
+        };
+        self.owners[place] = Some(owner);
+        owner
+    }
+
     fn change(&mut self, change: &Change) {
-        let n = self.shards.len();
+        let owner = change.partition.map(|partition| self.owner(partition));
         for (at, shard) in self.shards.iter_mut().enumerate() {
-            if change.partition.is_none_or(|partition| usize::from(partition) % n == at) {
+            if owner.is_none_or(|owner| owner == at) {
                 shard.next.change(self.steps, change);
             }
         }
@@ -112,12 +180,12 @@ impl Dealer {
     }
 
     fn packet(&mut self, route: Route, packet: &Packet<'_>) {
-        let n = self.shards.len();
+        let owner = self.owner(route.partition);
         let step = self.steps;
         self.steps += 1;
         self.bytes += packet.payload.len();
-        if let Some(ToShard { next, .. }) = self.shards.get_mut(usize::from(route.partition) % n) {
-            next.packet(step, route, packet);
+        if let Some(shard) = self.shards.get_mut(owner) {
+            shard.next.packet(step, route, packet);
         }
         self.send_full();
     }
@@ -129,13 +197,23 @@ impl Dealer {
         }
     }
 
-    /// Sends every shard its part of the round, even an empty one.
+    /// Sends every shard its part of the round, even an empty one; other threads first.
     fn send(&mut self) {
-        for shard in &mut self.shards {
-            let next = shard.used.try_recv().unwrap_or_default();
-            self.over |= shard.to.send(std::mem::replace(&mut shard.next, next)).is_err();
+        for shard in self.shards.iter_mut().rev() {
+            self.over |= shard.send();
         }
         (self.steps, self.bytes) = (0, 0);
+    }
+
+    /// What the shards in this thread counted.
+    fn own_counts(&self) -> ShardCounts {
+        let mut counts = ShardCounts::default();
+        for shard in &self.shards {
+            if let Place::Here { shard, .. } = &shard.place {
+                counts.add(shard.counts());
+            }
+        }
+        counts
     }
 }
 
@@ -143,11 +221,11 @@ impl Dealer {
 fn read(
     reading: CaptureReading<'_>,
     options: &StudyOptions,
-    shards: Vec<ToShard>,
+    shards: Vec<Dealt>,
     progress: &Progress,
-) -> Result<(Vec<FileReport>, Quality)> {
+) -> Result<(Vec<FileReport>, Quality, ShardCounts)> {
     let mut router = PacketRouter::new(options.clone());
-    let mut dealer = Dealer { shards, steps: 0, bytes: 0, over: false };
+    let mut dealer = Dealer::new(shards);
     let mut changes = Vec::new();
     let (reports, counts) = read_captures(reading, progress, &mut |packet| {
         if dealer.over {
@@ -168,7 +246,15 @@ fn read(
     }
     let mut quality = *router.quality();
     count_read(&mut quality, &counts);
-    Ok((reports, quality))
+    Ok((reports, quality, dealer.own_counts()))
+}
+
+/// Analyses a round and empties it.
+fn analysed(round: &mut Round, shard: &mut PacketShard, many_flows: usize) -> Found {
+    let mut found = Found::new();
+    round.analyse(shard, many_flows, &mut |step, finding| found.push((step, finding)));
+    round.clear();
+    found
 }
 
 /// Analyses rounds until there are no more.
@@ -180,9 +266,7 @@ fn analyse(
     give_back: &Sender<Round>,
 ) -> ShardCounts {
     for mut round in rounds {
-        let mut found = Found::new();
-        round.analyse(&mut shard, many_flows, &mut |step, finding| found.push((step, finding)));
-        round.clear();
+        let found = analysed(&mut round, &mut shard, many_flows);
         // Neither end waits for what the other has dropped.
         let _ = give_back.send(round);
         if collector.send(found).is_err() {
@@ -223,8 +307,7 @@ mod tests {
         let mut router = PacketRouter::new(StudyOptions::default());
         let (to, rounds) = sync_channel(64);
         let (_, used) = channel();
-        let shards = vec![ToShard { to, used, next: Round::default() }];
-        let mut dealer = Dealer { shards, steps: 0, bytes: 0, over: false };
+        let mut dealer = Dealer::new(vec![Dealt::to(Place::Thread { to, used })]);
         let mut changes = Vec::new();
         for n in 0..3 * ROUND_PACKETS as i64 {
             router.advance(n * 10_000_000_000, &mut changes);

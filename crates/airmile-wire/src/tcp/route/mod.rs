@@ -37,9 +37,9 @@ const fn floor(at_ns: i64, step: i64) -> i64 {
 }
 
 /// Users are assigned to this many partitions, and partitions to shards: the state of a
-/// partition does not depend on the number of shards. One router feeds at most about
-/// three shards (chosen here).
-pub const PARTITIONS: usize = 4;
+/// partition does not depend on the number of shards (chosen here: enough to divide the work of two
+/// threads evenly, of which one also reads).
+pub const PARTITIONS: usize = 16;
 
 /// The destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
