@@ -264,20 +264,23 @@ const fn near(phone: &CapturedPhone) -> u8 {
     }
 }
 
-/// Why a capture at the same place as the first one is not used.
+/// Why a capture is not used; `None` for the first one, and for one at a server.
 fn unused(one: &CapturedFile, first: &CapturedFile) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
-    let is_between = own.place == CaptureSite::Between;
-    (is_between || near(own) == near(phone)).then(|| match () {
-        () if one.report.path == *name => "not used: given twice".to_owned(),
-        () if one.packets == first.packets && own.is_same_as(phone) => {
-            format!("not used: it holds the same packets as {name}")
+    let why = match own.place {
+        _ if one.report.path == *name => "given twice".to_owned(),
+        _ if one.packets == first.packets && own.is_same_as(phone) => {
+            format!("it holds the same packets as {name}")
         }
-        () if is_between => "not used: it was taken between phone and server".to_owned(),
-        () => "not used: another capture at the same place has more of the phone's data; join the \
-               parts of one capture with `mergecap`"
-            .to_owned(),
-    })
+        CaptureSite::Between => "it was taken between phone and server".to_owned(),
+        CaptureSite::Server if near(phone) > near(own) => return None,
+        place if place == phone.place => format!(
+            "{name}, at the same place, has more of the phone's data (join parts of one capture with \
+             `mergecap`)"
+        ),
+        _ => format!("{name} shows better where it was taken"),
+    };
+    Some(format!("not used: {why}"))
 }
 
 /// The data that arrived at the phone, over any protocol.

@@ -53,6 +53,8 @@ fn transfers_are_judged_together_by_their_time() {
     check(&[(30, Some(0.9)), (10, Some(0.2))], sharper(0.725, 1.5), true);
     check(&[(90, Some(0.9)), (10, Some(0.2))], sharper(0.83, 1.2), true);
     check(&[(10, Some(0.9)), (30, Some(0.2))], sharper(0.375, 1.5), false);
+    // Its share is too small for a name, however certain it is that no other is larger.
+    check(&[(60, Some(0.8)), (40, Some(0.2))], sharper(0.56, 1.5), false);
     // It is first, but in less than half of the time.
     check(
         &[(30, Some(0.99)), (31, Some(0.49))],

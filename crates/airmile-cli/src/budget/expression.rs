@@ -87,9 +87,16 @@ pub(super) fn parse(text: &str) -> Result<Vec<Vec<Test>>> {
 impl Test {
     fn parse(tokens: &[String], whole: &str) -> Result<Self> {
         let [field, op, value] = tokens else {
+            let like = match tokens {
+                [field, op, words @ ..] if words.len() > 1 && Op::parse(op).is_some() => {
+                    let word = words.join("_").replace(['"', '\''], "");
+                    format!("; did you mean `{field} {op} {word}`?")
+                }
+                _ => String::new(),
+            };
             return Err(Error::Option(format!(
                 "--fail-if {whole:?}: expected `FIELD OP VALUE`, such as `link_demand >= 0.9`, \
-                 got `{}`",
+                 got `{}`{like}",
                 tokens.join(" ")
             )));
         };

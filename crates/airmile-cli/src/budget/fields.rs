@@ -90,7 +90,8 @@ fn alternatives<'a>(node: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
 fn unknown_field(test: &Test, place: &str, name: &str, nodes: &[&Value], schema: &Value) -> Error {
     let properties = nodes.iter().filter_map(|node| node.get("properties")?.as_object());
     let mut names: Vec<&str> = properties.flatten().map(|(name, _)| name.as_str()).collect();
-    names.extend(["ms", RATE]);
+    names.push("ms");
+    names.extend((place == "a transfer").then_some(RATE));
     let has =
         |(_, of): &(_, &str)| schema.pointer(&format!("/$defs/{of}/properties/{name}")).is_some();
     let other = [(PAGE, "Page"), (SESSION, "SessionVerdict")].into_iter().find(has);

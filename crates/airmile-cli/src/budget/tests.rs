@@ -288,10 +288,19 @@ fn probabilities_and_rates() {
         ("suspects.radio > 50", "a probability, 0 to 1"),
         ("suspects.radio == high", "is a number"),
         ("rate_bps > fast", "is a number"),
+        ("page.rate_bp > 5", "no field `page.rate_bp`; a page has"),
         ("session.rate_bps > 5", "no field `session.rate_bps`"),
         ("page.suspects.radio > 0.5", "no field `page.suspects.radio`"),
     ] {
         let error = Budget::parse(text).unwrap().check(&schema()).unwrap_err().to_string();
         assert!(error.contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_word_as_the_report_prints_it_is_an_error_with_the_field_s_word() {
+    for text in ["verdict == sender limited", "verdict == \"sender limited\""] {
+        let error = Budget::parse(text).unwrap_err().to_string();
+        assert!(error.contains("did you mean `verdict == sender_limited`?"), "{error}");
     }
 }

@@ -76,6 +76,10 @@ impl Timeline {
         if duration_ms > 0.0 {
             confidence *= 1.0 - (unknown_ms / duration_ms).clamp(0.0, 1.0);
         }
+        if confidence <= 0.0 {
+            // Nothing of its time is known.
+            verdict = Verdict::Unknown;
+        }
         if let Some(seen) = self.misses_bytes(claimed, meter) {
             notes.push(format!(
                 "the modem saw {seen} bytes then, not {}: are its times on the modem's clock, or \

@@ -71,13 +71,35 @@ const CLIENTS_EVERY: u64 = 4;
 /// ones were joined by an offload.
 const MAX_DATAGRAM_BYTES: u32 = 1_500;
 
+/// The first and last time of datagrams, by a digest.
+#[derive(Debug, Default)]
+struct PassedAt(HashMap<u64, (i64, i64)>);
+
+impl PassedAt {
+    fn note(&mut self, digest: u64, at_ns: i64) {
+        let (_, last_ns) = self.0.entry(digest).or_insert((at_ns, at_ns));
+        *last_ns = at_ns;
+    }
+
+    /// The times of those that passed here once, and once at another place. What is repeated later is a
+    /// query or a keep-alive, and not encrypted; at once, the capture's own copy.
+    fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (i64, i64)> + 'a {
+        let once = |(first_ns, last_ns): (i64, i64)| {
+            (last_ns.saturating_sub(first_ns) < MARK_NS).then_some(first_ns)
+        };
+        self.0
+            .iter()
+            .filter_map(move |(digest, own)| Some((once(*own)?, once(*other.0.get(digest)?)?)))
+    }
+}
+
 /// When datagrams passed, by a digest of their first bytes: those of QUIC are encrypted, and no two
 /// are equal (RFC 9001, 5).
 #[derive(Debug, Default)]
 pub struct Datagrams {
-    at_ns: HashMap<u64, i64>,
+    at_ns: PassedAt,
     /// Some of those from the client.
-    from_client_ns: HashMap<u64, i64>,
+    from_client_ns: PassedAt,
     /// Some are joined or not remembered: what is missing elsewhere may have passed.
     incomplete: bool,
 }
@@ -98,13 +120,15 @@ impl Datagrams {
         let head = packet.payload.get(..DATAGRAM_HEAD_BYTES).unwrap_or(packet.payload);
         self.incomplete |= is_down && packet.payload_bytes > MAX_DATAGRAM_BYTES;
         let mut hasher = std::hash::DefaultHasher::new();
-        (head, packet.payload_bytes).hash(&mut hasher);
+        // The client's end may be translated.
+        let server_port = packet.src_port.min(packet.dst_port);
+        (head, packet.payload_bytes, server_port).hash(&mut hasher);
         let digest = hasher.finish();
         let known = if is_down { &mut self.at_ns } else { &mut self.from_client_ns };
-        if known.len() >= MAX_DATAGRAMS {
+        if known.0.len() >= MAX_DATAGRAMS {
             self.incomplete |= is_down;
         } else if is_down || digest.is_multiple_of(CLIENTS_EVERY) {
-            known.entry(digest).or_insert(packet.at_ns);
+            known.note(digest, packet.at_ns);
         }
     }
 
@@ -115,26 +139,26 @@ impl Datagrams {
             other_ns: one.sent_ns,
             outward: false,
         });
-        let up = self.from_client_ns.iter().filter_map(|(digest, reference_ns)| {
-            let other_ns = *server.from_client_ns.get(digest)?;
-            Some(PointPair { reference_ns: *reference_ns, other_ns, outward: true })
-        });
-        down.chain(up)
+        let up = self.from_client_ns.pairs(&server.from_client_ns);
+        down.chain(up.map(|(reference_ns, other_ns)| PointPair {
+            reference_ns,
+            other_ns,
+            outward: true,
+        }))
     }
 
     /// Those that also passed at the server.
     pub fn passages<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = Passage> + 'a {
-        self.at_ns.iter().filter_map(|(digest, arrived_ns)| {
-            let sent_ns = *server.at_ns.get(digest)?;
-            Some(Passage { sent_ns, arrived_ns: *arrived_ns })
-        })
+        let pairs = self.at_ns.pairs(&server.at_ns);
+        pairs.map(|(arrived_ns, sent_ns)| Passage { sent_ns, arrived_ns })
     }
 
     /// When the server sent those that never arrived; none if either side is incomplete.
     pub fn lost<'a>(&'a self, server: &'a Self) -> impl Iterator<Item = i64> + 'a {
         let incomplete = self.incomplete || server.incomplete;
-        let lost = move |digest| !incomplete && !self.at_ns.contains_key(digest);
-        server.at_ns.iter().filter(move |(digest, _)| lost(digest)).map(|(_, ns)| *ns)
+        let lost = move |digest| !incomplete && !self.at_ns.0.contains_key(digest);
+        let sent = server.at_ns.0.iter().filter(move |(digest, _)| lost(digest));
+        sent.map(|(_, (first_ns, _))| *first_ns)
     }
 }
 
@@ -185,8 +209,13 @@ mod tests {
             note(&mut phone, at_ns + 40, (true, content), 40);
             note(&mut server, at_ns + 70, (true, content), 40);
         }
-        note(&mut phone, 0, (true, 201), 20);
-        note(&mut server, 0, (true, 201), 20);
+        // Too short to be encrypted, and repeated.
+        for at_ns in [0, 1_000_000_000] {
+            note(&mut phone, at_ns, (true, 201), 20);
+            note(&mut server, at_ns, (true, 201), 20);
+            note(&mut phone, at_ns, (false, 202), 1_200);
+            note(&mut server, at_ns, (false, 202), 1_200);
+        }
         let pairs: Vec<PointPair> = phone.pairs(&server).collect();
         let of = |outward: bool| pairs.iter().filter(move |pair| pair.outward == outward);
         assert!(of(false).all(|pair| pair.reference_ns == pair.other_ns + 30));

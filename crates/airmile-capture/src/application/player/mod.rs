@@ -238,7 +238,7 @@ impl Notes {
         transfer.dir = if upload.is_some() { Some(Direction::Ul) } else { self.dir() };
         transfer.url = got.url.or(asked.url);
         transfer.kind = got.kind.or(asked.kind).unwrap_or(TransferKind::Media);
-        transfer.bytes = upload.or(got.bytes);
+        transfer.bytes = upload.filter(|_| !got.failed).or(got.bytes);
         transfer.bitrate_bps = got.bitrate_bps.or(asked.bitrate_bps);
         transfer.failed = got.failed;
         found.transfer(transfer);

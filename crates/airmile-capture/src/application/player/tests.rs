@@ -202,9 +202,13 @@ fn an_upload_of_the_lab() {
         r#"{"at_ns":1700000000100000000,"app":"up","event":"end","id":"up-1","bytes":0}"#,
         "\n",
     );
-    let log = read_application(ApplicationFormat::Player, text.as_bytes());
-    let [transfer] = log.transfers.as_slice() else { panic!("{:?}", log.transfers) };
-    assert_eq!((transfer.dir, transfer.bytes), (Some(Direction::Ul), Some(600)));
+    let check = |text: &str, bytes: u64| {
+        let log = read_application(ApplicationFormat::Player, text.as_bytes());
+        let [transfer] = log.transfers.as_slice() else { panic!("{:?}", log.transfers) };
+        assert_eq!((transfer.dir, transfer.bytes), (Some(Direction::Ul), Some(bytes)));
+    };
+    check(text, 600);
+    check(&text.replace("\"end\"", "\"failed\""), 0);
 }
 
 #[test]

@@ -139,48 +139,21 @@ impl Blind {
             min_bytes: options.detect.min_bytes,
             sent_bytes: read.sent_bytes,
         };
-        if captures.len() > 1
-            && let (Some(wire), _) = Wire::read(captures, progress)?
-        {
+        let wire = if captures.len() > 1 { Wire::read(captures, progress)?.0 } else { None };
+        if let Some(wire) = &wire {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;
             blind.clocks = wire.clocks().to_vec();
-            // The path's times, and the server's offset, are on the clock of that capture.
-            let is_same = wire.name() == blind.name;
-            blind.path = if is_same { wire.path().clone() } else { PathQueue::default() };
-            // Another capture may show where this one was taken.
-            let phone = blind.phone.as_mut().filter(|_| is_same && wire.is_at_phone());
-            phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
-            for (name, phone) in read.servers {
-                let clock = blind.clocks.iter().find(|clock| clock.file == name);
-                let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
-                let own = phone.transfers(blind.min_bytes);
-                let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
-                let why = match &wire.server {
-                    Some(other) if *other == name && is_same && !wire.is_split => {
-                        let offset_ns = (offset_ms * 1e6) as i64;
-                        blind.server = Some(ServerSide::new(phone, offset_ns, blind.min_bytes));
-                        continue;
-                    }
-                    Some(other) if *other == name && is_same && !has_tcp => continue,
-                    Some(other) if *other == name && is_same => {
-                        "a proxy ends its connections, so it does not show the phone's".to_owned()
-                    }
-                    Some(other) if clock.is_some() && is_same => {
-                        format!("{other}, also at a server, has more of the phone's data")
-                    }
-                    _ if !is_same => {
-                        format!("{} does not show the start of the connections", blind.name)
-                    }
-                    _ => format!(
-                        "it has no connection in common with {} (another run, or a proxy between)",
-                        blind.name
-                    ),
-                };
-                let why = format!("not used: {why}");
-                let file = blind.files.iter_mut().find(|file| file.path == name);
-                file.into_iter().for_each(|file| file.warn(why.clone()));
-            }
+        }
+        // The path's times, and the server's offset, are on the clock of that capture.
+        let wire = wire.as_ref();
+        let same = wire.filter(|wire| wire.name() == blind.name);
+        blind.path = same.map_or_else(PathQueue::default, |wire| wire.path().clone());
+        // Another capture may show where this one was taken.
+        let phone = blind.phone.as_mut().filter(|_| same.is_some_and(Wire::is_at_phone));
+        phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
+        for (name, phone) in read.servers {
+            blind.place_server(name, phone, wire, same.is_some());
         }
         // The server's own packets show its own restarts.
         if blind.capture_site() == CaptureSite::Server {
@@ -189,6 +162,45 @@ impl Blind {
         blind.align(session)?;
         blind.align_others(session);
         Ok(blind)
+    }
+
+    /// Judges by a server's capture, too, or reports why not.
+    fn place_server(
+        &mut self,
+        name: String,
+        phone: CapturedPhone,
+        wire: Option<&Wire>,
+        is_same: bool,
+    ) {
+        let clock = self.clocks.iter().find(|clock| clock.file == name);
+        let server = wire.and_then(|wire| wire.server.as_ref());
+        let is_split = wire.is_some_and(|wire| wire.is_split);
+        let own = phone.transfers(self.min_bytes);
+        let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
+        let why = match server {
+            Some(other) if *other == name && is_same && !is_split => {
+                let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
+                let offset_ns = (offset_ms * 1e6) as i64;
+                self.server = Some(ServerSide::new(phone, offset_ns, self.min_bytes));
+                return;
+            }
+            Some(other) if *other == name && is_same && !has_tcp => return,
+            Some(other) if *other == name && is_same => {
+                "a proxy ends its connections, so it does not show the phone's".to_owned()
+            }
+            Some(other) if clock.is_some() && is_same => {
+                format!("{other}, also at a server, has more of the phone's data")
+            }
+            _ if wire.is_some() && !is_same => {
+                format!("{} does not show the start of the connections", self.name)
+            }
+            _ => format!(
+                "it has no connection in common with {} (another run, or a proxy between)",
+                self.name
+            ),
+        };
+        let file = self.files.iter_mut().find(|file| file.path == name);
+        file.into_iter().for_each(|file| file.warn(format!("not used: {why}")));
     }
 
     /// The capture nearest to the phone, if it is on the axis: transfers of an application with

@@ -235,6 +235,9 @@ impl Capture {
     }
 }
 
+/// Fewer equal datagrams may be of two runs: queries and keep-alives are alike (chosen here).
+const MANY_DATAGRAMS: usize = 10;
+
 /// A connection's start.
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -470,15 +473,18 @@ impl Phone {
     /// Data that also passed at a capture nearer to the server.
     pub(super) fn pairs(&self, other: &Self) -> Vec<PointPair> {
         let of_streams = self.common(other).flat_map(|(mine, there)| mine.pairs(there));
-        of_streams.chain(self.datagrams.pairs(&other.datagrams)).collect()
+        let of_streams: Vec<PointPair> = of_streams.collect();
+        match of_streams.is_empty() {
+            true => self.datagrams.pairs(&other.datagrams).collect(),
+            false => of_streams,
+        }
     }
 
-    /// Whether some of its data also passed at another capture. Datagrams from the phone do not count:
-    /// queries and keep-alives are alike in any run.
+    /// Whether some of its data also passed at another capture.
     pub(super) fn shares_data_with(&self, other: &Self) -> bool {
         let mut connections = self.common(other);
         connections.any(|(mine, there)| mine.pairs(there).next().is_some())
-            || !self.passages(other).is_empty()
+            || self.datagrams.passages(&other.datagrams).count() >= MANY_DATAGRAMS
     }
 }
 
