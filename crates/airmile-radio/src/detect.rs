@@ -24,6 +24,12 @@ impl Default for DetectOptions {
     }
 }
 
+/// Blocks of unknown content that have fewer bytes together (one packet on Ethernet) and are farther than
+/// [`ALONE_MS`] from others are control elements or a keep-alive, which come in a pause, too (chosen here).
+const ALONE_BYTES: u64 = 1_500;
+/// Chosen here: above most round trips, below a long DRX cycle (TS 38.331, 320 ms).
+const ALONE_MS: u32 = 200;
+
 /// A span of one direction's new data without a long pause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectedTransfer {
@@ -42,6 +48,19 @@ pub struct DetectedTransfer {
     pub bytes: u64,
 }
 
+impl DetectedTransfer {
+    /// With the next data.
+    fn and(self, next: Self) -> Self {
+        Self {
+            end_tti: self.end_tti.max(next.end_tti),
+            last: next.last.or(self.last),
+            start: self.start.or(next.start),
+            bytes: self.bytes + next.bytes,
+            ..self
+        }
+    }
+}
+
 /// Small transfers, counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SmallTransfers {
@@ -57,6 +76,10 @@ pub struct TransferDetector {
     dir: Direction,
     options: DetectOptions,
     current: Option<DetectedTransfer>,
+    /// Blocks after it that may be alone.
+    alone: Option<DetectedTransfer>,
+    /// The end of the last blocks that were alone.
+    alone_end: Option<TtiIndex>,
     /// The pause that ends the current activity, in TTIs of its first grant.
     pause: TtiSpan,
     done: VecDeque<DetectedTransfer>,
@@ -71,6 +94,8 @@ impl TransferDetector {
             dir,
             options,
             current: None,
+            alone: None,
+            alone_end: None,
             pause: TtiSpan(0),
             done: VecDeque::new(),
             small: SmallTransfers { count: 0, bytes: 0 },
@@ -85,26 +110,52 @@ impl TransferDetector {
             return;
         }
         let tti = grant.position.tti;
-        match &mut self.current {
-            Some(activity) if tti.since(activity.end_tti) < self.pause.0 => {
-                activity.end_tti = activity.end_tti.max(tti.plus(1));
-                activity.last = grant.at.or(activity.last);
-                activity.bytes += bytes;
-            }
-            _ => {
-                self.close();
-                self.pause =
-                    TtiSpan::from_ms(i64::from(self.options.pause_ms), grant.position.numerology);
-                self.current = Some(DetectedTransfer {
-                    dir: self.dir,
-                    start_tti: tti,
-                    end_tti: tti.plus(1),
-                    start: grant.at,
-                    last: grant.at,
-                    bytes,
-                });
+        let mut group = DetectedTransfer {
+            dir: self.dir,
+            start_tti: tti,
+            end_tti: tti.plus(1),
+            start: grant.at,
+            last: grant.at,
+            bytes,
+        };
+        let of = |ms: u32| TtiSpan::from_ms(i64::from(ms), grant.position.numerology);
+        let near = of(ALONE_MS.min(self.options.pause_ms));
+        if let Some(before) = self.alone.take() {
+            if tti.since(before.end_tti) < near.0 {
+                group = before.and(group);
+            } else {
+                self.leave_alone(&before);
             }
         }
+        let is_hidden = grant.data_bytes.is_none() && grant.padding_bytes.is_none();
+        let follows = |activity: &DetectedTransfer| tti.since(activity.end_tti) < near.0;
+        let is_small = group.bytes < ALONE_BYTES.min(self.options.min_bytes);
+        if is_hidden && is_small && !self.current.as_ref().is_some_and(follows) {
+            self.pause = of(self.options.pause_ms);
+            self.alone = Some(group);
+            return;
+        }
+        match self.current.take() {
+            Some(activity) if group.start_tti.since(activity.end_tti) < self.pause.0 => {
+                self.current = Some(activity.and(group));
+            }
+            before => {
+                self.current = before;
+                self.close();
+                self.pause = of(self.options.pause_ms);
+                self.current = Some(group);
+            }
+        }
+    }
+
+    /// Counts blocks that were alone, those without a pause between them once.
+    fn leave_alone(&mut self, blocks: &DetectedTransfer) {
+        let follows = |end: TtiIndex| blocks.start_tti.since(end) < self.pause.0;
+        let activity = self.current.as_ref().map(|activity| activity.end_tti);
+        let is_apart = !self.alone_end.into_iter().chain(activity).any(follows);
+        self.small.count += u64::from(is_apart);
+        self.small.bytes += blocks.bytes;
+        self.alone_end = Some(blocks.end_tti);
     }
 
     /// The activity in progress; a later grant can extend it.
@@ -136,6 +187,9 @@ impl TransferDetector {
     /// Ends the last activity; [`Self::poll`] returns the remaining ones.
     pub fn finish(&mut self) -> SmallTransfers {
         self.close();
+        if let Some(blocks) = self.alone.take() {
+            self.leave_alone(&blocks);
+        }
         self.small
     }
 
@@ -198,6 +252,33 @@ mod tests {
         let (found, small) = split(&[grant(5, 900), grant(500, 1_000)]);
         assert_eq!(found, [(500, 501, 1_000)]);
         assert_eq!(small, SmallTransfers { count: 1, bytes: 900 });
+    }
+
+    /// A block every 320 ms, as of a sleeping phone, does not join two transfers; where its content is
+    /// known, it is data.
+    #[test]
+    fn blocks_that_are_alone_end_no_pause() {
+        let options = DetectOptions::default();
+        let found = |data_bytes: Option<u32>| {
+            let mut detector = TransferDetector::new(Direction::Dl, options);
+            let large = |tti: i64| grant(tti, 30_000);
+            let lone = |tti: i64| Grant { data_bytes, ..grant(tti, 400) };
+            let alone = (1..7).map(|n| lone(100 + n * 320));
+            let grants = [large(0), large(100)].into_iter().chain(alone);
+            // The handshake of the next transfer.
+            let grants = grants.chain([lone(2_260), lone(2_290), large(2_300)]);
+            grants.for_each(|grant| detector.push(&grant));
+            let small = detector.finish();
+            let mut found = Vec::new();
+            while let Some(one) = detector.poll() {
+                found.push((one.start_tti.0, one.end_tti.0, one.bytes));
+            }
+            (found, small)
+        };
+        let (hidden, small) = found(None);
+        assert_eq!(hidden, [(0, 101, 60_000), (2_260, 2_301, 30_800)]);
+        assert_eq!(small, SmallTransfers { count: 0, bytes: 2_400 });
+        assert_eq!(found(Some(400)).0, [(0, 2_301, 93_200)]);
     }
 
     #[test]
