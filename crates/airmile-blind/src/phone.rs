@@ -161,10 +161,12 @@ impl FlowDownlink {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
         let end = packet.ack.map_or(self.acked, |ack| ack.offset_bytes);
-        let acked = end.saturating_sub(self.acked);
-        // A FIN takes a sequence number (RFC 9293, 3.4), and is no data.
-        let is_of_fin = acked == 1 && self.data_end.is_some_and(|data_end| end > data_end);
-        if acked > 0 && !is_of_fin {
+        let acked = match end.saturating_sub(self.acked) {
+            // A FIN takes a sequence number (RFC 9293, 3.4), and is no data.
+            1 if self.data_end.is_some_and(|data_end| end > data_end) => 0,
+            acked => acked,
+        };
+        if acked > 0 {
             // Data sent before the capture counts from its first packet on.
             let counts = self.last_data_ns.is_some();
             self.acked = self.acked.saturating_add(acked);
@@ -181,7 +183,7 @@ impl FlowDownlink {
         if let Some(answer) = &mut self.current {
             answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
         }
-        if is_of_fin { 0 } else { u32::try_from(acked.max(0)).unwrap_or(0) }
+        u32::try_from(acked.max(0)).unwrap_or(0)
     }
 
     /// The round trip that ends with this packet, in nanoseconds, if data was in flight

@@ -1,6 +1,6 @@
 //! Phones and their transfers from synthetic packets.
 
-use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, Transport};
+use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 

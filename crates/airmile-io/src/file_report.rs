@@ -14,6 +14,9 @@ use crate::recognise::Kind;
 /// Key for frames cut within a header: the packets in them are not read.
 pub(crate) const CUT_HEADER: &str = "cut_header";
 
+/// How the warning of a file that is not used begins.
+const NOT_USED: &str = "not used";
+
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 
@@ -188,6 +191,17 @@ impl FileReport {
         {
             *self.subscriptions.entry(tagged.subscription).or_default() += 1;
         }
+    }
+
+    /// Reports why the result is not from the file.
+    pub fn leave_out(&mut self, why: &str) {
+        self.warn(format!("{NOT_USED}: {why}"));
+    }
+
+    /// Whether the result is not from the file.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        self.problems.iter().any(|one| one.what.starts_with(NOT_USED))
     }
 
     /// Adds a warning about the file as a whole.

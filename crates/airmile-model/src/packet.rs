@@ -286,6 +286,35 @@ pub struct Packet<'a> {
     pub interface: u32,
 }
 
+impl<'a> Packet<'a> {
+    /// A whole datagram over IPv4 between two ends, of which the payload's beginning was captured.
+    #[must_use]
+    pub const fn udp(
+        at_ns: i64,
+        [(src, src_port), (dst, dst_port)]: [(Address, u16); 2],
+        payload_bytes: u32,
+        payload: &'a [u8],
+    ) -> Self {
+        Self {
+            at_ns,
+            src,
+            dst,
+            src_port,
+            dst_port,
+            protocol: 17,
+            transport: Transport::Udp,
+            ecn: Ecn::NotEct,
+            ip_id: None,
+            ip_bytes: 28 + payload_bytes,
+            payload_bytes,
+            payload,
+            fragmented: false,
+            tunnelled: false,
+            interface: 0,
+        }
+    }
+}
+
 impl Packet<'_> {
     /// The packet with another payload in memory; its sizes on the wire stay.
     #[inline]

@@ -244,8 +244,8 @@ pub fn captured_files(
         if chosen == Some(at) {
             read.name.clone_from(&one.report.path);
             read.phone = one.phone;
-        } else if let Some(what) = unused {
-            one.report.warn(what);
+        } else if let Some(why) = unused {
+            one.report.leave_out(&why);
         } else if let Some(phone) = one.phone.take_if(|phone| phone.place == CaptureSite::Server) {
             read.servers.push((one.report.path.clone(), phone));
         }
@@ -267,7 +267,7 @@ const fn near(phone: &CapturedPhone) -> u8 {
 /// Why a capture is not used; `None` for the first one, and for one at a server.
 fn unused(one: &CapturedFile, first: &CapturedFile) -> Option<String> {
     let (own, phone, name) = (one.phone.as_ref()?, first.phone.as_ref()?, &first.report.path);
-    let why = match own.place {
+    Some(match own.place {
         _ if one.report.path == *name => "given twice".to_owned(),
         _ if one.packets == first.packets && own.is_same_as(phone) => {
             format!("it holds the same packets as {name}")
@@ -279,8 +279,7 @@ fn unused(one: &CapturedFile, first: &CapturedFile) -> Option<String> {
              `mergecap`)"
         ),
         _ => format!("{name} shows better where it was taken"),
-    };
-    Some(format!("not used: {why}"))
+    })
 }
 
 /// The data that arrived at the phone, over any protocol.

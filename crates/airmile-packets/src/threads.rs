@@ -136,8 +136,6 @@ struct Dealer {
     shards: Vec<Dealt>,
     /// The shard of each partition, once it has one.
     owners: [Option<usize>; PARTITIONS],
-    /// How many have one.
-    n_owned: usize,
     /// Packets and changes of the round.
     steps: u32,
     bytes: usize,
@@ -147,7 +145,7 @@ struct Dealer {
 
 impl Dealer {
     fn new(shards: Vec<Dealt>) -> Self {
-        Self { shards, owners: [None; PARTITIONS], n_owned: 0, steps: 0, bytes: 0, over: false }
+        Self { shards, owners: [None; PARTITIONS], steps: 0, bytes: 0, over: false }
     }
 
     /// The shard of a partition. The reader's own has three of sixteen, as reading and routing take a third
@@ -157,10 +155,10 @@ impl Dealer {
         if let Some(owner) = self.owners[place] {
             return owner;
         }
-        self.n_owned += 1;
+        let others = self.owners.iter().flatten().count();
         let here = self.shards.iter().position(|shard| matches!(shard.place, Place::Here { .. }));
         let owner = match here {
-            Some(here) if self.n_owned % 5 == 2 => here,
+            Some(here) if others % 5 == 1 => here,
             Some(here) => 1 - here,
             None => place % self.shards.len(),
         };

@@ -131,7 +131,9 @@ impl TransferDetector {
         let follows = |activity: &DetectedTransfer| tti.since(activity.end_tti) < near.0;
         let is_small = group.bytes < ALONE_BYTES.min(self.options.min_bytes);
         if is_hidden && is_small && !self.current.as_ref().is_some_and(follows) {
-            self.pause = of(self.options.pause_ms);
+            if self.current.is_none() {
+                self.pause = of(self.options.pause_ms);
+            }
             self.alone = Some(group);
             return;
         }

@@ -11,26 +11,10 @@ fn note(
     (own_port, port): (u16, u16),
     payload: &[u8],
 ) {
-    let (phone, server) = (Address::v4([10, 0, 0, 1]), Address::v4([192, 0, 2, 1]));
-    let (src, dst) = if down { (server, phone) } else { (phone, server) };
-    let (src_port, dst_port) = if down { (port, own_port) } else { (own_port, port) };
-    phones.note(&Packet {
-        at_ns,
-        src,
-        dst,
-        src_port,
-        dst_port,
-        protocol: 17,
-        transport: Transport::Udp,
-        ecn: Ecn::NotEct,
-        ip_id: None,
-        ip_bytes: 1_228,
-        payload_bytes: 1_200,
-        payload,
-        fragmented: false,
-        tunnelled: false,
-        interface: 0,
-    });
+    let phone = (Address::v4([10, 0, 0, 1]), own_port);
+    let server = (Address::v4([192, 0, 2, 1]), port);
+    let ends = if down { [server, phone] } else { [phone, server] };
+    phones.note(&Packet::udp(at_ns, ends, 1_200, payload));
 }
 
 /// As for TCP: a pause is that of one flow, whatever comes by others meanwhile.

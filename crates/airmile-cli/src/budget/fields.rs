@@ -23,10 +23,7 @@ pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
             return check_suspect(test, node, name);
         }
         [kind] if kind == RATE && place == "a transfer" => {
-            let Literal::Number(number) = test.value else {
-                return Err(not_a_number(RATE, &test.value.to_string()));
-            };
-            return check_range(test, number, (0.0, f64::INFINITY), ("a rate, 0 or more", ""));
+            return check_number(test, (0.0, f64::INFINITY), ("a rate, 0 or more", ""));
         }
         _ => {}
     }
@@ -124,12 +121,7 @@ fn check_suspect(test: &Test, node: &Value, name: &str) -> Result<()> {
         let like = did_you_mean(name, &known);
         return refuse(format!("no suspect `{name}`{like}; there are {}", known.join(", ")));
     }
-    match &test.value {
-        Literal::Word(word) => Err(not_a_number(&field, word)),
-        Literal::Number(number) => {
-            check_range(test, *number, (0.0, 1.0), ("a probability, 0 to 1", ""))
-        }
-    }
+    check_number(test, (0.0, 1.0), ("a probability, 0 to 1", ""))
 }
 
 /// A part of the time: its cause is known, and a fraction is between 0 and 1.
@@ -149,15 +141,18 @@ fn check_share(test: &Test, scope: Scope, name: &str) -> Result<()> {
         )));
     }
     let is_fraction = test.path.iter().any(|part| part == "shares");
+    if is_fraction {
+        let hint = format!(" (times in ms are `{}`)", field.replace("shares.", "ms."));
+        return check_number(test, (0.0, 1.0), ("a fraction of the time, 0 to 1", &hint));
+    }
+    check_number(test, (0.0, f64::INFINITY), ("a time, 0 or more", ""))
+}
+
+/// Refuses a word, and a number as [`check_range`] does.
+fn check_number(test: &Test, bounds: (f64, f64), words: (&str, &str)) -> Result<()> {
     match &test.value {
-        Literal::Word(word) => Err(not_a_number(&field, word)),
-        Literal::Number(number) if is_fraction => {
-            let hint = format!(" (times in ms are `{}`)", field.replace("shares.", "ms."));
-            check_range(test, *number, (0.0, 1.0), ("a fraction of the time, 0 to 1", &hint))
-        }
-        Literal::Number(number) => {
-            check_range(test, *number, (0.0, f64::INFINITY), ("a time, 0 or more", ""))
-        }
+        Literal::Word(word) => Err(not_a_number(&test.field(), word)),
+        Literal::Number(number) => check_range(test, *number, bounds, words),
     }
 }
 

@@ -161,9 +161,6 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     out
 }
 
-/// How the warning begins of a file that the answer is not from.
-const NOT_USED: &str = "not used";
-
 /// The files that the answer is from, if there are several.
 fn read(files: &[FileReport]) -> String {
     let own = |file: &FileReport| {
@@ -175,8 +172,7 @@ fn read(files: &[FileReport]) -> String {
         let own_name = own(file);
         let is_alone = files.iter().filter(|other| own(other) == own_name).count() == 1;
         let name = if is_alone { &own_name } else { &file.path };
-        let is_unused = file.problems.iter().any(|one| one.what.starts_with(NOT_USED));
-        let unused = if is_unused { format!(", {NOT_USED}") } else { String::new() };
+        let unused = if file.is_left_out() { ", not used" } else { "" };
         format!("{name} ({}{unused})", plain_name(&file.kind))
     };
     let names: Vec<String> = files.iter().take(MOST_NAMED).map(name).collect();

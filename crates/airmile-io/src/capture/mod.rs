@@ -120,7 +120,7 @@ fn note_order(reports: &mut [FileReport]) {
                  as one, in the order given; without order of time, packets count as late or \
                  retransmitted"
             );
-            return file.problem(Problem { offset: 0, severity: Severity::Warning, what });
+            return file.warn(what);
         }
         before = Some((start_us, file.path.clone()));
     }
@@ -235,9 +235,7 @@ impl FrameTimes {
 /// Notes packets that the capture lost, and refuses one without times.
 fn note_losses(file: &mut FileReport, reader: &CaptureReader, path: &Path) -> Result<()> {
     let items = file.items;
-    let mut warn = |what: String| {
-        file.problem(Problem { offset: 0, severity: Severity::Warning, what });
-    };
+    let mut warn = |what: String| file.warn(what);
     match reader.lost_packets() {
         0 => {}
         1 => warn("the capture says that it lost 1 packet".to_owned()),

@@ -71,6 +71,9 @@ const CLIENTS_EVERY: u64 = 4;
 /// ones were joined by an offload.
 const MAX_DATAGRAM_BYTES: u32 = 1_500;
 
+/// A datagram seen again within this time is the capture's own copy (chosen here).
+const COPY_NS: i64 = 50_000_000;
+
 /// The first and last time of datagrams, by a digest.
 #[derive(Debug, Default)]
 struct PassedAt(HashMap<u64, (i64, i64)>);
@@ -82,10 +85,10 @@ impl PassedAt {
     }
 
     /// The times of those that passed here once, and once at another place. What is repeated later is a
-    /// query or a keep-alive, and not encrypted; at once, the capture's own copy.
+    /// query or a keep-alive, and not encrypted.
     fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (i64, i64)> + 'a {
         let once = |(first_ns, last_ns): (i64, i64)| {
-            (last_ns.saturating_sub(first_ns) < MARK_NS).then_some(first_ns)
+            (last_ns.saturating_sub(first_ns) < COPY_NS).then_some(first_ns)
         };
         self.0
             .iter()
@@ -164,7 +167,7 @@ impl Datagrams {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{Address, Ecn};
+    use airmile_model::packet::Address;
 
     use super::*;
 
@@ -176,25 +179,9 @@ mod tests {
         bytes: usize,
     ) {
         let payload = vec![content; bytes];
-        let (src_port, dst_port) = if from_client { (50_000, 443) } else { (443, 50_000) };
-        let packet = Packet {
-            at_ns,
-            src: Address::v4([10, 0, 0, 1]),
-            dst: Address::v4([192, 0, 2, 1]),
-            src_port,
-            dst_port,
-            protocol: 17,
-            transport: Transport::Udp,
-            ecn: Ecn::NotEct,
-            ip_id: None,
-            ip_bytes: bytes as u32 + 28,
-            payload_bytes: bytes as u32,
-            payload: &payload,
-            fragmented: false,
-            tunnelled: false,
-            interface: 0,
-        };
-        datagrams.note(&packet);
+        let ends = [(Address::v4([10, 0, 0, 1]), 50_000), (Address::v4([192, 0, 2, 1]), 443)];
+        let ends = if from_client { ends } else { [ends[1], ends[0]] };
+        datagrams.note(&Packet::udp(at_ns, ends, bytes as u32, &payload));
     }
 
     /// Some of a client's datagrams are remembered, the same at both places; those too short to be

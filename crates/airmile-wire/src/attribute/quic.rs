@@ -224,7 +224,6 @@ impl QuicFlow {
 #[cfg(test)]
 mod tests {
     use airmile_model::Cause;
-    use airmile_model::packet::Ecn;
 
     use super::super::{Attribution, ByteBins, RadioEvidence, SenderModel, WaitTimeline};
     use super::*;
@@ -256,25 +255,8 @@ mod tests {
         fn pass(&mut self, ms: i64, up: bool, payload_bytes: u32, payload: &[u8]) {
             let client = (Address::v4([10, 0, 0, 1]), 40_000);
             let server = (Address::v4([192, 0, 2, 1]), 443);
-            let ((src, src_port), (dst, dst_port)) =
-                if up { (client, server) } else { (server, client) };
-            let packet = Packet {
-                at_ns: ms * MS,
-                src,
-                dst,
-                src_port,
-                dst_port,
-                protocol: 17,
-                transport: Transport::Udp,
-                ecn: Ecn::NotEct,
-                ip_id: None,
-                ip_bytes: 28 + payload_bytes,
-                payload_bytes,
-                payload,
-                fragmented: false,
-                tunnelled: false,
-                interface: 0,
-            };
+            let ends = if up { [client, server] } else { [server, client] };
+            let packet = Packet::udp(ms * MS, ends, payload_bytes, payload);
             let datagram = self.senders.push(&packet).unwrap();
             if let Some(begins) = &datagram.begins {
                 self.story.client_payload(begins);

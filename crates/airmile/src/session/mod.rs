@@ -159,8 +159,7 @@ impl Session {
         report.more_problems = content.bad_rows - content.problems.len() as u64;
         content.problems.into_iter().for_each(|p| report.problem(p));
         if report.items == 0 {
-            let what = "holds no transfer: it is not used".to_owned();
-            report.problem(Problem { offset: 0, severity: Severity::Warning, what });
+            report.warn("holds no transfer: it is not used".to_owned());
         }
         self.transfers.extend(content.rows);
         self.reports.insert(item.order, report);

@@ -19,7 +19,7 @@ const WAITED_PROBABILITY: f64 = 0.7;
 /// The statement for a session.
 pub(super) fn statement(
     phone: Option<&CapturedPhone>,
-    judged: &[Judged<'_>],
+    judged: &[Judged],
     (suspects, named): (&[Suspicion], Option<Suspicion>),
     restarter: Restarter,
 ) -> Statement {
@@ -49,7 +49,7 @@ pub(super) fn statement(
 
 /// The longest time in which packets were queued, as a share of a transfer, if no link was the limit of
 /// any.
-fn idle_links(judged: &[Judged<'_>]) -> Option<f64> {
+fn idle_links(judged: &[Judged]) -> Option<f64> {
     let each = judged.iter().map(|one| one.features.as_ref()?.idle_links());
     each.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
 }
@@ -73,7 +73,7 @@ pub(super) fn raise_sender(suspects: &mut [Suspicion], features: &Features, shar
 /// The evidence for the probabilities of a transfer.
 pub(super) fn facts(
     phone: &CapturedPhone,
-    Judged { span, features, shares, suspects, .. }: &Judged<'_>,
+    Judged { span, features, shares, suspects, .. }: &Judged,
     place: (TtiIndex, TtiIndex),
 ) -> Vec<Fact> {
     let mut kinds = Vec::new();
@@ -130,7 +130,7 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
 }
 
 /// What to capture for a transfer without a named cause.
-pub(super) fn to_gather(phone: &CapturedPhone, judged: &Judged<'_>, has_server: bool) -> Advice {
+pub(super) fn to_gather(phone: &CapturedPhone, judged: &Judged, has_server: bool) -> Advice {
     let missing = missing(Some(phone), std::slice::from_ref(judged), has_server);
     let first = missing.into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
@@ -166,7 +166,7 @@ pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'stati
 /// server was given, too.
 pub(in super::super) fn missing(
     phone: Option<&CapturedPhone>,
-    judged: &[Judged<'_>],
+    judged: &[Judged],
     has_server: bool,
 ) -> Vec<Missing> {
     let mut out = Vec::new();

@@ -153,7 +153,10 @@ impl Blind {
         let phone = blind.phone.as_mut().filter(|_| same.is_some_and(Wire::is_at_phone));
         phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
         for (name, phone) in read.servers {
-            blind.place_server(name, phone, wire, same.is_some());
+            if let Some(why) = blind.place_server(&name, phone, (wire, same)) {
+                let file = blind.files.iter_mut().find(|file| file.path == name);
+                file.into_iter().for_each(|file| file.leave_out(&why));
+            }
         }
         // The server's own packets show its own restarts.
         if blind.capture_site() == CaptureSite::Server {
@@ -164,43 +167,42 @@ impl Blind {
         Ok(blind)
     }
 
-    /// Judges by a server's capture, too, or reports why not.
+    /// Judges by a server's capture, too, or returns why not. `same` is what all captures show, if its
+    /// clock is that of the phone's.
     fn place_server(
         &mut self,
-        name: String,
+        name: &str,
         phone: CapturedPhone,
-        wire: Option<&Wire>,
-        is_same: bool,
-    ) {
+        (wire, same): (Option<&Wire>, Option<&Wire>),
+    ) -> Option<String> {
         let clock = self.clocks.iter().find(|clock| clock.file == name);
-        let server = wire.and_then(|wire| wire.server.as_ref());
-        let is_split = wire.is_some_and(|wire| wire.is_split);
-        let own = phone.transfers(self.min_bytes);
-        let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
-        let why = match server {
-            Some(other) if *other == name && is_same && !is_split => {
+        let is_first = |wire: &Wire| wire.server.as_deref() == Some(name);
+        match same {
+            Some(wire) if is_first(wire) && !wire.is_split => {
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
                 let offset_ns = (offset_ms * 1e6) as i64;
                 self.server = Some(ServerSide::new(phone, offset_ns, self.min_bytes));
-                return;
+                None
             }
-            Some(other) if *other == name && is_same && !has_tcp => return,
-            Some(other) if *other == name && is_same => {
-                "a proxy ends its connections, so it does not show the phone's".to_owned()
+            Some(wire) if is_first(wire) => {
+                // Of QUIC a proxy is not known.
+                let own = phone.transfers(self.min_bytes);
+                let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
+                has_tcp.then(|| {
+                    "a proxy ends its connections, so it does not show the phone's".to_owned()
+                })
             }
-            Some(other) if clock.is_some() && is_same => {
-                format!("{other}, also at a server, has more of the phone's data")
+            Some(Wire { server: Some(other), .. }) if clock.is_some() => {
+                Some(format!("{other}, also at a server, has more of the phone's data"))
             }
-            _ if wire.is_some() && !is_same => {
-                format!("{} does not show the start of the connections", self.name)
+            None if wire.is_some() => {
+                Some(format!("{} does not show the start of the connections", self.name))
             }
-            _ => format!(
+            _ => Some(format!(
                 "it has no connection in common with {} (another run, or a proxy between)",
                 self.name
-            ),
-        };
-        let file = self.files.iter_mut().find(|file| file.path == name);
-        file.into_iter().for_each(|file| file.warn(format!("not used: {why}")));
+            )),
+        }
     }
 
     /// The capture nearest to the phone, if it is on the axis: transfers of an application with
@@ -247,38 +249,35 @@ impl Blind {
         let (transfers_from, found) = self.place(phone, answer, &logs);
         // Uploads are not diagnosed.
         let is_download = |one: &PlacedTransfer| one.measures.dir == Direction::Dl;
-        let sides = found.iter().map(|one| is_download(one).then(|| self.suspects(phone, one)));
-        let sides: Vec<Option<Judged<'_>>> = sides.collect();
-        let advised = found.iter().zip(&sides);
-        let packets: Vec<Option<PacketSide>> = advised
-            .map(|(one, judged)| {
+        let mut judged = Vec::new();
+        let transfers = found.into_iter().map(|one| {
+            let packets = is_download(&one).then(|| {
+                let own = self.suspects(phone, &one);
                 let place = (one.measures.start_tti, one.measures.end_tti);
-                let mut packets = self.side(phone, judged.as_ref()?, place);
+                let mut packets = self.side(phone, &own, place);
                 if one.measures.overlapped && one.application.is_some() {
                     packets.facts.retain(|one| !is_throughput(one));
                 }
-                Some(packets)
-            })
-            .collect();
-        // What the capture does not show limits nothing.
-        let judged = sides.into_iter().flatten().filter(|one| one.span.bytes > 0);
-        let judged: Vec<Judged<'_>> = judged.collect();
-        let session = self.session(&judged);
-        let missing = facts::missing(Some(phone), &judged, self.has_server);
-        drop(judged);
-        let transfers = found.into_iter().zip(packets).map(|(one, packets)| {
+                judged.push(own);
+                packets
+            });
             let sides = Sides { packets, application: one.application, ..Sides::default() };
             join(one.id, one.measures, sides)
         });
-        Judgement { session, transfers: transfers.collect(), transfers_from, missing }
+        let transfers = transfers.collect();
+        // What the capture does not show limits nothing.
+        judged.retain(|one| one.span.bytes > 0);
+        let session = self.session(&judged);
+        let missing = facts::missing(Some(phone), &judged, self.has_server);
+        Judgement { session, transfers, transfers_from, missing }
     }
 
     /// Probabilities of all suspects of a transfer by all captures, and the one to be named: by two
     /// captures, the phone's own first.
-    fn suspects<'a>(&self, phone: &CapturedPhone, one: &'a PlacedTransfer) -> Judged<'a> {
-        let (span, bytes) = (&one.span, one.measures.bytes);
-        let shares = phone.split(span).of_bytes(bytes);
-        let spans = std::slice::from_ref(span);
+    fn suspects(&self, phone: &CapturedPhone, one: &PlacedTransfer) -> Judged {
+        let (span, bytes) = (one.span, one.measures.bytes);
+        let shares = phone.split(&span).of_bytes(bytes);
+        let spans = std::slice::from_ref(&span);
         let seen = phone.place != CaptureSite::Between;
         let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
         let features = features.map(|features| features.on_path(&self.path, spans));
@@ -286,7 +285,7 @@ impl Blind {
         let own = own.unwrap_or_default();
         let own_first = own.first().map(|one| one.suspect);
         let mut suspects = match &self.server {
-            Some(server) => server.pool(own, span, bytes, &self.path),
+            Some(server) => server.pool(own, &span, bytes, &self.path),
             None => own,
         };
         let agrees = suspects.first().map(|one| one.suspect) == own_first;
@@ -340,7 +339,7 @@ impl Blind {
     fn side(
         &self,
         phone: &CapturedPhone,
-        judged: &Judged<'_>,
+        judged: &Judged,
         place: (TtiIndex, TtiIndex),
     ) -> PacketSide {
         let Judged { span, shares, suspects, named, .. } = judged;
@@ -369,7 +368,7 @@ impl Blind {
     }
 
     /// Judges the transfers together: by their shares of the time.
-    fn session(&self, judged: &[Judged<'_>]) -> SessionJudgement {
+    fn session(&self, judged: &[Judged]) -> SessionJudgement {
         let each: Vec<JudgedTransfer<'_>> = judged.iter().map(Judged::part).collect();
         let (suspects, named) = Model::judge_together(&each);
         let mut shares_ms: BTreeMap<&'static str, f64> = BTreeMap::new();
@@ -414,8 +413,8 @@ impl Blind {
 }
 
 /// A transfer as packets show it.
-pub(super) struct Judged<'a> {
-    span: &'a TransferSpan,
+pub(super) struct Judged {
+    span: TransferSpan,
     /// `None` if the capture's place or the transfer does not have any.
     features: Option<Features>,
     shares: Shares,
@@ -423,7 +422,7 @@ pub(super) struct Judged<'a> {
     named: Option<airmile_blind::Suspicion>,
 }
 
-impl Judged<'_> {
+impl Judged {
     fn part(&self) -> JudgedTransfer<'_> {
         JudgedTransfer {
             ns: self.span.ns(),

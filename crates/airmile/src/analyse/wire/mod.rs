@@ -222,7 +222,7 @@ impl Wire {
             seen.leave_out_strangers()?;
             for (unused, why) in &seen.unused {
                 let named = files.iter_mut().flatten().filter(|file| file.path == *unused);
-                named.for_each(|file| file.warn(format!("not used: {why} {}", seen.name)));
+                named.for_each(|file| file.leave_out(&format!("{why} {}", seen.name)));
             }
         }
         let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));
