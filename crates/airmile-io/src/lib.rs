@@ -6,6 +6,7 @@
 //! - [`capture`]: packets in order, from a sequence of captures.
 //! - [`pcapng`]: captures that airmile makes.
 //! - [`probe_log`]: what `airmile probe` measured.
+//! - [`perfetto`]: traces for ui.perfetto.dev.
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: the envelope of every JSON document.
 //! - [`replacement`]: outputs that are renamed into place when complete.
@@ -19,6 +20,7 @@ pub mod file_report;
 pub mod input;
 pub mod limits;
 pub mod pcapng;
+pub mod perfetto;
 pub mod probe_log;
 pub mod recognise;
 pub mod replacement;

@@ -7,8 +7,6 @@
 
 mod clock;
 mod phone;
-mod proto;
-mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +24,9 @@ use crate::analyse::radio::{CellLoad, RadioOptions, RadioReport};
 use crate::wording::page_cause;
 use airmile_io::Replacement;
 use airmile_io::error::Result;
+use airmile_io::perfetto::proto;
+use airmile_io::perfetto::stream::{self, Args, Name, Stream};
 use phone::{Phone, Shows};
-use stream::{Args, Name, Stream};
 
 /// What every trace file begins with: a packet without content, of our sequence.
 pub(crate) const BEGINS: &[u8] = &[proto::PACKET_TAG, 2, 10 << 3, stream::SEQUENCE as u8];

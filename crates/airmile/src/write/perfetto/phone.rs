@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use airmile_model::{BsrReport, BufferStatus, Direction, Grant, Hole, Measurement, Record};
 
 use super::clock::TtiClock;
-use super::proto::Value;
-use super::stream::{Args, Name, Stream, TrackKind};
 use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::perfetto::proto::Value;
+use airmile_io::perfetto::stream::{Args, Name, Stream, TrackKind};
 
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;

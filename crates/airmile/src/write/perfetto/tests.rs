@@ -9,9 +9,9 @@ use airmile_testing::shared_data;
 use proptest::prelude::*;
 use prost::Message;
 
-use super::proto::{COUNTER, SLICE_BEGIN, SLICE_END, Trace as Decoded, Value};
 use super::*;
 use crate::{Exports, Inputs, Progress, export};
+use airmile_io::perfetto::proto::{COUNTER, SLICE_BEGIN, SLICE_END, Trace as Decoded, Value};
 
 #[derive(Debug, Clone, PartialEq)]
 struct Slice {

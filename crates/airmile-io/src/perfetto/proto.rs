@@ -2,6 +2,8 @@
 //! `protos/perfetto/trace/perfetto_trace.proto`. A trace is a stream of [`TracePacket`]s, each as
 //! field 1 of a message `Trace`.
 
+#![expect(missing_docs, reason = "names and meanings of the fields are those of Perfetto's schema")]
+
 use prost::{Message, Oneof};
 
 /// Field 1 of `Trace`, length-delimited: precedes each packet.
@@ -138,8 +140,7 @@ pub struct CounterDescriptor {
     pub unit_name: Option<String>,
 }
 
-/// A whole trace, for tests; a written trace is never in memory as a whole.
-#[cfg(test)]
+/// A whole trace, to be read; a written trace is never in memory as a whole.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]

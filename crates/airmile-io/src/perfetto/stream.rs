@@ -27,6 +27,8 @@ pub enum Name<'a> {
 pub struct Args(Vec<(&'static str, Value)>);
 
 impl Args {
+    /// Adds an integer; one beyond 64 bits is omitted.
+    #[must_use]
     pub fn int(mut self, name: &'static str, value: Option<impl TryInto<i64>>) -> Self {
         if let Some(value) = value.and_then(|value| value.try_into().ok()) {
             self.0.push((name, Value::Int(value)));
@@ -34,6 +36,8 @@ impl Args {
         self
     }
 
+    /// Adds a number.
+    #[must_use]
     pub fn double(mut self, name: &'static str, value: Option<f64>) -> Self {
         if let Some(value) = value {
             self.0.push((name, Value::Double(value)));
@@ -41,6 +45,8 @@ impl Args {
         self
     }
 
+    /// Adds a truth value.
+    #[must_use]
     pub fn bool(mut self, name: &'static str, value: Option<bool>) -> Self {
         if let Some(value) = value {
             self.0.push((name, Value::Bool(value)));
@@ -48,6 +54,8 @@ impl Args {
         self
     }
 
+    /// Adds a text.
+    #[must_use]
     pub fn text(mut self, name: &'static str, value: Option<impl Into<String>>) -> Self {
         if let Some(value) = value {
             self.0.push((name, Value::Text(value.into())));
@@ -58,6 +66,7 @@ impl Args {
 
 /// The properties of a new track.
 pub struct TrackKind<'a> {
+    /// The name that viewers show.
     pub name: &'a str,
     /// The parent track; 0 for none.
     pub parent: u64,
@@ -77,6 +86,7 @@ pub struct Stream<W> {
 }
 
 impl<W: Write> Stream<W> {
+    /// Starts a stream without tracks.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -89,6 +99,9 @@ impl<W: Write> Stream<W> {
 
     /// Declares that times are nanoseconds since the Unix epoch, so that viewers can show the time
     /// of day.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn clock(&mut self, ns: u64) -> io::Result<()> {
         let clock = |id| Clock { clock_id: Some(id), timestamp: Some(ns) };
         let clocks = vec![clock(CLOCK_BOOTTIME), clock(CLOCK_REALTIME)];
@@ -99,6 +112,9 @@ impl<W: Write> Stream<W> {
     }
 
     /// Creates a track; returns its number.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn track(&mut self, kind: &TrackKind<'_>) -> io::Result<u64> {
         let first = self.tracks == 0;
         self.tracks += 1;
@@ -118,6 +134,10 @@ impl<W: Write> Stream<W> {
         Ok(self.tracks)
     }
 
+    /// Begins a slice.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn begin(&mut self, track: u64, ns: u64, name: Name<'_>, args: Args) -> io::Result<()> {
         let mut interned = InternedData::default();
         let mut event = TrackEvent {
@@ -140,6 +160,10 @@ impl<W: Write> Stream<W> {
         self.event(ns, event, fresh.then_some(interned))
     }
 
+    /// Ends the last open slice of the track.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn end(&mut self, track: u64, ns: u64) -> io::Result<()> {
         let event = TrackEvent {
             r#type: Some(SLICE_END),
@@ -149,6 +173,10 @@ impl<W: Write> Stream<W> {
         self.event(ns, event, None)
     }
 
+    /// Adds a point of a counter; only numbers are written.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn count(&mut self, track: u64, ns: u64, value: Value) -> io::Result<()> {
         let mut event =
             TrackEvent { r#type: Some(COUNTER), track_uuid: Some(track), ..TrackEvent::default() };
@@ -161,11 +189,14 @@ impl<W: Write> Stream<W> {
     }
 
     /// Number of interned names.
-    #[cfg(test)]
     pub fn names(&self) -> usize {
         self.event_names.0.len() + self.argument_names.0.len()
     }
 
+    /// Passes on what is buffered.
+    ///
+    /// # Errors
+    /// The output cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
