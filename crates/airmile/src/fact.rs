@@ -208,6 +208,8 @@ pub(crate) enum Advice {
     Gather { what: String, how: String },
     /// Remove a cause.
     Cause(CauseAdvice),
+    /// Remove a cause, or another one that takes almost as long.
+    Either(CauseAdvice, Cause, CauseAdvice),
     /// The radio and a cause share it; remove the cause.
     SharedWith(Cause, CauseAdvice),
     /// By packets alone.
@@ -287,6 +289,8 @@ pub(crate) enum Statement {
         restarter: Option<Restarter>,
         share: f64,
         bounds: (f64, f64),
+        /// Another cause with almost the same share, and its share.
+        near: Option<(Cause, f64)>,
         beside_radio: bool,
     },
     /// Captures without a download.

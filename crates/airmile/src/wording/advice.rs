@@ -43,6 +43,9 @@ pub(crate) fn advice(advice: &Advice) -> String {
         Advice::Unread(how) => how.clone(),
         Advice::Gather { what, how } => format!("{what}: {how}"),
         Advice::Cause(one) => cause(*one),
+        Advice::Either(one, near, other) => {
+            format!("{}. Almost as long: {near}. For it: {}", cause(*one), cause(*other))
+        }
         Advice::SharedWith(name, one) => {
             format!("the downlink and {name} share it. For the latter: {}", cause(*one))
         }

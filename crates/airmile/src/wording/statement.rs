@@ -41,11 +41,14 @@ fn statement(statement: &Statement) -> String {
         Statement::ServerHadSent => "The server had sent what was requested: something between \
             the server and the cell held it. Capture at the phone, too."
             .into(),
-        Statement::Leading { cause, restarter, share, bounds: within, beside_radio } => {
+        Statement::Leading { cause, restarter, share, bounds: within, near, beside_radio } => {
             let other = if *beside_radio { " other than the radio" } else { "" };
             let whose = restarter.map_or("", by);
+            let near = near.map_or_else(String::new, |(cause, share)| {
+                format!(" Almost as long: {cause}, {:.0} %.", share * 100.0)
+            });
             format!(
-                "Leading cause{other}: {cause}{whose}, {:.0} % of the time ({}).",
+                "Leading cause{other}: {cause}{whose}, {:.0} % of the time ({}).{near}",
                 share * 100.0,
                 bounds(*within)
             )

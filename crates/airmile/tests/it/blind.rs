@@ -187,6 +187,12 @@ fn datagrams_are_told_of() {
     }
     let server = diagnosis_of(&files(&run, &["server.pcapng"]));
     assert!(server.session.says.contains("taken at the server"), "{}", server.session.says);
+
+    // Signal and contention take almost the same time, so both are stated and mended.
+    let whole = diagnosis_of(std::slice::from_ref(&run));
+    let (says, next) = (&whole.session.says, &whole.transfers[0].next_step);
+    assert!(says.contains("Almost as long: radio contention, 48 %."), "{says}");
+    assert!(next.contains("Almost as long: radio contention. For it: other users"), "{next}");
 }
 
 /// Uploads are not diagnosed, whichever log gives them.

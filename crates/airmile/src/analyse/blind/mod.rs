@@ -185,12 +185,7 @@ impl Blind {
                 None
             }
             Some(wire) if is_first(wire) => {
-                // Of QUIC a proxy is not known.
-                let own = phone.transfers(self.min_bytes);
-                let has_tcp = own.iter().any(|one| one.transport != TransportKind::Datagrams);
-                has_tcp.then(|| {
-                    "a proxy ends its connections, so it does not show the phone's".to_owned()
-                })
+                Some("a proxy ends its connections, so it does not show the phone's".into())
             }
             Some(Wire { server: Some(other), .. }) if clock.is_some() => {
                 Some(format!("{other}, also at a server, has more of the phone's data"))

@@ -46,11 +46,39 @@ fn lead_confidence(ceiling: f64, margin: f64) -> f64 {
 /// The margin, as a share of the time, of a cause over the other causes that agree with the
 /// verdict.
 fn margin(parts: &[(Cause, i64)], cause: Cause, wanted: impl Fn(Cause) -> bool) -> f64 {
-    let total: i64 = parts.iter().map(|(_, ns)| *ns).sum();
     let own = parts.iter().find(|(one, _)| *one == cause).map_or(0, |(_, ns)| *ns);
+    let next = next(parts, cause, wanted).map_or(0, |(_, ns)| ns);
+    (own - next) as f64 / total_ns(parts)
+}
+
+/// The largest of the other causes that agree with the verdict.
+fn next(
+    parts: &[(Cause, i64)],
+    cause: Cause,
+    wanted: impl Fn(Cause) -> bool,
+) -> Option<(Cause, i64)> {
     let others = parts.iter().filter(|(one, _)| *one != cause && wanted(*one));
-    let next = others.map(|(_, ns)| *ns).max().unwrap_or(0);
-    (own - next) as f64 / total.max(1) as f64
+    others.copied().max_by_key(|(_, ns)| *ns)
+}
+
+fn total_ns(parts: &[(Cause, i64)]) -> f64 {
+    parts.iter().map(|(_, ns)| *ns).sum::<i64>().max(1) as f64
+}
+
+/// With a smaller margin the next cause is named, too (chosen here).
+const NARROW_MARGIN: f64 = 0.05;
+
+/// A cause that takes almost as long as the leading one, and its share.
+fn near(
+    parts: &[(Cause, i64)],
+    cause: Cause,
+    wanted: impl Fn(Cause) -> bool,
+) -> Option<(Cause, f64)> {
+    let known = |other| other != Cause::Unknown && wanted(other);
+    let (other, ns) = next(parts, cause, known)?;
+    let share = ns as f64 / total_ns(parts);
+    let is_near = margin(parts, cause, known) < NARROW_MARGIN && share >= WORTH_NAMING;
+    is_near.then_some((other, share))
 }
 
 /// A cause is named in words from this share of a transfer on (chosen here).
@@ -192,13 +220,23 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
 }
 
 /// The cause to remove: for a shared verdict, the one that is not the radio's.
-fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, CauseAdvice)> {
-    let cause = match seen.finding.verdict {
+fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> {
+    let verdict = seen.finding.verdict;
+    let cause = match verdict {
         Verdict::Mixed => seen.split.leading(|cause| leaves(Verdict::NotRadio, cause)),
         Verdict::Unknown => None,
         _ => leading,
     }?;
-    Some((cause, seen.split.without(cause, seen).ms, explained(cause)?.advice(seen)))
+    let parts: Vec<(Cause, i64)> = seen.split.parts().collect();
+    let near = near(&parts, cause, |other| leaves(verdict, other))
+        .and_then(|(near, _)| Some((near, explained(near)?.advice(seen))));
+    let advice = explained(cause)?.advice(seen);
+    let advice = match (verdict, near) {
+        (Verdict::Mixed, _) => Advice::SharedWith(cause, advice),
+        (_, Some((near, other))) => Advice::Either(advice, near, other),
+        _ => Advice::Cause(advice),
+    };
+    Some((cause, seen.split.without(cause, seen).ms, advice))
 }
 
 fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {
@@ -253,6 +291,11 @@ mod tests {
         assert!((lead(&parts) - 0.547).abs() < 1e-9, "{}", lead(&parts));
         assert_eq!(lead(&[(Cause::Wireline, 60), (Cause::Setup, 40)]), CAUSE_CONFIDENCE);
         assert_eq!(lead(&[(Cause::Wireline, 40), (Cause::RadioSignal, 60)]), CAUSE_CONFIDENCE);
+        let near = |parts: &[(Cause, i64)]| near(parts, Cause::Wireline, |c| !c.is_radio());
+        assert_eq!(near(&parts), Some((Cause::Setup, 0.38)));
+        assert_eq!(near(&[(Cause::Wireline, 60), (Cause::Setup, 40)]), None);
+        assert_eq!(near(&[(Cause::Wireline, 40), (Cause::RadioSignal, 38)]), None);
+        assert_eq!(near(&[(Cause::Wireline, 38), (Cause::Unknown, 36)]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::super::radio::RadioAnalysis;
 use super::super::together::Together;
 use super::super::wire::Wire;
 use super::split::{Split, leading};
-use super::{CAUSE_CONFIDENCE, Context, explained, lead_confidence, leaves, margin};
+use super::{CAUSE_CONFIDENCE, Context, explained, lead_confidence, leaves, margin, near};
 use crate::fact::Statement;
 
 /// Minimum share of transfers that ran alone in the time of all; below it no cause is given for all
@@ -103,6 +103,10 @@ pub(in super::super) fn name_of_session(
         restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
         share,
         bounds,
+        near: near(&parts, cause, |other| match radio {
+            Verdict::Mixed => leaves(Verdict::NotRadio, other),
+            radio => leaves(radio, other),
+        }),
         beside_radio: radio == Verdict::Mixed
             || [Cause::RadioContention, Cause::RadioSignal]
                 .into_iter()

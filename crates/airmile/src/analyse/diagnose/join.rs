@@ -8,7 +8,7 @@ use super::super::application::ApplicationSide;
 use super::super::blind::Suspicion;
 use super::super::radio::Missing;
 use super::{Counterfactual, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
-use crate::fact::{Advice, CauseAdvice, Fact, Statement};
+use crate::fact::{Advice, Fact, Statement};
 use crate::wording;
 
 /// Time in ms by cause, with the names of the document.
@@ -54,7 +54,7 @@ pub(in super::super) struct WireSide {
 pub(in super::super) struct WireCauses {
     pub(in super::super) leading: Option<LeadingCause>,
     /// The cause to remove, the transfer's duration without it in ms, and how.
-    pub(in super::super) mend: Option<(Cause, f64, CauseAdvice)>,
+    pub(in super::super) mend: Option<(Cause, f64, Advice)>,
 }
 
 /// The leading cause.
@@ -155,18 +155,14 @@ impl TransferJudgement {
         self.shares_ms = wire.shares_ms;
         self.facts.splice(0..0, wire.facts);
         let Some(causes) = wire.causes else { return };
-        let radio = self.verdict;
         self.leading = causes.leading;
-        if let (Some(leading), Verdict::Radio | Verdict::NotRadio) = (self.leading, radio) {
+        if let (Some(leading), Verdict::Radio | Verdict::NotRadio) = (self.leading, self.verdict) {
             self.verdict = leading.cause.into();
             self.confidence = self.confidence.min(leading.confidence);
         }
         if let Some((cause, ms, advice)) = causes.mend {
             self.without = Some((Some(cause), ms));
-            self.advice = match radio {
-                Verdict::Mixed => Advice::SharedWith(cause, advice),
-                _ => Advice::Cause(advice),
-            };
+            self.advice = advice;
         }
     }
 

@@ -410,8 +410,10 @@ impl Phone {
     /// Whether a proxy splits its connections on the way to another capture.
     pub(super) fn is_split_from(&self, other: &Self) -> bool {
         let own = Index::of(self);
-        let split =
-            |there: &ServerSide| own.with_ends_of(there).is_some_and(|mine| !mine.is(there));
+        let split = |there: &ServerSide| {
+            let mine = own.with_ends_of(there).filter(|mine| mine.server_isn.is_some());
+            mine.is_some_and(|mine| there.server_isn.is_some() && !mine.is(there))
+        };
         other.connections.iter().any(split)
     }
 
