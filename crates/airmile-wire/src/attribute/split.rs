@@ -286,7 +286,7 @@ impl TransferSplit<'_> {
         for queued in of.path.touching(from_ns, to_ns) {
             let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             self.without_path_queue(at, start, reason);
-            let cause = if self.radio.is_some() { Cause::Wireline } else { Cause::Unknown };
+            let cause = self.before_radio(queued);
             if end > start {
                 self.shares.add(cause, Reason::Queue, start, end);
             }

@@ -1,6 +1,8 @@
 //! What a wait means with the queues and losses of the path.
 
-use super::{EARLY_NS, LostSegment, REORDERING_NS, Reason, TransferSplit, touching};
+use airmile_model::Cause;
+
+use super::{EARLY_NS, LostSegment, QueuedSpan, REORDERING_NS, Reason, TransferSplit, touching};
 
 /// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
 /// `WindowRounds`).
@@ -43,6 +45,18 @@ impl TransferSplit<'_> {
             (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ => reason,
+        }
+    }
+
+    /// The cause of a wait between server and phone while the radio's queue is empty. RLC holds back
+    /// what follows a loss.
+    pub(super) fn before_radio(&self, queued: &QueuedSpan) -> Cause {
+        match self.radio {
+            Some(_) if self.shows_no_loss(Reason::Queue, queued.from_ns, queued.to_ns) => {
+                Cause::LossRecoveryRadio
+            }
+            Some(_) => Cause::Wireline,
+            None => Cause::Unknown,
         }
     }
 

@@ -224,3 +224,29 @@ fn drops_of_a_full_queue_are_its_lines() {
     // Most were lost on an empty path.
     check(50, false, &[10, 30], Cause::LossRecoveryCongestion);
 }
+
+/// RLC holds back what follows a loss: captures at both ends show it as a wait between server and phone.
+#[test]
+fn data_held_back_after_a_radio_loss_is_in_no_lines_queue() {
+    let check = |path: &PathQueue, lost_ms: i64, expected: &[(Cause, i64)]| {
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 0, to_ns: 900 * MS, reason: Reason::FirstSlowStart };
+        waits.push(&[span], true);
+        let one = Attribution { waits, ..Attribution::default() }.with_path(path.clone());
+        let losses_ns = &[lost_ms * MS];
+        let radio = RadioEvidence { losses_ns, ..RadioEvidence::default() };
+        let shares = one.split(0, 900 * MS, Some(radio));
+        let got = shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS));
+        assert_eq!(got.collect::<Vec<_>>(), expected, "{lost_ms}");
+    };
+    let slow_start = |ms| (Cause::FirstSlowStart, ms);
+    let short = queued_up(30);
+    check(&short, 25, &[slow_start(860), (Cause::LossRecoveryRadio, 40)]);
+    check(&short, 200, &[slow_start(860), (Cause::Wireline, 40)]);
+    // Longer than the longest t-Reordering.
+    let at_once = |n| Passage { sent_ns: n * MS, arrived_ns: n * MS };
+    let late = Passage { sent_ns: 30 * MS, arrived_ns: 430 * MS };
+    let long = (0..30).chain(430..500).map(at_once).chain([late]);
+    let long = PathQueue::new(long.collect());
+    check(&long, 25, &[slow_start(500), (Cause::Wireline, 400)]);
+}
