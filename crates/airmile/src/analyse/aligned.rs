@@ -13,6 +13,7 @@ use super::clocks::{self, ClockReport, Delivered};
 use super::page::is_of_browser;
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
+use crate::fact::Restarter;
 use crate::session::{Inputs, Session};
 use airmile_io::FileReport;
 use airmile_io::error::Result;
@@ -80,6 +81,13 @@ impl AlignedInputs {
             let blind = self.blind.as_ref()?;
             Some((blind.drawn()?.to_owned(), blind.capture_site()))
         })
+    }
+
+    /// The host that restarts slow start, by the captures.
+    pub(crate) fn restarter(&self) -> Restarter {
+        let of_wire = self.wire.as_ref().map(|wire| wire.restarter);
+        let known = of_wire.or_else(|| self.blind.as_ref().map(|blind| blind.restarter));
+        known.unwrap_or(Restarter::SenderOrMiddlebox)
     }
 
     /// The capture nearest to the phone, on any clock; `None` where a log is not joined with it.
