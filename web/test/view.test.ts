@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
-import { orderedShares } from "../src/figures/transfers";
+import { orderedShares, slowestFirst } from "../src/figures/transfers";
 import { family } from "../src/figures/verdict";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
 import { around, clamp, CLOSEST_TTIS, opening, pan, zoom } from "../src/view";
@@ -86,6 +86,16 @@ describe("formats", () => {
 });
 
 describe("transfers", () => {
+  it("are explained from the slowest on, with their own saving", () => {
+    const of = (id: string, duration_ms: number, bytes: number): TransferDiagnosis =>
+      ({ id, duration_ms, bytes }) as TransferDiagnosis;
+    const order = slowestFirst([of("large", 900, 9e6), of("slow", 4000, 1e5)], ["a", "b"]);
+    expect(order.map(({ transfer, saving }) => [transfer.id, saving])).toEqual([
+      ["slow", "b"],
+      ["large", "a"],
+    ]);
+  });
+
   it("are in separate rows if they overlap", () => {
     const spans = [
       [0, 10],

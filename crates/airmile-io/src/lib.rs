@@ -19,6 +19,7 @@ pub mod error;
 pub mod file_report;
 pub mod input;
 pub mod limits;
+pub mod one_phone;
 pub mod pcapng;
 pub mod perfetto;
 pub mod probe_log;

@@ -160,7 +160,6 @@ pub(crate) enum CauseDetail {
         app_limited_ms: f64,
         think_ms: f64,
         no_request_ms: f64,
-        request_ms: f64,
         pacing_ms: f64,
         may_be_a_line: bool,
     },
@@ -176,7 +175,7 @@ pub(crate) enum CauseDetail {
     UplinkQueue,
 }
 
-/// The host that restarts slow start.
+/// The host that restarts slow start; the server's own packets alone show its own restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restarter {
     /// Only the phone's side was captured.

@@ -14,9 +14,7 @@ export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: numbe
 
 /** `savings` are the page's sentences, one for each transfer in the order of the document. */
 export function transfersSection(document: DiagnoseDocument, savings: (string | null)[], locate: Locate): HTMLElement {
-  const order = document.transfers
-    .map((transfer, i) => ({ transfer, saving: savings[i] }))
-    .sort((a, b) => (b.transfer.bytes ?? 0) - (a.transfer.bytes ?? 0));
+  const order = slowestFirst(document.transfers, savings);
   const list = h("div", { class: "cards" });
   let shown = 0;
   const more = h("button", { type: "button", class: "more" });
@@ -32,9 +30,19 @@ export function transfersSection(document: DiagnoseDocument, savings: (string | 
   if (order.length === 0) list.append(h("p", {}, "No transfer was found."));
   const note =
     order.length > 1
-      ? h("p", { class: "note" }, "Largest first. Evidence links show their place on the timeline.")
+      ? h("p", { class: "note" }, "Slowest first. Evidence links show their place on the timeline.")
       : h("p", { class: "note" }, "Evidence links show their place on the timeline.");
   return section("transfers", "Transfers", note, list, more);
+}
+
+/** Transfers with their savings, those that took longest first: the order of the command's summary. */
+export function slowestFirst(
+  transfers: TransferDiagnosis[],
+  savings: (string | null)[],
+): { transfer: TransferDiagnosis; saving: string | null | undefined }[] {
+  return transfers
+    .map((transfer, i) => ({ transfer, saving: savings[i] }))
+    .sort((a, b) => b.transfer.duration_ms - a.transfer.duration_ms);
 }
 
 function card(transfer: TransferDiagnosis, saving: string | null | undefined, locate: Locate): HTMLElement {

@@ -416,11 +416,11 @@ export interface ApplicationSide {
    */
   tls_ms?: number | null;
   /**
-   * Sending the request, in ms.
+   * Sending the request, in ms; of an upload, until the first byte of its answer.
    */
   send_ms?: number | null;
   /**
-   * From the request to the first byte, in ms.
+   * From the request to the first byte, in ms; null for an upload.
    */
   wait_ms?: number | null;
   /**

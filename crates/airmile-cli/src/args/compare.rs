@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use airmile::{CompareOptions, GroupBy, RadioOptions};
 use clap::{Args, ValueEnum};
 
-use super::whole;
+use super::{BudgetArgs, whole};
 
 /// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,6 +33,9 @@ pub struct CompareArgs {
     /// Seed for intervals and tests
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
+    /// Budgets.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
 }
 
 impl CompareArgs {

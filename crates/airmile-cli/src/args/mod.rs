@@ -126,6 +126,7 @@ Examples:
   airmile compare run-80 run-443 run-7777
   airmile compare monday tuesday --by run
   airmile compare run --ports 443,7777 --json | jq .verdict
+  airmile compare before after --fail-if 'page.difference_ms > 300'
 
 docs/compare.md has the statistics and the limits of the verdicts."
     )]
@@ -399,7 +400,8 @@ impl From<&ExportArgs> for Exports {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// Exit with status 1 if this holds for a transfer: `verdict == radio`, `link_demand > 0.9`; with 7
+    /// Exit with status 1 if this holds, for a transfer of a diagnosis (`link_demand > 0.9`), or for a
+    /// comparison, a page, group or pair of it (`page.difference_ms > 300`, docs/inputs.md); with 7
     /// if a value is absent; may be repeated
     #[arg(long, alias = "budget", value_name = "EXPR")]
     pub fail_if: Vec<String>,

@@ -6,13 +6,14 @@ use serde_json::Value;
 use airmile::{Error, Result, Suspect, did_you_mean};
 
 use super::expression::{Literal, Op, Test};
-use super::{PAGE, RATE, SESSION, SUSPECTS, Scope, is_share, share_names};
+use super::{GROUP, PAGE, PAIR, PAIRS, RATE, SESSION, SUSPECTS, Scope, is_share, share_names};
 
 /// Checks a test's field and value.
 pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
     let (place, node, path) = place(test, scope, schema)?;
     if let Some(name) = share_name(path) {
-        if node.pointer("/properties/shares").is_none() {
+        let has = |name: &str| node.pointer(&format!("/properties/{name}")).is_some();
+        if !has("shares") && !has("shares_ms") {
             let field = test.field();
             return refuse(format!("only `airmile diagnose` has causes, such as `{field}`"));
         }
@@ -49,14 +50,22 @@ fn place<'a>(
         schema.pointer(pointer).and_then(|node| alternatives(node, schema).into_iter().next())
     };
     let after_first = test.path.get(1..).unwrap_or_default();
+    let is_comparison = schema.pointer(&format!("/properties/{PAIRS}")).is_some();
     let (what, node, path) = match test.path.first().map(String::as_str) {
         Some(SESSION) => ("the session", of("/properties/session"), after_first),
+        Some(PAGE) if is_comparison => {
+            ("a load of a page", of("/$defs/ComparedPage/properties/loads/items"), after_first)
+        }
         Some(PAGE) => ("a page", of("/properties/pages/items"), after_first),
+        Some(GROUP) => ("a group", of("/properties/groups/items"), after_first),
+        Some(PAIR) => ("a pair", of("/properties/pairs/items"), after_first),
+        _ if is_comparison => ("the comparison", Some(schema), test.path.as_slice()),
         _ => ("a transfer", of("/properties/transfers/items"), test.path.as_slice()),
     };
     let first = test.path.first().map_or("", String::as_str);
+    let command = if [GROUP, PAIR].contains(&first) { "compare" } else { "diagnose" };
     let node = node.ok_or_else(|| {
-        Error::Option(format!("--fail-if: only `airmile diagnose` has `{first}`"))
+        Error::Option(format!("--fail-if: only `airmile {command}` has `{first}`"))
     })?;
     if path.is_empty() {
         return Err(Error::Option(format!(
@@ -68,6 +77,9 @@ fn place<'a>(
             "--fail-if: `{}` belongs to a transfer, and `page.` to a page: give a budget for each",
             test.field()
         )));
+    }
+    if Scope::of(test).is_some_and(|of| of != scope) {
+        refuse(format!("`page.`, `group.` and `pair.` exclude each other: {first}"))?;
     }
     Ok((what, node, path))
 }

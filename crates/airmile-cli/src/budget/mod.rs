@@ -1,7 +1,8 @@
 //! Budgets for continuous integration: `--fail-if 'link_demand >= 0.9'`.
 //!
 //! A field belongs to a transfer (`link_demand`), a page (`page.load_ms`) or the session
-//! (`session.verdict`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time,
+//! (`session.verdict`), in a comparison to all of it (`verdict`), a group (`group.restarts.value`), a pair
+//! (`pair.log_throughput.p`) or a page's load after the first run (`page.difference_ms`); `shares.CAUSE` is a fraction of its time, `ms.CAUSE` that time,
 //! `suspects.NAME` a probability by packets alone, `rate_bps` a transfer's bytes over its duration; a
 //! value is a number or a word. A budget is exceeded if the whole expression holds for the session, or for
 //! any one transfer or page. A comparison with an absent value is neither true nor false; where the
@@ -26,6 +27,10 @@ pub use self::report::BudgetReport;
 
 const SESSION: &str = "session";
 const PAGE: &str = "page";
+const GROUP: &str = "group";
+const PAIR: &str = "pair";
+/// What only the document of a comparison has.
+const PAIRS: &str = "pairs";
 const SUSPECTS: &str = "suspects";
 /// A transfer's rate, which is no field of the document.
 const RATE: &str = "rate_bps";
@@ -46,6 +51,20 @@ enum Scope {
     Session,
     Transfers,
     Pages,
+    Groups,
+    Pairs,
+}
+
+impl Scope {
+    /// The scope that the first word of a field gives.
+    fn of(test: &Test) -> Option<Self> {
+        match test.path.first()?.as_str() {
+            PAGE => Some(Self::Pages),
+            GROUP => Some(Self::Groups),
+            PAIR => Some(Self::Pairs),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a budget is exceeded.
@@ -107,15 +126,11 @@ impl Budget {
     /// A syntax error; the message gives its place.
     pub fn parse(text: &str) -> Result<Self> {
         let any_of = expression::parse(text)?;
-        let begins = |test: &Test, with: &str| test.path.first().is_some_and(|one| one == with);
         let tests = || any_of.iter().flatten();
-        let scope = if tests().any(|test| begins(test, PAGE)) {
-            Scope::Pages
-        } else if tests().all(|test| begins(test, SESSION)) {
-            Scope::Session
-        } else {
-            Scope::Transfers
-        };
+        let is_of_session = |test: &Test| test.path.first().is_some_and(|one| one == SESSION);
+        let scope = tests().find_map(Scope::of).unwrap_or_else(|| {
+            if tests().all(is_of_session) { Scope::Session } else { Scope::Transfers }
+        });
         Ok(Self { text: text.to_owned(), any_of, scope })
     }
 
@@ -128,21 +143,25 @@ impl Budget {
         self.tests().try_for_each(|test| fields::check(test, self.scope, schema))
     }
 
-    /// Evaluates it on a document with `transfers` and, for a diagnosis, `session` and `pages`.
+    /// Evaluates it on a document with `transfers` and, for a diagnosis, `session` and `pages`; or on
+    /// that of a comparison, which counts as its own session.
     #[must_use]
     pub fn judge(&self, document: &Value) -> Vec<Held> {
-        let session = document.get(SESSION).unwrap_or(&Value::Null);
+        let whole = document.get(PAIRS).map_or(&Value::Null, |_| document);
+        let session = document.get(SESSION).unwrap_or(whole);
         let list = |name| document.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
         let subjects = match self.scope {
             Scope::Session => Vec::new(),
             Scope::Transfers => list("transfers"),
-            Scope::Pages => list("pages"),
+            Scope::Pages => list("pages").into_iter().flat_map(loads).collect(),
+            Scope::Groups => list("groups"),
+            Scope::Pairs => list(PAIRS),
         };
         // Without transfers or pages, the session alone is tested.
         if subjects.is_empty() {
             let mut held = self.hold(session, &Value::Null);
             let nothing = ["transfers", "pages"].iter().all(|name| list(name).is_empty());
-            if nothing && held.is(BudgetState::Within) {
+            if nothing && whole.is_null() && held.is(BudgetState::Within) {
                 held.state = BudgetState::NotEvaluable;
                 held.unknown.push(NOTHING.into());
             }
@@ -163,8 +182,10 @@ impl Budget {
         found.dedup();
         unknown.dedup();
         let text = |name: &str| subject.get(name).and_then(Value::as_str).map(str::to_owned);
+        let pair = text("second").zip(text("first")).map(|(b, a)| format!("{b} against {a}"));
+        let whole = if session.get(PAIRS).is_some() { "comparison" } else { SESSION };
         Held {
-            id: text("id").unwrap_or_else(|| SESSION.into()),
+            id: text("id").or(text("run")).or(pair).unwrap_or_else(|| whole.into()),
             name: text("name").or_else(|| text("url")),
             state: match self.holds(session, subject) {
                 Some(true) => BudgetState::Exceeded,
@@ -188,6 +209,14 @@ impl Budget {
             .map(|term| join(term.iter().map(|test| test.holds(session, subject)), false));
         join(terms, true)
     }
+}
+
+/// A page; of one that several runs loaded, its loads after the first run's.
+fn loads(page: Value) -> Vec<Value> {
+    let Some(loads) = page.get("loads").and_then(Value::as_array) else { return vec![page] };
+    let mut rest: Vec<Value> = loads.iter().skip(1).cloned().collect();
+    rest.iter_mut().for_each(|load| load["url"] = page["url"].clone());
+    rest
 }
 
 /// Joins results of which one that equals `decisive` decides: `true` for "or", `false` for "and".
@@ -242,7 +271,8 @@ impl Test {
         let (first, rest) = self.path.split_first()?;
         let (of, path) = match first.as_str() {
             SESSION => (session, rest),
-            PAGE => (subject, rest),
+            PAGE | GROUP | PAIR => (subject, rest),
+            _ if session.get(PAIRS).is_some() => (session, self.path.as_slice()),
             _ => (subject, self.path.as_slice()),
         };
         if let [kind, name] = path
@@ -292,7 +322,8 @@ fn rate_bps(of: &Value) -> Option<f64> {
 /// that is not separated from others is unknown.
 fn share(of: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64> {
     let parts: Vec<(&str, f64)> = of
-        .get("shares")?
+        .get("shares")
+        .or_else(|| of.get("shares_ms"))?
         .as_object()?
         .iter()
         .filter_map(|(name, ms)| Some((name.as_str(), ms.as_f64()?)))

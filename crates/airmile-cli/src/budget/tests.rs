@@ -304,3 +304,64 @@ fn a_word_as_the_report_prints_it_is_an_error_with_the_field_s_word() {
         assert!(error.contains("did you mean `verdict == sender_limited`?"), "{error}");
     }
 }
+
+fn comparison() -> Value {
+    let pair = |second: &str, value: f64, p: f64| {
+        json!({"first": "monday", "second": second,
+               "log_throughput": {"estimate": {"value": value}, "p": p}, "link_demand": null})
+    };
+    json!({
+        "verdict": "throttling", "confidence": 0.9, "by_turns": false,
+        "groups": [{"name": "monday", "throughput_bps": {"value": 5e6}, "link_demand": null},
+                   {"name": "tuesday", "throughput_bps": {"value": 2e6}, "link_demand": null}],
+        "pairs": [pair("tuesday", -0.9, 0.01), pair("friday", 0.1, 0.6)],
+        "pages": [{"url": "https://p/", "loads": [
+            {"run": "monday", "load_ms": 900.0, "difference_ms": null,
+             "shares_ms": {"server": 100.0, "radio": 800.0}},
+            {"run": "tuesday", "load_ms": 2000.0, "difference_ms": 1100.0,
+             "shares_ms": {"server": 1200.0, "radio": 800.0}}]}],
+    })
+}
+
+#[test]
+fn fields_of_a_comparison() {
+    let compare = airmile::schemas().into_iter().find(|(name, _)| *name == "compare").unwrap().1;
+    let held = |text: &str, state: BudgetState| -> Vec<String> {
+        let budget = Budget::parse(text).unwrap();
+        budget.check(&compare).unwrap();
+        let held = budget.judge(&comparison()).into_iter();
+        held.filter(|one| one.state == state)
+            .map(|one| if one.id == "comparison" { one.name.unwrap_or(one.id) } else { one.id })
+            .collect()
+    };
+    use BudgetState::{Exceeded, NotEvaluable};
+    for (text, expected) in [
+        ("verdict == throttling", &["comparison"][..]),
+        ("verdict != no_difference and confidence > 0.95", &[]),
+        ("group.throughput_bps.value < 3e6", &["tuesday"]),
+        (
+            "pair.log_throughput.estimate.value < -0.1 and pair.log_throughput.p < 0.05",
+            &["tuesday against monday"],
+        ),
+        ("by_turns == false and pair.log_throughput.p > 0.5", &["friday against monday"]),
+        // The first run is what the others are compared with.
+        ("page.difference_ms > 300", &["tuesday"]),
+        ("page.load_ms > 800", &["tuesday"]),
+        ("page.shares.server > 0.5", &["tuesday"]),
+        ("page.ms.server > 1300", &[]),
+    ] {
+        assert_eq!(held(text, Exceeded), expected, "{text}");
+        assert_eq!(held(text, NotEvaluable), [""; 0], "{text}");
+    }
+    assert_eq!(held("pair.link_demand.p < 0.1", NotEvaluable).len(), 2);
+    let refused = |text: &str, schema: &Value, words: &str| {
+        let error = Budget::parse(text).unwrap().check(schema).unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    };
+    refused("pair.p < 0.1", &compare, "no field `pair.p`; a pair has");
+    refused("link_demand < 0.5", &compare, "no field `link_demand`; the comparison has");
+    refused("verdict == radio", &compare, "is never `radio`");
+    refused("session.verdict == radio", &compare, "only `airmile diagnose` has `session`");
+    refused("group.wait_ms.value > 5 and pair.growth_ms.p < 1", &compare, "exclude each other");
+    refused("pair.growth_ms.p < 1", &schema(), "only `airmile compare` has `pair`");
+}

@@ -8,6 +8,7 @@ use airmile::model::{PageCause, plain_name};
 use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause};
 use anyhow::Result;
 
+use super::budgets::Budgets;
 use crate::Outcome;
 use crate::args::{CompareArgs, Global};
 use crate::output::{self, mbps, or_dash, table};
@@ -20,10 +21,12 @@ const SHOWN_CAUSES: usize = 2;
 const RUN_LETTERS: usize = 26;
 
 pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
+    let budgets = Budgets::parse(&args.budgets, "compare")?;
+    budgets.check_outputs(args.runs.iter().map(PathBuf::as_path))?;
     warn_of_repeats(global, &args.runs);
     let inputs = Inputs { files: args.runs.clone(), ..Inputs::default() };
     let shown = Shown::start(global, &inputs);
-    let answer = compare(&args.runs, &args.options(), &shown.progress)?;
+    let answer = budgets.analysed(compare(&args.runs, &args.options(), &shown.progress))?;
     drop(shown);
     if global.json {
         output::json("compare", &answer)?;
@@ -31,7 +34,7 @@ pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
         output::print_wrapped(&text(&answer, global.verbose > 0))?;
         output::problems(global, &answer.files);
     }
-    Ok(Outcome::of(answer.damaged()))
+    budgets.settle(global, &answer, &answer.files)
 }
 
 /// Warns of runs that were given twice: they cannot differ.
@@ -54,7 +57,7 @@ pub fn text(answer: &Comparison, all: bool) -> String {
         answer.verdict,
         (answer.confidence * 100.0).floor()
     ));
-    let turns = if answer.by_turns { "measured in turn" } else { "one after the other" };
+    let turns = if answer.by_turns { "measured in turn" } else { "not in turn" };
     let by = answer.grouped_by;
     out.push_str(&format!("\nGroups (by {by}; {turns}; intervals of 95 %):\n"));
     out.push_str(&groups(&answer.groups));

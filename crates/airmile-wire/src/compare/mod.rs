@@ -3,16 +3,19 @@
 //! rate.
 //!
 //! [`Exchanges`] finds the transfers of a connection, [`growth()`] measures how one began,
-//! [`Sample`]s of transfers form groups, and [`judge()`] compares the groups. Statistics and limits are in `docs/compare.md`.
+//! [`Sample`]s of transfers form groups, [`judge()`] compares the groups, and [`largest_difference`] the
+//! load times of pages. Statistics and limits are in `docs/compare.md`.
 
 mod exchanges;
 mod growth;
 mod judge;
+mod loads;
 mod resample;
 mod sample;
 
 pub use exchanges::{Exchanges, RequestExchange};
 pub use growth::{Growth, Start, growth};
 pub use judge::{ComparisonOutcome, Judgement, MIN_TRANSFERS, PairFinding, judge};
+pub use loads::{LoadDifference, largest_difference};
 pub use resample::{Difference, Estimate, difference, estimate, holm, share};
 pub use sample::{GroupFinding, PAUSE_NS, Restarts, Sample, is_by_turns, measure};

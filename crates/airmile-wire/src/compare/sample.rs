@@ -196,7 +196,12 @@ pub(super) fn restart_share(samples: &[&Sample]) -> Option<f64> {
 }
 
 fn middle(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-    let mut values: Vec<f64> = samples.iter().filter_map(|s| of(s)).collect();
+    median(samples.iter().filter_map(|s| of(s)))
+}
+
+/// The median of values; `None` without any.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     let (low, high) = (values.get(last / 2)?, values.get(last.div_ceil(2))?);
@@ -212,19 +217,30 @@ fn ms(ns: i64) -> f64 {
 const TURN_NS: i64 = 60_000_000_000;
 
 /// Whether groups were measured alternately: there are at least two turns, and in two thirds of them
-/// every group has a transfer, all of which begin within a minute. Then changes over time affect all
-/// groups.
+/// every group has a transfer, one after the other within a minute, and after the turn before. Then
+/// changes over time affect all groups.
 #[must_use]
 pub fn is_by_turns(groups: &[Vec<Sample>]) -> bool {
     if groups.iter().flatten().any(|sample| sample.is_timeless) {
         return false;
     }
     let turns: BTreeSet<usize> = groups.iter().flatten().map(|sample| sample.turn).collect();
-    let together = |turn: &&usize| {
-        let of = |group: &Vec<Sample>| group.iter().find(|s| s.turn == **turn).map(|s| s.start_ns);
-        let starts: Option<Vec<i64>> = groups.iter().map(of).collect();
-        let span = starts.and_then(|starts| Some((*starts.iter().min()?, *starts.iter().max()?)));
-        span.is_some_and(|(first, last)| last.saturating_sub(first) <= TURN_NS)
+    let mut before_ns = i64::MIN;
+    let mut alternates = |turn: &&usize| {
+        let of = |group: &Vec<Sample>| group.iter().find(|sample| sample.turn == **turn).cloned();
+        let Some(mut all) = groups.iter().map(of).collect::<Option<Vec<Sample>>>() else {
+            return false;
+        };
+        all.sort_by_key(|sample| sample.start_ns);
+        let apart = |a: &Sample, b: &Sample| a.start_ns.saturating_add(a.duration_ns) <= b.start_ns;
+        let (Some(first), Some(last)) = (all.first(), all.last()) else { return false };
+        let is_turn = last.start_ns.saturating_sub(first.start_ns) <= TURN_NS
+            && before_ns < first.start_ns
+            && all.is_sorted_by(apart);
+        if is_turn {
+            before_ns = last.start_ns;
+        }
+        is_turn
     };
-    turns.len() > 1 && 3 * turns.iter().filter(together).count() >= 2 * turns.len()
+    turns.len() > 1 && 3 * turns.iter().filter(|turn| alternates(turn)).count() >= 2 * turns.len()
 }

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use airmile_model::Clock;
+use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::clocks::{Arrivals, ClockLine};
+use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
 
 use super::belong;
 use super::blind::{self, Blind};
@@ -13,7 +14,9 @@ use super::clocks::{self, ClockReport, Delivered};
 use super::page::is_of_browser;
 use super::radio::RadioOptions;
 use super::wire::{self, Wire};
-use crate::session::{Inputs, Session};
+use crate::fact::Restarter;
+use crate::session::{Application, Inputs, Session};
+use crate::wording;
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
@@ -82,6 +85,13 @@ impl AlignedInputs {
         })
     }
 
+    /// The host that restarts slow start, by the captures.
+    pub(crate) fn restarter(&self) -> Restarter {
+        let of_wire = self.wire.as_ref().map(|wire| wire.restarter);
+        let known = of_wire.or_else(|| self.blind.as_ref().map(|blind| blind.restarter));
+        known.unwrap_or(Restarter::SenderOrMiddlebox)
+    }
+
     /// The capture nearest to the phone, on any clock; `None` where a log is not joined with it.
     pub(crate) fn nearest_capture(&self) -> Option<String> {
         let of_wire = self.wire.as_ref().map(Wire::name);
@@ -140,6 +150,12 @@ impl AlignedInputs {
             let name = log.map_or("the list of transfers", |one| &one.path);
             belong::check_transfers(name, &spans, (MODEM, came))?;
             let line = clocks::of_application(came, &spans);
+            if let Some(log) = log.filter(|_| !uploads && !partial)
+                && self.is_of_another_run(log, came, &line)
+            {
+                session.set_apart(true);
+                return Ok(session);
+            }
             if uploads && log.is_some() && line.is_err() && !clocks::are_within(&spans, came) {
                 session.set_apart(true);
                 self.clocks.push(ClockReport::new(TRANSFERS, MODEM, Err(clocks::UNPLACED), true));
@@ -151,7 +167,7 @@ impl AlignedInputs {
             }
         }
         if !is_apart {
-            self.align_others(&radio, &mut session)?;
+            self.align_others((&radio, partial), &mut session)?;
         }
         Ok(session)
     }
@@ -178,7 +194,11 @@ impl AlignedInputs {
     }
 
     /// Aligns the clocks of application logs whose transfers are not the analysed ones.
-    fn align_others(&mut self, radio: &Arrivals, session: &mut Session) -> Result<()> {
+    fn align_others(
+        &mut self,
+        (radio, partial): (&Arrivals, bool),
+        session: &mut Session,
+    ) -> Result<()> {
         for at in 0..session.applications().len() {
             let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
                 continue;
@@ -189,12 +209,27 @@ impl AlignedInputs {
             }
             belong::check_transfers(&one.path, &spans, (MODEM, radio))?;
             let line = clocks::of_application(radio, &spans);
+            if !partial && self.is_of_another_run(one, radio, &line) {
+                continue;
+            }
             self.clocks.push(ClockReport::of(&one.path, MODEM, &line, true));
             if let Some(line) = line.ok().filter(ClockLine::differs) {
                 session.retime_application(at, &line);
             }
         }
         Ok(())
+    }
+
+    /// Whether a browser's log may be of another run than the modem log, by the bytes that it received;
+    /// a capture at the phone shows more.
+    fn is_of_another_run(&mut self, log: &Application, radio: &Arrivals, line: &Aligned) -> bool {
+        let is_asked =
+            is_of_browser(log.format) && !self.wire.as_ref().is_some_and(Wire::is_at_phone);
+        let why = is_asked.then(|| misfit(&log.log.transfers, radio, &[], line)).flatten();
+        let why = why.map(|why| why.replace("the capture", MODEM));
+        self.doubt =
+            why.map(|why| wording::not_joined(&log.path, MODEM, &why)).or(self.doubt.take());
+        self.doubt.is_some()
     }
 
     fn cannot_align(&mut self, why: &str) {

@@ -9,6 +9,7 @@ use airmile_model::{Direction, PlayerEventKind, TimeBase};
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
+use super::application::before_first_byte_ns;
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
 use super::echoes::Echoes;
@@ -166,7 +167,7 @@ impl Lanes {
                 let (from_tti, to_tti) = (axis.tti(transfer.start_ns), axis.tti(transfer.end_ns));
                 let bytes = transfer.bytes.unwrap_or(0);
                 self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
-                if let Some(ns) = transfer.phases.before_first_byte_ns() {
+                if let Some(ns) = before_first_byte_ns(transfer) {
                     let first = axis.tti(transfer.start_ns.saturating_add(ns)).min(to_tti);
                     self.mark(MarkKind::Wait, from_tti, first, 0);
                 }

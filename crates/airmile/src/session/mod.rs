@@ -24,6 +24,7 @@ pub(crate) use directory::{captures_in, holds_logs};
 
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::one_phone::check_one_phone;
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
 
@@ -399,6 +400,8 @@ fn read_logs(
     bytes: &mut dyn FnMut(LogBytes<'_>),
 ) -> Result<Vec<(usize, FileReport)>> {
     logs.sort_by_cached_key(|log| LogReader::first_stamp_ns(log.input.head()));
+    let heads: Vec<_> = logs.iter().map(|log| (log.input.path(), log.input.head())).collect();
+    check_one_phone(&heads)?;
     let mut reader: Option<LogReader> = None;
     let mut out: Vec<(usize, FileReport)> = Vec::new();
     let n_logs = logs.len();

@@ -213,7 +213,6 @@ fn cause_detail(detail: CauseDetail) -> String {
             app_limited_ms,
             think_ms,
             no_request_ms,
-            request_ms,
             pacing_ms,
             may_be_a_line,
         } => {
@@ -226,7 +225,6 @@ fn cause_detail(detail: CauseDetail) -> String {
                 ("sender idle within a response", app_limited_ms),
                 ("server think time", think_ms),
                 ("no request outstanding", no_request_ms),
-                ("round trips of requests", request_ms),
                 ("ACKs or sender pacing", pacing_ms),
             ]);
             format!("{parts}{line}")
@@ -290,7 +288,7 @@ fn phases(phases: Phases) -> String {
         ("name lookup", dns_ns),
         ("connecting", connect_ns),
         ("TLS", tls_ns),
-        ("request", send_ns),
+        ("sending", send_ns),
         ("wait for the first byte", wait_ns),
         ("receiving", receive_ns),
     ];
@@ -328,7 +326,6 @@ mod tests {
                 app_limited_ms: 0.0,
                 think_ms: 0.0,
                 no_request_ms: 0.0,
-                request_ms: 0.0,
                 pacing_ms: 900.0,
                 may_be_a_line,
             });

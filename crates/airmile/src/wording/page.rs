@@ -10,6 +10,8 @@ use crate::fact::{Milestone, WaitDoubt};
 const WORTH_NAMING: f64 = 0.05;
 /// A modem log is asked for if a link took this share of the wait (chosen here).
 const WORTH_A_LOG: f64 = 0.2;
+/// Below this share of the wait, the longest cause alone does not explain it.
+const HALF: f64 = 0.5;
 /// The maximum number of causes in the verdict's sentence (chosen here).
 const MAX_CAUSES: usize = 4;
 
@@ -33,6 +35,7 @@ pub(crate) fn page(
     let mut causes: Vec<(PageCause, f64)> =
         shares_ms.iter().map(|(cause, ms)| (*cause, ms / wait_ms.max(1e-9))).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let most = causes.first().map_or(0.0, |(_, share)| *share);
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     // The phases of a log have no other unknown time, but what none explains: `parts::answered`.
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
@@ -50,8 +53,10 @@ pub(crate) fn page(
         }
         _ => "",
     };
+    // The verdict on the link says the same of a queue that was empty for most of the time.
+    let half = if most < HALF { ", no cause half of it" } else { "" };
     let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
-    format!("{what} {}: {}.{end}", time(wait_ms), named.join(", "))
+    format!("{what} {}{half}: {}.{end}", time(wait_ms), named.join(", "))
 }
 
 /// The name of unknown time by what it may be.

@@ -65,13 +65,31 @@ fn phases_are_evidence_and_setup_a_share() {
     let side = first.application.as_ref().unwrap();
     assert_eq!((side.connect_ms, side.tls_ms, side.wait_ms), (Some(39.0), Some(41.0), Some(60.0)));
     let phases = "by the application's own log: in its own queue 2 ms, name lookup 12 ms, \
-                  connecting 39 ms, TLS 41 ms, request 1 ms, wait for the first byte 60 ms, \
+                  connecting 39 ms, TLS 41 ms, sending 1 ms, wait for the first byte 60 ms, \
                   receiving 16 ms";
     assert!(first.evidence.iter().any(|item| item.what == phases), "{:#?}", first.evidence);
     assert!(first.next_step.contains("reuse connections"), "{}", first.next_step);
     // As in Python: a row per transfer, with or without phases.
     let table = airmile::ArrowTable::of_rows("transfers", &answer.transfers).unwrap();
     assert_eq!(table.n_rows(), 2);
+}
+
+/// Browsers count an upload as the wait for its answer.
+#[test]
+fn an_upload_is_no_wait_for_the_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(sample("firefox.har")).unwrap();
+    let timings = r#""timings": { "send": 0, "wait": 880, "receive": 20 }, "time": 900"#;
+    let har = dir.path().join("upload.har");
+    std::fs::write(&har, text.replace(r#""time": 900"#, timings)).unwrap();
+    let answer = diagnosis_of(&[har]);
+    let upload = &answer.transfers[1];
+    let side = upload.application.as_ref().unwrap();
+    assert_eq!((side.send_ms, side.wait_ms), (Some(880.0), None));
+    let phases = "by the application's own log: sending 880 ms, receiving 20 ms";
+    assert!(upload.evidence.iter().any(|item| item.what == phases), "{:#?}", upload.evidence);
+    // 130 of 1040 ms: those of the document.
+    assert!(answer.session.says.contains("12 % of the"), "{}", answer.session.says);
 }
 
 #[test]

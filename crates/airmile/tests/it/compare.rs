@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use airmile::comparison::Restarts;
 use airmile::model::PageCause;
-use airmile::{CompareOptions, CompareVerdict, Comparison, GroupBy, Progress, compare};
+use airmile::{
+    CompareOptions, CompareVerdict, Comparison, GroupBy, Inputs, Progress, RadioOptions, compare,
+    diagnose,
+};
 
 const SCENARIO: &str = include_str!("../../../airmile-emulate/scenarios/middlebox-ports.toml");
 
@@ -48,6 +51,63 @@ fn pages_are_compared_one_by_one() {
     assert!(quick.difference_ms.unwrap() < -1_200.0, "{quick:?}");
     assert_eq!(slow.verdict, PageCause::Server);
     assert!(slow.shares_ms["server"] > 0.5 * slow.wait_ms, "{slow:?}");
+}
+
+/// A log with several loads of the page in another, a minute apart, each 1 ms longer.
+fn repeated(har: &Path, loads: i64) {
+    let mut log: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(har).unwrap()).unwrap();
+    for name in ["pages", "entries"] {
+        let once = log["log"][name].as_array().unwrap().clone();
+        let again = (0..loads).flat_map(|n| once.iter().cloned().map(move |one| (n, one)));
+        let again = again.map(|(n, mut one)| {
+            let at =
+                one["startedDateTime"].as_str().unwrap().replace("T09:00", &format!("T09:0{n}"));
+            one["startedDateTime"] = at.into();
+            let page = if name == "pages" { "id" } else { "pageref" };
+            one[page] = format!("load-{n}").into();
+            if let Some(ms) = one.pointer("/pageTimings/onLoad").and_then(|ms| ms.as_f64()) {
+                one["pageTimings"]["onLoad"] = (ms + n as f64).into();
+            }
+            one
+        });
+        log["log"][name] = again.collect();
+    }
+    fs::write(har, log.to_string()).unwrap();
+}
+
+/// A page that takes four times as long is the first fact, and the verdict where it is more than
+/// chance; its few transfers do not hide it.
+#[test]
+fn a_slower_page_is_the_first_fact() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = ["page", "page-slow-server"].map(|name| {
+        let out = dir.path().join(name);
+        airmile_lab::run_scenario(name, None, &out).unwrap();
+        some(&out, &format!("{name}-har"), &["page.har"])
+    });
+    let once = of(&runs, GroupBy::Auto);
+    assert_eq!(once.verdict, CompareVerdict::CannotTell, "{once:#?}");
+    let fact = "Page http://server.airmile.test/page/0/0 took 3.9 times as long to load in ";
+    assert!(once.says.starts_with(fact), "{}", once.says);
+    for part in [
+        "page-slow-server-har as in ",
+        "(2.1 s, not 536 ms",
+        "is your server",
+        "in each run, here 1.",
+    ] {
+        assert!(once.says.contains(part), "{part}: {}", once.says);
+    }
+    assert!(once.next_step.contains("four times"), "{}", once.next_step);
+
+    runs.iter().for_each(|run| repeated(&run.join("page.har"), 5));
+    let answer = of(&runs, GroupBy::Auto);
+    assert_eq!(answer.verdict, CompareVerdict::PageLoadTime, "{answer:#?}");
+    assert!(answer.says.starts_with(fact) && answer.confidence > 0.95, "{answer:#?}");
+    assert!(answer.about[0].ends_with("page-slow-server-har"), "{:?}", answer.about);
+    // The same page is none of a difference.
+    let same = of(&[runs[0].clone(), runs[0].clone()], GroupBy::Run);
+    assert!(same.verdict != CompareVerdict::PageLoadTime && !same.says.contains("as long"));
 }
 
 /// A directory with some of a run's files.
@@ -96,9 +156,16 @@ fn the_ports_of_a_middlebox_are_told_apart() {
     assert!(servers.contains("captures at both ends"), "{servers}");
 
     let captures = some(&whole, "captures", &["phone.pcapng", "server.pcapng", "proxy.pcapng"]);
-    let answer = of(&[captures], GroupBy::Auto);
-    // Each port has its own server in the lab: without a diagnosis the restarts may be the
-    // server's.
+    // As the diagnosis of the same files does.
+    is_of_the_middlebox(&of(std::slice::from_ref(&captures), GroupBy::Auto));
+    let inputs = Inputs { files: vec![captures], ..Inputs::default() };
+    let diagnosis = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let says = &diagnosis.session.says;
+    assert!(says.contains("A middlebox restarts it."), "{says}");
+
+    // Each port has its own server in the lab: without captures at both ends the restarts may be
+    // the server's.
+    let answer = of(&[some(&whole, "phone", &["phone.pcapng"])], GroupBy::Auto);
     assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
     assert_eq!(answer.about, ["port 80", "port 443"]);
     assert!(answer.notes.iter().any(|note| note.contains("the difference may be theirs")));

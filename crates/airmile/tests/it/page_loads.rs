@@ -310,6 +310,26 @@ fn change_har(dir: &Path, seconds: i64, bytes: impl Fn(u64) -> u64) {
     std::fs::write(path, har.to_string()).unwrap();
 }
 
+/// The bytes of a modem log show a browser's log of another run, too, at the same wall time.
+#[test]
+fn a_log_of_other_bytes_than_the_radio_s_is_not_joined() {
+    let (dir, _) = page(|_, web| (web.think_ms, web.page_bytes) = (600, 400_000));
+    let (other, _) = page(|_, web| web.page_bytes = 400_000);
+    let answer = |log: &Path| {
+        let files = vec![log.join("run/page.har"), dir.path().join("run/modem.mi2log")];
+        let inputs = Inputs { files, ..Inputs::default() };
+        diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
+    };
+    let own = answer(dir.path());
+    assert_eq!((only(&own).evidence, own.transfers_from), ("radio", "given"));
+    let strange = answer(other.path());
+    let page = only(&strange);
+    assert_eq!((page.evidence, strange.transfers_from), ("log", "detected"), "{}", page.says);
+    let doubt = "the modem log may be of another run than ";
+    assert!(page.says.contains(doubt), "{}", page.says);
+    assert!(strange.missing.iter().any(|one| one.what.starts_with(doubt)), "{:?}", strange.missing);
+}
+
 /// A filter leaves a part of the log's bytes, as another run does: neither is refused.
 #[test]
 fn a_capture_of_other_bytes_is_not_joined() {

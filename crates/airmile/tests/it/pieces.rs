@@ -86,6 +86,21 @@ fn a_compressed_log_and_its_parts_say_the_same() {
     assert_eq!(swapped.transfers, whole.transfers);
 }
 
+/// Logs of two phones do not overlap in time, years apart, but their modems write other versions.
+#[test]
+fn logs_of_two_phones_are_not_joined() {
+    let names = ["mi_att", "pixelxl_2018_download", "mi_xiaomi_mi10_20201116_123302"];
+    let logs = names.map(|name| airmile_testing::shared_data(&format!("diag/{name}.mi2log")));
+    let Some(files) = logs.into_iter().collect::<Option<Vec<_>>>() else { return };
+    let inputs = Inputs { files, ..Inputs::default() };
+    let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    let error = error.to_string();
+    for part in ["mi_att.mi2log and ", "are logs of two phones: message 0xB", "one phone at a time"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 #[test]
 fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
     let dir = tempfile::tempdir().unwrap();

@@ -19,6 +19,8 @@ pub struct Shares {
     pub by_cause: BTreeMap<Cause, i64>,
     /// The rest, by what the sender waited for.
     pub by_reason: BTreeMap<Reason, i64>,
+    /// The rest, by both.
+    pub parts: BTreeMap<(Cause, Reason), i64>,
     /// The longest span of each cause, in nanoseconds.
     pub longest: BTreeMap<Cause, (i64, i64)>,
     /// Number of spans of each cause.
@@ -39,6 +41,7 @@ impl Shares {
         if let Some(ns) = self.by_reason.remove(&Reason::FirstSlowStart) {
             *self.by_reason.entry(Reason::Unknown).or_default() += ns;
         }
+        self.parts.retain(|(cause, _), _| *cause != Cause::FirstSlowStart);
         if let Some(n) = self.pieces.remove(&Cause::FirstSlowStart) {
             *self.pieces.entry(Cause::Unknown).or_default() += n;
         }
@@ -74,6 +77,7 @@ impl Shares {
     pub(super) fn add(&mut self, cause: Cause, reason: Reason, from_ns: i64, to_ns: i64) {
         *self.by_cause.entry(cause).or_default() += to_ns - from_ns;
         *self.by_reason.entry(reason).or_default() += to_ns - from_ns;
+        *self.parts.entry((cause, reason)).or_default() += to_ns - from_ns;
         *self.pieces.entry(cause).or_default() += 1;
         self.lengthen(cause, (from_ns, to_ns));
     }

@@ -16,7 +16,7 @@ use super::sample::{
 /// minimum p of a test is 2 / 70).
 pub const MIN_TRANSFERS: usize = 4;
 /// A difference is significant below this p, after Holm.
-const ALPHA: f64 = 0.05;
+pub(super) const ALPHA: f64 = 0.05;
 /// A rate below this share of another's is throttled (chosen here).
 const CAPPED: f64 = 0.85;
 /// A throttled group's link demand is lower by at least this (chosen here, as the width
@@ -25,7 +25,7 @@ const LESS_DEMAND: f64 = 0.10;
 /// From this link demand on, the downlink is the limit.
 const DOWNLINK_LIMITS: f64 = 0.90;
 /// Throughputs within this factor are the same to a user (chosen here).
-const SAME_FACTOR: f64 = 1.25;
+pub(super) const SAME_FACTOR: f64 = 1.25;
 /// Conditions that differ by more are not comparable (chosen here): throughput of the
 /// link and sizes by a factor, load by a share, RSRP in dB.
 const LINK_FACTOR: f64 = 1.5;

@@ -47,8 +47,18 @@ fn capped(turn: usize) -> Sample {
     sample(turn, 1_600, 0, 2.0, Some(300))
 }
 
+/// The groups' transfers alternate: 3 s from one to the next.
+fn by_turns(groups: &[Vec<Sample>]) -> Vec<Vec<Sample>> {
+    let later = |n: usize, one: &Sample| Sample {
+        start_ns: one.start_ns + n as i64 * 3_000 * MS,
+        ..one.clone()
+    };
+    let groups = groups.iter().enumerate();
+    groups.map(|(n, group)| group.iter().map(|one| later(n, one)).collect()).collect()
+}
+
 fn check(groups: &[Vec<Sample>], outcome: ComparisonOutcome, about: &[usize]) -> Judgement {
-    let judgement = judge(groups, 1);
+    let judgement = judge(&by_turns(groups), 1);
     assert_eq!((judgement.outcome, &judgement.about[..]), (outcome, about), "{judgement:#?}");
     judgement
 }
@@ -111,7 +121,7 @@ fn chance_alone_is_seldom_a_verdict() {
     let mut verdicts = 0;
     for n in 0..40 {
         let restarts = if n % 2 == 0 { 5 } else { 1 };
-        let outcome = judge(&[drawn(restarts), drawn(restarts)], n).outcome;
+        let outcome = judge(&by_turns(&[drawn(restarts), drawn(restarts)]), n).outcome;
         verdicts += usize::from(matches!(
             outcome,
             ComparisonOutcome::Restarts | ComparisonOutcome::Throttling
@@ -143,4 +153,21 @@ fn restarts_under_unlike_conditions_are_no_verdict_unless_by_turns() {
     // Logs without a time of day were never measured alternately.
     let timeless = |turn| Sample { is_timeless: true, ..weak(turn) };
     check(&[group(12, restarting), group(12, timeless)], ComparisonOutcome::CannotTell, &[]);
+}
+
+/// Short runs, one after the other, are no turns, although their n-th transfers begin within a
+/// minute; nor are runs at the same time.
+#[test]
+fn turns_alternate_in_time() {
+    let of = |later_ns: i64| -> Vec<Vec<Sample>> {
+        let later = |turn| {
+            let one = open(turn);
+            Sample { start_ns: one.start_ns + later_ns, ..one }
+        };
+        vec![group(4, open), group(4, later)]
+    };
+    assert!(is_by_turns(&of(3_000 * MS)));
+    assert!(!is_by_turns(&of(45_000 * MS)));
+    assert!(!is_by_turns(&of(0)));
+    assert!(!is_by_turns(&of(100 * MS)));
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use airmile_model::{
     AppTransfer, ApplicationLog, Direction, Phases, TimeBase, TransferKind, TtiIndex,
 };
+use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ pub(super) use lacks::{answers, lacks, missing};
 pub(super) use place::Lookup;
 use place::TransferPlace;
 pub use summary::{ApplicationSummary, EventPoint, RateOver};
-use summary::{before_first_byte_ns, busy, length_ns, overlaps, words};
+use summary::{busy, length_ns, overlaps, words};
 
 /// A phase with at least this share of a transfer gets its own advice (chosen here).
 const WORTH_ADVICE: f64 = 0.5;
@@ -52,9 +53,9 @@ pub struct ApplicationSide {
     pub connect_ms: Option<f64>,
     /// TLS handshake after it, in ms.
     pub tls_ms: Option<f64>,
-    /// Sending the request, in ms.
+    /// Sending the request, in ms; of an upload, until the first byte of its answer.
     pub send_ms: Option<f64>,
-    /// From the request to the first byte, in ms.
+    /// From the request to the first byte, in ms; null for an upload.
     pub wait_ms: Option<f64>,
     /// From the first byte to the last, in ms.
     pub receive_ms: Option<f64>,
@@ -169,7 +170,7 @@ fn session(log: &ApplicationLog) -> SessionJudgement {
         of_dir.filter_map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
     };
     let (dl, ul) = (carried(Direction::Dl), carried(Direction::Ul));
-    let before: i64 = before_first_byte_ns(&log.transfers);
+    let before: i64 = summary::before_first_byte_ns(&log.transfers);
     let all: i64 = log.transfers.iter().map(length_ns).fold(0, i64::saturating_add);
     SessionJudgement {
         dir: Some(if ul > dl { Direction::Ul } else { Direction::Dl }),
@@ -216,7 +217,7 @@ fn shares_ms(transfer: &AppTransfer, duration_ms: f64) -> SharesMs {
 fn advice(transfer: &AppTransfer) -> ApplicationAdvice {
     let length_ns = length_ns(transfer).max(1) as f64;
     let is_most = |part: Option<i64>| part.unwrap_or(0) as f64 / length_ns >= WORTH_ADVICE;
-    let p = transfer.phases;
+    let p = phases(transfer);
     if transfer.failed {
         ApplicationAdvice::Failed
     } else if is_most(p.blocked_ns) {
@@ -257,13 +258,13 @@ pub(super) fn facts(
     let Some(own) = own else { return known };
     let shown = if answer.whole_urls { own.url.clone() } else { own.name() };
     known.name = shown.filter(|name| !name.is_empty());
-    if has_phases(own.phases) {
-        known.facts.push(Fact::new(FactKind::Phases(own.phases), place.whole));
+    let p = phases(own);
+    if has_phases(p) {
+        known.facts.push(Fact::new(FactKind::Phases(p), place.whole));
     }
     if own.bytes_decoded {
         known.facts.push(Fact::new(FactKind::BytesDecoded, place.whole));
     }
-    let p = own.phases;
     let in_ms = |ns: Option<i64>| ns.map(ms);
     known.side = Some(ApplicationSide {
         kind: own.kind,
@@ -282,6 +283,29 @@ pub(super) fn facts(
         stalled_ms: stalls.1,
     });
     known
+}
+
+/// Whether a request carries more than fits the first flight, which needs no answer.
+pub(super) fn uploads(request: &AppTransfer) -> bool {
+    let bytes = request.bytes.unwrap_or(0);
+    request.dir == Some(Direction::Ul) && bytes > INITIAL_WINDOW_BYTES
+}
+
+/// The phases of a transfer. Browsers count an upload as the wait for the answer; its time counts as
+/// sending here.
+fn phases(transfer: &AppTransfer) -> Phases {
+    let Phases { send_ns, wait_ns, .. } = transfer.phases;
+    let sent_ns = [send_ns, wait_ns].into_iter().flatten().reduce(i64::saturating_add);
+    match uploads(transfer) {
+        true => Phases { send_ns: sent_ns, wait_ns: None, ..transfer.phases },
+        false => transfer.phases,
+    }
+}
+
+/// Everything before the first byte of an answer, or of an upload; `None` if nothing of it is known.
+pub(super) fn before_first_byte_ns(transfer: &AppTransfer) -> Option<i64> {
+    let unsent = Phases { send_ns: None, wait_ns: None, ..transfer.phases };
+    if uploads(transfer) { unsent } else { transfer.phases }.before_first_byte_ns()
 }
 
 /// Whether a log has any phase of a transfer.

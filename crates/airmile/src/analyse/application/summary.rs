@@ -177,7 +177,7 @@ pub(super) const fn length_ns(transfer: &AppTransfer) -> i64 {
 pub(super) fn before_first_byte_ns(transfers: &[AppTransfer]) -> i64 {
     let of = |transfer: &AppTransfer| {
         let ns = length_ns(transfer);
-        transfer.phases.before_first_byte_ns().unwrap_or(0).clamp(0, ns.max(0))
+        super::before_first_byte_ns(transfer).unwrap_or(0).clamp(0, ns.max(0))
     };
     transfers.iter().map(of).fold(0, i64::saturating_add)
 }

@@ -67,7 +67,7 @@ pub(crate) struct Blind {
     /// A report of each capture.
     files: Vec<FileReport>,
     clocks: Vec<ClockReport>,
-    restarter: Restarter,
+    pub(super) restarter: Restarter,
     /// Whether a capture at the server was given, too.
     has_server: bool,
     /// The phone in that capture, if its connections end there and not at a proxy.

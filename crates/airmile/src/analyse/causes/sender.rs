@@ -28,12 +28,11 @@ impl Explain for SenderLimited {
     }
 
     fn detail(&self, seen: &Context) -> CauseDetail {
-        let ms = |reason| seen.split.ms(reason);
+        let ms = |reason| seen.split.part_ms(Cause::SenderLimited, reason);
         CauseDetail::SenderLimited {
             app_limited_ms: ms(Reason::AppLimited),
             think_ms: ms(Reason::ServerThinkTime),
             no_request_ms: ms(Reason::NoRequest),
-            request_ms: ms(Reason::Request),
             pacing_ms: ms(Reason::Pacing),
             may_be_a_line: Self::may_be_a_line(seen),
         }
@@ -87,6 +86,21 @@ mod tests {
         check(600, 200.0);
         // Pauses within the RTO restart nothing: the restarts remain, from ten segments on.
         check(150, 400.0);
+    }
+
+    /// Time without a request before the first byte is set-up, and no part of the sender's.
+    #[test]
+    fn parts_of_the_detail_are_parts_of_the_cause() {
+        let mut split = Split::example(&[(Cause::SenderLimited, 20), (Cause::Setup, 100)]);
+        let parts = [
+            ((Cause::SenderLimited, Reason::NoRequest), 10_000_000),
+            ((Cause::SenderLimited, Reason::ServerThinkTime), 30_000_000),
+            ((Cause::Setup, Reason::NoRequest), 100_000_000),
+        ];
+        split.shares.parts.extend(parts);
+        let ms = |reason| split.part_ms(Cause::SenderLimited, reason);
+        // Half of the cause's time was in holes of the log.
+        assert_eq!((ms(Reason::NoRequest), ms(Reason::ServerThinkTime)), (5.0, 15.0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl Explain for Setup {
     }
 
     fn detail(&self, seen: &Context) -> CauseDetail {
-        let ms = |reason| seen.split.ms(reason);
+        let ms = |reason| seen.split.part_ms(Cause::Setup, reason);
         CauseDetail::Setup {
             promotion_ms: ms(Reason::Promotion),
             handshake_ms: ms(Reason::Handshake),

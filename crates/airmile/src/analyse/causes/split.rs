@@ -213,6 +213,15 @@ impl Split {
         self.shares.by_reason.get(&reason).map_or(0.0, |ns| *ns as f64 / 1e6)
     }
 
+    /// The time in ms that a cause had for a reason; all of them are at most the cause's time.
+    pub(super) fn part_ms(&self, cause: Cause, reason: Reason) -> f64 {
+        let parts = self.shares.parts.iter().filter(|((of, _), _)| *of == cause);
+        let all: i64 = parts.map(|(_, ns)| ns).sum();
+        let part = self.shares.parts.get(&(cause, reason)).copied().unwrap_or(0);
+        // Holes of a log leave less of it.
+        part as f64 / 1e6 * (self.ns(cause) as f64 / all.max(1) as f64).min(1.0)
+    }
+
     /// The duration of the transfer without a cause: its bytes still take the time that the link
     /// needs for them.
     pub(super) fn without(&self, cause: Cause, seen: &Context) -> Without {

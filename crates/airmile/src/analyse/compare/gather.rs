@@ -14,6 +14,8 @@ use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with_pages
 use crate::analyse::page::Page;
 use crate::analyse::radio::{RadioAnalysis, RadioOptions, radio_with};
 use crate::analyse::subscription::Keep;
+use crate::analyse::wire::Wire;
+use crate::fact::Restarter;
 use crate::session::Inputs;
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -37,8 +39,6 @@ pub(super) struct GroupedTransfer {
     pub(super) server: Option<String>,
     /// Time in ms by cause.
     pub(super) shares: BTreeMap<&'static str, f64>,
-    /// Whether captures at both ends show that a middlebox restarts slow start.
-    pub(super) by_middlebox: bool,
     /// The connection, by an application's own log.
     pub(super) connection: Option<String>,
 }
@@ -54,6 +54,8 @@ pub(super) struct Run {
     pub(super) seen_by: Vec<&'static str>,
     /// Whether its server reports that it restarts slow start itself.
     pub(super) server_restarts: bool,
+    /// The host that restarts slow start, by its captures.
+    pub(super) restarter: Restarter,
     /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
     pub(super) at_server: Option<bool>,
 }
@@ -131,15 +133,19 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         files: Vec::new(),
         seen_by: Vec::new(),
         server_restarts,
+        restarter: Restarter::SenderOrMiddlebox,
         at_server: captured.iter().find_map(Captured::is_at_server),
     };
     if files.radio || files.application {
         let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };
         let seen = diagnosed(&inputs, options, progress)?;
+        run.restarter = seen.restarter;
         run.transfers = seen.transfers(&captured, files.probe.as_ref());
         run.pages = seen.diagnosis.pages;
         run.files = seen.diagnosis.files;
     } else if !captured.is_empty() {
+        let wire = Wire::read(&files.captures, progress)?.0;
+        run.restarter = wire.map_or(run.restarter, |wire| wire.restarter);
         run.transfers = captured.iter().flat_map(of_capture).collect();
         run.files = reports;
     } else if let Some(probe) = &files.probe {
@@ -167,6 +173,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
 struct RunDiagnosis {
     diagnosis: Diagnosis,
     answer: RadioAnalysis,
+    restarter: Restarter,
     /// Nanoseconds and bytes, in order.
     came: Vec<(i64, u64)>,
 }
@@ -182,8 +189,9 @@ fn diagnosed(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Re
         }
     })?;
     came.sort_unstable();
+    let restarter = aligned.restarter();
     let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
-    Ok(RunDiagnosis { diagnosis, answer, came })
+    Ok(RunDiagnosis { diagnosis, answer, restarter, came })
 }
 
 impl RunDiagnosis {
@@ -246,10 +254,6 @@ impl RunDiagnosis {
             port: transfer.name.as_deref().and_then(port_of),
             server: None,
             shares: transfer.shares.clone(),
-            by_middlebox: transfer
-                .evidence
-                .iter()
-                .any(|item| item.what.contains("a middlebox on the way")),
             connection: transfer.application.as_ref().and_then(|side| side.connection.clone()),
         };
         if let Some(probe) = probe
@@ -353,7 +357,6 @@ fn of_capture(captured: &Captured) -> Vec<GroupedTransfer> {
                 port: Some(flow.port),
                 server: Some(flow.server.to_string()),
                 shares: BTreeMap::new(),
-                by_middlebox: false,
                 connection: None,
             }
         })
@@ -385,7 +388,6 @@ fn of_probe(log: &ProbeLog, one: &ProbeTransfer) -> Option<GroupedTransfer> {
         port: Some(connection.port),
         server: Some(connection.server.clone()),
         shares: BTreeMap::new(),
-        by_middlebox: false,
         connection: None,
     })
 }

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::radio::{Missing, RadioOptions};
+use crate::fact::Restarter;
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
@@ -57,6 +58,8 @@ pub enum CompareVerdict {
     Restarts,
     /// The rate of some is limited.
     Throttling,
+    /// A page takes longer to load in some runs, and transfers do not show why.
+    PageLoadTime,
     /// They do not differ noticeably.
     NoDifference,
     /// No verdict is possible.
@@ -70,6 +73,7 @@ impl std::fmt::Display for CompareVerdict {
             Self::MiddleboxRestarts => "middlebox restarts",
             Self::Restarts => "restarts",
             Self::Throttling => "throttling",
+            Self::PageLoadTime => "page load time",
             Self::NoDifference => "no difference",
             Self::CannotTell => "cannot tell",
         })
@@ -293,12 +297,16 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         .map(|group| group.transfers.iter().map(|transfer| transfer.sample.clone()).collect())
         .collect();
     let judged = judge(&samples, seed);
+    let pages = pages::compared(&runs);
+    let load = pages::largest(&pages, seed);
     let names = |of: &[usize]| -> Vec<String> {
         of.iter().filter_map(|at| groups.get(*at)).map(|group| group.name.clone()).collect()
     };
-    let middlebox = is_middlebox(groups, &judged.about, &judged.against);
+    let restarter = restarter(&runs, groups, &judged.about, &judged.against);
     let verdict = match judged.outcome {
-        ComparisonOutcome::Restarts if middlebox => CompareVerdict::MiddleboxRestarts,
+        ComparisonOutcome::Restarts if restarter == Restarter::Middlebox => {
+            CompareVerdict::MiddleboxRestarts
+        }
         ComparisonOutcome::Restarts => CompareVerdict::Restarts,
         ComparisonOutcome::Throttling => CompareVerdict::Throttling,
         ComparisonOutcome::NoDifference => CompareVerdict::NoDifference,
@@ -323,7 +331,7 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         second: name(finding.b),
         finding,
     });
-    let (about, against) = (names(&judged.about), names(&judged.against));
+    let (mut about, mut against) = (names(&judged.about), names(&judged.against));
     let mut notes = judged.notes;
     if runs.iter().any(|run| run.server_restarts) {
         notes.push(words::SERVER_RESTARTS.to_owned());
@@ -331,19 +339,30 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     notes.extend(words::captured_at_server(&runs));
     notes.extend(words::servers_differ(verdict, &compared));
     notes.extend(words::shown_by_a_diagnosis(verdict, &about, &compared));
+    let (mut verdict, mut confidence) = (verdict, judged.confidence);
+    // A restart or a limited rate explains the load of a page, too.
+    let is_open = matches!(verdict, CompareVerdict::NoDifference | CompareVerdict::CannotTell);
+    let certain = load.as_ref().filter(|_| is_open);
+    if let Some((load, p)) = certain.and_then(|load| Some((load, load.found.certain_p()?))) {
+        (verdict, confidence) = (CompareVerdict::PageLoadTime, 1.0 - p);
+        [about, against] = load.by_time.map(|(run, _)| vec![run.to_owned()]);
+    }
+    let fact = load.as_ref().map_or_else(String::new, words::load_time);
+    let says = words::says((verdict, restarter), &about, &against, &compared, &notes);
+    let next_step = words::next_step(verdict, (judged.by_turns, load.is_some()));
     Comparison {
         verdict,
-        says: words::says(verdict, &about, &against, &compared, &notes),
-        confidence: judged.confidence,
-        next_step: words::next_step(verdict, judged.by_turns).to_owned(),
+        says: format!("{fact}{says}").trim_end().to_owned(),
+        confidence,
+        next_step: next_step.to_owned(),
         about,
         against,
         notes,
         grouped_by: if by_port { "port" } else { "run" },
         by_turns: judged.by_turns,
         pairs: pairs.collect(),
-        pages: pages::compared(&runs),
         missing: words::missing(&seen, verdict),
+        pages,
         groups: compared,
         runs: runs
             .iter()
@@ -357,22 +376,24 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
     }
 }
 
-/// Whether the restarts of the groups `about` are a middlebox's: over ports that `against` does not
-/// use, to the same servers; or if captures at both ends show it. Different servers may restart, or
-/// not, by themselves.
-fn is_middlebox(groups: &[Group], about: &[usize], against: &[usize]) -> bool {
+/// The host that restarts slow start in the groups `about`: the one that captures show, as in a
+/// diagnosis; else a middlebox, if `against` uses other ports of the same servers. Different servers may
+/// restart, or not, by themselves.
+fn restarter(runs: &[Run], groups: &[Group], about: &[usize], against: &[usize]) -> Restarter {
     let of = |at: &usize| groups.get(*at);
-    if about.iter().filter_map(of).all(|g| g.transfers.iter().any(|transfer| transfer.by_middlebox))
-    {
-        return !about.is_empty();
+    let is_about = |run: &&Run| about.iter().filter_map(of).any(|g| g.runs.contains(&run.name));
+    let mut captured = runs.iter().filter(is_about).map(|run| run.restarter);
+    let first = captured.next().unwrap_or(Restarter::SenderOrMiddlebox);
+    if first != Restarter::SenderOrMiddlebox && captured.all(|other| other == first) {
+        return first;
     }
     let pairs = about.iter().flat_map(|a| against.iter().map(move |b| (a, b)));
-    let mut pairs = pairs.filter_map(|(a, b)| of(a).zip(of(b)));
-    pairs.all(|(a, b)| {
+    let by_port = pairs.filter_map(|(a, b)| of(a).zip(of(b))).all(|(a, b)| {
         let ports = a.port.zip(b.port).is_some_and(|(a, b)| a != b);
         let (a, b) = (servers(a), servers(b));
         ports && !a.is_empty() && a == b
-    })
+    });
+    if by_port { Restarter::Middlebox } else { Restarter::SenderOrMiddlebox }
 }
 
 fn servers(group: &Group) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
+use airmile_wire::compare::{LoadDifference, largest_difference};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,4 +67,50 @@ pub(super) fn compared(runs: &[Run]) -> Vec<ComparedPage> {
         Some(ComparedPage { url: key.0, loads: loads.iter().enumerate().map(load).collect() })
     });
     pages.collect()
+}
+
+/// By how much the load of a page differs between two runs.
+pub(super) struct PageDifference<'a> {
+    pub(super) url: &'a str,
+    pub(super) found: LoadDifference,
+    /// The slower run with its median load time in ms, and the faster one.
+    pub(super) by_time: [(&'a str, f64); 2],
+    /// The cause whose time changed most in the direction of the load time, and its mean change in ms.
+    pub(super) cause: Option<(PageCause, f64)>,
+}
+
+/// The largest difference that a user notices.
+pub(super) fn largest(pages: &[ComparedPage], seed: u64) -> Option<PageDifference<'_>> {
+    let mut by_url: BTreeMap<&str, BTreeMap<usize, Vec<&ComparedLoad>>> = BTreeMap::new();
+    let runs: Vec<&str> = pages.iter().flat_map(|p| &p.loads).map(|l| l.run.as_str()).collect();
+    for page in pages {
+        // Of a part of a load, all time is unknown.
+        let is_whole = |load: &&ComparedLoad| load.shares_ms.keys().any(|of| *of != "unknown");
+        for load in page.loads.iter().filter(is_whole) {
+            let run = runs.iter().position(|run| *run == load.run).unwrap_or_default();
+            by_url.entry(&page.url).or_default().entry(run).or_default().push(load);
+        }
+    }
+    let all: Vec<(&str, Vec<Vec<&ComparedLoad>>)> =
+        by_url.into_iter().map(|(url, runs)| (url, runs.into_values().collect())).collect();
+    let ms = |loads: &Vec<&ComparedLoad>| loads.iter().map(|load| load.load_ms).collect();
+    let times: Vec<Vec<Vec<f64>>> =
+        all.iter().map(|(_, runs)| runs.iter().map(ms).collect()).collect();
+    let found = largest_difference(&times, seed)?;
+    let (url, runs) = all.get(found.page)?;
+    let both = [runs.first()?, runs.get(found.run)?];
+    let mut order = [0, 1];
+    order.sort_by(|a, b| found.medians_ms[*b].total_cmp(&found.medians_ms[*a]));
+    let [slow, quick] = order.map(|at| both[at]);
+    let mean = |loads: &[&ComparedLoad], cause: PageCause| {
+        let each = loads.iter().filter_map(|load| load.shares_ms.get(cause.as_str()));
+        each.sum::<f64>() / loads.len() as f64
+    };
+    let changes = PageCause::ALL.iter().map(|of| (*of, mean(slow, *of) - mean(quick, *of)));
+    let cause = changes.filter(|(_, ms)| *ms > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+    let by_time = order.map(|at| {
+        let run = both[at].first().map_or("", |load| load.run.as_str());
+        (run, found.medians_ms[at])
+    });
+    Some(PageDifference { url, by_time, cause, found })
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::gather::Run;
-use super::{CompareVerdict, ComparedGroup};
+use super::pages::PageDifference;
+use super::{CompareVerdict, ComparedGroup, MIN_TRANSFERS};
 use crate::analyse::radio::{Missing, MissingKind};
+use crate::fact::Restarter;
+use crate::wording::{page_cause, time};
 
 /// A cause is mentioned from this share of a group's time on (chosen here).
 const WORTH_NAMING: f64 = 0.1;
@@ -30,7 +33,7 @@ fn list(names: &[String]) -> String {
 }
 
 pub(super) fn says(
-    verdict: CompareVerdict,
+    (verdict, restarter): (CompareVerdict, Restarter),
     about: &[String],
     against: &[String],
     groups: &[ComparedGroup],
@@ -42,10 +45,13 @@ pub(super) fn says(
             "A middlebox restarts slow start on {about}, not on {against}: after pauses, \
              transfers there start with an initial window."
         ),
-        CompareVerdict::Restarts => format!(
-            "Slow start restarts after pauses in {about}, not in {against}: by the sender, or by \
-             a middlebox on its path."
-        ),
+        CompareVerdict::Restarts => {
+            let by = match restarter {
+                Restarter::Sender => "by the sender, as captures at both ends show",
+                _ => "by the sender, or by a middlebox on its path",
+            };
+            format!("Slow start restarts after pauses in {about}, not in {against}: {by}.")
+        }
         CompareVerdict::Throttling => {
             let of = |name: &str| {
                 let group =
@@ -72,7 +78,32 @@ pub(super) fn says(
             Some(why) => format!("No verdict: {why}."),
             None => "No verdict from these runs.".to_owned(),
         },
+        // Its sentence is that of the page.
+        CompareVerdict::PageLoadTime => String::new(),
     }
+}
+
+/// By how much the load of a page took longer, whether that is more than chance, and why.
+pub(super) fn load_time(load: &PageDifference<'_>) -> String {
+    let [(slow, slow_ms), (quick, quick_ms)] = load.by_time;
+    let cause = load.cause.map_or_else(String::new, |(cause, ms)| {
+        format!("; of the difference, {} is {}", time(ms.abs()), page_cause(cause))
+    });
+    let doubt = match (load.found.p, load.found.certain_p()) {
+        (None, _) => format!(
+            " A test of whether this is chance needs {MIN_TRANSFERS} loads in each run, here {}.",
+            load.found.loads
+        ),
+        (Some(p), None) => format!(" This may be chance (p = {p:.2})."),
+        _ => String::new(),
+    };
+    format!(
+        "Page {} took {:.1} times as long to load in {slow} as in {quick} ({}, not {}{cause}).{doubt} ",
+        load.url,
+        load.found.factor(),
+        time(slow_ms),
+        time(quick_ms)
+    )
 }
 
 fn starts_upper(text: &str) -> String {
@@ -140,7 +171,10 @@ pub(super) fn shown_by_a_diagnosis(
         .then(|| format!("the diagnosis also finds restarts in {}", named.join(" and ")))
 }
 
-pub(super) const fn next_step(verdict: CompareVerdict, by_turns: bool) -> &'static str {
+pub(super) const fn next_step(
+    verdict: CompareVerdict,
+    (by_turns, of_page): (bool, bool),
+) -> &'static str {
     match verdict {
         CompareVerdict::MiddleboxRestarts => {
             "serve over the port that passes, over QUIC, or keep the window warm with a byte in \
@@ -155,6 +189,12 @@ pub(super) const fn next_step(verdict: CompareVerdict, by_turns: bool) -> &'stat
         }
         CompareVerdict::NoDifference => {
             "diagnose one of them to find what limits all: airmile diagnose RUN"
+        }
+        CompareVerdict::PageLoadTime => {
+            "see what the slower load waited for, and what each fix saves: airmile diagnose RUN"
+        }
+        CompareVerdict::CannotTell if of_page => {
+            "load the page four times and more in each run, in turn"
         }
         CompareVerdict::CannotTell if !by_turns => {
             "measure them in turn, under the same conditions: airmile probe run HOST"

@@ -3,13 +3,13 @@
 use std::cell::LazyCell;
 use std::collections::HashMap;
 
-use airmile_model::{AppTransfer, ApplicationLog, Direction, PageCause, RequestPhase};
-use airmile_wire::attribute::INITIAL_WINDOW_BYTES;
+use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
 
 use super::connections::Packets;
 use super::phases::{Span, arrival, phases, wait};
 use super::select::PageLoad;
 use super::unlogged::MergedSpans;
+use crate::analyse::application::uploads;
 use crate::fact::WaitDoubt;
 
 /// Ends that differ by less are simultaneous: the precision of browsers' times, and a script's time
@@ -141,12 +141,6 @@ pub(super) fn requests(
     let unlogged = seen.map(|packets| packets.unlogged(load, log, &found)).unwrap_or_default();
     let link_busy = seen.map(|packets| packets.link_busy().collect()).unwrap_or_default();
     Requests { parts, connections: found, doubts, unlogged, link_busy }
-}
-
-/// Whether a request carries more than fits the first flight, which needs no answer.
-fn uploads(request: &AppTransfer) -> bool {
-    let bytes = request.bytes.unwrap_or(0);
-    request.dir == Some(Direction::Ul) && bytes > INITIAL_WINDOW_BYTES
 }
 
 const fn whole(span: &Span, cause: PageCause) -> Part {

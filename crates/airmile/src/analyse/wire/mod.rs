@@ -264,7 +264,7 @@ impl Wire {
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
-            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
+            _ if first.place == CaptureSite::Server => Restarter::Sender,
             Some((server, _)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
