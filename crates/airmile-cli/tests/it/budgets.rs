@@ -87,7 +87,7 @@ fn a_damaged_input_is_an_error_in_the_report() {
     fs::write(&empty, "").unwrap();
     let (code, xml) = diagnosed(&empty);
     assert_eq!(code, Some(3), "{xml}");
-    assert!(xml.contains("empty.mi2log: is empty"), "{xml}");
+    assert!(xml.contains("empty.mi2log: the file is empty"), "{xml}");
 }
 
 #[test]

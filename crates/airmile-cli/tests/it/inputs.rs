@@ -319,6 +319,39 @@ fn inspect_names_a_file_that_cannot_be_read() {
     assert!(
         text(&done.stderr).contains("empty.qmdl: byte 0: the file is empty"),
         "{}",
+/// Of a directory or among named files, an empty or damaged file stops no command, and shows in the
+/// status; a file of another kind is named by `inspect`.
+#[test]
+fn a_bad_file_stops_no_command() {
+    let (_keep, run) = sample("page");
+    let dir = run.with_file_name("mixed");
+    fs::create_dir(&dir).unwrap();
+    for name in ["modem.mi2log", "phone.pcapng"] {
+        fs::copy(run.join(name), dir.join(name)).unwrap();
+    }
+    fs::write(dir.join("empty.pcap"), b"").unwrap();
+    fs::write(dir.join("bad.gz"), b"\x1f\x8bnothing").unwrap();
+    fs::write(dir.join("notes.txt"), b"what I did this morning\n").unwrap();
+    let (whole, empty, bad) = (path(&dir, ""), path(&dir, "empty.pcap"), path(&dir, "bad.gz"));
+    for command in ["inspect", "diagnose", "radio", "decode", "packets"] {
+        let good = path(&dir, if command == "packets" { "phone.pcapng" } else { "modem.mi2log" });
+        for args in [&[command, &whole][..], &[command, &good, &empty, &bad]] {
+            let (code, says) = errors(args);
+            assert_eq!(code, 4, "{args:?}: {says}");
+            for why in ["empty.pcap: byte 0: the file is empty", "bad.gz: byte 0: nothing can be"] {
+                assert!(says.contains(why), "{args:?}: {says}");
+            }
+        }
+        let (code, says) = errors(&[command, &empty, &bad]);
+        assert!(code == 3 && says.contains("empty.pcap: "), "{command}: {code} {says}");
+    }
+    let out = text(&airmile(&["inspect", &whole]).stdout);
+    assert!(out.contains("notes.txt: unknown, 24 B\n  not used: "), "{out}");
+    let log = path(&dir, "modem.mi2log");
+    let (code, says) = errors(&["radio", &log, "--transfers", &empty]);
+    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
+}
+
         text(&done.stderr)
     );
     let other = path(&run, "other.qmdl");

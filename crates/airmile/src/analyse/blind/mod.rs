@@ -101,9 +101,7 @@ impl Blind {
         if captures.is_empty() || paths.any(|path| comes_once(path)) {
             return Ok(None);
         }
-        let mut rest = rest.clone();
-        rest.files.retain(|path| crate::session::holds_logs(path));
-        let session = Session::open(&rest, progress)?;
+        let session = Session::open(rest, progress)?;
         if session.has_radio() {
             return Ok(None);
         }

@@ -281,7 +281,7 @@ pub(crate) fn conclude(
 ) -> Diagnosis {
     let report = &answer.report;
     let mut files = report.files.clone();
-    files.extend(aligned.empty);
+    files.extend(aligned.unread);
     files.extend(aligned.captures);
     let ecn = aligned.wire.as_ref().map(|wire| ecn::reports(wire, report)).unwrap_or_default();
     let Judgement { session, transfers, transfers_from, missing } =
