@@ -254,6 +254,8 @@ pub enum Format {
     /// The table of one record type
     Csv,
     /// Signalling and MAC headers as packets for Wireshark (GSMTAP); they hold identities of
+    /// A file for each record type, in the directory of -o
+    Parquet,
     /// the subscriber
     Pcapng,
 }

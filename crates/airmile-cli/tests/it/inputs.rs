@@ -83,6 +83,20 @@ fn decode_takes_the_format_of_packets_from_the_name() {
     let (code, says) = errors(&["decode", &log, "-o", &csv]);
     assert!(code == 2 && says.contains("ends in .pcapng"), "{says}");
     assert!(!run.join("log.csv").exists());
+    // These packets are for Wireshark.
+    for command in ["diagnose", "packets", "radio", "decode", "inspect"] {
+        let says = errors(&[command, &out]);
+        assert!(
+            says.0 == 3 && (command == "inspect" || says.1.contains("give that modem log")),
+            "{says:?}"
+        );
+    }
+    let parquet = ["decode", &log, "--format", "parquet"];
+    let (code, says) = errors(&parquet);
+    assert!(code == 2 && says.contains("with -o"), "{says}");
+    let tables = path(&run, "tables");
+    assert_eq!(status(&[&parquet[..], &["-o", &tables]].concat()), 0);
+    assert!(run.join("tables/grant.parquet").exists());
     // Nothing within the limits.
     let (code, says) = errors(&["decode", &log, "-o", &out, "--from", "9000"]);
     assert!(code == 0 && says.contains("wrote 0 packets"), "{says}");
@@ -305,20 +319,6 @@ fn an_empty_file_stops_no_other() {
     }
 }
 
-/// What `diagnose` refuses, `inspect` reports, with the same status.
-#[test]
-fn inspect_names_a_file_that_cannot_be_read() {
-    let (_keep, run) = sample("sample-download");
-    let (log, empty) = (path(&run, "modem.mi2log"), path(&run, "empty.qmdl"));
-    fs::write(&empty, b"").unwrap();
-    let found = document("inspect", &["inspect", &log, &empty]);
-    assert_eq!(found["usable_files"], 1);
-    let done = airmile(&["inspect", &log, &empty]);
-    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
-    assert_eq!(done.status.code(), Some(4));
-    assert!(
-        text(&done.stderr).contains("empty.qmdl: byte 0: the file is empty"),
-        "{}",
 /// Of a directory or among named files, an empty or damaged file stops no command, and shows in the
 /// status; a file of another kind is named by `inspect`.
 #[test]
@@ -352,6 +352,20 @@ fn a_bad_file_stops_no_command() {
     assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
 }
 
+/// What `diagnose` refuses, `inspect` reports, with the same status.
+#[test]
+fn inspect_names_a_file_that_cannot_be_read() {
+    let (_keep, run) = sample("sample-download");
+    let (log, empty) = (path(&run, "modem.mi2log"), path(&run, "empty.qmdl"));
+    fs::write(&empty, b"").unwrap();
+    let found = document("inspect", &["inspect", &log, &empty]);
+    assert_eq!(found["usable_files"], 1);
+    let done = airmile(&["inspect", &log, &empty]);
+    assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
+    assert_eq!(done.status.code(), Some(4));
+    assert!(
+        text(&done.stderr).contains("empty.qmdl: byte 0: the file is empty"),
+        "{}",
         text(&done.stderr)
     );
     let other = path(&run, "other.qmdl");
