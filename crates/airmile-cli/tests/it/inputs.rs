@@ -345,6 +345,8 @@ fn a_bad_file_stops_no_command() {
         let (code, says) = errors(&[command, &empty, &bad]);
         assert!(code == 3 && says.contains("empty.pcap: "), "{command}: {code} {says}");
     }
+    let (code, says) = errors(&["compare", &whole, &path(&run, "")]);
+    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
     let out = text(&airmile(&["inspect", &whole]).stdout);
     assert!(out.contains("notes.txt: unknown, 24 B\n  not used: "), "{out}");
     let log = path(&dir, "modem.mi2log");
