@@ -62,9 +62,9 @@ fn text(report: &ScrubReport) -> String {
             out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows.collect()));
         }
     }
-    out.push_str("\nUnchanged:\n");
-    for kept in &report.kept {
-        out.push_str(&format!("  - {kept}\n"));
+    for (title, list) in [("Unchanged", &report.kept), ("Not in the copies", &report.lacks)] {
+        out.push_str(&format!("\n{title}:\n"));
+        list.iter().for_each(|what| out.push_str(&format!("  - {what}\n")));
     }
     out.push_str(&format!("Key fingerprint {}\n", report.key_fingerprint));
     out

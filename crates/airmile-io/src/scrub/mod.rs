@@ -51,6 +51,8 @@ pub struct ScrubReport {
     pub files: Vec<Scrubbed>,
     /// What was left unchanged, in words.
     pub kept: Vec<&'static str>,
+    /// What results of the copies lack, in words.
+    pub lacks: Vec<&'static str>,
     /// The inputs, in the order of their copies.
     #[serde(skip)]
     pub inputs: Vec<PathBuf>,
@@ -125,6 +127,16 @@ const KEPT_OF_LOGS: &[&str] = &[
     "codes and versions of messages that are not decoded",
 ];
 
+/// What the analysis of a copy lacks.
+const LACKS_OF_CAPTURES: &[&str] = &[
+    "lookups, HTTP and names of servers, which are payload",
+    "of QUIC, round trips by the spin bit, and datagrams recognised in a second capture: clocks and \
+     losses between two captures of QUIC alone",
+];
+const LACKS_OF_LOGS: &[&str] = &["signalling, and the contents of messages that are not decoded"];
+const LACKS_OF_HARS: &[&str] =
+    &["headers, cookies, queries, contents and titles, and CMCD in them"];
+
 /// Makes copies of captures, modem logs and HARs that can be shared; of a directory, of those in it.
 ///
 /// # Errors
@@ -150,6 +162,7 @@ pub fn scrub(
         key_fingerprint: key.fingerprint(),
         files: Vec::new(),
         kept: Vec::new(),
+        lacks: Vec::new(),
         inputs,
         left_out,
         key_file,
@@ -162,11 +175,14 @@ pub fn scrub(
         names = used;
         report.files.push(done);
     }
-    for (kind, kept) in
-        [("pcap", KEPT_OF_CAPTURES), ("modem_log", KEPT_OF_LOGS), ("har", KEPT_OF_HARS)]
-    {
+    for (kind, kept, lacks) in [
+        ("pcap", KEPT_OF_CAPTURES, LACKS_OF_CAPTURES),
+        ("modem_log", KEPT_OF_LOGS, LACKS_OF_LOGS),
+        ("har", KEPT_OF_HARS, LACKS_OF_HARS),
+    ] {
         if report.files.iter().any(|file| file.kind.starts_with(kind)) {
             report.kept.extend(kept);
+            report.lacks.extend(lacks);
         }
     }
     let text = serde_json::to_string_pretty(&Document::new("scrub", &report));

@@ -470,6 +470,7 @@ fn a_copied_run_of_quic_has_the_same_shares() {
     let copies: Vec<&str> = report.files.iter().map(|file| file.output.as_str()).collect();
     let expected = ["log-1.mi2log", "page-2.har", "capture-3.pcapng", "capture-4.pcapng"];
     assert_eq!(copies, expected);
+    assert!(report.lacks.iter().any(|what| what.contains("of QUIC")));
     assert!(report.left_out.iter().any(|file| file.path.ends_with("notes.txt")));
     assert!(!String::from_utf8_lossy(&contents(&output.join("page-2.har"))).contains("Ann"));
     let shares = |dir: &Path, names: &[&str]| {
