@@ -1,6 +1,8 @@
 //! The targets: each takes any bytes and panics if an invariant is violated.
 
-use airmile_capture::application::{ApplicationFormat, ApplicationReader, read_application};
+use airmile_capture::application::{
+    ApplicationFormat, ApplicationReader, HarScrubber, read_application,
+};
 use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_capture::packet::{CaptureReader, Captured, Frame, dissect, link};
 use airmile_control::claw::feedback::{
@@ -56,6 +58,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("emulated_packet", emulated_packet),
     ("scrub_capture", scrub_capture),
     ("scrub_log", scrub_log),
+    ("scrub_har", scrub_har),
     ("air_packets", air_packets),
     ("coresight", coresight),
     ("application_log", application_log),
@@ -590,6 +593,23 @@ pub fn scrub_log(data: &[u8]) {
     if matches!(container, Some(Container::Hdlc | Container::Qmdl2)) && logs.len() >= 2 {
         assert_eq!(logs, log_heads(&out).1);
     }
+}
+
+/// Scrubs any bytes as a HAR: the copy is a whole HAR with no more requests than are counted, and the
+/// result does not depend on the chunking.
+pub fn scrub_har(data: &[u8]) {
+    let run = |data: &[u8], piece: usize| {
+        let mut scrubber = HarScrubber::new(Pseudonyms::new(&SCRUB_KEY));
+        let mut out = Vec::new();
+        data.chunks(piece).for_each(|piece| scrubber.push(piece, &mut out, &mut |_| ()));
+        scrubber.finish(&mut out, &mut |_| ());
+        (out, scrubber.changes().of("requests"))
+    };
+    let (out, requests) = run(data, data.len().max(1));
+    assert_eq!(out, run(data, 7).0, "depends on the pieces");
+    let log = read_application(ApplicationFormat::Har, &out);
+    assert!(log.transfers.len() as u64 <= requests);
+    assert_eq!(run(&out, 4_096).1, requests, "the copy lacks requests");
 }
 
 /// Writes any bytes as packets of the air interface: they do not depend on the chunking, and

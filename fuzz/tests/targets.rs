@@ -60,6 +60,7 @@ bolero_targets!(
     emulated_packet,
     scrub_capture,
     scrub_log,
+    scrub_har,
     air_packets,
     coresight,
     application_log,

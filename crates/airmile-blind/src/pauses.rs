@@ -1,6 +1,10 @@
 //! Pauses of one connection's data, after which its sender may restart slow start.
 
 use airmile_wire::attribute::MIN_RTO_NS;
+use airmile_wire::compare::{Growth, growth};
+
+use super::phone::CapturedPhone;
+use super::span::{TransferSpan, within};
 
 /// The pauses of one connection.
 #[derive(Debug, Default)]
@@ -32,5 +36,19 @@ impl Pauses {
         let timer_ns = MIN_RTO_NS.saturating_add(rtt_ns.unwrap_or(0));
         let (first_ns, _) = self.longer.iter().find(|(_, ns)| *ns >= timer_ns)?;
         Some((*first_ns, self.last_ns?))
+    }
+}
+
+impl CapturedPhone {
+    /// How the rate of a transfer over TCP grew, if its connection had paused.
+    #[must_use]
+    pub fn growth_after_pause(&self, span: &TransferSpan) -> Option<Growth> {
+        if !self.paused_before(span) {
+            return None;
+        }
+        let arrivals = within(&self.arrivals, span.from_ns, span.to_ns);
+        let arrivals: Vec<(i64, u64)> =
+            arrivals.map(|(at, bytes)| (*at, u64::from(*bytes))).collect();
+        growth(&arrivals, self.base_rtt_ns)
     }
 }

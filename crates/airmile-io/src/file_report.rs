@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
 use airmile_decode::diag::Tagged;
 use airmile_model::{Problem, Record, Severity, printable_path};
@@ -120,10 +122,18 @@ impl FileReport {
     /// For an input that has not been read yet.
     #[must_use]
     pub fn new(input: &Input, kind: Kind) -> Self {
-        let mut report = Self {
-            path: printable_path(input.path()),
-            kind: kind.name().into(),
-            compression: input.compression(),
+        let mut report = Self::named(input.path(), kind.name(), input.compression());
+        if let Some(others) = input.left_out() {
+            report.warn(format!("in an archive, {others}: unpack it to give them as inputs"));
+        }
+        report
+    }
+
+    fn named(path: &Path, kind: &'static str, compression: Compression) -> Self {
+        Self {
+            path: printable_path(path),
+            kind: kind.into(),
+            compression,
             bytes: 0,
             start_us: None,
             end_us: None,
@@ -136,11 +146,7 @@ impl FileReport {
             problems: Vec::new(),
             more_problems: 0,
             damaged: false,
-        };
-        if let Some(others) = input.left_out() {
-            report.warn(format!("in an archive, {others}: unpack it to give them as inputs"));
         }
-        report
     }
 
     /// The report of a file that cannot be used here.
@@ -158,6 +164,27 @@ impl FileReport {
         let mut report = Self::new(input, Kind::Empty);
         let what = "the file is empty: nothing was read".to_owned();
         report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+        report
+    }
+
+    /// The report of a file whose first bytes cannot be decompressed.
+    #[must_use]
+    pub fn damaged(path: &Path, error: &io::Error) -> Self {
+        let mut report = Self::named(path, "compressed", Compression::None);
+        let what = format!("nothing can be read: {error}");
+        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+        report
+    }
+
+    /// The report of a file that is not read with the others of its directory.
+    #[must_use]
+    pub fn not_of_directory(input: &Input, kind: Kind) -> Self {
+        let mut report = Self::new(input, kind);
+        report.bytes = input.size_bytes().unwrap_or_default();
+        let what = format!(
+            "{NOT_USED}: of a directory, logs that belong together are read; give its name to have it read, too"
+        );
+        report.problem(Problem { offset: 0, severity: Severity::Normal, what });
         report
     }
 
@@ -201,7 +228,14 @@ impl FileReport {
     /// Whether the result is not from the file.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
-        self.problems.iter().any(|one| one.what.starts_with(NOT_USED))
+        self.why_left_out().is_some()
+    }
+
+    /// Why the result is not from the file.
+    #[must_use]
+    pub fn why_left_out(&self) -> Option<&str> {
+        let mut whats = self.problems.iter().map(|one| one.what.as_str());
+        whats.find(|what| what.starts_with(NOT_USED))
     }
 
     /// Adds a warning about the file as a whole.

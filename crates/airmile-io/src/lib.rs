@@ -14,6 +14,7 @@
 //! - [`run_files`]: the names of a lab run's files.
 
 pub mod capture;
+pub mod directory;
 pub mod document;
 pub mod error;
 pub mod file_report;

@@ -6,6 +6,9 @@ use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
 
+/// The first interface of a pcapng with packets of the air interface.
+pub const AIR_INTERFACE: &str = "gsmtap";
+
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -37,6 +40,8 @@ pub enum Foreign {
     Pcap,
     /// pcapng capture.
     PcapNg,
+    /// Packets of the air interface, as `decode` writes them from a modem log.
+    AirPackets,
     /// A Parquet file.
     Parquet,
     /// JSON of some kind.
@@ -71,6 +76,10 @@ impl Foreign {
             Self::Pcap | Self::PcapNg => {
                 "a packet capture: `airmile packets` and `airmile diagnose` read it; about the radio \
                  link ask the modem log of the same time (.mi2log, .qmdl, .dlf)"
+            }
+            Self::AirPackets => {
+                "signalling and MAC headers of a modem log for Wireshark, as `airmile decode --format \
+                 pcapng` writes them: give that modem log"
             }
             Self::Parquet => "a Parquet file: give the log that it was made from",
             Self::Json => {
@@ -171,6 +180,7 @@ impl Kind {
             Self::Foreign(Foreign::Isf) => "isf",
             Self::Foreign(Foreign::Pcap) => "pcap",
             Self::Foreign(Foreign::PcapNg) => "pcapng",
+            Self::Foreign(Foreign::AirPackets) => "air_packets",
             Self::Foreign(Foreign::Parquet) => "parquet",
             Self::Foreign(Foreign::Json) => "json",
             Self::Foreign(Foreign::Picture) => "picture",
@@ -191,9 +201,22 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
+/// Whether a pcapng has the interface [`AIR_INTERFACE`].
+fn is_of_air(head: &[u8]) -> bool {
+    // Section header and first interface take less.
+    let first = head.get(..512).unwrap_or(head);
+    // if_name: code and length in either byte order (draft-ietf-opsawg-pcapng, 4.2).
+    let length = AIR_INTERFACE.len() as u8;
+    [[0, 2, 0, length], [2, 0, length, 0]].into_iter().any(|head| {
+        let option = [&head, AIR_INTERFACE.as_bytes()].concat();
+        first.windows(option.len()).any(|bytes| bytes == option)
+    })
+}
+
 fn by_magic(head: &[u8]) -> Option<Foreign> {
     match head {
         [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1, ..] => Some(Foreign::Isf),
+        [0x0a, 0x0d, 0x0d, 0x0a, ..] if is_of_air(head) => Some(Foreign::AirPackets),
         [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some(Foreign::PcapNg),
         [0xd4, 0xc3, 0xb2, 0xa1, ..]
         | [0xa1, 0xb2, 0xc3, 0xd4, ..]

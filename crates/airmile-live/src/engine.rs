@@ -30,6 +30,12 @@ const LOOK_SHARE: u32 = 2;
 /// Maximum number of events waiting for a reader; a slower one misses some, and is notified.
 const WAITING_EVENTS: usize = 512;
 
+/// Maximum number of bytes held until they have a time (chosen here: hundreds of frames).
+const HELD_BYTES: usize = 1 << 16;
+/// The state of a source whose log was replaced.
+const ANOTHER_LOG: &str = "another log, which begins before the end of the one before: transfers and \
+                           bursts are those of this one";
+
 /// Why an engine does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -216,6 +222,8 @@ struct Feeder {
     lines: Option<SyncSender<Arc<LiveEvent>>>,
     /// `None`: the source is a modem's, or known as a log.
     head: Option<Head>,
+    /// The first bytes after a gap, until they have a time.
+    resumed: Option<Vec<u8>>,
     refusal: Arc<OnceLock<String>>,
 }
 
@@ -258,6 +266,7 @@ impl Feeder {
             stop: stop.clone(),
             lines: None,
             head: None,
+            resumed: None,
             refusal: Arc::default(),
         };
         (feeder, snapshots)
@@ -308,10 +317,11 @@ impl Feeder {
                     }
                     None => {}
                 }
-                self.live.push(&bytes);
+                self.resume(bytes);
             }
             SourceItem::Gap => {
                 self.live.note_gap();
+                self.resumed = Some(self.resumed.take().unwrap_or_default());
                 self.snapshot.source.gaps += 1;
             }
             SourceItem::State(state) => {
@@ -332,6 +342,28 @@ impl Feeder {
             }
         }
         true
+    }
+
+    /// Takes bytes of the log. After a gap they may be of another log, whose times are not after those
+    /// of the one before: that one ends, and the analysis begins anew.
+    fn resume(&mut self, bytes: Vec<u8>) {
+        let bytes = match self.resumed.take() {
+            Some(held) => [held, bytes].concat(),
+            None => return self.live.push(&bytes),
+        };
+        match self.live.begins_before_end(&bytes) {
+            None if bytes.len() < HELD_BYTES => self.resumed = Some(bytes),
+            Some(true) => {
+                let next = self.live.anew();
+                let old = std::mem::replace(&mut self.live, next);
+                self.end(old);
+                (self.news, self.counted) = Default::default();
+                self.snapshot.decided.clear();
+                self.source_is(SourceState::Connected(ANOTHER_LOG.into()));
+                self.live.push(&bytes);
+            }
+            _ => self.live.push(&bytes),
+        }
     }
 
     /// The source cannot be a modem log. Nobody else sets this.
@@ -385,8 +417,15 @@ impl Feeder {
 
     fn finish(mut self) {
         self.look_at_packets();
-        let decided = self.live.take_bursts();
-        let mut view = self.live.clone().finish();
+        self.resumed.take().into_iter().for_each(|held| self.live.push(&held));
+        let live = self.live.clone();
+        self.end(live);
+    }
+
+    /// Decides and reports the rest of a log.
+    fn end(&mut self, mut live: Live) {
+        let decided = live.take_bursts();
+        let mut view = live.finish();
         let rest = std::mem::take(&mut view.bursts);
         let all = [decided, rest].concat();
         self.take(&all, view);

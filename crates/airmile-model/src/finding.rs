@@ -71,7 +71,7 @@ vocabulary! {
         Wireline = "wireline",
         /// Retransmission of data lost by the radio.
         LossRecoveryRadio = "loss_recovery_radio",
-        /// Retransmission of data lost by a full queue.
+        /// Retransmission of other lost data. Without records of the radio, where it was lost is unknown.
         LossRecoveryCongestion = "loss_recovery_congestion",
         /// Before the first byte: promotion, DNS, handshake, request.
         Setup = "setup",

@@ -355,6 +355,21 @@ impl Packet<'_> {
     }
 }
 
+/// Header form and fixed bit of QUIC (RFC 9000, 17.2).
+const LONG_HEADER: u8 = 0xc0;
+
+/// Whether a datagram begins with a long header of a known version: 1 (RFC 9000), 2 (RFC
+/// 9369) or a draft.
+#[must_use]
+pub fn is_long_header(payload: &[u8]) -> bool {
+    let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
+    first & LONG_HEADER == LONG_HEADER
+        && match u32::from_be_bytes(*version) {
+            1 | 0x6b33_43cf => true,
+            other => other >> 8 == 0x00ff_0000,
+        }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,5 +411,14 @@ mod tests {
     fn sequence_numbers_go_the_short_way_round() {
         assert_eq!(SeqNum(5).since(SeqNum(u32::MAX)), 6);
         assert_eq!(SeqNum(u32::MAX).since(SeqNum(5)), -6);
+    }
+
+    #[test]
+    fn versions() {
+        assert!(is_long_header(&[0xc3, 0, 0, 0, 1, 8]));
+        assert!(is_long_header(&[0xc3, 0xff, 0, 0, 29]));
+        assert!(!is_long_header(&[0x43, 0, 0, 0, 1]));
+        assert!(!is_long_header(&[0xc3, 0, 0, 0, 7]));
+        assert!(!is_long_header(&[0xc3, 0, 0, 0]));
     }
 }

@@ -132,6 +132,12 @@ impl Pseudonyms {
         self.permutation.of(identity, value)
     }
 
+    /// The pseudonym of a text, such as the name of a host.
+    #[must_use]
+    pub fn text(&self, text: &str) -> u64 {
+        self.permutation.digest(text)
+    }
+
     /// The pseudonym of a checksum: equal ones stay equal, and 0, which means none, stays.
     #[must_use]
     pub fn checksum(&self, checksum: u16) -> u16 {

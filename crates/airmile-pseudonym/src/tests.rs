@@ -114,3 +114,18 @@ proptest! {
         prop_assert_eq!(a == b, x == y);
     }
 }
+
+#[test]
+fn a_text_has_one_pseudonym_under_a_key() {
+    let of = |key: u8, text: &str| Pseudonyms::new(&[key; KEY_BYTES]).text(text);
+    assert_eq!(of(1, "a.example"), of(1, "a.example"));
+    let all = [
+        of(1, ""),
+        of(1, "a"),
+        of(1, "a\0"),
+        of(1, "a.example"),
+        of(1, "a.example and more than a block"),
+        of(2, "a.example"),
+    ];
+    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+}

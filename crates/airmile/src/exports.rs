@@ -67,9 +67,9 @@ pub fn export(
         }
     });
     let mut answer = answer?;
-    let (capture, empty) = (aligned.capture(), aligned.empty.clone());
+    let (capture, unread) = (aligned.capture(), aligned.unread.clone());
     let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
-    answer.report.files.extend(empty);
+    answer.report.files.extend(unread);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;
     }

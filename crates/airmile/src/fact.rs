@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
 use airmile_wire::attribute::{CaptureSite, Reason};
+use airmile_wire::compare::RestartsSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -332,6 +333,12 @@ pub(crate) enum Statement {
         share: f64,
         /// Where the only captures were taken, unless both ends are there.
         alone: Option<CaptureSite>,
+    },
+    /// Transfers after pauses began in slow start, which took much of the time, by packets alone.
+    Restarts {
+        seen: RestartsSeen,
+        share: f64,
+        restarter: Restarter,
     },
     /// The same of handshakes and requests before first bytes.
     Setup {

@@ -12,6 +12,7 @@ mod player;
 mod qlog;
 mod records;
 pub mod scan;
+mod scrub;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,6 +21,8 @@ use airmile_model::{
     AppTransfer, ApplicationLog, LostEntries, PlayerEvent, PlayerEventKind, Problem, Severity,
     printable,
 };
+
+pub use scrub::HarScrubber;
 
 use records::Records;
 use scan::{JsonPart, Scanner};

@@ -151,7 +151,8 @@ docs/compare.md has the statistics and the limits of the verdicts."
     /// pseudonyms
     #[command(after_help = "Examples:
   airmile scrub capture.pcap -o shared.pcap
-  airmile scrub log.mi2log capture.pcapng.gz -o shared/ --key my.key
+  airmile scrub log.mi2log capture.pcapng.gz page.har -o shared/ --key my.key
+  airmile scrub run/ -o shared/
   airmile scrub log.qmdl -o shared.qmdl --json | jq .files[].changes
 
 The key makes pseudonyms the same in all copies made with it. Do not share it: with the key,
@@ -254,6 +255,8 @@ pub enum Format {
     Json,
     /// The table of one record type
     Csv,
+    /// A file for each record type, in the directory of -o
+    Parquet,
     /// Signalling and MAC headers as packets for Wireshark (GSMTAP); they hold identities of
     /// the subscriber
     Pcapng,

@@ -15,6 +15,9 @@ use crate::output;
 /// The maximum number of transfers named on standard error; the reports have all.
 const MAX_NAMED: usize = 10;
 
+/// The name of wrong usage in a report.
+const USAGE: &str = "usage";
+
 /// Budgets, and where they are reported.
 pub struct Budgets {
     budgets: Vec<Budget>,
@@ -22,11 +25,23 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// Parses budgets and checks them against the schema of the command's document.
+    /// Parses budgets and checks them against the schema of the command's document. An error is also
+    /// in the report.
     ///
     /// # Errors
     /// A budget is no expression, or can never hold.
     pub fn parse(args: &BudgetArgs, document: &str) -> Result<Self> {
+        Self::parsed(args, document).inspect_err(|error| {
+            let reports = args.report.clone();
+            let unparsed = Self { budgets: Vec::new(), reports };
+            // The error of the budget is the one to see.
+            let writable = unparsed.check_outputs([]);
+            let _ =
+                writable.and_then(|()| unparsed.write(&[], &[(USAGE.into(), error.to_string())]));
+        })
+    }
+
+    fn parsed(args: &BudgetArgs, document: &str) -> Result<Self> {
         let budgets = args.fail_if.iter().map(|text| Budget::parse(text));
         let budgets = budgets.collect::<airmile::Result<Vec<_>>>()?;
         if !budgets.is_empty()
@@ -51,16 +66,18 @@ impl Budgets {
         Ok(check_outputs(files, inputs)?)
     }
 
-    /// Reports inputs that could not be analysed: a report of an earlier run would stay in its place.
+    /// Reports inputs that could not be analysed, or do not belong together: a report of an earlier run
+    /// would stay in its place.
     ///
     /// # Errors
     /// The error, or that of writing a report.
     pub fn analysed<T>(&self, result: airmile::Result<T>) -> Result<T> {
         if let Err(error) = &result
-            && !matches!(error, Error::Option(_) | Error::Write { .. })
+            && !matches!(error, Error::Write { .. })
             && !self.budgets.is_empty()
         {
-            self.write(&[], &[("input".into(), error.to_string())])?;
+            let name = if matches!(error, Error::Option(_)) { USAGE } else { "input" };
+            self.write(&[], &[(name.into(), error.to_string())])?;
         }
         Ok(result?)
     }

@@ -18,7 +18,12 @@ use crate::progress::Shown;
 pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
     let to = match (&args.output, args.format) {
         (path, Some(Format::Pcapng)) => return packets(global, args, path.as_deref()),
-        (Some(_), Some(_)) => {
+        (None, Some(Format::Parquet)) => {
+            return Err(option(
+                "--format parquet writes a file for each record type: name their directory with -o",
+            ));
+        }
+        (Some(_), Some(Format::Json | Format::Csv)) => {
             return Err(option(
                 "-o: writes Parquet, or packets with --format pcapng; other formats go to \
                  standard output",
@@ -27,14 +32,14 @@ pub fn run(global: &Global, args: &DecodeArgs) -> Result<Outcome> {
         (Some(path), None) if has_extension(path, &["pcapng"]) => {
             return packets(global, args, Some(path));
         }
-        (Some(path), None) if has_extension(path, NOT_DIRECTORIES) && !path.is_dir() => {
+        (Some(path), _) if has_extension(path, NOT_DIRECTORIES) && !path.is_dir() => {
             return Err(option(&format!(
                 "-o {}: writes a directory of Parquet files, or packets to a name that ends in \
                  .pcapng; other formats go to standard output (--format csv > FILE)",
                 printable_path(path)
             )));
         }
-        (Some(dir), None) => DecodeTo::Parquet(dir.clone()),
+        (Some(dir), _) => DecodeTo::Parquet(dir.clone()),
         (None, Some(Format::Csv)) => DecodeTo::Csv,
         (None, _) => DecodeTo::JsonLines,
     };

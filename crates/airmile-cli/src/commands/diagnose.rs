@@ -33,11 +33,11 @@ const MOST_NAMED: usize = 6;
 const EXPLAINED: usize = 3;
 
 pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
-    let options = args.analysis.options(args.files.limits)?;
     let budgets = Budgets::parse(&args.budgets, "diagnose")?;
     let mut inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     inputs.whole_urls = global.verbose > 0;
     budgets.check_outputs(inputs.paths())?;
+    let options = budgets.analysed(args.analysis.options(args.files.limits))?;
     if let Some(dir) = &args.output {
         check_outputs([(dir.join(DOCUMENT), BEGINS)], inputs.paths())?;
     }

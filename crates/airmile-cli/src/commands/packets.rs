@@ -19,13 +19,13 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     let outputs = [args.out.as_deref(), args.html.as_deref()];
     let open = |name| interface::open(name, args.duration, &outputs);
     let live = args.interface.as_deref().map(open);
-    let files = captures(&args.files)?;
+    let (files, unread) = captures(&args.files)?;
     warn_chosen(global, &args.files, &files);
     let (sources, dropped) = match live.transpose()? {
         Some((stream, dropped)) => (Captures::Stream(stream), Some(dropped)),
         None => (Captures::from(&files), None),
     };
-    let (report, written) = match &args.html {
+    let (mut report, written) = match &args.html {
         None => {
             let shown = Shown::start(global, &reading(&files, 1));
             packets::packets(sources, &args.options(), &shown.progress)?
@@ -44,6 +44,7 @@ pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
     for (path, rows) in written.into_iter().filter(|(_, rows)| *rows > 0) {
         output::wrote_rows(global, rows, &path);
     }
+    report.files.extend(unread);
     let damaged = report.damaged();
     if global.json {
         output::json("packets", &report)?;
@@ -116,9 +117,9 @@ mod interface {
 
 /// Prints which captures of directories are studied.
 fn warn_chosen(global: &Global, given: &[PathBuf], files: &[PathBuf]) {
-    for (given, file) in given.iter().zip(files).filter(|(given, file)| given != file) {
-        let (given, file) = (given.display(), file.display());
-        output::warn(global, &format!("{given}: studying {file}"));
+    for file in files.iter().filter(|file| !given.contains(file)) {
+        let dir = file.parent().unwrap_or(file);
+        output::warn(global, &format!("{}: studying {}", dir.display(), file.display()));
     }
 }
 

@@ -15,10 +15,10 @@ use crate::progress::Shown;
 const SHOWN_BURSTS: usize = 10;
 
 pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
-    let options = args.analysis.options(args.files.limits)?;
     let budgets = Budgets::parse(&args.budgets, "radio")?;
     let inputs = inputs(&args.files, args.analysis.transfers.as_ref());
     budgets.check_outputs(inputs.paths())?;
+    let options = budgets.analysed(args.analysis.options(args.files.limits))?;
     let shown = Shown::start(global, &inputs);
     let made = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress);
     let (report, diagnosis) = budgets.analysed(made)?;

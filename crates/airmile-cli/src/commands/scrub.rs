@@ -19,7 +19,7 @@ pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
         output::warn(global, &format!("created the key {key}: keep it, and do not share it"));
     }
     output::warn(global, &format!("wrote {}", report.manifest.display()));
-    for (path, file) in args.files.iter().zip(&report.files) {
+    for (path, file) in report.inputs.iter().zip(&report.files) {
         let worth = |p: &&airmile::model::Problem| p.severity != Severity::Normal;
         for problem in file.problems.iter().filter(worth) {
             output::warn(global, &format!("{}: {problem}", path.display()));
@@ -29,18 +29,25 @@ pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
             output::warn(global, &format!("{}: {more} more problems", path.display()));
         }
     }
+    output::problems(global, &report.left_out);
+    let others = report.left_out.iter().filter(|file| !file.damaged);
+    let others: Vec<&str> = others.map(|file| file.path.as_str()).collect();
+    if !others.is_empty() {
+        let what = "not copied, as no captures, modem logs or HARs";
+        output::warn(global, &format!("{what}: {}", others.join(", ")));
+    }
     let damaged = report.damaged();
     if global.json {
         output::json("scrub", &report)?;
     } else {
-        output::print_wrapped(&text(args, &report))?;
+        output::print_wrapped(&text(&report))?;
     }
     Ok(Outcome::of(damaged))
 }
 
-fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
+fn text(report: &ScrubReport) -> String {
     let mut out = String::new();
-    for (path, file) in args.files.iter().zip(&report.files) {
+    for (path, file) in report.inputs.iter().zip(&report.files) {
         let sizes = (bytes(file.input_bytes), bytes(file.output_bytes));
         out.push_str(&format!(
             "{} ({}) became {} ({})\n",
@@ -55,9 +62,9 @@ fn text(args: &ScrubArgs, report: &ScrubReport) -> String {
             out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows.collect()));
         }
     }
-    out.push_str("\nUnchanged:\n");
-    for kept in &report.kept {
-        out.push_str(&format!("  - {kept}\n"));
+    for (title, list) in [("Unchanged", &report.kept), ("Not in the copies", &report.lacks)] {
+        out.push_str(&format!("\n{title}:\n"));
+        list.iter().for_each(|what| out.push_str(&format!("  - {what}\n")));
     }
     out.push_str(&format!("Key fingerprint {}\n", report.key_fingerprint));
     out

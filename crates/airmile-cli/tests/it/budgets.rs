@@ -87,7 +87,19 @@ fn a_damaged_input_is_an_error_in_the_report() {
     fs::write(&empty, "").unwrap();
     let (code, xml) = diagnosed(&empty);
     assert_eq!(code, Some(3), "{xml}");
-    assert!(xml.contains("empty.mi2log: is empty"), "{xml}");
+    assert!(xml.contains("empty.mi2log: the file is empty"), "{xml}");
+    // Nor does wrong usage.
+    let log = run.path("modem.mi2log");
+    for usage in [
+        &["--fail-if", "bogus > 3"][..],
+        &["--fail-if", "ms.radio > 1e9", "--from", "09:00:08", "--to", "09:00:07"],
+    ] {
+        fs::remove_file(&junit).unwrap();
+        let out = airmile(&[&["diagnose", &log, "--report", &report][..], usage].concat());
+        let xml = fs::read_to_string(&junit).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{xml}");
+        assert!(xml.contains("<testcase name=\"usage\"") && xml.contains("<error"), "{xml}");
+    }
 }
 
 #[test]

@@ -83,6 +83,20 @@ fn decode_takes_the_format_of_packets_from_the_name() {
     let (code, says) = errors(&["decode", &log, "-o", &csv]);
     assert!(code == 2 && says.contains("ends in .pcapng"), "{says}");
     assert!(!run.join("log.csv").exists());
+    // These packets are for Wireshark.
+    for command in ["diagnose", "packets", "radio", "decode", "inspect"] {
+        let says = errors(&[command, &out]);
+        assert!(
+            says.0 == 3 && (command == "inspect" || says.1.contains("give that modem log")),
+            "{says:?}"
+        );
+    }
+    let parquet = ["decode", &log, "--format", "parquet"];
+    let (code, says) = errors(&parquet);
+    assert!(code == 2 && says.contains("with -o"), "{says}");
+    let tables = path(&run, "tables");
+    assert_eq!(status(&[&parquet[..], &["-o", &tables]].concat()), 0);
+    assert!(run.join("tables/grant.parquet").exists());
     // Nothing within the limits.
     let (code, says) = errors(&["decode", &log, "-o", &out, "--from", "9000"]);
     assert!(code == 0 && says.contains("wrote 0 packets"), "{says}");
@@ -303,6 +317,41 @@ fn an_empty_file_stops_no_other() {
             text(&out.stderr)
         );
     }
+}
+
+/// Of a directory or among named files, an empty or damaged file stops no command, and shows in the
+/// status; a file of another kind is named by `inspect`.
+#[test]
+fn a_bad_file_stops_no_command() {
+    let (_keep, run) = sample("page");
+    let dir = run.with_file_name("mixed");
+    fs::create_dir(&dir).unwrap();
+    for name in ["modem.mi2log", "phone.pcapng"] {
+        fs::copy(run.join(name), dir.join(name)).unwrap();
+    }
+    fs::write(dir.join("empty.pcap"), b"").unwrap();
+    fs::write(dir.join("bad.gz"), b"\x1f\x8bnothing").unwrap();
+    fs::write(dir.join("notes.txt"), b"what I did this morning\n").unwrap();
+    let (whole, empty, bad) = (path(&dir, ""), path(&dir, "empty.pcap"), path(&dir, "bad.gz"));
+    for command in ["inspect", "diagnose", "radio", "decode", "packets"] {
+        let good = path(&dir, if command == "packets" { "phone.pcapng" } else { "modem.mi2log" });
+        for args in [&[command, &whole][..], &[command, &good, &empty, &bad]] {
+            let (code, says) = errors(args);
+            assert_eq!(code, 4, "{args:?}: {says}");
+            for why in ["empty.pcap: byte 0: the file is empty", "bad.gz: byte 0: nothing can be"] {
+                assert!(says.contains(why), "{args:?}: {says}");
+            }
+        }
+        let (code, says) = errors(&[command, &empty, &bad]);
+        assert!(code == 3 && says.contains("empty.pcap: "), "{command}: {code} {says}");
+    }
+    let (code, says) = errors(&["compare", &whole, &path(&run, "")]);
+    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
+    let out = text(&airmile(&["inspect", &whole]).stdout);
+    assert!(out.contains("notes.txt: unknown, 24 B\n  not used: "), "{out}");
+    let log = path(&dir, "modem.mi2log");
+    let (code, says) = errors(&["radio", &log, "--transfers", &empty]);
+    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
 }
 
 /// What `diagnose` refuses, `inspect` reports, with the same status.

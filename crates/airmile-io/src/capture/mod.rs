@@ -164,7 +164,10 @@ fn read_timed(
 ) -> Result<FileReport> {
     let kind = Kind::of(input.head());
     if !kind.is_capture() {
-        let what = "is no packet capture (pcap or pcapng)".to_owned();
+        let what = match kind {
+            Kind::Foreign(foreign) => format!("is {}", foreign.advice()),
+            _ => "is no packet capture (pcap or pcapng)".to_owned(),
+        };
         return Err(Error::Unusable { path: input.path().to_owned(), what });
     }
     let mut file = FileReport::new(&input, kind);

@@ -1,5 +1,5 @@
-//! Copies that can be shared: captures and modem logs with payload removed and identities replaced
-//! under a key, and a manifest of the changes.
+//! Copies that can be shared: captures, modem logs and HARs with payload removed and identities
+//! replaced under a key, and a manifest of the changes.
 
 mod file;
 mod key;
@@ -7,6 +7,7 @@ mod key;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_capture::application::{ApplicationFormat, HarScrubber};
 use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_decode::diag::scrub::LogScrubber;
 use airmile_model::{Problem, Severity};
@@ -16,8 +17,10 @@ use serde::Serialize;
 
 use self::file::{Created, Output, ScrubInput};
 use self::key::Key;
+use crate::directory::{files_in, open_to_sort};
 use crate::document::Document;
 use crate::error::{Error, Result};
+use crate::file_report::FileReport;
 use crate::input::{Compression, Progress};
 use crate::recognise::{Foreign, Kind};
 use airmile_decode::diag::Container;
@@ -48,6 +51,14 @@ pub struct ScrubReport {
     pub files: Vec<Scrubbed>,
     /// What was left unchanged, in words.
     pub kept: Vec<&'static str>,
+    /// What results of the copies lack, in words.
+    pub lacks: Vec<&'static str>,
+    /// The inputs, in the order of their copies.
+    #[serde(skip)]
+    pub inputs: Vec<PathBuf>,
+    /// A report of each file of a directory that was not copied.
+    #[serde(skip)]
+    pub left_out: Vec<FileReport>,
     /// The path of the key.
     #[serde(skip)]
     pub key_file: PathBuf,
@@ -90,7 +101,7 @@ impl ScrubReport {
     /// Whether bytes of an input were lost to damage.
     #[must_use]
     pub fn damaged(&self) -> bool {
-        self.files.iter().any(|file| file.damaged)
+        self.files.iter().any(|file| file.damaged) || self.left_out.iter().any(|file| file.damaged)
     }
 }
 
@@ -101,6 +112,13 @@ const KEPT_OF_CAPTURES: &[&str] = &[
     "TCP sequence numbers and timestamps, whose clock reveals how long a host has been up",
     "whether an address is private, a group or link-local, and which addresses share a prefix",
     "VLAN tags and MPLS labels",
+    "of QUIC datagrams with a long header, the type and the version",
+];
+const KEPT_OF_HARS: &[&str] = &[
+    "times of requests and pages, and phases",
+    "sizes, methods, statuses, protocols and types of content",
+    "ports, and numbers of connections",
+    "which requests have the same host or URL, and known endings of names",
 ];
 const KEPT_OF_LOGS: &[&str] = &[
     "times of messages",
@@ -109,16 +127,27 @@ const KEPT_OF_LOGS: &[&str] = &[
     "codes and versions of messages that are not decoded",
 ];
 
-/// Makes copies of captures and modem logs that can be shared.
+/// What the analysis of a copy lacks.
+const LACKS_OF_CAPTURES: &[&str] = &[
+    "lookups, HTTP and names of servers, which are payload",
+    "of QUIC, round trips by the spin bit, and datagrams recognised in a second capture: clocks and \
+     losses between two captures of QUIC alone",
+];
+const LACKS_OF_LOGS: &[&str] = &["signalling, and the contents of messages that are not decoded"];
+const LACKS_OF_HARS: &[&str] =
+    &["headers, cookies, queries, contents and titles, and CMCD in them"];
+
+/// Makes copies of captures, modem logs and HARs that can be shared; of a directory, of those in it.
 ///
 /// # Errors
-/// An input is neither, a file cannot be read or written, or an output exists already. Files
+/// An input is none of them, a file cannot be read or written, or an output exists already. Files
 /// created by this call are then deleted.
 pub fn scrub(
     files: &[PathBuf],
     options: &ScrubOptions,
     progress: &Progress,
 ) -> Result<ScrubReport> {
+    let (inputs, left_out) = inputs_of(files)?;
     let place = Destination::of(files, &options.output)?;
     let mut created = Created::default();
     if let Destination::Directory(dir) = &place {
@@ -133,25 +162,64 @@ pub fn scrub(
         key_fingerprint: key.fingerprint(),
         files: Vec::new(),
         kept: Vec::new(),
+        lacks: Vec::new(),
+        inputs,
+        left_out,
         key_file,
         key_made,
         manifest: place.manifest(),
     };
-    for (n, path) in files.iter().enumerate() {
-        let (done, used) =
-            one(path, (n + 1, files.len()), &place, (&key, names), progress, &mut created)?;
+    let of = report.inputs.len();
+    for (n, path) in report.inputs.iter().enumerate() {
+        let (done, used) = one(path, (n + 1, of), &place, (&key, names), progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
-    let has = |log: bool| report.files.iter().any(|f| f.kind.starts_with("modem_log") == log);
-    let (logs, captures) = (has(true), has(false));
-    report.kept.extend(KEPT_OF_CAPTURES.iter().filter(|_| captures));
-    report.kept.extend(KEPT_OF_LOGS.iter().filter(|_| logs));
+    for (kind, kept, lacks) in [
+        ("pcap", KEPT_OF_CAPTURES, LACKS_OF_CAPTURES),
+        ("modem_log", KEPT_OF_LOGS, LACKS_OF_LOGS),
+        ("har", KEPT_OF_HARS, LACKS_OF_HARS),
+    ] {
+        if report.files.iter().any(|file| file.kind.starts_with(kind)) {
+            report.kept.extend(kept);
+            report.lacks.extend(lacks);
+        }
+    }
     let text = serde_json::to_string_pretty(&Document::new("scrub", &report));
     let text = text.map_err(|e| Error::write(&report.manifest, e.into()))? + "\n";
     created.write(&report.manifest, text.as_bytes())?;
     created.publish()?;
     Ok(report)
+}
+
+/// The inputs, with each directory replaced by the files in it that can be copied, and a report of each
+/// other one.
+fn inputs_of(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<FileReport>)> {
+    let (mut inputs, mut left_out) = (Vec::new(), Vec::new());
+    for path in files {
+        if !path.is_dir() {
+            inputs.push(path.clone());
+            continue;
+        }
+        let before = inputs.len();
+        for file in files_in(path)? {
+            match open_to_sort(&file)? {
+                Ok((_, kind)) if can_be_copied(kind) => inputs.push(file),
+                Ok((input, kind)) => left_out.push(FileReport::not_of_directory(&input, kind)),
+                Err(report) => left_out.push(report),
+            }
+        }
+        if inputs.len() == before {
+            let what = "is a directory without a capture, modem log or HAR in it".into();
+            return Err(Error::Unusable { path: path.clone(), what });
+        }
+    }
+    Ok((inputs, left_out))
+}
+
+const fn can_be_copied(kind: Kind) -> bool {
+    let is_har = matches!(kind, Kind::Application(ApplicationFormat::Har));
+    is_har || kind.is_capture() || matches!(kind, Kind::ModemLog(_))
 }
 
 /// `name` with `.ending` appended.
@@ -180,7 +248,11 @@ impl Destination {
             let what = "-o: the manifest and the key are files, so the copy has to be one, too";
             return Err(Error::Option(what.into()));
         }
-        if files.len() > 1 || output.is_dir() || text.ends_with(std::path::MAIN_SEPARATOR) {
+        if files.len() > 1
+            || files.iter().any(|path| path.is_dir())
+            || output.is_dir()
+            || text.ends_with(std::path::MAIN_SEPARATOR)
+        {
             return Ok(Self::Directory(output.to_owned()));
         }
         Ok(Self::File(output.to_owned()))
@@ -205,6 +277,7 @@ impl Destination {
             Kind::ModemLog(Container::Dlf) => format!("log-{n}.dlf"),
             Kind::ModemLog(Container::Hdf) => format!("log-{n}.hdf"),
             Kind::ModemLog(_) => format!("log-{n}.mi2log"),
+            Kind::Application(_) => format!("page-{n}.har"),
             _ => format!("capture-{n}.pcap"),
         };
         dir.join(match compression {
@@ -219,6 +292,7 @@ impl Destination {
 enum Scrubber {
     Capture(CaptureScrubber),
     Log(LogScrubber),
+    Har(HarScrubber),
 }
 
 impl Scrubber {
@@ -228,10 +302,11 @@ impl Scrubber {
                 Ok(Self::Capture(CaptureScrubber::new(names)))
             }
             Kind::ModemLog(_) => Ok(Self::Log(LogScrubber::new(names))),
+            Kind::Application(ApplicationFormat::Har) => Ok(Self::Har(HarScrubber::new(names))),
             other => {
                 let what = format!(
-                    "is {}: captures (pcap, pcapng) and modem logs (.mi2log, .qmdl, .dlf, .hdf) \
-                     can be scrubbed",
+                    "is {}: captures (pcap, pcapng), modem logs (.mi2log, .qmdl, .dlf, .hdf) and \
+                     HARs can be scrubbed",
                     match other {
                         Kind::Empty => "empty",
                         Kind::Unknown => "of unknown format",
@@ -247,6 +322,7 @@ impl Scrubber {
         match self {
             Self::Capture(scrubber) => scrubber.push(piece, out, problem),
             Self::Log(scrubber) => scrubber.push(piece, out, problem),
+            Self::Har(scrubber) => scrubber.push(piece, out, problem),
         }
     }
 
@@ -260,10 +336,12 @@ impl Scrubber {
             Self::Capture(scrubber) => scrubber.finish(out, problem),
             Self::Log(scrubber) if is_last => scrubber.finish_last(out, problem),
             Self::Log(scrubber) => scrubber.finish(out, problem),
+            Self::Har(scrubber) => scrubber.finish(out, problem),
         }
         match self {
             Self::Capture(scrubber) => (scrubber.changes().clone(), scrubber.into_pseudonyms()),
             Self::Log(scrubber) => (scrubber.changes().clone(), scrubber.into_pseudonyms()),
+            Self::Har(scrubber) => (scrubber.changes().clone(), scrubber.into_pseudonyms()),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::mpsc::sync_channel;
 
-use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
+use crate::common::{append, bursts_of_file, by_direction, decided, sample, taken, wait_until};
 use airmile::RadioOptions;
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
+use airmile_live::snapshot::LiveEvent;
 
 #[test]
 fn a_growing_file_gives_the_bursts_of_the_whole_one() {
@@ -50,4 +51,36 @@ fn a_file_that_is_replaced_is_another_part_of_the_log() {
     wait_until("the rest is read", || taken(&published.now()) == bytes.len() as u64 + 1);
     assert_eq!(published.now().source.gaps, 1);
     engine.stop();
+}
+
+/// Another log that is earlier than the first: its transfers have its own times.
+#[test]
+fn a_file_that_is_replaced_by_an_earlier_log_begins_anew() {
+    let (bytes, first) = (sample("sample-rate-limited"), sample("sample-download"));
+    // The same log, without its first second.
+    let at =
+        first.len() / 2 + first[first.len() / 2..].iter().position(|b| *b == 0x7e).unwrap() + 1;
+    let later = &first[at..];
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.qmdl");
+    append(&path, later);
+    let (sender, lines) = sync_channel(1 << 16);
+    let source = LogSource::Follow(path.clone());
+    let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
+    let published = engine.published();
+    wait_until("the first is read", || taken(&published.now()) == later.len() as u64);
+    let next = dir.path().join("next");
+    append(&next, &bytes);
+    std::fs::rename(&next, &path).unwrap();
+    let all = (later.len() + bytes.len()) as u64 + 1;
+    wait_until("the other is read", || taken(&published.now()) == all);
+    engine.stop();
+    let expected = [bursts_of_file(later), bursts_of_file(&bytes)].concat();
+    let events: Vec<_> = lines.try_iter().collect();
+    assert_eq!(decided(events.iter().cloned()), by_direction(&expected));
+    let is_named = |event: &LiveEvent| {
+        matches!(event, LiveEvent::Source(status)
+            if matches!(&status.state, SourceState::Connected(why) if why.contains("another log")))
+    };
+    assert!(events.iter().any(|event| is_named(event)));
 }

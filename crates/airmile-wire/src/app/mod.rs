@@ -6,8 +6,8 @@ mod http;
 mod quic;
 mod tls;
 
+pub use airmile_model::packet::is_long_header;
 pub(crate) use http::is_request as is_http_request;
-pub use quic::is_long_header;
 
 use airmile_model::flow::{DnsRow, HttpRow, PacketRow};
 use airmile_model::packet::Packet;
@@ -135,7 +135,7 @@ impl AppState {
             AppProtocol::Http(Box::default())
         } else if place.tcp && place.up && tls::is_hello(payload) {
             AppProtocol::Hello(Box::default())
-        } else if !place.tcp && quic::is_long_header(payload) {
+        } else if !place.tcp && is_long_header(payload) {
             AppProtocol::Quic(Box::default())
         } else {
             return;

@@ -157,6 +157,29 @@ fn restarts_of(share: Option<Estimate>) -> Restarts {
     }
 }
 
+/// Restarts of slow start after pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestartsSeen {
+    /// Transfers that began in slow start.
+    pub restarted: usize,
+    /// Classifiable transfers.
+    pub known: usize,
+    /// What the growth of those that restarted cost, in nanoseconds.
+    pub cost_ns: i64,
+}
+
+/// The restarts among transfers after pauses, by how their rates grew; `None` if they are not the
+/// rule, or too few are known.
+#[must_use]
+pub fn restarts_after_pauses(grown: &[Growth]) -> Option<RestartsSeen> {
+    let starts = |wanted| grown.iter().filter(move |one| one.start == wanted);
+    let restarted = starts(Start::SlowStart).count();
+    let known = restarted + starts(Start::Open).count();
+    let cost_ns = starts(Start::SlowStart).map(|one| one.lag_ns.max(0)).sum();
+    let is_rule = restarts_of(share(restarted, known)) == Restarts::Yes;
+    is_rule.then_some(RestartsSeen { restarted, known, cost_ns })
+}
+
 /// The transfers after pauses.
 pub(super) fn behind_pauses(samples: &[Sample]) -> Vec<&Sample> {
     samples.iter().filter(|sample| sample.is_behind_pause()).collect()

@@ -31,8 +31,8 @@ pub(crate) struct AlignedInputs {
     pub(crate) blind: Option<Blind>,
     /// A report of each capture.
     pub(crate) captures: Vec<FileReport>,
-    /// A report of each empty file.
-    pub(crate) empty: Vec<FileReport>,
+    /// A report of each file that was not read.
+    pub(crate) unread: Vec<FileReport>,
     pub(crate) clocks: Vec<ClockReport>,
     /// Why the application's log is not joined with the captures: it may be of another run.
     pub(crate) doubt: Option<String>,
@@ -50,12 +50,12 @@ impl AlignedInputs {
         progress: &Progress,
     ) -> Result<(Session, Self)> {
         options.check()?;
-        let (radio, captures, empty) = wire::part(inputs)?;
+        let (radio, captures, unread) = wire::part(inputs)?;
         if let Some((session, blind)) = Blind::gather(&radio, &captures, options, progress)? {
             let clocks = blind.clocks().to_vec();
             let doubt = blind.doubt().map(str::to_owned);
             let blind = Some(blind);
-            let aligned = Self { radio, blind, empty, clocks, doubt, ..Self::default() };
+            let aligned = Self { radio, blind, unread, clocks, doubt, ..Self::default() };
             return Ok((session, aligned));
         }
         let paths = captures;
@@ -65,7 +65,7 @@ impl AlignedInputs {
         {
             wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
         }
-        let mut aligned = Self { radio, wire, captures, empty, ..Self::default() };
+        let mut aligned = Self { radio, wire, captures, unread, ..Self::default() };
         let session = aligned.align(&paths, options, progress)?;
         Ok((session, aligned))
     }

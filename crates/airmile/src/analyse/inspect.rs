@@ -1,6 +1,6 @@
 //! `inspect`: what files contain, and which questions they can answer.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing, summary};
 use super::subscription::EvidenceCounts;
 use super::unread;
-use crate::session::{Inputs, captures_in, holds_logs, read_inputs};
+use crate::session::{Inputs, Sorted, read_inputs};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::limits::{LimitFilter, Limits};
@@ -49,19 +49,25 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut applications = Vec::new();
     let mut usable_files = 0;
     let mut captures = Vec::new();
-    for path in &with_captures(inputs)? {
-        if path.is_file() && !comes_once(path) {
-            let input = Input::open(path, progress)?;
-            if Kind::of(input.head()).is_capture() {
-                let look = blind::look(path, limits, progress)?;
-                usable_files += usize::from(look.report.items > look.report.bad_items);
-                captures.push(look);
-                continue;
-            }
+    let mut unread = Vec::new();
+    for path in inputs.paths().map(Path::to_owned) {
+        let sorted = Sorted::of(std::slice::from_ref(&path))?;
+        for path in &sorted.captures {
+            let look = blind::look(path, limits, progress)?;
+            usable_files += usize::from(look.report.items > look.report.bad_items);
+            captures.push(look);
         }
-        let one = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
+        let has_others = !sorted.captures.is_empty() || !sorted.unread.is_empty();
+        unread.extend(sorted.unread);
+        let logs = match sorted.logs {
+            logs if !logs.is_empty() => logs,
+            _ if has_others => continue,
+            // The error is about the directory.
+            _ => vec![path.clone()],
+        };
+        let logs = Inputs { files: logs, transfers: None, ..inputs.clone() };
         let mut filter = LimitFilter::new(limits);
-        let read = read_inputs(&one, progress, &mut |tagged| {
+        let read = read_inputs(&logs, progress, &mut |tagged| {
             if filter.keeps(&tagged.record) {
                 counts.count(&tagged.record);
             }
@@ -74,19 +80,10 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
                 applications.extend(loaded.applications);
             }
             // Standard input cannot be opened again.
-            Err(Error::Unusable { what: how_to_capture, .. })
-                if !comes_once(path) && !path.is_dir() =>
-            {
-                let input = Input::open(path, progress)?;
-                let kind = Kind::of(input.head());
-                let is_empty = kind == Kind::Empty;
-                files.push(match is_empty {
-                    true => FileReport::empty(&input),
-                    false => FileReport::unusable(&input, kind, &how_to_capture),
-                });
-                let what = format!("{} cannot be used", printable_path(path));
-                let file = Missing { kind: MissingKind::File, what, how_to_capture };
-                missing_files.push((is_empty, file));
+            Err(Error::Unusable { what, .. }) if !comes_once(&path) && !path.is_dir() => {
+                let input = Input::open(&path, progress)?;
+                files.push(FileReport::unusable(&input, Kind::of(input.head()), &what));
+                missing_files.push(unusable(&printable_path(&path), what));
             }
             Err(error) => return Err(error),
         }
@@ -121,23 +118,19 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         missing.extend(phone_side.filter(|_| !is_at_phone));
         files.push(report);
     }
-    // An empty file stops no other.
-    let stops = |is_empty: bool| !is_empty || usable_files == 0;
-    missing.extend(missing_files.into_iter().filter_map(|(is, file)| stops(is).then_some(file)));
+    // An empty or damaged file stops no other.
+    for file in unread.iter().filter(|file| file.damaged && usable_files == 0) {
+        let whats = file.problems.iter().map(|problem| problem.what.clone());
+        missing_files.extend(whats.map(|what| unusable(&file.path, what)));
+    }
+    missing.extend(missing_files);
+    files.extend(unread);
     Ok(InspectReport { files, can_answer, missing, usable_files, evidence_counts: counts })
 }
 
-/// The inputs, and the captures in their directories, which `diagnose` reads, too.
-fn with_captures(inputs: &Inputs) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for path in inputs.paths() {
-        let captures = if path.is_dir() { captures_in(path)? } else { Vec::new() };
-        if captures.is_empty() || holds_logs(path) {
-            paths.push(path.to_owned());
-        }
-        paths.extend(captures);
-    }
-    Ok(paths)
+fn unusable(path: &str, how_to_capture: String) -> Missing {
+    let what = format!("{path} cannot be used");
+    Missing { kind: MissingKind::File, what, how_to_capture }
 }
 
 /// Whether blocks confirm the layout assumed for a message, where a check is possible.

@@ -90,6 +90,19 @@ pub struct Intake {
     pub late_records: u64,
 }
 
+impl Intake {
+    /// With that of the next log.
+    const fn plus(self, next: Self) -> Self {
+        Self {
+            bytes: self.bytes + next.bytes,
+            frames: self.frames + next.frames,
+            bad_frames: self.bad_frames + next.bad_frames,
+            last_us: next.last_us,
+            late_records: self.late_records + next.late_records,
+        }
+    }
+}
+
 /// The result for a file that ends now, for its last part.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveView {
@@ -115,10 +128,15 @@ pub struct LiveView {
     pub missing: Vec<Missing>,
 }
 
+/// Messages of several tasks are not written in order (a few ms in logs; the rest is margin).
+const OUT_OF_ORDER_NS: i64 = 1_000_000_000;
+
 /// The engine. See the [module](self).
 #[derive(Debug, Clone)]
 pub struct Live {
     options: RadioOptions,
+    /// The logs before this one.
+    before: Intake,
     reader: LogReader,
     by_subscription: BTreeMap<u8, SubscriptionAnalysis>,
 }
@@ -133,12 +151,30 @@ impl Live {
         if options.limits != Limits::default() {
             return Err(Error::Option("live: --from and --to are for files".into()));
         }
-        Ok(Self { options, reader: LogReader::new(), by_subscription: BTreeMap::new() })
+        let (before, reader) = (Intake::default(), LogReader::new());
+        Ok(Self { options, before, reader, by_subscription: BTreeMap::new() })
+    }
+
+    /// Whether the log that begins with these bytes begins before the end of this one, by more than
+    /// messages are out of order; `None` if they hold no time.
+    #[must_use]
+    pub fn begins_before_end(&self, head: &[u8]) -> Option<bool> {
+        let first_ns = LogReader::first_stamp_ns(head)?;
+        let last_ns = self.reader.stats().last_ns;
+        Some(last_ns.is_some_and(|last_ns| first_ns < last_ns.saturating_sub(OUT_OF_ORDER_NS)))
+    }
+
+    /// The engine of another log: the input is counted on.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        let before = self.before.plus(intake(&self.reader));
+        let options = self.options;
+        Self { options, before, reader: LogReader::new(), by_subscription: BTreeMap::new() }
     }
 
     /// Takes the next bytes of the log.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { options, reader, by_subscription } = self;
+        let Self { options, reader, by_subscription, .. } = self;
         reader.push(bytes, &mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
@@ -149,7 +185,7 @@ impl Live {
 
     /// The modem was absent: what it logged during that time is lost.
     pub fn note_gap(&mut self) {
-        let Self { options, reader, by_subscription } = self;
+        let Self { options, reader, by_subscription, .. } = self;
         reader.note_gap(&mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
@@ -204,14 +240,14 @@ impl Live {
     }
 
     fn into_view(mut self, chosen: u8, whole: &BTreeSet<String>) -> LiveView {
-        let Self { options, reader, by_subscription } = &mut self;
+        let Self { options, before, reader, by_subscription } = &mut self;
         reader.finish(&mut |tagged| {
             by_subscription
                 .entry(tagged.subscription)
                 .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
                 .push(&tagged.record);
         });
-        let intake = intake(reader);
+        let intake = before.plus(intake(reader));
         let tracks = by_subscription.remove(&chosen);
         let mut tracks =
             tracks.unwrap_or_else(|| SubscriptionAnalysis::new(options, &[], Keep::Lists));

@@ -1,121 +1,157 @@
-//! Directories among the inputs: selects files that can be used together.
+//! The inputs of a command by the way they are read; of a directory, the files that can be used
+//! together.
 
 use std::path::{Path, PathBuf};
 
 use airmile_decode::table::TableKind;
 
+use airmile_io::FileReport;
+use airmile_io::directory::{files_in, is_of_run, open_to_sort};
 use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress};
+use airmile_io::input::comes_once;
 use airmile_io::recognise::Kind;
 
-/// The inputs with each directory replaced by its files to read.
-///
-/// # Errors
-/// A directory cannot be read, or holds nothing usable.
-pub(super) fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut out = Vec::new();
-    for path in files {
-        if path.is_dir() {
-            out.extend(choose(path)?);
-        } else {
-            out.push(path.clone());
+/// The inputs of a command by the way they are read.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    /// Logs, tables and application logs.
+    pub(crate) logs: Vec<PathBuf>,
+    /// Packet captures.
+    pub(crate) captures: Vec<PathBuf>,
+    /// A report of each file that is not read: an empty one, one that is damaged from its first byte,
+    /// and in a directory one of another kind.
+    pub(crate) unread: Vec<FileReport>,
+}
+
+impl Sorted {
+    /// Sorts inputs; each directory is replaced by its files to read.
+    ///
+    /// # Errors
+    /// A file or directory cannot be opened.
+    pub(crate) fn of(files: &[PathBuf]) -> Result<Self> {
+        let mut sorted = Self::default();
+        for path in files {
+            if path.is_dir() {
+                sorted.add_directory(path)?;
+            } else {
+                sorted.add_file(path)?;
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Adds a file; a stream, which cannot be opened twice, as a log.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn add_file(&mut self, path: &Path) -> Result<()> {
+        let opened = if comes_once(path) { None } else { Some(open_to_sort(path)?) };
+        match opened {
+            Some(Err(report)) => self.unread.push(report),
+            Some(Ok((_, kind))) if kind.is_capture() => self.captures.push(path.to_owned()),
+            _ => self.logs.push(path.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Adds a directory's captures, and its logs that can be read together: modem logs first, else
+    /// text exports, else tables; also transfers and application logs. Truth tables and other files of
+    /// a lab run are no inputs.
+    fn add_directory(&mut self, dir: &Path) -> Result<()> {
+        let mut groups: [Vec<(PathBuf, FileReport)>; 3] = Default::default();
+        let (mut transfers, mut applications) = (Vec::new(), Vec::new());
+        for path in files_in(dir)? {
+            let (input, kind) = match open_to_sort(&path)? {
+                Ok(opened) => opened,
+                Err(report) => {
+                    self.unread.push(report);
+                    continue;
+                }
+            };
+            let report = FileReport::not_of_directory(&input, kind);
+            match kind {
+                _ if kind.is_capture() => self.captures.push(path),
+                Kind::ModemLog(_) => groups[0].push((path, report)),
+                Kind::LogText => groups[1].push((path, report)),
+                Kind::Table(TableKind::Grants | TableKind::Rlc) => groups[2].push((path, report)),
+                Kind::Table(TableKind::Transfers) => transfers.push(path),
+                Kind::Application(_) => applications.push(path),
+                Kind::Table(TableKind::Truth | TableKind::TransferTruth) => {}
+                _ if is_of_run(&path) => {}
+                _ => self.unread.push(report),
+            }
+        }
+        let mut groups = groups.into_iter().filter(|group| !group.is_empty());
+        let logs = groups.next().unwrap_or_default().into_iter().map(|(path, _)| path);
+        self.logs.extend(logs.chain(transfers).chain(applications));
+        let others = groups.flatten().filter(|(path, _)| !is_of_run(path));
+        self.unread.extend(others.map(|(_, report)| report));
+        Ok(())
+    }
+
+    /// Why nothing is left to read: `what` a directory lacks, and what is wrong with files.
+    pub(super) fn nothing(files: &[PathBuf], unread: &[FileReport], what: &str) -> Error {
+        let damaged = unread.iter().filter(|report| report.damaged);
+        let problem = |report: &FileReport| {
+            let what = report.problems.first().map_or("", |problem| &problem.what);
+            format!("{}: {what}", report.path)
+        };
+        let mut reasons: Vec<String> = damaged.map(problem).collect();
+        match files.iter().find(|path| path.is_dir()) {
+            Some(dir) => {
+                reasons.insert(0, what.to_owned());
+                Error::Unusable { path: dir.clone(), what: reasons.join("; ") }
+            }
+            None => Error::NothingToAnalyse(reasons.join("; ")),
         }
     }
-    Ok(out)
 }
 
 /// The capture studied among a run's captures, which show the same packets: the server's, where its
 /// own packets have full round trips.
 const SERVER: &str = "server.pcapng";
 
-/// Captures to study: each directory replaced by the capture in it.
+/// Captures to study, each directory replaced by the capture in it, and a report of each file that is
+/// not read.
 ///
 /// # Errors
-/// A directory cannot be read, holds no capture, or holds several without a `server.pcapng`.
-pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let capture = |path: &PathBuf| if path.is_dir() { capture_in(path) } else { Ok(path.clone()) };
-    files.iter().map(capture).collect()
-}
-
-/// The captures directly in a directory, by name.
-pub(crate) fn captures_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for path in files_in(dir)? {
-        if Kind::of(Input::open_as_stored(&path, &Progress::default())?.head()).is_capture() {
-            found.push(path);
+/// A file or directory cannot be read, or a directory holds no capture, or several without a
+/// `server.pcapng`.
+pub fn captures(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<FileReport>)> {
+    let (mut captures, mut unread) = (Vec::new(), Vec::new());
+    for path in files {
+        let mut sorted = Sorted::of(std::slice::from_ref(path))?;
+        if path.is_dir() {
+            captures.push(one_capture(path, sorted.captures, &sorted.unread)?);
+        } else {
+            captures.append(&mut sorted.captures);
+            captures.append(&mut sorted.logs);
         }
+        unread.append(&mut sorted.unread);
     }
-    Ok(found)
+    match captures.is_empty() && !files.is_empty() {
+        true => Err(Sorted::nothing(files, &unread, "")),
+        false => Ok((captures, unread)),
+    }
 }
 
-fn capture_in(dir: &Path) -> Result<PathBuf> {
-    let found = captures_in(dir)?;
+fn one_capture(dir: &Path, found: Vec<PathBuf>, unread: &[FileReport]) -> Result<PathBuf> {
     if let Some(server) = found.iter().find(|path| path.ends_with(SERVER)) {
         return Ok(server.clone());
     }
-    let refuse = |what: String| Err(Error::Unusable { path: dir.to_owned(), what });
     match found.as_slice() {
         [one] => Ok(one.clone()),
-        [] => refuse("is a directory without a packet capture in it".to_owned()),
+        [] => {
+            let what = "is a directory without a packet capture in it";
+            Err(Sorted::nothing(&[dir.to_owned()], unread, what))
+        }
         several => {
             let names = several.iter().filter_map(|path| path.file_name());
             let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-            refuse(format!("is a directory of several captures: give {}", names.join(" or ")))
+            let what = format!("is a directory of several captures: give {}", names.join(" or "));
+            Err(Error::Unusable { path: dir.to_owned(), what })
         }
     }
-}
-
-/// Whether a file or directory holds more than captures, so that a session can be opened on it.
-pub(crate) fn holds_logs(path: &Path) -> bool {
-    !path.is_dir() || choose(path).is_ok()
-}
-
-/// The files directly in a directory, by name; hidden ones are of no complete run.
-fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| Error::read(dir, e))?.path();
-        let is_hidden =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if path.is_file() && !is_hidden {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// A directory's files that can be read together: modem logs first, else text exports, else tables;
-/// also the transfers. Truth tables, notes and other files are ignored.
-fn choose(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut groups: [Vec<PathBuf>; 3] = Default::default();
-    let mut transfers = Vec::new();
-    let mut applications = Vec::new();
-    for path in files_in(dir)? {
-        let input = Input::open_as_stored(&path, &Progress::default())?;
-        match Kind::of(input.head()) {
-            Kind::ModemLog(_) => groups[0].push(path),
-            Kind::LogText => groups[1].push(path),
-            Kind::Table(TableKind::Grants | TableKind::Rlc) => groups[2].push(path),
-            Kind::Table(TableKind::Transfers) => transfers.push(path),
-            Kind::Application(_) => applications.push(path),
-            _ => {}
-        }
-    }
-    let Some(logs) = groups.into_iter().find(|group| !group.is_empty()) else {
-        if !applications.is_empty() {
-            return Ok(applications);
-        }
-        return Err(Error::Unusable {
-            path: dir.to_owned(),
-            what:
-                "is a directory without a modem log, text export, grant table or application's log \
-                   in it (`diagnose`, `inspect` and `packets` also read packet captures in one)"
-                    .into(),
-        });
-    };
-    Ok(logs.into_iter().chain(transfers).chain(applications).collect())
 }
 
 #[cfg(test)]
@@ -136,7 +172,7 @@ mod tests {
             }
             let found = captures(&[dir.path().to_owned()]);
             let got = match found {
-                Ok(paths) => paths[0].file_name().unwrap().to_string_lossy().into_owned(),
+                Ok((paths, _)) => paths[0].file_name().unwrap().to_string_lossy().into_owned(),
                 Err(error) => error.to_string(),
             };
             assert!(got.ends_with(expected), "{got}");

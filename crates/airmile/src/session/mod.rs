@@ -19,8 +19,8 @@ use airmile_model::{Clock, Problem, Severity, Transfer};
 use airmile_wire::clocks::ClockLine;
 
 pub use application::Application;
+pub(crate) use directory::Sorted;
 pub use directory::captures;
-pub(crate) use directory::{captures_in, holds_logs};
 
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
@@ -109,14 +109,23 @@ impl Session {
     /// Opens all inputs, and reads transfers.
     pub(crate) fn open(inputs: &Inputs, progress: &Progress) -> Result<Self> {
         let mut opened = Vec::new();
-        let files = directory::expand(&inputs.files)?;
-        for (order, path) in files.iter().chain(&inputs.transfers).enumerate() {
+        let Sorted { mut logs, captures, mut unread } = Sorted::of(&inputs.files)?;
+        // Those in a directory with logs are read by other means.
+        logs.extend(captures.into_iter().filter(|path| inputs.files.contains(path)));
+        if logs.is_empty() && !inputs.files.is_empty() {
+            return Err(Sorted::nothing(&inputs.files, &unread, NO_INPUT));
+        }
+        let mut given = Sorted::default();
+        inputs.transfers.iter().try_for_each(|path| given.add_file(path))?;
+        unread.append(&mut given.unread);
+        let transfers = given.logs.into_iter().chain(given.captures).next();
+        for (order, path) in logs.iter().chain(&transfers).enumerate() {
             let input = Input::open(path, progress)?;
             let kind = Kind::of(input.head());
             refuse_useless(path, kind)?;
             opened.push(Opened { order, input, kind });
         }
-        if let Some(path) = &inputs.transfers
+        if let Some(path) = &transfers
             && !opened.last().is_some_and(|o| o.kind.holds_transfers())
         {
             return Err(Error::Unusable {
@@ -132,7 +141,7 @@ impl Session {
             rnti: inputs.rnti,
             experimental: inputs.experimental,
             whole_urls: inputs.whole_urls,
-            reports: BTreeMap::new(),
+            reports: (opened.len()..).zip(unread).collect(),
             transfers: Vec::new(),
             applications: Vec::new(),
             packets_alone: false,
@@ -144,7 +153,7 @@ impl Session {
                 _ => session.opened.push(item),
             }
         }
-        session.choose_transfers(inputs.transfers.is_some());
+        session.choose_transfers(transfers.is_some());
         Ok(session)
     }
 
@@ -302,6 +311,11 @@ impl Session {
         })
     }
 }
+
+/// What a directory lacks.
+const NO_INPUT: &str = "is a directory without a modem log, text export, grant table or \
+                        application's log in it (`diagnose`, `inspect` and `packets` also read packet \
+                        captures in one)";
 
 /// Why an input has no packets of the air interface.
 const NO_LOG: &str = "is not a modem log: packets of the air interface are written from \

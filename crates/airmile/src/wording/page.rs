@@ -39,7 +39,13 @@ pub(crate) fn page(
     let named = causes.into_iter().filter(|(_, share)| *share >= WORTH_NAMING).take(MAX_CAUSES);
     // The phases of a log have no other unknown time, but what none explains: `parts::answered`.
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
-    let name = |of| doubt_of(of).map_or_else(|| page_cause(of).to_owned(), unknown);
+    // Without packets, a wait for a first byte shows no queue, unless waits differ.
+    let hides_queue = |of| of == PageCause::Server && doubt.is_some_and(|doubt| !doubt.queue);
+    let name = |of| match doubt_of(of) {
+        Some(doubt) => unknown(doubt),
+        None if hides_queue(of) => "your server or a queue".to_owned(),
+        None => page_cause(of).to_owned(),
+    };
     let named: Vec<(PageCause, String)> =
         named.map(|(of, share)| (of, format!("{} {:.0} %", name(of), share * 100.0))).collect();
     let end = match named.iter().find_map(|(of, _)| doubt_of(*of)) {
@@ -50,6 +56,10 @@ pub(crate) fn page(
         Some(WaitDoubt { queue: true, .. }) => {
             " Responses took longer to begin while others arrived: a packet capture would show \
              whether your server or a queue on the path caused it."
+        }
+        _ if named.iter().any(|(of, _)| hides_queue(*of)) => {
+            " The log alone does not show whether a queue on the path delayed first bytes, too: a packet \
+             capture would."
         }
         _ => "",
     };

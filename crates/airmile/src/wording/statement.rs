@@ -3,6 +3,7 @@
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Direction, Verdict};
 use airmile_wire::attribute::CaptureSite;
+use airmile_wire::compare::RestartsSeen;
 
 use super::{bounds, candidates, link, suspect, whole_percent};
 use crate::fact::{Restarter, Statement};
@@ -97,6 +98,14 @@ fn statement(statement: &Statement) -> String {
                 Some(_) => " Capture at the server, too, to see where.",
             }
         ),
+        Statement::Restarts { seen: RestartsSeen { restarted, known, .. }, share, restarter } => {
+            format!(
+                "After pauses, {restarted} of {known} transfers grew from an initial window, which \
+                 took {:.0} % of the time: slow start restarts{} (`airmile compare` measures it).",
+                share * 100.0,
+                by(*restarter)
+            )
+        }
         Statement::Setup { share } => format!(
             "Handshakes and requests before the first byte took {:.0} % of the time.",
             share * 100.0

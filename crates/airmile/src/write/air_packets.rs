@@ -11,12 +11,13 @@ use airmile_model::Direction;
 
 use crate::session::{Inputs, Loaded, LogBytes, Session};
 use airmile_io::pcapng::{DataLink, PcapNgFile, PcapNgInterface, PcapNgPacket};
+use airmile_io::recognise::AIR_INTERFACE;
 
 /// By the numbers of `interface_id`.
 const INTERFACES: [PcapNgInterface<'_>; 2] = [
     PcapNgInterface {
         link: DataLink::IPV4,
-        name: "gsmtap",
+        name: AIR_INTERFACE,
         what: "LTE signalling in GSMTAP, UDP port 4729",
     },
     PcapNgInterface {

@@ -373,6 +373,23 @@ fn a_capture_in_front_of_the_cell_is_not_the_phones() {
     }
 }
 
+/// Without a verdict, restarts after pauses that took much of the time are stated.
+#[test]
+fn restarts_after_pauses_are_stated() {
+    let session = |run: &str, end: &str| {
+        let run = shared_data(&format!("ns3/{run}"))?;
+        let session = diagnosis_of(&files(&run, &[end])).session;
+        Some((session.verdict, session.says))
+    };
+    for end in [ENDS[0], ENDS[1]] {
+        let Some((verdict, says)) = session("case_ssr_pcap", end) else { return };
+        assert_eq!(verdict, Verdict::Unknown);
+        assert!(says.contains("After pauses, 7 of 7 transfers grew from an initial"), "{says}");
+        let (_, says) = session("case_nossr_pcap", end).unwrap();
+        assert!(!says.contains("After pauses"), "{says}");
+    }
+}
+
 /// A server's capture names nothing that the phone's own does not have first.
 #[test]
 fn a_cause_is_named_by_the_phones_capture_too() {

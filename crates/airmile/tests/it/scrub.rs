@@ -453,3 +453,33 @@ fn a_torn_capture_is_scrubbed_as_far_as_it_goes() {
     assert!(error.contains("torn.pcap: holds nothing that can be copied"), "{error}");
     assert!(!output.exists());
 }
+
+/// The copies of a run with QUIC, its directory given: those of logs, captures and HARs, with the same
+/// verdict and shares.
+#[test]
+fn a_copied_run_of_quic_has_the_same_shares() {
+    let (dir, key) = workplace();
+    let run = dir.path().join("run");
+    airmile_lab::run_scenario("quic-file", None, &run).unwrap();
+    fs::write(run.join("page.har"), "{\"log\":{\"creator\":{\"name\":\"Ann\"},\"entries\":[]}}")
+        .unwrap();
+    fs::write(run.join("notes.txt"), "of the day").unwrap();
+    let output = dir.path().join("shared");
+    let options = ScrubOptions { output: output.clone(), key: Some(key) };
+    let report = scrub(std::slice::from_ref(&run), &options, &Progress::default()).unwrap();
+    let copies: Vec<&str> = report.files.iter().map(|file| file.output.as_str()).collect();
+    let expected = ["log-1.mi2log", "page-2.har", "capture-3.pcapng", "capture-4.pcapng"];
+    assert_eq!(copies, expected);
+    assert!(report.lacks.iter().any(|what| what.contains("of QUIC")));
+    assert!(report.left_out.iter().any(|file| file.path.ends_with("notes.txt")));
+    assert!(!String::from_utf8_lossy(&contents(&output.join("page-2.har"))).contains("Ann"));
+    let shares = |dir: &Path, names: &[&str]| {
+        let files = names.iter().map(|name| dir.join(name)).collect();
+        let inputs = Inputs { files, ..Inputs::default() };
+        let answer = diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        (answer.session.verdict, answer.session.leading, answer.session.shares)
+    };
+    let before = shares(&run, &["modem.mi2log", "phone.pcapng"]);
+    assert!(before.2.contains_key("radio_contention"), "{before:?}");
+    assert_eq!(shares(&output, &["log-1.mi2log", "capture-3.pcapng"]), before);
+}

@@ -6,6 +6,7 @@ use super::network::{Below, QUOTED};
 use super::options;
 use crate::packet::ip::{ICMP, ICMPV6, MAX_TUNNELS, TCP, UDP};
 use crate::packet::tunnel;
+use airmile_model::packet::is_long_header;
 use airmile_pseudonym::Identity;
 
 /// The contents of an ICMP message after its first eight bytes, and whether these hold
@@ -73,12 +74,23 @@ impl Scrubbing<'_> {
         let sums = (sum(header), sum(header));
         self.checksum(header, 6, sums, below, below.bytes <= HEADER);
         if below.depth >= MAX_TUNNELS || !ports.contains(&tunnel::PORT) {
-            return HEADER;
+            return HEADER + self.quic(payload);
         }
         let Some(inner_at) = tunnel::inner_at(payload) else { return HEADER };
         self.gtp(&mut payload[..inner_at]);
         let wire = below.bytes.saturating_sub(HEADER + inner_at);
         HEADER + inner_at + self.ip(&mut payload[inner_at..], wire, below.depth + 1)
+    }
+
+    /// A long header of QUIC (RFC 8999, 5.1): keeps its form and type, and the version, by which
+    /// connections are recognised; the bits under header protection are cleared (RFC 9001, 5.4.1).
+    fn quic(&mut self, payload: &mut [u8]) -> usize {
+        if !is_long_header(payload) {
+            return 0;
+        }
+        payload[0] &= 0xf0;
+        self.changes.add("quic_long_headers_kept", 1);
+        5
     }
 
     /// A GTP-U header (TS 29.281, 5.1): scrubs the tunnel and, of extension headers, all

@@ -13,18 +13,6 @@ const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
 
-/// Whether a datagram begins with a long header of a known version: 1 (RFC 9000), 2 (RFC
-/// 9369) or a draft.
-#[must_use]
-pub fn is_long_header(payload: &[u8]) -> bool {
-    let Some([first, version @ ..]) = payload.first_chunk::<5>() else { return false };
-    first & (LONG | FIXED) == LONG | FIXED
-        && match u32::from_be_bytes(*version) {
-            1 | 0x6b33_43cf => true,
-            other => other >> 8 == 0x00ff_0000,
-        }
-}
-
 #[derive(Debug, Default)]
 pub(super) struct QuicState {
     first_ns: Option<i64>,
@@ -93,15 +81,6 @@ mod tests {
     use airmile_model::packet::{Address, Ecn, Transport};
 
     use super::*;
-
-    #[test]
-    fn versions() {
-        assert!(is_long_header(&[0xc3, 0, 0, 0, 1, 8]));
-        assert!(is_long_header(&[0xc3, 0xff, 0, 0, 29]));
-        assert!(!is_long_header(&[0x43, 0, 0, 0, 1]));
-        assert!(!is_long_header(&[0xc3, 0, 0, 0, 7]));
-        assert!(!is_long_header(&[0xc3, 0, 0, 0]));
-    }
 
     fn push(quic: &mut QuicState, ms: i64, up: bool, first: u8) {
         let payload = [first, 0, 0, 0, 1, 0];

@@ -16,6 +16,7 @@ use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
 use airmile_packets::phones::{captured_file, captured_files};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
+use airmile_wire::compare::{Growth, restarts_after_pauses};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,6 +34,9 @@ use airmile_io::limits::Limits;
 
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
+/// Restarts of slow start are stated from this share of the time on, which is less than the time of
+/// the slow starts (chosen here).
+const RESTARTS_COST: f64 = 0.2;
 
 pub(super) use facts::{another_run, missing};
 pub(super) use look::{Look, look};
@@ -101,9 +105,7 @@ impl Blind {
         if captures.is_empty() || paths.any(|path| comes_once(path)) {
             return Ok(None);
         }
-        let mut rest = rest.clone();
-        rest.files.retain(|path| crate::session::holds_logs(path));
-        let session = Session::open(&rest, progress)?;
+        let session = Session::open(rest, progress)?;
         if session.has_radio() {
             return Ok(None);
         }
@@ -290,7 +292,8 @@ impl Blind {
         let first = suspects.first().copied().filter(|_| agrees);
         let named = first.zip(features.as_ref()).filter(|(one, of)| Model::names(of, one));
         let named = named.map(|(first, _)| first);
-        Judged { span, features, shares, suspects, named }
+        let growth = phone.growth_after_pause(&span);
+        Judged { span, features, shares, growth, suspects, named }
     }
 
     /// The transfers, and where they are from: the application's, if their times lie within the
@@ -391,6 +394,15 @@ impl Blind {
             let alone = (!self.has_server).then(|| self.capture_site());
             statements.push(Statement::LossRecovery { share, alone });
         }
+        let grown: Vec<Growth> = judged.iter().filter_map(|one| one.growth).collect();
+        let seen = restarts_after_pauses(&grown).filter(|_| named.is_none());
+        if let Some(seen) = seen {
+            let share = seen.cost_ns as f64 / f64::max(total_ns as f64, 1.0);
+            let restarter = self.restarter;
+            let stated =
+                (share >= RESTARTS_COST).then_some(Statement::Restarts { seen, share, restarter });
+            statements.extend(stated);
+        }
         let share = shares_ms.get("setup").map_or(0.0, |ms| ms * 1e6 / total_ns as f64);
         if share >= LEADS {
             statements.push(Statement::Setup { share });
@@ -413,6 +425,8 @@ pub(super) struct Judged {
     /// `None` if the capture's place or the transfer does not have any.
     features: Option<Features>,
     shares: Shares,
+    /// How its rate grew, if it came after a pause.
+    growth: Option<Growth>,
     suspects: Vec<airmile_blind::Suspicion>,
     named: Option<airmile_blind::Suspicion>,
 }

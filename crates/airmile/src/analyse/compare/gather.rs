@@ -18,8 +18,9 @@ use crate::analyse::wire::Wire;
 use crate::fact::Restarter;
 use crate::session::Inputs;
 use airmile_io::FileReport;
+use airmile_io::directory::{files_in, open_to_sort};
 use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress, comes_once};
+use airmile_io::input::{Progress, comes_once};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
 use airmile_io::recognise::Kind;
 
@@ -68,14 +69,23 @@ struct RunInputs {
     /// Whether there are records of the radio, or an application's transfers.
     radio: bool,
     application: bool,
+    /// A report of each file that is empty, or damaged from its first byte.
+    unread: Vec<FileReport>,
 }
 
 impl RunInputs {
     fn look(path: &Path, progress: &Progress) -> Result<Self> {
         let mut files = Self::default();
-        for path in within(path)? {
-            let input = Input::open_as_stored(&path, &Progress::default())?;
-            match Kind::of(input.head()) {
+        let within = if path.is_dir() { files_in(path)? } else { vec![path.to_owned()] };
+        for path in within {
+            let (input, kind) = match open_to_sort(&path)? {
+                Ok(opened) => opened,
+                Err(report) => {
+                    files.unread.push(report);
+                    continue;
+                }
+            };
+            match kind {
                 kind if kind.is_capture() => files.captures.push(path),
                 Kind::ModemLog(_) | Kind::LogText | Kind::Sniffer(_) => files.radio = true,
                 Kind::Table(airmile_decode::table::TableKind::Grants) => files.radio = true,
@@ -88,23 +98,6 @@ impl RunInputs {
         }
         Ok(files)
     }
-}
-
-/// The files directly in a directory, or the file itself.
-fn within(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let entries = std::fs::read_dir(path).map_err(|e| Error::read(path, e))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry.map_err(|e| Error::read(path, e))?.path();
-        if file.is_file() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Reads a run.
@@ -147,16 +140,17 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         let wire = Wire::read(&files.captures, progress)?.0;
         run.restarter = wire.map_or(run.restarter, |wire| wire.restarter);
         run.transfers = captured.iter().flat_map(of_capture).collect();
-        run.files = reports;
+        run.files = reports.into_iter().chain(files.unread).collect();
     } else if let Some(probe) = &files.probe {
         run.transfers = probe.transfers.iter().filter_map(|one| of_probe(probe, one)).collect();
     } else {
-        return Err(Error::Unusable {
-            path: path.to_owned(),
-            what: "holds no run: give a directory with a modem log, captures, an application's \
-                   log or the output of `airmile probe run`"
-                .into(),
-        });
+        let problems = files.unread.iter().flat_map(|file| &file.problems);
+        let damaged: String = problems.map(|problem| format!(" ({})", problem.what)).collect();
+        let what = format!(
+            "holds no run{damaged}: give a directory with a modem log, captures, an application's log \
+             or the output of `airmile probe run`"
+        );
+        return Err(Error::Unusable { path: path.to_owned(), what });
     }
     let by = [
         ("modem log", files.radio),

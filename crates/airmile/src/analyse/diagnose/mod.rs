@@ -281,7 +281,6 @@ pub(crate) fn conclude(
 ) -> Diagnosis {
     let report = &answer.report;
     let mut files = report.files.clone();
-    files.extend(aligned.empty);
     files.extend(aligned.captures);
     let ecn = aligned.wire.as_ref().map(|wire| ecn::reports(wire, report)).unwrap_or_default();
     let Judgement { session, transfers, transfers_from, missing } =
@@ -296,6 +295,7 @@ pub(crate) fn conclude(
                 radio::judge(answer, aligned.wire.as_ref(), &aligned.clocks, thresholds)
             }
         };
+    files.extend(aligned.unread);
     Diagnosis {
         session: session.into_document(),
         transfers: transfers.into_iter().map(join::TransferJudgement::into_document).collect(),

@@ -22,12 +22,11 @@ use self::phone::{Capture, Opening, Phone};
 use super::belong;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
-use crate::session::{Inputs, captures_in};
+use crate::session::{Inputs, Sorted};
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
-use airmile_io::input::{Input, Progress, comes_once};
-use airmile_io::recognise::Kind;
+use airmile_io::input::Progress;
 
 /// The phone as captures show it.
 #[derive(Debug)]
@@ -152,35 +151,16 @@ fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     Some(SeenAt { name, first, rest, unused })
 }
 
-/// Separates captures from the other inputs, and leaves out empty files, with a report of each.
+/// Separates captures from the other inputs, and from files that are not read, with a report of each.
 ///
 /// # Errors
 /// A file or directory cannot be read.
 pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>, Vec<FileReport>)> {
-    let (mut captures, mut empty) = (Vec::new(), Vec::new());
-    let mut rest = Inputs { files: Vec::new(), ..inputs.clone() };
-    for path in &inputs.files {
-        if path.is_dir() {
-            captures.extend(captures_in(path)?);
-        } else if !comes_once(path) {
-            // A stream cannot be read twice.
-            let input = Input::open(path, &Progress::default())?;
-            let kind = Kind::of(input.head());
-            if kind.is_capture() {
-                captures.push(path.clone());
-                continue;
-            }
-            if kind == Kind::Empty {
-                empty.push(FileReport::empty(&input));
-                continue;
-            }
-        }
-        rest.files.push(path.clone());
-    }
-    if captures.is_empty() && rest.files.is_empty() {
+    let Sorted { logs, captures, unread } = Sorted::of(&inputs.files)?;
+    if captures.is_empty() && logs.is_empty() {
         return Ok((inputs.clone(), captures, Vec::new()));
     }
-    Ok((rest, captures, empty))
+    Ok((Inputs { files: logs, ..inputs.clone() }, captures, unread))
 }
 
 /// The senders as captures show them, if there is TCP, and a report of each capture.

@@ -1,0 +1,57 @@
+//! The files of a directory, and what they are.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::file_report::FileReport;
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
+use crate::run_files::is_run_file;
+
+/// The files directly in a directory, by name. Hidden ones are of no complete run, and tables of a lab
+/// run may be empty.
+///
+/// # Errors
+/// It cannot be read.
+pub fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| Error::read(dir, e))?.path();
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let is_log = path.extension().is_some_and(|own| own == "mi2log" || own == "pcapng");
+        let may_be_empty = is_of_run(&path) && !is_log;
+        let is_empty = || path.metadata().is_ok_and(|meta| meta.len() == 0);
+        if path.is_file() && !is_hidden && !(may_be_empty && is_empty()) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a lab run may write a file of this name.
+#[must_use]
+pub fn is_of_run(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(is_run_file)
+}
+
+/// Opens a file, as stored, for its format. A file that is empty or damaged from its first byte stops no
+/// other: its report.
+///
+/// # Errors
+/// The system cannot read it.
+pub fn open_to_sort(path: &Path) -> Result<std::result::Result<(Input, Kind), FileReport>> {
+    match Input::open_as_stored(path, &Progress::default()) {
+        Ok(input) => match Kind::of(input.head()) {
+            Kind::Empty => Ok(Err(FileReport::empty(&input))),
+            kind => Ok(Ok((input, kind))),
+        },
+        // No error of the system: it cannot be decompressed.
+        Err(Error::Read { source, .. }) if source.raw_os_error().is_none() => {
+            Ok(Err(FileReport::damaged(path, &source)))
+        }
+        Err(error) => Err(error),
+    }
+}
