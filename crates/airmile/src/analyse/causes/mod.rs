@@ -3,6 +3,7 @@
 //! Each cause is a module that gives how it was detected, the advice, and the transfer's duration
 //! without it ([`Explain`]); [`EXPLAINED`] lists them.
 
+mod link;
 mod loss;
 mod radio;
 mod receive_window;
@@ -12,6 +13,7 @@ mod session;
 mod setup;
 mod slow_start;
 mod split;
+mod timeline;
 mod uplink;
 mod wireline;
 
@@ -19,7 +21,7 @@ use airmile_model::{Cause, TransferFinding, TtiIndex, Verdict};
 
 pub(super) use self::session::name_of_session;
 use self::split::Split;
-pub(super) use self::split::queued_ns;
+pub(super) use self::timeline::queued_ns;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
 use super::wire::Wire;

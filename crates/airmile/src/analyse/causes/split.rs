@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
-use airmile_model::{Burst, Cause, Direction, TransferFinding, TtiIndex, Verdict};
+use airmile_model::{Burst, Cause, Direction, TransferFinding, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
     RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
 };
 
 use super::super::diagnose::join::SharesMs;
-use super::super::radio::{ROUGH_CONFIDENCE, RadioAnalysis, RadioReport};
+use super::super::radio::RadioAnalysis;
 use super::super::wire::Wire;
+use super::link::{efficiency, fastest_bps, link_bps, others};
+use super::timeline::{TransferTimeline, burst_error_ns};
 use super::{Context, Relief, Window, explained};
 
-/// From this share of free PRBs while data waited on, they do not count as other users' (chosen
-/// here: above the error of the load).
-const IDLE_SHARE: f64 = 0.25;
-/// Factor of IP and TCP headers with time stamps.
-const HEADERS: f64 = 1_500.0 / 1_448.0;
 /// Uncertainty of an edge between two causes: half of the minimum duration of a queue
 /// ([`airmile_wire::attribute`], chosen there).
 const EDGE_NS: f64 = 10e6;
@@ -343,176 +339,6 @@ impl RadioSeries {
     }
 }
 
-/// A transfer's time, and the place of TTIs relative to its start.
-struct TransferTimeline {
-    start_ns: i64,
-    end_ns: i64,
-    start: TtiIndex,
-    tti_ns: f64,
-}
-
-impl TransferTimeline {
-    /// `None` if the transfer's time is unknown.
-    fn of(finding: &TransferFinding, report: &RadioReport) -> Option<Self> {
-        Some(Self {
-            start_ns: finding.start_us? * 1_000,
-            end_ns: finding.end_us? * 1_000,
-            start: finding.start_tti,
-            tti_ns: report.tti_ms * 1e6,
-        })
-    }
-
-    fn at(&self, tti: TtiIndex) -> i64 {
-        let ns = tti.0.saturating_sub(self.start.0) as f64 * self.tti_ns;
-        self.start_ns.saturating_add(ns as i64)
-    }
-
-    /// Bursts of a transfer as spans of time.
-    fn bursts(
-        &self,
-        finding: &TransferFinding,
-        dir: Direction,
-        report: &RadioReport,
-    ) -> Vec<RadioSpan> {
-        bursts_within(finding, dir, report)
-            .map(|b| RadioSpan {
-                from_ns: self.at(b.start_tti),
-                to_ns: self.at(b.end_tti),
-                queued: true,
-            })
-            .collect()
-    }
-}
-
-/// The times of a transfer in which a queue was not empty, in nanoseconds; none if its time is unknown.
-pub(in super::super) fn queued_ns(
-    finding: &TransferFinding,
-    dir: Direction,
-    report: &RadioReport,
-) -> Vec<(i64, i64)> {
-    let Some(place) = TransferTimeline::of(finding, report) else { return Vec::new() };
-    let bursts = place.bursts(finding, dir, report).into_iter();
-    bursts.map(|span| (span.from_ns.max(place.start_ns), span.to_ns.min(place.end_ns))).collect()
-}
-
-/// Clear bursts of which a part is within a transfer.
-fn bursts_within<'a>(
-    finding: &'a TransferFinding,
-    dir: Direction,
-    report: &'a RadioReport,
-) -> impl Iterator<Item = &'a Burst> {
-    report.bursts.iter().filter(move |b| {
-        b.dir == dir
-            && b.is_clear()
-            && b.start_tti < finding.end_tti
-            && b.end_tti > finding.start_tti
-    })
-}
-
-/// The error of the time in bursts: the end of an uncertain burst contributes a share of the burst,
-/// and ends are independent.
-fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
-    let squares: f64 = bursts_within(finding, Direction::Dl, report)
-        .map(|b| {
-            let within = b.end_tti.min(finding.end_tti).since(b.start_tti.max(finding.start_tti));
-            ((1.0 - b.confidence) * within as f64 * report.tti_ms * 1e6).powi(2)
-        })
-        .sum();
-    squares.sqrt()
-}
-
-/// Bursts show the link's rate if their throughput time reaches this and their average length
-/// suffices: shorter ones do not fill the cell (both chosen here; a HARQ round trip is 8 TTIs).
-const MIN_BURSTS_MS: f64 = 200.0;
-const MIN_BURST_TTIS: f64 = 10.0;
-/// Maximum number of layers (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
-const MAX_LAYERS: f64 = 4.0;
-
-/// The link's rate in bits per second: what it carried while data waited long enough; else the
-/// cell's free capacity, or what all of its PRBs would have carried at this phone's efficiency. At
-/// most the cell's peak rate.
-fn link_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let inside = bursts_within(finding, Direction::Dl, report);
-    let (n, ttis) = inside.fold((0_u32, 0.0), |(n, ttis), b| {
-        let from = b.start_tti.max(finding.start_tti);
-        (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
-    });
-    let long =
-        ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
-    let bursts = finding.burst_throughput_bps;
-    let capacity = capacity_bps(finding, report);
-    let found = match (long, capacity) {
-        (true, capacity) => bursts.into_iter().chain(capacity).reduce(f64::max),
-        (false, Some(capacity)) => Some(capacity),
-        (false, None) => with_all_prbs_bps(finding, usage).or(bursts),
-    };
-    let peak = peak_bps(report);
-    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
-}
-
-/// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
-fn fastest_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let found = capacity_bps(finding, report).or_else(|| with_all_prbs_bps(finding, usage));
-    let peak = peak_bps(report);
-    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
-}
-
-/// The rate of all PRBs of the cell at this phone's efficiency.
-fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
-    let held_ms = usage.prb_share? * finding.duration_ms;
-    let bits = finding.bytes? as f64 * 8.0 * HEADERS;
-    (held_ms > 0.0).then(|| bits * 1e3 / held_ms)
-}
-
-/// The cell's peak rate: the best MCS on all PRBs and layers (TS 36.213, tables 7.1.7.1-1 and
-/// 7.1.7.2.1-1).
-fn peak_bps(report: &RadioReport) -> Option<f64> {
-    let i_tbs = mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?;
-    let bits = tbs_bits(i_tbs, report.n_prb_cell?)?;
-    Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
-}
-
-/// Mean capacity of the cell for this phone in the windows of a transfer: its own PRBs and free
-/// ones (CLAW, section 4.2).
-fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> {
-    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
-    let windows = report.cell_load.iter().filter(|window| inside(window.tti));
-    let (n, sum) = windows
-        .filter_map(|window| window.capacity_bps)
-        .fold((0_u32, 0.0), |(n, sum), bps| (n + 1, sum + bps));
-    (n > 0).then(|| sum / f64::from(n))
-}
-
-/// Other users' share of the PRBs while this phone's data waited: all PRBs not its own, as a cell
-/// with queued data leaves none free; if the load estimate shows many free ones, the others' part
-/// of the load.
-fn others(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let demand = finding.link_demand.filter(|demand| *demand > 0.0)?;
-    let not_own = (1.0 - usage.prb_share? / demand).clamp(0.0, 1.0);
-    let sure = |window: &&super::super::radio::CellLoad| window.confidence >= ROUGH_CONFIDENCE;
-    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
-    let windows = report.cell_load.iter().filter(|window| inside(window.tti)).filter(sure);
-    let (n, sum) = windows.fold((0_u32, 0.0), |(n, sum), window| {
-        (n + 1, sum + (window.load - window.own_share).max(0.0))
-    });
-    let by_load = (n > 0).then(|| sum / f64::from(n));
-    Some(by_load.filter(|others| not_own - others > IDLE_SHARE).unwrap_or(not_own))
-}
-
-/// Bits carried by this phone's PRBs, relative to the best MCS of one layer (TS 36.213, tables
-/// 7.1.7.1-1 and 7.1.7.2.1-1).
-fn efficiency(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let n_prb = report.n_prb_cell?;
-    let best = tbs_bits(mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?, n_prb)?;
-    let ttis = finding.duration_ms / report.tti_ms;
-    let held = usage.prb_share? * ttis;
-    let carried = finding.bytes? as f64 * 8.0 * HEADERS;
-    (held > 0.0).then(|| (carried / (held * f64::from(best))).clamp(0.01, 1.0))
-}
-
-/// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).
-const BEST_MCS: u8 = 28;
-
 /// Time in gaps of the log has no known cause.
 fn set_holes_apart(by_cause: &mut BTreeMap<Cause, i64>, holes_ns: i64) {
     let rest: i64 = by_cause.values().sum();
@@ -533,7 +359,7 @@ pub(super) use tests::example_finding;
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::{Evidence, Verdict};
+    use airmile_model::{Evidence, TtiIndex, Verdict};
 
     use super::*;
 

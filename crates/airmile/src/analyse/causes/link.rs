@@ -1,0 +1,121 @@
+//! The rate of the radio link during a transfer, and other users' part of the cell.
+
+use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
+use airmile_model::{Direction, TransferFinding};
+use airmile_radio::usage::Usage;
+
+use super::super::radio::{CellLoad, ROUGH_CONFIDENCE, RadioReport};
+use super::timeline::bursts_within;
+
+/// From this share of free PRBs while data waited on, they do not count as other users' (chosen
+/// here: above the error of the load).
+const IDLE_SHARE: f64 = 0.25;
+/// Factor of IP and TCP headers with time stamps.
+const HEADERS: f64 = 1_500.0 / 1_448.0;
+/// Bursts show the link's rate if their throughput time reaches this and their average length
+/// suffices: shorter ones do not fill the cell (both chosen here; a HARQ round trip is 8 TTIs).
+const MIN_BURSTS_MS: f64 = 200.0;
+const MIN_BURST_TTIS: f64 = 10.0;
+/// Maximum number of layers (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
+const MAX_LAYERS: f64 = 4.0;
+
+/// The link's rate in bits per second: what it carried while data waited long enough; else the
+/// cell's free capacity, or what all of its PRBs would have carried at this phone's efficiency. At
+/// most the cell's peak rate.
+pub(super) fn link_bps(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+) -> Option<f64> {
+    let inside = bursts_within(finding, Direction::Dl, report);
+    let (n, ttis) = inside.fold((0_u32, 0.0), |(n, ttis), b| {
+        let from = b.start_tti.max(finding.start_tti);
+        (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
+    });
+    let long =
+        ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
+    let bursts = finding.burst_throughput_bps;
+    let capacity = capacity_bps(finding, report);
+    let found = match (long, capacity) {
+        (true, capacity) => bursts.into_iter().chain(capacity).reduce(f64::max),
+        (false, Some(capacity)) => Some(capacity),
+        (false, None) => with_all_prbs_bps(finding, usage).or(bursts),
+    };
+    let peak = peak_bps(report);
+    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+}
+
+/// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
+pub(super) fn fastest_bps(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+) -> Option<f64> {
+    let found = capacity_bps(finding, report).or_else(|| with_all_prbs_bps(finding, usage));
+    let peak = peak_bps(report);
+    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+}
+
+/// The rate of all PRBs of the cell at this phone's efficiency.
+fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
+    let held_ms = usage.prb_share? * finding.duration_ms;
+    let bits = finding.bytes? as f64 * 8.0 * HEADERS;
+    (held_ms > 0.0).then(|| bits * 1e3 / held_ms)
+}
+
+/// The cell's peak rate: the best MCS on all PRBs and layers (TS 36.213, tables 7.1.7.1-1 and
+/// 7.1.7.2.1-1).
+fn peak_bps(report: &RadioReport) -> Option<f64> {
+    let i_tbs = mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?;
+    let bits = tbs_bits(i_tbs, report.n_prb_cell?)?;
+    Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
+}
+
+/// Mean capacity of the cell for this phone in the windows of a transfer: its own PRBs and free
+/// ones (CLAW, section 4.2).
+fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> {
+    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
+    let windows = report.cell_load.iter().filter(|window| inside(window.tti));
+    let (n, sum) = windows
+        .filter_map(|window| window.capacity_bps)
+        .fold((0_u32, 0.0), |(n, sum), bps| (n + 1, sum + bps));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// Other users' share of the PRBs while this phone's data waited: all PRBs not its own, as a cell
+/// with queued data leaves none free; if the load estimate shows many free ones, the others' part
+/// of the load.
+pub(super) fn others(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+) -> Option<f64> {
+    let demand = finding.link_demand.filter(|demand| *demand > 0.0)?;
+    let not_own = (1.0 - usage.prb_share? / demand).clamp(0.0, 1.0);
+    let sure = |window: &&CellLoad| window.confidence >= ROUGH_CONFIDENCE;
+    let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
+    let windows = report.cell_load.iter().filter(|window| inside(window.tti)).filter(sure);
+    let (n, sum) = windows.fold((0_u32, 0.0), |(n, sum), window| {
+        (n + 1, sum + (window.load - window.own_share).max(0.0))
+    });
+    let by_load = (n > 0).then(|| sum / f64::from(n));
+    Some(by_load.filter(|others| not_own - others > IDLE_SHARE).unwrap_or(not_own))
+}
+
+/// Bits carried by this phone's PRBs, relative to the best MCS of one layer (TS 36.213, tables
+/// 7.1.7.1-1 and 7.1.7.2.1-1).
+pub(super) fn efficiency(
+    finding: &TransferFinding,
+    usage: &Usage,
+    report: &RadioReport,
+) -> Option<f64> {
+    let n_prb = report.n_prb_cell?;
+    let best = tbs_bits(mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?, n_prb)?;
+    let ttis = finding.duration_ms / report.tti_ms;
+    let held = usage.prb_share? * ttis;
+    let carried = finding.bytes? as f64 * 8.0 * HEADERS;
+    (held > 0.0).then(|| (carried / (held * f64::from(best))).clamp(0.01, 1.0))
+}
+
+/// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).
+const BEST_MCS: u8 = 28;
