@@ -474,6 +474,7 @@ pub fn packet(data: &[u8]) {
         link::PPP,
         link::NULL,
         link::NFLOG,
+        link::PKTAP,
     ];
     let link = links[usize::from(selector) % links.len()];
     let wire_bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);

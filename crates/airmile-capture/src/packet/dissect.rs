@@ -123,6 +123,11 @@ pub(super) fn network_layer(link_type: u32, data: &[u8]) -> Result<(u16, usize),
             ppp(data, if data.starts_with(&[0xff, 0x03]) { 2 } else { 0 })
         }
         link::NFLOG => nflog(data),
+        link::PKTAP | link::USER2 => {
+            let (inner, at) = pktap(link_type, data)?;
+            let (protocol, behind) = network_layer(inner, data.get(at..).unwrap_or_default())?;
+            Ok((protocol, at + behind))
+        }
         other => Err(Unread::Link(other)),
     }
 }
@@ -191,6 +196,29 @@ fn nflog(data: &[u8]) -> Result<(u16, usize), Unread> {
             return Err(Unread::Bad("NFLOG attribute length"));
         }
         at += length.next_multiple_of(4);
+    }
+}
+
+/// Least bytes of a PKTAP header, and the most that is expected of one (chosen here).
+const PKTAP_BYTES: std::ops::RangeInclusive<usize> = 108..=1_024;
+
+/// The link type of the frame in a PKTAP frame (LINKTYPE_PKTAP), and its offset: three words, the
+/// header's length, the kind of what follows, and its link type. Host byte order: little-endian on
+/// every Mac since 2006.
+pub(super) fn pktap(link_type: u32, data: &[u8]) -> Result<(u32, usize), Unread> {
+    const PACKET: u32 = 1;
+    let word = |at| data.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
+    let words = (word(0), word(4), word(8));
+    let (Some(bytes), Some(kind), Some(inner)) = words else { return Err(Unread::Cut("PKTAP")) };
+    let at = bytes as usize;
+    if !PKTAP_BYTES.contains(&at) || kind != PACKET {
+        // Under the number for private use, anything may be meant.
+        let is_named = link_type == link::PKTAP;
+        return Err(if is_named { Unread::Bad("PKTAP header") } else { Unread::Link(link_type) });
+    }
+    match inner {
+        link::PKTAP | link::USER2 => Err(Unread::Bad("PKTAP link type")),
+        _ => Ok((inner, at)),
     }
 }
 

@@ -42,12 +42,16 @@ pub mod link {
     pub const LOOP: u32 = 108;
     /// Linux cooked capture.
     pub const LINUX_SLL: u32 = 113;
+    /// The second number for private use, under which macOS writes [`PKTAP`].
+    pub const USER2: u32 = 149;
     /// Raw IPv4.
     pub const IPV4: u32 = 228;
     /// Raw IPv6.
     pub const IPV6: u32 = 229;
     /// Linux netfilter log.
     pub const NFLOG: u32 = 239;
+    /// macOS: process and interface, then a frame of the link type in the header.
+    pub const PKTAP: u32 = 258;
     /// Linux cooked capture, version 2.
     pub const LINUX_SLL2: u32 = 276;
 }

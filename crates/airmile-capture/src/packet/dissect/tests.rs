@@ -48,7 +48,28 @@ fn link_layers() {
     check(link::LOOP, &[0, 0, 0, 2]);
     check(link::PPP, &[0xff, 3, 0, 0x21]);
     check(link::PPP, &[0x21]);
+    check(link::PKTAP, &pktap(link::RAW_12));
+    check(link::USER2, &[&pktap(link::ETHERNET)[..], &mac, &[8, 0]].concat());
+    // An interface of the cell: the protocol family, in host byte order.
+    check(link::PKTAP, &[&pktap(link::NULL)[..], &[2, 0, 0, 0]].concat());
     check(link::NFLOG, &[2, 0, 0, 1, 5, 0, 10, 0, b'x', 0, 0, 0, 156, 0, 9, 0]);
+}
+
+/// 108 bytes, of which all but the first three words are another's matter.
+fn pktap(inner: u32) -> Vec<u8> {
+    let words = [108, 1, inner].map(u32::to_le_bytes);
+    [words.as_flattened(), &[0xa5; 96]].concat()
+}
+
+#[test]
+fn a_number_for_private_use_is_only_read_as_pktap_if_it_looks_like_it() {
+    let error = |link, data: &[u8]| dissect(&frame(link, data)).unwrap_err();
+    let other = [&[7; 12][..], &tcp_v4()].concat();
+    assert_eq!(error(link::USER2, &other), Unread::Link(link::USER2));
+    assert_eq!(error(link::PKTAP, &other), Unread::Bad("PKTAP header"));
+    assert_eq!(error(link::PKTAP, &other[..11]), Unread::Cut("PKTAP"));
+    assert_eq!(error(link::PKTAP, &pktap(link::PKTAP)), Unread::Bad("PKTAP link type"));
+    assert_eq!(error(link::PKTAP, &pktap(link::RAW_12)[..40]), Unread::Cut("IP"));
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //! many bytes of the frame are kept.
 
 use crate::packet::capture::Frame;
-use crate::packet::dissect::{ether_type, u16_at};
+use crate::packet::dissect::{ether_type, pktap, u16_at};
 use crate::packet::link;
 use airmile_pseudonym::{Changes, Identity, Pseudonyms};
 
 /// VLAN tags and MPLS labels one frame may have (as in the dissector).
 const MAX_TAGS: usize = 8;
+
+/// Bytes kept of a PKTAP header: its length, and what follows it.
+const PKTAP_KEPT: usize = 12;
 
 /// The state for one frame.
 pub(super) struct Scrubbing<'a> {
@@ -57,6 +60,7 @@ impl Scrubbing<'_> {
                 self.ppp(data, at, wire)
             }
             link::NFLOG => self.nflog(data, wire),
+            link::PKTAP | link::USER2 => self.pktap(link_type, data, wire),
             _ => {
                 self.changes.add("frames_of_unknown_links", 1);
                 0
@@ -157,6 +161,18 @@ impl Scrubbing<'_> {
             self.changes.add("nflog_attributes", 1);
             at = end;
         }
+    }
+
+    /// The names of processes and interfaces, and all but what the frame is read by, are zeroed.
+    fn pktap(&mut self, link_type: u32, data: &mut [u8], wire: usize) -> usize {
+        let Ok((inner, at)) = pktap(link_type, data) else {
+            self.changes.add("frames_of_unknown_links", 1);
+            return 0;
+        };
+        let end = at.min(data.len());
+        data[PKTAP_KEPT..end].fill(0);
+        self.changes.add("pktap_headers", 1);
+        end + self.link(inner, &mut data[end..], wire.saturating_sub(at))
     }
 
     /// ARP and RARP over Ethernet (RFC 826).

@@ -317,6 +317,21 @@ fn interfaces_keep_their_link_types() {
     assert_eq!(frames(&bytes).iter().map(|frame| frame.2).collect::<Vec<_>>(), links);
 }
 
+/// Length, a packet, Ethernet, and 96 bytes with the name of a process.
+fn pktap_header() -> Vec<u8> {
+    let words = [108_u32, 1, 1].map(u32::to_le_bytes);
+    [words.as_flattened(), &b"MobileBank".repeat(10)[..96]].concat()
+}
+
+#[test]
+fn a_pktap_header_keeps_no_process() {
+    let segment = ipv4(6, CLIENT, SERVER, &tcp(&[], REQUEST));
+    let data = [&pktap_header(), &ethernet([8, 0], &segment)[..]].concat();
+    let (out, changes) = scrub(&frame(link::PKTAP, &data));
+    assert_eq!((&out[..12], &out[12..108]), (&data[..12], &[0; 96][..]));
+    assert_eq!((changes.of("pktap_headers"), changes.of("mac_addresses")), (1, 2));
+}
+
 fn samples() -> Vec<(u32, Vec<u8>)> {
     let segment = ipv4(6, CLIENT, SERVER, &tcp(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2], REQUEST));
     let mut gtp = vec![0x30, 255, 0, 0, 0, 0, 0x10, 1];
@@ -334,6 +349,7 @@ fn samples() -> Vec<(u32, Vec<u8>)> {
         (link::ETHERNET, ethernet([0x86, 0xdd], &v6)),
         (link::LINUX_SLL2, [&[8, 0][..], &[0; 18], &segment].concat()),
         (link::PPP, [&[0xff, 0x03, 0, 0x21][..], &segment].concat()),
+        (link::PKTAP, [&pktap_header(), &ethernet([8, 0], &segment)[..]].concat()),
         (link::NFLOG, [&[2, 0, 0, 0, 6, 0, 8, 0, 7, 7, 0, 0, 9, 0, 9, 0][..], &segment].concat()),
     ]
 }
@@ -343,7 +359,7 @@ proptest! {
     /// readable as the original.
     #[test]
     fn any_frame(
-        sample in 0usize..7, flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        sample in 0usize..8, flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in any::<prop::sample::Index>(), more in 0u32..2000, whole: bool,
     ) {
         let (link, mut data) = samples().swap_remove(sample);
