@@ -31,6 +31,9 @@ pub struct QueuedSpan {
     pub to_ns: i64,
     /// The longest time that one of them waited, in nanoseconds.
     pub most_ns: i64,
+    /// Time without arrivals in it, in nanoseconds, each time [`LEAST_QUEUE_NS`] or longer: a queue is
+    /// emptied packet by packet, and what RLC held back arrives at once.
+    pub silent_ns: i64,
 }
 
 /// How many packets agree within [`LEAST_QUEUE_NS`] on the delay of an empty path: fewer may be pairs of
@@ -83,18 +86,23 @@ impl PathQueue {
         let seen = passages.iter().map(|one| one.arrived_ns);
         let seen = seen.clone().min().zip(seen.max());
         let mut spans: Vec<QueuedSpan> = Vec::new();
+        let mut latest_ns = i64::MIN;
         for one in &passages {
+            let gap_ns = one.arrived_ns.saturating_sub(latest_ns);
+            latest_ns = latest_ns.max(one.arrived_ns);
             let most_ns = delay(one).saturating_sub(base_ns);
             if most_ns <= LEAST_QUEUE_NS {
                 continue;
             }
             let (from_ns, to_ns) = (one.arrived_ns.saturating_sub(most_ns), one.arrived_ns);
+            let silent_ns = if gap_ns >= LEAST_QUEUE_NS { gap_ns.min(most_ns) } else { 0 };
             match spans.last_mut() {
                 Some(last) if from_ns <= last.to_ns.saturating_add(BRIDGE_NS) => {
                     last.to_ns = last.to_ns.max(to_ns);
                     last.most_ns = last.most_ns.max(most_ns);
+                    last.silent_ns = last.silent_ns.saturating_add(silent_ns);
                 }
-                _ => spans.push(QueuedSpan { from_ns, to_ns, most_ns }),
+                _ => spans.push(QueuedSpan { from_ns, to_ns, most_ns, silent_ns }),
             }
         }
         Self { spans, seen, lost_ns: Vec::new() }

@@ -48,13 +48,10 @@ impl TransferSplit<'_> {
         }
     }
 
-    /// The cause of a wait between server and phone while the radio's queue is empty. RLC holds back
-    /// what follows a loss.
+    /// The cause of a wait between server and phone while the radio's queue is empty.
     pub(super) fn before_radio(&self, queued: &QueuedSpan) -> Cause {
         match self.radio {
-            Some(_) if self.shows_no_loss(Reason::Queue, queued.from_ns, queued.to_ns) => {
-                Cause::LossRecoveryRadio
-            }
+            Some(radio) if is_held_back(queued, radio.losses_ns) => Cause::LossRecoveryRadio,
             Some(_) => Cause::Wireline,
             None => Cause::Unknown,
         }
@@ -152,4 +149,12 @@ impl TransferSplit<'_> {
         // It may have been lost a second time.
         losses.get(first).is_some_and(|at| *at <= segment.again_ns + EARLY_NS)
     }
+}
+
+/// Whether RLC held data back behind a loss of the radio: it began to wait then, and arrived at once.
+fn is_held_back(queued: &QueuedSpan, losses_ns: &[i64]) -> bool {
+    let waited_ns = queued.to_ns - queued.from_ns;
+    let first = losses_ns.partition_point(|at| *at < queued.from_ns - 2 * EARLY_NS);
+    let follows_loss = losses_ns.get(first).is_some_and(|at| *at <= queued.from_ns + EARLY_NS);
+    follows_loss && waited_ns <= REORDERING_NS && 2 * queued.silent_ns >= waited_ns
 }

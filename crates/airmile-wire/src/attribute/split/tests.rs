@@ -241,8 +241,14 @@ fn data_held_back_after_a_radio_loss_is_in_no_lines_queue() {
     };
     let slow_start = |ms| (Cause::FirstSlowStart, ms);
     let short = queued_up(30);
+    // Before the loss, nothing was held back.
+    check(&short, 60, &[slow_start(860), (Cause::Wireline, 40)]);
     check(&short, 25, &[slow_start(860), (Cause::LossRecoveryRadio, 40)]);
     check(&short, 200, &[slow_start(860), (Cause::Wireline, 40)]);
+    // What a line empties at half of the rate arrives little by little.
+    let slowly = |n: i64| Passage { sent_ns: n * MS, arrived_ns: n.max(2 * n - 30) * MS };
+    let line = PathQueue::new((0..70).map(slowly).collect());
+    check(&line, 45, &[slow_start(843), (Cause::Wireline, 57)]);
     // Longer than the longest t-Reordering.
     let at_once = |n| Passage { sent_ns: n * MS, arrived_ns: n * MS };
     let late = Passage { sent_ns: 30 * MS, arrived_ns: 430 * MS };
