@@ -118,6 +118,8 @@ pub struct Features {
     pub path_queue: Option<f64>,
     /// Whether datagrams were lost between the two.
     pub loses_on_path: bool,
+    /// Whether a capture at the server shows that a proxy between it and the phone ends its connections.
+    pub behind_proxy: bool,
 }
 
 impl Features {
@@ -211,6 +213,7 @@ impl Features {
             rate: pattern.rate,
             path_queue: None,
             loses_on_path: false,
+            behind_proxy: false,
         })
     }
 

@@ -348,6 +348,15 @@ impl Model {
         if evidence == Evidence::Datagrams && features.is_sparse() {
             equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
         }
+        let of = |wanted: Suspect| {
+            let mut each = probabilities.iter().zip(Suspect::ALL);
+            each.find(|(_, one)| *one == wanted).map_or(0.0, |(p, _)| *p)
+        };
+        let is_sender = of(Suspect::SenderLimited) > of(Suspect::Wireline);
+        // Data that arrives slowly at a proxy leaves it at that pace, without a queue.
+        if features.behind_proxy && is_sender {
+            equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
+        }
         let (is_empty, loses) = (features.seldom_queues(), features.loses());
         let never_full = evidence != Evidence::Late && features.is_never_full();
         for (suspects, contradicted) in [

@@ -477,7 +477,11 @@ impl CapturedPhone {
     #[must_use]
     pub fn base_rtt_ns_of(&self, span: &TransferSpan) -> Option<i64> {
         if span.transport == TransportKind::Datagrams {
-            return self.datagram_sides.upstream_ns.or(self.base_rtt_ns);
+            let Sides { upstream_ns, downstream_ns, .. } = self.datagram_sides;
+            // At the server, the way back to it is the host's own.
+            let is_at_server = is_at_quic_server(self.datagram_sides);
+            let of_path = if is_at_server { downstream_ns } else { upstream_ns };
+            return of_path.or(self.base_rtt_ns);
         }
         let server = self.most_of(span.from_ns, span.to_ns).map(|(server, _)| server);
         server.and_then(|server| self.servers.get(server).copied()).or(self.base_rtt_ns)

@@ -1,6 +1,6 @@
 //! What contradicts a suspect, and for which transfers.
 
-use super::super::features::{N_FEATURES, SENT_AGAIN};
+use super::super::features::{N_FEATURES, NAMES, SENT_AGAIN};
 use super::*;
 
 /// A connection whose request at `asked` ms is answered, after a round trip of 50 ms, by segments a ms
@@ -155,4 +155,24 @@ fn a_policer_acts_on_the_transfers_of_its_time() {
     };
     assert!(of(0, 16_050));
     assert!(!of(60_000, 60_150));
+}
+
+/// A proxy passes on what arrives slowly from a line as from a slow server.
+#[test]
+fn behind_a_proxy_a_pace_may_be_a_lines() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    let of = |features: &Features| {
+        let all = Model::judge(features);
+        [Suspect::SenderLimited, Suspect::Wireline]
+            .map(|suspect| all.iter().find(|one| one.suspect == suspect).unwrap().probability)
+    };
+    let limited = NAMES.iter().position(|name| *name == "pace").unwrap();
+    features.values[..FIRST_OF_ARRIVALS].fill(0.0);
+    features.values[limited] = 1.0;
+    let [pace, line] = of(&features);
+    assert!(pace > line, "{pace} {line}");
+    features.behind_proxy = true;
+    let shared = of(&features);
+    assert!((shared[0] - shared[1]).abs() < 1e-9 && (shared[0] - (pace + line) / 2.0).abs() < 1e-9);
 }

@@ -79,8 +79,13 @@ fn datagrams_of_unknown_protocols_name_nothing() {
         note((rtt_ms + reply_ms) * MS, false);
         (1..1_000).for_each(|n| note((rtt_ms + reply_ms + 2 * n) * MS, true));
         let phone = phones.finish().swap_remove(0);
-        let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
-        Evidence::of(&features)
+        Features::from_spans(&phone, &phone.transfers(20_000)).unwrap()
+    };
+    let at_server = replies(0xc3, 443, 1, 50);
+    assert_eq!(at_server.base_rtt_ns, Some(50 * MS), "the client's reply");
+    assert!(!Model::no_radio(&at_server));
+    let replies = |first_byte, port, rtt_ms, reply_ms| {
+        Evidence::of(&replies(first_byte, port, rtt_ms, reply_ms))
     };
     let of = |first_byte, port, rtt_ms| replies(first_byte, port, rtt_ms, 1);
     assert_eq!(of(0xc3, 4_433, 40), Some(Evidence::Datagrams));

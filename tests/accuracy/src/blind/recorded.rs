@@ -72,6 +72,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         rate: 0.0,
         path_queue: None,
         loses_on_path: false,
+        behind_proxy: false,
     };
     Ok(Row {
         family: FAMILY,

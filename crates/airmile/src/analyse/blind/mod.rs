@@ -76,6 +76,8 @@ pub(crate) struct Blind {
     has_server: bool,
     /// The phone in that capture, if its connections end there and not at a proxy.
     server: Option<ServerSide>,
+    /// Whether they end there: a proxy is between phone and server.
+    behind_proxy: bool,
     /// The queueing between the two, on the phone's clock.
     path: PathQueue,
     /// Downloads of a table of transfers: names, start and end in nanoseconds.
@@ -133,6 +135,7 @@ impl Blind {
             clocks: Vec::new(),
             has_server: false,
             server: None,
+            behind_proxy: false,
             path: PathQueue::default(),
             restarter: Restarter::SenderOrMiddlebox,
             table: table(session),
@@ -187,6 +190,7 @@ impl Blind {
                 None
             }
             Some(wire) if is_first(wire) => {
+                self.behind_proxy = true;
                 Some("a proxy ends its connections, so it does not show the phone's".into())
             }
             Some(Wire { server: Some(other), .. }) if clock.is_some() => {
@@ -277,7 +281,10 @@ impl Blind {
         let spans = std::slice::from_ref(&span);
         let seen = phone.place != CaptureSite::Between;
         let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
-        let features = features.map(|features| features.on_path(&self.path, spans));
+        let features = features.map(|features| Features {
+            behind_proxy: self.behind_proxy,
+            ..features.on_path(&self.path, spans)
+        });
         let own = features.as_ref().map(|features| Model::judge_transfer(features, bytes));
         let own = own.unwrap_or_default();
         let own_first = own.first().map(|one| one.suspect);
