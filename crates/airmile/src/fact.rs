@@ -87,7 +87,7 @@ pub(crate) enum FactKind {
     /// It is unknown where the capture was taken.
     CaptureSiteUnknown,
     /// The phases in the application's log.
-    Phases(Phases),
+    Phases { phases: Phases, uploads: bool },
     /// The bytes are those after decompression.
     BytesDecoded,
     /// A player's stalls inside the transfer.
@@ -130,7 +130,9 @@ impl FactKind {
             | Self::Paused { share } => (Some(*share), ""),
             Self::Signal { rsrp_dbm, .. } => (*rsrp_dbm, "dBm"),
             Self::Suspects(suspects) => (suspects.first().map(|first| first.probability), ""),
-            Self::Phases(phases) => (phases.before_first_byte_ns().map(|ns| ns as f64 / 1e6), "ms"),
+            Self::Phases { phases, .. } => {
+                (phases.before_first_byte_ns().map(|ns| ns as f64 / 1e6), "ms")
+            }
             Self::IntervalRates { least_bps, .. } => (*least_bps, "bit/s"),
             Self::Note(_)
             | Self::LinkHidden
@@ -176,10 +178,10 @@ pub(crate) enum CauseDetail {
     UplinkQueue,
 }
 
-/// The host that restarts slow start; the server's own packets alone show its own restarts.
+/// The host that restarts slow start, by captures at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restarter {
-    /// Only the phone's side was captured.
+    /// Only one side was captured.
     SenderOrMiddlebox,
     Sender,
     Middlebox,

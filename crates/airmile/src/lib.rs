@@ -68,5 +68,5 @@ pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
-pub use wording::page_cause;
+pub use wording::{page_cause, page_cause_by};
 pub use write::air_packets::{air_packets, air_packets_begin};

@@ -23,6 +23,10 @@ pub(super) fn check(test: &Test, scope: Scope, schema: &Value) -> Result<()> {
         [kind, name] if kind == SUSPECTS && place != "a page" => {
             return check_suspect(test, node, name);
         }
+        // Of a group, a value and its interval.
+        [kind, _] if kind == "link_demand" => {
+            return check_number(test, (0.0, 1.0), ("a share of the time, 0 to 1", ""));
+        }
         [kind] if kind == RATE && place == "a transfer" => {
             return check_number(test, (0.0, f64::INFINITY), ("a rate, 0 or more", ""));
         }

@@ -358,6 +358,10 @@ fn fields_of_a_comparison() {
         let error = Budget::parse(text).unwrap().check(schema).unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
     };
+    refused("confidence > 97", &compare, "0 to 1; 97 is not");
+    refused("confidence > 1", &compare, "never exceeded");
+    refused("pair.log_throughput.p > 5", &compare, "0 to 1; 5 is not");
+    refused("group.link_demand.value > 5", &compare, "0 to 1; 5 is not");
     refused("pair.p < 0.1", &compare, "no field `pair.p`; a pair has");
     refused("link_demand < 0.5", &compare, "no field `link_demand`; the comparison has");
     refused("verdict == radio", &compare, "is never `radio`");

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use airmile::comparison::{Difference, Estimate, Restarts};
 use airmile::model::{PageCause, plain_name};
-use airmile::{ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause};
+use airmile::{
+    ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause_by,
+};
 use anyhow::Result;
 
 use super::budgets::Budgets;
@@ -88,7 +90,8 @@ fn pages(pages: &[ComparedPage]) -> String {
         causes.sort_by(|a, b| b.1.total_cmp(&a.1));
         let share = |ms: f64| ms / load.wait_ms.max(1e-9) * 100.0;
         let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, ms)| share(*ms) >= 1.0);
-        let causes = causes.map(|(id, ms)| format!("{} {:.0} %", name_of(id), share(*ms)));
+        let causes =
+            causes.map(|(id, ms)| format!("{} {:.0} %", name_of(id, load.evidence), share(*ms)));
         vec![
             end_of(&load.run, RUN_LETTERS),
             format!("{:.0}", load.load_ms),
@@ -106,9 +109,9 @@ fn pages(pages: &[ComparedPage]) -> String {
     out
 }
 
-/// The name of a page's cause.
-fn name_of(id: &'static str) -> &'static str {
-    PageCause::parse(id).map_or(id, page_cause)
+/// The name of a page's cause, by its evidence.
+fn name_of(id: &'static str, evidence: &str) -> &'static str {
+    PageCause::parse(id).map_or(id, |cause| page_cause_by(cause, evidence))
 }
 
 fn groups(groups: &[ComparedGroup]) -> String {

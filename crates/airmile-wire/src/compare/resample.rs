@@ -33,6 +33,7 @@ pub struct Difference {
     pub estimate: Estimate,
     /// Share of labellings with at least this difference if the label means nothing
     /// (permutation test, two-sided).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub p: f64,
 }
 

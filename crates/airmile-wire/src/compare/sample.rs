@@ -223,7 +223,8 @@ fn middle(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f6
 }
 
 /// The median of values; `None` without any.
-pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+#[must_use]
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;

@@ -107,9 +107,11 @@ fn cause(advice: CauseAdvice) -> String {
             at the server (Linux: `sysctl -w net.ipv4.tcp_slow_start_after_idle=0`), or keep the \
             window warm; then measure again"
             .into(),
-        CauseAdvice::SlowStartRestart(Restarter::SenderOrMiddlebox) => "capture at the server, \
-            too (`tcpdump -s 128`), and pass both captures: they show which host restarts"
-            .into(),
+        CauseAdvice::SlowStartRestart(Restarter::SenderOrMiddlebox) => {
+            "capture at the phone and at \
+            the server (`tcpdump -s 128`), and pass both captures: they show which host restarts"
+                .into()
+        }
         CauseAdvice::UndesiredSlowStart => "let the server take round trips from SACK and \
             duplicate ACKs (RACK-TLP, RFC 8985; Linux: `sysctl -w net.ipv4.tcp_recovery=1`), and \
             raise its minimum RTO (`ip route change … rto_min 500ms`)"
@@ -186,7 +188,7 @@ const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
              net.ipv4.tcp_slow_start_after_idle=0), or keep the window warm"
         }
         (Suspect::SlowStartRestart, Restarter::SenderOrMiddlebox) => {
-            "capture at the server, too, to see whether the server or a middlebox restarts"
+            "capture at phone and server, to see whether the server or a middlebox restarts"
         }
         (Suspect::FirstSlowStart, _) => {
             "reuse connections, or raise the server's initial window; make fewer, larger requests"

@@ -104,7 +104,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         FactKind::CaptureSiteUnknown => {
             "the capture does not show where it was taken; the phone is assumed".into()
         }
-        FactKind::Phases(parts) => phases(*parts),
+        FactKind::Phases { phases: of, uploads } => phases(*of, *uploads),
         FactKind::BytesDecoded => {
             "its bytes are counted after decompression: its rates may be too high".into()
         }
@@ -196,7 +196,7 @@ fn cause_detail(detail: CauseDetail) -> String {
                     "the server's capture has the same connections: the server restarts it"
                 }
                 Restarter::SenderOrMiddlebox => {
-                    "the server or a middlebox restarts it: a capture at the server shows which"
+                    "the server or a middlebox restarts it: captures at phone and server show which"
                 }
             };
             format!(
@@ -280,8 +280,11 @@ const fn reason(reason: Reason) -> &'static str {
     }
 }
 
+/// Browsers count the sending of an upload as the wait for its answer.
+const WAIT_OF_UPLOAD: &str = "sending and the wait for the answer";
+
 /// The phases of a transfer in its application's log.
-fn phases(phases: Phases) -> String {
+fn phases(phases: Phases, uploads: bool) -> String {
     let Phases { blocked_ns, dns_ns, connect_ns, tls_ns, send_ns, wait_ns, receive_ns } = phases;
     let parts = [
         ("in its own queue", blocked_ns),
@@ -289,7 +292,7 @@ fn phases(phases: Phases) -> String {
         ("connecting", connect_ns),
         ("TLS", tls_ns),
         ("sending", send_ns),
-        ("wait for the first byte", wait_ns),
+        (if uploads { WAIT_OF_UPLOAD } else { "wait for the first byte" }, wait_ns),
         ("receiving", receive_ns),
     ];
     let parts: Vec<String> = parts
@@ -316,7 +319,7 @@ mod tests {
         };
         let expected = "by the application's own log: wait for the first byte 40 ms, receiving \
                         5 ms; on an open connection";
-        assert_eq!(phases(parts), expected);
+        assert_eq!(phases(parts, false), expected);
     }
 
     #[test]

@@ -12,6 +12,8 @@ const WORTH_NAMING: f64 = 0.05;
 const WORTH_A_LOG: f64 = 0.2;
 /// Below this share of the wait, the longest cause alone does not explain it.
 const HALF: f64 = 0.5;
+/// The evidence of a page by a browser's log alone.
+const BY_LOG: &str = "log";
 /// The maximum number of causes in the verdict's sentence (chosen here).
 const MAX_CAUSES: usize = 4;
 
@@ -41,9 +43,10 @@ pub(crate) fn page(
     let doubt_of = |of| doubt.filter(|_| of == PageCause::Unknown);
     // Without packets, a wait for a first byte shows no queue, unless waits differ.
     let hides_queue = |of| of == PageCause::Server && doubt.is_some_and(|doubt| !doubt.queue);
+    let by_log = |of| hides_queue(of) || of == PageCause::UplinkQueue && doubt.is_some();
     let name = |of| match doubt_of(of) {
         Some(doubt) => unknown(doubt),
-        None if hides_queue(of) => "your server or a queue".to_owned(),
+        None if by_log(of) => page_cause_by(of, BY_LOG).to_owned(),
         None => page_cause(of).to_owned(),
     };
     let named: Vec<(PageCause, String)> =
@@ -140,6 +143,17 @@ pub const fn page_cause(cause: PageCause) -> &'static str {
         PageCause::Radio => "radio",
         PageCause::Transfer => "receiving data",
         PageCause::Unknown => "unknown",
+    }
+}
+
+/// The name of a page's cause by its evidence: a browser's log alone shows neither a queue before a
+/// first byte, nor where an upload ends and the wait for its answer begins.
+#[must_use]
+pub fn page_cause_by(cause: PageCause, evidence: &str) -> &'static str {
+    match cause {
+        PageCause::Server if evidence == BY_LOG => "your server or a queue",
+        PageCause::UplinkQueue if evidence == BY_LOG => "the phone's own upload or your server",
+        _ => page_cause(cause),
     }
 }
 

@@ -85,8 +85,9 @@ fn an_upload_is_no_wait_for_the_first_byte() {
     let answer = diagnosis_of(&[har]);
     let upload = &answer.transfers[1];
     let side = upload.application.as_ref().unwrap();
-    assert_eq!((side.send_ms, side.wait_ms), (Some(880.0), None));
-    let phases = "by the application's own log: sending 880 ms, receiving 20 ms";
+    assert_eq!((side.send_ms, side.wait_ms), (Some(0.0), Some(880.0)));
+    let phases = "by the application's own log: sending and the wait for the answer 880 ms, \
+                  receiving 20 ms";
     assert!(upload.evidence.iter().any(|item| item.what == phases), "{:#?}", upload.evidence);
     // 130 of 1040 ms: those of the document.
     assert!(answer.session.says.contains("12 % of the"), "{}", answer.session.says);

@@ -53,9 +53,9 @@ pub struct ApplicationSide {
     pub connect_ms: Option<f64>,
     /// TLS handshake after it, in ms.
     pub tls_ms: Option<f64>,
-    /// Sending the request, in ms; of an upload, until the first byte of its answer.
+    /// Sending the request, in ms; of an upload, giving it to the system.
     pub send_ms: Option<f64>,
-    /// From the request to the first byte, in ms; null for an upload.
+    /// From the request to the first byte, in ms; of an upload, most of the sending included.
     pub wait_ms: Option<f64>,
     /// From the first byte to the last, in ms.
     pub receive_ms: Option<f64>,
@@ -217,14 +217,14 @@ fn shares_ms(transfer: &AppTransfer, duration_ms: f64) -> SharesMs {
 fn advice(transfer: &AppTransfer) -> ApplicationAdvice {
     let length_ns = length_ns(transfer).max(1) as f64;
     let is_most = |part: Option<i64>| part.unwrap_or(0) as f64 / length_ns >= WORTH_ADVICE;
-    let p = phases(transfer);
+    let p = transfer.phases;
     if transfer.failed {
         ApplicationAdvice::Failed
     } else if is_most(p.blocked_ns) {
         ApplicationAdvice::OwnQueue
     } else if is_most(p.setup_ns()) {
         ApplicationAdvice::Setup
-    } else if is_most(p.wait_ns) {
+    } else if is_most(p.wait_ns) && !uploads(transfer) {
         ApplicationAdvice::Wait
     } else {
         ApplicationAdvice::Capture
@@ -258,9 +258,10 @@ pub(super) fn facts(
     let Some(own) = own else { return known };
     let shown = if answer.whole_urls { own.url.clone() } else { own.name() };
     known.name = shown.filter(|name| !name.is_empty());
-    let p = phases(own);
+    let p = own.phases;
     if has_phases(p) {
-        known.facts.push(Fact::new(FactKind::Phases(p), place.whole));
+        let kind = FactKind::Phases { phases: p, uploads: uploads(own) };
+        known.facts.push(Fact::new(kind, place.whole));
     }
     if own.bytes_decoded {
         known.facts.push(Fact::new(FactKind::BytesDecoded, place.whole));
@@ -291,18 +292,8 @@ pub(super) fn uploads(request: &AppTransfer) -> bool {
     request.dir == Some(Direction::Ul) && bytes > INITIAL_WINDOW_BYTES
 }
 
-/// The phases of a transfer. Browsers count an upload as the wait for the answer; its time counts as
-/// sending here.
-fn phases(transfer: &AppTransfer) -> Phases {
-    let Phases { send_ns, wait_ns, .. } = transfer.phases;
-    let sent_ns = [send_ns, wait_ns].into_iter().flatten().reduce(i64::saturating_add);
-    match uploads(transfer) {
-        true => Phases { send_ns: sent_ns, wait_ns: None, ..transfer.phases },
-        false => transfer.phases,
-    }
-}
-
-/// Everything before the first byte of an answer, or of an upload; `None` if nothing of it is known.
+/// Everything before the first byte of an answer, or of an upload, which browsers count as the wait for
+/// its answer; `None` if nothing of it is known.
 pub(super) fn before_first_byte_ns(transfer: &AppTransfer) -> Option<i64> {
     let unsent = Phases { send_ns: None, wait_ns: None, ..transfer.phases };
     if uploads(transfer) { unsent } else { transfer.phases }.before_first_byte_ns()

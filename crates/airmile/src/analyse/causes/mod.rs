@@ -221,7 +221,8 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
     }
 }
 
-/// The cause to remove: for a shared verdict, the one that is not the radio's.
+/// The cause to remove: for a shared verdict, the one that is not the radio's; of two that take almost
+/// as long, the one whose removal saves more.
 fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> {
     let verdict = seen.finding.verdict;
     let cause = match verdict {
@@ -230,15 +231,21 @@ fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> 
         _ => leading,
     }?;
     let parts: Vec<(Cause, i64)> = seen.split.parts().collect();
-    let near = near(&parts, cause, |other| leaves(verdict, other))
-        .and_then(|(near, _)| Some((near, explained(near)?.advice(seen))));
-    let advice = explained(cause)?.advice(seen);
-    let advice = match (verdict, near) {
-        (Verdict::Mixed, _) => Advice::SharedWith(cause, advice),
-        (_, Some((near, other))) => Advice::Either(advice, near, other),
-        _ => Advice::Cause(advice),
+    let without_ms = |cause| seen.split.without(cause, seen).ms;
+    let advice = |cause| Some(explained(cause)?.advice(seen));
+    if verdict == Verdict::Mixed {
+        return Some((cause, without_ms(cause), Advice::SharedWith(cause, advice(cause)?)));
+    }
+    let near = near(&parts, cause, |other| leaves(verdict, other)).map(|(near, _)| near);
+    let (first, second) = match near {
+        Some(near) if without_ms(near) < without_ms(cause) => (near, Some(cause)),
+        near => (cause, near),
     };
-    Some((cause, seen.split.without(cause, seen).ms, advice))
+    let advised = match second {
+        Some(second) => Advice::Either(advice(first)?, second, advice(second)?),
+        None => Advice::Cause(advice(first)?),
+    };
+    Some((first, without_ms(first), advised))
 }
 
 fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {

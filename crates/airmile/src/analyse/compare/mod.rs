@@ -88,6 +88,7 @@ pub struct Comparison {
     /// The same as a sentence.
     pub says: String,
     /// Confidence of the verdict, 0 to 1: 1 minus its p.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// The groups that the verdict is about, by name: those that restart or are limited.
     pub about: Vec<String>,
@@ -298,7 +299,8 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         .collect();
     let judged = judge(&samples, seed);
     let pages = pages::compared(&runs);
-    let load = pages::largest(&pages, seed);
+    let run_names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let load = pages::largest(&pages, &run_names, seed);
     let names = |of: &[usize]| -> Vec<String> {
         of.iter().filter_map(|at| groups.get(*at)).map(|group| group.name.clone()).collect()
     };

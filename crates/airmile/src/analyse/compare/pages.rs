@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
-use airmile_wire::compare::{LoadDifference, largest_difference};
+use airmile_wire::compare::{LoadDifference, largest_difference, median};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,6 +33,8 @@ pub struct ComparedLoad {
     pub difference_ms: Option<f64>,
     /// The longest cause of the wait.
     pub verdict: PageCause,
+    /// The evidence of the causes: `log` alone, also `packets`, or also `radio`.
+    pub evidence: &'static str,
     /// Time of the critical path by cause, in ms.
     pub shares_ms: BTreeMap<&'static str, f64>,
 }
@@ -62,6 +64,7 @@ pub(super) fn compared(runs: &[Run]) -> Vec<ComparedPage> {
             load_ms: page.load_ms,
             difference_ms: (n > 0).then_some(page.load_ms - first_ms),
             verdict: page.verdict,
+            evidence: page.evidence,
             shares_ms: page.shares.clone(),
         };
         Some(ComparedPage { url: key.0, loads: loads.iter().enumerate().map(load).collect() })
@@ -75,14 +78,20 @@ pub(super) struct PageDifference<'a> {
     pub(super) found: LoadDifference,
     /// The slower run with its median load time in ms, and the faster one.
     pub(super) by_time: [(&'a str, f64); 2],
-    /// The cause whose time changed most in the direction of the load time, and its mean change in ms.
+    /// The cause whose median time changed most in the direction of the load time, and that change in
+    /// ms, at most the difference.
     pub(super) cause: Option<(PageCause, f64)>,
+    /// The evidence of the slower run's causes.
+    pub(super) evidence: &'static str,
 }
 
-/// The largest difference that a user notices.
-pub(super) fn largest(pages: &[ComparedPage], seed: u64) -> Option<PageDifference<'_>> {
+/// The largest difference that a user notices; a page's runs are compared with its first one of `runs`.
+pub(super) fn largest<'a>(
+    pages: &'a [ComparedPage],
+    runs: &[&str],
+    seed: u64,
+) -> Option<PageDifference<'a>> {
     let mut by_url: BTreeMap<&str, BTreeMap<usize, Vec<&ComparedLoad>>> = BTreeMap::new();
-    let runs: Vec<&str> = pages.iter().flat_map(|p| &p.loads).map(|l| l.run.as_str()).collect();
     for page in pages {
         // Of a part of a load, all time is unknown.
         let is_whole = |load: &&ComparedLoad| load.shares_ms.keys().any(|of| *of != "unknown");
@@ -102,15 +111,57 @@ pub(super) fn largest(pages: &[ComparedPage], seed: u64) -> Option<PageDifferenc
     let mut order = [0, 1];
     order.sort_by(|a, b| found.medians_ms[*b].total_cmp(&found.medians_ms[*a]));
     let [slow, quick] = order.map(|at| both[at]);
-    let mean = |loads: &[&ComparedLoad], cause: PageCause| {
-        let each = loads.iter().filter_map(|load| load.shares_ms.get(cause.as_str()));
-        each.sum::<f64>() / loads.len() as f64
+    let usual = |loads: &[&ComparedLoad], cause: PageCause| {
+        let of = |load: &&ComparedLoad| load.shares_ms.get(cause.as_str()).copied().unwrap_or(0.0);
+        median(loads.iter().map(of)).unwrap_or(0.0)
     };
-    let changes = PageCause::ALL.iter().map(|of| (*of, mean(slow, *of) - mean(quick, *of)));
+    let changes = PageCause::ALL.iter().map(|of| (*of, usual(slow, *of) - usual(quick, *of)));
     let cause = changes.filter(|(_, ms)| *ms > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+    let [first_ms, other_ms] = found.medians_ms;
+    let cause = cause.map(|(cause, ms)| (cause, ms.min((other_ms - first_ms).abs())));
+    let evidence = slow.first().map_or("", |load| load.evidence);
     let by_time = order.map(|at| {
         let run = both[at].first().map_or("", |load| load.run.as_str());
         (run, found.medians_ms[at])
     });
-    Some(PageDifference { url, by_time, cause, found })
+    Some(PageDifference { url, by_time, cause, evidence, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Loads of a page: run, load time and time of the server, in ms.
+    fn page(url: &str, loads: &[(&str, f64, f64)]) -> ComparedPage {
+        let load = |(run, load_ms, server_ms): &(&str, f64, f64)| ComparedLoad {
+            run: (*run).to_owned(),
+            wait_ms: *load_ms,
+            load_ms: *load_ms,
+            difference_ms: None,
+            verdict: PageCause::Server,
+            evidence: "log",
+            shares_ms: BTreeMap::from([("server", *server_ms), ("radio", 100.0)]),
+        };
+        ComparedPage { url: url.to_owned(), loads: loads.iter().map(load).collect() }
+    }
+
+    #[test]
+    fn a_page_is_compared_with_its_first_run_in_the_order_given() {
+        let pages = [
+            page("a", &[("r1", 500.0, 0.0), ("r3", 500.0, 0.0)]),
+            page("b", &[("r2", 600.0, 0.0), ("r3", 900.0, 300.0), ("r4", 2_000.0, 1_400.0)]),
+        ];
+        let found = largest(&pages, &["r1", "r2", "r3", "r4"], 7).unwrap();
+        assert_eq!((found.url, found.by_time), ("b", [("r4", 2_000.0), ("r2", 600.0)]));
+    }
+
+    /// One load of 20 s, nearly all of it the server's.
+    #[test]
+    fn a_cause_explains_at_most_the_difference() {
+        let times = [(500.0, 800.0, 350.0), (510.0, 810.0, 360.0), (520.0, 20_000.0, 19_000.0)];
+        let pages = times.map(|(a, b, server)| page("p", &[("a", a, 0.0), ("b", b, server)]));
+        let found = largest(&pages, &["a", "b"], 7).unwrap();
+        assert_eq!(found.by_time, [("b", 810.0), ("a", 510.0)]);
+        assert_eq!(found.cause, Some((PageCause::Server, 300.0)));
+    }
 }

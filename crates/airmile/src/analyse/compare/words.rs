@@ -7,7 +7,7 @@ use super::pages::PageDifference;
 use super::{CompareVerdict, ComparedGroup, MIN_TRANSFERS};
 use crate::analyse::radio::{Missing, MissingKind};
 use crate::fact::Restarter;
-use crate::wording::{page_cause, time};
+use crate::wording::{page_cause_by, time};
 
 /// A cause is mentioned from this share of a group's time on (chosen here).
 const WORTH_NAMING: f64 = 0.1;
@@ -87,7 +87,7 @@ pub(super) fn says(
 pub(super) fn load_time(load: &PageDifference<'_>) -> String {
     let [(slow, slow_ms), (quick, quick_ms)] = load.by_time;
     let cause = load.cause.map_or_else(String::new, |(cause, ms)| {
-        format!("; of the difference, {} is {}", time(ms.abs()), page_cause(cause))
+        format!("; of the difference, {} is {}", time(ms), page_cause_by(cause, load.evidence))
     });
     let doubt = match (load.found.p, load.found.certain_p()) {
         (None, _) => format!(

@@ -244,7 +244,8 @@ impl Wire {
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
-            _ if first.place == CaptureSite::Server => Restarter::Sender,
+            // A middlebox that splits connections looks like a server to a capture beside it.
+            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
             Some((server, _)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
         };
