@@ -31,6 +31,22 @@ pub fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// The directories in a directory, in order of their names; hidden ones are left out.
+///
+/// # Errors
+/// It cannot be read.
+pub fn directories_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
+    let paths = entries.map(|entry| Ok(entry.map_err(|e| Error::read(dir, e))?.path()));
+    let mut paths = paths.collect::<Result<Vec<_>>>()?;
+    let is_hidden = |path: &Path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    paths.retain(|path| path.is_dir() && !is_hidden(path));
+    paths.sort();
+    Ok(paths)
+}
+
 /// Whether a lab run may write a file of this name.
 #[must_use]
 pub fn is_of_run(path: &Path) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
-use airmile_wire::attribute::{CaptureSite, Reason};
+use airmile_wire::attribute::Reason;
 use airmile_wire::compare::RestartsSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -333,8 +333,6 @@ pub(crate) enum Statement {
     /// Most of the time of the transfers was that of loss recovery, by packets alone.
     LossRecovery {
         share: f64,
-        /// Where the only captures were taken, unless both ends are there.
-        alone: Option<CaptureSite>,
     },
     /// Transfers after pauses began in slow start, which took much of the time, by packets alone.
     Restarts {

@@ -2,7 +2,6 @@
 
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Direction, Verdict};
-use airmile_wire::attribute::CaptureSite;
 use airmile_wire::compare::RestartsSeen;
 
 use super::{bounds, candidates, link, suspect, whole_percent};
@@ -89,14 +88,10 @@ fn statement(statement: &Statement) -> String {
         Statement::Suspected { n, of, first, restarter } => {
             suspected((*n, *of), first, *restarter)
         }
-        Statement::LossRecovery { share, alone } => format!(
-            "Packets are lost on the path: their retransmission took {:.0} % of the time.{}",
-            share * 100.0,
-            match alone {
-                None => "",
-                Some(CaptureSite::Server) => " Capture at the phone, too, to see where.",
-                Some(_) => " Capture at the server, too, to see where.",
-            }
+        Statement::LossRecovery { share } => format!(
+            "Packets are lost on the path: their retransmission took {:.0} % of the time. A modem \
+             log shows whether the radio lost them.",
+            share * 100.0
         ),
         Statement::Restarts { seen: RestartsSeen { restarted, known, .. }, share, restarter } => {
             format!(

@@ -110,6 +110,37 @@ fn a_slower_page_is_the_first_fact() {
     assert!(same.verdict != CompareVerdict::PageLoadTime && !same.says.contains("as long"));
 }
 
+/// Five loads before and after a change, as browsers' logs in one directory or as a directory each.
+#[test]
+fn repeated_runs_of_a_directory_count_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenarios = [("page", "before"), ("page-slow-server", "after")];
+    let runs = scenarios.map(|(scenario, name)| {
+        let out = dir.path().join(scenario);
+        airmile_lab::run_scenario(scenario, None, &out).unwrap();
+        let all = dir.path().join(name);
+        fs::create_dir(&all).unwrap();
+        for n in 0..5 {
+            fs::copy(out.join("page.har"), all.join(format!("load-{n}.har"))).unwrap();
+        }
+        all
+    });
+    let check = |answer: &Comparison| {
+        assert_eq!(answer.verdict, CompareVerdict::PageLoadTime, "{answer:#?}");
+        assert_eq!(answer.about, [runs[1].display().to_string()]);
+        assert_eq!((answer.runs.len(), answer.pages.len()), (2, 5));
+    };
+    check(&of(&runs, GroupBy::Auto));
+    for run in &runs {
+        for n in 0..5 {
+            let (har, of) = (run.join(format!("load-{n}.har")), run.join(n.to_string()));
+            fs::create_dir(&of).unwrap();
+            fs::rename(har, of.join("page.har")).unwrap();
+        }
+    }
+    check(&of(&runs, GroupBy::Auto));
+}
+
 /// A directory with some of a run's files.
 fn some(run: &Path, name: &str, files: &[&str]) -> PathBuf {
     let dir = run.with_file_name(name);

@@ -398,8 +398,7 @@ impl Blind {
         let mut statements = vec![first];
         let share = recovery_ns as f64 / f64::max(total_ns as f64, 1.0);
         if share >= LEADS {
-            let alone = (!self.has_server).then(|| self.capture_site());
-            statements.push(Statement::LossRecovery { share, alone });
+            statements.push(Statement::LossRecovery { share });
         }
         let grown: Vec<Growth> = judged.iter().filter_map(|one| one.growth).collect();
         let seen = restarts_after_pauses(&grown).filter(|_| named.is_none());

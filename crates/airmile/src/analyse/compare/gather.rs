@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use airmile_capture::application::ApplicationFormat;
 use airmile_model::{Direction, Record, printable_path};
 use airmile_packets::connections::Connection;
 use airmile_wire::compare::{RequestExchange, Sample, growth};
@@ -18,7 +19,7 @@ use crate::analyse::wire::Wire;
 use crate::fact::Restarter;
 use crate::session::Inputs;
 use airmile_io::FileReport;
-use airmile_io::directory::{files_in, open_to_sort};
+use airmile_io::directory::{directories_in, files_in, open_to_sort};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Progress, comes_once};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
@@ -69,6 +70,8 @@ struct RunInputs {
     /// Whether there are records of the radio, or an application's transfers.
     radio: bool,
     application: bool,
+    /// The logs of a browser: each is of a run of its own.
+    hars: Vec<PathBuf>,
     /// A report of each file that is empty, or damaged from its first byte.
     unread: Vec<FileReport>,
 }
@@ -89,7 +92,10 @@ impl RunInputs {
                 kind if kind.is_capture() => files.captures.push(path),
                 Kind::ModemLog(_) | Kind::LogText | Kind::Sniffer(_) => files.radio = true,
                 Kind::Table(airmile_decode::table::TableKind::Grants) => files.radio = true,
-                Kind::Application(_) => files.application = true,
+                Kind::Application(format) => {
+                    files.application = true;
+                    files.hars.extend((format == ApplicationFormat::Har).then_some(path));
+                }
                 _ if ProbeLog::recognise(input.head()) => {
                     files.probe = Some(ProbeLog::read(&path, progress)?);
                 }
@@ -100,11 +106,50 @@ impl RunInputs {
     }
 }
 
-/// Reads a run.
+/// The repetitions in a directory that is no run itself: the logs of browsers in it, else the
+/// directories in it.
+fn repetitions(dir: &Path, files: RunInputs) -> Result<Vec<PathBuf>> {
+    let has_others = files.radio || files.probe.is_some() || !files.captures.is_empty();
+    if has_others || !dir.is_dir() || files.application && files.hars.len() < 2 {
+        return Ok(Vec::new());
+    }
+    if !files.hars.is_empty() {
+        return Ok(files.hars);
+    }
+    directories_in(dir)
+}
+
+/// Reads a run, or the repetitions of one, which count as one.
 ///
 /// # Errors
 /// It cannot be read, or holds nothing to compare.
 pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
+    let parts = match path.is_dir() {
+        true => repetitions(path, RunInputs::look(path, progress)?)?,
+        false => Vec::new(),
+    };
+    let mut parts = parts.iter().map(|part| gather_one(part, options, progress));
+    let Some(first) = parts.next() else { return gather_one(path, options, progress) };
+    let mut run = Run { name: printable_path(path), ..first? };
+    for part in parts {
+        let part = part?;
+        run.transfers.extend(part.transfers);
+        run.pages.extend(part.pages);
+        run.files.extend(part.files);
+        run.seen_by.extend(part.seen_by);
+        run.server_restarts &= part.server_restarts;
+        run.at_server = run.at_server.or(part.at_server);
+        if run.restarter != part.restarter {
+            run.restarter = Restarter::SenderOrMiddlebox;
+        }
+    }
+    run.seen_by.sort_unstable();
+    run.seen_by.dedup();
+    run.transfers.sort_by_key(|grouped| grouped.sample.start_ns);
+    Ok(run)
+}
+
+fn gather_one(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
     if comes_once(path) && (path.as_os_str() == "-" || path.exists()) {
         return Err(Error::Unusable {
             path: path.to_owned(),

@@ -244,7 +244,7 @@ impl Wire {
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter = match server {
-            // A middlebox that splits connections looks like a server to a capture beside it.
+            // A middlebox that splits connections looks like a server to a capture next to it.
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
             Some((server, _)) => first.who_restarts(server),
             None => Restarter::SenderOrMiddlebox,
