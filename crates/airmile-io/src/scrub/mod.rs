@@ -206,7 +206,7 @@ fn inputs_of(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<FileReport>)> {
         for file in files_in(path)? {
             match open_to_sort(&file)? {
                 Ok((_, kind)) if can_be_copied(kind) => inputs.push(file),
-                Ok((input, kind)) => left_out.push(FileReport::not_of_directory(&input, kind)),
+                Ok((input, kind)) => left_out.push(FileReport::not_copied(&input, kind)),
                 Err(report) => left_out.push(report),
             }
         }
