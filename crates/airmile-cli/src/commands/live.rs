@@ -95,7 +95,10 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     if on_terminal {
         output::print_wrapped(&last_words(&last.view))?;
     }
-    Ok(Outcome::of(last.view.intake.bad_frames > 1))
+    if let Some(lost) = engine.lost_at_end() {
+        output::warn(global, &format!("{}: {lost}", source.name()));
+    }
+    Ok(Outcome::of(last.view.intake.bad_frames > 1 || engine.lost_at_end().is_some()))
 }
 
 fn source(args: &LiveArgs) -> LogSource {
