@@ -596,8 +596,8 @@ pub fn scrub_log(data: &[u8]) {
     }
 }
 
-/// Scrubs any bytes as a HAR: the copy is a whole HAR with no more requests than are counted, and the
-/// result does not depend on the chunking.
+/// Scrubs any bytes as a HAR: the copy is a whole HAR whose transfers have the same times and bytes,
+/// and the result does not depend on the chunking.
 pub fn scrub_har(data: &[u8]) {
     let run = |data: &[u8], piece: usize| {
         let mut scrubber = HarScrubber::new(Pseudonyms::new(&SCRUB_KEY));
@@ -608,8 +608,13 @@ pub fn scrub_har(data: &[u8]) {
     };
     let (out, requests) = run(data, data.len().max(1));
     assert_eq!(out, run(data, 7).0, "depends on the pieces");
-    let log = read_application(ApplicationFormat::Har, &out);
-    assert!(log.transfers.len() as u64 <= requests);
+    let transfers = |har: &[u8]| {
+        let log = read_application(ApplicationFormat::Har, har).transfers.into_iter();
+        log.map(|one| (one.start_ns, one.end_ns, one.bytes, one.phases)).collect::<Vec<_>>()
+    };
+    let found = transfers(&out);
+    assert!(found.len() as u64 <= requests);
+    assert_eq!(found, transfers(data), "the copy is read otherwise");
     assert_eq!(run(&out, 4_096).1, requests, "the copy lacks requests");
 }
 

@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::file_report::FileReport;
 use crate::input::{Input, Progress};
 use crate::recognise::Kind;
-use crate::run_files::is_run_file;
+use crate::run_files::{SCENARIO, is_run_file};
 
 /// The files directly in a directory, by name. Hidden ones are of no complete run, and tables of a lab
-/// run may be empty.
+/// run ([`is_of_run`]) may be empty.
 ///
 /// # Errors
 /// It cannot be read.
@@ -47,10 +47,12 @@ pub fn directories_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether a lab run may write a file of this name.
+/// Whether a file is a lab run's: a run may write one of this name, and has written its scenario
+/// beside it.
 #[must_use]
 pub fn is_of_run(path: &Path) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(is_run_file)
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(is_run_file) && path.with_file_name(SCENARIO).is_file()
 }
 
 /// Opens a file, as stored, for its format. A file that is empty or damaged from its first byte stops no
@@ -69,5 +71,32 @@ pub fn open_to_sort(path: &Path) -> Result<std::result::Result<(Input, Kind), Fi
             Ok(Err(FileReport::damaged(path, &source)))
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_passed_over_in_a_lab_run_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("page.har", ""),
+            ("modem.mi2log", ""),
+            ("notes.txt", ""),
+            (".hidden", "x"),
+            ("a", "x"),
+        ] {
+            std::fs::write(dir.path().join(name), content).unwrap();
+        }
+        let names = || {
+            let paths = files_in(dir.path()).unwrap();
+            let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+            paths.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), ["a", "modem.mi2log", "notes.txt", "page.har"]);
+        std::fs::write(dir.path().join(SCENARIO), "name = \"x\"").unwrap();
+        assert_eq!(names(), ["a", "modem.mi2log", "notes.txt", "scenario.toml"]);
     }
 }

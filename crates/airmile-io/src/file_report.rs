@@ -179,11 +179,28 @@ impl FileReport {
     /// The report of a file that is not read with the others of its directory.
     #[must_use]
     pub fn not_of_directory(input: &Input, kind: Kind) -> Self {
+        let why = match kind {
+            Kind::Foreign(foreign) => format!("it is {}", foreign.advice()),
+            Kind::LogText | Kind::Sniffer(_) | Kind::Table(_) => {
+                "it has no TTI counter in common with modem logs or other kinds of tables: to have it \
+                 read, give its name alone"
+                    .into()
+            }
+            _ => "it is of no kind that is read (docs/inputs.md lists all)".into(),
+        };
+        Self::beside_others(input, kind, &why)
+    }
+
+    /// The report of a file that is not copied with the others of its directory.
+    #[must_use]
+    pub fn not_copied(input: &Input, kind: Kind) -> Self {
+        Self::beside_others(input, kind, "captures, modem logs and HARs are copied")
+    }
+
+    fn beside_others(input: &Input, kind: Kind, why: &str) -> Self {
         let mut report = Self::new(input, kind);
         report.bytes = input.size_bytes().unwrap_or_default();
-        let what = format!(
-            "{NOT_USED}: of a directory, logs that belong together are read; give its name to have it read, too"
-        );
+        let what = format!("{NOT_USED}: {why}");
         report.problem(Problem { offset: 0, severity: Severity::Normal, what });
         report
     }

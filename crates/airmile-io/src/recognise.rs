@@ -6,8 +6,9 @@ use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
 
-/// The first interface of a pcapng with packets of the air interface.
-pub const AIR_INTERFACE: &str = "gsmtap";
+/// Names and link types of the interfaces of a pcapng with packets of the air interface: IPv4, and
+/// Wireshark's exported PDUs (the registry of LINKTYPE values).
+pub const AIR_INTERFACES: [(&str, u16); 2] = [("gsmtap", 228), ("pdu", 252)];
 
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,16 +202,52 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
-/// Whether a pcapng has the interface [`AIR_INTERFACE`].
+/// Whether all interfaces before a pcapng's first packet are [`AIR_INTERFACES`]: a file merged with a
+/// phone's capture has others, too.
 fn is_of_air(head: &[u8]) -> bool {
-    // Section header and first interface take less.
-    let first = head.get(..512).unwrap_or(head);
-    // if_name: code and length in either byte order (draft-ietf-opsawg-pcapng, 4.2).
-    let length = AIR_INTERFACE.len() as u8;
-    [[0, 2, 0, length], [2, 0, length, 0]].into_iter().any(|head| {
-        let option = [&head, AIR_INTERFACE.as_bytes()].concat();
-        first.windows(option.len()).any(|bytes| bytes == option)
-    })
+    // Byte-order magic of the section header (draft-ietf-opsawg-pcapng, 4.1).
+    let is_big_endian = head.get(8..12) == Some(&[0x1a, 0x2b, 0x3c, 0x4d]);
+    let number = |bytes: Option<&[u8]>| {
+        let value = bytes?.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+        let swapped = bytes?.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+        Some(if is_big_endian { value } else { swapped })
+    };
+    // The value of if_name, option 2 of an interface description (4.2), as its name is in `block`.
+    let is_named = |block: &[u8], name: &str| {
+        let mut rest = block.get(16..).unwrap_or_default();
+        while let (Some(code), Some(length)) = (number(rest.get(..2)), number(rest.get(2..4))) {
+            match code {
+                0 => return false,
+                2 => return rest.get(4..4 + length) == Some(name.as_bytes()),
+                _ => rest = rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default(),
+            }
+        }
+        false
+    };
+    let (mut rest, mut interfaces) = (head, 0);
+    while let (Some(kind), Some(length)) = (number(rest.get(..4)), number(rest.get(4..8))) {
+        let Some((block, next)) = rest.split_at_checked(length).filter(|_| length >= 12) else {
+            break;
+        };
+        match kind {
+            // Interface description.
+            1 => {
+                let link = number(block.get(8..10));
+                let is_air = |(name, own): &(&str, u16)| {
+                    link == Some(usize::from(*own)) && is_named(block, name)
+                };
+                if !AIR_INTERFACES.iter().any(is_air) {
+                    return false;
+                }
+                interfaces += 1;
+            }
+            // Packets.
+            2 | 3 | 6 => break,
+            _ => {}
+        }
+        rest = next;
+    }
+    interfaces > 0
 }
 
 fn by_magic(head: &[u8]) -> Option<Foreign> {
@@ -274,6 +311,38 @@ mod tests {
         let kind = Kind::of(b"dir,tti,n_prb\ndl,1,2\n");
         assert_eq!(kind, Kind::Table(TableKind::Grants));
         assert_eq!(Kind::of(b"id,start_us,end_us\r\n"), Kind::Table(TableKind::Transfers));
+    }
+
+    #[test]
+    fn packets_of_the_air_alone_are_no_capture() {
+        use crate::pcapng::{DataLink, PcapNgFile, PcapNgInterface};
+
+        let kind = |interfaces: &[(&str, DataLink)]| {
+            let of = |&(name, link)| PcapNgInterface { link, name, what: "" };
+            let interfaces: Vec<_> = interfaces.iter().map(of).collect();
+            let bytes = PcapNgFile::begin(Vec::new(), None, 0, &interfaces).unwrap().into_inner();
+            Kind::of(&bytes)
+        };
+        let [gsmtap, pdu] =
+            AIR_INTERFACES.map(|(name, link)| (name, DataLink::from(u32::from(link))));
+        let phone = ("phone", DataLink::RAW);
+        let (air, capture) = (Kind::Foreign(Foreign::AirPackets), Kind::Foreign(Foreign::PcapNg));
+        assert_eq!(kind(&[gsmtap, pdu]), air);
+        // Several merged files.
+        assert_eq!(kind(&[gsmtap, pdu, gsmtap, pdu]), air);
+        assert_eq!(kind(&[gsmtap, pdu, phone]), capture);
+        assert_eq!(kind(&[phone, gsmtap, pdu]), capture);
+        // A user's name.
+        assert_eq!(kind(&[("gsmtap", DataLink::ETHERNET)]), capture);
+        assert_eq!(kind(&[]), capture);
+        // In the other byte order.
+        let section = b"\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0";
+        let interface = b"\x01\0\0\0\x24\0\0\0\xe4\0\0\0\0\0\0\0\x02\0\x06\0gsmtap\0\0";
+        let ends = [&b"\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0"[..], b"\0\0\0\0\x24\0\0\0"];
+        let file = [section, ends[0], interface, ends[1]].concat();
+        assert_eq!(Kind::of(&file), air);
+        // Cut anywhere.
+        assert!((4..file.len()).all(|at| Kind::of(&file[..at]) == capture));
     }
 
     #[test]

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
+use airmile::model::Problem;
 use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
+use crate::published::EventSenders;
+pub use crate::published::{Events, Published};
 use crate::snapshot::{
     CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
 };
@@ -56,64 +58,15 @@ pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: EventSenders,
     stop: StopFlag,
-    refusal: Arc<OnceLock<String>>,
+    ending: Arc<Ending>,
     worker: Worker,
 }
 
-/// A reader's handle on an engine: cloning is cheap.
-#[derive(Debug, Clone)]
-pub struct Published {
-    snapshots: watch::Receiver<Arc<Snapshot>>,
-    events: EventSenders,
-}
-
-/// The event channels. Flows have their own, as a large number may end at once and would displace
-/// events of the radio.
-#[derive(Debug, Clone)]
-struct EventSenders {
-    radio: broadcast::Sender<Arc<LiveEvent>>,
-    flows: broadcast::Sender<Arc<LiveEvent>>,
-}
-
-/// New events, as they occur.
-#[derive(Debug)]
-pub struct Events {
-    radio: broadcast::Receiver<Arc<LiveEvent>>,
-    flows: broadcast::Receiver<Arc<LiveEvent>>,
-}
-
-impl Events {
-    /// The next event.
-    ///
-    /// # Errors
-    /// The engine has ended, or events were missed.
-    pub async fn recv(&mut self) -> Result<Arc<LiveEvent>, RecvError> {
-        tokio::select! {
-            biased;
-            event = self.radio.recv() => event,
-            event = self.flows.recv() => event,
-        }
-    }
-}
-
-impl Published {
-    /// The current state.
-    #[must_use]
-    pub fn now(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshots.borrow())
-    }
-
-    /// Snapshots as they are published; only the last one is kept.
-    #[must_use]
-    pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshots.clone()
-    }
-
-    /// Events from now on.
-    #[must_use]
-    pub fn events(&self) -> Events {
-        Events { radio: self.events.radio.subscribe(), flows: self.events.flows.subscribe() }
-    }
+/// What is wrong with the source, or with its end.
+#[derive(Debug, Default)]
+struct Ending {
+    refusal: OnceLock<String>,
+    lost: OnceLock<Problem>,
 }
 
 impl Engine {
@@ -149,12 +102,13 @@ impl Engine {
             capture(name, feed.clone())?;
         }
         source.start(feed)?;
-        let refusal = Arc::clone(&feeder.refusal);
+        let ending = Arc::clone(&feeder.ending);
         // A modem's port may begin with anything.
         let is_stored = matches!(source, LogSource::Follow(_) | LogSource::Stdin);
-        let feeder = Feeder { lines, head: is_stored.then(Head::default), ..feeder };
+        let head = is_stored.then(Head::default);
+        let feeder = Feeder { lines, head, is_stored, ..feeder };
         let worker = Worker::start("engine", stop.clone(), move |_| feeder.run(&inputs))?;
-        Ok(Self { snapshots, events, stop, refusal, worker })
+        Ok(Self { snapshots, events, stop, ending, worker })
     }
 
     /// Its published state.
@@ -169,10 +123,17 @@ impl Engine {
         self.worker.has_ended()
     }
 
-    /// Why the source cannot be a modem log: the engine has ended because of that.
+    /// Why the source cannot be a modem log, or is none any more: the engine has ended because of
+    /// that.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
-        self.refusal.get().map(String::as_str)
+        self.ending.refusal.get().map(String::as_str)
+    }
+
+    /// What a source lost that ended by itself, such as the rest of a frame.
+    #[must_use]
+    pub fn lost_at_end(&self) -> Option<&Problem> {
+        self.ending.lost.get()
     }
 
     /// Whether the log was ended: by a signal, by [`stop`](Self::stop), or because the reader of
@@ -220,11 +181,15 @@ struct Feeder {
     events: EventSenders,
     stop: StopFlag,
     lines: Option<SyncSender<Arc<LiveEvent>>>,
+    /// Whether the source is a file or standard input.
+    is_stored: bool,
     /// `None`: the source is a modem's, or known as a log.
     head: Option<Head>,
+    /// Whether the source was a log before it was replaced.
+    was_log: bool,
     /// The first bytes after a gap, until they have a time.
     resumed: Option<Vec<u8>>,
-    refusal: Arc<OnceLock<String>>,
+    ending: Arc<Ending>,
 }
 
 impl Feeder {
@@ -265,9 +230,11 @@ impl Feeder {
             events: EventSenders { radio, flows },
             stop: stop.clone(),
             lines: None,
+            is_stored: false,
             head: None,
+            was_log: false,
             resumed: None,
-            refusal: Arc::default(),
+            ending: Arc::default(),
         };
         (feeder, snapshots)
     }
@@ -300,7 +267,7 @@ impl Feeder {
             // What waits came before the end.
             let _ = inputs.try_iter().all(|item| self.receive(item));
         }
-        if self.refusal.get().is_none() {
+        if self.was_log || self.ending.refusal.get().is_none() {
             self.finish();
         }
     }
@@ -321,6 +288,9 @@ impl Feeder {
             }
             SourceItem::Gap => {
                 self.live.note_gap();
+                // Another file may be there now.
+                self.was_log |= self.is_stored && self.head.is_none();
+                self.head = self.is_stored.then(Head::default);
                 self.resumed = Some(self.resumed.take().unwrap_or_default());
                 self.snapshot.source.gaps += 1;
             }
@@ -329,6 +299,9 @@ impl Feeder {
                 self.source_is(state);
                 if ended && let Some(Err(what)) = self.head.as_ref().map(Head::end) {
                     self.refuse(what);
+                } else if ended && !self.stop.is_set() {
+                    let lost = self.live.lost_at_end();
+                    lost.into_iter().for_each(|lost| drop(self.ending.lost.set(lost)));
                 }
                 return !ended;
             }
@@ -366,9 +339,12 @@ impl Feeder {
         }
     }
 
-    /// The source cannot be a modem log. Nobody else sets this.
-    fn refuse(&self, what: String) {
-        let _ = self.refusal.set(what);
+    /// The source cannot be a modem log. What it held since it was replaced is of none. Nobody else
+    /// sets this.
+    fn refuse(&mut self, what: String) {
+        self.resumed = None;
+        let what = if self.was_log { format!("it was replaced, and now {what}") } else { what };
+        let _ = self.ending.refusal.set(what);
     }
 
     fn source_is(&mut self, state: SourceState) {

@@ -11,6 +11,7 @@
 //! one, and events into a ring buffer that drops slow readers.
 
 pub mod engine;
+mod published;
 pub mod record;
 pub mod server;
 pub mod snapshot;

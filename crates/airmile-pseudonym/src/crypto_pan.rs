@@ -78,23 +78,40 @@ mod tests {
         121, 121, 101, 39, 98, 87, 76, 45, 42, 132, 34, 2,
     ];
 
+    /// Addresses of the authors' sample, and their pseudonyms.
+    const SAMPLE: [(&str, &str); 10] = [
+        ("128.11.68.132", "135.242.180.132"),
+        ("129.118.74.4", "134.136.186.123"),
+        ("130.132.252.244", "133.68.164.234"),
+        ("141.223.7.43", "141.167.8.160"),
+        ("141.233.145.108", "141.129.237.235"),
+        ("152.163.225.39", "151.140.114.167"),
+        ("156.29.3.236", "147.225.12.42"),
+        ("165.247.96.84", "162.9.99.234"),
+        ("166.107.77.190", "160.132.178.185"),
+        ("192.102.249.13", "252.138.62.131"),
+    ];
+
     #[test]
     fn addresses_of_the_published_sample() {
         let pan = CryptoPan::new(&KEY);
-        for (raw, expected) in [
-            ("128.11.68.132", "135.242.180.132"),
-            ("129.118.74.4", "134.136.186.123"),
-            ("130.132.252.244", "133.68.164.234"),
-            ("141.223.7.43", "141.167.8.160"),
-            ("141.233.145.108", "141.129.237.235"),
-            ("152.163.225.39", "151.140.114.167"),
-            ("156.29.3.236", "147.225.12.42"),
-            ("165.247.96.84", "162.9.99.234"),
-            ("166.107.77.190", "160.132.178.185"),
-            ("192.102.249.13", "252.138.62.131"),
-        ] {
+        for (raw, expected) in SAMPLE {
             let raw: Ipv4Addr = raw.parse().unwrap();
             assert_eq!(Ipv4Addr::from(pan.v4(raw.into())).to_string(), expected);
+        }
+    }
+
+    /// A property of the scheme: the cipher's inputs for two neighbouring bits are the same where the
+    /// first one equals the padding's.
+    #[test]
+    fn neighbouring_bits_of_the_published_sample_flip_together() {
+        let pad = (CryptoPan::new(&KEY).pad >> 96) as u32;
+        for (raw, expected) in SAMPLE {
+            let [raw, expected] =
+                [raw, expected].map(|text| u32::from(text.parse::<Ipv4Addr>().unwrap()));
+            let flips = raw ^ expected;
+            let same_input = !(raw ^ pad);
+            assert_eq!((flips ^ flips << 1) & same_input & !1, 0, "{raw:x} became {expected:x}");
         }
     }
 

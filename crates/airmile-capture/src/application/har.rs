@@ -11,6 +11,10 @@ use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["log.entries[]", "log.pages[]"];
 
+/// Schemes of URLs that use no network (`data` to `moz-extension`), or of sockets, which do not end.
+const LOCAL_SCHEMES: &[&str] =
+    &["data", "blob", "file", "about", "chrome", "chrome-extension", "moz-extension", "ws", "wss"];
+
 /// Longer than this (a week) is no time of a request (chosen here).
 const LONGEST_MS: f64 = 604_800_000.0;
 
@@ -101,7 +105,7 @@ impl Har {
         }
         let url = entry.text("request.url", found).unwrap_or_default();
         let resource = entry.get("_resourceType").and_then(Value::as_str);
-        if is_local(url) || resource == Some("websocket") {
+        if local_scheme(url).is_some() || resource == Some("websocket") {
             found.log.not_transfers += 1;
             return;
         }
@@ -168,7 +172,7 @@ impl Har {
 }
 
 /// The first field that an entry needs and that is of another type: path, expected and found type.
-fn wrong_type(entry: &Entry<'_>) -> Option<(&'static str, &'static str, &'static str)> {
+pub(super) fn wrong_type(entry: &Entry<'_>) -> Option<(&'static str, &'static str, &'static str)> {
     if !entry.value.is_object() {
         return Some(("log.entries[]", "an object", type_name(entry.value)));
     }
@@ -214,11 +218,10 @@ fn page(entry: &Entry<'_>, found: &mut Gathered) {
     found.log.pages.push(page);
 }
 
-/// Requests that use no network, or do not end.
-fn is_local(url: &str) -> bool {
-    let scheme = url.split(':').next().unwrap_or_default();
-    let local = ["data", "blob", "file", "about", "chrome", "chrome-extension", "moz-extension"];
-    local.contains(&scheme) || scheme == "ws" || scheme == "wss"
+/// The scheme of a request that uses no network, or does not end.
+pub(super) fn local_scheme(url: &str) -> Option<&'static str> {
+    let own = url.split(':').next().unwrap_or_default();
+    LOCAL_SCHEMES.iter().copied().find(|scheme| own.eq_ignore_ascii_case(scheme))
 }
 
 fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {

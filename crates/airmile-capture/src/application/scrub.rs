@@ -8,8 +8,8 @@ use airmile_model::{Problem, Severity};
 use airmile_pseudonym::{Changes, Pseudonyms};
 use serde_json::{Map, Value, json};
 
-use super::fields::ns_of_rfc3339;
-use super::har::{WANTED, kind_of_name};
+use super::fields::{Entry, ns_of_rfc3339, number_of};
+use super::har::{WANTED, kind_of_name, local_scheme, wrong_type};
 use super::scan::{JsonPart, Scanner};
 
 /// Numbers of entries and pages that stay.
@@ -159,25 +159,33 @@ impl HarCopy {
         if !WANTED.contains(&path) {
             return self.changes.add("fields_left_out", 1);
         }
-        let value = match serde_json::from_slice::<Value>(bytes) {
-            Ok(value) if value.is_object() => value,
-            _ => {
-                let what = format!("{path}: no object; it is left out");
-                return problem(Problem { offset, severity: Severity::Damage, what });
+        let value = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+        let is_page = path == "log.pages[]";
+        let wrong = match wrong_type(&Entry { value: &value, offset }) {
+            _ if !value.is_object() => Some(format!("{path}: no object")),
+            Some((field, wanted, is)) if !is_page => {
+                Some(format!("{field}: expected {wanted}, found {is}"))
             }
+            _ => None,
         };
-        if path == "log.pages[]" {
-            let page = self.page(&value);
-            return self.pages.push(page);
+        let is_readable = wrong.is_none();
+        if let Some(what) = wrong {
+            let what = format!("{what}; it is left out");
+            problem(Problem { offset, severity: Severity::Damage, what });
         }
-        let entry = self.entry(&value);
+        if is_page {
+            let page = is_readable.then(|| self.page(&value));
+            return self.pages.extend(page);
+        }
+        // Of an entry that cannot be read only its place stays: transfers have its number.
+        let entry = if is_readable { self.entry(&value) } else { Value::Null };
         if self.entries == 0 {
             self.begin(out);
         } else {
             out.extend_from_slice(b",\n");
         }
         self.entries += 1;
-        self.changes.add("requests", 1);
+        self.changes.add("requests", u64::from(is_readable));
         out.extend_from_slice(entry.to_string().as_bytes());
     }
 
@@ -225,6 +233,10 @@ impl HarCopy {
             });
             set(&mut out, "response._error", own.unwrap_or("an error").into());
         }
+        // Of any value the reader takes that the cache answered.
+        if value.get("_fromCache").is_some_and(|from| !from.is_null()) {
+            out.entry("_fromCache").or_insert_with(|| "other".into());
+        }
         for path in ["cache.beforeRequest", "cache.afterRequest"] {
             let is_there = |value: &Value| value.as_object().is_some_and(|of| !of.is_empty());
             if at(value, path).is_some_and(is_there) {
@@ -237,13 +249,15 @@ impl HarCopy {
     /// A URL with its scheme, port and known ending; the rest is a pseudonym.
     fn url(&mut self, url: &str) -> String {
         self.changes.add("urls", 1);
-        let Some((scheme, rest)) = url.split_once("://") else {
-            // Such as `data:`, which holds contents.
-            let scheme = url.split(':').next().unwrap_or_default();
-            let is_local = ["data", "blob", "about"].contains(&scheme);
-            return format!("{}:", if is_local { scheme } else { "other" });
+        // The reader leaves local URLs out by their scheme, which therefore stays. Of these, only
+        // sockets have hosts; `data:` holds contents.
+        let local = local_scheme(url);
+        let has_host = matches!(local, None | Some("ws" | "wss"));
+        let Some((scheme, rest)) = url.split_once("://").filter(|_| has_host) else {
+            return format!("{}:", local.unwrap_or("other"));
         };
-        let scheme = ["http", "https", "ws", "wss"].into_iter().find(|known| *known == scheme);
+        let known = ["http", "https"].into_iter().find(|own| scheme.eq_ignore_ascii_case(own));
+        let scheme = local.or(known).unwrap_or("other");
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let authority = authority.rsplit('@').next().unwrap_or_default();
         let (host, port) = match authority.rsplit_once(':') {
@@ -265,7 +279,7 @@ impl HarCopy {
                 format!("/{}{}", self.name("path", path), ending.unwrap_or_default())
             }
         };
-        format!("{}://{host}{port}{path}", scheme.unwrap_or("other"))
+        format!("{scheme}://{host}{port}{path}")
     }
 
     fn address(&mut self, address: IpAddr) -> IpAddr {
@@ -290,8 +304,11 @@ fn known(value: &Value) -> Map<String, Value> {
         out.insert("startedDateTime".into(), at.clone());
     }
     for path in NUMBERS {
-        if let Some(number) = at(value, path).filter(|number| number.is_number()) {
-            set(&mut out, path, number.clone());
+        // Some programs write numbers as texts.
+        let own = at(value, path);
+        let number = own.filter(|own| own.is_number()).cloned();
+        if let Some(number) = number.or_else(|| own.and_then(number_of).map(Value::from)) {
+            set(&mut out, path, number);
         }
     }
     for (path, texts) in TEXTS {
@@ -341,89 +358,4 @@ fn set(out: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{ApplicationFormat, read_application};
-    use super::*;
-
-    const SECRETS: &[&str] =
-        &["example", "alice", "token", "192.0.2.7", "secret", "42.mp4", "Cookie", "sid-1", "Ann"];
-
-    fn scrubbed(har: &Value) -> (String, Changes) {
-        let text = har.to_string();
-        let mut scrubber = HarScrubber::new(Pseudonyms::new(&[7; 32]));
-        let (mut out, mut problems) = (Vec::new(), Vec::new());
-        // In pieces.
-        for piece in text.as_bytes().chunks(13) {
-            scrubber.push(piece, &mut out, &mut |problem| problems.push(problem));
-        }
-        scrubber.finish(&mut out, &mut |problem| problems.push(problem));
-        assert!(problems.is_empty(), "{problems:?}");
-        (String::from_utf8(out).unwrap(), scrubber.changes().clone())
-    }
-
-    fn har() -> Value {
-        let entry = |url: &str| {
-            json!({
-                "pageref": "Ann's page", "startedDateTime": "2026-01-05T09:00:07.503Z", "time": 138.0,
-                "_initiator": {"type": "script", "url": "https://www.example.com/alice"},
-                "_resourceType": "media", "connection": "443", "comment": "secret",
-                "request": {
-                    "method": "GET", "url": url, "httpVersion": "h2", "headersSize": 100,
-                    "bodySize": 0, "headers": [{"name": "Cookie", "value": "secret"}],
-                    "queryString": [{"name": "token", "value": "secret"}],
-                },
-                "response": {
-                    "status": 200, "httpVersion": "h2", "headersSize": 90, "bodySize": 5000,
-                    "content": {"size": 5000, "mimeType": "video/secret", "text": "secret"},
-                    "redirectURL": "https://alice.example", "_error": null,
-                },
-                "serverIPAddress": "192.0.2.7", "cache": {},
-                "timings": {"blocked": 1, "dns": 2, "connect": 40, "ssl": 20, "send": 0,
-                            "wait": 50, "receive": 45, "comment": "secret"},
-            })
-        };
-        json!({"log": {
-            "version": "1.2", "creator": {"name": "example", "version": "alice"},
-            "pages": [{"id": "Ann's page", "title": "alice", "pageTimings": {"onLoad": 536.0},
-                       "startedDateTime": "2026-01-05T09:00:07.503Z"}],
-            "entries": [
-                entry("https://alice:secret@www.example.com:8443/a/42.mp4?sid-1=token"),
-                entry("https://www.example.com:8443/a/42.mp4?sid-1=token"),
-                entry("http://192.0.2.7/"),
-            ],
-        }})
-    }
-
-    #[test]
-    fn a_copy_has_times_and_sizes_and_no_names() {
-        let (copy, changes) = scrubbed(&har());
-        for secret in SECRETS {
-            assert!(!copy.contains(secret), "{secret}: {copy}");
-        }
-        assert_eq!((changes.of("requests"), changes.of("urls")), (3, 6));
-        let before = read_application(ApplicationFormat::Har, har().to_string().as_bytes());
-        let after = read_application(ApplicationFormat::Har, copy.as_bytes());
-        assert_eq!(after.transfers.len(), 3);
-        for (was, is) in before.transfers.iter().zip(&after.transfers) {
-            assert_eq!((was.start_ns, was.end_ns, was.bytes), (is.start_ns, is.end_ns, is.bytes));
-            assert_eq!((&was.phases, was.kind, &was.protocol), (&is.phases, is.kind, &is.protocol));
-            assert_eq!(was.connection, is.connection);
-        }
-        let url = |at: usize| after.transfers[at].url.clone().unwrap();
-        assert!(url(0).starts_with("https://host-") && url(0).ends_with(".mp4"), "{}", url(0));
-        assert!(url(0).contains(".invalid:8443/path-"), "{}", url(0));
-        assert_eq!(url(0), url(1));
-        // As in a capture.
-        let [a, b, c, d] = Pseudonyms::new(&[7; 32]).v4([192, 0, 2, 7]);
-        assert_eq!(url(2), format!("http://{a}.{b}.{c}.{d}/"));
-        assert_eq!(after.pages[0].loaded_ms, Some(536.0));
-        assert_eq!(Some(&after.pages[0].id), after.transfers[0].page.as_ref());
-    }
-
-    #[test]
-    fn a_har_without_entries_stays_one() {
-        let (copy, _) = scrubbed(&json!({"log": {"creator": {}, "entries": []}}));
-        let log = read_application(ApplicationFormat::Har, copy.as_bytes());
-        assert!(log.transfers.is_empty() && log.problems.is_empty(), "{copy}");
-    }
-}
+mod tests;

@@ -95,7 +95,10 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     if on_terminal {
         output::print_wrapped(&last_words(&last.view))?;
     }
-    Ok(Outcome::of(last.view.intake.bad_frames > 1))
+    if let Some(lost) = engine.lost_at_end() {
+        output::warn(global, &format!("{}: {lost}", source.name()));
+    }
+    Ok(Outcome::of(last.view.intake.bad_frames > 1 || engine.lost_at_end().is_some()))
 }
 
 fn source(args: &LiveArgs) -> LogSource {
@@ -168,15 +171,33 @@ fn print(global: &Global, lines: &Receiver<Arc<LiveEvent>>) -> Result<()> {
 /// decision differs.
 #[derive(Debug, Default)]
 struct PrintedFindings {
-    /// End of each burst, by direction and start.
-    bursts: BTreeMap<(bool, i64), i64>,
+    bursts: Vec<PrintedBurst>,
     transfers: BTreeMap<String, Verdict>,
+}
+
+/// A burst that was printed, and is not decided.
+#[derive(Debug)]
+struct PrintedBurst {
+    dir: Direction,
+    /// Timing segment, start, end.
+    place: (u32, i64, i64),
+    /// Whether another one was printed in its place.
+    is_superseded: bool,
+}
+
+impl PrintedBurst {
+    fn overlaps(&self, dir: Direction, (segment, start, end): (u32, i64, i64)) -> bool {
+        self.dir == dir && self.place.0 == segment && self.place.1 <= end && start <= self.place.2
+    }
 }
 
 impl PrintedFindings {
     fn line(&mut self, event: &LiveEvent) -> Option<String> {
         match event {
-            LiveEvent::Burst(live) => self.is_new_burst(live).then(|| burst_line(live)),
+            LiveEvent::Burst(live) => {
+                let is_correction = self.corrects(live)?;
+                Some(burst_line(live) + if is_correction { ", corrected" } else { "" })
+            }
             LiveEvent::Transfer(transfer) => {
                 self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
@@ -185,16 +206,28 @@ impl PrintedFindings {
         }
     }
 
-    fn is_new_burst(&mut self, live: &LiveBurst) -> bool {
-        let burst = &live.burst;
-        let is_ul = burst.dir == Direction::Ul;
-        let key = (is_ul, burst.start_tti.0);
-        let printed_end = self.bursts.insert(key, burst.end_tti.0);
-        if live.state == State::Decided {
-            // Earlier ones no longer change.
-            self.bursts.retain(|at, _| at.0 != is_ul || at.1 > key.1);
+    /// Whether a burst replaces printed ones: it was extended, cut, split or joined. `None` if it was
+    /// printed as it is.
+    fn corrects(&mut self, live: &LiveBurst) -> Option<bool> {
+        let (dir, burst) = (live.burst.dir, &live.burst);
+        let place = (burst.timing_segment, burst.start_tti.0, burst.end_tti.0);
+        let mut others = self.bursts.iter_mut().filter(|one| one.overlaps(dir, place)).peekable();
+        let is_correction = others.peek().is_some();
+        let mut is_printed = false;
+        for other in others {
+            is_printed |= !other.is_superseded && other.place == place;
+            other.is_superseded |= other.place != place;
         }
-        printed_end != Some(burst.end_tti.0)
+        if live.state == State::Decided {
+            // Those before it no longer change.
+            let is_before = |one: &PrintedBurst| (one.place.0, one.place.2) < (place.0, place.1);
+            self.bursts.retain(|one| one.dir != dir || !is_before(one));
+        }
+        if is_printed {
+            return None;
+        }
+        self.bursts.push(PrintedBurst { dir, place, is_superseded: false });
+        Some(is_correction)
     }
 
     fn is_new_transfer(&mut self, transfer: &LiveTransfer) -> bool {
@@ -274,6 +307,48 @@ mod tests {
     use airmile::live::Live;
 
     use super::*;
+
+    /// Direction, timing segment, start and end of bursts, and what is printed of each.
+    #[test]
+    fn a_burst_that_replaces_printed_ones_is_marked() {
+        use Direction::{Dl, Ul};
+        use State::{Decided, Provisional};
+
+        let dir = tempfile::tempdir().unwrap();
+        airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
+        let mut live = Live::new(RadioOptions::default()).unwrap();
+        live.push(&std::fs::read(dir.path().join("modem.mi2log")).unwrap());
+        let one = live.finish().bursts.remove(0);
+        let mut printed = PrintedFindings::default();
+        for (state, dir, segment, start, end, expected) in [
+            (Provisional, Dl, 0, 100, 114, Some(false)),
+            (Provisional, Ul, 0, 100, 114, Some(false)),
+            (Provisional, Dl, 1, 100, 114, Some(false)),
+            (Decided, Dl, 0, 50, 60, Some(false)),
+            (Decided, Ul, 0, 100, 114, None),
+            // Split.
+            (Provisional, Dl, 0, 100, 106, Some(true)),
+            (Provisional, Dl, 0, 108, 114, Some(true)),
+            (Decided, Dl, 0, 100, 106, None),
+            (Decided, Dl, 0, 108, 114, None),
+            // Extended.
+            (Provisional, Dl, 0, 120, 130, Some(false)),
+            (Provisional, Dl, 0, 120, 140, Some(true)),
+            // Decided as it was first.
+            (Decided, Dl, 0, 120, 130, Some(true)),
+            (Decided, Dl, 0, 150, 160, Some(false)),
+        ] {
+            let mut live = LiveBurst { state, ..one.clone() };
+            (live.burst.dir, live.burst.timing_segment) = (dir, segment);
+            (live.burst.start_tti.0, live.burst.end_tti.0) = (start, end);
+            assert_eq!(printed.corrects(&live), expected, "{state:?} {dir:?} {start} to {end}");
+        }
+        // What was decided is forgotten.
+        assert_eq!(
+            printed.bursts.iter().filter(|one| one.place.0 == 0 && one.dir == Dl).count(),
+            1
+        );
+    }
 
     #[test]
     fn the_verdict_and_the_decided_transfers_stay_on_a_terminal() {

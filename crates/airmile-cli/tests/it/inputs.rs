@@ -348,7 +348,18 @@ fn a_bad_file_stops_no_command() {
     let (code, says) = errors(&["compare", &whole, &path(&run, "")]);
     assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
     let out = text(&airmile(&["inspect", &whole]).stdout);
-    assert!(out.contains("notes.txt: unknown, 24 B\n  not used: "), "{out}");
+    assert!(out.contains("notes.txt: unknown, 24 B\n  not used: it is of no kind"), "{out}");
+    // The name of a lab run's file makes no run of its directory.
+    fs::write(dir.join("page.har"), b"").unwrap();
+    fs::copy(run.join("grants.csv"), dir.join("grants.csv")).unwrap();
+    fs::write(dir.join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let (code, says) = errors(&["diagnose", &whole]);
+    assert!(code == 4 && says.contains("page.har: byte 0: the file is empty"), "{code} {says}");
+    let out = text(&airmile(&["inspect", &whole]).stdout);
+    for (name, why) in [("grants.csv", "give its name alone"), ("a.png", "it is a picture")] {
+        let of = out.split(name).nth(1).and_then(|rest| rest.lines().nth(1));
+        assert!(of.is_some_and(|line| line.contains(why)), "{name}: {out}");
+    }
     let log = path(&dir, "modem.mi2log");
     let (code, says) = errors(&["radio", &log, "--transfers", &empty]);
     assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");

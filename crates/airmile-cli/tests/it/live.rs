@@ -112,3 +112,56 @@ fn a_signal_ends_the_log() {
         assert!(was_undecided && states.values().all(|state| state == "\"decided\""), "{states:?}");
     }
 }
+
+/// A file that is replaced by one that is no modem log: what came before is decided, and the file is
+/// named.
+#[test]
+fn a_log_that_becomes_another_file_is_named() {
+    let (_keep, run) = sample("busy-file");
+    let log = path(&run, "log.qmdl");
+    let capture = std::fs::read(run.join("phone.pcapng")).unwrap();
+    for (content, says) in [
+        (&b"what I did this morning\n"[..], "none of a log's frames"),
+        (&capture, "a packet capture"),
+    ] {
+        std::fs::copy(run.join("modem.mi2log"), &log).unwrap();
+        let next = path(&run, "next");
+        std::fs::write(&next, content).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        command.args(["live", "--follow", &log, "--json"]).stdin(Stdio::null());
+        let mut live = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(live.stdout.take().unwrap()).lines();
+        let events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        let (mut states, mut is_replaced) = (BTreeMap::new(), false);
+        for event in events.filter(|event| event["event"] == "burst") {
+            if !std::mem::replace(&mut is_replaced, true) {
+                std::fs::rename(&next, &log).unwrap();
+            }
+            let place = (event["dir"].to_string(), event["start_tti"].as_i64());
+            states.insert(place, event["state"].to_string());
+        }
+        let done = live.wait_with_output().unwrap();
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(3), "{said}");
+        let named = said.contains(&log) && said.contains("it was replaced, and now it ");
+        assert!(named && said.contains(says), "{said}");
+        assert!(states.values().all(|state| state == "\"decided\""), "{states:?}");
+    }
+}
+
+/// Standard input that ends within a frame is as damaged as a file that does.
+#[test]
+fn a_stream_that_ends_within_a_frame_is_damaged() {
+    let (_keep, run) = sample("sample-download");
+    let whole = std::fs::read(run.join("modem.mi2log")).unwrap();
+    let torn = path(&run, "torn.mi2log");
+    for (bytes, status) in [(&whole[..], 0), (&whole[..whole.len() / 2], 4)] {
+        std::fs::write(&torn, bytes).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        command.args(["live", "--json"]).stdin(std::fs::File::open(&torn).unwrap());
+        let done = command.output().unwrap();
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(status), "{said}");
+        assert_eq!(said.contains("standard input: byte ") && said.contains("is torn"), status == 4);
+    }
+}

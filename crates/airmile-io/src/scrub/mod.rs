@@ -111,6 +111,7 @@ const KEPT_OF_CAPTURES: &[&str] = &[
     "ports, lengths, IP identification, TTL and flow label",
     "TCP sequence numbers and timestamps, whose clock reveals how long a host has been up",
     "whether an address is private, a group or link-local, and which addresses share a prefix",
+    "leading bits of addresses beside such networks, and now and then an address (docs/scrub.md)",
     "VLAN tags and MPLS labels",
     "of QUIC datagrams with a long header, the type and the version",
 ];
@@ -205,7 +206,7 @@ fn inputs_of(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<FileReport>)> {
         for file in files_in(path)? {
             match open_to_sort(&file)? {
                 Ok((_, kind)) if can_be_copied(kind) => inputs.push(file),
-                Ok((input, kind)) => left_out.push(FileReport::not_of_directory(&input, kind)),
+                Ok((input, kind)) => left_out.push(FileReport::not_copied(&input, kind)),
                 Err(report) => left_out.push(report),
             }
         }

@@ -21,7 +21,7 @@ pub use airmile_packets::live as packets;
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::LogReader;
-use airmile_model::{Bound, Burst, Direction, TtiIndex};
+use airmile_model::{Bound, Burst, Direction, Problem, Severity, TtiIndex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -231,6 +231,16 @@ impl Live {
         view.transfers.iter_mut().for_each(|transfer| transfer.state = State::Decided);
         view.bursts.iter_mut().for_each(|burst| burst.state = State::Decided);
         view
+    }
+
+    /// What a log that ends here lost at its end, such as the rest of a frame.
+    #[must_use]
+    pub fn lost_at_end(&self) -> Option<Problem> {
+        let mut reader = self.reader.clone();
+        let before = reader.stats().problems;
+        reader.finish(&mut |_| ());
+        let is_new = |one: &Problem| one.severity == Severity::Damage && !before.contains(one);
+        reader.stats().problems.into_iter().rfind(is_new)
     }
 
     /// The requested subscription, else the one with the most data.

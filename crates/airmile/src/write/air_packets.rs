@@ -11,18 +11,18 @@ use airmile_model::Direction;
 
 use crate::session::{Inputs, Loaded, LogBytes, Session};
 use airmile_io::pcapng::{DataLink, PcapNgFile, PcapNgInterface, PcapNgPacket};
-use airmile_io::recognise::AIR_INTERFACE;
+use airmile_io::recognise::AIR_INTERFACES;
 
 /// By the numbers of `interface_id`.
 const INTERFACES: [PcapNgInterface<'_>; 2] = [
     PcapNgInterface {
         link: DataLink::IPV4,
-        name: AIR_INTERFACE,
+        name: AIR_INTERFACES[0].0,
         what: "LTE signalling in GSMTAP, UDP port 4729",
     },
     PcapNgInterface {
         link: DataLink::WIRESHARK_UPPER_PDU,
-        name: "pdu",
+        name: AIR_INTERFACES[1].0,
         what: "LTE MAC headers and NR signalling as exported PDUs",
     },
 ];
