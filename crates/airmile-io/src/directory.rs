@@ -48,7 +48,7 @@ pub fn directories_in(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Whether a file is a lab run's: a run may write one of this name, and has written its scenario
-/// beside it.
+/// there.
 #[must_use]
 pub fn is_of_run(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());

@@ -28,9 +28,9 @@ fn another_file_is_refused() {
         ] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
             let done = command.args(args).stdin(stdin).output().unwrap();
-            let said = text(&done.stderr);
-            assert_eq!(done.status.code(), Some(3), "{args:?}: {said}");
-            assert!(said.contains(says) && said.contains("is not a modem log"), "{said}");
+            let stderr = text(&done.stderr);
+            assert_eq!(done.status.code(), Some(3), "{args:?}: {stderr}");
+            assert!(stderr.contains(says) && stderr.contains("is not a modem log"), "{stderr}");
         }
     }
 }
@@ -141,10 +141,10 @@ fn a_log_that_becomes_another_file_is_named() {
             states.insert(place, event["state"].to_string());
         }
         let done = live.wait_with_output().unwrap();
-        let said = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(3), "{said}");
-        let named = said.contains(&log) && said.contains("it was replaced, and now it ");
-        assert!(named && said.contains(says), "{said}");
+        let stderr = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(3), "{stderr}");
+        let named = stderr.contains(&log) && stderr.contains("it was replaced, and now it ");
+        assert!(named && stderr.contains(says), "{stderr}");
         assert!(states.values().all(|state| state == "\"decided\""), "{states:?}");
     }
 }
@@ -160,8 +160,11 @@ fn a_stream_that_ends_within_a_frame_is_damaged() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
         command.args(["live", "--json"]).stdin(std::fs::File::open(&torn).unwrap());
         let done = command.output().unwrap();
-        let said = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(status), "{said}");
-        assert_eq!(said.contains("standard input: byte ") && said.contains("is torn"), status == 4);
+        let stderr = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(status), "{stderr}");
+        assert_eq!(
+            stderr.contains("standard input: byte ") && stderr.contains("is torn"),
+            status == 4
+        );
     }
 }

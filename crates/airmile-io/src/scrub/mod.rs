@@ -111,7 +111,7 @@ const KEPT_OF_CAPTURES: &[&str] = &[
     "ports, lengths, IP identification, TTL and flow label",
     "TCP sequence numbers and timestamps, whose clock reveals how long a host has been up",
     "whether an address is private, a group or link-local, and which addresses share a prefix",
-    "leading bits of addresses beside such networks, and now and then an address (docs/scrub.md)",
+    "leading bits of addresses next to such networks, and now and then an address (docs/scrub.md)",
     "VLAN tags and MPLS labels",
     "of QUIC datagrams with a long header, the type and the version",
 ];
