@@ -416,11 +416,11 @@ export interface ApplicationSide {
    */
   tls_ms?: number | null;
   /**
-   * Sending the request, in ms; of an upload, until the first byte of its answer.
+   * Sending the request, in ms; of an upload, giving it to the system.
    */
   send_ms?: number | null;
   /**
-   * From the request to the first byte, in ms; null for an upload.
+   * From the request to the first byte, in ms; of an upload, most of the sending included.
    */
   wait_ms?: number | null;
   /**
