@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use airmile::model::Verdict;
+use airmile::model::{Cause, Verdict};
 use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
 use airmile::{export, report};
 
@@ -91,17 +91,11 @@ fn losses_are_stated() {
         airmile_lab::leave(&scenario, &run, true).unwrap();
         diagnosis_of(&files(&run, captures)).session.says
     };
-    // What to capture is not what was given.
-    for (captures, too) in [
-        (&["phone.pcapng"][..], Some("Capture at the server, too")),
-        (&["server.pcapng"], Some("Capture at the phone, too")),
-        (&["phone.pcapng", "server.pcapng"], None),
-    ] {
+    for captures in [&["phone.pcapng"][..], &["server.pcapng"], &["phone.pcapng", "server.pcapng"]]
+    {
         let lossy = answer(0.03, captures);
-        assert!(lossy.contains("Packets are lost on the path"), "{lossy}");
-        let found = ["server", "phone"].map(|end| format!("Capture at the {end}, too"));
-        let found = found.iter().find(|too| lossy.contains(*too));
-        assert_eq!(found.map(String::as_str), too, "{captures:?}: {lossy}");
+        assert!(lossy.contains("Packets are lost on the path"), "{captures:?}: {lossy}");
+        assert!(lossy.ends_with("A modem log shows whether the radio lost them."), "{lossy}");
     }
     let clean = answer(0.0, &["phone.pcapng"]);
     assert!(!clean.contains("lost"), "{clean}");
@@ -188,11 +182,13 @@ fn datagrams_are_told_of() {
     let server = diagnosis_of(&files(&run, &["server.pcapng"]));
     assert!(server.session.says.contains("taken at the server"), "{}", server.session.says);
 
-    // Signal and contention take almost the same time, so both are stated and mended.
+    // Signal and contention take almost the same time: both are stated, and the costlier mended first.
     let whole = diagnosis_of(std::slice::from_ref(&run));
     let (says, next) = (&whole.session.says, &whole.transfers[0].next_step);
     assert!(says.contains("Almost as long: radio contention, 48 %."), "{says}");
-    assert!(next.contains("Almost as long: radio contention. For it: other users"), "{next}");
+    assert!(next.starts_with("other users hold the cell"), "{next}");
+    assert!(next.contains("Almost as long: radio signal. For it: the signal limits it"), "{next}");
+    assert_eq!(whole.transfers[0].counterfactual_of, Some(Cause::RadioContention));
 }
 
 /// Uploads are not diagnosed, whichever log gives them.
@@ -344,9 +340,11 @@ fn both_captures_are_judged() {
         let sum: f64 = means.clone().map(|(_, mean)| mean).sum();
         let pooled: BTreeMap<&str, f64> = means.map(|(name, mean)| (name, mean / sum)).collect();
         assert_ne!(phone, server);
-        let expected = if same { &pooled } else { &phone };
-        for (name, p) in expected {
-            assert!((both[name] - p).abs() < 1e-9, "{scenario}, {name}: {both:?}, {expected:?}");
+        // Behind the proxy, a sender's pace may be a line's.
+        let (expected, error) = if same { (&pooled, 1e-9) } else { (&phone, 1e-5) };
+        let is_pace = |name: &str| !same && ["sender_limited", "wireline"].contains(&name);
+        for (name, p) in expected.iter().filter(|(name, _)| !is_pace(name)) {
+            assert!((both[name] - p).abs() < error, "{scenario}, {name}: {both:?}, {expected:?}");
         }
     }
 }
