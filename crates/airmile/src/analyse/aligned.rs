@@ -226,10 +226,9 @@ impl AlignedInputs {
         let is_asked =
             is_of_browser(log.format) && !self.wire.as_ref().is_some_and(Wire::is_at_phone);
         let why = is_asked.then(|| misfit(&log.log.transfers, radio, &[], line)).flatten();
-        let why = why.map(|why| why.replace("the capture", MODEM));
-        self.doubt =
-            why.map(|why| wording::not_joined(&log.path, MODEM, &why)).or(self.doubt.take());
-        self.doubt.is_some()
+        let Some(why) = why.map(|why| why.replace("the capture", MODEM)) else { return false };
+        self.doubt = Some(wording::not_joined(&log.path, MODEM, &why));
+        true
     }
 
     fn cannot_align(&mut self, why: &str) {

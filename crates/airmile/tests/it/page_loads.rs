@@ -1,7 +1,7 @@
 //! Pages of the lab with an injected cause: the verdict names it, with the request and the saving
 //! of a fix.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airmile::model::{PageCause, Verdict};
 use airmile::{Diagnosis, Inputs, Limits, Page, Progress, RadioOptions, TimePoint, diagnose};
@@ -315,11 +315,12 @@ fn change_har(dir: &Path, seconds: i64, bytes: impl Fn(u64) -> u64) {
 fn a_log_of_other_bytes_than_the_radio_s_is_not_joined() {
     let (dir, _) = page(|_, web| (web.think_ms, web.page_bytes) = (600, 400_000));
     let (other, _) = page(|_, web| web.page_bytes = 400_000);
-    let answer = |log: &Path| {
-        let files = vec![log.join("run/page.har"), dir.path().join("run/modem.mi2log")];
+    let of = |files: Vec<PathBuf>| {
         let inputs = Inputs { files, ..Inputs::default() };
         diagnose(&inputs, &RadioOptions::default(), &Progress::default()).unwrap()
     };
+    let own_file = |name: &str| dir.path().join("run").join(name);
+    let answer = |log: &Path| of(vec![log.join("run/page.har"), own_file("modem.mi2log")]);
     let own = answer(dir.path());
     assert_eq!((only(&own).evidence, own.transfers_from), ("radio", "given"));
     let strange = answer(other.path());
@@ -328,6 +329,11 @@ fn a_log_of_other_bytes_than_the_radio_s_is_not_joined() {
     let doubt = "the modem log may be of another run than ";
     assert!(page.says.contains(doubt), "{}", page.says);
     assert!(strange.missing.iter().any(|one| one.what.starts_with(doubt)), "{:?}", strange.missing);
+    // Another log of the application is of this run.
+    let others = [other.path().join("run/page.har"), own_file("app.jsonl")];
+    let of_run = ["modem.mi2log", "transfers.csv"].map(own_file);
+    let both = of([&of_run[..], &others].concat());
+    assert!(both.clocks.iter().any(|clock| clock.file.ends_with("app.jsonl")), "{:?}", both.clocks);
 }
 
 /// A filter leaves a part of the log's bytes, as another run does: neither is refused.
