@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use airmile::comparison::{Difference, Estimate, Restarts};
+use airmile::comparison::{Difference, Estimate, Restarts, median};
 use airmile::model::{PageCause, plain_name};
 use airmile::{
-    ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause_by,
+    ComparedGroup, ComparedLoad, ComparedPage, ComparedPair, Comparison, Inputs, compare,
+    page_cause_by,
 };
 use anyhow::Result;
 
@@ -82,35 +83,73 @@ pub fn text(answer: &Comparison, all: bool) -> String {
     out
 }
 
-/// Load times page by page, with the causes of each.
+/// The loads of a page in each run, in order of the runs.
+type LoadsByRun<'a> = Vec<(&'a str, Vec<&'a ComparedLoad>)>;
+
+/// Load times page by page, with the causes of each; of several loads in a run, medians.
 fn pages(pages: &[ComparedPage]) -> String {
-    let rows = pages.iter().flat_map(|page| &page.loads).map(|load| {
-        let mut causes: Vec<(&'static str, f64)> =
-            load.shares_ms.iter().map(|(c, ms)| (*c, *ms)).collect();
-        causes.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let share = |ms: f64| ms / load.wait_ms.max(1e-9) * 100.0;
-        let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, ms)| share(*ms) >= 1.0);
-        let causes =
-            causes.map(|(id, ms)| format!("{} {:.0} %", name_of(id, load.evidence), share(*ms)));
-        vec![
-            end_of(&load.run, RUN_LETTERS),
-            format!("{:.0}", load.load_ms),
-            or_dash(load.difference_ms, |ms| format!("{ms:+.0}")),
-            causes.collect::<Vec<_>>().join(", "),
-        ]
-    });
-    let mut rows = rows.collect::<Vec<_>>().into_iter();
-    let mut out = String::new();
+    let mut by_url: Vec<(&str, LoadsByRun<'_>)> = Vec::new();
     for page in pages {
-        let header = ["run", "load ms", "difference", "waited for"];
-        let table = table(&header, &[0, 3], rows.by_ref().take(page.loads.len()).collect());
-        out.push_str(&format!("Page {}\n{table}\n", page.url));
+        let runs = entry(&mut by_url, &page.url);
+        for load in &page.loads {
+            entry(runs, &load.run).push(load);
+        }
+    }
+    let mut out = String::new();
+    for (url, runs) in by_url {
+        let usual = |loads: &[&ComparedLoad], of: &dyn Fn(&ComparedLoad) -> f64| {
+            median(loads.iter().map(|load| of(load))).unwrap_or(0.0)
+        };
+        let load_ms = |loads: &[&ComparedLoad]| usual(loads, &|load| load.load_ms);
+        let repeats = runs.iter().any(|(_, loads)| loads.len() > 1);
+        let first_ms = runs.first().map_or(0.0, |(_, loads)| load_ms(loads));
+        let rows = runs.iter().enumerate().map(|(n, (run, loads))| {
+            let wait_ms = usual(loads, &|load| load.wait_ms).max(1e-9);
+            let causes: BTreeSet<&str> =
+                loads.iter().flat_map(|load| load.shares_ms.keys().copied()).collect();
+            let share = |of: &str| {
+                let ms = |load: &ComparedLoad| load.shares_ms.get(of).copied().unwrap_or(0.0);
+                usual(loads, &ms) / wait_ms * 100.0
+            };
+            let mut causes: Vec<(&str, f64)> =
+                causes.into_iter().map(|of| (of, share(of))).collect();
+            causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, share)| *share >= 1.0);
+            let evidence = loads.first().map_or("", |load| load.evidence);
+            let causes =
+                causes.map(|(of, share)| format!("{} {share:.0} %", name_of(of, evidence)));
+            let difference = (n > 0).then(|| load_ms(loads) - first_ms);
+            let mut row = vec![end_of(run, RUN_LETTERS)];
+            row.extend(repeats.then(|| loads.len().to_string()));
+            row.push(format!("{:.0}", load_ms(loads)));
+            row.push(or_dash(difference, |ms| format!("{ms:+.0}")));
+            row.push(causes.collect::<Vec<_>>().join(", "));
+            row
+        });
+        let rows = rows.collect();
+        let table = match repeats {
+            true => {
+                let header = ["run", "loads", "median ms", "difference", "waited for"];
+                table(&header, &[0, 4], rows)
+            }
+            false => table(&["run", "load ms", "difference", "waited for"], &[0, 3], rows),
+        };
+        out.push_str(&format!("Page {url}\n{table}\n"));
     }
     out
 }
 
+/// The entry of a name in a list in order of first appearance.
+fn entry<'a, 'b, T: Default>(list: &'a mut Vec<(&'b str, T)>, name: &'b str) -> &'a mut T {
+    let at = list.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
+        list.push((name, T::default()));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
+
 /// The name of a page's cause, by its evidence.
-fn name_of(id: &'static str, evidence: &str) -> &'static str {
+fn name_of<'a>(id: &'a str, evidence: &str) -> &'a str {
     PageCause::parse(id).map_or(id, |cause| page_cause_by(cause, evidence))
 }
 
@@ -228,4 +267,42 @@ fn conditions(groups: &[ComparedGroup]) -> String {
         "uneven %",
     ];
     table(&header, &[0], rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn repeated_loads_of_a_page_are_one_row_of_a_run() {
+        let load = |run: &str, load_ms: f64, server_ms: f64| ComparedLoad {
+            run: run.to_owned(),
+            wait_ms: load_ms,
+            load_ms,
+            difference_ms: None,
+            verdict: PageCause::Server,
+            evidence: "packets",
+            shares_ms: BTreeMap::from([("server", server_ms), ("radio", 100.0)]),
+        };
+        let page = |of: [f64; 2]| ComparedPage {
+            url: "http://a/".to_owned(),
+            loads: vec![load("before", of[0], 50.0), load("after", of[1], of[1] - 100.0)],
+        };
+        let one = pages(&[page([200.0, 500.0])]);
+        assert!(one.starts_with("Page http://a/\nrun     load ms  difference"), "{one}");
+        let text = pages(&[[200.0, 500.0], [210.0, 9_000.0], [190.0, 520.0]].map(page));
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect())
+            .collect();
+        assert_eq!(rows[1], ["run", "loads", "median ms", "difference", "waited for"], "{text}");
+        assert_eq!(rows[2][..4], ["before", "3", "200", "-"], "{text}");
+        assert_eq!(
+            rows[3],
+            ["after", "3", "520", "+320", "your server 81 %, radio 19 %"],
+            "{text}"
+        );
+    }
 }
