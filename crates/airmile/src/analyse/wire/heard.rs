@@ -109,6 +109,16 @@ fn is_whole(mine: &ServerSide, there: &ServerSide) -> bool {
 }
 
 impl Phone {
+    /// Whether the ports of servers on which its connections restart have other connections in another
+    /// capture: something before it ends them.
+    pub(super) fn restarts_before(&self, other: &Self) -> bool {
+        let index = Index::of(other);
+        let restart = || self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty());
+        let at: HashSet<_> = restart().filter_map(|c| Some(c.ends?[1])).collect();
+        let has_port = |one: &ServerSide| one.ends.is_some_and(|ends| at.contains(&ends[1]));
+        other.connections.iter().any(has_port) && restart().all(|mine| index.same(mine).is_none())
+    }
+
     /// Judged by the connections that restart in the server's own capture: each port may have
     /// another middlebox, or none.
     pub(super) fn who_restarts(&self, server: &Self) -> Restarter {

@@ -218,8 +218,11 @@ impl Wire {
         });
         let clocks = clocks.collect();
         // The server with the most of the phone's data.
-        let servers = rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
-        let server = servers.max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
+        let servers = || rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
+        let behind_restarts =
+            servers().map(|(_, (_, user))| user).find(|user| first.restarts_before(user));
+        let server =
+            servers().max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
         let server_name = server.map(|(_, (name, _))| name.clone());
         let server = server.map(|(at, (_, user))| {
             // A clock's offset is the same for all; its drift is applied where it is known.
@@ -246,7 +249,8 @@ impl Wire {
         let restarter = match server {
             // A middlebox that splits connections looks like a server to a capture next to it.
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
-            Some((server, _)) => first.who_restarts(server),
+            // What looks like a server and has the phone's own connections may be the middlebox.
+            Some((server, _)) => first.who_restarts(behind_restarts.unwrap_or(server)),
             None => Restarter::SenderOrMiddlebox,
         };
         // Packets that leave the server arrive at the cell half a round trip later.
