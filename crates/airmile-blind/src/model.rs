@@ -345,16 +345,15 @@ impl Model {
                 exclude(&mut probabilities, suspect);
             }
         }
-        if evidence == Evidence::Datagrams && features.is_sparse() {
-            equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
-        }
-        let of = |wanted: Suspect| {
-            let mut each = probabilities.iter().zip(Suspect::ALL);
-            each.find(|(_, one)| *one == wanted).map_or(0.0, |(p, _)| *p)
+        let of = |wanted| {
+            let found = probabilities.iter().zip(Suspect::ALL).find(|(_, one)| *one == wanted);
+            found.map_or(0.0, |(p, _)| *p)
         };
-        let is_sender = of(Suspect::SenderLimited) > of(Suspect::Wireline);
+        let is_senders = of(Suspect::SenderLimited) > of(Suspect::Wireline);
         // Data that arrives slowly at a proxy leaves it at that pace, without a queue.
-        if features.behind_proxy && is_sender {
+        if evidence == Evidence::Datagrams && features.is_sparse()
+            || features.behind_proxy && is_senders
+        {
             equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
         }
         let (is_empty, loses) = (features.seldom_queues(), features.loses());

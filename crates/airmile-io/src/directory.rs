@@ -14,35 +14,35 @@ use crate::run_files::{SCENARIO, is_run_file};
 /// # Errors
 /// It cannot be read.
 pub fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| Error::read(dir, e))?.path();
-        let is_hidden =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let mut paths = shown_in(dir)?;
+    paths.retain(|path| {
         let is_log = path.extension().is_some_and(|own| own == "mi2log" || own == "pcapng");
-        let may_be_empty = is_of_run(&path) && !is_log;
+        let may_be_empty = is_of_run(path) && !is_log;
         let is_empty = || path.metadata().is_ok_and(|meta| meta.len() == 0);
-        if path.is_file() && !is_hidden && !(may_be_empty && is_empty()) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
+        path.is_file() && !(may_be_empty && is_empty())
+    });
     Ok(paths)
 }
 
-/// The directories in a directory, in order of their names; hidden ones are left out.
+/// The directories in a directory, by name; hidden ones are left out.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn directories_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))?;
-    let paths = entries.map(|entry| Ok(entry.map_err(|e| Error::read(dir, e))?.path()));
-    let mut paths = paths.collect::<Result<Vec<_>>>()?;
-    let is_hidden = |path: &Path| {
-        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-    };
-    paths.retain(|path| path.is_dir() && !is_hidden(path));
+    let mut paths = shown_in(dir)?;
+    paths.retain(|path| path.is_dir());
+    Ok(paths)
+}
+
+/// What is directly in a directory and not hidden, by name.
+fn shown_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::read(dir, e))? {
+        let entry = entry.map_err(|e| Error::read(dir, e))?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            paths.push(entry.path());
+        }
+    }
     paths.sort();
     Ok(paths)
 }
