@@ -132,6 +132,13 @@ fn repeated_runs_of_a_directory_count_as_one() {
         assert_eq!((answer.runs.len(), answer.pages.len()), (2, 5));
     };
     check(&of(&runs, GroupBy::Auto));
+    // What cannot be read is reported.
+    let empty = runs[0].join("load-5.har");
+    fs::write(&empty, "").unwrap();
+    let answer = of(&runs, GroupBy::Auto);
+    check(&answer);
+    assert!(answer.damaged(), "{:?}", answer.files);
+    fs::remove_file(empty).unwrap();
     for run in &runs {
         for n in 0..5 {
             let (har, of) = (run.join(format!("load-{n}.har")), run.join(n.to_string()));

@@ -108,15 +108,12 @@ impl RunInputs {
 
 /// The repetitions in a directory that is no run itself: the logs of browsers in it, else the
 /// directories in it.
-fn repetitions(dir: &Path, files: RunInputs) -> Result<Vec<PathBuf>> {
+fn repetitions(dir: &Path, files: &RunInputs) -> Result<Vec<PathBuf>> {
     let has_others = files.radio || files.probe.is_some() || !files.captures.is_empty();
     if has_others || !dir.is_dir() || files.application && files.hars.len() < 2 {
         return Ok(Vec::new());
     }
-    if !files.hars.is_empty() {
-        return Ok(files.hars);
-    }
-    directories_in(dir)
+    if files.hars.is_empty() { directories_in(dir) } else { Ok(files.hars.clone()) }
 }
 
 /// Reads a run, or the repetitions of one, which count as one.
@@ -124,13 +121,22 @@ fn repetitions(dir: &Path, files: RunInputs) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// It cannot be read, or holds nothing to compare.
 pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
-    let parts = match path.is_dir() {
-        true => repetitions(path, RunInputs::look(path, progress)?)?,
-        false => Vec::new(),
-    };
-    let mut parts = parts.iter().map(|part| gather_one(part, options, progress));
-    let Some(first) = parts.next() else { return gather_one(path, options, progress) };
+    if comes_once(path) && (path.as_os_str() == "-" || path.exists()) {
+        return Err(Error::Unusable {
+            path: path.to_owned(),
+            what:
+                "can be read only once, and a run is read several times: write it to a file, and \
+                   give its name"
+                    .into(),
+        });
+    }
+    let files = RunInputs::look(path, progress)?;
+    let parts = repetitions(path, &files)?;
+    let read = |part: &PathBuf| one_run(part, RunInputs::look(part, progress)?, options, progress);
+    let mut parts = parts.iter().map(read);
+    let Some(first) = parts.next() else { return one_run(path, files, options, progress) };
     let mut run = Run { name: printable_path(path), ..first? };
+    run.files.extend(files.unread);
     for part in parts {
         let part = part?;
         run.transfers.extend(part.transfers);
@@ -149,17 +155,12 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
     Ok(run)
 }
 
-fn gather_one(path: &Path, options: &RadioOptions, progress: &Progress) -> Result<Run> {
-    if comes_once(path) && (path.as_os_str() == "-" || path.exists()) {
-        return Err(Error::Unusable {
-            path: path.to_owned(),
-            what:
-                "can be read only once, and a run is read several times: write it to a file, and \
-                   give its name"
-                    .into(),
-        });
-    }
-    let files = RunInputs::look(path, progress)?;
+fn one_run(
+    path: &Path,
+    files: RunInputs,
+    options: &RadioOptions,
+    progress: &Progress,
+) -> Result<Run> {
     let name = printable_path(path);
     let (captured, reports) = flows::read(&files.captures, progress)?;
     let server_restarts =
