@@ -188,8 +188,13 @@ function waterfall(page: Page): HTMLElement {
     show();
   });
   const causes = h("select", { id: "waterfall-cause" }, h("option", { value: "" }, "any"));
+  const legend = h("ul", { class: "legend" });
   const there = new Set(page.requests.flatMap((one) => one.parts.map((part) => part.cause)));
-  for (const name of there) causes.append(h("option", { value: name }, CAUSES[name]));
+  for (const name of there) {
+    causes.append(h("option", { value: name }, CAUSES[name]));
+    legend.append(h("li", {}, h("span", { class: `swatch page-${name}` }), CAUSES[name]));
+  }
+  legend.append(h("li", {}, "high: its bytes arrive"));
   causes.addEventListener("change", () => {
     cause = causes.value;
     show();
@@ -226,6 +231,7 @@ function waterfall(page: Page): HTMLElement {
       h("label", {}, path, " critical path only"),
     ),
     shown,
+    legend,
     h(
       "div",
       { class: "figure" },

@@ -214,7 +214,7 @@ export function detailsSection(document: StudyDocument): HTMLElement {
     ]),
   );
   const problems = packets.files.flatMap((file) =>
-    file.problems.map((p) => [p.what, count(p.offset), p.severity, file.path.split(/[/\\]/).at(-1) ?? ""]),
+    file.problems.map((p) => [p.what, orDash(p.offset, count), p.severity, file.path.split(/[/\\]/).at(-1) ?? ""]),
   );
   add("table-problems", "Problems", ["what", "byte offset", "severity", "file"], problems);
   return box;

@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bytes, count, DASH, plural, timeOfDay, words } from "../format";
+import { bytes, count, DASH, orDash, plural, timeOfDay, words } from "../format";
 import type { Series } from "../series";
 import { transferRow } from "./transfers";
 
@@ -186,7 +186,7 @@ function problemsTable(document: DiagnoseDocument): HTMLElement {
   ];
   const row = (i: number): string[] => {
     const p = all[i];
-    return p ? [p.path, count(p.offset), words(p.severity), p.what] : [];
+    return p ? [p.path, orDash(p.offset, count), words(p.severity), p.what] : [];
   };
   const box = h("div", {}, pagedTable({ columns, rows: all.length, row, caption: "Problems" }));
   if (more > 0) box.append(h("p", { class: "note" }, `and ${count(more)} more`));

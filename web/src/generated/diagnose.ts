@@ -1223,6 +1223,10 @@ export interface FileReport {
    * Whether bytes or rows were lost to damage.
    */
   damaged: boolean;
+  /**
+   * Why the result is not from the file; null if it is.
+   */
+  left_out?: string | null;
 }
 /**
  * Count of a message in a log.
@@ -1262,9 +1266,9 @@ export interface MessageRow {
  */
 export interface Problem {
   /**
-   * Byte offset in the (uncompressed) input.
+   * Byte offset in the (uncompressed) input; none if it is of the whole.
    */
-  offset: number;
+  offset?: number | null;
   /**
    * Its severity.
    */

@@ -303,6 +303,10 @@ export interface FileReport {
    * Whether bytes or rows were lost to damage.
    */
   damaged: boolean;
+  /**
+   * Why the result is not from the file; null if it is.
+   */
+  left_out?: string | null;
 }
 /**
  * Count of a message in a log.
@@ -342,9 +346,9 @@ export interface MessageRow {
  */
 export interface Problem {
   /**
-   * Byte offset in the (uncompressed) input.
+   * Byte offset in the (uncompressed) input; none if it is of the whole.
    */
-  offset: number;
+  offset?: number | null;
   /**
    * Its severity.
    */
@@ -792,11 +796,11 @@ export interface FlowEntry {
    */
   ul_retx: number;
   /**
-   * Retransmitted payload towards the client in bytes.
+   * Payload towards the client, in bytes, that the capture has a second time: of a segment lost before the capture, it has only the retransmission.
    */
   dl_retx_bytes: number;
   /**
-   * Retransmitted payload from the client in bytes.
+   * Payload from the client, in bytes, that the capture has a second time.
    */
   ul_retx_bytes: number;
   /**
