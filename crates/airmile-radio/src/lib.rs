@@ -15,6 +15,7 @@
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: bursts of the uplink, from the phone's own buffer.
 //! - [`usage`]: allocation and signal over a span.
+//! - [`watch`]: the transfers of one direction while the log is read.
 
 pub mod burst;
 pub mod decided;
@@ -30,3 +31,4 @@ mod spans;
 pub mod transfer;
 pub mod uplink;
 pub mod usage;
+pub mod watch;

@@ -8,8 +8,8 @@ use airmile_radio::usage::Usage;
 use super::radio::{RadioOptions, TransferTrace};
 use super::subscription::TrackDone;
 use super::together::{self, Together};
-use super::watch::{OpenTransfer, direction};
 use airmile_io::limits::LimitFilter;
+use airmile_radio::watch::{OpenTransfer, direction};
 
 /// The bounds of a detected transfer are guessed from the allocation: the time before its first and
 /// after its last block is not seen, and two transfers may appear as one. Its confidence is

@@ -28,7 +28,6 @@ pub(crate) mod subscription;
 mod together;
 mod track;
 mod unread;
-mod watch;
 mod wire;
 
 pub use clocks::ClockReport;

@@ -17,8 +17,8 @@ use super::radio::RadioOptions;
 use super::silent::Silent;
 use super::track::Track;
 pub(crate) use super::track::{Keep, TimedBurst, TrackDone};
-use super::watch::{TransferWatch, Until};
 use airmile_io::limits::LimitFilter;
+use airmile_radio::watch::{TransferWatch, Until};
 
 /// Decided findings are collected after this many records (chosen here: seconds of a busy link, so
 /// that it costs nothing).

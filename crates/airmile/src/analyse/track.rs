@@ -6,7 +6,7 @@ use airmile_radio::transfer::Timeline;
 use airmile_radio::usage::UsageBins;
 
 use super::radio::RadioOptions;
-use super::watch::{OpenTransfer, TransferWatch, Until};
+use airmile_radio::watch::{OpenTransfer, TransferWatch, Until};
 
 /// Which lists of the whole log are kept; findings need none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use super::super::radio::{
 };
 use super::super::together::Together;
 use super::super::unread;
-use super::super::watch::Others;
 use super::super::wire::Wire;
 use super::Measures;
 use super::join::{Judgement, RadioSide, SessionJudgement, SharesMs, Sides, join};
 use crate::fact::{Advice, Fact, FactKind, Statement};
+use airmile_radio::watch::Others;
 
 /// Judges transfers by the radio, with captures and application logs in addition.
 pub(super) fn judge(

@@ -2,19 +2,20 @@
 //! open transfer still needs is kept.
 
 use airmile_model::{Direction, Transfer, TtiIndex, TtiSpan};
-use airmile_radio::decided::Decided;
-use airmile_radio::detect::DetectedTransfer;
-use airmile_radio::load::LoadEstimate;
-use airmile_radio::meter::TransferMeter;
-use airmile_radio::transfer::Timeline;
-use airmile_radio::usage::{UsageBins, UsageSum};
+
+use crate::decided::Decided;
+use crate::detect::DetectedTransfer;
+use crate::load::LoadEstimate;
+use crate::meter::TransferMeter;
+use crate::transfer::Timeline;
+use crate::usage::{UsageBins, UsageSum};
 
 /// Maximum lateness of records in ms; the same as the burst tracker's.
 const LATE_MS: i64 = 1_000;
 
 /// The share of other users in the cell, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Others {
+pub struct Others {
     n: u64,
     share_sum: f64,
     confidence_sum: f64,
@@ -28,7 +29,8 @@ impl Others {
     }
 
     /// Mean share and confidence; `None` without a window that has them.
-    pub(super) fn mean(&self) -> Option<(f64, f64)> {
+    #[must_use]
+    pub fn mean(&self) -> Option<(f64, f64)> {
         let n = self.n as f64;
         (self.n > 0).then(|| (self.share_sum / n, self.confidence_sum / n))
     }
@@ -36,14 +38,17 @@ impl Others {
 
 /// A transfer that is measured in one direction.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenTransfer {
+pub struct OpenTransfer {
     /// Its index.
-    pub(super) number: usize,
-    pub(super) transfer: Transfer,
-    /// `None` until its start can be placed.
-    pub(super) gauge: Option<TransferMeter>,
-    pub(super) usage: UsageSum,
-    pub(super) others: Others,
+    pub number: usize,
+    /// Its name, times, bytes and direction.
+    pub transfer: Transfer,
+    /// Its measures; `None` until its start can be placed.
+    pub gauge: Option<TransferMeter>,
+    /// The allocation and signal during it.
+    pub usage: UsageSum,
+    /// The share of other users during it.
+    pub others: Others,
 }
 
 impl OpenTransfer {
@@ -113,7 +118,8 @@ impl OpenTransfer {
     }
 
     /// Its start in nanoseconds; for a table without times from its TTIs, 1 ms each.
-    pub(super) fn start_ns(&self) -> Option<i64> {
+    #[must_use]
+    pub fn start_ns(&self) -> Option<i64> {
         let placed = || self.span().map(|span| span.start.0.saturating_mul(1_000_000));
         self.transfer.time.map(|(start, _)| start.ns).or_else(placed)
     }
@@ -128,30 +134,31 @@ impl OpenTransfer {
 
 /// How far the log was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Until {
+pub struct Until {
     /// The trackers' decisions.
-    pub(super) decided: Decided,
+    pub decided: Decided,
     /// No record before this TTI is outstanding.
-    pub(super) records: TtiIndex,
+    pub records: TtiIndex,
     /// Whether the log has ended.
-    pub(super) log_ended: bool,
+    pub log_ended: bool,
 }
 
 impl Until {
     /// With the last record at `now`.
-    pub(super) fn now(decided: Decided, now: TtiIndex, numerology: u8) -> Self {
+    #[must_use]
+    pub fn now(decided: Decided, now: TtiIndex, numerology: u8) -> Self {
         let late = TtiSpan::from_ms(LATE_MS, numerology).0;
         Self { decided, records: now.plus(-late), log_ended: false }
     }
 
     /// The log has ended.
-    pub(super) const END: Self =
+    pub const END: Self =
         Self { decided: Decided::ALL, records: TtiIndex(i64::MAX), log_ended: true };
 }
 
 /// The transfers of one direction.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TransferWatch {
+pub struct TransferWatch {
     /// Given transfers, or detected ones that are incomplete.
     open: Vec<OpenTransfer>,
     done: Vec<OpenTransfer>,
@@ -165,13 +172,14 @@ pub(crate) struct TransferWatch {
 
 impl TransferWatch {
     /// Watches the transfers given by the application.
-    pub(super) fn given(transfers: &[Transfer]) -> Self {
+    #[must_use]
+    pub fn given(transfers: &[Transfer]) -> Self {
         let open = transfers.iter().cloned().enumerate();
         Self { open: open.map(|(i, t)| OpenTransfer::given(i, t)).collect(), ..Self::default() }
     }
 
     /// Updates the activity in progress.
-    pub(super) fn under_way(&mut self, activity: &DetectedTransfer) {
+    pub fn under_way(&mut self, activity: &DetectedTransfer) {
         if !self.under_way {
             self.open.push(OpenTransfer::detected(self.detected, activity));
             self.under_way = true;
@@ -182,7 +190,7 @@ impl TransferWatch {
     }
 
     /// The activity in progress has ended: as a transfer, or as too small for one.
-    pub(super) fn ended(&mut self, found: Option<&DetectedTransfer>) {
+    pub fn ended(&mut self, found: Option<&DetectedTransfer>) {
         if let Some(found) = found {
             // A short activity was never seen in progress.
             self.under_way(found);
@@ -198,12 +206,12 @@ impl TransferWatch {
     }
 
     /// Adds a window of the primary cell's load.
-    pub(super) fn take_load(&mut self, window: LoadEstimate) {
+    pub fn take_load(&mut self, window: LoadEstimate) {
         self.load.push(window);
     }
 
     /// Collects decisions, and forgets what no transfer needs.
-    pub(super) fn gather(&mut self, timeline: &mut Timeline, usage: &mut UsageBins, until: Until) {
+    pub fn gather(&mut self, timeline: &mut Timeline, usage: &mut UsageBins, until: Until) {
         for watched in &mut self.open {
             watched.place(timeline, until.log_ended);
             watched.gather(timeline, usage, until);
@@ -260,18 +268,19 @@ impl TransferWatch {
     }
 
     /// Names of the complete transfers.
-    pub(super) fn whole(&self) -> impl Iterator<Item = &str> {
+    pub fn whole(&self) -> impl Iterator<Item = &str> {
         self.done.iter().map(|watched| watched.transfer.id.as_str())
     }
 
     /// Forgets all but the last `keep` complete transfers.
-    pub(super) fn retire(&mut self, keep: usize) {
+    pub fn retire(&mut self, keep: usize) {
         let old = self.done.len().saturating_sub(keep);
         self.done.drain(..old);
     }
 
     /// All transfers, in order.
-    pub(super) fn finish(mut self) -> Vec<OpenTransfer> {
+    #[must_use]
+    pub fn finish(mut self) -> Vec<OpenTransfer> {
         self.done.append(&mut self.open);
         self.done.sort_by_key(|watched| watched.number);
         self.done
@@ -291,7 +300,8 @@ fn as_transfer(number: usize, found: &DetectedTransfer) -> Transfer {
 }
 
 /// The direction of a given transfer: as given, else the direction with more bytes during it.
-pub(super) fn direction(dl: &OpenTransfer, ul: &OpenTransfer) -> Direction {
+#[must_use]
+pub fn direction(dl: &OpenTransfer, ul: &OpenTransfer) -> Direction {
     let sent = |watched: &OpenTransfer| watched.gauge.as_ref().map(TransferMeter::sent_bytes);
     match dl.transfer.dir {
         Some(dir) => dir,
