@@ -163,9 +163,16 @@ impl CaptureReader {
     pub fn finish(&mut self, sink: &mut impl FnMut(Captured<'_>)) {
         let torn = std::mem::take(&mut self.torn);
         if matches!(self.format, Format::Unknown) {
-            let what =
-                if torn.is_empty() { "the capture is empty" } else { "not a packet capture" };
-            sink(damage(self.offset, what.into()));
+            let is_pcap =
+                torn.first_chunk::<4>().is_some_and(|magic| pcap::Magic::of(*magic).is_some());
+            let what = match torn.len() {
+                0 => "the capture is empty".to_owned(),
+                n if is_pcap => {
+                    format!("the file ends inside its header: {n} of 24 bytes are there")
+                }
+                _ => "not a packet capture".to_owned(),
+            };
+            sink(damage(self.offset, what));
             self.offset += torn.len() as u64;
             return;
         }
@@ -254,19 +261,19 @@ impl CaptureReader {
         }
         self.format = Format::Foreign;
         let what = "not a packet capture: neither pcap nor pcapng".into();
-        ParseStep::Damage(Problem { offset: 0, severity: Severity::Damage, what }, rest.len())
+        ParseStep::Damage(Problem::at(0, Severity::Damage, what), rest.len())
     }
 
     /// Reports how much was skipped, once reading resumes.
     fn end_damage(&mut self, now: u64, sink: &mut impl FnMut(Captured<'_>)) {
         let Some(from) = self.damaged_from.take() else { return };
         let what = format!("skipped {} bytes, resumed at byte {now}", now - from);
-        sink(Captured::Problem(Problem { offset: from, severity: Severity::Warning, what }));
+        sink(Captured::Problem(Problem::at(from, Severity::Warning, what)));
     }
 }
 
 fn damage(offset: u64, what: String) -> Captured<'static> {
-    Captured::Problem(Problem { offset, severity: Severity::Damage, what })
+    Captured::Problem(Problem::at(offset, Severity::Damage, what))
 }
 
 /// Reads integers in the byte order of a capture.

@@ -90,11 +90,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Unread> {
     for _ in 0..MAX_TUNNELS {
         one(data, wire_bytes, packet)?;
-        let inner = match packet.transport {
-            Transport::Udp => tunnel::gtp_user(packet),
-            _ => None,
-        };
-        let Some(inner) = inner else { return Ok(()) };
+        let Some(inner) = tunnel::inner(packet) else { return Ok(()) };
         let skipped = length_u32(packet.payload.len() - inner.len());
         wire_bytes = packet.payload_bytes.saturating_sub(skipped);
         data = inner;

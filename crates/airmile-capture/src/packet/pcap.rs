@@ -183,7 +183,7 @@ impl Pcap {
         if let Some(field) = self.doubt(header) {
             self.searching = true;
             let what = format!("record header: {field} makes no sense");
-            return ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, 1);
+            return ParseStep::Damage(Problem::at(offset, Severity::Damage, what), 1);
         }
         let end = head + header.captured as usize;
         let Some(data) = bytes.get(head..end) else { return ParseStep::Need(end) };
@@ -194,7 +194,7 @@ impl Pcap {
     /// Searches for a record header that is followed by another one.
     fn search<'a>(&mut self, bytes: &'a [u8], offset: u64) -> ParseStep<'a> {
         let Some(header) = self.header(bytes) else { return ParseStep::Need(RECORD_HEADER_BYTES) };
-        let problem = || Problem { offset, severity: Severity::Damage, what: "no record".into() };
+        let problem = || Problem::at(offset, Severity::Damage, "no record".into());
         if !self.is_likely(header) {
             return ParseStep::Damage(problem(), 1);
         }

@@ -103,16 +103,16 @@ impl PcapNg {
                 return ParseStep::Skip(end);
             }
             INTERFACE => match self.interface(body) {
-                Some(interface) => {
+                Ok(interface) => {
                     self.interfaces.push(interface);
                     return ParseStep::Skip(end);
                 }
-                None => Err("interface description block"),
+                Err(field) => Err(format!("interface description block: {field}")),
             },
             ENHANCED_PACKET | OBSOLETE_PACKET => {
-                self.packet(kind, body, offset).ok_or("packet block")
+                self.packet(kind, body, offset).ok_or_else(|| unread("packet block"))
             }
-            SIMPLE_PACKET => self.simple(body, offset).ok_or("simple packet block"),
+            SIMPLE_PACKET => self.simple(body, offset).ok_or_else(|| unread("simple packet block")),
             other => {
                 if other == STATISTICS {
                     self.statistics(body);
@@ -123,29 +123,31 @@ impl PcapNg {
         };
         match read {
             Ok(frame) => ParseStep::Frame(frame, end),
-            Err(field) => {
-                let what = format!("{field}: too short, or of an interface that is not described");
-                ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, end)
-            }
+            Err(what) => ParseStep::Damage(Problem::at(offset, Severity::Damage, what), end),
         }
     }
 
-    fn interface(&self, body: &[u8]) -> Option<Interface> {
-        let link = u32::from(self.order.u16(body, 0)?);
-        let snap_bytes = self.order.u32(body, 4)?;
+    fn interface(&self, body: &[u8]) -> Result<Interface, String> {
+        let fixed = self.order.u16(body, 0).zip(self.order.u32(body, 4));
+        let (link, snap_bytes) = fixed.ok_or("too short")?;
+        let link = u32::from(link);
         let mut interface =
             Interface { link, snap_bytes, resolution: 1_000_000, offset_s: 0, lost: 0 };
         for (code, value) in self.options(body.get(8..).unwrap_or_default()) {
             match (code, value) {
                 // if_tsresol: a power of ten, or of two with the top bit.
-                (9, &[power, ..]) => interface.resolution = resolution(power)?,
+                (9, &[power, ..]) => {
+                    let none = || format!("if_tsresol: {power} is no resolution of 64 bits");
+                    interface.resolution = resolution(power).ok_or_else(none)?;
+                }
                 (14, offset) => {
-                    interface.offset_s = self.order.u64(offset, 0)?.cast_signed();
+                    let offset_s = self.order.u64(offset, 0).ok_or("if_tsoffset: too short")?;
+                    interface.offset_s = offset_s.cast_signed();
                 }
                 _ => {}
             }
         }
-        Some(interface)
+        Ok(interface)
     }
 
     /// Options by code, up to their end.
@@ -217,7 +219,7 @@ impl PcapNg {
     fn damage<'a>(&mut self, offset: u64, field: &str) -> ParseStep<'a> {
         self.searching = true;
         let what = format!("{field} makes no sense");
-        ParseStep::Damage(Problem { offset, severity: Severity::Damage, what }, 1)
+        ParseStep::Damage(Problem::at(offset, Severity::Damage, what), 1)
     }
 
     /// Searches for a block with the same length at both ends.
@@ -225,7 +227,7 @@ impl PcapNg {
         if bytes.len() < FRAMING_BYTES {
             return ParseStep::Need(FRAMING_BYTES);
         }
-        let problem = || Problem { offset, severity: Severity::Damage, what: "no block".into() };
+        let problem = || Problem::at(offset, Severity::Damage, "no block".into());
         if self.is_block_kind(bytes) {
             let length = self.order.u32(bytes, 4).filter(|length| is_length(*length));
             if let Some(length) = length {
@@ -253,6 +255,10 @@ const LATEST_NS: i64 = 1 << 62;
 
 fn is_length(length: u32) -> bool {
     length as usize >= FRAMING_BYTES && length.is_multiple_of(4) && length <= MAX_BLOCK_BYTES
+}
+
+fn unread(block: &str) -> String {
+    format!("{block}: too short, or of an interface that is not described")
 }
 
 fn resolution(power: u8) -> Option<u64> {

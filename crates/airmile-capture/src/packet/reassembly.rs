@@ -188,10 +188,7 @@ impl Dissector {
         let mut packet: Packet<'_> = template;
         (packet.payload, packet.payload_bytes) = (data, bytes);
         ip::transport(data, bytes, &mut packet)?;
-        let inner = match packet.transport {
-            Transport::Udp if depth < MAX_TUNNELS => tunnel::gtp_user(&packet),
-            _ => None,
-        };
+        let inner = tunnel::inner(&packet).filter(|_| depth < MAX_TUNNELS);
         let Some(inner) = inner else {
             sink(Ok(&packet));
             return Ok(());

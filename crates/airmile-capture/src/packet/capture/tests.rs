@@ -156,6 +156,20 @@ fn what_is_no_capture_is_told() {
         ["byte 0: not a packet capture: neither pcap nor pcapng"]
     );
     assert_eq!(read(b"", 4).1, ["byte 0: the capture is empty"]);
+    let header = &pcap(&[])[..20];
+    assert_eq!(
+        read(header, 4).1,
+        ["byte 0: the file ends inside its header: 20 of 24 bytes are there"]
+    );
+}
+
+#[test]
+fn a_resolution_that_cannot_be_names_its_field() {
+    let mut interface = interface(1);
+    interface[20] = 80;
+    let problems = read(&[section(), interface].concat(), 50).1;
+    let named = "interface description block: if_tsresol: 80 is no resolution of 64 bits";
+    assert!(problems[0].ends_with(named), "{problems:?}");
 }
 
 proptest! {

@@ -87,6 +87,23 @@ fn gtp_is_unwrapped_with_and_without_extensions() {
 }
 
 #[test]
+fn ip_in_ip_and_gre_are_unwrapped() {
+    let outer = |protocol: u8, header: &[u8]| {
+        let mut out = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 9, 9, 9, 1, 9, 9, 9, 2];
+        out.extend_from_slice(header);
+        out
+    };
+    check(link::RAW, &outer(4, &[]));
+    check(link::RAW, &outer(47, &[0, 0, 8, 0]));
+    check(link::RAW, &outer(47, &[0xb0, 0, 8, 0, 1, 2, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1]));
+    // Ethernet in GRE, GRE of PPTP and with source routing are none.
+    for header in [[0, 0, 0x65, 0x58], [0, 1, 8, 0], [0x40, 0, 8, 0]] {
+        let data = [&outer(47, &header)[..], &tcp_v4()].concat();
+        assert_eq!(dissect(&frame(link::RAW, &data)).unwrap().transport, Transport::Other);
+    }
+}
+
+#[test]
 fn ipv6_with_extension_headers() {
     let tcp = &tcp_v4()[20..];
     let mut data = vec![0x60, 0, 0, 0, 0, 8 + 32 + 60, 0, 64];

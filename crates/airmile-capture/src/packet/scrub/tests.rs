@@ -172,6 +172,27 @@ fn what_a_tunnel_carries_is_scrubbed_too() {
 }
 
 #[test]
+fn what_gre_and_ip_carry_is_scrubbed_too() {
+    let inner = ipv4(6, CLIENT, SERVER, &tcp(&[], REQUEST));
+    let gre = [0xa0, 0, 8, 0, 0x12, 0x34, 0, 0, 0xde, 0xad, 0xbe, 0xef];
+    for (protocol, header) in [(4, &[][..]), (47, &gre)] {
+        let above = [header, &inner].concat();
+        let packet = ipv4(protocol, [192, 0, 2, 1], [192, 0, 2, 2], &above);
+        let (out, changes) = scrub(&frame(link::RAW, &packet));
+        assert_eq!(out.len(), 20 + header.len() + 20 + 20);
+        check_same(
+            &dissect(&frame(link::RAW, &packet)).unwrap(),
+            &dissect(&Frame { wire_bytes: packet.len() as u32, ..frame(link::RAW, &out) }).unwrap(),
+        );
+        assert_eq!(changes.of("tunnel_endpoints"), u64::from(protocol == 47));
+        if protocol == 47 {
+            assert_eq!(out[20..28], [0xa0, 0, 8, 0, 0, 0, 0, 0]);
+            assert_ne!(out[28..32], [0xde, 0xad, 0xbe, 0xef]);
+        }
+    }
+}
+
+#[test]
 fn what_an_error_quotes_is_scrubbed_too() {
     let quoted = ipv4(17, CLIENT, SERVER, &udp(5000, 53, b"secret.example"));
     let icmp = [&[3, 3, 1, 2, 0, 0, 0, 0], &quoted[..]].concat();

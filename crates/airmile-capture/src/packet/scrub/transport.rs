@@ -1,4 +1,4 @@
-//! TCP, UDP, ICMP and GTP-U headers.
+//! TCP, UDP, ICMP, GTP-U and GRE headers.
 
 use super::checksum::{is_right, sum, updated};
 use super::frame::Scrubbing;
@@ -41,10 +41,17 @@ impl Scrubbing<'_> {
             TCP => self.tcp(data, below),
             UDP => self.udp(data, below),
             ICMP | ICMPV6 => self.icmp(data, below),
-            _ => {
-                self.changes.add("packets_of_other_protocols", 1);
-                0
-            }
+            protocol => match tunnel::above_ip(protocol, data) {
+                Some(inner_at) if below.depth < MAX_TUNNELS => {
+                    self.gre(&mut data[..inner_at]);
+                    let wire = below.bytes.saturating_sub(inner_at);
+                    inner_at + self.ip(&mut data[inner_at..], wire, below.depth + 1)
+                }
+                _ => {
+                    self.changes.add("packets_of_other_protocols", 1);
+                    0
+                }
+            },
         }
     }
 
@@ -113,6 +120,20 @@ impl Scrubbing<'_> {
             }
             next = header.get(end - 1).copied().unwrap_or(0);
             at = end;
+        }
+    }
+
+    /// A header of GRE (RFC 2890): scrubs its key; its checksum, of the true packet, is cleared.
+    fn gre(&mut self, header: &mut [u8]) {
+        let flags = header.first().copied().unwrap_or_default();
+        let mut fields = header.chunks_exact_mut(4).skip(1);
+        let checksum = (flags & tunnel::CHECKSUM != 0).then(|| fields.next()).flatten();
+        if let Some(checksum) = checksum {
+            checksum.fill(0);
+        }
+        let key = (flags & tunnel::KEY != 0).then(|| fields.next()).flatten();
+        if let Some(key) = key {
+            self.number(Identity::Tunnel, key, "tunnel_endpoints");
         }
     }
 
