@@ -112,7 +112,7 @@ impl PlayerSession {
                 "CMCD of {n} sessions: only the one with the most requests is reported ({name}, {})",
                 requests.len()
             );
-            found.warn(0, what);
+            found.note(what);
         }
         requests.sort_by_key(|(at_ns, _)| *at_ns);
         let mut bitrate = None;
@@ -267,7 +267,7 @@ impl FormatReader for AccessLog {
                 "{n} requests without a duration are no transfers: log rt=$request_time \
                  msec=$msec (nginx) or D=%D (Apache)"
             );
-            found.warn(0, what);
+            found.note(what);
         }
     }
 }

@@ -86,11 +86,11 @@ impl FormatReader for Har {
         found.log.scale.placed_within_ns = 1_000_000;
         if self.without_timings > 0 {
             let n = self.without_timings;
-            found.warn(0, format!("{n} entries without timings: their phases are not known"));
+            found.note(format!("{n} entries without timings: their phases are not known"));
         }
         if self.decoded_bytes > 0 {
             let n = self.decoded_bytes;
-            found.warn(0, format!("{n} entries give only their size after decompression"));
+            found.note(format!("{n} entries give only their size after decompression"));
         }
         self.cmcd.finish(found);
     }

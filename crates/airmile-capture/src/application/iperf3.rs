@@ -63,10 +63,10 @@ impl FormatReader for Iperf3 {
 
     fn finish(&mut self, found: &mut Gathered) {
         if let Some(error) = &self.error {
-            found.warn(0, format!("the test failed: {error}"));
+            found.note(format!("the test failed: {error}"));
         }
         let Some(start_ns) = self.start_ns else {
-            found.warn(0, "start.timestamp: missing; when the test was is not known".into());
+            found.note("start.timestamp: missing; when the test was is not known".into());
             return;
         };
         for dir in [Direction::Dl, Direction::Ul] {

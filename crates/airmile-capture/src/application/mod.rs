@@ -122,8 +122,9 @@ impl ApplicationFormat {
             Self::Har => Split::Scanner(Scanner::new(har::WANTED)),
             Self::NetLog => Split::Scanner(Scanner::new(netlog::WANTED)),
             Self::Qlog => Split::Scanner(Scanner::new(qlog::WANTED)),
-            Self::PlayerArray => Split::Scanner(Scanner::new(player::WANTED)),
-            Self::Iperf3 => Split::Scanner(Scanner::new(iperf3::WANTED)),
+            Self::PlayerArray => Split::Scanner(Scanner::new(player::WANTED).repeated()),
+            // `--logfile` appends each test.
+            Self::Iperf3 => Split::Scanner(Scanner::new(iperf3::WANTED).repeated()),
             // In a sequence (RFC 7464) each record also ends with a line.
             Self::QlogSequence | Self::Player | Self::Cmcd | Self::Iperf3Stream => {
                 Split::Records(Records::new(b'\n'))
@@ -151,7 +152,12 @@ struct Gathered {
 
 impl Gathered {
     fn warn(&mut self, offset: u64, what: String) {
-        self.log.problem(Problem { offset, severity: Severity::Warning, what });
+        self.log.problem(Problem::at(offset, Severity::Warning, what));
+    }
+
+    /// A warning about the whole log.
+    fn note(&mut self, what: String) {
+        self.log.problem(Problem::of_file(Severity::Warning, what));
     }
 
     fn bad(&mut self, offset: u64, what: String) {
@@ -168,7 +174,7 @@ impl Gathered {
 
     /// A field that cannot be read, of an item that is used without it.
     fn damage(&mut self, offset: u64, what: String) {
-        self.log.problem(Problem { offset, severity: Severity::Damage, what });
+        self.log.problem(Problem::at(offset, Severity::Damage, what));
     }
 
     fn lose(&mut self, lost: LostEntries) {
@@ -267,7 +273,7 @@ impl ApplicationReader {
                 Severity::Damage
             };
             let what = format!("the file ends inside {path}; what comes before was read");
-            found.log.problem(Problem { offset: bytes, severity, what });
+            found.log.problem(Problem::at(bytes, severity, what));
         }
         reading.finish(&mut found);
         let mut log = found.log;

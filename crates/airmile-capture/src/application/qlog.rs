@@ -159,11 +159,11 @@ impl FormatReader for Qlog {
             found.log.scale.base = TimeBase::Unplaced;
             let what = "common_fields.reference_time: missing or monotonic; the times cannot be \
                         placed in the day";
-            found.warn(0, what.into());
+            found.note(what.into());
         }
         if self.arrays > 0 {
             let n = self.arrays;
-            found.warn(0, format!("{n} events of qlog before 0.3 (arrays), which are not read"));
+            found.note(format!("{n} events of qlog before 0.3 (arrays), which are not read"));
         }
     }
 }

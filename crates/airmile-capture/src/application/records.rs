@@ -53,11 +53,11 @@ impl Records {
 
     fn give(&mut self, sink: &mut dyn FnMut(JsonPart<'_>)) {
         if self.too_long {
-            sink(JsonPart::Problem(Problem {
-                offset: self.line_at,
-                severity: Severity::Damage,
-                what: format!("a line of more than {LARGEST_LINE_BYTES} bytes: left out"),
-            }));
+            sink(JsonPart::Problem(Problem::at(
+                self.line_at,
+                Severity::Damage,
+                format!("a line of more than {LARGEST_LINE_BYTES} bytes: left out"),
+            )));
         } else {
             let line = self.line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.line);
             if !line.trim_ascii().is_empty() {

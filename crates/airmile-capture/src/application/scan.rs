@@ -66,6 +66,8 @@ struct Level {
 pub struct Scanner {
     /// Arrays whose elements are returned one by one, as in `log.entries[]`.
     wanted: &'static [&'static str],
+    /// Whether another document may follow.
+    may_repeat: bool,
     levels: Vec<Level>,
     path: String,
     state: State,
@@ -81,6 +83,7 @@ impl Scanner {
     pub const fn new(wanted: &'static [&'static str]) -> Self {
         Self {
             wanted,
+            may_repeat: false,
             levels: Vec::new(),
             path: String::new(),
             state: State::Value,
@@ -89,6 +92,13 @@ impl Scanner {
             value_at: 0,
             offset: 0,
         }
+    }
+
+    /// The same for several documents, one after the other.
+    #[must_use]
+    pub const fn repeated(mut self) -> Self {
+        self.may_repeat = true;
+        self
     }
 
     /// Bytes taken so far.
@@ -208,10 +218,14 @@ impl Scanner {
                     (b',', Some(false)) => self.state = State::Name,
                     (b']', Some(true)) => self.close(true, sink),
                     (b'}', Some(false)) => self.close(false, sink),
-                    // Another document may follow the first.
-                    (_, None) => {
+                    (_, None) if self.may_repeat => {
                         self.state = State::Value;
                         return 0;
+                    }
+                    (_, None) => {
+                        let what = "the document ends before this byte: the rest is not read";
+                        sink(damage(self.offset, what.to_owned()));
+                        self.state = State::Broken;
                     }
                     _ => self.broken(byte, "a comma or the end", sink),
                 }
@@ -302,7 +316,7 @@ impl Scanner {
         if self.value.len() > LARGEST_VALUE_BYTES {
             let what = format!("{path} is larger than {LARGEST_VALUE_BYTES} bytes: left out");
             let offset = self.value_at;
-            sink(JsonPart::Problem(Problem { offset, severity: Severity::Damage, what }));
+            sink(JsonPart::Problem(Problem::at(offset, Severity::Damage, what)));
             return;
         }
         sink(JsonPart::Value { path: &path, offset: self.value_at, bytes: &self.value });
@@ -360,7 +374,7 @@ const fn is_word(byte: u8) -> bool {
 }
 
 const fn damage(offset: u64, what: String) -> JsonPart<'static> {
-    JsonPart::Problem(Problem { offset, severity: Severity::Damage, what })
+    JsonPart::Problem(Problem::at(offset, Severity::Damage, what))
 }
 
 #[cfg(test)]
@@ -385,7 +399,7 @@ mod tests {
                 JsonPart::Problem(problem) => format!("! {problem}"),
             });
         };
-        let mut scanner = Scanner::new(wanted);
+        let mut scanner = Scanner::new(wanted).repeated();
         text.chunks(piece.max(1)).for_each(|piece| scanner.push(piece, &mut sink));
         let open = scanner.finish(&mut sink);
         (out, open)
@@ -442,6 +456,24 @@ mod tests {
         );
         check(&[], "{\"a\":1}\n\u{1e}{\"b\":2}", &["@0={\"a\":1}", "@9={\"b\":2}"], None);
         check(&["[]"], "\u{feff}[true,\"x\"]", &["[]@4=true", "[]@9=\"x\"", "end "], None);
+    }
+
+    #[test]
+    fn a_second_document_is_damage() {
+        let mut found = Vec::new();
+        let mut scanner = Scanner::new(&["a[]"]);
+        scanner.push(b"{\"a\":[1]} \n{\"a\":[2]}", &mut |part| {
+            if let JsonPart::Value { .. } | JsonPart::Problem(_) = part {
+                found.push(format!("{part:?}"));
+            }
+        });
+        assert_eq!(scanner.finish(&mut |part| panic!("{part:?}")), None);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[0].contains("offset: 6") && found[1].contains("offset: Some(11)"),
+            "{found:?}"
+        );
+        assert!(found[1].contains("Damage"), "{found:?}");
     }
 
     proptest! {

@@ -120,7 +120,7 @@ impl HarScrubber {
         let copy = &mut self.copy;
         if let Some(path) = scanner.finish(&mut |part| copy.take(part, out, problem)) {
             let what = format!("the file ends inside {path}; what comes before was copied");
-            problem(Problem { offset: self.bytes, severity: Severity::Damage, what });
+            problem(Problem::at(self.bytes, Severity::Damage, what));
         }
         // Without entries nothing has been written.
         if copy.entries == 0 {
@@ -171,7 +171,7 @@ impl HarCopy {
         let is_readable = wrong.is_none();
         if let Some(what) = wrong {
             let what = format!("{what}; it is left out");
-            problem(Problem { offset, severity: Severity::Damage, what });
+            problem(Problem::at(offset, Severity::Damage, what));
         }
         if is_page {
             let page = is_readable.then(|| self.page(&value));

@@ -27,10 +27,11 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
             notes.ask(id(event), asked);
         }
         "fragmentLoadingCompleted" | "fragmentLoadingAbandoned" => {
+            let start_ns = event.time("request.startDate", found);
             let got = Got {
-                start_ns: event.time("request.startDate", found),
+                start_ns,
                 first_byte_ns: event.time("request.firstByteDate", found),
-                end_ns: event.time("request.endDate", found).unwrap_or(at_ns),
+                end_ns: event.end("request.endDate", start_ns, found),
                 bytes: entry.count("request.bytesLoaded", found),
                 bitrate_bps: bitrate(event, found),
                 url: text("request.url").map(str::to_owned),

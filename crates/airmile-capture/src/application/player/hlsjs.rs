@@ -29,7 +29,7 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
             let got = Got {
                 start_ns,
                 first_byte_ns: event.time("frag.stats.loading.first", found),
-                end_ns: event.time("frag.stats.loading.end", found).unwrap_or(at_ns),
+                end_ns: event.end("frag.stats.loading.end", start_ns, found),
                 bytes: entry.count("frag.stats.loaded", found),
                 bitrate_bps,
                 url: url(),

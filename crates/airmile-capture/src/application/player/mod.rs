@@ -94,7 +94,7 @@ impl FormatReader for Player {
             None => entry.ms("at_ms", found),
         };
         let Some(at_ns) = at.map(|ns| self.anchor.placed(ns)) else {
-            found.bad(offset, "at_ms: missing (or at_ns)".into());
+            found.unreadable(offset, "at_ms (or at_ns): no time; the event is left out".into());
             return;
         };
         self.notes.last_ns = self.notes.last_ns.max(Some(at_ns));
@@ -123,7 +123,7 @@ impl FormatReader for Player {
             found.log.scale.base = TimeBase::Unplaced;
             let what = "times since some start: put {\"player\":…,\"wall_ms\":…,\"monotonic_ms\":…} \
                         before the first event, so that they can be placed";
-            found.warn(0, what.into());
+            found.note(what.into());
         }
         found.log.scale.placed_within_ns = 1_000_000;
     }
@@ -164,6 +164,17 @@ impl LoggedEvent<'_> {
             // Players leave unknown times at 0.
             _ => self.entry.ms(path, found).filter(|ns| *ns > 0).map(|ns| self.anchor.placed(ns)),
         }
+    }
+
+    /// The end of a request; the event's time if the log has none, or an impossible one.
+    fn end(&self, path: &str, start_ns: Option<i64>, found: &mut Gathered) -> i64 {
+        let Some(end_ns) = self.time(path, found) else { return self.at_ns };
+        if start_ns.is_some_and(|start_ns| end_ns < start_ns) {
+            let what = format!("{path}: before the request began; the event's time is used");
+            found.damage(self.entry.offset, what);
+            return self.at_ns;
+        }
+        end_ns
     }
 }
 

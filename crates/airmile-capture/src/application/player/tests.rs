@@ -1,3 +1,5 @@
+use airmile_model::{ApplicationLog, Severity};
+
 use super::super::{ApplicationFormat, read_application};
 use super::*;
 
@@ -219,4 +221,32 @@ fn times_that_no_head_places_are_told() {
     assert_eq!(log.scale.base, TimeBase::Unplaced);
     assert_eq!((log.items, log.bad_items, log.damaged), (3, 1, true));
     assert_eq!(log.events.len(), 2);
+}
+
+/// What cannot be right is damage, and no rate is computed from it.
+#[test]
+fn impossible_times() {
+    let log = |at_ms: &str, end: &str| {
+        let text = format!(
+            concat!(
+                r#"{{"at_ms":1700000000000,"event":"hlsFragLoading","frag":{{"sn":3,"type":"main"}}}}"#,
+                "\n",
+                r#"{{"at_ms":{},"event":"hlsFragLoaded","frag":{{"sn":3,"type":"main","stats":{{"loaded":900,"loading":{{"start":1700000000000,"end":{}}}}}}}}}"#,
+                "\n",
+            ),
+            at_ms, end
+        );
+        read_application(ApplicationFormat::Player, text.as_bytes())
+    };
+    let is_damaged =
+        |log: &ApplicationLog| log.problems.iter().any(|p| p.severity == Severity::Damage);
+    let good = log("1700000000500", "1700000000400");
+    assert!(!is_damaged(&good) && good.transfers[0].end_ns == 1_700_000_000_400_000_000);
+    let before = log("1700000000500", "1600000000000");
+    assert!(is_damaged(&before), "{before:?}");
+    assert_eq!(before.transfers[0].end_ns, 1_700_000_000_500_000_000);
+    for at_ms in ["null", "\"soon\""] {
+        let log = log(at_ms, "1700000000400");
+        assert!(is_damaged(&log) && log.bad_items == 1, "{log:?}");
+    }
 }
