@@ -179,9 +179,10 @@ pub(crate) enum CauseDetail {
 }
 
 /// The host that restarts slow start, by captures at both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Restarter {
     /// Only one side was captured.
+    #[default]
     SenderOrMiddlebox,
     Sender,
     Middlebox,

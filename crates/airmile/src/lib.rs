@@ -47,7 +47,7 @@ pub use airmile_packets::{
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{
-    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedLoad, ComparedPage,
+    CauseShare, CompareOptions, CompareVerdict, ComparedGroup, ComparedLoads, ComparedPage,
     ComparedPair, ComparedRun, Comparison, GroupBy, ProbeConnection, ProbeLog, ProbeTransfer,
     compare,
 };

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use airmile::comparison::{Difference, Estimate, Restarts, median};
+use airmile::comparison::{Difference, Estimate, Restarts};
 use airmile::model::{PageCause, plain_name};
 use airmile::{
-    ComparedGroup, ComparedLoad, ComparedPage, ComparedPair, Comparison, Inputs, compare,
-    page_cause_by,
+    ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause_by,
 };
 use anyhow::Result;
 
@@ -83,46 +82,23 @@ pub fn text(answer: &Comparison, all: bool) -> String {
     out
 }
 
-/// The loads of a page in each run, in order of the runs.
-type LoadsByRun<'a> = Vec<(&'a str, Vec<&'a ComparedLoad>)>;
-
 /// Load times page by page, with the causes of each; of several loads in a run, medians.
 fn pages(pages: &[ComparedPage]) -> String {
-    let mut by_url: Vec<(&str, LoadsByRun<'_>)> = Vec::new();
-    for page in pages {
-        let runs = entry(&mut by_url, &page.url);
-        for load in &page.loads {
-            entry(runs, &load.run).push(load);
-        }
-    }
     let mut out = String::new();
-    for (url, runs) in by_url {
-        let usual = |loads: &[&ComparedLoad], of: &dyn Fn(&ComparedLoad) -> f64| {
-            median(loads.iter().map(|load| of(load))).unwrap_or(0.0)
-        };
-        let load_ms = |loads: &[&ComparedLoad]| usual(loads, &|load| load.load_ms);
-        let repeats = runs.iter().any(|(_, loads)| loads.len() > 1);
-        let first_ms = runs.first().map_or(0.0, |(_, loads)| load_ms(loads));
-        let rows = runs.iter().enumerate().map(|(n, (run, loads))| {
-            let wait_ms = usual(loads, &|load| load.wait_ms).max(1e-9);
-            let causes: BTreeSet<&str> =
-                loads.iter().flat_map(|load| load.shares_ms.keys().copied()).collect();
-            let share = |of: &str| {
-                let ms = |load: &ComparedLoad| load.shares_ms.get(of).copied().unwrap_or(0.0);
-                usual(loads, &ms) / wait_ms * 100.0
-            };
+    for page in pages {
+        let repeats = page.loads.iter().any(|loads| loads.times_ms.len() > 1);
+        let rows = page.loads.iter().map(|loads| {
+            let share = |ms: &f64| ms / loads.wait_ms.max(1e-9) * 100.0;
             let mut causes: Vec<(&str, f64)> =
-                causes.into_iter().map(|of| (of, share(of))).collect();
+                loads.shares_ms.iter().map(|(of, ms)| (*of, share(ms))).collect();
             causes.sort_by(|a, b| b.1.total_cmp(&a.1));
             let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, share)| *share >= 1.0);
-            let evidence = loads.first().map_or("", |load| load.evidence);
             let causes =
-                causes.map(|(of, share)| format!("{} {share:.0} %", name_of(of, evidence)));
-            let difference = (n > 0).then(|| load_ms(loads) - first_ms);
-            let mut row = vec![end_of(run, RUN_LETTERS)];
-            row.extend(repeats.then(|| loads.len().to_string()));
-            row.push(format!("{:.0}", load_ms(loads)));
-            row.push(or_dash(difference, |ms| format!("{ms:+.0}")));
+                causes.map(|(of, share)| format!("{} {share:.0} %", name_of(of, loads.evidence)));
+            let mut row = vec![end_of(&loads.run, RUN_LETTERS)];
+            row.extend(repeats.then(|| loads.times_ms.len().to_string()));
+            row.push(format!("{:.0}", loads.load_ms));
+            row.push(or_dash(loads.difference_ms, |ms| format!("{ms:+.0}")));
             row.push(causes.collect::<Vec<_>>().join(", "));
             row
         });
@@ -134,18 +110,9 @@ fn pages(pages: &[ComparedPage]) -> String {
             }
             false => table(&["run", "load ms", "difference", "waited for"], &[0, 3], rows),
         };
-        out.push_str(&format!("Page {url}\n{table}\n"));
+        out.push_str(&format!("Page {}\n{table}\n", page.url));
     }
     out
-}
-
-/// The entry of a name in a list in order of first appearance.
-fn entry<'a, 'b, T: Default>(list: &'a mut Vec<(&'b str, T)>, name: &'b str) -> &'a mut T {
-    let at = list.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
-        list.push((name, T::default()));
-        list.len() - 1
-    });
-    &mut list[at].1
 }
 
 /// The name of a page's cause, by its evidence.
@@ -273,26 +240,35 @@ fn conditions(groups: &[ComparedGroup]) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use airmile::ComparedLoads;
+
     use super::*;
 
     #[test]
     fn repeated_loads_of_a_page_are_one_row_of_a_run() {
-        let load = |run: &str, load_ms: f64, server_ms: f64| ComparedLoad {
-            run: run.to_owned(),
-            wait_ms: load_ms,
-            load_ms,
-            difference_ms: None,
-            verdict: PageCause::Server,
-            evidence: "packets",
-            shares_ms: BTreeMap::from([("server", server_ms), ("radio", 100.0)]),
+        let loads =
+            |run: &str, times_ms: &[f64], load_ms: f64, difference_ms, server_ms| ComparedLoads {
+                run: run.to_owned(),
+                times_ms: times_ms.to_vec(),
+                wait_ms: load_ms,
+                load_ms,
+                difference_ms,
+                verdict: PageCause::Server,
+                evidence: "packets",
+                shares_ms: BTreeMap::from([("server", server_ms), ("radio", 100.0)]),
+            };
+        let page = |before, after| {
+            pages(&[ComparedPage { url: "http://a/".to_owned(), loads: vec![before, after] }])
         };
-        let page = |of: [f64; 2]| ComparedPage {
-            url: "http://a/".to_owned(),
-            loads: vec![load("before", of[0], 50.0), load("after", of[1], of[1] - 100.0)],
-        };
-        let one = pages(&[page([200.0, 500.0])]);
+        let one = page(
+            loads("before", &[200.0], 200.0, None, 50.0),
+            loads("after", &[500.0], 500.0, Some(300.0), 400.0),
+        );
         assert!(one.starts_with("Page http://a/\nrun     load ms  difference"), "{one}");
-        let text = pages(&[[200.0, 500.0], [210.0, 9_000.0], [190.0, 520.0]].map(page));
+        let text = page(
+            loads("before", &[200.0, 210.0, 190.0], 200.0, None, 50.0),
+            loads("after", &[500.0, 9_000.0, 520.0], 520.0, Some(320.0), 420.0),
+        );
         let rows: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect())

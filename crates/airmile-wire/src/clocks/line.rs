@@ -110,7 +110,7 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     let (first, last) = (samples.first()?.0, samples.last()?.0);
     let at_ns = first + (last - first) / 2;
     let long = last - first >= MIN_DRIFT_SPAN_NS && samples.len() >= 4;
-    let slope = if long { Slope::from_samples(samples) } else { Slope::untold() };
+    let slope = if long { Slope::from_samples(samples) } else { Slope::unknown() };
     let gained = |at: i64| ((at - at_ns) as f64 * slope.drift).round() as i64;
     let mut rest: Vec<i64> = samples.iter().map(|(at, offset)| offset - gained(*at)).collect();
     let offset_ns = median(&mut rest)?;
@@ -137,7 +137,7 @@ struct Slope {
 }
 
 impl Slope {
-    const fn untold() -> Self {
+    const fn unknown() -> Self {
         Self { drift: 0.0, error: USUAL_DRIFT }
     }
 

@@ -32,7 +32,6 @@ pub enum Start {
     Open,
     /// Undetermined: too few bytes, a path so slow that an initial window fills it, or
     /// neither pattern.
-    #[serde(rename = "untold")]
     Unknown,
 }
 

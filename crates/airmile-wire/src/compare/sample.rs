@@ -65,7 +65,6 @@ pub enum Restarts {
     /// In one of three, or less.
     No,
     /// Undetermined.
-    #[serde(rename = "untold")]
     Unknown,
 }
 

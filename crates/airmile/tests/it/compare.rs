@@ -129,7 +129,9 @@ fn repeated_runs_of_a_directory_count_as_one() {
     let check = |answer: &Comparison| {
         assert_eq!(answer.verdict, CompareVerdict::PageLoadTime, "{answer:#?}");
         assert_eq!(answer.about, [runs[1].display().to_string()]);
-        assert_eq!((answer.runs.len(), answer.pages.len()), (2, 5));
+        assert_eq!((answer.runs.len(), answer.pages.len()), (2, 1));
+        let loads = answer.pages[0].loads.iter().map(|loads| loads.times_ms.len());
+        assert_eq!(loads.collect::<Vec<_>>(), [5, 5]);
     };
     check(&of(&runs, GroupBy::Auto));
     // What cannot be read is reported.

@@ -191,7 +191,7 @@ impl Judgement {
         if self.restarts() || self.throttling() || self.is_same() {
             return;
         }
-        self.untold();
+        self.undecided();
     }
 
     /// Groups that restart, compared with those that do not.
@@ -329,7 +329,7 @@ impl Judgement {
     }
 
     /// Adds the reason why there is no verdict.
-    fn untold(&mut self) {
+    fn undecided(&mut self) {
         let sure: Vec<&PairFinding> = self
             .pairs
             .iter()
@@ -356,14 +356,14 @@ impl Judgement {
                 format!("the groups differ, and so do conditions: {}", differ.join(", "))
             });
         }
-        let untold = self.groups.iter().any(|g| g.restarts_slow_start == Restarts::Unknown);
-        if untold && self.groups.iter().all(|g| g.behind_pauses < MIN_TRANSFERS) {
+        let is_unknown = self.groups.iter().any(|g| g.restarts_slow_start == Restarts::Unknown);
+        if is_unknown && self.groups.iter().all(|g| g.behind_pauses < MIN_TRANSFERS) {
             self.notes.push(
                 "too few transfers follow a pause of a second on an open connection: restarts of \
                  slow start cannot be seen"
                     .into(),
             );
-        } else if untold {
+        } else if is_unknown {
             self.notes.push(
                 "not every group shows whether slow start restarts: that takes packets at the phone, of \
                  several transfers behind a pause"

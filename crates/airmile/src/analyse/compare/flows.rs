@@ -33,22 +33,31 @@ pub(super) fn read(
     captures: &[PathBuf],
     progress: &Progress,
 ) -> Result<(Vec<Captured>, Vec<FileReport>)> {
-    let mut all = Vec::new();
+    let (mut all, mut reports) = (Vec::<Captured>::new(), Vec::new());
     for path in captures {
         let mut reading = ConnectionReader::default();
         let report = read_capture(path, progress, &mut |packet| reading.push(packet))?;
         let (flows, client_share) = reading.finish();
         all.push(Captured { name: report.path.clone(), report, flows, client_share });
     }
-    let reports = all.iter().map(|one| one.report.clone()).collect();
     let nearest = all
         .iter()
         .filter_map(|one| one.client_share)
         .reduce(f64::min)
         .map_or(1.0, |least| least.max(AT_CLIENT));
-    // Without a handshake the place of a capture is unknown: it is kept if it is the only one.
-    let alone = all.len() == 1;
-    all.retain(|one| alone || one.client_share.is_some_and(|share| share <= nearest));
+    // Without a handshake the place of a capture is unknown: one is kept if no place is known.
+    let used = all.iter().position(|one| one.client_share.is_some()).unwrap_or_default();
+    let used_name = all.get(used).map(|one| one.name.clone()).unwrap_or_default();
+    let mut at = 0..;
+    all.retain_mut(|one| {
+        let is_used = at.next() == Some(used);
+        if one.client_share.is_none() && !is_used {
+            let why = "no handshake in it shows its place on the path";
+            one.report.leave_out(&format!("{why}: {used_name} is used"));
+        }
+        reports.push(one.report.clone());
+        one.client_share.map_or(is_used, |share| share <= nearest)
+    });
     // A proxy is a client of the server, too, with a shorter path to it.
     let longest = all.iter().filter_map(Captured::round_trip_ns).max().unwrap_or(0);
     all.retain(|one| one.round_trip_ns().is_none_or(|rtt_ns| rtt_ns >= longest / 2));

@@ -46,7 +46,7 @@ pub(super) struct GroupedTransfer {
 }
 
 /// A run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) transfers: Vec<GroupedTransfer>,
@@ -143,7 +143,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         run.pages.extend(part.pages);
         run.files.extend(part.files);
         run.seen_by.extend(part.seen_by);
-        run.server_restarts &= part.server_restarts;
+        run.server_restarts |= part.server_restarts;
         run.at_server = run.at_server.or(part.at_server);
         if run.restarter != part.restarter {
             run.restarter = Restarter::SenderOrMiddlebox;
@@ -167,13 +167,9 @@ fn one_run(
         files.probe.as_ref().is_some_and(|log| log.server_restarts_after_idle == Some(true));
     let mut run = Run {
         name,
-        transfers: Vec::new(),
-        pages: Vec::new(),
-        files: Vec::new(),
-        seen_by: Vec::new(),
         server_restarts,
-        restarter: Restarter::SenderOrMiddlebox,
         at_server: captured.iter().find_map(Captured::is_at_server),
+        ..Run::default()
     };
     if files.radio || files.application {
         let inputs = Inputs { files: vec![path.to_owned()], ..Inputs::default() };
@@ -189,6 +185,7 @@ fn one_run(
         run.files = reports.into_iter().chain(files.unread).collect();
     } else if let Some(probe) = &files.probe {
         run.transfers = probe.transfers.iter().filter_map(|one| of_probe(probe, one)).collect();
+        run.files = reports.into_iter().chain(files.unread).collect();
     } else {
         let problems = files.unread.iter().flat_map(|file| &file.problems);
         let damaged: String = problems.map(|problem| format!(" ({})", problem.what)).collect();

@@ -21,7 +21,7 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 pub use airmile_io::probe_log::{ProbeConnection, ProbeLog, ProbeTransfer};
 use gather::{GroupedTransfer, Run, gather};
-pub use pages::{ComparedLoad, ComparedPage};
+pub use pages::{ComparedLoads, ComparedPage};
 
 /// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -299,8 +299,7 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
         .collect();
     let judged = judge(&samples, seed);
     let pages = pages::compared(&runs);
-    let run_names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    let load = pages::largest(&pages, &run_names, seed);
+    let load = pages::largest(&pages, seed);
     let names = |of: &[usize]| -> Vec<String> {
         of.iter().filter_map(|at| groups.get(*at)).map(|group| group.name.clone()).collect()
     };

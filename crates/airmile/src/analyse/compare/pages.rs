@@ -10,26 +10,30 @@ use serde::Serialize;
 use super::gather::Run;
 use crate::analyse::page::Page;
 
+/// The share of time that no evidence explains.
+const UNKNOWN: &str = PageCause::Unknown.as_str();
+
 /// A page that several runs loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedPage {
     /// Its URL, without its query.
     pub url: String,
-    /// Its load in each run, in the order of the runs; the n-th load of a URL is compared with the
-    /// n-th of the others.
-    pub loads: Vec<ComparedLoad>,
+    /// Its loads in each run, in the order of the runs.
+    pub loads: Vec<ComparedLoads>,
 }
 
-/// The load of a page in a run.
+/// The loads of a page in a run: medians, if there are several.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ComparedLoad {
+pub struct ComparedLoads {
     /// The run's path as given.
     pub run: String,
+    /// Time until the load event of each load, in ms.
+    pub times_ms: Vec<f64>,
     /// Time until the milestone of the verdict, in ms.
     pub wait_ms: f64,
     /// Time until the load event, in ms.
     pub load_ms: f64,
-    /// That time minus the first run's; null for the first run.
+    /// That time minus that of the first run in the list; null for that run.
     pub difference_ms: Option<f64>,
     /// The longest cause of the wait.
     pub verdict: PageCause,
@@ -39,35 +43,59 @@ pub struct ComparedLoad {
     pub shares_ms: BTreeMap<&'static str, f64>,
 }
 
+impl ComparedLoads {
+    fn of(run: &Run, loads: &[&Page]) -> Option<Self> {
+        // Of a part of a load, all time is unknown.
+        let is_whole = |page: &&&Page| page.shares.keys().any(|of| *of != UNKNOWN);
+        let whole: Vec<&Page> = loads.iter().filter(is_whole).copied().collect();
+        let loads = if whole.is_empty() { loads } else { &whole };
+        let of = |value: &dyn Fn(&Page) -> f64| median(loads.iter().map(|page| value(page)));
+        let causes = loads.iter().flat_map(|page| page.shares.keys().copied());
+        let usual = |cause: &'static str| {
+            Some((cause, of(&|page| page.shares.get(cause).copied().unwrap_or(0.0))?))
+        };
+        let shares_ms: BTreeMap<&'static str, f64> = causes.filter_map(usual).collect();
+        let longest = shares_ms.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let first = loads.first()?;
+        Some(Self {
+            run: run.name.clone(),
+            times_ms: loads.iter().map(|page| page.load_ms).collect(),
+            wait_ms: of(&|page| page.wait_ms)?,
+            load_ms: of(&|page| page.load_ms)?,
+            difference_ms: None,
+            verdict: match loads {
+                [one] => one.verdict,
+                _ => longest.and_then(|(of, _)| PageCause::parse(of)).unwrap_or(first.verdict),
+            },
+            evidence: first.evidence,
+            shares_ms,
+        })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.shares_ms.keys().any(|of| *of != UNKNOWN)
+    }
+}
+
 /// The pages that more than one run loaded, in the order of the first.
 pub(super) fn compared(runs: &[Run]) -> Vec<ComparedPage> {
-    let mut found: BTreeMap<(String, usize), Vec<(&Run, &Page)>> = BTreeMap::new();
-    let mut order = Vec::new();
-    for run in runs {
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for page in &run.pages {
-            let nth = seen.entry(&page.url).or_default();
-            let key = (page.url.clone(), *nth);
-            *nth += 1;
-            if !found.contains_key(&key) {
-                order.push(key.clone());
-            }
-            found.entry(key).or_default().push((run, page));
+    let mut urls: Vec<&str> = Vec::new();
+    for page in runs.iter().flat_map(|run| &run.pages) {
+        if !urls.contains(&page.url.as_str()) {
+            urls.push(&page.url);
         }
     }
-    let pages = order.into_iter().filter_map(|key| {
-        let loads = found.remove(&key).filter(|loads| loads.len() > 1)?;
-        let first_ms = loads.first()?.1.load_ms;
-        let load = |(n, (run, page)): (usize, &(&Run, &Page))| ComparedLoad {
-            run: run.name.clone(),
-            wait_ms: page.wait_ms,
-            load_ms: page.load_ms,
-            difference_ms: (n > 0).then_some(page.load_ms - first_ms),
-            verdict: page.verdict,
-            evidence: page.evidence,
-            shares_ms: page.shares.clone(),
+    let pages = urls.into_iter().filter_map(|url| {
+        let in_run = |run: &Run| {
+            let own: Vec<&Page> = run.pages.iter().filter(|page| page.url == url).collect();
+            ComparedLoads::of(run, &own)
         };
-        Some(ComparedPage { url: key.0, loads: loads.iter().enumerate().map(load).collect() })
+        let mut loads: Vec<ComparedLoads> = runs.iter().filter_map(in_run).collect();
+        let (first, others) = loads.split_first_mut().filter(|(_, others)| !others.is_empty())?;
+        for one in others {
+            one.difference_ms = Some(one.load_ms - first.load_ms);
+        }
+        Some(ComparedPage { url: url.to_owned(), loads })
     });
     pages.collect()
 }
@@ -85,83 +113,119 @@ pub(super) struct PageDifference<'a> {
     pub(super) evidence: &'static str,
 }
 
-/// The largest difference that a user notices; a page's runs are compared with its first one of `runs`.
-pub(super) fn largest<'a>(
-    pages: &'a [ComparedPage],
-    runs: &[&str],
-    seed: u64,
-) -> Option<PageDifference<'a>> {
-    let mut by_url: BTreeMap<&str, BTreeMap<usize, Vec<&ComparedLoad>>> = BTreeMap::new();
-    for page in pages {
-        // Of a part of a load, all time is unknown.
-        let is_whole = |load: &&ComparedLoad| load.shares_ms.keys().any(|of| *of != "unknown");
-        for load in page.loads.iter().filter(is_whole) {
-            let run = runs.iter().position(|run| *run == load.run).unwrap_or_default();
-            by_url.entry(&page.url).or_default().entry(run).or_default().push(load);
-        }
-    }
-    let all: Vec<(&str, Vec<Vec<&ComparedLoad>>)> =
-        by_url.into_iter().map(|(url, runs)| (url, runs.into_values().collect())).collect();
-    let ms = |loads: &Vec<&ComparedLoad>| loads.iter().map(|load| load.load_ms).collect();
-    let times: Vec<Vec<Vec<f64>>> =
-        all.iter().map(|(_, runs)| runs.iter().map(ms).collect()).collect();
+/// The largest difference that a user notices; a page's runs are compared with its first one.
+pub(super) fn largest(pages: &[ComparedPage], seed: u64) -> Option<PageDifference<'_>> {
+    let whole = |page: &'_ ComparedPage| -> Vec<Vec<f64>> {
+        let loads = page.loads.iter().filter(|loads| loads.is_whole());
+        loads.map(|loads| loads.times_ms.clone()).collect()
+    };
+    let times: Vec<Vec<Vec<f64>>> = pages.iter().map(whole).collect();
     let found = largest_difference(&times, seed)?;
-    let (url, runs) = all.get(found.page)?;
-    let both = [runs.first()?, runs.get(found.run)?];
-    let mut order = [0, 1];
-    order.sort_by(|a, b| found.medians_ms[*b].total_cmp(&found.medians_ms[*a]));
-    let [slow, quick] = order.map(|at| both[at]);
-    let usual = |loads: &[&ComparedLoad], cause: PageCause| {
-        let of = |load: &&ComparedLoad| load.shares_ms.get(cause.as_str()).copied().unwrap_or(0.0);
-        median(loads.iter().map(of)).unwrap_or(0.0)
+    let page = pages.get(found.page)?;
+    let whole: Vec<&ComparedLoads> = page.loads.iter().filter(|loads| loads.is_whole()).collect();
+    let mut both = [*whole.first()?, *whole.get(found.run)?];
+    both.sort_by(|a, b| b.load_ms.total_cmp(&a.load_ms));
+    let [slow, quick] = both;
+    let usual = |loads: &ComparedLoads, cause: PageCause| {
+        loads.shares_ms.get(cause.as_str()).copied().unwrap_or(0.0)
     };
     let changes = PageCause::ALL.iter().map(|of| (*of, usual(slow, *of) - usual(quick, *of)));
     let cause = changes.filter(|(_, ms)| *ms > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
-    let [first_ms, other_ms] = found.medians_ms;
-    let cause = cause.map(|(cause, ms)| (cause, ms.min((other_ms - first_ms).abs())));
-    let evidence = slow.first().map_or("", |load| load.evidence);
-    let by_time = order.map(|at| {
-        let run = both[at].first().map_or("", |load| load.run.as_str());
-        (run, found.medians_ms[at])
-    });
-    Some(PageDifference { url, by_time, cause, evidence, found })
+    let cause = cause.map(|(cause, ms)| (cause, ms.min(slow.load_ms - quick.load_ms)));
+    let by_time = both.map(|loads| (loads.run.as_str(), loads.load_ms));
+    Some(PageDifference { url: &page.url, by_time, cause, evidence: slow.evidence, found })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::page::Milestone;
 
-    /// Loads of a page: run, load time and time of the server, in ms.
-    fn page(url: &str, loads: &[(&str, f64, f64)]) -> ComparedPage {
-        let load = |(run, load_ms, server_ms): &(&str, f64, f64)| ComparedLoad {
-            run: (*run).to_owned(),
-            wait_ms: *load_ms,
-            load_ms: *load_ms,
+    /// Loads of a page in a run: load times, and of which the server took, in ms.
+    fn loads(run: &str, times: &[(f64, f64)]) -> ComparedLoads {
+        let usual = |of: fn(&(f64, f64)) -> f64| median(times.iter().map(of)).unwrap();
+        ComparedLoads {
+            run: run.to_owned(),
+            times_ms: times.iter().map(|of| of.0).collect(),
+            wait_ms: usual(|of| of.0),
+            load_ms: usual(|of| of.0),
             difference_ms: None,
             verdict: PageCause::Server,
             evidence: "log",
-            shares_ms: BTreeMap::from([("server", *server_ms), ("radio", 100.0)]),
-        };
-        ComparedPage { url: url.to_owned(), loads: loads.iter().map(load).collect() }
+            shares_ms: BTreeMap::from([("server", usual(|of| of.1)), ("radio", 100.0)]),
+        }
+    }
+
+    fn page(url: &str, loads: Vec<ComparedLoads>) -> ComparedPage {
+        ComparedPage { url: url.to_owned(), loads }
     }
 
     #[test]
     fn a_page_is_compared_with_its_first_run_in_the_order_given() {
+        let one = |run, ms, server| loads(run, &[(ms, server)]);
         let pages = [
-            page("a", &[("r1", 500.0, 0.0), ("r3", 500.0, 0.0)]),
-            page("b", &[("r2", 600.0, 0.0), ("r3", 900.0, 300.0), ("r4", 2_000.0, 1_400.0)]),
+            page("a", vec![one("r1", 500.0, 0.0), one("r3", 500.0, 0.0)]),
+            page(
+                "b",
+                ["r2", "r3", "r4"]
+                    .map(|run| match run {
+                        "r2" => one(run, 600.0, 0.0),
+                        "r3" => one(run, 900.0, 300.0),
+                        _ => one(run, 2_000.0, 1_400.0),
+                    })
+                    .to_vec(),
+            ),
         ];
-        let found = largest(&pages, &["r1", "r2", "r3", "r4"], 7).unwrap();
+        let found = largest(&pages, 7).unwrap();
         assert_eq!((found.url, found.by_time), ("b", [("r4", 2_000.0), ("r2", 600.0)]));
     }
 
     /// One load of 20 s, nearly all of it the server's.
     #[test]
     fn a_cause_explains_at_most_the_difference() {
-        let times = [(500.0, 800.0, 350.0), (510.0, 810.0, 360.0), (520.0, 20_000.0, 19_000.0)];
-        let pages = times.map(|(a, b, server)| page("p", &[("a", a, 0.0), ("b", b, server)]));
-        let found = largest(&pages, &["a", "b"], 7).unwrap();
+        let before = loads("a", &[(500.0, 0.0), (510.0, 0.0), (520.0, 0.0)]);
+        let after = loads("b", &[(800.0, 350.0), (810.0, 360.0), (20_000.0, 19_000.0)]);
+        let pages = [page("p", vec![before, after])];
+        let found = largest(&pages, 7).unwrap();
         assert_eq!(found.by_time, [("b", 810.0), ("a", 510.0)]);
         assert_eq!(found.cause, Some((PageCause::Server, 300.0)));
+    }
+
+    fn run(name: &str, times_ms: &[f64]) -> Run {
+        let page = |load_ms: &f64| Page {
+            id: "page_1".into(),
+            url: "http://a/".into(),
+            grouped_by: "log",
+            start_us: None,
+            milestone: Milestone::Load,
+            wait_ms: *load_ms,
+            first_paint_ms: None,
+            content_loaded_ms: None,
+            load_ms: *load_ms,
+            bytes: 1_000,
+            verdict: PageCause::Server,
+            says: String::new(),
+            evidence: "log",
+            shares: BTreeMap::from([("server", *load_ms)]),
+            savings: Vec::new(),
+            critical_path: Vec::new(),
+            requests: Vec::new(),
+        };
+        let pages = times_ms.iter().map(page).collect();
+        Run { name: name.into(), pages, ..Run::default() }
+    }
+
+    /// Runs of unequal length are compared by all their loads, with the first run.
+    #[test]
+    fn no_repetition_is_left_out() {
+        let runs = [
+            run("a", &[100.0, 102.0, 104.0]),
+            run("b", &[200.0, 210.0, 220.0, 900.0]),
+            run("c", &[300.0, 310.0, 320.0, 330.0, 340.0]),
+        ];
+        let pages = compared(&runs);
+        let of = |loads: &ComparedLoads| (loads.times_ms.len(), loads.load_ms, loads.difference_ms);
+        let found: Vec<_> = pages[0].loads.iter().map(of).collect();
+        assert_eq!(found, [(3, 102.0, None), (4, 215.0, Some(113.0)), (5, 320.0, Some(218.0))]);
     }
 }
