@@ -16,8 +16,9 @@ use crate::recognise::Kind;
 /// Key for frames cut within a header: the packets in them are not read.
 pub(crate) const CUT_HEADER: &str = "cut_header";
 
-/// How the warning of a file that is not used begins.
-const NOT_USED: &str = "not used";
+/// Extensions of names that promise a log or a capture.
+const LOG_EXTENSIONS: [&str; 9] =
+    ["cap", "dlf", "har", "hdf", "mi2log", "pcap", "pcapng", "qmdl", "qmdl2"];
 
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
@@ -55,6 +56,9 @@ pub struct FileReport {
     pub more_problems: u64,
     /// Whether bytes or rows were lost to damage.
     pub damaged: bool,
+    /// Why the result is not from the file; null if it is.
+    #[serde(default)]
+    pub left_out: Option<String>,
 }
 
 /// Count of a message in a log.
@@ -146,6 +150,7 @@ impl FileReport {
             problems: Vec::new(),
             more_problems: 0,
             damaged: false,
+            left_out: None,
         }
     }
 
@@ -163,7 +168,7 @@ impl FileReport {
     pub fn empty(input: &Input) -> Self {
         let mut report = Self::new(input, Kind::Empty);
         let what = "the file is empty: nothing was read".to_owned();
-        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+        report.problem(Problem::of_file(Severity::Damage, what));
         report
     }
 
@@ -172,7 +177,7 @@ impl FileReport {
     pub fn damaged(path: &Path, error: &io::Error) -> Self {
         let mut report = Self::named(path, "compressed", Compression::None);
         let what = format!("nothing can be read: {error}");
-        report.problem(Problem { offset: 0, severity: Severity::Damage, what });
+        report.problem(Problem::of_file(Severity::Damage, what));
         report
     }
 
@@ -200,8 +205,14 @@ impl FileReport {
     fn beside_others(input: &Input, kind: Kind, why: &str) -> Self {
         let mut report = Self::new(input, kind);
         report.bytes = input.size_bytes().unwrap_or_default();
-        let what = format!("{NOT_USED}: {why}");
-        report.problem(Problem { offset: 0, severity: Severity::Normal, what });
+        let extension = input.path().extension().and_then(|own| own.to_str());
+        let is_log = extension
+            .is_some_and(|own| LOG_EXTENSIONS.contains(&own.to_ascii_lowercase().as_str()));
+        let severity = match kind {
+            Kind::Unknown if is_log => Severity::Damage,
+            _ => Severity::Normal,
+        };
+        report.not_used(severity, why);
         report
     }
 
@@ -239,25 +250,17 @@ impl FileReport {
 
     /// Reports why the result is not from the file.
     pub fn leave_out(&mut self, why: &str) {
-        self.warn(format!("{NOT_USED}: {why}"));
+        self.not_used(Severity::Warning, why);
     }
 
-    /// Whether the result is not from the file.
-    #[must_use]
-    pub fn is_left_out(&self) -> bool {
-        self.why_left_out().is_some()
-    }
-
-    /// Why the result is not from the file.
-    #[must_use]
-    pub fn why_left_out(&self) -> Option<&str> {
-        let mut whats = self.problems.iter().map(|one| one.what.as_str());
-        whats.find(|what| what.starts_with(NOT_USED))
+    fn not_used(&mut self, severity: Severity, why: &str) {
+        self.problem(Problem::of_file(severity, format!("not used: {why}")));
+        self.left_out = Some(why.to_owned());
     }
 
     /// Adds a warning about the file as a whole.
     pub fn warn(&mut self, what: String) {
-        self.problem(Problem { offset: 0, severity: Severity::Warning, what });
+        self.problem(Problem::of_file(Severity::Warning, what));
     }
 
     /// Adds a problem.

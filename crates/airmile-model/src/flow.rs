@@ -112,9 +112,10 @@ pub struct FlowRow {
     pub dl_retx: u64,
     /// Retransmitted segments from the client.
     pub ul_retx: u64,
-    /// Retransmitted payload towards the client in bytes.
+    /// Payload towards the client, in bytes, that the capture has a second time: of a segment lost before
+    /// the capture, it has only the retransmission.
     pub dl_retx_bytes: u64,
-    /// Retransmitted payload from the client in bytes.
+    /// Payload from the client, in bytes, that the capture has a second time.
     pub ul_retx_bytes: u64,
     /// Of `dl_retx`: fast retransmissions.
     pub dl_retx_fast: u64,

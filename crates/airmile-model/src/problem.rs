@@ -23,21 +23,34 @@ pub enum Severity {
 /// A problem of an input, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Byte offset in the (uncompressed) input.
-    pub offset: u64,
+    /// Byte offset in the (uncompressed) input; none if it is of the whole.
+    pub offset: Option<u64>,
     /// Its severity.
     pub severity: Severity,
     /// A description, with the field if one is known.
     pub what: String,
 }
 
+impl Problem {
+    /// A problem at a byte offset.
+    #[must_use]
+    pub const fn at(offset: u64, severity: Severity, what: String) -> Self {
+        Self { offset: Some(offset), severity, what }
+    }
+
+    /// A problem of the whole input.
+    #[must_use]
+    pub const fn of_file(severity: Severity, what: String) -> Self {
+        Self { offset: None, severity, what }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = printable(&self.what);
-        match (self.offset, self.severity) {
-            // Of the file as a whole.
-            (0, Severity::Warning) => write!(f, "{what}"),
-            (offset, _) => write!(f, "byte {offset}: {what}"),
+        match self.offset {
+            None => write!(f, "{what}"),
+            Some(offset) => write!(f, "byte {offset}: {what}"),
         }
     }
 }

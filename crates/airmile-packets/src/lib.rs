@@ -110,10 +110,12 @@ fn unread(reports: &[FileReport]) -> String {
         *counts.entry(name).or_default() += n;
     }
     let counts: Vec<String> = counts.iter().map(|(name, n)| format!("{name}: {n}")).collect();
-    if counts.is_empty() {
-        return String::new();
-    }
-    format!(" in {frames} frames ({})", counts.join(", "))
+    let in_frames = match counts.is_empty() {
+        true => String::new(),
+        false => format!(" in {frames} frames ({})", counts.join(", ")),
+    };
+    let first = reports.iter().flat_map(|file| &file.problems).next();
+    in_frames + &first.map_or_else(String::new, |problem| format!(": {problem}"))
 }
 
 struct Rows {

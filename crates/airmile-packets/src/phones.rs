@@ -105,7 +105,7 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
              length helps)",
             phone.unseen_bytes
         );
-        Problem { offset: 0, severity: Severity::Damage, what }
+        Problem::of_file(Severity::Damage, what)
     })
 }
 
@@ -117,7 +117,7 @@ fn coarse(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
         "its clock has ticks of {:.0} ms: how data arrived is hidden; capture with a finer clock",
         ticks_ns as f64 / 1e6
     );
-    Some(Problem { offset: 0, severity: Severity::Warning, what })
+    Some(Problem::of_file(Severity::Warning, what))
 }
 
 /// Marks a phone whose TCP headers the capture cut, and reports it.
@@ -128,7 +128,7 @@ fn cut(phone: &mut CapturedPhone, quality: &Quality) -> Option<Problem> {
             "TCP options are cut off in {} of {} packets: {}",
             quality.options_cut, quality.tcp_packets, LONGER_HEADERS
         );
-        Problem { offset: 0, severity: Severity::Warning, what }
+        Problem::of_file(Severity::Warning, what)
     })
 }
 
@@ -144,7 +144,7 @@ fn unjudged(others: &[u64], min_bytes: u64) -> Option<Problem> {
             if n == 1 { "" } else { "es" },
             bytes as f64 / 1e6
         );
-        Problem { offset: 0, severity: Severity::Warning, what }
+        Problem::of_file(Severity::Warning, what)
     })
 }
 

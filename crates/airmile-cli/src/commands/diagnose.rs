@@ -172,7 +172,7 @@ fn read(files: &[FileReport]) -> String {
         let own_name = own(file);
         let is_alone = files.iter().filter(|other| own(other) == own_name).count() == 1;
         let name = if is_alone { &own_name } else { &file.path };
-        let unused = if file.is_left_out() { ", not used" } else { "" };
+        let unused = if file.left_out.is_some() { ", not used" } else { "" };
         format!("{name} ({}{unused})", plain_name(&file.kind))
     };
     let names: Vec<String> = files.iter().take(MOST_NAMED).map(name).collect();

@@ -62,8 +62,8 @@ fn file_text(file: &FileReport) -> String {
     }
     let has_frames = !file.messages.is_empty() || file.is_capture();
     let what = if has_frames { "frames" } else { "rows" };
-    if let Some(why) = file.why_left_out() {
-        return out + &format!("\n  {why}\n");
+    if let Some(why) = &file.left_out {
+        return out + &format!("\n  not used: {why}\n");
     }
     out.push_str(&format!("\n  {} {what}, {} bad\n", file.items, file.bad_items));
     if !file.messages.is_empty() {

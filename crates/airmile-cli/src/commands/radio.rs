@@ -119,7 +119,7 @@ fn load_line(report: &RadioReport) -> String {
             (0, _) if counts.is_nr() => "estimated for LTE only",
             (0, _) => "no signal measurements (0xB193)",
             (_, None) => "the cell's bandwidth is unknown",
-            _ if report.cell_load_untold == 0 => "no measurements of the primary cell",
+            _ if report.cell_load_unknown == 0 => "no measurements of the primary cell",
             _ => "the signal is too noisy (SNR under 0 dB)",
         };
         return format!("Cell load: unknown: {why}\n");
@@ -145,7 +145,7 @@ fn load_line(report: &RadioReport) -> String {
         or_dash(confidence, percent),
         windows.len()
     ));
-    match report.cell_load_untold {
+    match report.cell_load_unknown {
         0 => line.push('\n'),
         n => line.push_str(&format!(", {n} more too noisy for an estimate\n")),
     }

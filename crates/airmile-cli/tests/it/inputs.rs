@@ -338,7 +338,7 @@ fn a_bad_file_stops_no_command() {
         for args in [&[command, &whole][..], &[command, &good, &empty, &bad]] {
             let (code, says) = errors(args);
             assert_eq!(code, 4, "{args:?}: {says}");
-            for why in ["empty.pcap: byte 0: the file is empty", "bad.gz: byte 0: nothing can be"] {
+            for why in ["empty.pcap: the file is empty", "bad.gz: nothing can be"] {
                 assert!(says.contains(why), "{args:?}: {says}");
             }
         }
@@ -346,7 +346,7 @@ fn a_bad_file_stops_no_command() {
         assert!(code == 3 && says.contains("empty.pcap: "), "{command}: {code} {says}");
     }
     let (code, says) = errors(&["compare", &whole, &path(&run, "")]);
-    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
+    assert!(code == 4 && says.contains("empty.pcap: the file is empty"), "{code} {says}");
     let out = text(&airmile(&["inspect", &whole]).stdout);
     assert!(out.contains("notes.txt: unknown, 24 B\n  not used: it is of no kind"), "{out}");
     // The name of a lab run's file makes no run of its directory.
@@ -354,7 +354,7 @@ fn a_bad_file_stops_no_command() {
     fs::copy(run.join("grants.csv"), dir.join("grants.csv")).unwrap();
     fs::write(dir.join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     let (code, says) = errors(&["diagnose", &whole]);
-    assert!(code == 4 && says.contains("page.har: byte 0: the file is empty"), "{code} {says}");
+    assert!(code == 4 && says.contains("page.har: the file is empty"), "{code} {says}");
     let out = text(&airmile(&["inspect", &whole]).stdout);
     for (name, why) in [("grants.csv", "give its name alone"), ("a.png", "it is a picture")] {
         let of = out.split(name).nth(1).and_then(|rest| rest.lines().nth(1));
@@ -362,7 +362,21 @@ fn a_bad_file_stops_no_command() {
     }
     let log = path(&dir, "modem.mi2log");
     let (code, says) = errors(&["radio", &log, "--transfers", &empty]);
-    assert!(code == 4 && says.contains("empty.pcap: byte 0: the file is empty"), "{code} {says}");
+    assert!(code == 4 && says.contains("empty.pcap: the file is empty"), "{code} {says}");
+}
+
+/// A log's name with other content in it is a log that was lost; any other name is none.
+#[test]
+fn garbage_under_a_logs_name_is_damage() {
+    let (_keep, run) = sample("sample-download");
+    let dir = run.join("given");
+    fs::create_dir(&dir).unwrap();
+    fs::copy(run.join("modem.mi2log"), dir.join("modem.mi2log")).unwrap();
+    fs::write(dir.join("notes.txt"), b"some notes of the drive\n").unwrap();
+    assert_eq!(status(&["diagnose", &path(&dir, "")]), 0);
+    fs::write(dir.join("page.HAR"), b"some notes of the drive\n").unwrap();
+    let (code, says) = errors(&["diagnose", &path(&dir, "")]);
+    assert!(code == 4 && says.contains("page.HAR: not used: it is of no kind"), "{code} {says}");
 }
 
 /// What `diagnose` refuses, `inspect` reports, with the same status.
@@ -376,11 +390,7 @@ fn inspect_names_a_file_that_cannot_be_read() {
     let done = airmile(&["inspect", &log, &empty]);
     assert_eq!(done.status.code(), Some(status(&["diagnose", &log, &empty])));
     assert_eq!(done.status.code(), Some(4));
-    assert!(
-        text(&done.stderr).contains("empty.qmdl: byte 0: the file is empty"),
-        "{}",
-        text(&done.stderr)
-    );
+    assert!(text(&done.stderr).contains("empty.qmdl: the file is empty"), "{}", text(&done.stderr));
     let other = path(&run, "other.qmdl");
     fs::write(&other, b"no log").unwrap();
     let done = airmile(&["inspect", &log, &other]);
@@ -389,4 +399,86 @@ fn inspect_names_a_file_that_cannot_be_read() {
     assert!(text(&done.stderr).contains("other.qmdl cannot be used"), "{}", text(&done.stderr));
     let nothing = document("inspect", &["inspect", &empty]);
     assert_eq!(nothing["usable_files"], 0);
+}
+
+/// A subscription or a time that a log does not have gives no empty table without a word.
+#[test]
+fn decode_names_a_selection_without_records() {
+    let (_keep, run) = sample("sample-download");
+    let log = path(&run, "modem.mi2log");
+    let (code, says) =
+        errors(&["decode", &log, "--sim", "7", "--only", "grant", "--format", "csv"]);
+    assert!(code == 2 && says.contains("it has 1"), "{code} {says}");
+    let args = ["decode", &log, "--from", "2031-01-01", "--only", "grant", "--format", "csv"];
+    let (code, says) = errors(&args);
+    assert!(code == 0 && says.contains("no record lies within --from"), "{code} {says}");
+    let (code, says) = errors(&["decode", &log, "--from", "1", "--only", "grant"]);
+    assert!(code == 0 && !says.contains("no record lies"), "{code} {says}");
+}
+
+/// Each part of a rotated log has its own records, in a directory as by name.
+#[test]
+fn inspect_counts_the_records_of_each_file() {
+    let (_keep, run) = sample("sample-download");
+    let dir = run.join("parts");
+    fs::create_dir(&dir).unwrap();
+    let whole = fs::read(run.join("modem.mi2log")).unwrap();
+    let (first, second) = whole.split_at(whole.len() / 2);
+    // Not in the order of their names.
+    fs::write(dir.join("b.mi2log"), first).unwrap();
+    fs::write(dir.join("a.mi2log"), second).unwrap();
+    let records = |args: &[&str]| -> Vec<serde_json::Value> {
+        let found = document("inspect", args);
+        found["files"].as_array().unwrap().iter().map(|file| file["records"].clone()).collect()
+    };
+    let named = records(&["inspect", &path(&dir, "a.mi2log"), &path(&dir, "b.mi2log")]);
+    assert!(named.iter().all(|of| of["grant"].as_u64() > Some(100)), "{named:?}");
+    assert_eq!(records(&["inspect", &path(&dir, "")]), named);
+}
+
+/// A pcapng without its first packets: no handshake shows where it was taken.
+fn begun_late(pcapng: &[u8], packets: usize) -> Vec<u8> {
+    const ENHANCED_PACKET: u32 = 6;
+    let (mut out, mut rest, mut left) = (Vec::new(), pcapng, packets);
+    let word = |at: &[u8]| u32::from_le_bytes(at.try_into().unwrap());
+    while rest.len() > 8 {
+        let (block, after) = rest.split_at(word(&rest[4..8]) as usize);
+        if left > 0 && word(&block[..4]) == ENHANCED_PACKET {
+            left -= 1;
+        } else {
+            out.extend(block);
+        }
+        rest = after;
+    }
+    out
+}
+
+#[test]
+fn compare_uses_a_capture_without_handshakes() {
+    let (_keep, run) = sample("sample-download");
+    let dir = run.join("late");
+    fs::create_dir(&dir).unwrap();
+    let whole = fs::read(run.join("phone.pcapng")).unwrap();
+    for (name, without) in [("phone.pcapng", 40), ("server.pcapng", 60)] {
+        fs::write(dir.join(name), begun_late(&whole, without)).unwrap();
+    }
+    let (code, says) = errors(&["compare", &path(&dir, ""), &path(&run, "phone.pcapng")]);
+    assert_eq!(code, 0, "{says}");
+    assert!(says.contains("server.pcapng: not used: no handshake in it shows"), "{says}");
+    // A probe's log states its other files, too.
+    let log = serde_json::json!({"document": "probe", "version": 1, "host": "a.example",
+        "segment_bytes": 50_000, "segments": 1, "pause_ms": 0, "rounds": 1, "seed": 1,
+        "server_restarts_after_idle": null,
+        "connections": [{"port": 443, "tls": false, "round": 0, "server": "x", "start_us": 0,
+            "connect_us": 5, "tls_us": null}],
+        "transfers": [{"id": "port-443-1", "connection": 0, "turn": 1, "start_us": 0,
+            "first_byte_us": 5, "end_us": 900_000, "bytes": 50_000, "pause_us": null,
+            "failed": null, "arrivals": [[1, 50_000]]}]});
+    let probed = run.join("probed");
+    fs::create_dir(&probed).unwrap();
+    fs::write(probed.join("probe.json"), log.to_string()).unwrap();
+    assert_eq!(errors(&["compare", &path(&probed, "")]).0, 0);
+    fs::write(probed.join("phone.pcap"), b"").unwrap();
+    let (code, says) = errors(&["compare", &path(&probed, "")]);
+    assert!(code == 4 && says.contains("phone.pcap: the file is empty"), "{code} {says}");
 }

@@ -178,21 +178,19 @@ impl LogReader {
         };
         let untimed: u64 = self.assemblers.values().map(Assembler::untimed_records).sum();
         if untimed > 0 {
-            stats.problem(Problem {
-                offset: counts.bytes,
-                severity: Severity::Warning,
-                what: format!("{untimed} records state no valid time and were left out"),
-            });
+            stats.problem(Problem::of_file(
+                Severity::Warning,
+                format!("{untimed} records state no valid time and were left out"),
+            ));
         }
         if stats.encrypted > 0 {
-            stats.problem(Problem {
-                offset: counts.bytes,
-                severity: Severity::Warning,
-                what: format!(
+            stats.problem(Problem::of_file(
+                Severity::Warning,
+                format!(
                     "{} packets are encrypted (secure log, command 0x9E) and cannot be read",
                     stats.encrypted
                 ),
-            });
+            ));
         }
         stats
     }
@@ -262,13 +260,13 @@ impl LogReader {
                 }
             }
             if assembler.clock_jumps() > jumps {
-                stats.problem(Problem {
-                    offset: packet.offset,
-                    severity: Severity::Warning,
-                    what: "the clock jumps back: another log, or the same one again, begins here \
+                stats.problem(Problem::at(
+                    packet.offset,
+                    Severity::Warning,
+                    "the clock jumps back: another log, or the same one again, begins here \
                            and is taken as following"
                         .into(),
-                });
+                ));
             }
         }
     }
@@ -320,7 +318,7 @@ impl LogStats {
 
     fn message_problem(&mut self, offset: u64, error: &super::msg::MessageError) {
         let what = error.to_string();
-        self.problem(Problem { offset, severity: Severity::Warning, what });
+        self.problem(Problem::at(offset, Severity::Warning, what));
     }
 
     fn problem(&mut self, problem: Problem) {

@@ -187,7 +187,7 @@ impl Deframer {
                     Ok((Packet::Other(other), _)) => Event::Other(other),
                     Err(error) => {
                         let (severity, what) = (Severity::Damage, error.to_string());
-                        Event::Problem(Problem { offset, severity, what })
+                        Event::Problem(Problem::at(offset, severity, what))
                     }
                 })
             }
@@ -196,10 +196,8 @@ impl Deframer {
                     Some((from, to)) => &self.buffer[from..to],
                     None => &self.frame[..],
                 };
-                let problem = |error: super::frame::FrameError, severity| Problem {
-                    offset,
-                    severity,
-                    what: error.to_string(),
+                let problem = |error: super::frame::FrameError, severity| {
+                    Problem::at(offset, severity, error.to_string())
                 };
                 Some(match Packet::parse(offset, frame) {
                     Ok((packet, odd)) => {
@@ -321,7 +319,7 @@ impl Deframer {
                 Err(error) => {
                     self.counts.bad_frames += 1;
                     let severity = if first { Severity::Normal } else { Severity::Damage };
-                    let problem = Problem { offset, severity, what: error.to_string() };
+                    let problem = Problem::at(offset, severity, error.to_string());
                     if first {
                         return Some(FoundFrame::Problem(problem));
                     }
@@ -370,14 +368,14 @@ impl Deframer {
             let what = format!("last HDLC frame is torn: {left} bytes without terminator");
             (self.torn_end(), what)
         };
-        Some(FoundFrame::Problem(Problem { offset, severity, what }))
+        Some(FoundFrame::Problem(Problem::at(offset, severity, what)))
     }
 
     fn too_long(&mut self, offset: u64) -> FoundFrame {
         self.begun = true;
         self.counts.bad_frames += 1;
         let what = format!("no HDLC terminator in more than {MAX_PIECE} bytes");
-        let problem = Problem { offset, severity: Severity::Damage, what };
+        let problem = Problem::at(offset, Severity::Damage, what);
         match self.held.take() {
             Some(held) => {
                 self.problems.push_back(problem);
@@ -472,7 +470,7 @@ impl Deframer {
         self.counts.bad_frames += 1;
         let bytes = self.offset(self.start) - offset;
         let what = format!("{bytes} bytes hold no DLF record");
-        FoundFrame::Problem(Problem { offset, severity: Severity::Damage, what })
+        FoundFrame::Problem(Problem::at(offset, Severity::Damage, what))
     }
 
     fn torn_record(&mut self, len: usize) -> FoundFrame {
@@ -482,6 +480,6 @@ impl Deframer {
         self.counts.bad_frames += 1;
         let len = len.max(dlf::HEADER_LEN);
         let what = format!("last DLF record is torn: {left} bytes of at least {len}");
-        FoundFrame::Problem(Problem { offset, severity: self.torn_end(), what })
+        FoundFrame::Problem(Problem::at(offset, self.torn_end(), what))
     }
 }

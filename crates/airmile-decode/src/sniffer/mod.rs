@@ -219,7 +219,7 @@ impl SnifferReader {
         let (offset, severity) = (self.line_at, Severity::Damage);
         if self.stats.problems.len() < KEPT_PROBLEMS {
             let what = format!("{} row {what}", self.kind.name());
-            self.stats.problems.push(Problem { offset, severity, what });
+            self.stats.problems.push(Problem::at(offset, severity, what));
         } else {
             self.stats.more_problems += 1;
         }
@@ -277,7 +277,7 @@ impl SnifferReader {
             _ => None,
         };
         if let Some(what) = summary {
-            self.stats.problems.push(Problem { offset: 0, severity: Severity::Normal, what });
+            self.stats.problems.push(Problem::of_file(Severity::Normal, what));
         }
         for record in records(&rows, chosen, numerology) {
             sink(record);

@@ -130,7 +130,7 @@ impl TableError {
     /// As a problem of the input.
     #[must_use]
     pub fn to_problem(&self) -> Problem {
-        Problem { offset: self.offset(), severity: Severity::Damage, what: self.to_string() }
+        Problem::at(self.offset(), Severity::Damage, self.to_string())
     }
 }
 

@@ -79,7 +79,7 @@ pub struct TextStats {
 impl TextStats {
     fn problem(&mut self, offset: u64, severity: Severity, what: String) {
         if self.problems.len() < KEPT_PROBLEMS {
-            self.problems.push(Problem { offset, severity, what });
+            self.problems.push(Problem::at(offset, severity, what));
         } else {
             self.more_problems += 1;
         }

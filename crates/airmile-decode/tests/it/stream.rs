@@ -126,7 +126,7 @@ fn without_subscription(logs: &[Log]) -> Vec<Log> {
 
 fn problems_of(events: &[Owned]) -> Vec<(u64, Severity)> {
     let problem = |event: &Owned| match event {
-        Owned::Problem(problem) => Some((problem.offset, problem.severity)),
+        Owned::Problem(problem) => Some((problem.offset?, problem.severity)),
         _ => None,
     };
     events.iter().filter_map(problem).collect()

@@ -62,7 +62,7 @@ fn qcat_tables() {
     assert_eq!(ns[1] - ns[0], 500_000);
     assert_eq!(ns[1] % 1_000_000_000, 140_000_000);
     // The row with an `x` and the one that continues it, each at its place.
-    let places: Vec<_> = stats.problems.iter().map(|p| p.offset as usize).collect();
+    let places: Vec<_> = stats.problems.iter().map(|p| p.offset.unwrap() as usize).collect();
     let bad = QCAT.find("   |  2|       x|").unwrap();
     assert_eq!(places, [bad, bad + QCAT[bad..].find('\n').unwrap() + 1]);
     let counts: Vec<_> =

@@ -15,7 +15,7 @@ use airmile_model::{Problem, Severity};
 
 use crate::error::{Error, Result};
 use crate::file_report::{CUT_HEADER, FileReport};
-use crate::input::{Input, Progress};
+use crate::input::{Input, Progress, comes_once};
 use crate::limits::LimitFilter;
 use crate::recognise::Kind;
 
@@ -25,6 +25,10 @@ pub use views::Views;
 
 /// Bytes read at a time: fits into a core's second-level cache together with the flows.
 const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Bytes at the begin of a file in which packets out of order are searched (chosen here: where a network
+/// card has several queues, some are among any few thousand packets).
+const ORDER_BYTES: usize = 8 << 20;
 
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
@@ -52,8 +56,7 @@ pub fn read_captures(
     let mut views = Views::default();
     match reading.captures {
         Captures::Files([path]) => {
-            let input = Input::open(path, progress)?;
-            reports.push(read_unsorted(input, &mut limits, &mut dissector, sink)?);
+            reports.push(read_file(path, progress, &mut limits, &mut dissector, sink)?);
         }
         Captures::Files(files) => {
             for path in files {
@@ -62,8 +65,7 @@ pub fn read_captures(
                     views.push(packet);
                     sink(packet);
                 };
-                let input = Input::open(path, progress)?;
-                reports.push(read_unsorted(input, &mut limits, &mut dissector, &mut each)?);
+                reports.push(read_file(path, progress, &mut limits, &mut dissector, &mut each)?);
                 if let Some(what) = views.same_traffic() {
                     return Err(Error::Unusable { path: path.clone(), what });
                 }
@@ -80,6 +82,51 @@ pub fn read_captures(
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     let fragments = dissector.counts();
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// Reads a file's packets in its order, or in order of time if [`begins_out_of_order`].
+///
+/// # Errors
+/// As [`read_capture`].
+pub fn read_file(
+    path: &Path,
+    progress: &Progress,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    if comes_once(path) || !begins_out_of_order(path)? {
+        return read_unsorted(Input::open(path, progress)?, limits, dissector, sink);
+    }
+    let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
+    let mut order = InOrder::default();
+    let mut put = |packet: &Packet<'_>| order.push(packet, sink);
+    let mut report = read_timed(input, &mut times, limits, dissector, &mut put)?;
+    order.finish(sink);
+    order.note(&mut report);
+    Ok(report)
+}
+
+/// Whether a file has packets out of order of time among its first ones.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn begins_out_of_order(path: &Path) -> Result<bool> {
+    let mut input = Input::open(path, &Progress::default())?;
+    let (mut reader, mut times) = (CaptureReader::new(), FrameTimes::default());
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut left = ORDER_BYTES.div_ceil(CHUNK_BYTES);
+    while left > 0 && times.late_ns == 0 {
+        left -= 1;
+        // An error is reported by who reads the packets.
+        let Some(n) = input.read(&mut buffer).ok().filter(|n| *n > 0) else { break };
+        reader.push(buffer.get(..n).unwrap_or_default(), &mut |captured| {
+            if let Captured::Frame(frame) = captured {
+                times.push(frame.at_ns);
+            }
+        });
+    }
+    Ok(times.late_ns > 0)
 }
 
 /// Reads packets in the order of the file; datagrams that wait for fragments stay in the dissector.
@@ -103,7 +150,7 @@ pub fn read_unsorted(
         );
         let severity =
             if times.late_ns > order::WINDOW_NS { Severity::Damage } else { Severity::Warning };
-        report.problem(Problem { offset: 0, severity, what });
+        report.problem(Problem::of_file(severity, what));
     }
     Ok(report)
 }
@@ -147,11 +194,7 @@ pub fn read_capture(
         report
     };
     order.finish(sink);
-    report.late_records = order.late;
-    if let Some(what) = order.says() {
-        let severity = if order.late > 0 { Severity::Damage } else { Severity::Warning };
-        report.problem(Problem { offset: 0, severity, what });
-    }
+    order.note(&mut report);
     Ok(report)
 }
 
@@ -180,7 +223,7 @@ fn read_timed(
             Err(error) => {
                 let what = format!("the rest cannot be read: {error}");
                 let offset = reader.offset();
-                file.problem(Problem { offset, severity: Severity::Damage, what });
+                file.problem(Problem::at(offset, Severity::Damage, what));
                 break;
             }
         };
@@ -194,6 +237,15 @@ fn read_timed(
         take(&mut file, times, &captured, limits, dissector, sink);
     });
     note_losses(&mut file, &reader, input.path())?;
+    for (offset, unread) in times.first_unread.drain(..) {
+        let n = file.records.get(name(unread)).copied().unwrap_or_default();
+        if let Some(what) = describe(unread, n) {
+            file.problem(Problem::at(offset, Severity::Warning, what));
+        }
+    }
+    if file.items == 0 && file.problems.is_empty() {
+        file.warn("no packet is in it, or none between --from and --to".into());
+    }
     if file.items > 0 {
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
         file.end_us = Some(times.latest_ns.div_euclid(1_000));
@@ -201,7 +253,7 @@ fn read_timed(
     Ok(file)
 }
 
-/// The times of a file's frames.
+/// The times of a file's frames, and those that are not read.
 struct FrameTimes {
     earliest_ns: i64,
     latest_ns: i64,
@@ -209,11 +261,19 @@ struct FrameTimes {
     moved: u64,
     /// Maximum time that a frame was late.
     late_ns: i64,
+    /// The first frame of each kind that is not read, and its offset.
+    first_unread: Vec<(u64, Unread)>,
 }
 
 impl Default for FrameTimes {
     fn default() -> Self {
-        Self { earliest_ns: i64::MAX, latest_ns: i64::MIN, moved: 0, late_ns: 0 }
+        Self {
+            earliest_ns: i64::MAX,
+            latest_ns: i64::MIN,
+            moved: 0,
+            late_ns: 0,
+            first_unread: Vec::new(),
+        }
     }
 }
 
@@ -281,25 +341,28 @@ fn take(
     times.push(frame.at_ns);
     dissector.push(frame, &mut |read| match read {
         Ok(packet) => sink(packet),
-        Err(unread) => note_unread(file, frame, unread),
+        Err(unread) => note_unread(file, times, frame, unread),
     });
 }
 
-/// Counts a frame without a packet, and describes the first of its kind.
+/// Counts a frame without a packet.
 #[cold]
-fn note_unread(file: &mut FileReport, frame: &Frame<'_>, unread: Unread) {
-    let name = match unread {
+fn note_unread(file: &mut FileReport, times: &mut FrameTimes, frame: &Frame<'_>, unread: Unread) {
+    let name = name(unread);
+    file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
+    if !file.records.contains_key(name) {
+        times.first_unread.push((frame.offset, unread));
+    }
+    *file.records.entry(name.into()).or_default() += 1;
+}
+
+/// The key of a kind of unread frames.
+const fn name(unread: Unread) -> &'static str {
+    match unread {
         Unread::NotIp(_) => "not_ip",
         Unread::Link(_) => "unknown_link_type",
         Unread::Cut(_) => CUT_HEADER,
         Unread::Bad(_) => "bad_header",
-    };
-    file.bad_items += u64::from(!matches!(unread, Unread::NotIp(_)));
-    let first = !file.records.contains_key(name);
-    *file.records.entry(name.into()).or_default() += 1;
-    if first && let Some(what) = describe(unread) {
-        let problem = Problem { offset: frame.offset, severity: Severity::Warning, what };
-        file.problem(problem);
     }
 }
 
@@ -323,7 +386,7 @@ fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
          times and the rate of bytes are (docs/phones.md)"
     );
     file.records.insert(WITHOUT_ROOT.into(), 1);
-    file.problem(Problem { offset: frame.offset, severity: Severity::Warning, what });
+    file.problem(Problem::at(frame.offset, Severity::Warning, what));
 }
 
 /// What frames of a link type that is not read are (the registry of LINKTYPE values).
@@ -340,12 +403,12 @@ const fn kind(link: u32) -> &'static str {
     }
 }
 
-/// A description, for the first frame of its kind.
-fn describe(unread: Unread) -> Option<String> {
+/// A description of `n` frames by the first one.
+fn describe(unread: Unread, n: u64) -> Option<String> {
     match unread {
         Unread::NotIp(_) => None,
         Unread::Link(link) => {
-            Some(format!("frames of link type {link}{} are not read", kind(link)))
+            Some(format!("{n} frames of link type {link}{} are not read", kind(link)))
         }
         Unread::Cut(header) => Some(format!("frame cut within its {header} header")),
         Unread::Bad(field) => Some(format!("frame with a bad {field}")),
@@ -371,26 +434,41 @@ mod tests {
         out
     }
 
-    /// A study reads a capture in the order of the file, a diagnosis in order of time.
+    /// A study and a diagnosis put packets in order, and agree on which come too late.
     #[test]
     fn packets_that_are_too_late_are_damage_whoever_reads() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let files = [file.path().to_owned()];
-        for (times_ms, moved, expected) in [
-            (&[0, 10, 20, 30][..], 0, false),
-            (&[0, 400, 100, 500], 1, false),
-            (&[0, 400, 1_000, 300, 1_100], 1, true),
+        for (times_ms, order_ms, expected) in [
+            (&[0, 10, 20, 30][..], &[0, 10, 20, 30][..], false),
+            (&[0, 400, 100, 500], &[0, 100, 400, 500], false),
+            (&[0, 400, 1_000, 300, 1_100], &[0, 400, 300, 1_000, 1_100], true),
         ] {
             std::fs::write(file.path(), capture(times_ms)).unwrap();
             let progress = Progress::default();
             let captures = CaptureReading { captures: (&files).into(), limits: Default::default() };
-            let (reports, _) = read_captures(captures, &progress, &mut |_| {}).unwrap();
+            let mut order = Vec::new();
+            let mut note = |packet: &Packet<'_>| order.push(packet.at_ns / 1_000_000 - 1_000_000);
+            let (reports, _) = read_captures(captures, &progress, &mut note).unwrap();
+            assert_eq!(order, order_ms);
             let sorted = read_capture(file.path(), &progress, &mut |_| {}).unwrap();
             assert_eq!((reports[0].damaged, sorted.damaged), (expected, expected), "{times_ms:?}");
+            assert_eq!(reports[0].problems, sorted.problems);
             assert_eq!(reports[0].items, times_ms.len() as u64);
-            let told = format!("{moved} packets are not in order of time");
-            let is_told = reports[0].problems.iter().any(|one| one.what.starts_with(&told));
-            assert_eq!(is_told, moved > 0, "{times_ms:?}");
         }
+    }
+
+    /// Behind the first bytes, and from a stream, packets stay in the order of the file.
+    #[test]
+    fn packets_out_of_order_that_are_not_put_in_order_are_reported() {
+        let stream = CaptureStream {
+            name: "-".into(),
+            read: Box::new(std::io::Cursor::new(capture(&[0, 400, 100, 500]))),
+        };
+        let captures =
+            CaptureReading { captures: Captures::Stream(stream), limits: Default::default() };
+        let (reports, _) = read_captures(captures, &Progress::default(), &mut |_| {}).unwrap();
+        let what = "1 packets are not in order of time";
+        assert!(reports[0].problems[0].what.starts_with(what), "{reports:?}");
     }
 }

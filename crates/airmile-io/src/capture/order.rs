@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::packet::Packet;
+use airmile_model::{Problem, Severity};
+
+use crate::file_report::FileReport;
 
 /// A packet waits until one that is later by this much was read (chosen here: the queues of a
 /// network card and the interfaces of one host are read within tens of milliseconds).
@@ -117,8 +120,17 @@ impl InOrder {
         }
     }
 
+    /// Reports packets that were not in order.
+    pub(super) fn note(&self, report: &mut FileReport) {
+        report.late_records = self.late;
+        if let Some(what) = self.says() {
+            let severity = if self.late > 0 { Severity::Damage } else { Severity::Warning };
+            report.problem(Problem::of_file(severity, what));
+        }
+    }
+
     /// What to report; `None` if the packets were in order.
-    pub(super) fn says(&self) -> Option<String> {
+    fn says(&self) -> Option<String> {
         let by = self.late_ns as f64 / 1e9;
         match (self.moved, self.late) {
             (0, _) => None,

@@ -389,7 +389,7 @@ fn one(
             Ok(bytes) => bytes,
             Err(error) => {
                 let what = format!("the rest cannot be read: {error}");
-                problems.add(Problem { offset: read, severity: Severity::Damage, what });
+                problems.add(Problem::at(read, Severity::Damage, what));
                 break;
             }
         };
@@ -404,7 +404,7 @@ fn one(
     output.write(&out)?;
     if kind.is_capture() && changes.of("frames") == 0 {
         let what = "no packets, so the copy is of an empty capture".into();
-        problems.add(Problem { offset: 0, severity: Severity::Warning, what });
+        problems.add(Problem::of_file(Severity::Warning, what));
     }
     if written + out.len() == 0 {
         let why = problems.kept.first().map_or_else(String::new, |first| format!(" ({first})"));

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use airmile_capture::packet::pcap_boundary;
 
+use airmile_io::capture::begins_out_of_order;
 use airmile_io::error::{Error, Result};
 
 /// Bytes searched for the start of a record (chosen here: the largest plausible record,
@@ -14,8 +15,8 @@ const WINDOW_BYTES: u64 = 4 << 20;
 
 /// Where to split a file into parts of about `part_bytes`: offsets at which records
 /// appear to begin, judging by those that follow. Only uncompressed pcap can be split;
-/// other files have no offsets. A reader whose part does not end at a record detects a
-/// wrong offset.
+/// other files have no offsets, nor has one that begins out of order of time. A reader
+/// whose part does not end at a record detects a wrong offset.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -25,6 +26,10 @@ pub fn split_capture(path: &Path, part_bytes: u64) -> Result<Vec<u64>> {
     let size = file.metadata().map_err(fail)?.len();
     let mut header = [0; 24];
     if part_bytes == 0 || size <= part_bytes || file.read_exact(&mut header).is_err() {
+        return Ok(Vec::new());
+    }
+    // Packets are put in order of time within one part.
+    if begins_out_of_order(path)? {
         return Ok(Vec::new());
     }
     let mut cuts = Vec::new();

@@ -378,7 +378,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
     let mut out = Vec::new();
     for file in report.files.iter().filter(|file| file.damaged) {
         let first = file.problems.iter().find(|p| p.severity == airmile_model::Severity::Damage);
-        let what = first.map_or_else(String::new, |p| format!(": {} (byte {})", p.what, p.offset));
+        let what = first.map_or_else(String::new, |problem| format!(": {problem}"));
         out.push(format!("{} is damaged{what}; what was readable is used.", file.path));
     }
     out.extend(at_phone(s));

@@ -11,6 +11,7 @@ use airmile_model::row::Column;
 use arrow_array::RecordBatch;
 use serde_json::Map;
 
+use super::radio::check_subscription;
 use crate::session::{Inputs, Loaded, read_inputs};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
@@ -138,16 +139,23 @@ fn each_wanted(
     sink: &mut dyn FnMut(&Tagged) -> Result<()>,
 ) -> Result<Loaded> {
     let mut filter = LimitFilter::new(options.limits);
-    let mut failed = None;
-    let loaded = read_inputs(inputs, progress, &mut |tagged| {
+    let (mut failed, mut has, mut in_limits) = (None, BTreeSet::new(), false);
+    let mut loaded = read_inputs(inputs, progress, &mut |tagged| {
+        has.insert(tagged.subscription);
+        let keeps = filter.keeps(&tagged.record);
+        in_limits |= keeps;
         let wanted = failed.is_none()
+            && keeps
             && (options.only.is_empty() || options.only.contains(tagged.record.name()))
-            && options.subscription.is_none_or(|s| s == tagged.subscription)
-            && filter.keeps(&tagged.record);
+            && options.subscription.is_none_or(|s| s == tagged.subscription);
         if wanted {
             failed = sink(&tagged).err();
         }
     })?;
+    check_subscription(options.subscription, &has)?;
+    if let Some(file) = loaded.files.first_mut().filter(|_| !has.is_empty() && !in_limits) {
+        file.warn("no record lies within --from and --to".into());
+    }
     if !loaded.applications.is_empty() && loaded.files.len() == loaded.applications.len() {
         let what = "an application's log holds no records to decode: use `airmile diagnose` or \
                     `airmile inspect`";

@@ -65,27 +65,29 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
             // The error is about the directory.
             _ => vec![path.clone()],
         };
-        let logs = Inputs { files: logs, transfers: None, ..inputs.clone() };
-        let mut filter = LimitFilter::new(limits);
-        let read = read_inputs(&logs, progress, &mut |tagged| {
-            if filter.keeps(&tagged.record) {
-                counts.count(&tagged.record);
+        for path in logs {
+            let log = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
+            let mut filter = LimitFilter::new(limits);
+            let read = read_inputs(&log, progress, &mut |tagged| {
+                if filter.keeps(&tagged.record) {
+                    counts.count(&tagged.record);
+                }
+            });
+            match read {
+                Ok(loaded) => {
+                    transfers_given |= !loaded.transfers.is_empty();
+                    usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
+                    files.extend(loaded.files);
+                    applications.extend(loaded.applications);
+                }
+                // Standard input cannot be opened again.
+                Err(Error::Unusable { what, .. }) if !comes_once(&path) && !path.is_dir() => {
+                    let input = Input::open(&path, progress)?;
+                    files.push(FileReport::unusable(&input, Kind::of(input.head()), &what));
+                    missing_files.push(unusable(&printable_path(&path), what));
+                }
+                Err(error) => return Err(error),
             }
-        });
-        match read {
-            Ok(loaded) => {
-                transfers_given |= !loaded.transfers.is_empty();
-                usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
-                files.extend(loaded.files);
-                applications.extend(loaded.applications);
-            }
-            // Standard input cannot be opened again.
-            Err(Error::Unusable { what, .. }) if !comes_once(&path) && !path.is_dir() => {
-                let input = Input::open(&path, progress)?;
-                files.push(FileReport::unusable(&input, Kind::of(input.head()), &what));
-                missing_files.push(unusable(&printable_path(&path), what));
-            }
-            Err(error) => return Err(error),
         }
     }
     let no_radio = counts == EvidenceCounts::default();

@@ -1,6 +1,6 @@
 //! `radio`: bursts, throughput time and link demand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::Tagged;
 use airmile_model::{Burst, TransferFinding, TtiIndex, VerdictThresholds};
@@ -21,12 +21,12 @@ use super::subscription::{
 };
 use super::together::{self, Together};
 use super::unread;
-use super::watch::Others;
 use crate::session::{Application, Inputs, Loaded, Session};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::Limits;
+use airmile_radio::watch::Others;
 
 /// Options of `radio`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -86,7 +86,7 @@ pub struct RadioReport {
     /// unknown load are missing.
     pub cell_load: Vec<CellLoad>,
     /// Windows with measurements but an unknown load: SNR under 0 dB, or no reading.
-    pub cell_load_untold: u64,
+    pub cell_load_unknown: u64,
     /// What the radio lost, and what it only delayed.
     pub radio_loss: RadioLoss,
     /// The amount of each kind of evidence.
@@ -260,24 +260,28 @@ pub(crate) fn radio_with(
     })?;
     let mut done: BTreeMap<u8, SubscriptionFindings> =
         by_subscription.into_iter().map(|(s, tracks)| (s, tracks.finish())).collect();
-    let chosen = match options.subscription {
-        Some(wanted) if done.contains_key(&wanted) => wanted,
-        Some(wanted) => {
-            let have: Vec<String> = done.keys().map(u8::to_string).collect();
-            return Err(Error::Option(format!(
-                "--sim {wanted}: the log has no such subscription; it has {}",
-                have.join(", ")
-            )));
-        }
-        None => done
-            .iter()
-            .max_by_key(|(_, t)| t.counts.dl_blocks + t.counts.ul_blocks)
-            .map_or(0, |(s, _)| *s),
-    };
+    check_subscription(options.subscription, &done.keys().copied().collect())?;
+    let blocks = |tracks: &SubscriptionFindings| tracks.counts.dl_blocks + tracks.counts.ul_blocks;
+    let most = || done.iter().max_by_key(|(_, tracks)| blocks(tracks)).map_or(0, |(s, _)| *s);
+    let chosen = options.subscription.unwrap_or_else(most);
     note_limits(&mut loaded, options.limits);
     match done.remove(&chosen) {
         Some(tracks) => Ok(RadioAnalysis { whole_urls, ..report(loaded, chosen, tracks, options) }),
         None => Err(nothing(&loaded.files)),
+    }
+}
+
+/// Checks that the log has the wanted subscription; one without records has none to check.
+pub(super) fn check_subscription(wanted: Option<u8>, has: &BTreeSet<u8>) -> Result<()> {
+    match wanted.filter(|wanted| !has.is_empty() && !has.contains(wanted)) {
+        None => Ok(()),
+        Some(wanted) => {
+            let has: Vec<String> = has.iter().map(u8::to_string).collect();
+            let has = has.join(", ");
+            Err(Error::Option(format!(
+                "--sim {wanted}: the log has no such subscription; it has {has}"
+            )))
+        }
     }
 }
 
@@ -382,7 +386,7 @@ pub(crate) fn report(
         transfers,
         usage,
         bursts,
-        cell_load_untold: load_unknown,
+        cell_load_unknown: load_unknown,
         cell_load,
         radio_loss: loss,
         evidence_counts: counts,

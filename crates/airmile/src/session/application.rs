@@ -46,11 +46,11 @@ impl Application {
         let mut log = reader.finish();
         report.bytes = bytes.bytes();
         if let Some(error) = failed {
-            log.problem(Problem {
-                offset: report.bytes,
-                severity: Severity::Damage,
-                what: format!("reading stopped here: {error}"),
-            });
+            log.problem(Problem::at(
+                report.bytes,
+                Severity::Damage,
+                format!("reading stopped here: {error}"),
+            ));
         }
         report.items = log.items;
         report.bad_items = log.bad_items;

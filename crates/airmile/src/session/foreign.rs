@@ -26,11 +26,11 @@ fn read_all(input: &mut impl Read, push: &mut dyn FnMut(&[u8])) -> Option<std::i
 
 fn note_failure(report: &mut FileReport, failed: Option<std::io::Error>) {
     if let Some(error) = failed {
-        report.problem(Problem {
-            offset: report.bytes,
-            severity: Severity::Damage,
-            what: format!("reading stopped here: {error}"),
-        });
+        report.problem(Problem::at(
+            report.bytes,
+            Severity::Damage,
+            format!("reading stopped here: {error}"),
+        ));
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn read_sniffer(
         let what = format!(
             "grants of RNTI {rnti} ({bytes} bytes), one of {n} users; --rnti N selects another"
         );
-        report.problem(Problem { offset: 0, severity: Severity::Normal, what });
+        report.problem(Problem::of_file(Severity::Normal, what));
     }
     note_failure(&mut report, failed);
     (order, report)

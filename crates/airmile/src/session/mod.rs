@@ -458,11 +458,11 @@ fn read_logs(
         }
         fill_log_report(&mut report, &current);
         if let Some(error) = failed {
-            report.problem(Problem {
-                offset: report.bytes,
-                severity: Severity::Damage,
-                what: format!("reading stopped here: {error}"),
-            });
+            report.problem(Problem::at(
+                report.bytes,
+                Severity::Damage,
+                format!("reading stopped here: {error}"),
+            ));
         }
         out.push((order, report));
         reader = Some(current);

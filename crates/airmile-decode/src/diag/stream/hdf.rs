@@ -110,11 +110,7 @@ impl Deframer {
                 }
                 self.start = self.buffer.len();
                 let what = format!("last log packet is torn: {} bytes expected", head.len);
-                return Some(FoundFrame::Problem(Problem {
-                    offset,
-                    severity: Severity::Normal,
-                    what,
-                }));
+                return Some(FoundFrame::Problem(Problem::at(offset, Severity::Normal, what)));
             }
             // Trailing bytes of the last packet do not count as before this one.
             let free = at.min(usize::try_from(offset - behind).unwrap_or(usize::MAX));

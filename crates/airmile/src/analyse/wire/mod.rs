@@ -93,9 +93,14 @@ struct SeenAt {
     first: Phone,
     /// The others with their names.
     rest: Vec<(String, Phone)>,
+    /// Captures that go on where the first one ends.
+    parts: Vec<String>,
     /// Captures that are not used, and why.
     unused: Vec<(String, &'static str)>,
 }
+
+/// What to do with the parts of a capture that was written to several files.
+const JOIN_PARTS: &str = "join the parts of a capture with `mergecap`";
 
 impl SeenAt {
     /// Leaves out captures that have no connection in common with the first one, nor with another
@@ -126,7 +131,7 @@ impl SeenAt {
             used.push(strange.remove(at));
         }
         self.rest = used;
-        let why = "it has no connection in common with";
+        let why = "none of its data is in";
         self.unused.extend(strange.into_iter().map(|(name, _)| (name, why)));
         Ok(())
     }
@@ -138,17 +143,19 @@ fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
     let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
     let (name, users) = seen.next()?;
     let mut first = users.into_iter().next()?;
-    let (mut rest, mut unused) = (Vec::new(), Vec::new());
+    let (mut rest, mut parts, mut unused) = (Vec::new(), Vec::new(), Vec::new());
     for (name, users) in seen {
         if users.first().is_some_and(|user| user.place == first.place) {
-            if !first.go_on(users) {
+            if first.go_on(users) {
+                parts.push(name);
+            } else {
                 unused.push((name, "it shows the same time at the same place as"));
             }
         } else {
             rest.extend(first.among(users).map(|user| (name, user)));
         }
     }
-    Some(SeenAt { name, first, rest, unused })
+    Some(SeenAt { name, first, rest, parts, unused })
 }
 
 /// Separates captures from the other inputs, and from files that are not read, with a report of each.
@@ -200,9 +207,17 @@ impl Wire {
         let mut seen = seen_at(seen);
         if let Some(seen) = &mut seen {
             seen.leave_out_strangers()?;
-            for (unused, why) in &seen.unused {
-                let named = files.iter_mut().flatten().filter(|file| file.path == *unused);
-                named.for_each(|file| file.leave_out(&format!("{why} {}", seen.name)));
+            for file in files.iter_mut().flatten() {
+                let unused = seen.unused.iter().find(|(name, _)| *name == file.path);
+                if let Some((_, why)) = unused {
+                    file.leave_out(&format!("{why} {}", seen.name));
+                } else if seen.parts.contains(&file.path) {
+                    let what = "connections that go on from one to the other are not read whole";
+                    file.warn(format!(
+                        "it goes on where {} ends: {what} ({JOIN_PARTS})",
+                        seen.name
+                    ));
+                }
             }
         }
         let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));

@@ -244,18 +244,21 @@ fn check(one: &(PacketReport, Rows), parts: &(PacketReport, Rows)) {
 #[test]
 fn parts_have_the_rows_of_the_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let sent = traffic();
+    let mut sent = traffic();
     let alone = captures(dir.path(), &sent, 1);
     let one = whole(&alone);
     let ends: BTreeSet<&str> = one.0.terminations.keys().map(|end| end.as_str()).collect();
     assert!(ends.is_superset(&["fin", "idle", "capture_end"].into()), "{ends:?}");
-    assert!(one.0.quality.steps_back > 10 && one.0.client_by.contains_key(&ClientBy::FirstPacket));
+    assert!(one.0.client_by.contains_key(&ClientBy::FirstPacket));
     check(&one, &in_parts(dir.path(), &alone, 1, 0));
-    check(&one, &in_parts(dir.path(), &alone, 5, 100_000));
     let files = captures(dir.path(), &sent, 13);
     let one = whole(&files);
     check(&one, &in_parts(dir.path(), &files, 1, 0));
     check(&one, &in_parts(dir.path(), &files, 8, 0));
+    // Only a file in order of time is split.
+    sent.sort_by_key(|packet| packet.0);
+    let alone = captures(dir.path(), &sent, 1);
+    check(&whole(&alone), &in_parts(dir.path(), &alone, 5, 100_000));
 }
 
 #[test]
