@@ -367,9 +367,6 @@ impl FlowState {
     ) {
         let number = self.number;
         let end = &mut self.ends[data];
-        if let Some(twice) = end.stream.d_sack() {
-            end.episodes.came_twice(twice);
-        }
         match kind {
             AckKind::Advance(advance) => {
                 self.advanced(now, tcp, data, &advance, options, rows);
@@ -402,6 +399,11 @@ impl FlowState {
                 }
             }
             AckKind::WindowUpdate | AckKind::Same | AckKind::Old => {}
+        }
+        // After it, as the ACK may be the one that repairs.
+        let end = &mut self.ends[data];
+        if let Some(twice) = end.stream.d_sack() {
+            end.episodes.came_twice(twice);
         }
         self.check_window(now, data, rows);
     }

@@ -7,7 +7,7 @@ mod usual;
 
 use airmile_model::flow::{FlowRow, PacketRow, TcpEvent};
 use airmile_model::packet::{Address, Ecn, Packet, SeqNum, TcpFlags, TcpHeader, Transport};
-use airmile_model::{ClientBy, Direction, Leg, TcpEventKind, Termination};
+use airmile_model::{ClientBy, Direction, Leg, RttSource, TcpEventKind, Termination};
 
 use super::*;
 
@@ -96,17 +96,21 @@ fn opening() -> Vec<P> {
     ]
 }
 
-fn run(packets: &[P]) -> (Vec<FlowRow>, Vec<TcpEvent>) {
+fn rows(packets: &[P]) -> Vec<PacketRow> {
     let options = StudyOptions { tables: Tables::ALL, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);
-    let (mut flows, mut events) = (Vec::new(), Vec::new());
     packets.iter().for_each(|p| study.push(&p.packet()));
     let mut rows = Vec::new();
     while let Some(row) = study.poll() {
         rows.push(row);
     }
     let _ = study.finish_with(&mut |row| rows.push(row));
-    for row in rows {
+    rows
+}
+
+fn run(packets: &[P]) -> (Vec<FlowRow>, Vec<TcpEvent>) {
+    let (mut flows, mut events) = (Vec::new(), Vec::new());
+    for row in rows(packets) {
         match row {
             PacketRow::Flow(row) => flows.push(*row),
             PacketRow::Tcp(row) => events.push(*row),
@@ -437,6 +441,49 @@ fn without_sack_duplicate_acks_are_of_segments_in_order() {
     let last = events.last().unwrap();
     // The fifth passed at 104 ms.
     assert_eq!((last.rtt_during_ns, last.rtt_retx_ns), (Some(49 * MS), Some(60 * MS)));
+}
+
+/// Of two holes the first is filled: its ACK reports what came meanwhile (RFC 2018, 4), so that the
+/// next duplicate is of one segment, whose round trip is known.
+#[test]
+fn an_ack_that_advances_reports_the_rest_of_a_recovery() {
+    let mut packets: Vec<P> =
+        (1..9).map(|n| p(100, false, ACK, n * 1000, 200, 1000).id(n as u16)).collect();
+    packets.extend([
+        p(141, true, ACK, 200, 1000, 0).id(1).sack(2000, 3000),
+        p(142, true, ACK, 200, 1000, 0).id(2).sack(2000, 4000),
+        p(143, true, ACK, 200, 1000, 0).id(3).sack(5000, 6000),
+        p(150, false, ACK, 1000, 200, 1000).id(9),
+        // ACKs of 6000 and 7000 are lost.
+        p(190, true, ACK, 200, 4000, 0).id(4).sack(5000, 8000),
+        p(191, true, ACK, 200, 4000, 0).id(5).sack(5000, 9000),
+    ]);
+    let samples = |row| match row {
+        PacketRow::Rtt(sample) => (sample.by == RttSource::Sack).then_some(sample.rtt_ns / MS),
+        _ => None,
+    };
+    let rtts: Vec<i64> =
+        rows(&[opening(), packets].concat()).into_iter().filter_map(samples).collect();
+    assert_eq!(rtts, [41, 42, 43, 91]);
+}
+
+/// The timer sent again what was in flight, and the ACK of all of it says so (RFC 2883).
+#[test]
+fn an_ack_that_advances_reports_what_came_twice() {
+    let too_soon = |came_twice: bool| {
+        let mut packets = burst(1);
+        for n in 0..4 {
+            let dup = p(141 + n, true, ACK, 200, 1000, 0).id(n as u16);
+            packets.push(dup.sack(2000, 3000 + n as u32 * 1000));
+        }
+        packets.push(p(150, false, ACK, 1000, 200, 1000).id(6));
+        packets.push(p(600, false, ACK, 1000, 200, 1000).id(7));
+        let last = p(660, true, ACK, 200, 6000, 0).id(9);
+        packets.push(if came_twice { last.sack(1000, 2000) } else { last });
+        let (_, events) = run(&[opening(), packets].concat());
+        events.last().unwrap().timer_too_soon
+    };
+    assert_eq!([false, true].map(too_soon), [Some(false), Some(true)]);
 }
 
 #[test]

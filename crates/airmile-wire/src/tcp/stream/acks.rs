@@ -54,7 +54,10 @@ impl ByteStream {
             self.max = edge;
         }
         if edge > self.acked {
-            return AckKind::Advance(self.advance_to(now, edge, unseen > 0));
+            let advance = self.advance_to(now, edge, unseen > 0);
+            // Of several holes, each that is filled reports the rest (RFC 2018, 4).
+            self.take_sack(now, tcp, edge);
+            return AckKind::Advance(advance);
         }
         if edge < self.acked {
             return AckKind::Old;

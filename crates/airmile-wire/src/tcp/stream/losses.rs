@@ -17,7 +17,6 @@ pub(in crate::tcp) struct LossTotals {
     pub(in crate::tcp) reordered: u64,
     pub(in crate::tcp) out_of_order: u64,
     pub(in crate::tcp) dup_acks: u64,
-    pub(in crate::tcp) d_sacks: u64,
     pub(in crate::tcp) out_of_window: u64,
     /// Segments that passed after their own ACK.
     pub(in crate::tcp) late: u64,

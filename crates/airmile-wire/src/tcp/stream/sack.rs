@@ -33,7 +33,6 @@ impl ByteStream {
             if right <= edge {
                 // RFC 2883, 4: a duplicate was received.
                 if index == 0 {
-                    self.losses_mut().d_sacks += 1;
                     self.lost.get_or_insert_default().d_sack = Some((left, right));
                 }
                 continue;
