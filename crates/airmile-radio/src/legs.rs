@@ -38,6 +38,7 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
         Record::Rlc(pdu) => by_numerology(&pdu.position),
         Record::MacBlock(block) => by_numerology(&block.position),
         Record::Bsr(report) => by_numerology(&report.position),
+        Record::Hole(hole) => by_numerology(&hole.position),
         Record::NrStats(_) | Record::NrUlStats(_) => Some(Rat::Nr),
         Record::CellInfo(info) if info.source == "0xB887" => Some(Rat::Nr),
         Record::BufferStatus(_) | Record::Dci(_) | Record::Measurement(_) => Some(Rat::Lte),

@@ -21,7 +21,6 @@ use airmile_model::{Problem, Record, Severity, Stamp, UnknownMessage};
 use self::fields::{Line, key_value};
 use self::header::{DAY_NS, Header, When};
 use crate::diag::assemble::Assembler;
-use crate::diag::assemble::nr_order::NrOrder;
 use crate::diag::{Message, MessageCount, Tagged};
 
 /// Maximum number of problems kept as text; more are counted.
@@ -96,7 +95,6 @@ pub struct TextReader {
     /// Midnight of the current day, and the last time of day.
     day: (i64, Option<i64>),
     assemblers: BTreeMap<u8, Assembler>,
-    nr: BTreeMap<u8, NrOrder>,
     stats: TextStats,
 }
 
@@ -154,9 +152,6 @@ impl TextReader {
         self.packet_done(sink);
         for (&subscription, assembler) in &mut self.assemblers {
             assembler.finish(&mut |record| sink(Tagged { subscription, record }));
-        }
-        for (&subscription, order) in &mut self.nr {
-            order.release(None, &mut |record| sink(Tagged { subscription, record }));
         }
     }
 
@@ -254,8 +249,9 @@ impl TextReader {
                 })
             }
             0xB887 => nr::pdsch_status(&body).map(|(statuses, bad)| {
-                let order = self.nr.entry(subscription).or_default();
-                statuses.into_iter().for_each(|status| order.push(at, status));
+                let assembler = self.assemblers.entry(subscription).or_default();
+                let mut give = |record| sink(Tagged { subscription, record });
+                assembler.push_nr_blocks(at, statuses, &mut give);
                 bad
             }),
             _ => {
@@ -271,8 +267,10 @@ impl TextReader {
                 }
                 .into();
                 sink(Tagged { subscription, record });
-                self.count(header, false);
-                return self.give(at, sink);
+                if let Some(assembler) = self.assemblers.get_mut(&subscription) {
+                    assembler.note_alive(at);
+                }
+                return self.count(header, false);
             }
         };
         let label = format!("0x{code:04X} {}", header.name);
@@ -290,18 +288,11 @@ impl TextReader {
                 self.count(header, false);
             }
         }
-        self.give(at, sink);
     }
 
     fn count(&mut self, header: Header, decoded: bool) {
         let count = self.stats.messages.entry((header.code, header.name)).or_default();
         count.count += 1;
         count.decoded += u64::from(decoded);
-    }
-
-    fn give(&mut self, now: Stamp, sink: &mut dyn FnMut(Tagged)) {
-        for (&subscription, order) in &mut self.nr {
-            order.release(Some(now.ns), &mut |record| sink(Tagged { subscription, record }));
-        }
     }
 }

@@ -12,6 +12,7 @@
 mod messages;
 mod modern;
 mod nr_contents;
+mod nr_segments;
 mod reference;
 mod stream;
 mod text;

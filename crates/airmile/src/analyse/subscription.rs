@@ -138,11 +138,14 @@ impl SubscriptionAnalysis {
         let Some(rat) = rat_of(record) else {
             // Both radios have these records, at 1 ms; they count as LTE's if that is the second
             // leg.
-            let of_both = matches!(record, Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_));
-            return of_both
-                && self.first == Some(Rat::Nr)
-                && self.other.is_some()
-                && self.dl_track.timeline.numerology() > 0;
+            let is_lte = match record {
+                Record::Hole(_) => true,
+                Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_) => {
+                    self.dl_track.timeline.numerology() > 0
+                }
+                _ => false,
+            };
+            return is_lte && self.first == Some(Rat::Nr) && self.other.is_some();
         };
         if self.first.is_none() && matches!(record, Record::Measurement(_)) {
             return false;

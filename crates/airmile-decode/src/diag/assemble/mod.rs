@@ -195,17 +195,26 @@ impl Assembler {
         let last = self.last_written_ns.replace(at.ns);
         let damaged = std::mem::take(&mut self.damaged);
         let Some(last) = last else { return };
-        if self.timing.note_clock(last, at.ns) {
+        let of_lte = self.timing.note_clock(last, at.ns);
+        if self.nr.note_clock(last, at.ns) || of_lte {
             self.clock_jumps += 1;
             return;
         }
         let silent = at.ns - last > SILENCE_NS;
-        if (damaged || silent) && self.timing.now(last).is_some() {
+        if !(damaged || silent) {
+            return;
+        }
+        let n_tti = ((at.ns - last) / 1_000_000).max(1);
+        let why = if damaged { "damaged bytes" } else { "silence" };
+        let has_lte = self.timing.now(last).is_some();
+        if has_lte {
             let position = self.timing.at(last);
-            let n_tti = ((at.ns - last) / 1_000_000).max(1);
-            let why = if damaged { "damaged bytes" } else { "silence" };
             let at = Some(Stamp::modem(last));
             self.hold(position, Hole { at, position, n_tti, why });
+        }
+        // At 15 kHz, nothing distinguishes a hole of NR's leg from one of LTE's.
+        if self.nr.numerology(last).is_some_and(|numerology| numerology > 0 || !has_lte) {
+            self.nr.push_hole(last, n_tti, why);
         }
     }
 

@@ -1,15 +1,15 @@
 //! NR messages: each states its slot, and none are joined.
 
 use airmile_model::{
-    Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats, Position, RlcMode,
-    RlcPdu, RntiType, RrcMessage, Stamp,
+    Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats, Position, Record,
+    RlcMode, RlcPdu, RntiType, RrcMessage, Stamp,
 };
 
 use super::Assembler;
-use super::nr_order::NrDlBlock;
+use super::nr_order::{NrDlBlock, SlotBatch};
 use crate::diag::msg::{
-    NrDlData, NrMeas, NrMeasCell, NrPdschStatus, NrRlcHead, NrRrcOta, NrServCell, NrSlot, NrUlTb,
-    NrUlTbStats,
+    NrDlData, NrDlDataBlock, NrMeas, NrMeasCell, NrPdschStatus, NrRlcHead, NrRrcOta, NrServCell,
+    NrSlot, NrUlTb, NrUlTbStats,
 };
 
 /// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
@@ -30,7 +30,21 @@ impl Assembler {
         at as u8
     }
 
+    /// Takes the blocks of a text export's 0xB887.
+    pub(crate) fn push_nr_blocks(
+        &mut self,
+        at: Stamp,
+        blocks: Vec<NrDlBlock>,
+        give: &mut impl FnMut(Record),
+    ) {
+        self.note_holes(at);
+        let batch = SlotBatch { at, last: blocks.last().map(|block| block.time) };
+        blocks.into_iter().for_each(|block| self.nr.push(batch, block));
+        self.release(at.ns, give);
+    }
+
     pub(super) fn nr_pdsch_status(&mut self, at: Stamp, m: &NrPdschStatus) {
+        let batch = SlotBatch { at, last: m.records.last().map(|record| record.time) };
         for record in &m.records {
             if record.time.exists() {
                 self.nr_numerology = Some(record.time.numerology);
@@ -60,20 +74,21 @@ impl Assembler {
                     arfcn: Some(block.arfcn),
                     grant,
                 };
-                self.nr.push(at, block);
+                self.nr.push(batch, block);
             }
         }
     }
 
     /// The contents of downlink blocks; their slots are those of 0xB887.
     pub(super) fn nr_dl_data(&mut self, at: Stamp, m: &NrDlData) {
+        let numerology = self.nr_numerology;
+        let time_of = |block: &NrDlDataBlock| {
+            let slot = u8::try_from(block.slot).unwrap_or(u8::MAX);
+            numerology.map(|numerology| NrSlot { frame: block.frame, slot, numerology })
+        };
+        let batch = SlotBatch { at, last: m.blocks.last().and_then(time_of) };
         for block in &m.blocks {
-            let time = self.nr_numerology.map(|numerology| NrSlot {
-                frame: block.frame,
-                slot: u8::try_from(block.slot).unwrap_or(u8::MAX),
-                numerology,
-            });
-            let Some(time) = time.filter(|time| time.exists()) else {
+            let Some(time) = time_of(block).filter(|time| time.exists()) else {
                 self.untimed += 1;
                 continue;
             };
@@ -81,7 +96,7 @@ impl Assembler {
                 let lcids: Vec<String> =
                     block.logged.iter().map(|pdu| pdu.lcid().to_string()).collect();
                 let n_pdus = block.logged.iter().filter(|pdu| pdu.is_sdu()).count();
-                self.nr.push_at(at, time, 0, |position| {
+                self.nr.push_at(batch, time, |position| {
                     MacBlock {
                         at: None,
                         position,
@@ -101,7 +116,7 @@ impl Assembler {
                 let bearer = m.bearer(pdu.lcid()).filter(|bearer| bearer.is_am());
                 let (Some(bearer), Some(head)) = (bearer, pdu.rlc()) else { continue };
                 let size_bytes = pdu.length().map_or(0, |(_, bytes)| bytes);
-                self.nr.push_at(at, time, 0, |position| {
+                self.nr.push_at(batch, time, |position| {
                     RlcPdu {
                         at: None,
                         position,
@@ -125,13 +140,19 @@ impl Assembler {
     }
 
     pub(super) fn nr_ul_tb(&mut self, at: Stamp, m: &NrUlTb) {
+        let times = m.ttis.iter().flat_map(|tti| tti.blocks.iter().map(|block| tti.time(block)));
+        let batch = SlotBatch { at, last: times.last() };
         for tti in &m.ttis {
             for block in &tti.blocks {
                 let time = tti.time(block);
-                self.nr.push_at(at, time, 0, |position| block.grant(position).into());
+                if !time.exists() {
+                    self.untimed += 1;
+                    continue;
+                }
+                self.nr.push_at(batch, time, |position| block.grant(position).into());
                 let reports = block.reports();
                 let lcids = if reports.is_empty() { "" } else { "bsr" };
-                self.nr.push_at(at, time, 0, |position| {
+                self.nr.push_at(batch, time, |position| {
                     MacBlock {
                         at: None,
                         position,
@@ -147,7 +168,7 @@ impl Assembler {
                     .into()
                 });
                 for report in reports {
-                    self.nr.push_at(at, time, 0, |position| report.record(None, position).into());
+                    self.nr.push_at(batch, time, |position| report.record(None, position).into());
                 }
             }
         }

@@ -1,15 +1,17 @@
 //! Slots of NR: records placed in time and given in order.
 //!
 //! Slots are counted in the record's own numerology, 10 * 2^mu a frame
-//! (TS 38.211, 4.3.2). Frames, 0 to 1023, are unwrapped by the time of
-//! writing, as subframes are in LTE.
+//! (TS 38.211, 4.3.2). A slot is placed by its subframe of 1 ms, so timing segments,
+//! the unwrapping of frames and the clock are those of LTE ([`Timing`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airmile_model::{CellInfo, Direction, Grant, Position, Record, Stamp, TtiIndex};
+use airmile_model::{
+    CellInfo, Direction, Grant, Hole, Position, Record, Stamp, Tti, TtiIndex, TtiSpan,
+};
 
+use super::timing::{CellId, Timing};
 use crate::diag::msg::NrSlot;
-use crate::diag::msg::nr_pdsch_status::FRAME_NS;
 
 /// A downlink block of NR.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,44 +24,53 @@ pub(crate) struct NrDlBlock {
     pub(crate) grant: Grant,
 }
 
+/// The writing of a message about several slots.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotBatch {
+    pub(crate) at: Stamp,
+    /// The last of its slots.
+    pub(crate) last: Option<NrSlot>,
+}
+
+impl SlotBatch {
+    /// The time of writing if a slot had been written with the delay of the last one.
+    fn written_ns(self, slot: NrSlot) -> i64 {
+        let since = |last: NrSlot| last.since_frame_0_ns() - slot.since_frame_0_ns();
+        let age_ns = self.last.map_or(0, |last| since(last).rem_euclid(PERIOD_NS));
+        self.at.ns.saturating_sub(if age_ns < HORIZON_NS { age_ns } else { 0 })
+    }
+}
+
 /// A batch follows its first record by less than this (as in LTE, with margin).
 const HORIZON_NS: i64 = 2_000_000_000;
-/// A frame counter that deviates from the clock by more than this is another timing.
-const MAX_OFF_FRAMES: i64 = 100;
 
+const SUBFRAME_NS: i64 = 1_000_000;
 /// Frames count to 1023 (TS 38.211, 4.3.1).
-const PERIOD_NS: i64 = 1024 * FRAME_NS;
+const PERIOD_NS: i64 = airmile_model::tti::TTIS_PER_SFN_PERIOD * SUBFRAME_NS;
 
 /// Places blocks in time and returns them in order.
-///
-/// A block is written at or after its slot, so the minimum of `time of writing - slot`
-/// over a timing segment gives the clock at slot 0.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NrOrder {
-    /// Clock at slot 0 of frame 0, from the block with the smallest delay.
-    origin_ns: Option<i64>,
-    segment: u32,
+pub(super) struct NrOrder {
+    /// Of the subframes: the record with the smallest delay bounds their relation to the clock.
+    timing: Timing,
+    /// Of the last record.
+    numerology: u8,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
-    /// By timing segment and time since frame 0.
+    /// By timing segment and time on the log's axis.
     waiting: BTreeMap<(u32, i64), Vec<Record>>,
-    /// `origin_ns` of the segments that have ended.
-    ended: BTreeMap<u32, i64>,
 }
 
 impl NrOrder {
     /// Takes a downlink block.
-    pub(crate) fn push(&mut self, at: Stamp, block: NrDlBlock) {
+    pub(super) fn push(&mut self, batch: SlotBatch, block: NrDlBlock) {
         let NrDlBlock { time, carrier, pci, arfcn, mut grant } = block;
-        let cell = (pci, arfcn);
-        let known = self.cells.insert(carrier, cell);
-        if known.is_some_and(|known| known != cell) && carrier == 0 {
-            self.next_segment();
-        }
-        let (counted, position) = self.place(at, time, carrier);
-        if known != Some(cell) {
+        let primary = pci.filter(|_| carrier == 0).map(|pci| CellId { pci, earfcn: arfcn });
+        let Some((key, position)) = self.place(batch, time, carrier, primary) else { return };
+        let waiting = self.waiting.entry(key).or_default();
+        if self.cells.insert(carrier, (pci, arfcn)) != Some((pci, arfcn)) {
             let info = CellInfo {
-                at: Some(at),
-                timing_segment: self.segment,
+                at: Some(batch.at),
+                timing_segment: position.timing_segment,
                 cell: carrier,
                 pci,
                 earfcn: arfcn,
@@ -69,84 +80,97 @@ impl NrOrder {
                 band: None,
                 source: "0xB887",
             };
-            self.waiting.entry((self.segment, counted)).or_default().push(info.into());
+            waiting.push(info.into());
         }
         grant.position = position;
-        self.waiting.entry((self.segment, counted)).or_default().push(grant.into());
+        waiting.push(grant.into());
     }
 
     /// Takes a record of a slot, made of the slot's position.
-    pub(crate) fn push_at(
+    pub(super) fn push_at(
         &mut self,
-        at: Stamp,
+        batch: SlotBatch,
         time: NrSlot,
-        carrier: u8,
         record: impl FnOnce(Position) -> Record,
     ) {
-        let (counted, position) = self.place(at, time, carrier);
-        self.waiting.entry((self.segment, counted)).or_default().push(record(position));
+        let Some((key, position)) = self.place(batch, time, 0, None) else { return };
+        self.waiting.entry(key).or_default().push(record(position));
     }
 
-    /// Time since frame 0 and position of a slot of a message written at `at`.
-    fn place(&mut self, at: Stamp, time: NrSlot, carrier: u8) -> (i64, Position) {
-        let slots = time.slots_per_frame();
-        let counted = self.unwrap(at.ns, time.since_frame_0_ns());
+    /// Takes a hole of the log.
+    pub(super) fn push_hole(&mut self, from_ns: i64, n_ms: i64, why: &'static str) {
+        let Some((timing_segment, subframe)) = self.timing.now(from_ns) else { return };
+        let ttis = |ms: i64| TtiSpan::from_ms(ms, self.numerology).0;
         let position = Position {
-            timing_segment: self.segment,
+            timing_segment,
+            cell: 0,
+            numerology: self.numerology,
+            tti: TtiIndex(ttis(subframe.0)),
+        };
+        let hole = Hole { at: Some(Stamp::modem(from_ns)), position, n_tti: ttis(n_ms), why };
+        let key = (timing_segment, subframe.0.saturating_mul(SUBFRAME_NS));
+        self.waiting.entry(key).or_default().push(hole.into());
+    }
+
+    /// As [`Timing::note_clock`].
+    pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {
+        self.timing.note_clock(last_ns, now_ns)
+    }
+
+    /// Numerology of the last record; `None` before the first.
+    pub(super) fn numerology(&self, at_ns: i64) -> Option<u8> {
+        self.timing.now(at_ns).map(|_| self.numerology)
+    }
+
+    /// Place in the order and position of an existing slot.
+    fn place(
+        &mut self,
+        batch: SlotBatch,
+        time: NrSlot,
+        carrier: u8,
+        primary: Option<CellId>,
+    ) -> Option<((u32, i64), Position)> {
+        let slots = TtiSpan::from_ms(1, time.numerology).0;
+        let slot = i64::from(time.slot);
+        let in_subframe_ns = TtiSpan(slot % slots).ns(time.numerology);
+        let subframe = Tti::new(time.frame, u8::try_from(slot / slots).ok()?)?;
+        let written_ns = batch.written_ns(time).saturating_sub(in_subframe_ns);
+        let Position { timing_segment, tti, .. } =
+            self.timing.place_slot(written_ns, subframe, primary);
+        self.numerology = time.numerology;
+        let position = Position {
+            timing_segment,
             cell: carrier,
             numerology: time.numerology,
-            tti: TtiIndex(counted.div_euclid(FRAME_NS) * slots + i64::from(time.slot)),
+            tti: TtiIndex(tti.0.saturating_mul(slots).saturating_add(slot % slots)),
         };
-        (counted, position)
-    }
-
-    fn next_segment(&mut self) {
-        if let Some(origin_ns) = self.origin_ns.take() {
-            self.ended.insert(self.segment, origin_ns);
-        }
-        self.segment += 1;
-    }
-
-    /// Time since frame 0 of a slot, given the time since the last frame 0 and the time
-    /// of writing.
-    fn unwrap(&mut self, at_ns: i64, in_period_ns: i64) -> i64 {
-        let Some(origin_ns) = self.origin_ns else {
-            self.origin_ns = Some(at_ns.saturating_sub(in_period_ns));
-            return in_period_ns;
-        };
-        let latest = at_ns.saturating_sub(origin_ns);
-        let periods =
-            latest.saturating_sub(in_period_ns).saturating_add(PERIOD_NS / 2).div_euclid(PERIOD_NS);
-        let counted = in_period_ns.saturating_add(periods.saturating_mul(PERIOD_NS));
-        let ahead = counted.saturating_sub(latest);
-        if ahead.saturating_abs() > MAX_OFF_FRAMES * FRAME_NS {
-            self.next_segment();
-            self.origin_ns = Some(at_ns.saturating_sub(counted));
-        } else if ahead > 0 {
-            self.origin_ns = Some(origin_ns.saturating_sub(ahead));
-        }
-        counted
+        let on_axis_ns = tti.0.saturating_mul(SUBFRAME_NS).saturating_add(in_subframe_ns);
+        Some(((timing_segment, on_axis_ns), position))
     }
 
     /// Returns records before the horizon, or all, with their times.
-    pub(crate) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
-        if self.waiting.is_empty() && self.ended.is_empty() {
+    pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
+        if self.waiting.is_empty() {
             return;
         }
-        let until = now_ns
-            .zip(self.origin_ns)
-            .map(|(now, origin)| now.saturating_sub(origin).saturating_sub(HORIZON_NS));
-        while let Some(entry) = self.waiting.first_entry() {
-            let (segment, counted) = *entry.key();
-            let old = segment < self.segment || now_ns.is_none() || Some(counted) < until;
-            if !old {
-                break;
+        let until = match now_ns {
+            None => (u32::MAX, i64::MAX),
+            Some(now_ns) => {
+                let Some((segment, subframe)) = self.timing.now(now_ns) else { return };
+                (segment, subframe.0.saturating_mul(SUBFRAME_NS).saturating_sub(HORIZON_NS))
             }
-            let origin = self.ended.get(&segment).copied().or(self.origin_ns);
-            let mut records = entry.remove();
+        };
+        while let Some(entry) = self.waiting.first_entry()
+            && *entry.key() < until
+        {
+            let ((timing_segment, on_axis_ns), mut records) = entry.remove_entry();
             join_contents(&mut records);
+            let tti = TtiIndex(on_axis_ns.div_euclid(SUBFRAME_NS));
+            let subframe = Position { timing_segment, tti, ..Position::default() };
+            let in_subframe_ns = on_axis_ns.rem_euclid(SUBFRAME_NS);
+            let time_ns = self.timing.time_ns(subframe);
+            let at = time_ns.map(|ns| Stamp::modem(ns.saturating_add(in_subframe_ns)));
             for mut record in records {
-                let at = origin.map(|origin| Stamp::modem(origin.saturating_add(counted)));
                 match &mut record {
                     Record::Grant(grant) => grant.at = at,
                     Record::MacBlock(block) => block.at = at,
@@ -157,8 +181,6 @@ impl NrOrder {
                 sink(record);
             }
         }
-        let first = self.waiting.first_key_value().map_or(self.segment, |(key, _)| key.0);
-        self.ended.retain(|segment, _| *segment >= first);
     }
 }
 

@@ -11,6 +11,9 @@ use airmile_model::tti::{Position, Tti, TtiIndex, TtiUnwrapper, nearest};
 const MAX_BATCH_DELAY_TTIS: i64 = 600;
 /// A batch is not written before its air time, apart from jitter.
 const MAX_LEAD_TTIS: i64 = 60;
+/// An NR slot that deviates from the clock by more than this is another timing (chosen here: a
+/// batch is written within 2 s, and the smallest delay is known only later).
+const MAX_OFF_TTIS: i64 = 1_000;
 
 /// Maximum backward step of the log's clock (messages of several tasks are not written in
 /// order; a few ms in logs); a larger one is a jump.
@@ -55,6 +58,8 @@ struct Segment {
     exact: bool,
     cell: Option<CellId>,
     began_ns: i64,
+    /// The clock jumped before it: a batch is not placed by the clock of the previous one.
+    after_jump: bool,
 }
 
 /// The timing of one subscription's serving cell.
@@ -87,21 +92,18 @@ impl Timing {
         let residual = index.since(predicted);
         let moved = segment.exact && residual.abs() > TtiUnwrapper::tolerance();
         if segment.is_left_for(cell) {
-            return (self.begin(at_ns, tti, cell), Some(Change::Handover));
+            return (self.begin(at_ns, tti, true, cell), Some(Change::Handover));
         }
         if moved {
             if confirms(&mut self.odd, residual) {
-                return (self.begin(at_ns, tti, cell), Some(Change::Reset));
+                return (self.begin(at_ns, tti, true, cell), Some(Change::Reset));
             }
             return (segment.position(index), None);
         }
         self.odd = None;
         segment.unwrapper.follow(at_ns, index);
         segment.exact = true;
-        segment.cell = match (segment.cell, cell) {
-            (Some(old), Some(new)) => Some(CellId { earfcn: new.earfcn.or(old.earfcn), ..new }),
-            (old, new) => new.or(old),
-        };
+        segment.learn(cell);
         let position = segment.position(index);
         self.latest = self.latest.max(position.tti);
         (position, None)
@@ -126,11 +128,7 @@ impl Timing {
         let moved = residual.abs() > TtiUnwrapper::tolerance();
         let confirmed = moved && confirms(&mut self.odd, residual);
         if segment.is_left_for(cell) || (confirmed && segment.exact) {
-            let position = self.begin(at_ns, middle, cell);
-            if let Some(segment) = &mut self.current {
-                segment.exact = false;
-            }
-            return position;
+            return self.begin(at_ns, middle, false, cell);
         }
         segment.cell = segment.cell.or(cell);
         if moved {
@@ -150,7 +148,7 @@ impl Timing {
         let Some(old) = self.current.take() else { return false };
         let reached = old.position(old.unwrapper.predict(last_ns)).tti.max(self.latest);
         self.next = Some((old.number + 1, reached.plus(1)));
-        self.previous = None;
+        self.previous = Some(old);
         self.odd = None;
         true
     }
@@ -159,10 +157,11 @@ impl Timing {
     fn begin_anew(&mut self, at_ns: i64, tti: Tti, exact: bool, cell: Option<CellId>) -> Position {
         let unwrapper = TtiUnwrapper::new(at_ns, tti);
         let start = TtiIndex(i64::from(tti.count()));
+        let after_jump = self.next.is_some();
         let (number, from) = self.next.take().unwrap_or((0, start));
         let offset_ttis = from.since(start);
         let began_ns = at_ns;
-        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns };
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, after_jump };
         let position = segment.position(start);
         self.latest = self.latest.max(position.tti);
         self.current = Some(segment);
@@ -171,35 +170,49 @@ impl Timing {
 
     /// Places a record of a message written some time after the transmission.
     pub(super) fn place_batched(&mut self, at_ns: i64, tti: Tti) -> Position {
-        let Some(segment) = &mut self.current else {
+        let Some(segment) = &self.current else {
             return self.begin_anew(at_ns, tti, false, None);
         };
-        let predicted = segment.unwrapper.predict(at_ns);
-        let index = nearest(predicted, tti);
-        let lead = index.since(predicted);
+        let (index, lead) = segment.nearest(at_ns, tti);
+        if !segment.fits(lead)
+            && let Some(old) = self.of_previous(at_ns, tti)
+        {
+            return old;
+        }
+        let Some(segment) = &mut self.current else { return Position::default() };
         if !segment.exact && lead > 0 {
             // Only batches so far: the record with the smallest delay bounds the
             // relation.
             segment.unwrapper.follow(at_ns, index);
         }
-        let fits = |lead: i64| (-MAX_BATCH_DELAY_TTIS..=MAX_LEAD_TTIS).contains(&lead);
+        segment.position(index)
+    }
+
+    /// Places a slot of NR by its subframe. NR has batches alone, so they show handovers and
+    /// resets, too; `cell` is the primary cell's identity, if the message has it.
+    pub(super) fn place_slot(&mut self, at_ns: i64, tti: Tti, cell: Option<CellId>) -> Position {
+        let begins = self.current.as_ref().is_some_and(|segment| {
+            let is_off = || segment.nearest(at_ns, tti).1.abs() > MAX_OFF_TTIS;
+            segment.is_left_for(cell) || (is_off() && self.of_previous(at_ns, tti).is_none())
+        });
+        if begins {
+            return self.begin(at_ns, tti, false, cell);
+        }
+        let position = self.place_batched(at_ns, tti);
+        if let Some(segment) = &mut self.current {
+            segment.learn(cell);
+        }
+        self.latest = self.latest.max(position.tti);
+        position
+    }
+
+    /// The place of a record that was written just after a change, about the time before it.
+    fn of_previous(&self, at_ns: i64, tti: Tti) -> Option<Position> {
+        let (segment, previous) = self.current.as_ref().zip(self.previous.as_ref())?;
         let settled = at_ns.saturating_sub(segment.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000;
-        if fits(lead) || settled {
-            return segment.position(index);
-        }
-        // Written just after a change, about the time before it.
-        match &self.previous {
-            Some(previous) => {
-                let predicted = previous.unwrapper.predict(at_ns);
-                let old = nearest(predicted, tti);
-                if fits(old.since(predicted)) {
-                    previous.position(old)
-                } else {
-                    segment.position(index)
-                }
-            }
-            None => segment.position(index),
-        }
+        let (old, lead) = previous.nearest(at_ns, tti);
+        let fits = !settled && !segment.after_jump && previous.fits(lead);
+        fits.then(|| previous.position(old))
     }
 
     /// The number of the current segment, and the TTI that the clock predicts.
@@ -221,7 +234,7 @@ impl Timing {
         Some(segment.unwrapper.time_ns(position.tti.plus(-segment.offset_ttis)))
     }
 
-    fn begin(&mut self, at_ns: i64, tti: Tti, cell: Option<CellId>) -> Position {
+    fn begin(&mut self, at_ns: i64, tti: Tti, exact: bool, cell: Option<CellId>) -> Position {
         let unwrapper = TtiUnwrapper::new(at_ns, tti);
         let start = TtiIndex(i64::from(tti.count()));
         let (number, offset_ttis) = match &self.current {
@@ -231,8 +244,8 @@ impl Timing {
             }
             None => (0, 0),
         };
-        let (exact, began_ns) = (true, at_ns);
-        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns };
+        let (began_ns, after_jump) = (at_ns, false);
+        let segment = Segment { number, unwrapper, offset_ttis, exact, cell, began_ns, after_jump };
         let position = segment.position(start);
         self.previous = self.current.replace(segment);
         self.odd = None;
@@ -245,6 +258,28 @@ impl Segment {
     /// Whether a message of this cell shows a handover.
     fn is_left_for(&self, cell: Option<CellId>) -> bool {
         matches!((cell, self.cell), (Some(new), Some(old)) if !new.agrees(old))
+    }
+
+    /// Takes what a message states about the cell.
+    fn learn(&mut self, cell: Option<CellId>) {
+        self.cell = match (self.cell, cell) {
+            (Some(old), Some(new)) => Some(CellId { earfcn: new.earfcn.or(old.earfcn), ..new }),
+            (old, new) => new.or(old),
+        };
+    }
+
+    /// The unwrapped TTI nearest to the clock's prediction, and how far it is ahead of that.
+    fn nearest(&self, at_ns: i64, tti: Tti) -> (TtiIndex, i64) {
+        let predicted = self.unwrapper.predict(at_ns);
+        let index = nearest(predicted, tti);
+        (index, index.since(predicted))
+    }
+
+    /// Whether a batch can be as far ahead of the clock's prediction.
+    fn fits(&self, lead: i64) -> bool {
+        // Until the smallest delay is known, any batch can have a smaller one.
+        let max = if self.exact { MAX_LEAD_TTIS } else { MAX_BATCH_DELAY_TTIS };
+        (-MAX_BATCH_DELAY_TTIS..=max).contains(&lead)
     }
 
     /// The position of an unwrapped TTI of this segment on the log's axis.
