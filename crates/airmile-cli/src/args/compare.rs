@@ -31,7 +31,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PORT", value_delimiter = ',')]
     pub ports: Vec<u16>,
     /// Seed for intervals and tests
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "N", default_value_t = CompareOptions::SEED, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
     /// Budgets.
     #[command(flatten)]

@@ -31,14 +31,19 @@ Certificates are not checked: the content is random bytes, and only times matter
     Run(ProbeRunArgs),
 }
 
+/// The ports of a probe unless others are given.
+const PORTS: &str = "80,443,7777";
+/// The one of them that uses TLS.
+const TLS_PORT: &str = "443";
+
 /// Arguments of `probe serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ProbeServeArgs {
     /// Ports, comma separated
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,443,7777")]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PORTS)]
     pub ports: Vec<u16>,
     /// The ports that use TLS; '' for none
-    #[arg(long, value_name = "PORT", default_value = "443")]
+    #[arg(long, value_name = "PORT", default_value = TLS_PORT)]
     pub tls: String,
     /// The address to listen on; 0.0.0.0 for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
@@ -81,10 +86,10 @@ pub struct ProbeRunArgs {
     #[arg(long)]
     pub force: bool,
     /// Ports, comma separated
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "80,443,7777")]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PORTS)]
     pub ports: Vec<u16>,
     /// The ports that use TLS; '' for none
-    #[arg(long, value_name = "PORT", default_value = "443")]
+    #[arg(long, value_name = "PORT", default_value = TLS_PORT)]
     pub tls: String,
     /// Segments per connection
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = above_zero)]
@@ -133,7 +138,7 @@ fn tls_ports(text: &str, ports: &[u16]) -> airmile::Result<Vec<u16>> {
         let port: u16 = part.trim().parse().map_err(|_| wrong())?;
         if ports.contains(&port) {
             out.push(port);
-        } else if text != "443" {
+        } else if text != TLS_PORT {
             return Err(airmile::Error::Option(format!("--tls {port}: is not among --ports")));
         }
     }

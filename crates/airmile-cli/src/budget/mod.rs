@@ -25,6 +25,8 @@ use serde_json::Value;
 use self::expression::{Literal, Test};
 pub use self::report::BudgetReport;
 
+/// The word of a verdict that could not be given.
+const UNKNOWN: &str = "unknown";
 const SESSION: &str = "session";
 const PAGE: &str = "page";
 const GROUP: &str = "group";
@@ -266,6 +268,12 @@ fn share_names(of_page: bool) -> Vec<&'static str> {
     ["radio", "not_radio"].into_iter().chain(causes).collect()
 }
 
+impl Literal {
+    fn is(&self, other: &str) -> bool {
+        matches!(self, Self::Word(word) if word == other)
+    }
+}
+
 impl Test {
     fn lookup(&self, session: &Value, subject: &Value) -> Option<Found> {
         let (first, rest) = self.path.split_first()?;
@@ -288,6 +296,8 @@ impl Test {
         }
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
+            // What could not be decided is no other word.
+            Value::String(word) if word == UNKNOWN && !self.value.is(UNKNOWN) => None,
             Value::String(word) => Some(Found::Word(word.clone())),
             Value::Bool(is) => Some(Found::Word(is.to_string())),
             _ => None,

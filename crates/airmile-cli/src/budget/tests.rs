@@ -216,6 +216,25 @@ fn without_transfers_the_session_still_counts() {
 }
 
 #[test]
+fn an_unknown_verdict_is_no_other_one() {
+    let document = json!({"session": {"verdict": "unknown"}, "transfers": [
+        {"id": "a", "verdict": "unknown", "bytes": 9.0}, {"id": "b", "verdict": "radio", "bytes": 9.0}]});
+    let states = |text: &str| {
+        let held = Budget::parse(text).unwrap().judge(&document);
+        held.into_iter().map(|one| one.state).collect::<Vec<_>>()
+    };
+    let [within, exceeded, open] =
+        [BudgetState::Within, BudgetState::Exceeded, BudgetState::NotEvaluable];
+    for text in ["session.verdict == radio", "session.verdict != radio"] {
+        assert_eq!(states(text), [open], "{text}");
+    }
+    assert_eq!(states("session.verdict == unknown"), [exceeded]);
+    assert_eq!(states("verdict == not_radio"), [open, within]);
+    assert_eq!(states("verdict != unknown and bytes > 5"), [within, exceeded]);
+    assert_eq!(states("verdict == radio or bytes > 5"), [exceeded, exceeded]);
+}
+
+#[test]
 fn reports_for_continuous_integration() {
     let budget = Budget::parse("verdict == not_radio and shares.sender_limited > 0.5").unwrap();
     let judged = [(&budget, budget.judge(&document()))];

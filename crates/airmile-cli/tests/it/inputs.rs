@@ -436,11 +436,11 @@ fn inspect_counts_the_records_of_each_file() {
     assert_eq!(records(&["inspect", &path(&dir, "")]), named);
 }
 
-/// A pcapng without its first packets: no handshake shows where it was taken.
+/// The lab's pcapng without its first packets: no handshake shows where it was taken.
 fn begun_late(pcapng: &[u8], packets: usize) -> Vec<u8> {
     const ENHANCED_PACKET: u32 = 6;
     let (mut out, mut rest, mut left) = (Vec::new(), pcapng, packets);
-    let word = |at: &[u8]| u32::from_le_bytes(at.try_into().unwrap());
+    let word = |at: &[u8]| u32::from_be_bytes(at.try_into().unwrap());
     while rest.len() > 8 {
         let (block, after) = rest.split_at(word(&rest[4..8]) as usize);
         if left > 0 && word(&block[..4]) == ENHANCED_PACKET {
@@ -455,7 +455,7 @@ fn begun_late(pcapng: &[u8], packets: usize) -> Vec<u8> {
 
 #[test]
 fn compare_uses_a_capture_without_handshakes() {
-    let (_keep, run) = sample("sample-download");
+    let (_keep, run) = sample("far-server");
     let dir = run.join("late");
     fs::create_dir(&dir).unwrap();
     let whole = fs::read(run.join("phone.pcapng")).unwrap();

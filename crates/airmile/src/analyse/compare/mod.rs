@@ -36,7 +36,7 @@ pub enum GroupBy {
 }
 
 /// Options of `compare`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CompareOptions {
     /// How transfers are grouped.
     pub by: GroupBy,
@@ -46,6 +46,18 @@ pub struct CompareOptions {
     pub seed: u64,
     /// Options of the radio analysis.
     pub radio: RadioOptions,
+}
+
+impl CompareOptions {
+    /// The seed unless another is given.
+    pub const SEED: u64 = 1;
+}
+
+impl Default for CompareOptions {
+    fn default() -> Self {
+        let (by, radio) = (GroupBy::default(), RadioOptions::default());
+        Self { by, ports: Vec::new(), seed: Self::SEED, radio }
+    }
 }
 
 /// The verdict of a comparison.
