@@ -34,7 +34,7 @@ fn captures_of_other_connections_are_left_out() {
         assert_eq!(with.session, without.session);
         let problems: Vec<String> =
             with.files.last().unwrap().problems.iter().map(ToString::to_string).collect();
-        let expected = "not used: none of its data is in";
+        let expected = "not used: it has no connection in common with";
         assert!(problems.iter().any(|one| one.starts_with(expected)), "{problems:?}");
     }
 }
