@@ -16,6 +16,11 @@ export function percent(share: number, digits = 0): string {
   return `${value.toFixed(digits)}${NBSP}%`;
 }
 
+/** A confidence of 0 to 1: 100 % is certainty only. */
+export function confidence(share: number): string {
+  return percent(share < 1 ? Math.min(share, 0.99) : share);
+}
+
 /** The prefixes of units, each with its factor and the number of decimals of a size. */
 const PREFIXES = [
   { prefix: "G", factor: 1e9, digits: 2 },
@@ -77,14 +82,14 @@ export function elapsed(ms: number, stepMs: number): string {
   return h > 0 ? `${h}:${String(m).padStart(2, "0")}:${seconds}` : `${m}:${seconds}`;
 }
 
-/** Time of day in UTC, with ms. */
+/** Time of day in UTC, with ms, cut off as in texts. */
 export function timeOfDay(us: number): string {
-  return new Date(Math.round(us / 1_000)).toISOString().slice(11, 23);
+  return new Date(Math.floor(us / 1_000)).toISOString().slice(11, 23);
 }
 
 /** Date and time in UTC, to the second. */
 export function dateTime(us: number): string {
-  return new Date(Math.round(us / 1_000)).toISOString().slice(0, 19).replace("T", " ");
+  return new Date(Math.floor(us / 1_000)).toISOString().slice(0, 19).replace("T", " ");
 }
 
 export function count(n: number): string {

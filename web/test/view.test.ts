@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
+import { bitrate, bytes, byteTicks, confidence, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares, slowestFirst } from "../src/figures/transfers";
 import { family } from "../src/figures/verdict";
@@ -72,6 +72,8 @@ describe("formats", () => {
       "0.4 %",
       "50 %",
     ]);
+    const sure = [0.57, 0.976, 0.996, 1].map((s) => confidence(s).replaceAll("\u00a0", " "));
+    expect(sure).toEqual(["57 %", "98 %", "99 %", "100 %"]);
     expect(bitrate(9_430_000)).toBe("9.43 Mbit/s");
     expect(count(12_345)).toBe("12\u202f345");
   });
@@ -82,6 +84,7 @@ describe("formats", () => {
     expect(elapsed(61_500, 500)).toBe("1:01.5");
     expect(elapsed(3_661_000, 1_000)).toBe("1:01:01");
     expect(timeOfDay(1_535_198_489_250_000)).toBe("12:01:29.250");
+    expect(timeOfDay(1_535_198_489_250_999)).toBe("12:01:29.250");
   });
 });
 

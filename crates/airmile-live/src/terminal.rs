@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airmile::format_utc;
 use airmile::live::{LiveBurst, LiveTransfer, State};
-use airmile::model::Verdict;
+use airmile::model::{Verdict, confidence_percent};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::SourceState;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -128,7 +128,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
 
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let session = &now.view.session;
-    let words = format!("{} ({:.0} % sure)", session.says, session.confidence * 100.0);
+    let words = format!("{} ({:.0} % sure)", session.says, confidence_percent(session.confidence));
     let words = if session.verdict == Verdict::Unknown { session.says.clone() } else { words };
     let text = Paragraph::new(words).style(Style::new().fg(colour(session.verdict)).bold());
     let title = format!(" {} transfers ", now.view.transfers.len());

@@ -7,6 +7,18 @@ use crate::radio::Direction;
 use crate::tti::TtiIndex;
 use crate::vocabulary::vocabulary;
 
+/// A confidence of 0 to 1 in whole percent, as all texts state it: 100 is certainty only.
+///
+/// ```
+/// # use airmile_model::confidence_percent;
+/// assert_eq!([0.57, 0.976, 0.996, 1.0].map(confidence_percent), [57.0, 98.0, 99.0, 100.0]);
+/// ```
+#[must_use]
+pub const fn confidence_percent(confidence: f64) -> f64 {
+    let percent = (confidence * 100.0).round();
+    if confidence < 1.0 { percent.min(99.0) } else { percent }
+}
+
 vocabulary! {
     /// The evidence of a statement.
     Evidence {

@@ -30,7 +30,9 @@ pub use application::{
     AppPage, AppTransfer, ApplicationLog, LostEntries, Phases, PlayerEvent, PlayerEventKind,
     RatePoint, TimeBase, TimeScale, TransferKind,
 };
-pub use finding::{Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds};
+pub use finding::{
+    Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds, confidence_percent,
+};
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};
 pub use problem::{Problem, Severity};

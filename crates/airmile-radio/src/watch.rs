@@ -88,14 +88,13 @@ impl OpenTransfer {
             return;
         };
         let Some((newest, newest_tti)) = timeline.last_anchor() else { return };
-        if self.gauge.is_none() && (newest.ns > start.ns || log_ended) {
-            self.gauge = timeline.tti_at(start).map(|tti| TransferMeter::open(tti, tti));
-            if let Some(tti) = timeline.tti_at(start) {
-                self.usage = UsageSum::new(tti, tti);
-            }
+        let begins = self.gauge.is_none() && (newest.ns > start.ns || log_ended);
+        if let Some(tti) = timeline.tti_at(start).filter(|_| begins) {
+            self.gauge = Some(TransferMeter::open(tti, tti));
+            self.usage = UsageSum::new(tti, tti);
         }
         if newest.ns > end.ns || log_ended {
-            if let Some(tti) = timeline.tti_at(end) {
+            if let Some((_, tti)) = timeline.place(&self.transfer) {
                 self.lasts(tti, true);
             }
         } else {

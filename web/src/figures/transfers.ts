@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bitrate, bytes, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
+import { bitrate, bytes, confidence, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
 import { badge, family } from "./verdict";
 
 /** Number of transfers explained at first; more on demand. */
@@ -57,7 +57,7 @@ function card(transfer: TransferDiagnosis, saving: string | null | undefined, lo
   if (saving) evidence.append(h("li", {}, saving));
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
-    title.append(h("span", { class: "confidence" }, `${percent(transfer.confidence)} confident`));
+    title.append(h("span", { class: "confidence" }, `${confidence(transfer.confidence)} confident`));
   }
   return h(
     "article",
@@ -135,7 +135,7 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
   return [
     transfer.id,
     words(transfer.verdict),
-    transfer.verdict === "unknown" ? DASH : percent(transfer.confidence),
+    transfer.verdict === "unknown" ? DASH : confidence(transfer.confidence),
     transfer.dir,
     orDash(transfer.start_us, timeOfDay),
     transfer.duration_ms.toFixed(0),

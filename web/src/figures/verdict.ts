@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, Page, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
-import { bytes, dateTime, duration, orDash, percent, plural, words } from "../format";
+import { bytes, confidence, dateTime, duration, orDash, percent, plural, words } from "../format";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
@@ -23,7 +23,7 @@ export function verdictHeader(document: DiagnoseDocument): HTMLElement {
   const { session } = document;
   const facts: [string, string][] = [
     ["Verdict", session.verdict],
-    ["Confidence", session.verdict === "unknown" ? "–" : percent(session.confidence)],
+    ["Confidence", session.verdict === "unknown" ? "–" : confidence(session.confidence)],
     ["Link demand", orDash(session.link_demand, (demand) => percent(demand))],
     ["Transfers", transfersFact(document)],
   ];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use airmile::comparison::{Difference, Estimate, Restarts};
-use airmile::model::{PageCause, plain_name};
+use airmile::model::{PageCause, confidence_percent, plain_name};
 use airmile::{
     ComparedGroup, ComparedPage, ComparedPair, Comparison, Inputs, compare, page_cause_by,
 };
@@ -57,7 +57,7 @@ pub fn text(answer: &Comparison, all: bool) -> String {
         "{}\nVerdict: {}, confidence {:.0} %.\n",
         answer.says,
         answer.verdict,
-        (answer.confidence * 100.0).floor()
+        confidence_percent(answer.confidence)
     ));
     let turns = if answer.by_turns { "measured in turn" } else { "not in turn" };
     let by = answer.grouped_by;

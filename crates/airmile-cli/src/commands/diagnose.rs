@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile::model::{Verdict, plain_name};
+use airmile::model::{Verdict, confidence_percent, plain_name};
 use airmile::{
     ClockReport, Diagnosis, Document, FileReport, Suspicion, TransferDiagnosis, check_outputs,
     export, write_whole,
@@ -96,7 +96,7 @@ fn parts(answer: &Diagnosis, all: bool) -> Parts {
         "{}\nVerdict: {}, confidence {:.0} %.\n",
         session.says,
         session.verdict,
-        session.confidence * 100.0
+        confidence_percent(session.confidence)
     );
     Parts { pages, players, verdict, rest: details(answer, all) }
 }
@@ -228,7 +228,7 @@ fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
             or_dash(unknown_ms(t), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
             verdict(t),
-            format!("{:.0} %", t.confidence * 100.0),
+            format!("{:.0} %", confidence_percent(t.confidence)),
         ]
     });
     let header = [

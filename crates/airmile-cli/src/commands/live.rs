@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
-use airmile::model::{Direction, Verdict, printable};
+use airmile::model::{Direction, Verdict, confidence_percent, printable};
 use airmile::{Compression, Error, Foreign, Input, Kind, Progress};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
@@ -113,7 +113,7 @@ fn source(args: &LiveArgs) -> LogSource {
 /// What stays on a terminal after the view: the verdict, and the transfers, all decided.
 fn last_words(view: &LiveView) -> String {
     let session = &view.session;
-    let (verdict, percent) = (session.verdict, session.confidence * 100.0);
+    let (verdict, percent) = (session.verdict, confidence_percent(session.confidence));
     let mut out = format!("{}\nVerdict: {verdict}, confidence {percent:.0} %.\n", session.says);
     for transfer in &view.transfers {
         out.push_str(&format!("{}\n", transfer_line(transfer)));
@@ -295,7 +295,7 @@ fn transfer_line(transfer: &LiveTransfer) -> String {
         diagnosis.id,
         if transfer.state == State::Decided { ", decided" } else { "" },
         diagnosis.verdict,
-        diagnosis.confidence * 100.0,
+        confidence_percent(diagnosis.confidence),
         output::or_dash(m.bytes, size),
         m.duration_ms / 1e3,
     )

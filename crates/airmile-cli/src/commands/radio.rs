@@ -1,6 +1,6 @@
 //! `airmile radio`.
 
-use airmile::model::{Direction, TransferFinding};
+use airmile::model::{Direction, TransferFinding, confidence_percent};
 use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export};
 use anyhow::Result;
 
@@ -164,7 +164,7 @@ fn transfers_table(transfers: &[TransferFinding]) -> String {
             or_dash(t.active_time_ms, |x| format!("{x:.0}")),
             or_dash(t.link_demand, percent),
             or_dash(t.link_throughput_bps, mbps),
-            format!("{} ({:.0} %)", t.verdict, t.confidence * 100.0),
+            format!("{} ({:.0} %)", t.verdict, confidence_percent(t.confidence)),
             or_dash(t.evidence, |e| e.to_string()),
         ]
     });
@@ -202,7 +202,7 @@ fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
             bytes(b.bytes),
             b.opened_by.to_string(),
             b.closed_by.to_string(),
-            format!("{:.0} %", b.confidence * 100.0),
+            format!("{:.0} %", confidence_percent(b.confidence)),
         ]
     });
     let slots = format!("slots of {} ms", report.tti_ms);

@@ -96,11 +96,15 @@ const REFERENCE_LOOKBACK: usize = 8;
 const REFERENCE_GAP_TTIS: i64 = 8;
 const REFERENCE_SPAN_TTIS: i64 = 40;
 
+/// Whether an allocation is below the full one, given the largest in the log.
+pub(super) fn is_part(prb: u32, largest: u32) -> bool {
+    f64::from(prb) < FULL_SHARE * f64::from(largest)
+}
+
 /// Judges every allocation of a stretch of log.
 pub(super) fn judge(blocks: &[AllocatedBlock]) -> (CellHabit, Vec<AllocationJudgement>) {
     let largest = blocks.iter().map(|b| b.prb).max().unwrap_or(0);
-    let full = FULL_SHARE * f64::from(largest);
-    let is_full = |b: &AllocatedBlock| f64::from(b.prb) >= full;
+    let is_full = |b: &AllocatedBlock| !is_part(b.prb, largest);
     let habit = habit(blocks, &is_full);
     let (habit, p_full) = match pace::of(blocks, largest, habit) {
         Some(Pace::Packets) => return (CellHabit::Trims, vec![CUT; blocks.len()]),

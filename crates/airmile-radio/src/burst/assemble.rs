@@ -38,6 +38,8 @@ pub(super) struct Assembler {
     open: Option<OpenBurst>,
     /// The last row taken.
     last_tti: Option<i64>,
+    /// Whether a block since the last PDU was never received: it had the PDUs that are missing next.
+    lost_block: bool,
     run: Option<Activity>,
     /// Holes ahead: segment, first TTI, length.
     holes: VecDeque<(u32, i64, i64)>,
@@ -53,11 +55,13 @@ impl Assembler {
     }
 
     /// Handles a row at which RLC sequence numbers jump: after a long pause, records are
-    /// missing, and the state of the queue in between is unknown.
+    /// missing, and the state of the queue in between is unknown. A lost block is no missing record.
     fn take_missing(&mut self, row: &TtiRow) {
+        let lost_block = self.lost_block;
+        self.lost_block = row.marks.is_empty() && (lost_block || row.grants.failed);
         let Some(last) = self.last_tti.filter(|_| row.segment == self.segment) else { return };
         let pause = row.tti.saturating_sub(last);
-        if pause < MIN_HOLE_TTIS || !row.marks.iter().any(|mark| mark.hole_before) {
+        if lost_block || pause < MIN_HOLE_TTIS || !row.marks.iter().any(|mark| mark.hole_before) {
             return;
         }
         let known = self.hole_end.is_some_and(|end| end > last)

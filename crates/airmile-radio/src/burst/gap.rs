@@ -63,6 +63,16 @@ impl GapHistogram {
         (0..n).for_each(|_| *count += 1.0);
     }
 
+    /// Adds pauses of which only a part may belong here.
+    pub(super) fn add_weight(&mut self, bin: usize, n: f64) {
+        self.counts[bin.min(N_BINS - 1)] += n;
+    }
+
+    /// Likelihood of each bin.
+    pub(super) fn density(&self) -> [f64; N_BINS] {
+        self.density_from(0)
+    }
+
     /// Likelihoods of the bins from `first` on, given that the pause lies there.
     fn density_from(&self, first: usize) -> [f64; N_BINS] {
         let sum: f64 = self.counts[first..].iter().sum();

@@ -73,6 +73,8 @@ pub(super) struct GrantSummary {
     pub has_grant: bool,
     /// Blocks sent for the first time.
     pub(super) new_blocks: u8,
+    /// Of them, whether one failed at first.
+    pub(super) failed: bool,
     /// Of them, those whose padding is known.
     padded_blocks: u8,
     /// Of them, those without a data bearer according to MAC.
@@ -116,6 +118,7 @@ impl GrantSummary {
         if !grant.retx {
             self.tbs_bytes = self.tbs_bytes.saturating_add(grant.tbs_bytes);
             self.new_blocks = self.new_blocks.saturating_add(1);
+            self.failed |= grant.failed;
             self.learn_content(grant);
         }
     }

@@ -41,6 +41,7 @@ mod poll_model;
 #[cfg(test)]
 mod tests;
 mod tti_row;
+mod unpadded;
 mod waiting;
 
 use std::collections::VecDeque;

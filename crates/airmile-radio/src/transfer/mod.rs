@@ -278,12 +278,19 @@ impl Timeline {
         Some(ns.saturating_add(since_anchor_ns).div_euclid(1_000))
     }
 
-    /// The position of a transfer on the axis.
+    /// The position of a transfer on the axis. Its ends are within TTIs; their number is that of
+    /// its duration, unless the log's clock and its TTIs go apart.
     #[must_use]
     pub fn place(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
         transfer.tti.or_else(|| {
-            let (start, end) = transfer.time?;
-            Some((self.tti_at(start)?, self.tti_at(end)?))
+            let (from, to) = transfer.time?;
+            let (start, end) = (self.tti_at(from)?, self.tti_at(to)?);
+            let tti_ns = TtiSpan(1).ns(self.numerology);
+            let lasted_ns = to.ns.saturating_sub(from.ns);
+            let n_tti = lasted_ns.saturating_add(tti_ns / 2).div_euclid(tti_ns);
+            let rounded = TtiIndex(start.0.saturating_add(n_tti));
+            let is_near = n_tti > 0 && rounded.0.abs_diff(end.0) <= 1;
+            Some((start, if is_near { rounded } else { end }))
         })
     }
 

@@ -190,6 +190,26 @@ fn places_transfers_by_time() {
     assert_eq!(timeline().tti_at(at), Some(TtiIndex(100)));
 }
 
+/// The log's times of TTIs vary by parts of a TTI, and an interval has as many TTIs as it lasts.
+#[test]
+fn an_interval_has_the_ttis_of_its_duration() {
+    let mut timeline = Timeline::new(Direction::Dl);
+    for (tti, at_ns) in [(0, 7_000_100_000), (2_000, 9_000_000_000), (90_000, 97_090_000_000)] {
+        timeline.note(TtiIndex(tti), Some(Stamp::modem(at_ns)));
+    }
+    let place = |from_us: i64, to_us: i64| {
+        let time = Some((Stamp::modem(from_us * 1_000), Stamp::modem(to_us * 1_000)));
+        let placed = timeline.place(&Transfer { time, tti: None, ..transfer("a", 0, 0) });
+        placed.map(|(start, end)| (start.0, end.0))
+    };
+    // The start is in TTI -1 of the first anchor, and the end just in TTI 3,000 of the next one.
+    assert_eq!(place(7_000_000, 10_000_000), Some((-1, 2_999)));
+    assert_eq!(place(7_000_200, 7_016_700), Some((0, 17)));
+    assert_eq!(place(7_000_900, 7_001_200), Some((0, 1)));
+    // The clock went apart from the TTIs.
+    assert_eq!(place(8_000_100, 97_090_000), Some((1_000, 90_000)));
+}
+
 #[test]
 fn many_transfers_on_many_bursts_take_no_square() {
     let mut timeline = Timeline::new(Direction::Dl);

@@ -5,7 +5,7 @@
 //! milliseconds later ([`between_arrivals`]), a segment passes two captures in order
 //! ([`between_points`]), a request leaves its
 //! browser and passes the phone's interface ([`align_requests`]), and a transfer ends with its last
-//! byte ([`align_transfers`]).
+//! byte ([`align_transfers`], [`align_uploads`]).
 //! Each method returns a [`ClockLine`] (offset and drift, with an error bound), or the
 //! reason why there is none ([`Unaligned`]).
 
@@ -24,4 +24,4 @@ pub use likeness::{Likeness, likeness};
 pub use line::{Aligned, ClockLine, Unaligned};
 pub use points::{PointPair, between_points, may_be_split};
 pub use requests::align_requests;
-pub use transfers::align_transfers;
+pub use transfers::{align_transfers, align_uploads};

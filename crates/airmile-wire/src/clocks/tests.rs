@@ -247,6 +247,33 @@ fn another_place_is_told() {
     assert!(line.rival_ns.is_some_and(|ns| (ns + 20 * S).abs() < 20 * MS), "{line:?}");
 }
 
+/// Uploads end with an answer, a round trip after their last byte: acknowledgements come until then, and
+/// a close some time later. By the last byte the clock would be a round trip ahead.
+#[test]
+fn uploads_end_with_their_answer() {
+    let (mut sent, mut came, mut uploads) = (Arrivals::new(), Arrivals::new(), Vec::new());
+    for (n, start) in [0, 3_000, 7_500, 9_000].into_iter().enumerate() {
+        let last = start + 900 + 37 * n as i64;
+        (start..=last).for_each(|ms| sent.add(ms * MS, 1_000));
+        (start + 30..last + 30).step_by(3).for_each(|ms| came.add(ms * MS, 56));
+        came.add((last + 30) * MS, 215);
+        came.add((last + 120 + 9 * n as i64) * MS, 60);
+        uploads.push(((start - 15) * MS, (last + 31) * MS));
+    }
+    for offset_ms in [0, 400, -250] {
+        let moved = |(start, end): &(i64, i64)| (start + offset_ms * MS, end + offset_ms * MS);
+        let moved: Vec<(i64, i64)> = uploads.iter().map(moved).collect();
+        let line = align_uploads([&sent, &came], &moved, 30 * S).unwrap();
+        assert!((line.offset_ns - offset_ms * MS).abs() <= line.error_ns, "{line:?}");
+        assert!(line.error_ns < 5 * MS, "{line:?}");
+    }
+    // Ends that agree with no answers: not determined.
+    let other: Vec<(i64, i64)> =
+        (0..).zip(&uploads).map(|(n, (from, to))| (*from, to + n * n * 17 * MS)).collect();
+    assert_eq!(align_uploads([&sent, &came], &other, 30 * S), Err(Unaligned::Unlike));
+    assert!(align_uploads([&sent, &Arrivals::new()], &uploads, 30 * S).is_err());
+}
+
 /// The error bounds the ends of the evidence, including the slope and few samples.
 #[test]
 fn an_error_of_little_evidence() {

@@ -1,4 +1,4 @@
-//! Aligns an application's transfers to the bytes received.
+//! Aligns an application's transfers to the bytes received or sent.
 
 use super::arrivals::Arrivals;
 use super::correlate::{FAR_COST, best_lag};
@@ -24,6 +24,8 @@ const MAX_DRIFTS: i64 = 200;
 /// Smaller arrivals are no data of a transfer: ACKs, the end of a connection (chosen
 /// here).
 const MIN_BYTES: u32 = 200;
+/// The same of an answer to an upload: the headers of IPv4 and TCP.
+const MIN_ANSWER_BYTES: u32 = 40;
 /// A quarter of the range of nanoseconds: 73 years.
 const FAR_NS: i64 = i64::MAX / 4;
 /// With fewer agreeing ends, a clock is moved by at most this (chosen here).
@@ -39,6 +41,38 @@ const FLOOR_NS: i64 = 3_000_000;
 /// No offset matches, or several do; or no transfer's end can be found.
 pub fn align_transfers(
     reference: &Arrivals,
+    transfers: &[(i64, i64)],
+    max_offset_ns: i64,
+) -> Aligned {
+    let ends = Ends { came: reference, min_bytes: MIN_BYTES, sent: None };
+    align(reference, &ends, transfers, max_offset_ns)
+}
+
+/// The same of uploads, to the bytes sent and received: an upload ends with the answer, a round trip
+/// after its last byte left.
+///
+/// # Errors
+/// No offset matches, or several do; or answers and ends do not agree on one.
+pub fn align_uploads(
+    [sent, came]: [&Arrivals; 2],
+    uploads: &[(i64, i64)],
+    max_offset_ns: i64,
+) -> Aligned {
+    let ends = Ends { came, min_bytes: MIN_ANSWER_BYTES, sent: Some(sent) };
+    align(sent, &ends, uploads, max_offset_ns)
+}
+
+/// The bytes of which the last ones end transfers.
+struct Ends<'a> {
+    came: &'a Arrivals,
+    min_bytes: u32,
+    /// Of uploads: their own bytes, all of which left before.
+    sent: Option<&'a Arrivals>,
+}
+
+fn align(
+    reference: &Arrivals,
+    ends: &Ends<'_>,
     transfers: &[(i64, i64)],
     max_offset_ns: i64,
 ) -> Aligned {
@@ -68,15 +102,20 @@ pub fn align_transfers(
     let offset_ns = |lag: f64| -((lag * BIN_NS as f64) as i64);
     let expected = offset_ns(peak.lag);
     let middle = start + (end - start) / 2;
+    let near = |end: i64| {
+        let strayed = ((end - middle).abs() as f64 * USUAL_DRIFT) as i64;
+        ends.pauses(end - expected, REACH_NS + strayed)
+    };
     let candidates: Vec<(i64, i64)> = transfers
         .iter()
-        .flat_map(|(_, end)| {
-            let strayed = ((end - middle).abs() as f64 * USUAL_DRIFT) as i64;
-            pauses(reference, end - expected, REACH_NS + strayed)
-                .map(move |last| (last, end - last))
-        })
+        .flat_map(|(_, end)| near(*end).map(move |last| (last, end - last)))
         .collect();
     let (samples, spread_ns) = on_a_line(&candidates, expected);
+    // Any pause of the answers is near some end: most uploads must have the same offset.
+    let n_ends = transfers.iter().filter(|(_, end)| near(*end).next().is_some()).count();
+    if ends.sent.is_some() && 2 * samples.len() <= n_ends {
+        return Err(Unaligned::Unlike);
+    }
     let mut line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;
     line.error_ns = line.error_ns.max(spread_ns);
     if samples.len() < ENOUGH && line.offset_ns.abs() > FEW_OFFSET_NS {
@@ -192,15 +231,27 @@ fn under_way(transfers: &[(i64, i64)], from_ns: i64, n: usize) -> Vec<f32> {
     bins
 }
 
-/// The last data arrivals before pauses, within `reach_ns` of a time.
-fn pauses(reference: &Arrivals, near_ns: i64, reach_ns: i64) -> impl Iterator<Item = i64> {
-    let points = reference.points();
-    let first = points.partition_point(|point| point.0 < near_ns - reach_ns);
-    let data = move || points.iter().skip(first).filter(|(_, bytes)| *bytes >= MIN_BYTES);
-    data()
-        .zip(data().skip(1).map(|(at, _)| *at).chain([i64::MAX]))
-        .map(|((at, _), next)| (*at, next))
-        .take_while(move |(at, _)| *at <= near_ns + reach_ns)
-        .filter(|(at, next)| next.saturating_sub(*at) >= PAUSE_NS)
-        .map(|(at, _)| at)
+impl Ends<'_> {
+    /// The last arrivals before pauses, within `reach_ns` of a time.
+    fn pauses(&self, near_ns: i64, reach_ns: i64) -> impl Iterator<Item = i64> {
+        let data = large(self.came, near_ns - reach_ns, self.min_bytes);
+        let later = large(self.came, near_ns - reach_ns, self.min_bytes).skip(1);
+        data.zip(later.chain([i64::MAX]))
+            .take_while(move |(at, _)| *at <= near_ns + reach_ns)
+            .filter(|(at, next)| next.saturating_sub(*at) >= PAUSE_NS)
+            .map(|(at, _)| at)
+            .filter(|at| self.sent.is_none_or(|sent| !goes_on(sent, *at)))
+    }
+}
+
+/// Whether data of an upload left within a pause.
+fn goes_on(sent: &Arrivals, from_ns: i64) -> bool {
+    large(sent, from_ns, MIN_BYTES).next().is_some_and(|at| at - from_ns < PAUSE_NS)
+}
+
+/// The arrivals from a time on that have a number of bytes or more.
+fn large(of: &Arrivals, from_ns: i64, min_bytes: u32) -> impl Iterator<Item = i64> {
+    let points = of.points();
+    let first = points.partition_point(|point| point.0 < from_ns);
+    points.iter().skip(first).filter(move |(_, bytes)| *bytes >= min_bytes).map(|(at, _)| *at)
 }

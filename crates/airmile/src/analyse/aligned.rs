@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use airmile_model::Clock;
+use airmile_model::{Clock, Direction};
 use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
@@ -141,15 +141,18 @@ impl AlignedInputs {
         let mut session = Session::open(&self.radio, progress)?;
         session.set_apart(is_apart);
         if timed {
-            let spans = clocks::spans(&given);
             // Uploads alone: by what the phone sent.
-            let uploads = spans.is_empty();
-            let (spans, came) =
-                if uploads { (clocks::uplink_spans(&given), &sent) } else { (spans, &radio) };
+            let uploads = clocks::spans(&given, Direction::Dl).is_empty();
+            let (dir, came) =
+                if uploads { (Direction::Ul, &sent) } else { (Direction::Dl, &radio) };
+            let spans = clocks::spans(&given, dir);
             let log = session.applications().iter().find(|one| one.gave_transfers);
             let name = log.map_or("the list of transfers", |one| &one.path);
             belong::check_transfers(name, &spans, (MODEM, came))?;
-            let line = clocks::of_application(came, &spans);
+            let line = match uploads {
+                true => clocks::of_uploads([&sent, &radio], &spans),
+                false => clocks::of_application(&radio, &spans),
+            };
             if let Some(log) = log.filter(|_| !uploads && !partial)
                 && self.is_of_another_run(log, came, &line)
             {
@@ -203,7 +206,7 @@ impl AlignedInputs {
             let Some(one) = session.applications().get(at).filter(|one| !one.gave_transfers) else {
                 continue;
             };
-            let spans = clocks::spans(&one.log.transfers_on(Clock::Modem));
+            let spans = clocks::spans(&one.log.transfers_on(Clock::Modem), Direction::Dl);
             if spans.is_empty() {
                 continue;
             }

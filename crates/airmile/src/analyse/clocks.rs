@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use airmile_model::{AppTransfer, Direction, Grant, Record, Transfer};
 use airmile_wire::clocks::{
     Aligned, Arrivals, ClockLine, Likeness, Unaligned, align_requests, align_transfers,
-    between_arrivals, likeness,
+    align_uploads, between_arrivals, likeness,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -95,11 +95,8 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
     let offset_ms = line.offset_ns as f64 / 1e6;
     let way = if offset_ms < 0.0 { "behind" } else { "ahead of" };
     let error_ms = line.error_ns as f64 / 1e6;
-    let drift = if line.drift_ppm.abs() < 0.5 {
-        String::new()
-    } else {
-        format!(", gaining {:.1} ppm", line.drift_ppm)
-    };
+    let drifts = line.drift_ppm.abs() >= 0.5;
+    let drift = drifts.then(|| format!(", gaining {:.1} ppm", line.drift_ppm)).unwrap_or_default();
     let rival = line.rival_ns.map_or_else(String::new, |ns| {
         format!("; the traffic repeats itself; {:.1} s would also fit", ns as f64 / 1e9)
     });
@@ -118,7 +115,7 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
 pub(super) const fn reason(why: Unaligned) -> &'static str {
     match why {
         Unaligned::Nothing => "nothing that can be compared within 30 s of each other",
-        Unaligned::Unlike => "they do not show the same traffic",
+        Unaligned::Unlike => "at no offset do they clearly show the same traffic",
         Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
         Unaligned::TooFar => "they match best at 30 s, the limit of the search",
         Unaligned::OneWay => "no packets in both directions within a second in both",
@@ -139,11 +136,8 @@ const UPLOAD_MARGIN_NS: i64 = 300_000_000;
 /// Whether uploads are within what was sent, by the same clock, as far as that is known.
 pub(super) fn are_within(spans: &[(i64, i64)], sent: &Arrivals) -> bool {
     let Some((from, to)) = sent.start_ns().zip(sent.end_ns()) else { return true };
-    let near = |span: &(i64, i64)| {
-        span.0 >= from.saturating_sub(UPLOAD_MARGIN_NS)
-            && span.1 <= to.saturating_add(UPLOAD_MARGIN_NS)
-    };
-    spans.iter().all(near)
+    let (from, to) = (from.saturating_sub(UPLOAD_MARGIN_NS), to.saturating_add(UPLOAD_MARGIN_NS));
+    spans.iter().all(|span| span.0 >= from && span.1 <= to)
 }
 
 /// The data that the radio delivered, by the modem log's clock.
@@ -252,6 +246,11 @@ pub(super) fn of_application(came: &Arrivals, spans: &[(i64, i64)]) -> Aligned {
     align_transfers(came, spans, MAX_OFFSET_NS)
 }
 
+/// The same of uploads, from that of the bytes sent and received.
+pub(super) fn of_uploads(radio: [&Arrivals; 2], spans: &[(i64, i64)]) -> Aligned {
+    align_uploads(radio, spans, MAX_OFFSET_NS)
+}
+
 /// The offset of the clock of a browser's log from that of a capture at the phone, by the times of
 /// requests. Time zones are tried, too.
 pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> Option<ClockLine> {
@@ -270,18 +269,10 @@ pub(super) fn of_requests(captured: &[(i64, i64)], requests: &[AppTransfer]) -> 
     })
 }
 
-/// Spans of downlink transfers that are not timed by the modem's clock.
-pub(super) fn spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
-    spans_of(transfers, |dir| dir != Some(Direction::Ul))
-}
-
-/// The same of uplink transfers.
-pub(super) fn uplink_spans(transfers: &[Transfer]) -> Vec<(i64, i64)> {
-    spans_of(transfers, |dir| dir == Some(Direction::Ul))
-}
-
-fn spans_of(transfers: &[Transfer], is_of: fn(Option<Direction>) -> bool) -> Vec<(i64, i64)> {
+/// Spans of the transfers of a direction that are not timed by the modem's clock.
+pub(super) fn spans(transfers: &[Transfer], dir: Direction) -> Vec<(i64, i64)> {
+    let is_of = |one: &Transfer| one.dir.unwrap_or(Direction::Dl) == dir;
     // Transfers given by TTI are on the modem's clock.
-    let timed = transfers.iter().filter(|t| is_of(t.dir) && !t.unfinished && t.tti.is_none());
+    let timed = transfers.iter().filter(|t| is_of(t) && !t.unfinished && t.tti.is_none());
     timed.filter_map(|t| t.time).map(|(start, end)| (start.ns, end.ns)).collect()
 }

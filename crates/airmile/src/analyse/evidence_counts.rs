@@ -1,6 +1,6 @@
 //! The amount of each kind of evidence in the records.
 
-use airmile_model::{Direction, Record};
+use airmile_model::{Direction, Record, RlcMode};
 use airmile_radio::legs::{Rat, rat_of};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +21,9 @@ pub struct EvidenceCounts {
     pub dl_blocks_with_harq: u64,
     /// Downlink RLC data PDUs with a poll bit (0 or 1) on data bearers.
     pub dl_pdus_with_poll: u64,
+    /// Downlink RLC PDUs of UM on data bearers; UM has no poll bits.
+    #[serde(skip)]
+    pub dl_um_pdus: u64,
     /// Uplink blocks.
     pub ul_blocks: u64,
     /// Samples of the phone's own buffer.
@@ -59,6 +62,7 @@ impl EvidenceCounts {
             }
             Record::Rlc(pdu) if pdu.dir == Direction::Dl && pdu.signalling != Some(true) => {
                 self.dl_pdus_with_poll += u64::from(pdu.poll.is_some());
+                self.dl_um_pdus += u64::from(pdu.mode == RlcMode::Um);
             }
             Record::BufferStatus(_) => self.buffer_samples += 1,
             Record::Bsr(_) => self.bsr_reports += 1,

@@ -444,7 +444,7 @@ pub(super) fn missing(
              padding counters show which blocks left data queued",
         );
     }
-    if counts.dl_blocks > 0 && counts.dl_pdus_with_poll == 0 && auto {
+    if counts.dl_blocks > 2 * counts.dl_um_pdus && counts.dl_pdus_with_poll == 0 && auto {
         add(
             "RLC poll bits (0xB082), the standard's own mark of an emptied buffer",
             "enable LTE_RLC_DL_AM_All_PDU",

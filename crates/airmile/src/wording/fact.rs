@@ -1,6 +1,6 @@
 //! The sentences of facts.
 
-use airmile_model::{Phases, plain_name};
+use airmile_model::{Phases, confidence_percent, plain_name};
 use airmile_wire::attribute::Reason;
 
 use super::{bounds, candidates, link, plural};
@@ -55,7 +55,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         FactKind::OthersShare { share, confidence, rough } => format!(
             "other users held about {:.0} % of the cell (confidence {:.0} %{})",
             share * 100.0,
-            confidence * 100.0,
+            confidence_percent(*confidence),
             if *rough { "; rough" } else { "" }
         ),
         FactKind::Note(note) => note.clone(),

@@ -7,7 +7,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use airmile_model::{Bound, Burst, Direction};
+use airmile_model::{Bound, Burst, Direction, confidence_percent};
 use serde_json::{Map, Value, json};
 
 use crate::analyse::diagnose::TransferDiagnosis;
@@ -135,7 +135,7 @@ fn direction(
     arrays.u32(&name("burst.scheduled"), bursts.iter().map(|b| b.scheduled_ttis));
     arrays.u8(&name("burst.opened_by"), bursts.iter().map(|b| bound_code(b.opened_by)));
     arrays.u8(&name("burst.closed_by"), bursts.iter().map(|b| bound_code(b.closed_by)));
-    let percent = |b: &&Burst| (b.confidence.clamp(0.0, 1.0) * 100.0).round() as u8;
+    let percent = |b: &&Burst| confidence_percent(b.confidence.clamp(0.0, 1.0)) as u8;
     arrays.u8(&name("burst.confidence"), bursts.iter().map(percent));
     json!({ "bursts": bursts.len(), "blocks": allocation.blocks.len() })
 }

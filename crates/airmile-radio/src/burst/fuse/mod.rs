@@ -15,6 +15,7 @@ use super::gap;
 use super::padding::{self, PaddedBlock};
 use super::poll_model::PollLimits;
 use super::tti_row::TtiRow;
+use super::unpadded::{self, PaddingSign, UnpaddedBlock};
 pub(super) use polls::decide_poll;
 use polls::polls_empty;
 
@@ -94,31 +95,50 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
     }
 }
 
-/// Padding alone.
+/// Padding alone; where it shows nothing, sizes and pauses too.
 pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     if rows.iter().any(|row| row.grants.counted) {
         return decide_counted(rows, learnt);
     }
     let is_data: Vec<bool> = rows.iter().map(|row| row.grants.may_hold_data()).collect();
-    let threshold = fit_padding(rows, &is_data, &gaps(rows, &is_data), None);
+    let gaps = gaps(rows, &is_data);
+    let threshold = fit_padding(rows, &is_data, &gaps, None);
     learnt.padding_threshold_bytes = threshold;
     let Some(threshold) = threshold else { return vec![Decision::NO_DATA; rows.len()] };
     // With a threshold of zero any padding decides, whatever the pause after it.
-    let gaps = if threshold > 0 { dl_gaps(rows, &is_data) } else { Vec::new() };
-    rows.iter()
-        .zip(is_data)
+    let dl_gaps = if threshold > 0 { dl_gaps(rows, &is_data) } else { Vec::new() };
+    let sign_of = |i: usize, row: &TtiRow| {
+        let Some(padding) = row.grants.padding_bytes() else { return PaddingSign::Unknown };
+        let gap = dl_gaps.get(i).copied().flatten();
+        let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.grants.numerology));
+        let much = padding.saturating_mul(MUCH_PADDING) >= row.grants.tbs_bytes;
+        let padded = padding > threshold || padding > 0 && much && paused;
+        if padded { PaddingSign::Padded { bytes: padding } } else { PaddingSign::Filled }
+    };
+    let largest_prb = rows.iter().filter_map(|row| row.grants.prb).max().unwrap_or(0);
+    let blocks: Vec<UnpaddedBlock> = rows
+        .iter()
         .enumerate()
-        .map(|(i, (row, data))| {
-            if !data {
-                return Decision::NO_DATA;
-            }
-            let gap = gaps.get(i).copied().flatten();
-            let paused = gap.is_none_or(|gap| gap >= allocation::long_gap(row.grants.numerology));
-            let padded = row.grants.padding_bytes().is_some_and(|padding| {
-                let much = padding.saturating_mul(MUCH_PADDING) >= row.grants.tbs_bytes;
-                padding > threshold || padding > 0 && much && paused
-            });
-            Decision::sure(padded, Bound::Padding, PADDING_ALONE)
+        .filter(|(i, _)| is_data[*i])
+        .map(|(i, row)| UnpaddedBlock {
+            sign: sign_of(i, row),
+            is_part: row.grants.prb.is_some_and(|prb| allocation::is_part(prb, largest_prb)),
+            pause: gap::bin(gaps[i]),
+        })
+        .collect();
+    let p_empty = unpadded::judge(&blocks, threshold);
+    let mut judged = blocks.iter().zip(p_empty);
+    is_data
+        .into_iter()
+        .map(|data| match data.then(|| judged.next()).flatten() {
+            None => Decision::NO_DATA,
+            Some((block, p_empty)) => match block.sign {
+                PaddingSign::Padded { .. } => Decision::sure(true, Bound::Padding, PADDING_ALONE),
+                PaddingSign::Filled if p_empty <= 0.5 => {
+                    Decision::sure(false, Bound::Padding, PADDING_ALONE)
+                }
+                PaddingSign::Filled | PaddingSign::Unknown => Decision::judged(p_empty, Bound::Gap),
+            },
         })
         .collect()
 }

@@ -343,3 +343,34 @@ fn padding_of_much_of_a_block_before_a_long_pause_ends_a_burst() {
     let longest = bursts.iter().map(|burst| burst.end_tti.0 - burst.start_tti.0).max();
     assert_eq!((bursts.len(), longest), (31, Some(6)));
 }
+
+/// RLC UM: bursts of two blocks, every 50 TTIs; the last block of some is lost for good, and with it its
+/// padding and its PDU. The next PDU's number jumps after a pause, which is no hole in the log.
+#[test]
+fn a_burst_of_a_bearer_without_polls_ends_with_a_lost_block() {
+    let um = |tti, sn, size_bytes| RlcPdu {
+        mode: RlcMode::Um,
+        poll: None,
+        ..pdu(tti, sn, size_bytes, false)
+    };
+    let mut records: Vec<Record> = Vec::new();
+    for n in 0..60_u32 {
+        let tti = 50 * i64::from(n);
+        let part = |grant: Grant| Grant { n_prb: Some(20), ..grant };
+        records.push(block(tti, 0, 1_000, 0).into());
+        records.push(um(tti, 2 * n, 1_000).into());
+        let last = part(block(tti + 1, 1, 400, 30 + n));
+        if n % 10 == 5 {
+            let lost = Grant { crc_ok: Some(false), padding_bytes: None, ..last };
+            records.push(lost.into());
+        } else {
+            records.push(last.into());
+            records.push(um(tti + 1, 2 * n + 1, 300).into());
+        }
+    }
+    let bursts = run(&records, BurstOptions::default());
+    let lengths: Vec<i64> = bursts.iter().map(|b| b.end_tti.0 - b.start_tti.0).collect();
+    assert_eq!(lengths, [1; 60]);
+    let by = |by| bursts.iter().filter(|burst| burst.closed_by == by).count();
+    assert_eq!((by(Bound::Padding), by(Bound::Gap), by(Bound::LogHole)), (54, 6, 0));
+}

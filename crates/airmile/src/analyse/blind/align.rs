@@ -25,7 +25,7 @@ impl Blind {
         let uploads = given.iter().all(|one| one.dir == Some(Direction::Ul));
         let (Some(phone), false) = (&self.phone, uploads) else { return Ok(()) };
         let log = session.applications().iter().find(|one| one.gave_transfers);
-        let (spans, arrivals) = (clocks::spans(given), arrivals(phone));
+        let (spans, arrivals) = (clocks::spans(given, Direction::Dl), arrivals(phone));
         let name = log.map_or(TRANSFERS, |one| one.path.as_str());
         let by_requests = log.and_then(|one| by_requests(phone, one));
         if by_requests.is_none() {
@@ -54,7 +54,7 @@ impl Blind {
         for one in others.filter(|one| one.has_placed_transfers()) {
             let by_requests = by_requests(phone, one).map(|line| (Ok(line), None));
             let (line, misfit) = by_requests.unwrap_or_else(|| {
-                let spans = clocks::spans(&one.log.transfers_on(Clock::Modem));
+                let spans = clocks::spans(&one.log.transfers_on(Clock::Modem), Direction::Dl);
                 let line = clocks::of_application(&arrivals, &spans);
                 let misfit = misfit_of(phone, one, &arrivals, &line);
                 (line, misfit)

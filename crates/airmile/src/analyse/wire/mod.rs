@@ -41,7 +41,7 @@ pub(crate) struct Wire {
     /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
-    /// What came to the phone if no data did: acknowledgements of an upload.
+    /// All that came to the phone, if that was acknowledgements of an upload for the most part.
     answers: Option<Arrivals>,
     /// The name of the capture nearest to the phone.
     name: String,
@@ -297,7 +297,7 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
-            answers: first.arrivals.points().is_empty().then_some(first.answers),
+            answers: first.answers,
             arrivals: first.arrivals,
             name,
             clocks,
@@ -359,7 +359,7 @@ impl Wire {
         &self.arrivals
     }
 
-    /// The data that arrived at the phone; the acknowledgements, if none did.
+    /// The data that arrived at the phone; the acknowledgements too, of an upload.
     pub(crate) fn shown(&self) -> &Arrivals {
         self.answers.as_ref().unwrap_or(&self.arrivals)
     }

@@ -50,8 +50,6 @@ pub(super) struct Capture {
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
 /// who received the most (chosen here: a server has thousands, each with its spans).
 const MOST_USERS: usize = 64;
-/// Size of an acknowledgement: headers of IPv4 and TCP, and time stamps.
-const ANSWER_BYTES: u32 = 52;
 /// A QUIC server responds within this time plus a quarter of the round trip to the client (chosen
 /// here: its encryption before a first response).
 const QUIC_SERVER_NS: i64 = 20_000_000;
@@ -194,10 +192,7 @@ impl Capture {
             if let Some([_, (server, _)]) = connection.ends {
                 user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
             }
-            user.arrivals.add(packet.at_ns, packet.payload_bytes);
-            if user.arrivals.points().is_empty() {
-                user.answers.add(packet.at_ns, ANSWER_BYTES);
-            }
+            user.received(packet.at_ns, packet.payload_bytes);
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
@@ -259,8 +254,8 @@ pub(super) struct Phone {
     is_mixed: bool,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
-    /// What came instead of data, as during an upload.
-    pub(super) answers: Arrivals,
+    /// All that came, if that is acknowledgements of an upload for the most part.
+    pub(super) answers: Option<Arrivals>,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
@@ -281,8 +276,8 @@ impl Phone {
             datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
+            answers: user.uploads(0).then_some(user.answers),
             arrivals: user.arrivals,
-            answers: user.answers,
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {
@@ -452,6 +447,8 @@ impl Phone {
             self.others.append(&next.others);
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
+            self.answers =
+                self.answers.take().zip(next.answers).map(|(own, next)| own.merged(&next));
             self.connections.extend(next.connections);
             self.dl_bytes += next.dl_bytes;
         }

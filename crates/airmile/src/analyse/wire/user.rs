@@ -29,11 +29,30 @@ pub(super) struct User {
     pub(super) connections: BTreeMap<u64, ServerSide>,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
-    /// Packets without payload that came before any data.
+    /// All packets that came, up to the first part with much data.
     pub(super) answers: Arrivals,
 }
 
+/// Size of an acknowledgement: headers of IPv4 and TCP, and time stamps.
+const ANSWER_BYTES: u32 = 52;
+/// Arrivals of handshakes, which show no direction (chosen here).
+const HANDSHAKES: usize = 64;
+
 impl User {
+    /// Takes a packet that arrived.
+    pub(super) fn received(&mut self, at_ns: i64, payload_bytes: u32) {
+        self.arrivals.add(at_ns, payload_bytes);
+        if self.uploads(HANDSHAKES) {
+            self.answers.add(at_ns, ANSWER_BYTES + payload_bytes);
+        }
+    }
+
+    /// Whether acknowledgements and answers of uploads arrived for the most part (chosen here: four
+    /// for each arrival of data), but for some.
+    pub(super) fn uploads(&self, but: usize) -> bool {
+        4 * self.arrivals.points().len() <= self.answers.points().len() + but
+    }
+
     /// A new connection between two ends. A queue that stands when it begins is in all of its round
     /// trips, but not in the least one of a connection beside it.
     pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
