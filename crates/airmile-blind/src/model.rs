@@ -6,7 +6,9 @@ use airmile_model::Cause;
 use super::coefficients;
 use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
 use super::span::TransportKind;
-use airmile_wire::attribute::{CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES, MIN_RADIO_RTT_NS};
+use airmile_wire::attribute::{
+    CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES, MIN_RADIO_RTT_NS, Reason, Shares,
+};
 
 /// The possible bottlenecks that packets can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,13 +98,17 @@ pub struct CoefficientTable {
     pub weights: [(f64, [f64; N_FEATURES]); N_SUSPECTS],
 }
 
-/// Minimum probability for naming a suspect by TCP at the phone; below it, the result of
+/// Minimum probability for naming a suspect by TCP at the phone, printed as 60 %; below it, the result of
 /// `diagnose` is undetermined (chosen here: of what is stated at 0.6 to 0.7, seven in ten are
 /// right on families that the tables were not fitted on).
-pub const NAMED_FROM: f64 = 0.6;
-/// The same for other evidence, and for a queue outside of the radio in verdicts that a modem log
+pub const NAMED_FROM: f64 = 0.595;
+/// The same for other evidence (70 %), and for a queue outside of the radio in verdicts that a modem log
 /// decides (chosen here, before measuring: more than two to one against all others together).
-const NAMED_FROM_OTHERS: f64 = 0.7;
+const NAMED_FROM_OTHERS: f64 = 0.695;
+/// A server whose answer was waited for during this share of a transfer is named (chosen here).
+const MOSTLY_WAITING: f64 = 0.75;
+/// With at least this probability (chosen here).
+const WAITED_PROBABILITY: f64 = 0.7;
 /// Features are clamped to this many deviations (chosen here): outside the fitted range a
 /// linear model proves nothing.
 const MAX_DEVIATIONS: f64 = 4.0;
@@ -412,6 +418,22 @@ impl Model {
         out.iter_mut().for_each(|one| one.probability /= sum.max(f64::MIN_POSITIVE));
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out
+    }
+
+    /// Raises the probability of the sender, if it is first, where packets show the wait for its answers
+    /// during most of the time: the probabilities are lower for short transfers, whose rate says little. A
+    /// damaged capture shows no waits.
+    pub fn raise_sender(suspects: &mut [Suspicion], features: &Features, shares: &Shares) {
+        let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
+        let waits = think_ns as f64 >= MOSTLY_WAITING * shares.total_ns() as f64;
+        let Some((first, rest)) = suspects.split_first_mut() else { return };
+        let is_sender = first.suspect == Suspect::SenderLimited;
+        if features.damaged || !waits || !is_sender || first.probability >= WAITED_PROBABILITY {
+            return;
+        }
+        let scale = (1.0 - WAITED_PROBABILITY) / (1.0 - first.probability);
+        first.probability = WAITED_PROBABILITY;
+        rest.iter_mut().for_each(|one| one.probability *= scale);
     }
 
     /// Whether a transfer's first suspect is probable enough to be named. By a capture at the server a

@@ -10,8 +10,8 @@ use super::pauses::Pauses;
 use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
 use super::user::UserDownlink;
 use airmile_wire::attribute::{
-    Attribution, CaptureSite, MIN_RADIO_RTT_NS, PathChanges, PayloadBegin, PolicedSpan,
-    SenderModel, Shares, Sides, WaitSpan, payload_begin,
+    Attribution, CaptureSite, INITIAL_WINDOW_BYTES, MIN_RADIO_RTT_NS, PathChanges, PayloadBegin,
+    PolicedSpan, SenderModel, Shares, Sides, WaitSpan, payload_begin,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -52,6 +52,10 @@ pub(super) struct FlowDownlink {
     pub(super) begun_ns: Option<i64>,
     asked_ns: Option<i64>,
     last_data_ns: Option<i64>,
+    /// What the client sent since.
+    sent_bytes: u64,
+    /// What it sent in uploads, whose responses are no downloads.
+    uploaded_bytes: u64,
     /// Of its data, and of the acknowledgements of it.
     pub(super) pauses: Pauses,
     pub(super) acked_pauses: Pauses,
@@ -62,6 +66,7 @@ pub(super) struct FlowDownlink {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenResponse {
     span: TransferSpan,
+    /// What the client sent before its data; of the first data, if that is more than a request.
     up_bytes: u64,
     /// When the client last acknowledged part of it.
     acked_ns: i64,
@@ -76,6 +81,8 @@ pub struct CapturedPhones {
     held: Vec<WaitSpan>,
     /// Of the current packet's payload.
     begin: PayloadBegin,
+    /// A pause of this length separates transfers; `None`: [`PAUSE_NS`].
+    pause_ns: Option<i64>,
 }
 
 impl CapturedPhones {
@@ -83,6 +90,12 @@ impl CapturedPhones {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With another pause that separates transfers than half a second, in nanoseconds.
+    #[must_use]
+    pub fn with_pause_ns(self, pause_ns: i64) -> Self {
+        Self { pause_ns: Some(pause_ns), ..self }
     }
 
     /// Takes a packet as captured, before it is analysed.
@@ -110,7 +123,8 @@ impl CapturedPhones {
         }
         let server = self.ends.map(|[src, dst]| if down { src } else { dst });
         self.held.clear();
-        user.push(packet, &self.begin, server, &mut self.held);
+        let pause_ns = self.pause_ns.unwrap_or(PAUSE_NS);
+        user.push(packet, (&self.begin, pause_ns), server, &mut self.held);
     }
 
     #[cfg(test)]
@@ -123,12 +137,14 @@ impl CapturedPhones {
     pub fn finish(self) -> Vec<CapturedPhone> {
         let mut phones: Vec<CapturedPhone> = Vec::new();
         let mut clients = self.datagrams.into_clients();
+        let pause_ns = self.pause_ns.unwrap_or(PAUSE_NS);
         for user in self.users.into_values() {
             let datagrams = user.address.and_then(|address| clients.remove(&address));
-            phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default()));
+            phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default(), pause_ns));
         }
         let alone = clients.into_values();
-        phones.extend(alone.map(|of| CapturedPhone::from_user(UserDownlink::default(), of)));
+        let of_datagrams = |of| CapturedPhone::from_user(UserDownlink::default(), of, pause_ns);
+        phones.extend(alone.map(of_datagrams));
         phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
         phones
     }
@@ -160,6 +176,7 @@ impl FlowDownlink {
         if self.model.is_request(packet) {
             self.asked_ns.get_or_insert(packet.at_ns);
         }
+        self.sent_bytes = self.sent_bytes.saturating_add(packet.new_bytes);
         let end = packet.ack.map_or(self.acked, |ack| ack.offset_bytes);
         let acked = match end.saturating_sub(self.acked) {
             // A FIN takes a sequence number (RFC 9293, 3.4), and is no data.
@@ -179,9 +196,6 @@ impl FlowDownlink {
             if !counts {
                 return 0;
             }
-        }
-        if let Some(answer) = &mut self.current {
-            answer.up_bytes = answer.up_bytes.saturating_add(packet.new_bytes);
         }
         u32::try_from(acked.max(0)).unwrap_or(0)
     }
@@ -209,7 +223,7 @@ impl FlowDownlink {
     }
 
     /// Takes new data; returns the previous answer if it is over.
-    pub(super) fn data(&mut self, packet: &TracedPacket) -> Option<OpenResponse> {
+    pub(super) fn data(&mut self, packet: &TracedPacket, pause_ns: i64) -> Option<OpenResponse> {
         let now = packet.at_ns;
         self.first_offset.get_or_insert(packet.offset_bytes);
         let data_end = packet.offset_bytes.saturating_add(packet.payload_bytes.into());
@@ -220,17 +234,20 @@ impl FlowDownlink {
         self.asked_ns = None;
         let last = self.last_data_ns.replace(now);
         let apart = last.is_some_and(|last| {
-            let paused = asked.is_some_and(|at| at.saturating_sub(last) > PAUSE_NS);
+            let paused = asked.is_some_and(|at| at.saturating_sub(last) > pause_ns);
             paused || now.saturating_sub(last) > SILENCE_NS
         });
         let done = if apart { self.done() } else { None };
         let begun_ns = if last.is_none() { self.begun_ns } else { None };
         let transport = if self.stamped { TransportKind::Stamped } else { TransportKind::Plain };
+        let mut up_bytes = std::mem::take(&mut self.sent_bytes);
         let answer = self.current.get_or_insert_with(|| {
             let from_ns = begun_ns.or(asked).unwrap_or(now).min(now);
             let span = TransferSpan { from_ns, to_ns: now, bytes: 0, transport };
+            up_bytes = if up_bytes > INITIAL_WINDOW_BYTES { up_bytes } else { 0 };
             OpenResponse { span, up_bytes: 0, acked_ns: now }
         });
+        answer.up_bytes = answer.up_bytes.saturating_add(up_bytes);
         answer.span.bytes = answer.span.bytes.saturating_add(packet.new_bytes);
         answer.span.to_ns = answer.span.to_ns.max(now);
         done
@@ -238,13 +255,31 @@ impl FlowDownlink {
 
     /// Bytes that the client acknowledged and that the capture, once it had begun, does not show.
     fn unseen_bytes(&self) -> u64 {
-        let covered = self.first_offset.map_or(0, |first| self.acked.saturating_sub(first));
+        // Without any data in the capture; a FIN takes a sequence number.
+        let first = self.first_offset.unwrap_or(1);
+        let covered = self.acked.saturating_sub(first);
         u64::try_from(covered).unwrap_or(0).saturating_sub(self.bytes)
     }
 
     /// The response to an upload is no download.
     fn done(&mut self) -> Option<OpenResponse> {
-        self.current.take().filter(|answer| answer.up_bytes <= answer.span.bytes)
+        let answer = self.current.take()?;
+        if answer.up_bytes <= answer.span.bytes {
+            return Some(answer);
+        }
+        self.uploaded_bytes = self.uploaded_bytes.saturating_add(answer.up_bytes);
+        None
+    }
+
+    /// The last answer, and what the client sent in uploads.
+    fn finish(mut self) -> (Option<OpenResponse>, u64) {
+        let Some(answer) = &mut self.current else {
+            let is_open = self.sent_bytes > INITIAL_WINDOW_BYTES;
+            let open_bytes = if is_open { self.sent_bytes } else { 0 };
+            return (None, self.uploaded_bytes.saturating_add(open_bytes));
+        };
+        answer.up_bytes = answer.up_bytes.saturating_add(self.sent_bytes);
+        (self.done(), self.uploaded_bytes)
     }
 }
 
@@ -255,6 +290,8 @@ pub struct CapturedPhone {
     pub place: CaptureSite,
     /// Payload towards it.
     pub bytes: u64,
+    /// What it sent in uploads over TCP.
+    pub uploaded_bytes: u64,
     /// Minimum round trip to the server that sent the most, in nanoseconds.
     pub base_rtt_ns: Option<i64>,
     /// Whether the capture lacks the TCP packets of one direction: it shows no round trips.
@@ -290,6 +327,8 @@ pub struct CapturedPhone {
     pub(super) again_ns: Vec<i64>,
     answers: Vec<(Option<Address>, TransferSpan)>,
     requests_ns: Vec<(i64, i64)>,
+    /// A pause of this length separates its transfers.
+    pause_ns: i64,
 }
 
 /// Whether handshakes of QUIC show that the capture was taken at the server: the answer took less
@@ -330,7 +369,7 @@ impl CapturedPhone {
         self.mistimed || self.headers_cut || self.lacks_packets()
     }
 
-    fn from_user(user: UserDownlink, datagrams: Datagrams) -> Self {
+    fn from_user(user: UserDownlink, datagrams: Datagrams, pause_ns: i64) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));
         let place = sides.place();
@@ -356,10 +395,10 @@ impl CapturedPhone {
         let first = sent.into_iter().max_by_key(|(_, bytes)| *bytes);
         let base_rtt_ns = first.and_then(|(server, _)| servers.get(&server).copied());
         let (mut answers, mut queued, mut after_pauses) = (user.answers, Vec::new(), Vec::new());
-        for mut one in user.connections.into_values() {
+        let mut uploaded_bytes = 0_u64;
+        for one in user.connections.into_values() {
             let pauses = if at_server { &one.acked_pauses } else { &one.pauses };
             after_pauses.extend(pauses.after(servers.get(&one.server).copied().or(base_rtt_ns)));
-            answers.extend(one.done().map(|answer| (one.server, answer)));
             if let Some(&least_ns) = servers.get(&one.server) {
                 let rtts = if at_server { &one.client_rtts } else { &one.rtts };
                 let mut changes = PathChanges::default();
@@ -369,6 +408,9 @@ impl CapturedPhone {
                     (at_ns, rtt_ns.saturating_sub(base_ns).max(0))
                 }));
             }
+            let (server, (answer, sent_bytes)) = (one.server, one.finish());
+            answers.extend(answer.map(|answer| (server, answer)));
+            uploaded_bytes = uploaded_bytes.saturating_add(sent_bytes);
         }
         let span = |answer: OpenResponse| match at_server {
             // Its queue is visible in round trips, with or without time stamps.
@@ -390,6 +432,7 @@ impl CapturedPhone {
         Self {
             place,
             bytes: user.bytes.saturating_add(datagrams.bytes),
+            uploaded_bytes,
             base_rtt_ns,
             one_way: user.packets.contains(&0) && user.packets != [0, 0],
             unseen_bytes,
@@ -413,6 +456,7 @@ impl CapturedPhone {
             again_ns: user.again_ns,
             answers,
             requests_ns: user.requests_ns,
+            pause_ns,
         }
     }
 
@@ -435,8 +479,9 @@ impl CapturedPhone {
     /// between them, are merged.
     #[must_use]
     pub fn transfers(&self, min_bytes: u64) -> Vec<TransferSpan> {
-        let mut spans = joined(self.answers.iter().map(|(_, span)| *span).collect());
-        spans.extend(joined(self.datagram_spans()));
+        let spans = self.answers.iter().map(|(_, span)| *span).collect();
+        let mut spans = joined(spans, self.pause_ns);
+        spans.extend(joined(self.datagram_spans(), self.pause_ns));
         spans.retain(|span| span.bytes >= min_bytes);
         spans.sort_by_key(|span| (span.from_ns, span.to_ns));
         spans

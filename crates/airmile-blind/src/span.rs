@@ -1,6 +1,6 @@
 //! Transfers as spans of time.
 
-/// A pause between an answer and the next request ends a transfer (chosen here, as
+/// By default a pause between an answer and the next request ends a transfer (chosen here, as
 /// in `airmile-radio`'s `detect`).
 pub(super) const PAUSE_NS: i64 = 500_000_000;
 
@@ -46,15 +46,15 @@ pub(super) fn within<T>(
     list.iter().skip(first).take_while(move |(at, _)| *at <= to_ns)
 }
 
-/// Merges spans that overlap or follow each other without a pause. The transport of most
+/// Merges spans that overlap or follow each other without a pause of this length. The transport of most
 /// of the bytes decides.
-pub(super) fn joined(mut spans: Vec<TransferSpan>) -> Vec<TransferSpan> {
+pub(super) fn joined(mut spans: Vec<TransferSpan>, pause_ns: i64) -> Vec<TransferSpan> {
     spans.sort_by_key(|span| (span.from_ns, span.to_ns));
     let mut out: Vec<TransferSpan> = Vec::new();
     let mut most = 0;
     for span in spans {
         match out.last_mut() {
-            Some(last) if span.from_ns <= last.to_ns.saturating_add(PAUSE_NS) => {
+            Some(last) if span.from_ns <= last.to_ns.saturating_add(pause_ns) => {
                 if span.bytes > most {
                     (most, last.transport) = (span.bytes, span.transport);
                 }

@@ -26,7 +26,7 @@ const LEADS: f64 = 0.5;
 impl Model {
     /// Probabilities of what limited several transfers, in descending order: by each suspect's expected
     /// share of their time; and the suspect to be named, if it is first in most of it, and its share enough
-    /// for the transfers that name it. A transfer without probabilities counts as [`Suspect::Other`]; there
+    /// for the transfers that name it. Only then the shares are raised. A transfer without probabilities counts as [`Suspect::Other`]; there
     /// are none if no transfer has any.
     #[must_use]
     pub fn judge_together(each: &[JudgedTransfer<'_>]) -> (Vec<Suspicion>, Option<Suspicion>) {
@@ -51,23 +51,25 @@ impl Model {
             let own = leads.iter_mut().filter(|(suspect, _)| Some(*suspect) == first);
             own.for_each(|(_, time)| *time += one.weight());
         }
-        let judged: f64 = leads.iter().map(|(_, time)| time).sum();
-        let most = leads.iter().map(|(_, time)| *time).fold(0.0, f64::max);
-        let exponent = 1.0 + (2.0 * (judged - most) / total).min(SHARPER);
         all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         // A sum of parts may be a last digit less than the whole.
         let share = Suspicion { probability: all[0].probability + 1e-9, ..all[0] };
+        let is_of = |suspect: Suspect| suspect == share.suspect;
+        let leading = leads.iter().any(|(one, time)| is_of(*one) && *time >= LEADS * total);
+        let mut naming = each.iter().filter(|one| one.named.is_some_and(|one| is_of(one.suspect)));
+        let is_named = leading
+            && naming.clone().next().is_some()
+            && naming.all(|one| one.features.is_some_and(|of| Self::names(of, &share)));
+        if !is_named {
+            return (all.to_vec(), None);
+        }
+        let judged: f64 = leads.iter().map(|(_, time)| time).sum();
+        let most = leads.iter().map(|(_, time)| *time).fold(0.0, f64::max);
+        let exponent = 1.0 + (2.0 * (judged - most) / total).min(SHARPER);
         all.iter_mut().for_each(|one| one.probability = one.probability.powf(exponent));
         let sum: f64 = all.iter().map(|one| one.probability).sum();
         all.iter_mut().for_each(|one| one.probability /= sum);
-        let [first, ..] = all;
-        let is_of = |suspect: Suspect| suspect == first.suspect;
-        let leads = leads.iter().any(|(one, time)| is_of(*one) && *time >= LEADS * total);
-        let mut naming = each.iter().filter(|one| one.named.is_some_and(|one| is_of(one.suspect)));
-        let is_named = leads
-            && naming.clone().next().is_some()
-            && naming.all(|one| one.features.is_some_and(|of| Self::names(of, &share)));
-        (all.to_vec(), is_named.then_some(first))
+        (all.to_vec(), Some(all[0]))
     }
 }
 

@@ -47,7 +47,7 @@ impl UserDownlink {
     pub(super) fn push(
         &mut self,
         packet: &TracedPacket,
-        begin: &[u8],
+        (begin, pause_ns): (&[u8], i64),
         server: Option<Address>,
         held: &mut Vec<WaitSpan>,
     ) {
@@ -75,7 +75,7 @@ impl UserDownlink {
             if packet.new_bytes > 0 {
                 let wait = |at: i64| (at, packet.at_ns.saturating_sub(at));
                 self.requests_ns.extend(connection.asked(packet).map(wait));
-                let done = connection.data(packet).map(|done| (connection.server, done));
+                let done = connection.data(packet, pause_ns).map(|done| (connection.server, done));
                 self.answers.extend(done);
             }
         } else {

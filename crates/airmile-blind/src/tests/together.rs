@@ -52,15 +52,14 @@ fn transfers_are_judged_together_by_their_time() {
     // Three quarters of the time, and nine tenths.
     check(&[(30, Some(0.9)), (10, Some(0.2))], sharper(0.725, 1.5), true);
     check(&[(90, Some(0.9)), (10, Some(0.2))], sharper(0.83, 1.2), true);
-    check(&[(10, Some(0.9)), (30, Some(0.2))], sharper(0.375, 1.5), false);
+    // What names nothing is the share itself, which the limit is of.
+    check(&[(10, Some(0.9)), (30, Some(0.2))], 0.375, false);
     // Its share is too small for a name, however certain it is that no other is larger.
-    check(&[(60, Some(0.8)), (40, Some(0.2))], sharper(0.56, 1.5), false);
+    check(&[(60, Some(0.8)), (40, Some(0.2))], 0.56, false);
+    // As it is printed: 60 %.
+    check(&[(70, Some(0.75)), (30, Some(0.235))], sharper(0.5955, 1.5), true);
     // It is first, but in less than half of the time.
-    check(
-        &[(30, Some(0.99)), (31, Some(0.49))],
-        sharper((0.99 * 30.0 + 0.49 * 31.0) / 61.0, 1.5),
-        false,
-    );
+    check(&[(30, Some(0.99)), (31, Some(0.49))], (0.99 * 30.0 + 0.49 * 31.0) / 61.0, false);
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub(super) struct Rhythm {
     last_ns: i64,
     last_start_ns: i64,
     requests: u32,
+    packets: u64,
     intervals: u32,
     sum: f64,
     squares: f64,
@@ -44,6 +45,10 @@ pub struct Periodic {
 impl Rhythm {
     pub(super) fn found(&self) -> Option<Periodic> {
         if self.requests < MIN_REQUESTS || self.intervals < MIN_REQUESTS - 1 {
+            return None;
+        }
+        // A clock with ticks of seconds: several packets at each, and none between.
+        if self.active_ns == 0 && self.packets > u64::from(self.requests) {
             return None;
         }
         let n = f64::from(self.intervals);
@@ -87,6 +92,7 @@ impl Rhythms {
                 last_ns: now,
                 last_start_ns: now,
                 requests: 1,
+                packets: 1,
                 intervals: 0,
                 sum: 0.0,
                 squares: 0.0,
@@ -97,6 +103,7 @@ impl Rhythms {
             });
             return false;
         };
+        rhythm.packets += 1;
         let pause = now - rhythm.last_ns;
         if pause >= PAUSE_NS {
             let interval = (now - rhythm.last_start_ns) as f64;
@@ -134,6 +141,19 @@ mod tests {
         }
         let found = rhythms.found().next().map(|(_, p)| p.period_ns / 1_000_000_000);
         assert_eq!(found, expected, "{starts_s:?}");
+    }
+
+    #[test]
+    fn one_download_by_a_clock_with_ticks_of_a_second() {
+        let found = |packets: i64| {
+            let mut rhythms = Rhythms::default();
+            let server = Address::v4([192, 0, 2, 1]);
+            (0..17 * packets).for_each(|n| {
+                rhythms.push(server, n / packets * 1_000_000_000, 1448);
+            });
+            rhythms.found().count()
+        };
+        assert_eq!((found(250), found(1)), (0, 1));
     }
 
     #[test]
