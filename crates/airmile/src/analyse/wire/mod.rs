@@ -297,7 +297,8 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
-            answers: first.answers,
+            answers: user::are_of_uploads(&first.answers, &first.arrivals, 0)
+                .then_some(first.answers),
             arrivals: first.arrivals,
             name,
             clocks,

@@ -14,7 +14,7 @@ use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
 
 use super::server_side::{Ends, Index, ServerSide};
-use super::user::{OF_QUIC, User};
+use super::user::{ANSWER_BYTES, HANDSHAKES, OF_QUIC, User, are_of_uploads};
 
 /// Number of addresses whose bytes outside of TCP are kept, with half as many again as slack: those
 /// that received the most (chosen here).
@@ -192,7 +192,10 @@ impl Capture {
             if let Some([_, (server, _)]) = connection.ends {
                 user.hosts.entry(server).or_default().add(packet.at_ns, packet.new_bytes);
             }
-            user.received(packet.at_ns, packet.payload_bytes);
+            user.arrivals.add(packet.at_ns, packet.payload_bytes);
+            if are_of_uploads(&user.answers, &user.arrivals, HANDSHAKES) {
+                user.answers.add(packet.at_ns, ANSWER_BYTES + packet.payload_bytes);
+            }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
         }
@@ -254,8 +257,8 @@ pub(super) struct Phone {
     is_mixed: bool,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
-    /// All that came, if that is acknowledgements of an upload for the most part.
-    pub(super) answers: Option<Arrivals>,
+    /// All that came, until there is much data among it.
+    pub(super) answers: Arrivals,
     pub(super) place: CaptureSite,
     pub(super) upstream_ns: i64,
     pub(super) downstream_ns: i64,
@@ -276,8 +279,8 @@ impl Phone {
             datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
-            answers: user.uploads(0).then_some(user.answers),
             arrivals: user.arrivals,
+            answers: user.answers,
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {
@@ -447,8 +450,7 @@ impl Phone {
             self.others.append(&next.others);
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
-            self.answers =
-                self.answers.take().zip(next.answers).map(|(own, next)| own.merged(&next));
+            self.answers.append(&next.answers);
             self.connections.extend(next.connections);
             self.dl_bytes += next.dl_bytes;
         }

@@ -29,30 +29,22 @@ pub(super) struct User {
     pub(super) connections: BTreeMap<u64, ServerSide>,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
-    /// All packets that came, up to the first part with much data.
+    /// All packets that came, until there is much data among them.
     pub(super) answers: Arrivals,
 }
 
 /// Size of an acknowledgement: headers of IPv4 and TCP, and time stamps.
-const ANSWER_BYTES: u32 = 52;
-/// Arrivals of handshakes, which show no direction (chosen here).
-const HANDSHAKES: usize = 64;
+pub(super) const ANSWER_BYTES: u32 = 52;
+/// Arrivals of data of handshakes and the like, which are no download (chosen here).
+pub(super) const HANDSHAKES: usize = 16;
+
+/// Whether all that came is of uploads: acknowledgements, and their answers. Four or more for each
+/// arrival of data (chosen here), but for some.
+pub(super) fn are_of_uploads(all: &Arrivals, data: &Arrivals, but: usize) -> bool {
+    4 * data.points().len().saturating_sub(but) <= all.points().len()
+}
 
 impl User {
-    /// Takes a packet that arrived.
-    pub(super) fn received(&mut self, at_ns: i64, payload_bytes: u32) {
-        self.arrivals.add(at_ns, payload_bytes);
-        if self.uploads(HANDSHAKES) {
-            self.answers.add(at_ns, ANSWER_BYTES + payload_bytes);
-        }
-    }
-
-    /// Whether acknowledgements and answers of uploads arrived for the most part (chosen here: four
-    /// for each arrival of data), but for some.
-    pub(super) fn uploads(&self, but: usize) -> bool {
-        4 * self.arrivals.points().len() <= self.answers.points().len() + but
-    }
-
     /// A new connection between two ends. A queue that stands when it begins is in all of its round
     /// trips, but not in the least one of a connection beside it.
     pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
