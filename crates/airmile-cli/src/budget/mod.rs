@@ -163,9 +163,9 @@ impl Budget {
         if subjects.is_empty() {
             let mut held = self.hold(session, &Value::Null);
             let nothing = ["transfers", "pages"].iter().all(|name| list(name).is_empty());
-            if nothing && whole.is_null() && held.is(BudgetState::Within) {
+            if nothing && whole.is_null() && !held.is(BudgetState::Exceeded) {
                 held.state = BudgetState::NotEvaluable;
-                held.unknown.push(NOTHING.into());
+                held.unknown = vec![NOTHING.into()];
             }
             return vec![held];
         }

@@ -476,7 +476,7 @@ fn compare_uses_a_capture_without_handshakes() {
             "failed": null, "arrivals": [[1, 50_000]]}]});
     let probed = run.join("probed");
     fs::create_dir(&probed).unwrap();
-    fs::write(probed.join("probe.json"), log.to_string()).unwrap();
+    fs::write(probed.join("probe.json"), serde_json::to_string_pretty(&log).unwrap()).unwrap();
     assert_eq!(errors(&["compare", &path(&probed, "")]).0, 0);
     fs::write(probed.join("phone.pcap"), b"").unwrap();
     let (code, says) = errors(&["compare", &path(&probed, "")]);
