@@ -21,7 +21,6 @@ pub mod page;
 pub mod player;
 pub mod radio;
 pub mod report;
-pub mod series;
 mod silent;
 mod spans;
 pub(crate) mod subscription;
@@ -29,6 +28,7 @@ mod together;
 mod track;
 mod unread;
 mod watch;
+mod windows;
 mod wire;
 
 pub use clocks::ClockReport;
