@@ -15,7 +15,7 @@ mod other;
 pub use other::{LegFindings, OtherLeg};
 
 /// A radio access technology.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rat {
     /// LTE.
     Lte,
@@ -41,9 +41,25 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
         Record::Hole(hole) => by_numerology(&hole.position),
         Record::NrStats(_) | Record::NrUlStats(_) => Some(Rat::Nr),
         Record::CellInfo(info) if info.source == "0xB887" => Some(Rat::Nr),
+        Record::CellInfo(info) if info.source == "inferred" || info.source.starts_with("0x") => {
+            Some(Rat::Lte)
+        }
         Record::BufferStatus(_) | Record::Dci(_) | Record::Measurement(_) => Some(Rat::Lte),
         _ => None,
     }
+}
+
+/// Place and time of a record that shows how far its leg's log goes.
+#[must_use]
+pub const fn place(record: &Record) -> Option<(Position, Option<Stamp>)> {
+    Some(match record {
+        Record::Grant(r) => (r.position, r.at),
+        Record::Rlc(r) => (r.position, r.at),
+        Record::BufferStatus(r) => (r.position, r.at),
+        Record::Measurement(r) => (r.position, r.at),
+        Record::Dci(r) => (r.position, r.at),
+        _ => return None,
+    })
 }
 
 /// Times of a leg's TTIs, relative to the newest TTI with a known time.

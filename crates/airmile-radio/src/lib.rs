@@ -12,6 +12,7 @@
 //! - [`legs`]: LTE and NR at once: the findings of both legs of a bearer, joined.
 //! - [`load`]: how much of the cell other users hold, and what is free (CLAW).
 //! - [`loss`]: residual losses of the radio, and retransmissions.
+//! - [`series`]: allocation and signal of each TTI, as a report draws them.
 //! - [`transfer`]: throughput time, link demand and verdict of a transfer.
 //! - [`uplink`]: bursts of the uplink, from the phone's own buffer.
 //! - [`usage`]: allocation and signal over a span.
@@ -26,6 +27,7 @@ pub mod load;
 pub mod loss;
 pub mod meter;
 mod reorder;
+pub mod series;
 mod small_map;
 mod spans;
 pub mod transfer;

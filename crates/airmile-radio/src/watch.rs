@@ -177,6 +177,13 @@ impl TransferWatch {
         Self { open: open.map(|(i, t)| OpenTransfer::given(i, t)).collect(), ..Self::default() }
     }
 
+    /// The given transfers are to be placed on another axis.
+    pub(super) fn restart(&mut self) {
+        for open in &mut self.open {
+            *open = OpenTransfer::given(open.number, open.transfer.clone());
+        }
+    }
+
     /// Updates the activity in progress.
     pub fn under_way(&mut self, activity: &DetectedTransfer) {
         if !self.under_way {

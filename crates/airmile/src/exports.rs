@@ -1,6 +1,5 @@
 //! Results written to files: HTML pages, the Perfetto trace.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_io::replacement::{check_outputs, whole};
@@ -9,8 +8,7 @@ use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
-use crate::analyse::report::Report;
-use crate::analyse::series::SeriesCollector;
+use crate::analyse::report::{Report, SeriesCollectors};
 use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
 use crate::write;
@@ -52,7 +50,7 @@ pub fn export(
         Some(path) => Some(TraceFile::create(path, &name, options)?),
         None => None,
     };
-    let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
+    let mut collectors = SeriesCollectors::default();
     let plain = *exports == Exports::default() && !aligned.asks_bursts(&session);
     let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |tagged| {
@@ -60,10 +58,7 @@ pub fn export(
             trace.push(tagged);
         }
         if exports.html.is_some() {
-            collectors
-                .entry(tagged.subscription)
-                .or_insert_with(|| SeriesCollector::new(options.limits))
-                .push(&tagged.record);
+            collectors.push(tagged, options.limits);
         }
     });
     let mut answer = answer?;
@@ -74,8 +69,7 @@ pub fn export(
         trace.finish(&answer.report, &diagnosis)?;
     }
     let Some(path) = &exports.html else { return Ok((answer.report, diagnosis)) };
-    let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
-    let series = series.unwrap_or_default();
+    let series = collectors.finish(answer.report.subscription);
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
     let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     let report = Report { diagnosis, radio: answer.report, series, lanes };

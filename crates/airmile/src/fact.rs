@@ -42,9 +42,9 @@ pub(crate) enum FactKind {
     Throughput { got_bps: f64 },
     /// Bytes of bursts over their TTIs.
     BurstThroughput { bps: f64 },
-    /// Share of the time in which the phone was scheduled, and its share of the PRBs then and
-    /// overall.
-    Scheduled { share: f64, prb_share_when: Option<f64>, prb_share: Option<f64> },
+    /// Share of the time in which the phone was scheduled, and its share of the PRBs of its cells
+    /// then and overall.
+    Scheduled { share: f64, prb_share_when: Option<f64>, prb_share: Option<f64>, cells: usize },
     /// Signal and HARQ; at least one is known.
     Signal {
         rsrp_dbm: Option<f64>,

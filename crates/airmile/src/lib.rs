@@ -44,6 +44,7 @@ pub use airmile_packets::{
     Compared, FlowName, PacketOptions, PacketReport, Study, Table1Row, TableFormat, packet_tables,
     study,
 };
+pub use airmile_radio::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::application::{ApplicationSide, ApplicationSummary, EventPoint, RateOver};
 pub use analyse::blind::Suspicion;
 pub use analyse::compare::{
@@ -63,7 +64,6 @@ pub use analyse::radio::{
     CellLoad, Missing, MissingKind, ROUGH_CONFIDENCE, RadioOptions, RadioReport, SmallReport, radio,
 };
 pub use analyse::report::{Report, report};
-pub use analyse::series::{AllocationSeries, Series, SignalPoint};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
 pub use exports::{Exports, export, study_page};
 pub use schemas::schemas;

@@ -93,8 +93,10 @@ fn counted(of: &[(u64, &str)]) -> Option<String> {
 
 fn cell_line(report: &RadioReport) -> String {
     let mut parts = Vec::new();
-    let arfcn = if report.evidence_counts.is_nr() { "NR-ARFCN" } else { "EARFCN" };
+    let has_nr = report.evidence_counts.nr_blocks > 0;
     for cell in &report.cells {
+        // Only LTE's cells have measurements.
+        let arfcn = if has_nr && cell.measurements == 0 { "NR-ARFCN" } else { "EARFCN" };
         parts.push(format!(
             "PCI {} {arfcn} {}",
             or_dash(cell.pci, |p| p.to_string()),
@@ -116,7 +118,7 @@ fn load_line(report: &RadioReport) -> String {
     if windows.is_empty() {
         let counts = &report.evidence_counts;
         let why = match (counts.measurements, report.n_prb_cell) {
-            (0, _) if counts.is_nr() => "estimated for LTE only",
+            _ if counts.nr_blocks > 0 => "estimated for LTE only",
             (0, _) => "no signal measurements (0xB193)",
             (_, None) => "the cell's bandwidth is unknown",
             _ if report.cell_load_unknown == 0 => "no measurements of the primary cell",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AirClock, LegUnion};
+use super::{AirClock, LegUnion, place};
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
 use crate::decided::Decided;
 use crate::transfer::Timeline;
@@ -67,17 +67,13 @@ impl OtherLeg {
 
     /// Takes a record of this leg. `axis` is the first leg's.
     pub fn push(&mut self, record: &Record, axis: &Timeline) {
-        let (position, at) = match record {
-            Record::Grant(r) => (r.position, r.at),
-            Record::Rlc(r) => (r.position, r.at),
-            Record::BufferStatus(r) => (r.position, r.at),
-            Record::Dci(r) => (r.position, r.at),
-            _ => (airmile_model::Position::default(), None),
-        };
-        if let Some(at) = at {
+        if let Some((position, Some(at))) = place(record) {
             self.clock.note(position, Some(at));
-            self.newest_ns[1] = self.newest_ns[1].max(Some(at.ns));
-            self.released = false;
+            // A leg without data is measured, too.
+            if !matches!(record, Record::Measurement(_)) {
+                self.newest_ns[1] = self.newest_ns[1].max(Some(at.ns));
+                self.released = false;
+            }
         }
         if let Record::Grant(grant) = record
             && let Some(tti) = self.on_axis(grant.position.tti, axis, 0)
@@ -89,6 +85,12 @@ impl OtherLeg {
         }
         self.dl.push(record);
         self.ul.push(record);
+    }
+
+    /// The numerology of this leg's newest TTI.
+    #[must_use]
+    pub const fn numerology(&self) -> u8 {
+        self.clock.numerology
     }
 
     /// Holds a grant until those of the other leg have arrived.
@@ -127,8 +129,10 @@ impl OtherLeg {
         std::mem::replace(&mut self.waiting, rest).into_values().flatten().collect()
     }
 
-    /// Converts a TTI of this leg to the first leg's axis; `ahead_ns` is added to its time.
-    fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
+    /// Converts a TTI of this leg to the first leg's axis; `ahead_ns` is added to its time. `None`
+    /// while either leg has no time.
+    #[must_use]
+    pub fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
         let at = self.clock.time(tti)?;
         axis.tti_at(Stamp::modem(at.ns.saturating_add(ahead_ns)))
     }

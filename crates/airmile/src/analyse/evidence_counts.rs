@@ -36,6 +36,9 @@ pub struct EvidenceCounts {
     pub timing_changes: u32,
     /// Gaps in the log.
     pub holes: u64,
+    /// Readings of NR's padding counters.
+    #[serde(skip)]
+    pub nr_counters: u64,
 }
 
 impl EvidenceCounts {
@@ -70,6 +73,7 @@ impl EvidenceCounts {
                 self.measurements += 1;
                 self.timing_changes = self.timing_changes.max(m.position.timing_segment);
             }
+            Record::NrStats(_) => self.nr_counters += 1,
             Record::Hole(_) => self.holes += 1,
             _ => {}
         }

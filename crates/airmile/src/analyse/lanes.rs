@@ -15,10 +15,10 @@ use super::diagnose::Diagnosis;
 use super::echoes::Echoes;
 use super::flight::{FlightSum, LATE_NS};
 use super::radio::RadioAnalysis;
-use super::series::Series;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
+use airmile_radio::series::Series;
 
 /// Maximum number of points of a line; beyond it neighbours are merged, keeping their minimum and
 /// maximum (chosen here: a page of some MB, with more detail than visible).

@@ -21,13 +21,13 @@ pub mod page;
 pub mod player;
 pub mod radio;
 pub mod report;
-pub mod series;
 mod silent;
 mod spans;
 pub(crate) mod subscription;
 mod together;
 mod track;
 mod unread;
+mod windows;
 mod wire;
 
 pub use clocks::ClockReport;

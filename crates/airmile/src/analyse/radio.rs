@@ -437,11 +437,10 @@ pub(super) fn missing(
         );
     }
     let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
-    if counts.is_nr() && counts.dl_pdus_with_poll == 0 && counts.dl_blocks_with_padding == 0 {
+    if counts.is_nr() && counts.nr_counters == 0 && counts.dl_blocks_with_padding == 0 {
         add(
-            "poll bits and the padding of each NR block",
-            "no known NR message has them; enable NR5G MAC PDSCH Stats (0xB888) with 0xB887: its \
-             padding counters show which blocks left data queued",
+            "NR's padding counters (0xB888), which show which blocks left data queued",
+            "enable NR5G MAC PDSCH Stats (0xB888) with 0xB887",
         );
     }
     if counts.dl_blocks > 2 * counts.dl_um_pdus && counts.dl_pdus_with_poll == 0 && auto {

@@ -6,11 +6,14 @@ use super::aligned::AlignedInputs;
 use super::diagnose::{Diagnosis, conclude_with_pages};
 use super::lanes::Lanes;
 use super::radio::{RadioOptions, RadioReport, radio_with};
-use super::series::{Series, SeriesCollector};
 use super::subscription::Keep;
 use crate::session::Inputs;
+use airmile_decode::diag::Tagged;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
+use airmile_io::limits::{LimitFilter, Limits};
+use airmile_model::Record;
+use airmile_radio::series::{Series, SeriesCollector};
 
 /// The contents of a report.
 #[derive(Debug, Clone)]
@@ -25,23 +28,37 @@ pub struct Report {
     pub lanes: Lanes,
 }
 
+/// Collects the data drawn over time of each subscription.
+#[derive(Default)]
+pub(crate) struct SeriesCollectors(BTreeMap<u8, (LimitFilter, SeriesCollector)>);
+
+impl SeriesCollectors {
+    pub(crate) fn push(&mut self, tagged: &Tagged, limits: Limits) {
+        let new = || (LimitFilter::new(limits), SeriesCollector::default());
+        let (filter, collector) = self.0.entry(tagged.subscription).or_insert_with(new);
+        // Cell information holds at any time.
+        if matches!(tagged.record, Record::CellInfo(_)) || filter.keeps(&tagged.record) {
+            collector.push(&tagged.record);
+        }
+    }
+
+    pub(crate) fn finish(mut self, subscription: u8) -> Series {
+        self.0.remove(&subscription).map(|(_, one)| one.finish()).unwrap_or_default()
+    }
+}
+
 /// Runs analysis and diagnosis, and keeps the data drawn over time.
 ///
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse.
 pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<Report> {
     let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
-    let mut collectors: BTreeMap<u8, SeriesCollector> = BTreeMap::new();
-    let answer = radio_with(session, options, Keep::Lists, &mut |tagged| {
-        collectors
-            .entry(tagged.subscription)
-            .or_insert_with(|| SeriesCollector::new(options.limits))
-            .push(&tagged.record);
-    })?;
+    let mut collectors = SeriesCollectors::default();
+    let mut watch = |tagged: &Tagged| collectors.push(tagged, options.limits);
+    let answer = radio_with(session, options, Keep::Lists, &mut watch)?;
     let capture = aligned.capture();
     let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
-    let series = collectors.remove(&answer.report.subscription).map(SeriesCollector::finish);
-    let series = series.unwrap_or_default();
+    let series = collectors.finish(answer.report.subscription);
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
     let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
     Ok(Report { diagnosis, radio: answer.report, series, lanes })

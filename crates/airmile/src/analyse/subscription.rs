@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airmile_model::{Burst, Direction, Grant, Record, Stamp, Transfer, TtiIndex};
+use airmile_model::{
+    Burst, CellInfo, Direction, Grant, Measurement, Position, Record, Transfer, TtiIndex,
+};
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
-use airmile_radio::legs::{LegFindings, OtherLeg, Rat, rat_of};
+use airmile_radio::legs::{LegFindings, OtherLeg, Rat, place, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
+use airmile_radio::transfer::Timeline;
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
+use airmile_radio::usage::UsageBins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,8 +21,9 @@ use super::radio::RadioOptions;
 use super::silent::Silent;
 use super::track::Track;
 pub(crate) use super::track::{Keep, TimedBurst, TrackDone};
+use super::windows::Windows;
 use airmile_io::limits::LimitFilter;
-use airmile_radio::watch::{TransferWatch, Until};
+use airmile_radio::watch::Until;
 
 /// Decided findings are collected after this many records (chosen here: seconds of a busy link, so
 /// that it costs nothing).
@@ -51,18 +56,12 @@ pub(crate) struct SubscriptionAnalysis {
     cells: BTreeMap<(Option<u16>, Option<u32>), u64>,
     /// Cells from other messages, for logs without measurements.
     reported_cells: BTreeSet<(Option<u16>, Option<u32>)>,
+    /// Of the primary cell of the first leg.
     bandwidth: Option<(u16, &'static str)>,
+    /// What messages state about LTE's cells before the first leg is known.
+    early: BTreeMap<u8, CellInfo>,
     now: TtiIndex,
     until_gather: u32,
-}
-
-/// Windows of the primary cell's load.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Windows {
-    /// `None` unless they are kept.
-    kept: Option<Vec<LoadEstimate>>,
-    /// Number of windows with an unknown load.
-    pub(super) unknown: u64,
 }
 
 /// The findings of a subscription.
@@ -128,6 +127,7 @@ impl SubscriptionAnalysis {
             cells: BTreeMap::new(),
             reported_cells: BTreeSet::new(),
             bandwidth: None,
+            early: BTreeMap::new(),
             now: TtiIndex(0),
             until_gather: GATHER_RECORDS,
         }
@@ -147,10 +147,39 @@ impl SubscriptionAnalysis {
             };
             return is_lte && self.first == Some(Rat::Nr) && self.other.is_some();
         };
-        if self.first.is_none() && matches!(record, Record::Measurement(_)) {
-            return false;
+        match (self.first, record) {
+            (None, Record::CellInfo(info)) if rat == Rat::Lte => {
+                self.early.insert(info.cell, info.clone());
+                return false;
+            }
+            (None, Record::CellInfo(_) | Record::Measurement(_)) => return false,
+            (None, _) if rat == Rat::Nr => self.begin_with_nr(),
+            _ => {}
         }
         *self.first.get_or_insert(rat) != rat
+    }
+
+    /// LTE's records before the first one of NR are of the other leg: NR's TTIs are the axis.
+    fn begin_with_nr(&mut self) {
+        self.first = Some(Rat::Nr);
+        self.bandwidth = None;
+        self.dl = BurstTracker::new(self.options);
+        self.ul = UplinkTracker::new(UplinkOptions::default());
+        self.load = LoadEstimator::default();
+        self.windows.kept.iter_mut().for_each(Vec::clear);
+        self.now = TtiIndex(0);
+        for track in [&mut self.dl_track, &mut self.ul_track] {
+            track.timeline = Timeline::new(track.timeline.dir());
+            track.usage = UsageBins::new(track.timeline.dir());
+            track.watch.restart();
+        }
+        for info in std::mem::take(&mut self.early).into_values() {
+            self.push_other(&info.into());
+        }
+    }
+
+    fn other_rat(&self) -> Rat {
+        if self.first == Some(Rat::Nr) { Rat::Lte } else { Rat::Nr }
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
@@ -173,13 +202,40 @@ impl SubscriptionAnalysis {
 
     /// Processes a record of the second leg.
     fn push_other(&mut self, record: &Record) {
-        // LTE's measures are evaluated for the first leg only.
+        // The cell's load is estimated for the first leg only.
         let options = self.options;
         let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
         other.push(record, &self.dl_track.timeline);
-        if let Record::Grant(_) = record {
-            self.other_loss.push(record);
-            self.take_waiting();
+        match record {
+            Record::Grant(_) => {
+                self.other_loss.push(record);
+                self.take_waiting();
+            }
+            Record::Measurement(m) => {
+                let tti = other.on_axis(m.position.tti, &self.dl_track.timeline, 0);
+                self.take_measurement(m, tti);
+            }
+            Record::CellInfo(info) => self.set_bandwidth(info, self.other_rat()),
+            _ => {}
+        }
+    }
+
+    /// Processes a measurement, of a TTI of the axis if it has one.
+    fn take_measurement(&mut self, m: &Measurement, tti: Option<TtiIndex>) {
+        if m.position.cell != 0 {
+            return;
+        }
+        *self.cells.entry((Some(m.pci), Some(m.earfcn))).or_default() += 1;
+        if let Some(tti) = tti {
+            self.dl_track.usage.push_measurement(m, tti);
+            self.ul_track.usage.push_measurement(m, tti);
+        }
+    }
+
+    fn set_bandwidth(&mut self, info: &CellInfo, rat: Rat) {
+        if let Some(n_prb) = info.n_prb_dl {
+            self.dl_track.usage.set_bandwidth(rat, info.cell, n_prb);
+            self.ul_track.usage.set_bandwidth(rat, info.cell, info.n_prb_ul.unwrap_or(n_prb));
         }
     }
 
@@ -193,15 +249,19 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's: PRBs of two
-    /// radios are not a share of one cell.
+    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for the
+    /// share of PRBs.
     fn take_grant(&mut self, grant: &Grant, of_first: bool) {
+        let other_rat = self.other_rat();
         let track = match grant.dir {
             Direction::Dl => &mut self.dl_track,
             Direction::Ul => &mut self.ul_track,
         };
-        if of_first {
-            track.usage.push_grant(grant);
+        match &self.other {
+            Some(other) if !of_first => {
+                track.usage.push_other_leg(grant, other_rat, other.numerology());
+            }
+            _ => track.usage.push_grant(grant, self.first.unwrap_or(Rat::Lte)),
         }
         // Timing advance commands continue while the phone is connected; the content of a block
         // that was not received is unknown.
@@ -221,7 +281,7 @@ impl SubscriptionAnalysis {
 
     /// Processes a record of the first leg.
     fn push_first(&mut self, record: &Record) {
-        if let Some((tti, at)) = place(record) {
+        if let Some((Position { tti, .. }, at)) = place(record) {
             self.dl_track.timeline.note(tti, at);
             self.ul_track.timeline.note(tti, at);
             match &mut self.other {
@@ -239,7 +299,6 @@ impl SubscriptionAnalysis {
                 if let Some(n_prb) = grant.n_prb_cell
                     && grant.position.cell == 0
                 {
-                    track.usage.set_bandwidth(n_prb);
                     self.bandwidth.get_or_insert((n_prb, "table"));
                 }
                 match &mut self.other {
@@ -250,18 +309,13 @@ impl SubscriptionAnalysis {
                     None => self.take_grant(grant, true),
                 }
             }
-            Record::Measurement(m) if m.position.cell == 0 => {
-                self.dl_track.usage.push_measurement(m);
-                self.ul_track.usage.push_measurement(m);
-                *self.cells.entry((Some(m.pci), Some(m.earfcn))).or_default() += 1;
-            }
-            Record::CellInfo(info) if info.cell == 0 => {
-                if info.pci.is_some() && info.earfcn.is_some() {
+            Record::Measurement(m) => self.take_measurement(m, Some(m.position.tti)),
+            Record::CellInfo(info) => {
+                if info.cell == 0 && info.pci.is_some() && info.earfcn.is_some() {
                     self.reported_cells.insert((info.pci, info.earfcn));
                 }
-                if let Some(n_prb) = info.n_prb_dl {
-                    self.dl_track.usage.set_bandwidth(n_prb);
-                    self.ul_track.usage.set_bandwidth(info.n_prb_ul.unwrap_or(n_prb));
+                self.set_bandwidth(info, self.first.unwrap_or(Rat::Lte));
+                if let Some(n_prb) = info.n_prb_dl.filter(|_| info.cell == 0) {
                     self.bandwidth = Some((n_prb, info.source));
                 }
             }
@@ -442,29 +496,4 @@ impl SubscriptionAnalysis {
             lost_ttis,
         }
     }
-}
-
-impl Windows {
-    /// Collects load estimates; those of the primary cell also go to the watch.
-    fn take(&mut self, windows: impl IntoIterator<Item = LoadEstimate>, watch: &mut TransferWatch) {
-        for window in windows.into_iter().filter(|window| window.cell == 0) {
-            self.unknown += u64::from(window.load.is_none() || window.n_free_prb.is_none());
-            if let Some(kept) = &mut self.kept {
-                kept.push(window.clone());
-            }
-            watch.take_load(window);
-        }
-    }
-}
-
-/// The TTI and time of a record.
-const fn place(record: &Record) -> Option<(TtiIndex, Option<Stamp>)> {
-    Some(match record {
-        Record::Grant(r) => (r.position.tti, r.at),
-        Record::Rlc(r) => (r.position.tti, r.at),
-        Record::BufferStatus(r) => (r.position.tti, r.at),
-        Record::Measurement(r) => (r.position.tti, r.at),
-        Record::Dci(r) => (r.position.tti, r.at),
-        _ => return None,
-    })
 }

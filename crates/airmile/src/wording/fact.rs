@@ -39,8 +39,8 @@ pub(crate) fn fact(kind: &FactKind) -> String {
              blocks that emptied the queue",
             bps / 1e6
         ),
-        FactKind::Scheduled { share, prb_share_when, prb_share } => {
-            scheduled(*share, *prb_share_when, *prb_share)
+        FactKind::Scheduled { share, prb_share_when, prb_share, cells } => {
+            scheduled(*share, *prb_share_when, *prb_share, *cells)
         }
         FactKind::Signal { rsrp_dbm, snr_db, mcs_mean, retx_share } => [
             rsrp_dbm.map(|rsrp| format!("RSRP {rsrp:.0} dBm")),
@@ -156,16 +156,17 @@ fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> Str
     }
 }
 
-fn scheduled(share: f64, prb_share_when: Option<f64>, prb_share: Option<f64>) -> String {
+fn scheduled(share: f64, when: Option<f64>, all: Option<f64>, cells: usize) -> String {
     let mut out = format!("scheduled {:.0} % of the time", share * 100.0);
-    if let (Some(when), Some(all)) = (prb_share_when, prb_share) {
+    let of = if cells > 1 { format!("its {cells} cells'") } else { "the cell's".into() };
+    if let (Some(when), Some(all)) = (when, all) {
         out.push_str(&format!(
-            ", with {:.0} % of the cell's PRBs while scheduled ({:.0} % overall)",
+            ", with {:.0} % of {of} PRBs while scheduled ({:.0} % overall)",
             when * 100.0,
             all * 100.0
         ));
     } else if share > 0.0 {
-        out.push_str("; its share of the cell's PRBs is unknown");
+        out.push_str(&format!("; its share of {of} PRBs is unknown"));
     }
     out
 }

@@ -14,11 +14,11 @@ use crate::analyse::diagnose::TransferDiagnosis;
 use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::analyse::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 use crate::write::page::{Page, write_json, write_packed};
 use airmile_io::Replacement;
 use airmile_io::document::Document;
 use airmile_io::error::Result;
+use airmile_radio::series::{AllocationSeries, BLOCK_TTIS, MAX_BLOCKS, SHARE_STEPS};
 
 const PAGE: Page = Page {
     script: include_str!("../../../../web/dist/report.js"),

@@ -111,10 +111,9 @@ pub(super) fn efficiency(
 ) -> Option<f64> {
     let n_prb = report.n_prb_cell?;
     let best = tbs_bits(mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?, n_prb)?;
-    let ttis = finding.duration_ms / report.tti_ms;
-    let held = usage.prb_share? * ttis;
+    let could = usage.n_prb as f64 / f64::from(n_prb) * f64::from(best);
     let carried = finding.bytes? as f64 * 8.0 * HEADERS;
-    (held > 0.0).then(|| (carried / (held * f64::from(best))).clamp(0.01, 1.0))
+    (could > 0.0).then(|| (carried / could).clamp(0.01, 1.0))
 }
 
 /// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).

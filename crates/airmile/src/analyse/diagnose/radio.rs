@@ -215,6 +215,7 @@ fn facts(
         share: usage.scheduled_share,
         prb_share_when: usage.prb_share_when_scheduled,
         prb_share: usage.prb_share,
+        cells: usage.cells,
     });
     signal(usage).map(&mut add);
     others(finding, &seen.others).map(&mut add);

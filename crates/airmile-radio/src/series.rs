@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp};
+use airmile_model::{Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiSpan};
 
-use airmile_io::limits::{LimitFilter, Limits};
+use crate::legs::{Rat, rat_of};
 
 /// TTIs in a block: a power of 8, as the report's zoom levels are.
 pub const BLOCK_TTIS: usize = 4_096;
 /// A report's axis ends this many blocks after its first TTI: half a year. Only a damaged record
 /// has a later TTI.
-pub(crate) const MAX_BLOCKS: i64 = 4_000_000;
+pub const MAX_BLOCKS: i64 = 4_000_000;
 /// Clock anchors are this far apart: the drift in between is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 10_000_000_000;
 
@@ -64,10 +64,14 @@ pub struct Series {
 }
 
 /// Collects a [`Series`] from the records of one subscription.
-pub(crate) struct SeriesCollector {
-    filter: LimitFilter,
+#[derive(Default)]
+pub struct SeriesCollector {
     directions: [Allocation; 2],
     series: Series,
+    /// The leg of the first grant, whose TTIs are the axis.
+    leg: Option<Rat>,
+    /// Times of the signal's points.
+    signal_at: Vec<Option<Stamp>>,
     first_block: Option<i64>,
     grant_anchors: Anchors,
     /// For logs without grants.
@@ -92,11 +96,14 @@ impl Anchors {
     }
 }
 
+#[derive(Default)]
 struct Allocation {
     blocks: BTreeMap<i64, Box<[u16; BLOCK_TTIS]>>,
     open: Option<OpenTti>,
     /// `(from TTI, PRBs of the primary cell)`.
     bandwidths: Vec<(i64, u16)>,
+    /// PRBs of each cell, the newest.
+    widths: BTreeMap<u8, u16>,
 }
 
 /// A TTI whose grants are not complete.
@@ -105,43 +112,47 @@ struct OpenTti {
     cell: u8,
     prb: u32,
     cells: u32,
+    /// PRBs of these cells, unless one is unknown.
+    width: Option<u32>,
 }
 
 impl SeriesCollector {
-    pub(crate) fn new(limits: Limits) -> Self {
-        let allocation =
-            || Allocation { blocks: BTreeMap::new(), open: None, bandwidths: Vec::new() };
-        Self {
-            filter: LimitFilter::new(limits),
-            directions: [allocation(), allocation()],
-            series: Series::default(),
-            first_block: None,
-            grant_anchors: Anchors::default(),
-            signal_anchors: Anchors::default(),
-        }
-    }
-
-    pub(crate) fn push(&mut self, record: &Record) {
+    /// Takes a record, in TTI order.
+    pub fn push(&mut self, record: &Record) {
+        let rat = rat_of(record);
         if let Record::CellInfo(info) = record {
-            if info.cell == 0
-                && let Some(n_prb) = info.n_prb_dl
+            if let Some(n_prb) = info.n_prb_dl
+                && (self.leg.is_none() || rat.is_none() || rat == self.leg)
             {
-                self.directions[0].set_bandwidth(n_prb);
-                self.directions[1].set_bandwidth(info.n_prb_ul.unwrap_or(n_prb));
+                self.directions[0].set_bandwidth(info.cell, n_prb);
+                self.directions[1].set_bandwidth(info.cell, info.n_prb_ul.unwrap_or(n_prb));
             }
             return;
         }
-        if !self.filter.keeps(record) {
-            return;
-        }
         match record {
-            Record::Grant(grant) if grant.rnti.is_user() => self.push_grant(grant),
+            // The other leg of EN-DC has TTIs of its own.
+            Record::Grant(grant) if grant.rnti.is_user() => {
+                if self.leg.is_none() && rat == Some(Rat::Nr) {
+                    self.directions = [Allocation::default(), Allocation::default()];
+                }
+                self.leg = self.leg.or(rat);
+                if self.leg == rat {
+                    self.push_grant(grant);
+                }
+            }
             Record::Measurement(m) => self.push_measurement(m),
-            Record::Hole(hole) if self.on_axis(hole.position) => {
+            Record::Hole(hole) if self.is_of_leg(hole) && self.on_axis(hole.position) => {
                 self.series.holes.push((hole.position.tti.0, hole.n_tti));
             }
             _ => {}
         }
+    }
+
+    /// A hole of LTE's leg names no numerology.
+    fn is_of_leg(&self, hole: &Hole) -> bool {
+        let is_nr = self.leg == Some(Rat::Nr);
+        self.leg.is_none()
+            || hole.position.numerology == if is_nr { self.series.numerology } else { 0 }
     }
 
     fn push_grant(&mut self, grant: &Grant) {
@@ -158,7 +169,7 @@ impl SeriesCollector {
     }
 
     fn push_measurement(&mut self, m: &Measurement) {
-        if !self.on_axis(m.position) || m.position.cell != 0 {
+        if m.position.cell != 0 || (self.leg != Some(Rat::Nr) && !self.on_axis(m.position)) {
             return;
         }
         self.signal_anchors.push(m.position, m.at);
@@ -166,6 +177,7 @@ impl SeriesCollector {
         let point = SignalPoint { tti: m.position.tti.0, rsrp_dbm: m.rsrp_dbm, snr_db };
         if point.rsrp_dbm.is_some() || snr_db.is_some() {
             self.series.signal.push(point);
+            self.signal_at.push(m.at);
         }
     }
 
@@ -176,17 +188,38 @@ impl SeriesCollector {
         block.saturating_sub(first).saturating_abs() < MAX_BLOCKS
     }
 
-    pub(crate) fn finish(self) -> Series {
+    /// The series of the whole log.
+    #[must_use]
+    pub fn finish(self) -> Series {
         let Self { directions: [dl, ul], mut series, grant_anchors, signal_anchors, .. } = self;
+        let (leg, signal_at) = (self.leg, self.signal_at);
         series.dl = dl.finish();
         series.ul = ul.finish();
-        series.signal.sort_by_key(|point| point.tti);
         series.holes.sort_unstable();
         let by_grants = !grant_anchors.found.is_empty();
         series.anchors = if by_grants { grant_anchors.found } else { signal_anchors.found };
         series.anchors.sort_unstable();
+        if leg == Some(Rat::Nr) {
+            // Only LTE's cells have measurements, with TTIs of their own.
+            let mut at = signal_at.into_iter();
+            let axis = (series.anchors.clone(), series.numerology);
+            series.signal.retain_mut(|point| {
+                let tti = at.next().flatten().and_then(|at| tti_at(&axis.0, axis.1, at));
+                point.tti = tti.unwrap_or(point.tti);
+                tti.is_some()
+            });
+        }
+        series.signal.sort_by_key(|point| point.tti);
         series
     }
+}
+
+/// The TTI of a time, by the anchor before it (else the first).
+fn tti_at(anchors: &[(i64, i64)], numerology: u8, at: Stamp) -> Option<i64> {
+    let before = anchors.partition_point(|(_, us)| *us <= at.micros()).saturating_sub(1);
+    let (tti, us) = anchors.get(before)?;
+    let since_ns = at.micros().saturating_sub(*us).saturating_mul(1_000);
+    Some(tti.saturating_add(since_ns.div_euclid(TtiSpan(1).ns(numerology))))
 }
 
 impl Allocation {
@@ -196,26 +229,29 @@ impl Allocation {
         if self.open.as_ref().is_some_and(|open| open.tti != tti) {
             self.close();
         }
-        if cell == 0
-            && let Some(n_prb) = grant.n_prb_cell
-            && self.bandwidths.last().is_none_or(|last| last.1 != n_prb)
-        {
-            self.bandwidths.push((tti, n_prb));
+        if let Some(n_prb) = grant.n_prb_cell {
+            self.widths.insert(cell, n_prb);
+            if cell == 0 && self.bandwidths.last().is_none_or(|last| last.1 != n_prb) {
+                self.bandwidths.push((tti, n_prb));
+            }
         }
+        let width = self.widths.get(&cell).map(|n_prb| u32::from(*n_prb));
         let fresh = self.open.is_none();
-        let open = self.open.get_or_insert(OpenTti { tti, cell, prb: 0, cells: 0 });
+        let open = self.open.get_or_insert(OpenTti { tti, cell, prb: 0, cells: 0, width: Some(0) });
         // `n_prb` is that of the whole assignment, repeated in each of its blocks.
         if let Some(n_prb) = grant.n_prb
             && (fresh || open.cell != cell || open.cells == 0)
         {
             open.prb += u32::from(n_prb);
             open.cells += 1;
+            open.width = open.width.zip(width).map(|(all, width)| all + width);
             open.cell = cell;
         }
     }
 
-    fn set_bandwidth(&mut self, n_prb: u16) {
-        if self.bandwidths.last().is_some_and(|last| last.1 == n_prb) {
+    fn set_bandwidth(&mut self, cell: u8, n_prb: u16) {
+        self.widths.insert(cell, n_prb);
+        if cell > 0 || self.bandwidths.last().is_some_and(|last| last.1 == n_prb) {
             return;
         }
         let from = self.open.as_ref().map_or(i64::MIN, |open| open.tti + 1);
@@ -224,9 +260,14 @@ impl Allocation {
 
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        // The mean over carriers, since each has its own PRBs.
-        let mean = open.prb.checked_div(open.cells);
-        let value = mean.map_or(NO_PRB, |mean| (mean.min(1_000) as u16).max(1));
+        // Of several carriers the share of all their PRBs, as PRBs of the primary cell.
+        let primary = self.widths.get(&0).map(|n_prb| u32::from(*n_prb));
+        let n_prb = match (open.cells, open.cell) {
+            (0, _) => None,
+            (1, 0) => Some(open.prb),
+            _ => primary.zip(open.width).and_then(|(n, all)| (open.prb * n).checked_div(all)),
+        };
+        let value = n_prb.map_or(NO_PRB, |n_prb| (n_prb.min(1_000) as u16).max(1));
         let n = BLOCK_TTIS as i64;
         let block =
             self.blocks.entry(open.tti.div_euclid(n)).or_insert_with(|| Box::new([0; BLOCK_TTIS]));
@@ -284,7 +325,7 @@ mod tests {
     }
 
     fn series(records: &[Record]) -> Series {
-        let mut collector = SeriesCollector::new(Limits::default());
+        let mut collector = SeriesCollector::default();
         records.iter().for_each(|record| collector.push(record));
         collector.finish()
     }
@@ -316,5 +357,66 @@ mod tests {
     fn without_a_bandwidth_the_share_is_unknown() {
         let record = Record::Grant(Grant::new(Position::lte(3), Direction::Dl, 20));
         assert_eq!(series(&[record]).dl.blocks[0].1[3], UNKNOWN_SHARE);
+    }
+
+    /// 25 of 50 PRBs and 75 of 100; where a cell's width is unknown, so is the share.
+    #[test]
+    fn carriers_share_their_own_prbs() {
+        let pair = |n_prb_cell: Option<u16>| {
+            let position = Position { cell: 1, ..Position::lte(3) };
+            let second = Grant::new(position, Direction::Dl, 75);
+            series(&[grant(3, 25), Record::Grant(Grant { n_prb_cell, ..second })])
+        };
+        let share = 1 + (SHARE_STEPS * 33.0 / 50.0) as u8;
+        assert_eq!(pair(Some(100)).dl.blocks[0].1[3], share);
+        assert_eq!(pair(None).dl.blocks[0].1[3], UNKNOWN_SHARE);
+    }
+
+    /// LTE's measurements are placed on the axis of NR's slots by their time, its grants and
+    /// bandwidth are not of it.
+    #[test]
+    fn with_en_dc_the_axis_is_that_of_the_first_leg() {
+        let at = |ms: i64| Some(Stamp::modem(ms * 1_000_000));
+        let nr = |tti: i64, ms: i64| {
+            let position = Position { numerology: 1, ..Position::lte(tti) };
+            let sources = airmile_model::GrantSources::NR_PDSCH_STATUS;
+            let grant = Grant::new(position, Direction::Dl, 20);
+            Record::Grant(Grant { at: at(ms), sources, ..grant })
+        };
+        let measured = |tti: i64, ms: i64| {
+            let position = Position::lte(tti);
+            let m = Measurement {
+                at: at(ms),
+                position,
+                earfcn: 1,
+                pci: 1,
+                rsrp_rx0_dbm: None,
+                rsrp_rx1_dbm: None,
+                rsrp_dbm: Some(-100.0),
+                rsrq_rx0_db: None,
+                rsrq_rx1_db: None,
+                rsrq_db: None,
+                rssi_rx0_dbm: None,
+                rssi_rx1_dbm: None,
+                rssi_dbm: None,
+                snr_rx0_db: None,
+                snr_rx1_db: None,
+            };
+            m.into()
+        };
+        let lte = |tti: i64, ms: i64| match grant(tti, 50) {
+            Record::Grant(grant) => Record::Grant(Grant { at: at(ms), ..grant }),
+            other => other,
+        };
+        let found = series(&[
+            measured(9_000, 990),
+            nr(200, 1_000),
+            lte(9_010, 1_000),
+            measured(9_020, 1_010),
+            nr(220, 1_010),
+        ]);
+        assert_eq!(found.signal.iter().map(|p| p.tti).collect::<Vec<_>>(), [180, 220]);
+        assert_eq!(found.dl.blocks.len(), 1);
+        assert_eq!(found.dl.blocks[0].1[200], UNKNOWN_SHARE);
     }
 }
