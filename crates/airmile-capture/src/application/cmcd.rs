@@ -89,23 +89,78 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Sessions of players; of a server's log, the one with the most requests is reported.
+/// Maximum number of kept requests of the sessions other than the longest, of which nothing is
+/// reported (chosen here: some hours of a hundred players).
+const KEPT_REQUESTS: usize = 1 << 16;
+
+/// Sessions of players; of a server's log, the one with the most requests is reported. Short sessions
+/// are left out while the log is read, where those other than the longest have too many requests.
 #[derive(Debug, Default)]
-pub(super) struct PlayerSession {
-    requests: BTreeMap<Option<String>, Vec<(i64, Cmcd)>>,
+pub(super) struct PlayerSessions {
+    sessions: BTreeMap<Option<String>, Session>,
+    /// Requests of all of them.
+    requests: usize,
+    /// Requests of the longest one.
+    longest: usize,
+    /// Sessions that were left out, their requests and transfers.
+    left_out: [u64; 3],
 }
 
-impl PlayerSession {
-    pub(super) fn push(&mut self, at_ns: i64, cmcd: Cmcd) {
-        self.requests.entry(cmcd.sid.clone()).or_default().push((at_ns, cmcd));
+/// Requests of one session.
+#[derive(Debug, Default)]
+struct Session {
+    requests: Vec<(i64, Cmcd)>,
+    transfers: Vec<AppTransfer>,
+}
+
+impl PlayerSessions {
+    pub(super) fn push(&mut self, at_ns: i64, mut cmcd: Cmcd, transfer: Option<AppTransfer>) {
+        let session = self.sessions.entry(cmcd.sid.take()).or_default();
+        session.requests.push((at_ns, cmcd));
+        session.transfers.extend(transfer);
+        self.requests += 1;
+        self.longest = self.longest.max(session.requests.len());
+        if self.requests - self.longest > KEPT_REQUESTS {
+            self.leave_out_short_ones();
+        }
     }
 
-    /// Reports the events of the longest session; returns its id.
-    pub(super) fn finish(&mut self, found: &mut Gathered) -> Option<Option<String>> {
-        let sessions = std::mem::take(&mut self.requests);
-        let n = sessions.len();
-        let (sid, mut requests) =
-            sessions.into_iter().max_by_key(|(_, requests)| requests.len())?;
+    /// Forgets the sessions with the fewest requests, so that half of the place is free.
+    fn leave_out_short_ones(&mut self) {
+        let mut by_length: Vec<_> =
+            self.sessions.iter().map(|(sid, one)| (one.requests.len(), sid.clone())).collect();
+        by_length.sort_unstable();
+        by_length.pop();
+        for (_, sid) in by_length {
+            if self.requests - self.longest <= KEPT_REQUESTS / 2 {
+                break;
+            }
+            let Some(session) = self.sessions.remove(&sid) else { continue };
+            self.requests -= session.requests.len();
+            let [sessions, requests, transfers] = &mut self.left_out;
+            *sessions += 1;
+            *requests += session.requests.len() as u64;
+            *transfers += session.transfers.len() as u64;
+        }
+    }
+
+    /// Reports the events and transfers of the longest session.
+    pub(super) fn finish(&mut self, found: &mut Gathered) {
+        let Self { sessions, left_out, .. } = std::mem::take(self);
+        let [left_out_sessions, left_out_requests, left_out_transfers] = left_out;
+        let n = sessions.len() as u64 + left_out_sessions;
+        let others: usize = sessions.values().map(|session| session.transfers.len()).sum();
+        let longest = sessions.into_iter().max_by_key(|(_, session)| session.requests.len());
+        let Some((sid, Session { mut requests, transfers })) = longest else { return };
+        found.log.not_transfers += (others - transfers.len()) as u64 + left_out_transfers;
+        if left_out_sessions > 0 {
+            let what = format!(
+                "{left_out_requests} requests of short sessions were left out, as those other than \
+                 the longest had more than {KEPT_REQUESTS}: a session that continued after that is \
+                 counted from there"
+            );
+            found.warn(0, what);
+        }
         if n > 1 {
             let name = sid.as_deref().unwrap_or("without a name");
             let what = format!(
@@ -137,7 +192,7 @@ impl PlayerSession {
                 bitrate = Some(bps);
             }
         }
-        Some(sid)
+        transfers.into_iter().for_each(|transfer| found.transfer(transfer));
     }
 }
 
@@ -158,8 +213,7 @@ pub(super) fn is_log(head: &[u8]) -> bool {
 /// `%D`, µs).
 #[derive(Debug, Default)]
 pub(super) struct AccessLog {
-    session: PlayerSession,
-    transfers: Vec<(Option<String>, AppTransfer)>,
+    sessions: PlayerSessions,
     without_duration: u64,
     exact: bool,
 }
@@ -233,9 +287,9 @@ impl FormatReader for AccessLog {
         };
         let span = line.span_ns();
         let at_ns = span.map_or(line.at_ns, |(start, _)| start);
-        self.session.push(at_ns, cmcd.clone());
         let Some((start_ns, end_ns)) = span else {
             self.without_duration += 1;
+            self.sessions.push(at_ns, cmcd, None);
             return;
         };
         self.exact = line.exact_end_ns.is_some();
@@ -247,19 +301,11 @@ impl FormatReader for AccessLog {
         transfer.bitrate_bps = cmcd.bitrate_bps();
         transfer.protocol = Some(line.protocol.to_ascii_lowercase()).filter(|p| !p.is_empty());
         transfer.failed = line.status >= 400;
-        self.transfers.push((cmcd.sid, transfer));
+        self.sessions.push(at_ns, cmcd, Some(transfer));
     }
 
     fn finish(&mut self, found: &mut Gathered) {
-        let longest = self.session.finish(found);
-        let mine = |sid: &Option<String>| longest.as_ref().is_some_and(|longest| longest == sid);
-        for (sid, transfer) in std::mem::take(&mut self.transfers) {
-            if mine(&sid) {
-                found.transfer(transfer);
-            } else {
-                found.log.not_transfers += 1;
-            }
-        }
+        self.sessions.finish(found);
         found.log.scale.placed_within_ns = if self.exact { 1_000_000 } else { 1_000_000_000 };
         if self.without_duration > 0 {
             let n = self.without_duration;
@@ -286,6 +332,37 @@ mod tests {
         check("/a?CMCD=ot%3Da%2Csid%3D%22a%2Cb%3Dc%22", Some(cmcd));
         check("/a?CMCD=br%3D%zz%2Cbl%3D-5", Some(Cmcd::default()));
         check("/a?cmcd=1", None);
+    }
+
+    /// Of a server with many players, memory is that of the longest session and a limited number of
+    /// others' requests.
+    #[test]
+    fn requests_of_other_sessions_are_kept_up_to_a_limit() {
+        let mut log = AccessLog::default();
+        let mut found = Gathered::default();
+        let n = KEPT_REQUESTS as u64 * 3 / 2;
+        for at in 0..n {
+            let sid = if at % 100 == 0 { "long".to_owned() } else { format!("{}", at / 3) };
+            let line = format!(
+                "192.0.2.1 - - [10/Oct/2024:13:55:36 +0000] \"GET /{at}.m4s?CMCD=bl%3D{at}%2Csid%3D\
+                 %22{sid}%22 HTTP/2.0\" 200 5 rt=0.500"
+            );
+            log.value("", at, line.as_bytes(), &mut found);
+            if at % 8_191 == 0 {
+                let sessions = log.sessions.sessions.values();
+                let kept: usize = sessions.map(|one| one.requests.len()).sum();
+                assert!(kept <= KEPT_REQUESTS + log.sessions.longest, "{kept}");
+            }
+        }
+        log.finish(&mut found);
+        // The longest is whole.
+        let long = n.div_ceil(100);
+        assert_eq!(found.log.transfers.len() as u64, long);
+        assert_eq!(found.log.events.len() as u64, long);
+        assert_eq!(found.log.not_transfers, n - long);
+        let problems: Vec<_> = found.log.problems.iter().map(ToString::to_string).collect();
+        assert!(problems[0].contains("requests of short sessions were left out"), "{problems:?}");
+        assert!(problems[1].contains("(long, "), "{problems:?}");
     }
 
     const LOG: &str = concat!(

@@ -27,7 +27,7 @@ pub(super) struct Har {
     decoded_bytes: u64,
     /// Whether the log has its array of entries, of whatever type.
     has_entries: bool,
-    cmcd: super::cmcd::PlayerSession,
+    cmcd: super::cmcd::PlayerSessions,
 }
 
 impl FormatReader for Har {
@@ -165,7 +165,7 @@ impl Har {
         let cmcd = Cmcd::of_url(url).or_else(|| cmcd_of_headers(&entry));
         if let Some(cmcd) = cmcd {
             transfer.bitrate_bps = cmcd.bitrate_bps();
-            self.cmcd.push(start_ns, cmcd);
+            self.cmcd.push(start_ns, cmcd, None);
         }
         found.transfer(transfer);
     }

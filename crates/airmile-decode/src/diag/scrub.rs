@@ -4,15 +4,19 @@
 //! bytes become zeros, and cipher keys and logged payload never were fields. Fields that
 //! identify a cell or a user get pseudonyms; the network becomes the test network 001-01.
 //! Of a message that is not decoded only code, time and version stay, so that the log
-//! keeps its density (holes in it are significant). Packets other than log messages
+//! keeps its density (holes in it are significant). In the place of bytes that cannot be
+//! read, the copy has a filler that cannot be read either: its readers find the same
+//! damage, and the same hole. Packets other than log messages
 //! (debug text, events, responses) and a `.qmdl2`'s leading section are left out.
 //!
 //! EARFCN, band, bandwidth and times stay: they reveal the operator's spectrum, possibly
 //! the operator, but no user.
 
-use airmile_model::{Direction, Problem, RntiType};
+use airmile_model::{Direction, Problem, RntiType, Severity};
 
+use super::dlf;
 use super::frame::{self, LogPacket};
+use super::hdlc::TERMINATOR;
 use super::msg::{LoggedPdu, MacHeader, MacItem, Message, NrUlBlock, RlcHeader};
 use super::reader::{WITH_SUBPACKETS, is_nr};
 use super::stream::{Container, Deframer, Event};
@@ -20,6 +24,11 @@ use airmile_pseudonym::{Changes, Identity, Pseudonyms};
 
 /// MCC 001, MNC 01 (TS 23.003, 2.2; ITU-T E.212, annex A: test networks).
 const TEST_NETWORK: (u16, u8, u16) = (1, 2, 1);
+
+/// No HDLC frame: it is too short for a CRC.
+const NO_FRAME: [u8; 2] = [0, TERMINATOR];
+/// No DLF record: its length does not include the head.
+const NO_RECORD: [u8; dlf::HEADER_LEN] = [0; dlf::HEADER_LEN];
 
 /// Scrubs a modem log.
 ///
@@ -79,6 +88,15 @@ impl LogScrubber {
                     continue;
                 }
                 Some(Event::Problem(what)) => {
+                    let filler = match (container, what.severity) {
+                        (_, Severity::Warning) | (Some(Container::Hdf), _) => &[][..],
+                        // It may be the end of a part that another one follows.
+                        (Some(Container::Dlf), Severity::Normal) => &[],
+                        (Some(Container::Dlf), _) => &NO_RECORD,
+                        _ => &NO_FRAME,
+                    };
+                    out.extend(filler);
+                    changes.add("unreadable_frames_replaced", u64::from(!filler.is_empty()));
                     problem(what);
                     continue;
                 }

@@ -135,6 +135,9 @@ const LACKS_OF_CAPTURES: &[&str] = &[
      losses between two captures of QUIC alone",
 ];
 const LACKS_OF_LOGS: &[&str] = &["signalling, and the contents of messages that are not decoded"];
+/// What copies lack where a capture or a HAR is damaged.
+const LACKS_DAMAGE: &str = "damage of captures and HARs: what could not be read is not in the copies, and \
+                            their results do not state it";
 const LACKS_OF_HARS: &[&str] =
     &["headers, cookies, queries, contents and titles, and CMCD in them"];
 
@@ -185,6 +188,9 @@ pub fn scrub(
             report.kept.extend(kept);
             report.lacks.extend(lacks);
         }
+    }
+    if report.files.iter().any(|file| file.damaged && !file.kind.starts_with("modem_log")) {
+        report.lacks.push(LACKS_DAMAGE);
     }
     let text = serde_json::to_string_pretty(&Document::new("scrub", &report));
     let text = text.map_err(|e| Error::write(&report.manifest, e.into()))? + "\n";
@@ -406,7 +412,8 @@ fn one(
         let what = "no packets, so the copy is of an empty capture".into();
         problems.add(Problem::of_file(Severity::Warning, what));
     }
-    if written + out.len() == 0 {
+    let is_log = matches!(kind, Kind::ModemLog(_));
+    if written + out.len() == 0 || (is_log && changes.of("messages") == 0) {
         let why = problems.kept.first().map_or_else(String::new, |first| format!(" ({first})"));
         let what = format!("holds nothing that can be copied{why}");
         return Err(Error::Unusable { path: path.to_owned(), what });

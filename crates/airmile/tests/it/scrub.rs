@@ -443,6 +443,7 @@ fn a_torn_capture_is_scrubbed_as_far_as_it_goes() {
     let copy = dir.path().join("copy.pcap");
     let report = scrubbed(&input, &copy, &key);
     assert!(report.damaged());
+    assert!(report.lacks.iter().any(|what| what.starts_with("damage of captures")), "{report:?}");
     assert_eq!(report.files[0].changes["frames"], 2);
     assert!(!String::from_utf8_lossy(&contents(&copy)).contains("session"));
     // Within the file's header: there is nothing to copy.

@@ -15,7 +15,7 @@ fn scrub(bytes: &[u8], piece: usize) -> (Vec<u8>, Changes) {
     for piece in bytes.chunks(piece.max(1)) {
         scrubber.push(piece, &mut out, &mut |_| ());
     }
-    scrubber.finish(&mut out, &mut |_| ());
+    scrubber.finish_last(&mut out, &mut |_| ());
     (out, scrubber.changes().clone())
 }
 
@@ -197,6 +197,55 @@ fn containers_stay() {
         let (out, changes) = scrub(&bytes, usize::MAX);
         assert_eq!(LogReader::recognise(&out), Some(container));
         assert_eq!((payloads(&out).len(), changes.of("messages")), (4, 4), "{container:?}");
+    }
+}
+
+/// Time stamps of messages, and `None` for each span that cannot be read.
+fn messages_and_damage(bytes: &[u8]) -> Vec<Option<u64>> {
+    let mut deframer = Deframer::new();
+    deframer.push(bytes);
+    deframer.finish_last();
+    let mut out = Vec::new();
+    while let Some(event) = deframer.poll() {
+        match event {
+            Event::Log(log) => out.push(Some(log.ts_raw)),
+            Event::Problem(problem) if problem.severity == Severity::Damage => out.push(None),
+            other => panic!("{other:?}"),
+        }
+    }
+    out
+}
+
+#[test]
+fn what_cannot_be_read_cannot_be_read_in_the_copy() {
+    let payload = [&serving_cell().emit()[..], b"IDENTITY"].concat();
+    for (is_dlf, expected) in [(false, 4_u64), (true, 3)] {
+        let (mut log, mut starts) = (Vec::new(), Vec::new());
+        for n in 0..20_u64 {
+            starts.push(log.len());
+            let ts_raw = 0x00f1_2345_0000_0000 + (n << 16);
+            let at = crate::diag::time::stamp(ts_raw);
+            let packet = LogPacket {
+                offset: 0,
+                subscription: 0,
+                code: 0xb0c2,
+                ts_raw,
+                at,
+                payload: &payload,
+            };
+            if is_dlf { packet.emit_dlf(&mut log) } else { packet.emit_hdlc(&mut log) }
+        }
+        // Two next to each other, one alone, and the end. In DLF the length breaks the chain.
+        for n in [5, 6, 12] {
+            log[starts[n]] ^= 0x55;
+        }
+        log.truncate(log.len() - 5);
+        let (copy, changes) = scrub(&log, 11);
+        let found = messages_and_damage(&log);
+        assert_eq!(found.iter().filter(|one| one.is_none()).count() as u64, expected, "{found:?}");
+        assert_eq!(messages_and_damage(&copy), found);
+        assert_eq!(changes.of("unreadable_frames_replaced"), expected);
+        assert!(!contains(&copy, b"IDENTITY"));
     }
 }
 
