@@ -178,7 +178,7 @@ impl TransferWatch {
     }
 
     /// The given transfers are to be placed on another axis.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         for open in &mut self.open {
             *open = OpenTransfer::given(open.number, open.transfer.clone());
         }
