@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use airmile_blind::{CapturedPhone, CapturedPhones, TransportKind};
+use airmile_blind::{CapturedPhone, CapturedPhones, Features, Model, TransportKind};
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_model::{Direction, Problem, Severity};
-use airmile_wire::attribute::CaptureSite;
-use airmile_wire::clocks::Arrivals;
+use airmile_wire::attribute::{CaptureSite, HiddenQueue};
+use airmile_wire::clocks::{Arrivals, ClockTicks};
 use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
 /// What to do where a snap length cut headers.
@@ -35,6 +35,10 @@ pub struct CapturedFiles {
 /// Above this share of packets that could not be put in order, times are not used (chosen here).
 const MAX_LATE: f64 = 0.002;
 
+/// Shorter ticks at a server may be the uplink's: phones send in slots (chosen here: those of the lab
+/// arrive in even subframes, to the microsecond).
+const SERVER_TICKS_NS: i64 = 3_000_000;
+
 /// The order of packets between `--from` and `--to`, after they were sorted.
 #[derive(Default)]
 struct Order {
@@ -42,52 +46,15 @@ struct Order {
     /// Packets that follow a later one.
     late: u64,
     newest_ns: Option<i64>,
-    /// All times between two packets are multiples of this; 0 until there is one.
-    ticks_ns: i64,
-}
-
-/// A clock with ticks as long as this hides how data arrived (chosen here: below the 4 ms of kernels
-/// at 250 Hz, above the slots in which links deliver).
-const COARSE_NS: i64 = 3_000_000;
-/// With fewer packets they may be such multiples by chance (chosen here).
-const COARSE_PACKETS: u64 = 200;
-/// A clock's own error, and up to which time between packets it stays below that (chosen here: where
-/// times are whole microseconds, an error in the ticks counts once for each of them).
-const CLOCK_ERROR_NS: i64 = 20_000;
-const MAX_GAP_NS: i64 = 20_000_000;
-
-/// The largest time of which both are multiples.
-fn common_ticks_ns(first_ns: i64, other_ns: i64) -> i64 {
-    // A clock with ticks does not separate such times.
-    let is_fine = |ns: &i64| (1..=CLOCK_ERROR_NS).contains(ns);
-    if let Some(fine_ns) = [first_ns, other_ns].into_iter().find(is_fine) {
-        return fine_ns;
-    }
-    let (mut long, mut short) = (first_ns, other_ns);
-    while short > CLOCK_ERROR_NS {
-        let rest = long % short;
-        (long, short) = (short, rest.min(short - rest));
-    }
-    long
+    ticks: ClockTicks,
 }
 
 impl Order {
     fn push(&mut self, at_ns: i64) {
         self.packets += 1;
-        if let Some(newest) = self.newest_ns {
-            self.late += u64::from(at_ns < newest);
-            let gap_ns = at_ns.saturating_sub(newest);
-            if (1..MAX_GAP_NS).contains(&gap_ns) {
-                self.ticks_ns = common_ticks_ns(self.ticks_ns, gap_ns);
-            }
-        }
+        self.ticks.push(at_ns);
+        self.late += u64::from(self.newest_ns.is_some_and(|newest| at_ns < newest));
         self.newest_ns = self.newest_ns.max(Some(at_ns));
-    }
-
-    /// The ticks of a coarse clock, in nanoseconds.
-    fn ticks_ns(&self) -> Option<i64> {
-        let is_coarse = self.ticks_ns >= COARSE_NS && self.packets >= COARSE_PACKETS;
-        is_coarse.then_some(self.ticks_ns)
     }
 
     fn is_lost(&self) -> bool {
@@ -98,7 +65,8 @@ impl Order {
 /// Marks a phone whose packets are not in order, and reports one whose packets are missing.
 fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
     phone.mistimed |= order.is_lost();
-    phone.lacks_packets().then(|| {
+    let is_dropped = phone.lacks_packets() && !(phone.one_way && phone.bytes == 0);
+    is_dropped.then(|| {
         let what = format!(
             "{} bytes that the phone acknowledged are not in the capture: packets were \
              dropped while it was made (a larger buffer, `tcpdump -B`, or a shorter snap \
@@ -110,14 +78,21 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
 }
 
 /// Marks a phone whose capture has a coarse clock, and reports it.
-fn coarse(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
-    let ticks_ns = order.ticks_ns()?;
+fn coarse(phone: &mut CapturedPhone, ticks: &ClockTicks) -> Option<Problem> {
+    let is_server = phone.place == CaptureSite::Server;
+    let ticks_ns = ticks.coarse_ns().filter(|ns| !is_server || *ns >= SERVER_TICKS_NS)?;
     phone.mistimed = true;
+    Some(coarse_clock(ticks_ns))
+}
+
+/// The problem of a clock with such ticks, in nanoseconds.
+#[must_use]
+pub fn coarse_clock(ticks_ns: i64) -> Problem {
+    let ms = ticks_ns as f64 / 1e6;
     let what = format!(
-        "its clock has ticks of {:.0} ms: how data arrived is hidden; capture with a finer clock",
-        ticks_ns as f64 / 1e6
+        "its clock has ticks of {ms:.0} ms: how data arrived is hidden; capture with a finer clock"
     );
-    Some(Problem::of_file(Severity::Warning, what))
+    Problem::of_file(Severity::Warning, what)
 }
 
 /// Marks a phone whose TCP headers the capture cut, and reports it.
@@ -155,24 +130,43 @@ pub struct CapturedFile {
     pub report: FileReport,
     /// IP packets within the limits.
     pub packets: u64,
+    /// Of these, TCP and UDP.
+    pub followed: u64,
     /// The user that received the most; `None` without data.
     pub phone: Option<CapturedPhone>,
     /// TCP payload from clients.
     pub sent_bytes: u64,
 }
 
-/// Reads a capture; clients with fewer bytes than `min_bytes` had no download.
+/// What counts as a download.
+#[derive(Debug, Clone, Copy)]
+pub struct Downloads {
+    /// Of fewer bytes it is none.
+    pub min_bytes: u64,
+    /// A pause of this length separates two, in nanoseconds.
+    pub pause_ns: i64,
+}
+
+impl Downloads {
+    /// By the options of the command line.
+    #[must_use]
+    pub fn new(min_bytes: u64, pause_ms: u32) -> Self {
+        Self { min_bytes, pause_ns: i64::from(pause_ms) * 1_000_000 }
+    }
+}
+
+/// Reads a capture.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn captured_file(
     path: &Path,
-    (limits, min_bytes): (Limits, u64),
+    (limits, downloads): (Limits, Downloads),
     progress: &Progress,
 ) -> Result<CapturedFile> {
     let options = StudyOptions { traced: Traced::All, ..StudyOptions::default() };
     let mut study = PacketStudy::new(options);
-    let mut phones = CapturedPhones::new();
+    let mut phones = CapturedPhones::new().with_pause_ns(downloads.pause_ns);
     let mut filter = LimitFilter::new(limits);
     let mut order = Order::default();
     let mut sent_bytes = 0_u64;
@@ -191,18 +185,39 @@ pub fn captured_file(
         }
     })?;
     let mut phones = phones.finish().into_iter();
-    let mut phone = phones.next().filter(|phone| phone.bytes > 0);
+    let has_data = |phone: &CapturedPhone| {
+        phone.bytes > 0 || phone.one_way && phone.unseen_bytes >= downloads.min_bytes
+    };
+    let mut phone = phones.next().filter(has_data);
     if let Some(phone) = &mut phone {
         let others: Vec<u64> = phones.map(|phone| phone.bytes).collect();
         let problems = [
             damage(phone, &order),
-            coarse(phone, &order),
+            coarse(phone, &order.ticks),
             cut(phone, &study.quality()),
-            unjudged(&others, min_bytes),
+            unjudged(&others, downloads.min_bytes),
         ];
         problems.into_iter().flatten().for_each(|problem| report.problem(problem));
     }
-    Ok(CapturedFile { report, packets: order.packets, phone, sent_bytes })
+    let quality = study.quality();
+    let followed = quality.tcp_packets + quality.udp_packets;
+    Ok(CapturedFile { report, packets: order.packets, followed, phone, sent_bytes })
+}
+
+/// The queue that the arrivals of a capture indicate, by a modem log known not to be the radio's;
+/// with its probability if one is named.
+///
+/// # Errors
+/// The capture cannot be read.
+pub fn hidden_queue(
+    capture: &Path,
+    downloads: Downloads,
+    progress: &Progress,
+) -> Result<Option<(HiddenQueue, f64)>> {
+    let read = captured_file(capture, (Limits::default(), downloads), progress)?;
+    let spans = |phone: &CapturedPhone| phone.transfers(downloads.min_bytes);
+    let features = read.phone.and_then(|phone| Features::from_spans(&phone, &spans(&phone)));
+    Ok(features.and_then(|features| Model::hidden_queue(&features)))
 }
 
 /// Reads captures and returns the phone of the one nearest to it.
@@ -211,12 +226,12 @@ pub fn captured_file(
 /// A file cannot be read, or none holds a packet.
 pub fn captured_files(
     captures: &[PathBuf],
-    (limits, min_bytes): (Limits, u64),
+    (limits, downloads): (Limits, Downloads),
     progress: &Progress,
 ) -> Result<CapturedFiles> {
     let mut all = Vec::new();
     for path in captures {
-        all.push(captured_file(path, (limits, min_bytes), progress)?);
+        all.push(captured_file(path, (limits, downloads), progress)?);
     }
     if all.iter().all(|one| one.packets == 0) {
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
@@ -319,27 +334,6 @@ mod tests {
         assert!(unjudged(&[]).is_none() && unjudged(&[19_999]).is_none());
         let what = unjudged(&[4_000_000, 20_000, 1]).unwrap().what;
         assert!(what.starts_with("2 more client addresses received 4.0 MB"), "{what}");
-    }
-
-    #[test]
-    fn ticks_of_a_clock_and_packets_far_apart() {
-        let check = |gaps_ns: &[i64], expected: Option<i64>| {
-            let times = gaps_ns.iter().cycle().take(300).scan(0, |at, gap| {
-                *at += gap;
-                Some(*at)
-            });
-            assert_eq!(order(times).ticks_ns(), expected, "{gaps_ns:?}");
-        };
-        check(&[4_000_000, 0, 0, 8_000_000], Some(4_000_000));
-        // Within the clock's own error.
-        check(&[4_000_000, 3_999_500, 12_000_000], Some(3_999_500));
-        // An error of 1 µs in the ticks is 24 µs in 96 ms.
-        check(&[4_000_000, 4_001_000, 96_000_000], Some(4_001_000));
-        // A paced sender, with the jitter of a fine clock; and times on a grid of slots.
-        check(&[30_012_345, 29_962_040, 30_114_903], None);
-        check(&[30_000_000, 6_000_000, 7_000_000], None);
-        // Bursts in slots.
-        check(&[4_000_000, 8_000, 3_992_000], None);
     }
 
     #[test]

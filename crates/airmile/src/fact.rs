@@ -302,6 +302,10 @@ pub(crate) enum Statement {
     OnlyUpload {
         bytes: u64,
     },
+    /// Uploads in captures that have downloads, too.
+    AlsoUploaded {
+        bytes: u64,
+    },
     /// Most frames are cut within a header.
     HeadersCut {
         cut: u64,

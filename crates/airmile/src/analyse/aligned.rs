@@ -4,12 +4,14 @@
 use std::path::PathBuf;
 
 use airmile_model::{Clock, Direction};
+use airmile_packets::phones::{Downloads, hidden_queue};
 use airmile_packets::same_run::misfit;
+use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
 
 use super::belong;
-use super::blind::{self, Blind};
+use super::blind::Blind;
 use super::clocks::{self, ClockReport, Delivered};
 use super::page::is_of_browser;
 use super::radio::RadioOptions;
@@ -63,7 +65,9 @@ impl AlignedInputs {
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {
-            wire.set_hidden_queue(blind::hidden_queue(path, options.detect.min_bytes, progress)?);
+            let DetectOptions { min_bytes, pause_ms } = options.detect;
+            let downloads = Downloads::new(min_bytes, pause_ms);
+            wire.set_hidden_queue(hidden_queue(path, downloads, progress)?);
         }
         let mut aligned = Self { radio, wire, captures, unread, ..Self::default() };
         let session = aligned.align(&paths, options, progress)?;

@@ -62,6 +62,10 @@ fn statement(statement: &Statement) -> String {
              (`airmile live --port`), and pass both.",
             *bytes as f64 / 1e6
         ),
+        Statement::AlsoUploaded { bytes } => format!(
+            "The phone also sent {:.2} MB in uploads, which are not judged by packets alone.",
+            *bytes as f64 / 1e6
+        ),
         Statement::HeadersCut { cut, frames } => format!(
             "No verdict: {cut} of {frames} frames are cut within a header, so their packets are not \
              known. Capture longer headers (`tcpdump -s 128`)."

@@ -18,6 +18,7 @@ mod compare;
 mod confidence;
 mod curves;
 mod documents;
+mod given_to_packets;
 mod live;
 mod live_packets;
 mod modern;

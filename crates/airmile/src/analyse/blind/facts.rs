@@ -3,7 +3,7 @@
 use airmile_blind::{CapturedPhone, Features, Model, Suspect, Suspicion, TransportKind};
 use airmile_model::TtiIndex;
 use airmile_packets::phones::LONGER_HEADERS;
-use airmile_wire::attribute::{CaptureSite, Reason, Shares};
+use airmile_wire::attribute::{CaptureSite, Shares};
 
 use super::super::radio::{Missing, MissingKind};
 use super::Judged;
@@ -11,10 +11,6 @@ use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};
 
 /// A reason or a pause is named from this share of a transfer on (chosen here).
 const WORTH_NAMING: f64 = 0.05;
-/// A server whose answer was waited for during this share of a transfer is named (chosen here).
-const MOST: f64 = 0.75;
-/// With at least this probability (chosen here).
-const WAITED_PROBABILITY: f64 = 0.7;
 
 /// The statement for a session.
 pub(super) fn statement(
@@ -23,7 +19,10 @@ pub(super) fn statement(
     (suspects, named): (&[Suspicion], Option<Suspicion>),
     restarter: Restarter,
 ) -> Statement {
-    let Some(phone) = phone.filter(|_| !judged.is_empty()) else { return Statement::NoDownload };
+    let is_one_way = phone.is_some_and(|phone| phone.one_way && phone.bytes == 0);
+    let Some(phone) = phone.filter(|_| !judged.is_empty()) else {
+        return if is_one_way { Statement::OneDirection } else { Statement::NoDownload };
+    };
     let mut counts: Vec<(Suspect, usize)> = Suspect::ALL
         .into_iter()
         .map(|suspect| (suspect, judged.iter().filter(|one| one.is_named(suspect)).count()))
@@ -54,26 +53,10 @@ fn idle_links(judged: &[Judged]) -> Option<f64> {
     each.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
 }
 
-/// Raises the probability of the sender, if it is first, where packets show the wait for its answers
-/// during most of the time: the probabilities are lower for short transfers, whose rate says little. A
-/// damaged capture shows no waits.
-pub(super) fn raise_sender(suspects: &mut [Suspicion], features: &Features, shares: &Shares) {
-    let think_ns = shares.by_reason.get(&Reason::ServerThinkTime).copied().unwrap_or(0);
-    let waits = think_ns as f64 >= MOST * shares.total_ns() as f64;
-    let Some((first, rest)) = suspects.split_first_mut() else { return };
-    let is_sender = first.suspect == Suspect::SenderLimited;
-    if features.damaged || !waits || !is_sender || first.probability >= WAITED_PROBABILITY {
-        return;
-    }
-    let scale = (1.0 - WAITED_PROBABILITY) / (1.0 - first.probability);
-    first.probability = WAITED_PROBABILITY;
-    rest.iter_mut().for_each(|one| one.probability *= scale);
-}
-
 /// The evidence for the probabilities of a transfer.
 pub(super) fn facts(
     phone: &CapturedPhone,
-    Judged { span, features, shares, suspects, .. }: &Judged,
+    Judged { span, bytes, features, shares, suspects, .. }: &Judged,
     place: (TtiIndex, TtiIndex),
 ) -> Vec<Fact> {
     let mut kinds = Vec::new();
@@ -81,7 +64,7 @@ pub(super) fn facts(
         kinds.push(FactKind::Suspects(suspects.clone()));
     }
     if span.ns() > 0 {
-        let got_bps = span.bytes as f64 * 8e9 / span.ns() as f64;
+        let got_bps = *bytes as f64 * 8e9 / span.ns() as f64;
         kinds.push(FactKind::Throughput { got_bps });
     }
     kinds.extend(features.iter().flat_map(patterns));
@@ -148,6 +131,12 @@ pub(in super::super) fn another_run(doubt: &str) -> Missing {
     }
 }
 
+/// Packets of one direction that a capture lacks, and how to get them.
+pub(super) const OTHER_DIRECTION: (&str, &str) = (
+    "the packets of the other direction",
+    "capture without a filter on the direction (tcpdump without `src` or `dst`)",
+);
+
 /// Time stamps that a phone's capture lacks, and how to get them.
 pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'static str) {
     if phone.headers_cut {
@@ -203,11 +192,7 @@ pub(in super::super) fn missing(
         );
     }
     if phone.is_some_and(|phone| phone.one_way) {
-        add(
-            MissingKind::Packets,
-            "the packets of the other direction",
-            "capture without a filter on the direction (tcpdump without `src` or `dst`)",
-        );
+        add(MissingKind::Packets, OTHER_DIRECTION.0, OTHER_DIRECTION.1);
     }
     if without_cell {
         add(

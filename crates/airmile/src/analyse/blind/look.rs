@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airmile_blind::TransportKind;
-use airmile_packets::phones::{CapturedFile, LONGER_HEADERS, captured_file};
+use airmile_packets::phones::{CapturedFile, Downloads, LONGER_HEADERS, captured_file};
 use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 
@@ -41,21 +41,23 @@ fn packets(what: &str, how: &str) -> Missing {
 /// # Errors
 /// It cannot be read.
 pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -> Result<Look> {
-    let min_bytes = DetectOptions::default().min_bytes;
-    let CapturedFile { report, packets: n_packets, phone, .. } =
-        captured_file(path, (limits, min_bytes), progress)?;
+    let DetectOptions { min_bytes, pause_ms } = DetectOptions::default();
+    let scope = (limits, Downloads::new(min_bytes, pause_ms));
+    let CapturedFile { report, packets: n_packets, followed, phone, .. } =
+        captured_file(path, scope, progress)?;
     let (answers, lacks) = (Vec::new(), Vec::new());
     let mut look = Look { report, answers, lacks, phone_side: None, place: CaptureSite::Unknown };
-    if n_packets > 0 {
+    if followed > 0 {
         look.answers.push(format!(
-            "flows, losses, round trips and requests (`airmile packets`): from {n_packets} packets"
+            "flows, losses, round trips and requests (`airmile packets`): from {followed} packets"
         ));
-    }
-    if n_packets == 0 {
-        look.lack(
-            "packets: the capture holds none",
-            "check the interface and the filter, and capture while a transfer runs",
-        );
+    } else {
+        let what = match n_packets {
+            0 => "packets: the capture holds none".to_owned(),
+            n => format!("packets of TCP and UDP: none of the {n} IP packets is one that is read"),
+        };
+        let how = "check the interface and the filter, and capture while a transfer runs";
+        look.lack(&what, how);
     }
     if look.report.records.contains_key(WITHOUT_ROOT) {
         look.lack(
@@ -73,6 +75,11 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         );
     }
     let Some(phone) = phone else { return Ok(look) };
+    if phone.one_way && phone.bytes == 0 {
+        let (what, how) = facts::OTHER_DIRECTION;
+        look.lack(what, how);
+        return Ok(look);
+    }
     let spans = phone.transfers(min_bytes);
     let n = |transport| spans.iter().filter(|span| span.transport == transport).count();
     let (stamped, plain, datagrams) =

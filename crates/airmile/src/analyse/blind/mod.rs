@@ -6,15 +6,15 @@ mod look;
 mod placed;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use airmile_blind::{
     CapturedPhone, Features, JudgedTransfer, Model, ServerSide, Suspect, TransferSpan,
     TransportKind,
 };
-use airmile_model::{AppTransfer, Cause, Direction, TtiIndex, Verdict};
-use airmile_packets::phones::{captured_file, captured_files};
-use airmile_wire::attribute::{CaptureSite, HiddenQueue, PathQueue, Reason, Shares};
+use airmile_model::{AppTransfer, Cause, Direction, Transfer, TtiIndex, Verdict};
+use airmile_packets::phones::{Downloads, captured_files};
+use airmile_wire::attribute::{CaptureSite, PathQueue, Reason, Shares};
 use airmile_wire::clocks::ClockLine;
 use airmile_wire::compare::{Growth, restarts_after_pauses};
 use schemars::JsonSchema;
@@ -30,7 +30,6 @@ use crate::session::{Inputs, Session};
 use airmile_io::FileReport;
 use airmile_io::error::Result;
 use airmile_io::input::{Progress, comes_once};
-use airmile_io::limits::Limits;
 
 /// Loss recovery is stated from this share of the time on (chosen here).
 const LEADS: f64 = 0.5;
@@ -80,13 +79,13 @@ pub(crate) struct Blind {
     behind_proxy: bool,
     /// The queueing between the two, on the phone's clock.
     path: PathQueue,
-    /// Downloads of a table of transfers: names, start and end in nanoseconds.
-    table: Vec<(String, i64, i64)>,
+    /// The transfers of a table that have times.
+    table: Vec<Transfer>,
     /// The application's clock relative to the capture's; `None` if it is the same.
     application: Option<ClockLine>,
     /// Why the application's log is not joined with the capture: it may be of another run.
     doubt: Option<String>,
-    min_bytes: u64,
+    downloads: Downloads,
     /// TCP payload from the phone.
     sent_bytes: u64,
 }
@@ -126,8 +125,8 @@ impl Blind {
         options: &RadioOptions,
         progress: &Progress,
     ) -> Result<Self> {
-        let scope = (options.limits, options.detect.min_bytes);
-        let read = captured_files(captures, scope, progress)?;
+        let downloads = Downloads::new(options.detect.min_bytes, options.detect.pause_ms);
+        let read = captured_files(captures, (options.limits, downloads), progress)?;
         let mut blind = Self {
             phone: read.phone,
             name: read.name,
@@ -141,7 +140,7 @@ impl Blind {
             table: table(session),
             application: None,
             doubt: None,
-            min_bytes: options.detect.min_bytes,
+            downloads,
             sent_bytes: read.sent_bytes,
         };
         let wire = if captures.len() > 1 { Wire::read(captures, progress)?.0 } else { None };
@@ -183,10 +182,11 @@ impl Blind {
         let clock = self.clocks.iter().find(|clock| clock.file == name);
         let is_first = |wire: &Wire| wire.server.as_deref() == Some(name);
         match same {
+            _ if phone.mistimed => Some("times of its packets are not known well enough".into()),
             Some(wire) if is_first(wire) && !wire.is_split => {
                 let offset_ms = clock.and_then(|clock| clock.offset_ms).unwrap_or(0.0);
                 let offset_ns = (offset_ms * 1e6) as i64;
-                self.server = Some(ServerSide::new(phone, offset_ns, self.min_bytes));
+                self.server = Some(ServerSide::new(phone, offset_ns, self.downloads.min_bytes));
                 None
             }
             Some(wire) if is_first(wire) => {
@@ -294,13 +294,14 @@ impl Blind {
         };
         let agrees = suspects.first().map(|one| one.suspect) == own_first;
         if let Some(features) = features.as_ref().filter(|_| agrees) {
-            facts::raise_sender(&mut suspects, features, &shares);
+            Model::raise_sender(&mut suspects, features, &shares);
         }
         let first = suspects.first().copied().filter(|_| agrees);
         let named = first.zip(features.as_ref()).filter(|(one, of)| Model::names(of, one));
         let named = named.map(|(first, _)| first);
         let growth = phone.growth_after_pause(&span);
-        Judged { span, features, shares, growth, suspects, named }
+        let bytes = bytes.filter(|_| one.application.is_none()).unwrap_or(span.bytes);
+        Judged { span, bytes, features, shares, growth, suspects, named }
     }
 
     /// The transfers, and where they are from: the application's, if their times lie within the
@@ -328,17 +329,12 @@ impl Blind {
                 return ("given", placed.collect());
             }
         }
-        let (names, spans): (Vec<String>, Vec<TransferSpan>) = self
-            .table
-            .iter()
-            .map(|(id, from_ns, to_ns)| (id.clone(), phone.span(at(*from_ns), at(*to_ns))))
-            .unzip();
+        let spans = self.table.iter().filter_map(|one| one.time);
+        let spans: Vec<_> = spans.map(|(from, to)| phone.span(at(from.ns), at(to.ns))).collect();
         if spans.iter().any(|span| span.bytes > 0) {
-            return ("given", placed(&names, &spans));
+            return ("given", placed(&spans, |at| self.table.get(at)));
         }
-        let spans = phone.transfers(self.min_bytes);
-        let names: Vec<String> = (1..=spans.len()).map(|n| format!("dl-{n}")).collect();
-        ("detected", placed(&names, &spans))
+        ("detected", placed(&phone.transfers(self.downloads.min_bytes), |_| None))
     }
 
     fn side(
@@ -387,7 +383,7 @@ impl Blind {
         }
         let first = match FileReport::mostly_cut_frames(&self.files) {
             Some((cut, frames)) if judged.is_empty() => Statement::HeadersCut { cut, frames },
-            _ if judged.is_empty() && self.sent_bytes >= self.min_bytes => {
+            _ if judged.is_empty() && self.sent_bytes >= self.downloads.min_bytes => {
                 Statement::OnlyUpload { bytes: self.sent_bytes }
             }
             _ => {
@@ -396,6 +392,10 @@ impl Blind {
             }
         };
         let mut statements = vec![first];
+        let uploaded = self.phone.as_ref().map_or(0, |phone| phone.uploaded_bytes);
+        if !judged.is_empty() && uploaded >= self.downloads.min_bytes {
+            statements.push(Statement::AlsoUploaded { bytes: uploaded });
+        }
         let share = recovery_ns as f64 / f64::max(total_ns as f64, 1.0);
         if share >= LEADS {
             statements.push(Statement::LossRecovery { share });
@@ -428,6 +428,8 @@ impl Blind {
 /// A transfer as packets show it.
 pub(super) struct Judged {
     span: TransferSpan,
+    /// The given ones, or what arrived meanwhile.
+    bytes: u64,
     /// `None` if the capture's place or the transfer does not have any.
     features: Option<Features>,
     shares: Shares,
@@ -450,22 +452,6 @@ impl Judged {
     fn is_named(&self, suspect: Suspect) -> bool {
         self.named.is_some_and(|one| one.suspect == suspect)
     }
-}
-
-/// The queue that the arrivals of a capture indicate, by a modem log known not to be the radio's;
-/// with its probability if one is named.
-///
-/// # Errors
-/// The capture cannot be read.
-pub(super) fn hidden_queue(
-    capture: &Path,
-    min_bytes: u64,
-    progress: &Progress,
-) -> Result<Option<(HiddenQueue, f64)>> {
-    let read = captured_file(capture, (Limits::default(), min_bytes), progress)?;
-    let features =
-        read.phone.and_then(|phone| Features::from_spans(&phone, &phone.transfers(min_bytes)));
-    Ok(features.and_then(|features| Model::hidden_queue(&features)))
 }
 
 const fn is_throughput(fact: &Fact) -> bool {

@@ -1,7 +1,7 @@
 //! Transfers on a capture's clock.
 
 use airmile_blind::TransferSpan;
-use airmile_model::{Direction, TtiIndex};
+use airmile_model::{Direction, Transfer, TtiIndex};
 
 use super::super::diagnose::Measures;
 use super::super::diagnose::join::ApplicationFacts;
@@ -15,41 +15,37 @@ pub(super) struct PlacedTransfer {
     pub(super) application: Option<ApplicationFacts>,
 }
 
-/// Downloads of a table of transfers; an application's log has its own.
-pub(super) fn table(session: &Session) -> Vec<(String, i64, i64)> {
+/// Transfers of a table that have times; an application's log has its own.
+pub(super) fn table(session: &Session) -> Vec<Transfer> {
     if session.applications().iter().any(|one| one.gave_transfers) {
         return Vec::new();
     }
-    let downlink = session.transfers().iter().filter(|one| one.dir != Some(Direction::Ul));
-    let timed = downlink.filter_map(|one| {
-        let (from, to) = one.time?;
-        Some((one.id.clone(), from.ns, to.ns))
-    });
-    timed.collect()
+    let timed = session.transfers().iter().filter(|one| one.time.is_some());
+    timed.cloned().collect()
 }
 
-/// Transfers that packets show.
-pub(super) fn placed(names: &[String], spans: &[TransferSpan]) -> Vec<PlacedTransfer> {
+/// Transfers at `spans`: given ones, with their bytes, or the downloads that packets show.
+pub(super) fn placed<'a>(
+    spans: &[TransferSpan],
+    given: impl Fn(usize) -> Option<&'a Transfer>,
+) -> Vec<PlacedTransfer> {
     let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(0);
-    let each = names.iter().zip(spans);
-    each.map(|(id, span)| PlacedTransfer {
-        id: id.clone(),
-        measures: measures(span, from_ns),
-        span: *span,
-        application: None,
-    })
-    .collect()
-}
-
-fn measures(span: &TransferSpan, from_ns: i64) -> Measures {
     let tti = |ns: i64| TtiIndex(ns.saturating_sub(from_ns).div_euclid(1_000_000));
-    Measures {
-        start_us: Some(span.from_ns.div_euclid(1_000)),
-        end_us: Some(span.to_ns.div_euclid(1_000)),
-        start_tti: tti(span.from_ns),
-        end_tti: tti(span.to_ns),
-        duration_ms: span.ns() as f64 / 1e6,
-        bytes: Some(span.bytes),
-        ..Measures::without_radio(Direction::Dl)
-    }
+    let each = spans.iter().enumerate().map(|(at, span)| {
+        let given = given(at);
+        let dir = given.and_then(|one| one.dir).unwrap_or(Direction::Dl);
+        let arrived = Some(span.bytes).filter(|_| dir == Direction::Dl);
+        let measures = Measures {
+            start_us: Some(span.from_ns.div_euclid(1_000)),
+            end_us: Some(span.to_ns.div_euclid(1_000)),
+            start_tti: tti(span.from_ns),
+            end_tti: tti(span.to_ns),
+            duration_ms: span.ns() as f64 / 1e6,
+            bytes: given.and_then(|one| one.bytes).or(arrived),
+            ..Measures::without_radio(dir)
+        };
+        let id = given.map_or_else(|| format!("dl-{}", at + 1), |one| one.id.clone());
+        PlacedTransfer { id, measures, span: *span, application: None }
+    });
+    each.collect()
 }

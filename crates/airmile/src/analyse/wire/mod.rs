@@ -10,11 +10,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use airmile_model::TransferFinding;
+use airmile_packets::phones::coarse_clock;
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
     ReceiveWindow, Shares, WaitTimeline, ecn_paths,
 };
-use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
+use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, ClockTicks, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::heard::{Heard, Paths};
@@ -74,6 +75,10 @@ pub(crate) struct Wire {
 /// Error of a clock that cannot be aligned (chosen here: the error of the alignment
 /// on runs of the lab, `airmile-accuracy --clocks`).
 const UNKNOWN_CLOCK_NS: i64 = 5_000_000;
+
+/// Packets by a clock with longer ticks are not used (chosen here: half of the delay that is a queue, and a
+/// frame, of which a TDD cell may have one slot for the uplink).
+const MAX_TICKS_NS: i64 = 10_000_000;
 
 /// Of fewer lost segments it is not asked what dropped them (chosen here: it takes another reading of the
 /// capture).
@@ -191,7 +196,9 @@ impl Wire {
             let mut capture = Capture::knowing(known);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
-            let report = read_capture(path, progress, &mut |packet| {
+            let mut ticks = ClockTicks::default();
+            let mut report = read_capture(path, progress, &mut |packet| {
+                ticks.push(packet.at_ns);
                 study.push(packet);
                 capture.note(packet);
                 while let Some(traced) = study.poll_trace() {
@@ -199,7 +206,11 @@ impl Wire {
                 }
             })?;
             known = capture.isns();
-            seen.push((report.path.clone(), capture.finish()));
+            let coarse = ticks.coarse_ns().filter(|ns| *ns > MAX_TICKS_NS);
+            match coarse.map(|ns| coarse_clock(ns).what) {
+                Some(why) => report.leave_out(&why),
+                None => seen.push((report.path.clone(), capture.finish())),
+            }
             if let Some(file) = files.get_mut(at) {
                 *file = Some(report);
             }
