@@ -21,6 +21,7 @@ mod documents;
 mod live;
 mod live_packets;
 mod modern;
+mod nr_handover;
 mod outside;
 mod packets;
 mod page;
