@@ -34,6 +34,23 @@ fn check(scenario: &str, expected: Cause) {
     }
 }
 
+/// The PRBs of each carrier are a share of its own cell's: of two LTE carriers the share of both is
+/// stated. The bandwidth of an NR cell is in no log: nothing is stated that needs it.
+#[test]
+fn prbs_are_shares_of_their_own_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let answer_of = |scenario| diagnosis_of(&[library_run(scenario, dir.path())]);
+    let text = serde_json::to_string(&answer_of("two-carriers")).unwrap();
+    assert!(text.contains("% of its 2 cells' PRBs while scheduled"), "{text}");
+    let answer = answer_of("nsa-split-bearer");
+    let text = serde_json::to_string(&answer).unwrap();
+    assert_eq!(answer.session.verdict, Verdict::Radio, "{text}");
+    let is_stated = ["PRBs while scheduled", "held the PRBs", "radio signal", "contention"];
+    assert_eq!(is_stated.map(|words| text.contains(words)), [false; 4], "{text}");
+    assert!(text.contains("its share of its 2 cells' PRBs is unknown"), "{text}");
+    assert!(text.contains("RSRP"), "{text}");
+}
+
 #[test]
 fn each_cause_is_named() {
     check("busy-file", Cause::RadioContention);

@@ -22,6 +22,7 @@ mod given_to_packets;
 mod live;
 mod live_packets;
 mod modern;
+mod nr_handover;
 mod outside;
 mod packets;
 mod page;

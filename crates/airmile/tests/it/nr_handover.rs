@@ -1,0 +1,66 @@
+//! Transfers of an NR log with a handover on one frequency.
+
+use airmile::model::{CellInfo, Record, Stamp};
+use airmile::{Inputs, Progress, RadioOptions, radio};
+use airmile_decode::diag::encode::{Options, write_nr};
+
+/// A pause in ms between two transfers.
+const PAUSE_NS: i64 = 700_000_000;
+
+/// The emulated NR log, in which another cell serves the phone after the first long pause, with
+/// another SFN. Returns the transfers of both directions: start in ms after the first one, duration
+/// and throughput time in ms, bytes.
+fn transfers(is_edited: bool) -> Vec<(f64, f64, f64, u64)> {
+    let mut scenario = airmile_emulate::named("nr-tdd-video").unwrap().scenario();
+    scenario.duration_ms = 20_000;
+    let records = airmile_emulate::run(&scenario).unwrap().records;
+    let cell = |pci, ns| CellInfo {
+        at: Some(Stamp::modem(ns)),
+        timing_segment: 0,
+        cell: 0,
+        pci: Some(pci),
+        earfcn: Some(634_080),
+        n_prb_dl: None,
+        n_prb_ul: None,
+        n_tx_antennas: None,
+        band: None,
+        source: "test",
+    };
+    let mut written: Vec<Record> = vec![cell(500, 0).into()];
+    let (mut last_ns, mut shift) = (None, None);
+    for record in records {
+        let Record::Grant(mut grant) = record else { continue };
+        let ns = grant.at.unwrap().ns;
+        let is_pause = last_ns.replace(ns).is_some_and(|last| ns - last > PAUSE_NS);
+        if is_edited && is_pause && shift.is_none() {
+            shift = Some(7_778);
+            written.push(cell(501, ns).into());
+        }
+        grant.position.tti = grant.position.tti.plus(shift.unwrap_or(0));
+        written.push(grant.into());
+    }
+    assert_eq!(shift.is_some(), is_edited);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("nr.mi2log");
+    std::fs::write(&file, write_nr(&[], &written, &Options::default()).unwrap()).unwrap();
+    let inputs = Inputs { files: vec![file], ..Inputs::default() };
+    let report = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let first_us = report.transfers.iter().filter_map(|t| t.start_us).min().unwrap();
+    let of = |t: &airmile::model::TransferFinding| {
+        let start_ms = (t.start_us.unwrap() - first_us) as f64 / 1e3;
+        (start_ms, t.duration_ms, t.throughput_time_ms.unwrap(), t.bytes.unwrap())
+    };
+    report.transfers.iter().map(of).collect()
+}
+
+#[test]
+fn a_handover_between_transfers_changes_none_of_them() {
+    let (plain, edited) = (transfers(false), transfers(true));
+    assert!(plain.len() > 1, "{plain:?}");
+    assert_eq!(plain.len(), edited.len(), "{plain:?} {edited:?}");
+    for (plain, edited) in plain.iter().zip(&edited) {
+        let differences = [plain.0 - edited.0, plain.1 - edited.1, plain.2 - edited.2];
+        let is_same = differences.iter().all(|ms| ms.abs() <= 1.0) && plain.3 == edited.3;
+        assert!(is_same, "{plain:?} {edited:?}");
+    }
+}
