@@ -2,6 +2,7 @@
 
 mod heard;
 mod phone;
+mod seen;
 mod server_side;
 mod user;
 
@@ -20,7 +21,7 @@ use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::heard::{Heard, Paths};
 use self::phone::{Capture, Opening, Phone};
-use super::belong;
+use self::seen::SeenAt;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
@@ -91,78 +92,6 @@ const OPENS_BEFORE_NS: i64 = 50_000_000;
 /// phone's other traffic is small).
 const ONE_HOST_SHARE: f64 = 0.9;
 
-/// The phone in several captures.
-struct SeenAt {
-    /// The capture nearest to it.
-    name: String,
-    first: Phone,
-    /// The others with their names.
-    rest: Vec<(String, Phone)>,
-    /// Captures that go on where the first one ends.
-    parts: Vec<String>,
-    /// Captures that are not used, and why.
-    unused: Vec<(String, &'static str)>,
-}
-
-/// What to do with the parts of a capture that was written to several files.
-const JOIN_PARTS: &str = "join the parts of a capture with `mergecap`";
-
-impl SeenAt {
-    /// Leaves out captures that have no connection in common with the first one, nor with another
-    /// that is used.
-    ///
-    /// # Errors
-    /// A capture is of another time, or has other connections between the same addresses and ports.
-    fn leave_out_strangers(&mut self) -> Result<()> {
-        let own = (&*self.name, &self.first.arrivals);
-        for (other, user) in &self.rest {
-            if !self.first.shares_data_with(user) {
-                belong::check_strangers(own, (other, &user.arrivals))?;
-            } else if self.first.same_connections(user).is_empty()
-                && self.first.passages(user).is_empty()
-            {
-                let split = self.first.may_be_split_from(user);
-                let line = between_points(&self.first.pairs(user)).ok().filter(|_| split);
-                let line = line.ok_or(Unaligned::Unlike);
-                belong::check_other_connections(own.0, other, &line)?;
-            }
-        }
-        let (mut used, mut strange) = (Vec::new(), std::mem::take(&mut self.rest));
-        // A proxy's other side is known by the capture at its near side.
-        while let Some(at) = strange.iter().position(|(_, user)| {
-            let shares = |(_, near): &(String, Phone)| near.shares_data_with(user);
-            self.first.shares_data_with(user) || used.iter().any(shares)
-        }) {
-            used.push(strange.remove(at));
-        }
-        self.rest = used;
-        let why = "none of its data is in";
-        self.unused.extend(strange.into_iter().map(|(name, _)| (name, why)));
-        Ok(())
-    }
-}
-
-fn seen_at(mut seen: Vec<(String, Vec<Phone>)>) -> Option<SeenAt> {
-    // Nearest to the phone first: its connections are those over the air.
-    seen.sort_by_key(|(_, users)| users.first().map(|user| (user.place, user.begun_ns())));
-    let mut seen = seen.into_iter().filter(|(_, users)| !users.is_empty());
-    let (name, users) = seen.next()?;
-    let mut first = users.into_iter().next()?;
-    let (mut rest, mut parts, mut unused) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, users) in seen {
-        if users.first().is_some_and(|user| user.place == first.place) {
-            if first.go_on(users) {
-                parts.push(name);
-            } else {
-                unused.push((name, "it shows the same time at the same place as"));
-            }
-        } else {
-            rest.extend(first.among(users).map(|user| (name, user)));
-        }
-    }
-    Some(SeenAt { name, first, rest, parts, unused })
-}
-
 /// Separates captures from the other inputs, and from files that are not read, with a report of each.
 ///
 /// # Errors
@@ -215,21 +144,10 @@ impl Wire {
                 *file = Some(report);
             }
         }
-        let mut seen = seen_at(seen);
+        let mut seen = SeenAt::of(seen);
         if let Some(seen) = &mut seen {
             seen.leave_out_strangers()?;
-            for file in files.iter_mut().flatten() {
-                let unused = seen.unused.iter().find(|(name, _)| *name == file.path);
-                if let Some((_, why)) = unused {
-                    file.leave_out(&format!("{why} {}", seen.name));
-                } else if seen.parts.contains(&file.path) {
-                    let what = "connections that go on from one to the other are not read whole";
-                    file.warn(format!(
-                        "it goes on where {} ends: {what} ({JOIN_PARTS})",
-                        seen.name
-                    ));
-                }
-            }
+            files.iter_mut().flatten().for_each(|file| seen.note(file));
         }
         let wire = seen.map(|seen| Self::of(seen.name, seen.first, &seen.rest));
         Ok((wire, files.into_iter().flatten().collect()))
