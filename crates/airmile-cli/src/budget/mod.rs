@@ -163,9 +163,9 @@ impl Budget {
         if subjects.is_empty() {
             let mut held = self.hold(session, &Value::Null);
             let nothing = ["transfers", "pages"].iter().all(|name| list(name).is_empty());
-            if nothing && whole.is_null() && !held.is(BudgetState::Exceeded) {
+            if nothing && whole.is_null() && held.is(BudgetState::Within) {
                 held.state = BudgetState::NotEvaluable;
-                held.unknown = vec![NOTHING.into()];
+                held.unknown.push(NOTHING.into());
             }
             return vec![held];
         }
