@@ -56,8 +56,9 @@ fn transfers_are_judged_together_by_their_time() {
     check(&[(10, Some(0.9)), (30, Some(0.2))], 0.375, false);
     // Its share is too small for a name, however certain it is that no other is larger.
     check(&[(60, Some(0.8)), (40, Some(0.2))], 0.56, false);
-    // As it is printed: 60 %.
-    check(&[(70, Some(0.75)), (30, Some(0.235))], sharper(0.5955, 1.5), true);
+    // As it is printed, of evidence without time stamps: 70 %.
+    check(&[(70, Some(0.81)), (30, Some(0.43))], sharper(0.696, 1.5), true);
+    check(&[(70, Some(0.81)), (30, Some(0.42))], 0.693, false);
     // It is first, but in less than half of the time.
     check(&[(30, Some(0.99)), (31, Some(0.49))], (0.99 * 30.0 + 0.49 * 31.0) / 61.0, false);
 }

@@ -18,14 +18,14 @@ fn run_of(scenario: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 /// A pcapng of the lab, with times as by a clock with ticks of `ticks_ns`.
 fn coarsen(capture: &Path, ticks_ns: u64) {
     let mut file = std::fs::read(capture).unwrap();
-    let word = |file: &[u8], at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let word = |file: &[u8], at: usize| u32::from_be_bytes(file[at..at + 4].try_into().unwrap());
     let mut at = 0;
     while at < file.len() {
         if word(&file, at) == 6 {
             let ns = u64::from(word(&file, at + 12)) << 32 | u64::from(word(&file, at + 16));
             let ns = ns / ticks_ns * ticks_ns;
-            file[at + 12..at + 16].copy_from_slice(&((ns >> 32) as u32).to_le_bytes());
-            file[at + 16..at + 20].copy_from_slice(&(ns as u32).to_le_bytes());
+            file[at + 12..at + 16].copy_from_slice(&((ns >> 32) as u32).to_be_bytes());
+            file[at + 16..at + 20].copy_from_slice(&(ns as u32).to_be_bytes());
         }
         at += word(&file, at + 4) as usize;
     }
@@ -93,7 +93,9 @@ fn a_download_with_an_upload_at_the_same_time() {
         let answer = diagnosis_of(&[run.join(capture)]);
         let [one] = answer.transfers.as_slice() else { panic!("{:?}", answer.transfers) };
         let ms = one.finding.duration_ms;
-        assert!((24_200.0..24_400.0).contains(&ms), "{capture}: {ms}");
+        // The server's last bytes leave it most of a second before they arrive.
+        let expected_ms = if capture == "phone.pcapng" { 24_294.0 } else { 23_510.0 };
+        assert!((ms - expected_ms).abs() < 100.0, "{capture}: {ms}");
         assert!(!format!("{:?}", one.evidence).contains("after the last data"), "{capture}");
         assert!(answer.session.says.contains("sent 6.00 MB in uploads"), "{}", answer.session.says);
     }

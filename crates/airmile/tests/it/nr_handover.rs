@@ -1,6 +1,6 @@
 //! Transfers of an NR log with a handover on one frequency.
 
-use airmile::model::{CellInfo, Record, Stamp};
+use airmile::model::{CellInfo, Direction, Record, Stamp};
 use airmile::{Inputs, Progress, RadioOptions, radio};
 use airmile_decode::diag::encode::{Options, write_nr};
 
@@ -31,7 +31,10 @@ fn transfers(is_edited: bool) -> Vec<(f64, f64, f64, u64)> {
     for record in records {
         let Record::Grant(mut grant) = record else { continue };
         let ns = grant.at.unwrap().ns;
-        let is_pause = last_ns.replace(ns).is_some_and(|last| ns - last > PAUSE_NS);
+        // Control blocks come in a pause, too, one in each DRX cycle.
+        let is_data =
+            grant.dir == Direction::Dl && grant.tbs_bytes.is_some_and(|bytes| bytes >= 1_000);
+        let is_pause = is_data && last_ns.replace(ns).is_some_and(|last| ns - last > PAUSE_NS);
         if is_edited && is_pause && shift.is_none() {
             shift = Some(7_778);
             written.push(cell(501, ns).into());
