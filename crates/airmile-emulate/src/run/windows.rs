@@ -196,14 +196,13 @@ fn stand_in(dir: Direction, packet: &WindowPacket, number: u64) -> net::IpPacket
 fn notes_of(transfers: &[EmulatedTransfer], unfinished: &[EmulatedTransfer]) -> Vec<AppNote> {
     let of = |t: &EmulatedTransfer| {
         let (start, end) = t.transfer.time?;
-        let note = |event, at_ns| AppNote {
-            event,
-            id: Some(t.transfer.id.clone()),
-            bytes: t.transfer.bytes,
-            ..AppNote::new(at_ns, &t.transfer.id)
-        };
-        let ended = (!t.transfer.unfinished).then(|| note("end", end.ns));
-        Some([Some(note("request", start.ns)), ended].into_iter().flatten())
+        let (id, uploads) = (Some(t.transfer.id.clone()), t.dir == Direction::Ul);
+        // What was sent, and what came.
+        let [sent, got] = [uploads, !uploads].map(|is_of| t.transfer.bytes.filter(|_| is_of));
+        let new = |at_ns| AppNote { id: id.clone(), ..AppNote::new(at_ns, &t.transfer.id) };
+        let asked = AppNote { event: "request", bytes: sent, ..new(start.ns) };
+        let ended = AppNote { event: "end", bytes: got.or(uploads.then_some(0)), ..new(end.ns) };
+        Some([asked].into_iter().chain((!t.transfer.unfinished).then_some(ended)))
     };
     let all = transfers.iter().chain(unfinished);
     let mut notes: Vec<AppNote> = all.filter_map(of).flatten().collect();
