@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp};
+use airmile_model::{Direction, Grant, Measurement, Position, Record, Stamp, TtiIndex, TtiSpan};
 
 use airmile_io::limits::{LimitFilter, Limits};
 
@@ -77,17 +77,21 @@ pub(crate) struct SeriesCollector {
 /// `(TTI, microseconds since the Unix epoch)`, spaced apart.
 #[derive(Default)]
 struct Anchors {
-    last_ns: Option<i64>,
+    last: Option<(TtiIndex, i64)>,
     found: Vec<(i64, i64)>,
 }
 
 impl Anchors {
     fn push(&mut self, position: Position, at: Option<Stamp>) {
+        let Position { tti, numerology, .. } = position;
         if let Some(at) = at
-            && self.last_ns.is_none_or(|last| at.ns.saturating_sub(last) >= ANCHOR_SPACING_NS)
+            && self.last.is_none_or(|(last, ns)| {
+                let since = TtiSpan(tti.since(last));
+                since.ends_at_anchor(numerology, (ns, at.ns), ANCHOR_SPACING_NS)
+            })
         {
-            self.last_ns = Some(at.ns);
-            self.found.push((position.tti.0, at.micros()));
+            self.last = Some((tti, at.ns));
+            self.found.push((tti.0, at.micros()));
         }
     }
 }
