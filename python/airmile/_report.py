@@ -196,6 +196,11 @@ class RadioReport(Analysis):
         return self._radio.subscription()
 
     @property
+    def tti_ms(self) -> float:
+        """Length of a TTI in ms: 1 in LTE, in NR that of a slot."""
+        return self._radio.tti_ms()
+
+    @property
     def n_prb_cell(self) -> int | None:
         """Downlink bandwidth of the cell in PRBs."""
         return self._radio.n_prb_cell()
@@ -219,7 +224,7 @@ class RadioReport(Analysis):
 
         `start_tti`, `end_tti` (exclusive; the TTI that empties the queue does
         not count), `bytes`, `scheduled_ttis`, `unknown_ttis`, `opened_by`,
-        `closed_by`, `confidence` (0 to 1). A TTI of LTE is 1 ms.
+        `closed_by`, `confidence` (0 to 1). A TTI lasts `tti_ms`.
         """
         return Table(self._radio.bursts())
 

@@ -48,7 +48,7 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
     A transfer is a bar in its verdict's colour; a burst, a time during which
     the queue was not empty, a block under it. Gaps between the blocks are time
     in which the link had nothing to send. Time is in seconds since the first
-    thing drawn, 1 ms a TTI.
+    thing drawn.
 
     Raises:
         AirmileMissingLibraryError: matplotlib is not installed.
@@ -60,6 +60,7 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
     dirs = [d for d in ("dl", "ul") if any(row["dir"] == d for row in [*transfers, *bursts])]
     ax = _axes(ax, height=1.0 + 1.2 * len(dirs))
     start_tti = min(row["start_tti"] for row in [*transfers, *bursts])
+    tti_s = report.tti_ms / _MS_PER_S
     ticks: list[tuple[float, str]] = []
     for lane, direction in enumerate(reversed(dirs)):
         for kind, rows, y, height in (
@@ -69,8 +70,8 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
             mine = [row for row in rows if row["dir"] == direction]
             spans = [
                 (
-                    (row["start_tti"] - start_tti) / _MS_PER_S,
-                    (row["end_tti"] - row["start_tti"]) / _MS_PER_S,
+                    (row["start_tti"] - start_tti) * tti_s,
+                    (row["end_tti"] - row["start_tti"]) * tti_s,
                 )
                 for row in mine
             ]

@@ -16,11 +16,11 @@ def main() -> None:
         log = sys.argv[1]
     else:
         log = str(am.lab_run("sample-video", tempfile.mkdtemp()).log)
-    bursts = pl.DataFrame(am.radio(log).bursts).filter(pl.col("dir") == "dl")
-    # An LTE TTI is 1 ms; within a timing segment TTIs can be subtracted.
-    waits = bursts.with_columns(
-        empty_ms=pl.col("start_tti") - pl.col("end_tti").shift(1).over("timing_segment")
-    )
+    report = am.radio(log)
+    bursts = pl.DataFrame(report.bursts).filter(pl.col("dir") == "dl")
+    # Within a timing segment TTIs can be subtracted.
+    empty_ttis = pl.col("start_tti") - pl.col("end_tti").shift(1).over("timing_segment")
+    waits = bursts.with_columns(empty_ms=empty_ttis * report.tti_ms)
     print(
         waits.select("start_tti", "empty_ms", "bytes", "opened_by", "closed_by")
         .sort("empty_ms", descending=True, nulls_last=True)

@@ -35,6 +35,20 @@ def test_timeline(run: am.LabRun, tmp_path: Path) -> None:
     save(ax, tmp_path / "timeline.png")
 
 
+def test_timeline_counts_slots_by_their_length(tmp_path: Path) -> None:
+    run = am.lab_run("nr-two-carriers", tmp_path / "run")
+    report = am.radio(run.log, transfers=run.transfers_csv)
+    assert report.tti_ms == 0.5
+    ax: Any = am.plot.timeline(report)
+    widths = [box.x1 - box.x0 for bars in ax.collections for box in extents(bars)]
+    for transfer in report.transfers.to_dicts():
+        assert any(abs(width - transfer["duration_ms"] / 1e3) < 1e-9 for width in widths)
+
+
+def extents(bars: Any) -> Any:
+    return [path.get_extents() for path in bars.get_paths()]
+
+
 def test_demand_of_both_reports(download: am.LabRun, tmp_path: Path) -> None:
     for function in (am.radio, am.diagnose):
         report = function(download.log, transfers=download.transfers_csv)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::printable::is_active;
 use airmile::model::printable_path;
-use airmile::model::{PageCause, Verdict, printable};
+use airmile::model::{PageCause, Problem, Severity, Verdict, printable};
 use airmile::{Document, FileReport, Missing};
 use airmile_host::command::{Colour, print_coloured, to_stderr};
 use anyhow::Result;
@@ -65,19 +65,45 @@ pub fn written<'a>(global: &Global, paths: impl IntoIterator<Item = &'a Option<P
 /// Prints the problems of the inputs.
 pub fn problems(global: &Global, files: &[FileReport]) {
     for file in files {
-        let shown = if global.verbose > 0 { file.problems.len() } else { SHOWN_PROBLEMS };
-        let relevant = file
-            .problems
-            .iter()
-            .filter(|p| global.verbose > 0 || p.severity != airmile::model::Severity::Normal);
-        let all: Vec<_> = relevant.collect();
-        for problem in all.iter().take(shown) {
-            warn(global, &format!("{}: {problem}", file.path));
+        let mut lines = ProblemLines::new(global, &file.path);
+        file.problems.iter().for_each(|problem| lines.print(problem));
+        lines.finish(file.more_problems);
+    }
+}
+
+/// The problems of an input, of which a limited number is printed.
+pub struct ProblemLines<'a> {
+    global: &'a Global,
+    path: &'a str,
+    printed: usize,
+    more: u64,
+}
+
+impl<'a> ProblemLines<'a> {
+    pub const fn new(global: &'a Global, path: &'a str) -> Self {
+        Self { global, path, printed: 0, more: 0 }
+    }
+
+    pub fn print(&mut self, problem: &Problem) {
+        if self.global.verbose == 0 {
+            if problem.severity == Severity::Normal {
+                return;
+            }
+            if self.printed == SHOWN_PROBLEMS {
+                self.more += 1;
+                return;
+            }
         }
-        let more = all.len().saturating_sub(shown) as u64 + file.more_problems;
+        self.printed += 1;
+        warn(self.global, &format!("{}: {problem}", self.path));
+    }
+
+    /// States the number of the others, of which `unlisted` are known by their number alone.
+    pub fn finish(self, unlisted: u64) {
+        let more = self.more + unlisted;
         if more > 0 {
-            let hint = if global.verbose > 0 { "" } else { " (-v shows them)" };
-            warn(global, &format!("{}: {more} more problems{hint}", file.path));
+            let hint = if self.global.verbose > 0 { "" } else { " (-v shows them)" };
+            warn(self.global, &format!("{}: {more} more problems{hint}", self.path));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::file_report::FileReport;
 use crate::input::{Input, Progress};
-use crate::recognise::Kind;
+use crate::recognise::{Foreign, Kind};
 use crate::run_files::{SCENARIO, is_run_file};
 
 /// The files directly in a directory, by name. Hidden ones are of no complete run, and tables of a lab
@@ -67,6 +67,31 @@ pub fn open_to_sort(path: &Path) -> Result<std::result::Result<(Input, Kind), Fi
             kind => Ok(Ok((input, kind))),
         },
         // No error of the system: it cannot be decompressed.
+        Err(Error::Read { source, .. }) if source.raw_os_error().is_none() => {
+            Ok(Err(FileReport::damaged(path, &source)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`open_to_sort`], but a tar archive is the modem log in it, as where it is named. It is read to its
+/// end for that.
+///
+/// # Errors
+/// As [`open_to_sort`].
+pub fn open_archive_to_sort(path: &Path) -> Result<std::result::Result<(Input, Kind), FileReport>> {
+    let (stored, kind) = match open_to_sort(path)? {
+        Ok(archive @ (_, Kind::Foreign(Foreign::Tar))) => archive,
+        other => return Ok(other),
+    };
+    match Input::open(path, &Progress::default()) {
+        Ok(input) => {
+            let kind = Kind::of(input.head());
+            Ok(Ok((input, kind)))
+        }
+        Err(Error::Unusable { what, .. }) => {
+            Ok(Err(FileReport::beside_others(&stored, kind, &what)))
+        }
         Err(Error::Read { source, .. }) if source.raw_os_error().is_none() => {
             Ok(Err(FileReport::damaged(path, &source)))
         }

@@ -202,7 +202,8 @@ impl FileReport {
         Self::beside_others(input, kind, "captures, modem logs and HARs are copied")
     }
 
-    fn beside_others(input: &Input, kind: Kind, why: &str) -> Self {
+    /// The report of a file that is not read with others, and why.
+    pub(crate) fn beside_others(input: &Input, kind: Kind, why: &str) -> Self {
         let mut report = Self::new(input, kind);
         report.bytes = input.size_bytes().unwrap_or_default();
         let extension = input.path().extension().and_then(|own| own.to_str());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
-use airmile::model::Problem;
+use airmile::model::{Problem, Severity};
 use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;
@@ -17,7 +17,8 @@ use tokio::sync::{broadcast, watch};
 use crate::published::EventSenders;
 pub use crate::published::{Events, Published};
 use crate::snapshot::{
-    CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot, SourceStatus,
+    ANOTHER_LOG, CountedBursts, KEPT_BURSTS, KEPT_PROBLEMS, LiveEvent, LiveTotals, News, Passing,
+    Snapshot, SourceStatus,
 };
 use crate::unlike::Head;
 
@@ -34,9 +35,6 @@ const WAITING_EVENTS: usize = 512;
 
 /// Maximum number of bytes held until they have a time (chosen here: hundreds of frames).
 const HELD_BYTES: usize = 1 << 16;
-/// The state of a source whose log was replaced.
-const ANOTHER_LOG: &str = "another log, which begins before the end of the one before: transfers and \
-                           bursts are those of this one";
 
 /// Why an engine does not start.
 #[derive(Debug, Error)]
@@ -58,15 +56,8 @@ pub struct Engine {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     events: EventSenders,
     stop: StopFlag,
-    ending: Arc<Ending>,
+    refusal: Arc<OnceLock<String>>,
     worker: Worker,
-}
-
-/// What is wrong with the source, or with its end.
-#[derive(Debug, Default)]
-struct Ending {
-    refusal: OnceLock<String>,
-    lost: OnceLock<Problem>,
 }
 
 impl Engine {
@@ -102,13 +93,13 @@ impl Engine {
             capture(name, feed.clone())?;
         }
         source.start(feed)?;
-        let ending = Arc::clone(&feeder.ending);
+        let refusal = Arc::clone(&feeder.refusal);
         // A modem's port may begin with anything.
         let is_stored = matches!(source, LogSource::Follow(_) | LogSource::Stdin);
         let head = is_stored.then(Head::default);
         let feeder = Feeder { lines, head, is_stored, ..feeder };
         let worker = Worker::start("engine", stop.clone(), move |_| feeder.run(&inputs))?;
-        Ok(Self { snapshots, events, stop, ending, worker })
+        Ok(Self { snapshots, events, stop, refusal, worker })
     }
 
     /// Its published state.
@@ -127,13 +118,7 @@ impl Engine {
     /// that.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
-        self.ending.refusal.get().map(String::as_str)
-    }
-
-    /// What a source lost that ended by itself, such as the rest of a frame.
-    #[must_use]
-    pub fn lost_at_end(&self) -> Option<&Problem> {
-        self.ending.lost.get()
+        self.refusal.get().map(String::as_str)
     }
 
     /// Whether the log was ended: by a signal, by [`stop`](Self::stop), or because the reader of
@@ -189,7 +174,8 @@ struct Feeder {
     was_log: bool,
     /// The first bytes after a gap, until they have a time.
     resumed: Option<Vec<u8>>,
-    ending: Arc<Ending>,
+    /// Why the source is no modem log.
+    refusal: Arc<OnceLock<String>>,
 }
 
 impl Feeder {
@@ -211,6 +197,7 @@ impl Feeder {
             totals: LiveTotals::default(),
             view: first.look(),
             decided: VecDeque::new(),
+            problems: Vec::new(),
             packets: interface.map(|name| Passing {
                 interface: starting(name.to_owned()),
                 dropped: 0,
@@ -234,7 +221,7 @@ impl Feeder {
             head: None,
             was_log: false,
             resumed: None,
-            ending: Arc::default(),
+            refusal: Arc::default(),
         };
         (feeder, snapshots)
     }
@@ -267,7 +254,7 @@ impl Feeder {
             // What waits came before the end.
             let _ = inputs.try_iter().all(|item| self.receive(item));
         }
-        if self.was_log || self.ending.refusal.get().is_none() {
+        if self.was_log || self.refusal.get().is_none() {
             self.finish();
         }
     }
@@ -300,8 +287,8 @@ impl Feeder {
                 if ended && let Some(Err(what)) = self.head.as_ref().map(Head::end) {
                     self.refuse(what);
                 } else if ended && !self.stop.is_set() {
-                    let lost = self.live.lost_at_end();
-                    lost.into_iter().for_each(|lost| drop(self.ending.lost.set(lost)));
+                    self.take_held();
+                    self.live.end_input();
                 }
                 return !ended;
             }
@@ -344,7 +331,7 @@ impl Feeder {
     fn refuse(&mut self, what: String) {
         self.resumed = None;
         let what = if self.was_log { format!("it was replaced, and now {what}") } else { what };
-        let _ = self.ending.refusal.set(what);
+        let _ = self.refusal.set(what);
     }
 
     fn source_is(&mut self, state: SourceState) {
@@ -387,27 +374,40 @@ impl Feeder {
 
     fn look(&mut self) {
         let decided = self.live.take_bursts();
+        let problems = self.live.take_problems();
         let view = self.live.look();
-        self.take(&decided, view);
+        self.take(&decided, view, problems);
     }
 
     fn finish(mut self) {
         self.look_at_packets();
-        self.resumed.take().into_iter().for_each(|held| self.live.push(&held));
+        self.take_held();
         let live = self.live.clone();
         self.end(live);
     }
 
+    fn take_held(&mut self) {
+        self.resumed.take().into_iter().for_each(|held| self.live.push(&held));
+    }
+
     /// Decides and reports the rest of a log.
     fn end(&mut self, mut live: Live) {
+        let problems = live.last_problems();
         let decided = live.take_bursts();
         let mut view = live.finish();
         let rest = std::mem::take(&mut view.bursts);
         let all = [decided, rest].concat();
-        self.take(&all, view);
+        self.take(&all, view, problems);
     }
 
-    fn take(&mut self, decided: &[LiveBurst], view: LiveView) {
+    fn take(&mut self, decided: &[LiveBurst], view: LiveView, problems: Vec<Problem>) {
+        for problem in problems.into_iter().filter(|one| one.severity != Severity::Normal) {
+            let kept = &mut self.snapshot.problems;
+            if kept.len() < KEPT_PROBLEMS {
+                kept.push(problem.clone());
+            }
+            self.emit(LiveEvent::Problem(problem));
+        }
         let mut new = Vec::new();
         self.news.bursts(decided, &view, &mut |event| new.push(event));
         let totals = &mut self.snapshot.totals;
@@ -459,7 +459,6 @@ mod tests {
         items.send(SourceItem::Gap).unwrap();
         feeder.run(&inputs);
         let now = snapshots.borrow();
-        // A gap is a byte that ends a frame.
-        assert_eq!((now.view.intake.bytes, now.source.gaps), (101, 1));
+        assert_eq!((now.view.intake.bytes, now.source.gaps), (100, 1));
     }
 }

@@ -4,13 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile::live::packets::{LiveFlow, PacketView};
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
-use airmile::model::{Direction, Verdict};
+use airmile::model::{Direction, Problem, Verdict};
 use airmile_host::source::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Maximum number of bursts kept for requests (chosen here: some pages of them).
 pub const KEPT_BURSTS: usize = 1_024;
+
+/// Maximum number of kept problems (chosen here: more than a person reads).
+pub(crate) const KEPT_PROBLEMS: usize = 100;
+/// The state of a source whose log was replaced.
+pub const ANOTHER_LOG: &str = "another log, which begins before the end of the one before: transfers and bursts are those of \
+     this one";
 
 /// The current state.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -25,6 +31,9 @@ pub struct Snapshot {
     /// The last decided bursts, oldest first.
     #[serde(skip)]
     pub decided: VecDeque<LiveBurst>,
+    /// The first problems of the input.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
     /// The traffic of the interface; absent: none was requested.
     pub packets: Option<Passing>,
 }
@@ -66,6 +75,14 @@ pub struct SourceStatus {
     pub gaps: u64,
 }
 
+impl SourceStatus {
+    /// Whether another log begins here: names and TTIs of the findings do, too.
+    #[must_use]
+    pub fn begins_another_log(&self) -> bool {
+        matches!(&self.state, SourceState::Connected(what) if what == ANOTHER_LOG)
+    }
+}
+
 /// Counts since the start. Bursts count when they end; if later records revoke one, it
 /// counts as corrected, so that no count decreases.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -74,26 +91,26 @@ pub struct LiveTotals {
     pub dl_bursts: u64,
     /// Bursts that ended, uplink.
     pub ul_bursts: u64,
-    /// TTIs of these bursts, downlink.
-    pub dl_burst_ttis: u64,
-    /// TTIs of these bursts, uplink.
-    pub ul_burst_ttis: u64,
+    /// Throughput time of these bursts in ns, downlink.
+    pub dl_burst_ns: u64,
+    /// Throughput time of these bursts in ns, uplink.
+    pub ul_burst_ns: u64,
     /// Ended downlink bursts that were revoked.
     pub dl_bursts_corrected: u64,
     /// Ended uplink bursts that were revoked.
     pub ul_bursts_corrected: u64,
-    /// Downlink TTIs of ended bursts that were revoked.
-    pub dl_burst_ttis_corrected: u64,
-    /// Uplink TTIs of ended bursts that were revoked.
-    pub ul_burst_ttis_corrected: u64,
+    /// Throughput time in ns of ended downlink bursts that was revoked.
+    pub dl_burst_ns_corrected: u64,
+    /// Throughput time in ns of ended uplink bursts that was revoked.
+    pub ul_burst_ns_corrected: u64,
     /// Transfers that ended, by the verdict at their end.
     pub transfers: BTreeMap<Verdict, u64>,
     /// Ended transfers that continued, or whose verdict changed, by their earlier verdict.
     pub transfers_corrected: BTreeMap<Verdict, u64>,
 }
 
-/// Bursts that are counted but not yet decided: the TTIs counted for each, by direction,
-/// timing segment and start.
+/// Bursts that are counted but not yet decided: the throughput time in ns counted for each, by
+/// direction, timing segment and start.
 #[derive(Debug, Default)]
 pub(crate) struct CountedBursts(BTreeMap<(bool, u32, i64), u64>);
 
@@ -114,15 +131,15 @@ impl CountedBursts {
         for (live, is_decided) in
             decided.iter().map(|live| (live, true)).chain(ended.map(|live| (live, false)))
         {
-            let (key, n_tti) = (key(live), live.burst.n_tti().unsigned_abs());
-            totals.burst(key.0, self.0.remove(&key), Some(n_tti));
+            let (key, ns) = (key(live), (live.duration_ms * 1e6) as u64);
+            totals.burst(key.0, self.0.remove(&key), Some(ns));
             if !is_decided {
-                open.insert(key, n_tti);
+                open.insert(key, ns);
             }
         }
         // The remaining ones no longer exist with that start.
-        for ((is_ul, ..), n_tti) in std::mem::replace(&mut self.0, open) {
-            totals.burst(is_ul, Some(n_tti), None);
+        for ((is_ul, ..), ns) in std::mem::replace(&mut self.0, open) {
+            totals.burst(is_ul, Some(ns), None);
         }
     }
 }
@@ -140,18 +157,18 @@ impl LiveTotals {
 
     /// Replaces the previous state of a burst by the current one.
     const fn burst(&mut self, is_ul: bool, was: Option<u64>, is: Option<u64>) {
-        let (bursts, ttis, no_bursts, no_ttis) = match is_ul {
+        let (bursts, ns, no_bursts, no_ns) = match is_ul {
             false => (
                 &mut self.dl_bursts,
-                &mut self.dl_burst_ttis,
+                &mut self.dl_burst_ns,
                 &mut self.dl_bursts_corrected,
-                &mut self.dl_burst_ttis_corrected,
+                &mut self.dl_burst_ns_corrected,
             ),
             true => (
                 &mut self.ul_bursts,
-                &mut self.ul_burst_ttis,
+                &mut self.ul_burst_ns,
                 &mut self.ul_bursts_corrected,
-                &mut self.ul_burst_ttis_corrected,
+                &mut self.ul_burst_ns_corrected,
             ),
         };
         let (before, now) = match (was, is) {
@@ -166,8 +183,8 @@ impl LiveTotals {
             }
             (Some(before), Some(now)) => (before, now),
         };
-        *ttis += now.saturating_sub(before);
-        *no_ttis += before.saturating_sub(now);
+        *ns += now.saturating_sub(before);
+        *no_ns += before.saturating_sub(now);
     }
 }
 
@@ -181,6 +198,8 @@ pub enum LiveEvent {
     Transfer(Box<LiveTransfer>),
     /// The state of the source or the interface changed.
     Source(SourceStatus),
+    /// Bytes of the log could not be read, or hold something notable.
+    Problem(Problem),
     /// A flow has ended.
     Flow(Box<LiveFlow>),
 }
@@ -193,6 +212,7 @@ impl LiveEvent {
             Self::Burst(_) => "burst",
             Self::Transfer(_) => "transfer",
             Self::Source(_) => "source",
+            Self::Problem(_) => "problem",
             Self::Flow(_) => "flow",
         }
     }
@@ -268,10 +288,10 @@ mod tests {
     #[test]
     fn a_burst_counts_at_its_end_and_what_is_taken_back_apart() {
         let mut totals = LiveTotals::default();
-        let mut check = |was, is, bursts: (u64, u64), ttis: (u64, u64)| {
+        let mut check = |was, is, bursts: (u64, u64), ns: (u64, u64)| {
             totals.burst(false, was, is);
             assert_eq!((totals.dl_bursts, totals.dl_bursts_corrected), bursts);
-            assert_eq!((totals.dl_burst_ttis, totals.dl_burst_ttis_corrected), ttis);
+            assert_eq!((totals.dl_burst_ns, totals.dl_burst_ns_corrected), ns);
         };
         check(None, Some(100), (1, 0), (100, 0));
         // It continued a little, and was decided as shorter.

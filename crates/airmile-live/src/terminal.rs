@@ -215,13 +215,12 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let bursts = now.last_bursts(SHOWN_BURSTS);
     let rows = bursts.into_iter().rev().take(shown).map(|live: &LiveBurst| {
         let burst = &live.burst;
-        let rate = burst.bytes as f64 * 8_000.0 / (burst.n_tti() + 1) as f64;
         Row::new([
             Cell::from(burst.dir.to_string()),
             Cell::from(live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3))),
-            right(format!("{} ms", burst.n_tti())),
+            right(format!("{:.0} ms", live.duration_ms)),
             right(size(burst.bytes)),
-            right(mbps(rate)),
+            right(mbps(live.rate_bps)),
             Cell::from(if live.state == State::Open {
                 "goes on".to_owned()
             } else {

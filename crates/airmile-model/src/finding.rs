@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::radio::Direction;
-use crate::tti::TtiIndex;
+use crate::tti::{TtiIndex, TtiSpan};
 use crate::vocabulary::vocabulary;
 
 /// A confidence of 0 to 1 in whole percent, as all texts state it: 100 is certainty only.
@@ -230,6 +230,19 @@ impl Burst {
     #[must_use]
     pub const fn n_tti(&self) -> i64 {
         self.end_tti.since(self.start_tti)
+    }
+
+    /// Its throughput time in ms, of TTIs of this numerology.
+    #[must_use]
+    pub fn duration_ms(&self, numerology: u8) -> f64 {
+        TtiSpan(self.n_tti()).ms(numerology)
+    }
+
+    /// Its bytes, in bit/s, over its TTIs of this numerology, the LAST_ACTIVE TTI included: its block
+    /// counts.
+    #[must_use]
+    pub fn rate_bps(&self, numerology: u8) -> f64 {
+        self.bytes as f64 * 8_000.0 / TtiSpan(self.n_tti().saturating_add(1)).ms(numerology)
     }
 }
 

@@ -99,6 +99,10 @@ impl Radio {
         self.0.subscription
     }
 
+    fn tti_ms(&self) -> f64 {
+        self.0.tti_ms
+    }
+
     fn n_prb_cell(&self) -> Option<u16> {
         self.0.n_prb_cell
     }

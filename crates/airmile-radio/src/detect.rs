@@ -110,6 +110,16 @@ impl TransferDetector {
             return;
         }
         let tti = grant.position.tti;
+        let is_set_back = |before: &DetectedTransfer| {
+            let since = TtiSpan(tti.since(before.end_tti));
+            before.last.zip(grant.at).is_some_and(|(last, at)| {
+                since.is_set_back(grant.position.numerology, (last.ns, at.ns))
+            })
+        };
+        if self.current.iter().chain(&self.alone).any(is_set_back) {
+            // What follows is of another log.
+            self.finish();
+        }
         let mut group = DetectedTransfer {
             dir: self.dir,
             start_tti: tti,
@@ -254,6 +264,19 @@ mod tests {
         let (found, small) = split(&[grant(5, 900), grant(500, 1_000)]);
         assert_eq!(found, [(500, 501, 1_000)]);
         assert_eq!(small, SmallTransfers { count: 1, bytes: 900 });
+    }
+
+    #[test]
+    fn splits_where_the_clock_was_set_back() {
+        let at = |tti: i64, ms: i64| {
+            let at = Some(Stamp::modem(ms * 1_000_000));
+            Grant { at, ..grant(tti, 1_000) }
+        };
+        let (found, _) = split(&[at(5, 9_005), at(6, 9_006), at(8, 4_000), at(9, 4_001)]);
+        assert_eq!(found, [(5, 7, 2_000), (8, 10, 2_000)]);
+        // Stamps of one log may be some ms early.
+        let (found, _) = split(&[at(5, 9_005), at(6, 8_900)]);
+        assert_eq!(found, [(5, 7, 2_000)]);
     }
 
     /// A block every 320 ms, as of a sleeping phone, does not join two transfers; where its content is

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiSpan};
+use airmile_model::{
+    Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiIndex, TtiSpan,
+};
 
 use crate::legs::{Rat, rat_of};
 
@@ -81,17 +83,21 @@ pub struct SeriesCollector {
 /// `(TTI, microseconds since the Unix epoch)`, spaced apart.
 #[derive(Default)]
 struct Anchors {
-    last_ns: Option<i64>,
+    last: Option<(TtiIndex, i64)>,
     found: Vec<(i64, i64)>,
 }
 
 impl Anchors {
     fn push(&mut self, position: Position, at: Option<Stamp>) {
+        let Position { tti, numerology, .. } = position;
         if let Some(at) = at
-            && self.last_ns.is_none_or(|last| at.ns.saturating_sub(last) >= ANCHOR_SPACING_NS)
+            && self.last.is_none_or(|(last, ns)| {
+                let since = TtiSpan(tti.since(last));
+                since.ends_at_anchor(numerology, (ns, at.ns), ANCHOR_SPACING_NS)
+            })
         {
-            self.last_ns = Some(at.ns);
-            self.found.push((position.tti.0, at.micros()));
+            self.last = Some((tti, at.ns));
+            self.found.push((tti.0, at.micros()));
         }
     }
 }

@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 
 use crate::Outcome;
 use crate::args::{Global, LimitArgs, LiveArgs};
-use crate::output;
+use crate::output::{self, ProblemLines};
 
 /// The maximum number of events waiting for standard output (chosen here).
 const WAITING_LINES: usize = 1_024;
@@ -66,13 +66,15 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         if is_made { format!("?token={}", token.unwrap_or_default()) } else { String::new() };
     let url = server.as_ref().map(|server| format!("http://{}/{query}", server.address()));
     engine.stop_by_signals().context("signals")?;
+    let name = source.name();
+    let mut problems = ProblemLines::new(global, &name);
     if on_terminal {
         terminal::run(&engine, url.as_deref()).context("the terminal")?;
     } else {
         if let Some(url) = &url {
             output::warn(global, &format!("listening on {url}"));
         }
-        print(global, &lines)?;
+        print(global, &mut problems, &lines)?;
     }
     drop(server);
     engine.stop();
@@ -94,11 +96,10 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     if on_terminal {
         output::print_wrapped(&last_words(&last.view))?;
+        last.problems.iter().for_each(|problem| problems.print(problem));
     }
-    if let Some(lost) = engine.lost_at_end() {
-        output::warn(global, &format!("{}: {lost}", source.name()));
-    }
-    Ok(Outcome::of(last.view.intake.bad_frames > 1 || engine.lost_at_end().is_some()))
+    problems.finish(last.view.intake.more_problems);
+    Ok(Outcome::of(last.view.intake.damaged))
 }
 
 fn source(args: &LiveArgs) -> LogSource {
@@ -152,10 +153,17 @@ fn make_token() -> Result<String> {
 }
 
 /// Prints one line per finding, until the source ends.
-fn print(global: &Global, lines: &Receiver<Arc<LiveEvent>>) -> Result<()> {
+fn print(
+    global: &Global,
+    problems: &mut ProblemLines<'_>,
+    lines: &Receiver<Arc<LiveEvent>>,
+) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let mut printed = PrintedFindings::default();
     for event in lines {
+        if let LiveEvent::Problem(problem) = &*event {
+            problems.print(problem);
+        }
         if global.json {
             let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
             writeln!(out, "{}", output::json_printable(&text))?;
@@ -201,7 +209,14 @@ impl PrintedFindings {
             LiveEvent::Transfer(transfer) => {
                 self.is_new_transfer(transfer).then(|| transfer_line(transfer))
             }
-            LiveEvent::Source(source) => Some(source_line(source)),
+            LiveEvent::Source(source) => {
+                if source.begins_another_log() {
+                    *self = Self::default();
+                }
+                Some(source_line(source))
+            }
+            // On standard error.
+            LiveEvent::Problem(_) => None,
             LiveEvent::Flow(flow) => Some(flow_line(flow)),
         }
     }
@@ -268,19 +283,13 @@ fn flow_line(flow: &LiveFlow) -> String {
 
 fn burst_line(live: &LiveBurst) -> String {
     let burst = &live.burst;
-    // A slot of NR is shorter than 1 ms.
-    let ms = match (live.start_us, live.end_us) {
-        (Some(start), Some(end)) => (end - start) as f64 / 1e3,
-        _ => burst.n_tti() as f64,
-    };
-    let slot_ms = ms / burst.n_tti().max(1) as f64;
-    let rate = burst.bytes as f64 * 8_000.0 / (ms + slot_ms).max(slot_ms);
     format!(
-        "{} {} burst of {ms:.0} ms: {} at {}, ended by {}",
+        "{} {} burst of {:.0} ms: {} at {}, ended by {}",
         live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         burst.dir,
+        live.duration_ms,
         size(burst.bytes),
-        mbps(rate),
+        mbps(live.rate_bps),
         burst.closed_by
     )
 }
@@ -305,6 +314,7 @@ fn transfer_line(transfer: &LiveTransfer) -> String {
 mod tests {
     use airmile::RadioOptions;
     use airmile::live::Live;
+    use airmile_live::snapshot::ANOTHER_LOG;
 
     use super::*;
 
@@ -348,6 +358,30 @@ mod tests {
             printed.bursts.iter().filter(|one| one.place.0 == 0 && one.dir == Dl).count(),
             1
         );
+    }
+
+    /// The same log again has the same bursts: each gets its line, and corrects none.
+    #[test]
+    fn bursts_of_another_log_are_new() {
+        let dir = tempfile::tempdir().unwrap();
+        airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
+        let mut live = Live::new(RadioOptions::default()).unwrap();
+        live.push(&std::fs::read(dir.path().join("modem.mi2log")).unwrap());
+        let bursts = live.finish().bursts;
+        let another = SourceStatus {
+            name: "log".into(),
+            state: SourceState::Connected(ANOTHER_LOG.into()),
+            gaps: 1,
+        };
+        let mut printed = PrintedFindings::default();
+        let lines = |printed: &mut PrintedFindings| -> Vec<String> {
+            let events = bursts.iter().map(|one| LiveEvent::Burst(Box::new(one.clone())));
+            events.filter_map(|event| printed.line(&event)).collect()
+        };
+        let first = lines(&mut printed);
+        assert_eq!(first.len(), bursts.len());
+        assert!(printed.line(&LiveEvent::Source(another)).is_some());
+        assert_eq!(lines(&mut printed), first);
     }
 
     #[test]

@@ -48,6 +48,25 @@ fn files_that_cannot_be_used_as_given() {
     let rest = archive("rest.tar", &["page.har", "phone.pcapng"]);
     let (code, says) = errors(&["diagnose", &rest]);
     assert!(code == 3 && says.contains("phone.pcapng (pcapng): unpack it"), "{says}");
+    // In a directory it is as by its name: its log is read, or what it holds is named.
+    for (name, bytes) in [("with", &whole), ("without", &rest)] {
+        let dir = run.join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::copy(bytes, dir.join("a.tar")).unwrap();
+        fs::copy(run.join("phone.pcapng"), dir.join("phone.pcapng")).unwrap();
+    }
+    let (with, without) = (path(&run, "with"), path(&run, "without"));
+    let by_name = document("diagnose", &["diagnose", &whole, &path(&run, "phone.pcapng")]);
+    let in_directory = document("diagnose", &["diagnose", &with]);
+    assert_eq!(in_directory["transfers"], by_name["transfers"]);
+    let (_, says) = errors(&["diagnose", "-v", &without]);
+    assert!(says.contains("phone.pcapng (pcapng): unpack it, and give them"), "{says}");
+    assert!(!says.contains("without a modem log in it"), "{says}");
+    let compared = document("compare", &["compare", &with, &whole]);
+    for group in 0..2 {
+        let seen_by = compared["groups"][group]["seen_by"].to_string();
+        assert!(seen_by.contains("modem log"), "{seen_by}");
+    }
     // A growing log is not an archive.
     let (code, says) = errors(&["live", "--follow", &whole]);
     assert!(code == 3 && says.contains("is an archive, which --follow does not read"), "{says}");

@@ -168,3 +168,80 @@ fn a_stream_that_ends_within_a_frame_is_damaged() {
         );
     }
 }
+
+/// What `radio` prints on standard error of a file, `live` prints of the same bytes, with the same status.
+#[test]
+fn damage_in_a_stream_is_stated_as_in_a_file() {
+    let (_keep, run) = sample("sample-download");
+    let whole = std::fs::read(run.join("modem.mi2log")).unwrap();
+    let log = path(&run, "modem.mi2log");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0x55;
+    let mut often = whole.clone();
+    (1..8).for_each(|n| often[whole.len() * n / 8] ^= 0x55);
+    let twice = [&whole[..], &whole].concat();
+    for (bytes, status, words) in [
+        (flipped, 4, "HDLC CRC"),
+        (often, 4, "2 more problems (-v shows them)"),
+        (twice, 0, "the clock jumps back"),
+    ] {
+        std::fs::write(&log, &bytes).unwrap();
+        let stderr = |args: &[&str], stdin| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+            let done = command.args(args).stdin(stdin).output().unwrap();
+            let says = text(&done.stderr);
+            assert_eq!(done.status.code(), Some(status), "{args:?}: {says}");
+            assert!(says.contains(words), "{args:?}: {says}");
+            (says, text(&done.stdout))
+        };
+        let piped = || Stdio::from(std::fs::File::open(&log).unwrap());
+        let (of_file, _) = stderr(&["radio", &log], Stdio::null());
+        let (of_stream, _) = stderr(&["live"], piped());
+        assert_eq!(of_stream, of_file.replace(&log, "standard input"));
+        let (of_json, events) = stderr(&["live", "--json"], piped());
+        assert_eq!(of_json, of_stream);
+        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let problems: Vec<_> = events.filter(|event| event["event"] == "problem").collect();
+        assert!(problems.iter().all(|one| one["offset"].as_u64() > Some(0)), "{problems:?}");
+        assert_eq!(problems.len(), of_stream.lines().count() + usize::from(words.starts_with('2')));
+    }
+}
+
+/// The same log again in one file: each transfer has the times of its own part.
+#[test]
+fn times_after_a_clock_that_jumps_back_are_of_the_log() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let once = std::fs::read(run.join("modem.mi2log")).unwrap();
+    let log = path(&run, "twice.mi2log");
+    std::fs::write(&log, [&once[..], &once].concat()).unwrap();
+    let airmile = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+        let stdin = std::fs::File::open(&log).unwrap();
+        text(&command.args(args).stdin(stdin).output().unwrap().stdout)
+    };
+    let of_file: Value = serde_json::from_str(&airmile(&["radio", &log, "--json"])).unwrap();
+    let file = &of_file["files"][0];
+    let span = file["start_us"].as_i64().unwrap()..=file["end_us"].as_i64().unwrap();
+    let check = |transfer: &Value| {
+        let us = |name: &str| transfer[name].as_i64().unwrap();
+        assert!(span.contains(&us("start_us")) && span.contains(&us("end_us")), "{transfer}");
+        let ms = (us("end_us") - us("start_us")) as f64 / 1e3;
+        assert!((ms - transfer["duration_ms"].as_f64().unwrap()).abs() <= 2.0, "{transfer}");
+    };
+    let transfers = of_file["transfers"].as_array().unwrap();
+    assert!(transfers.len() >= 2);
+    transfers.iter().for_each(check);
+    let mut n = 0;
+    for line in airmile(&["live", "--json"]).lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["event"] == "transfer" && event["state"] == "decided" {
+            check(&event);
+            n += 1;
+        }
+        if event["event"] == "burst" {
+            let us = |name: &str| event[name].as_i64().unwrap();
+            assert!(span.contains(&us("start_us")) && span.contains(&us("end_us")), "{event}");
+        }
+    }
+    assert_eq!(n, transfers.len());
+}

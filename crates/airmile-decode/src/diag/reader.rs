@@ -6,7 +6,6 @@ use airmile_model::{Problem, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
 use super::frame::{CMD_SECURE_LOG, LogPacket};
-use super::hdlc::TERMINATOR;
 use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
 
@@ -142,10 +141,11 @@ impl LogReader {
         self.drain(sink);
     }
 
-    /// Marks lost bytes, as when a modem was disconnected: the truncated frame is
-    /// dropped, and the time until the next one is a hole.
+    /// Marks lost bytes, as when a modem was disconnected or the log was rotated: truncated
+    /// frames at both sides are dropped, and the time until the next one is a hole.
     pub fn note_gap(&mut self, sink: &mut dyn FnMut(Tagged)) {
-        self.push(&[TERMINATOR], sink);
+        self.end_file(sink);
+        self.deframer = self.deframer.next_part();
         self.assemblers.values_mut().for_each(Assembler::note_damage);
     }
 
@@ -163,6 +163,18 @@ impl LogReader {
         for (&subscription, assembler) in &mut self.assemblers {
             assembler.finish(&mut |record| sink(Tagged { subscription, record }));
         }
+    }
+
+    /// Whether anything so far was lost to damage.
+    #[must_use]
+    pub const fn is_damaged(&self) -> bool {
+        self.stats.damaged
+    }
+
+    /// The problems so far that are kept as text, by their discovery.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.stats.problems
     }
 
     /// The contents so far.

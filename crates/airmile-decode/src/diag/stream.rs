@@ -157,6 +157,11 @@ impl Deframer {
         self.finish();
     }
 
+    /// The part after this one, of a stream that was interrupted: offsets and counts continue.
+    pub(super) fn next_part(&self) -> Self {
+        Self { base: self.counts.bytes, counts: self.counts, ..Self::default() }
+    }
+
     const fn torn_end(&self) -> Severity {
         if self.last { Severity::Damage } else { Severity::Normal }
     }

@@ -38,12 +38,12 @@ pub(super) fn text(now: &Snapshot) -> String {
     let corrected = [("dl", of(t.dl_bursts_corrected)), ("ul", of(t.ul_bursts_corrected))];
     let help = "Ended bursts that later records revoked.";
     out.many("airmile_bursts_corrected_total", "counter", help, "dir", &corrected);
-    let seconds = |ttis: u64| ttis as f64 / 1e3;
-    let burst_seconds = [("dl", seconds(t.dl_burst_ttis)), ("ul", seconds(t.ul_burst_ttis))];
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let burst_seconds = [("dl", seconds(t.dl_burst_ns)), ("ul", seconds(t.ul_burst_ns))];
     let help = "Throughput time: time in bursts that ended.";
     out.many("airmile_burst_seconds_total", "counter", help, "dir", &burst_seconds);
     let corrected =
-        [("dl", seconds(t.dl_burst_ttis_corrected)), ("ul", seconds(t.ul_burst_ttis_corrected))];
+        [("dl", seconds(t.dl_burst_ns_corrected)), ("ul", seconds(t.ul_burst_ns_corrected))];
     let help = "Part of that time that later records revoked.";
     out.many("airmile_burst_seconds_corrected_total", "counter", help, "dir", &corrected);
     let session = &view.session;

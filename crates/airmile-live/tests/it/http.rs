@@ -43,7 +43,11 @@ fn get(at: SocketAddr, path: &str) -> LogConfigResponse {
 
 /// An engine that has read a log.
 fn engine(path: &Path) -> (Engine, u64) {
-    let bytes = sample("sample-download");
+    engine_of("sample-download", path)
+}
+
+fn engine_of(scenario: &str, path: &Path) -> (Engine, u64) {
+    let bytes = sample(scenario);
     append(path, &bytes);
     let engine =
         Engine::start(&LogSource::Follow(path.to_owned()), RadioOptions::default(), None).unwrap();
@@ -231,4 +235,35 @@ fn clients_that_are_stuck_do_not_hold_up_the_engine() {
     engine.stop();
     assert_eq!(decided(lines.try_iter()), bursts_of_file(&bytes));
     drop(clients);
+}
+
+/// A TTI of NR is a slot: 0.5 ms at 30 kHz.
+#[test]
+fn times_of_bursts_are_by_the_length_of_their_slots() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut engine, _) = engine_of("nr-two-carriers", &dir.path().join("log"));
+    engine.stop();
+    let server = serve(loopback(), None, engine.published()).unwrap();
+    let bursts = get(server.address(), "/v1/bursts?limit=1024").json();
+    let (mut dl_ms, mut longest_ms) = (0.0, 0.0_f64);
+    for burst in bursts["bursts"].as_array().unwrap() {
+        let of = |name: &str| burst[name].as_f64().unwrap();
+        let (slots, ms) = (of("end_tti") - of("start_tti"), of("duration_ms"));
+        assert_eq!(ms, slots / 2.0, "{burst}");
+        assert!((of("end_us") - of("start_us") - ms * 1e3).abs() <= 1_000.0, "{burst}");
+        assert_eq!(of("rate_bps"), of("bytes") * 8_000.0 / (ms + 0.5), "{burst}");
+        if burst["dir"] == "dl" {
+            dl_ms += ms;
+        }
+        longest_ms = longest_ms.max(ms);
+    }
+    assert!(longest_ms > 100.0, "{longest_ms}");
+    let metrics = get(server.address(), "/metrics").body;
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().parse::<f64>().unwrap()
+    };
+    let seconds = value("airmile_burst_seconds_total{dir=\"dl\"}")
+        - value("airmile_burst_seconds_corrected_total{dir=\"dl\"}");
+    assert!((seconds - dl_ms / 1e3).abs() < 1e-6, "{seconds} s, {dl_ms} ms");
 }

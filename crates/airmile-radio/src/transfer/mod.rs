@@ -40,8 +40,10 @@ pub struct Timeline {
     scheduled: Coverage,
     holes: Coverage,
     sent: ByteRuns,
-    /// `(time in ns, TTI)`, ascending.
+    /// `(time in ns, TTI)`, by TTI; ascending in time, too, unless the clock was set back.
     anchors: Vec<(i64, i64)>,
+    /// Whether the clock was set back: another log follows in the same file.
+    is_set_back: bool,
     /// Whether any burst has known bytes.
     sizes_known: bool,
     /// First TTI in the log, and the end of the last.
@@ -64,6 +66,7 @@ impl Timeline {
             holes: Coverage::new(),
             sent: ByteRuns::new(),
             anchors: Vec::new(),
+            is_set_back: false,
             sizes_known: false,
             covered: None,
         }
@@ -138,13 +141,19 @@ impl Timeline {
         }
         self.scheduled.add(start, end);
         self.sent.add(start, end, activity.bytes);
-        if let Some(at_ns) = activity.at_ns
-            && self.anchors.last().is_none_or(|last| {
-                at_ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && start > last.1
-            })
-        {
-            self.anchors.push((at_ns, start));
+        activity.at_ns.into_iter().for_each(|at_ns| self.anchor(at_ns, start));
+    }
+
+    fn anchor(&mut self, at_ns: i64, tti: i64) {
+        if let Some(&(last_ns, last_tti)) = self.anchors.last() {
+            let since = TtiSpan(tti.saturating_sub(last_tti));
+            let ns = (last_ns, at_ns);
+            if since.0 <= 0 || !since.ends_at_anchor(self.numerology, ns, ANCHOR_SPACING_NS) {
+                return;
+            }
+            self.is_set_back |= at_ns < last_ns;
         }
+        self.anchors.push((at_ns, tti));
     }
 
     /// Marks a TTI as covered by the log, which covers the time from the first such TTI
@@ -152,13 +161,7 @@ impl Timeline {
     pub fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
         let (first, end) = self.covered.unwrap_or((tti.0, tti.0));
         self.covered = Some((first.min(tti.0), end.max(tti.0.saturating_add(1))));
-        if let Some(at) = at
-            && self.anchors.last().is_none_or(|last| {
-                at.ns.saturating_sub(last.0) >= ANCHOR_SPACING_NS && tti.0 > last.1
-            })
-        {
-            self.anchors.push((at.ns, tti.0));
-        }
+        at.into_iter().for_each(|at| self.anchor(at.ns, tti.0));
     }
 
     /// Sets the TTIs' length before the first run (NR numerology; 0: LTE).
@@ -255,11 +258,16 @@ impl Timeline {
         TtiSpan(1).ms(self.numerology)
     }
 
-    /// The TTI at a time of the log's clock; `None` before the first anchor.
+    /// The TTI at a time of the log's clock; `None` before the first anchor. A time that the clock
+    /// showed twice is that of the log that had it last.
     #[must_use]
     pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
         let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
-        let &(ns, tti) = self.anchors.get(after.saturating_sub(1))?;
+        let is_before = |anchor: &&(i64, i64)| anchor.0 <= at.ns;
+        let &(ns, tti) = match self.is_set_back {
+            true => self.anchors.iter().filter(is_before).max().or(self.anchors.first()),
+            false => self.anchors.get(after.saturating_sub(1)),
+        }?;
         let tti_ns = TtiSpan(1).ns(self.numerology);
         Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
     }

@@ -234,3 +234,34 @@ fn segments_of_a_video_are_summed() {
     assert_eq!(whole.link_demand, Some(105.0 / 120.0));
     assert_eq!(whole.verdict, Verdict::Mixed);
 }
+
+/// Two logs in one file, the second of an earlier time: TTIs continue, and each log has its own times.
+#[test]
+fn times_are_by_the_clock_of_their_log() {
+    let mut timeline = Timeline::new(Direction::Dl);
+    let ms = |ms: i64| Stamp::modem(ms * 1_000_000);
+    for tti in 0..2_500 {
+        timeline.note(TtiIndex(tti), Some(ms(100_000 + tti)));
+    }
+    // 0.9 s before the last anchor, 1.4 s before the last record.
+    for tti in 2_500..5_000 {
+        timeline.note(TtiIndex(tti), Some(ms(101_100 + tti - 2_500)));
+    }
+    for tti in 5_000..9_000 {
+        timeline.note(TtiIndex(tti), Some(ms(7_000 + tti - 5_000)));
+    }
+    for (tti, expected_ms) in [
+        (0, 100_000),
+        (2_499, 102_499),
+        (2_500, 101_100),
+        (4_999, 103_599),
+        (5_000, 7_000),
+        (8_999, 10_999),
+    ] {
+        assert_eq!(timeline.time_us(TtiIndex(tti)), Some(expected_ms * 1_000), "{tti}");
+    }
+    // The log that showed the time last; before all logs, the first.
+    for (at_ms, expected) in [(100_500, 500), (103_000, 4_400), (8_500, 6_500)] {
+        assert_eq!(timeline.tti_at(ms(at_ms)), Some(TtiIndex(expected)), "{at_ms}");
+    }
+}

@@ -214,7 +214,7 @@ fn saturate(value: u64) -> u32 {
 /// Converts times of day to TTIs of the axis.
 #[derive(Debug, Clone)]
 struct AxisClock {
-    /// TTIs and nanoseconds, ascending.
+    /// TTIs and nanoseconds, by time.
     anchors: Vec<(i64, i64)>,
     tti_ns: f64,
 }
@@ -236,6 +236,8 @@ impl AxisClock {
             let logs = answer.applications.iter().filter_map(|one| one.log.transfers.first());
             anchors.extend(logs.map(|first| (0, first.start_ns)).take(1));
         }
+        // The clock may have been set back.
+        anchors.sort_unstable_by_key(|(_, at)| *at);
         Self { anchors, tti_ns }
     }
 

@@ -42,13 +42,14 @@ pub(crate) struct TimedBurst {
     pub(crate) burst: Burst,
     pub(crate) start_us: Option<i64>,
     pub(crate) end_us: Option<i64>,
+    pub(crate) numerology: u8,
 }
 
 impl TimedBurst {
     pub(super) fn of(burst: Burst, timeline: &Timeline) -> Self {
         let start_us = timeline.time_us(burst.start_tti);
         let end_us = timeline.time_us(burst.end_tti);
-        Self { burst, start_us, end_us }
+        Self { burst, start_us, end_us, numerology: timeline.numerology() }
     }
 }
 

@@ -20,8 +20,8 @@ pub use airmile_packets::live as packets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airmile_decode::diag::LogReader;
-use airmile_model::{Bound, Burst, Direction, Problem, Severity, TtiIndex};
+use airmile_decode::diag::{LogReader, Tagged};
+use airmile_model::{Bound, Burst, Direction, Problem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -60,6 +60,10 @@ pub struct LiveBurst {
     pub start_us: Option<i64>,
     /// End in microseconds since the Unix epoch, by the modem's clock.
     pub end_us: Option<i64>,
+    /// Throughput time in ms.
+    pub duration_ms: f64,
+    /// Mean rate in bit/s, the TTI that empties the queue included.
+    pub rate_bps: f64,
     /// The burst.
     #[serde(flatten)]
     pub burst: Burst,
@@ -88,17 +92,25 @@ pub struct Intake {
     pub last_us: Option<i64>,
     /// Records that arrived after their time had been judged.
     pub late_records: u64,
+    /// Whether bytes could not be read. A frame that is truncated where the log was rotated, or is
+    /// still being written, is not damage.
+    pub damaged: bool,
+    /// Problems beyond those that are reported with their text.
+    pub more_problems: u64,
 }
 
 impl Intake {
-    /// With that of the next log.
-    const fn plus(self, next: Self) -> Self {
+    /// With that of the next log, so far.
+    fn and(self, reader: &LogReader) -> Self {
+        let stats = reader.stats();
         Self {
-            bytes: self.bytes + next.bytes,
-            frames: self.frames + next.frames,
-            bad_frames: self.bad_frames + next.bad_frames,
-            last_us: next.last_us,
-            late_records: self.late_records + next.late_records,
+            bytes: self.bytes + stats.bytes,
+            frames: self.frames + stats.frames,
+            bad_frames: self.bad_frames + stats.bad_frames,
+            last_us: stats.last_ns.map(|ns| ns.div_euclid(1_000)),
+            late_records: self.late_records + stats.late_records,
+            damaged: self.damaged | stats.damaged,
+            more_problems: self.more_problems + stats.more_problems,
         }
     }
 }
@@ -138,6 +150,8 @@ pub struct Live {
     /// The logs before this one.
     before: Intake,
     reader: LogReader,
+    /// Problems of the reader that were taken.
+    taken_problems: usize,
     by_subscription: BTreeMap<u8, SubscriptionAnalysis>,
 }
 
@@ -151,8 +165,20 @@ impl Live {
         if options.limits != Limits::default() {
             return Err(Error::Option("live: --from and --to are for files".into()));
         }
-        let (before, reader) = (Intake::default(), LogReader::new());
-        Ok(Self { options, before, reader, by_subscription: BTreeMap::new() })
+        Ok(Self::after(Intake::default(), options))
+    }
+
+    fn after(before: Intake, options: RadioOptions) -> Self {
+        let (reader, by_subscription) = (LogReader::new(), BTreeMap::new());
+        Self { options, before, reader, taken_problems: 0, by_subscription }
+    }
+
+    fn read(&mut self, read: impl FnOnce(&mut LogReader, &mut dyn FnMut(Tagged))) {
+        let Self { options, reader, by_subscription, .. } = self;
+        read(reader, &mut |tagged| {
+            let new = || SubscriptionAnalysis::new(options, &[], Keep::Lists);
+            by_subscription.entry(tagged.subscription).or_insert_with(new).push(&tagged.record);
+        });
     }
 
     /// Whether the log that begins with these bytes begins before the end of this one, by more than
@@ -167,31 +193,17 @@ impl Live {
     /// The engine of another log: the input is counted on.
     #[must_use]
     pub fn anew(&self) -> Self {
-        let before = self.before.plus(intake(&self.reader));
-        let options = self.options;
-        Self { options, before, reader: LogReader::new(), by_subscription: BTreeMap::new() }
+        Self::after(self.before.and(&self.reader), self.options)
     }
 
     /// Takes the next bytes of the log.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { options, reader, by_subscription, .. } = self;
-        reader.push(bytes, &mut |tagged| {
-            by_subscription
-                .entry(tagged.subscription)
-                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
-                .push(&tagged.record);
-        });
+        self.read(|reader, sink| reader.push(bytes, sink));
     }
 
     /// The modem was absent: what it logged during that time is lost.
     pub fn note_gap(&mut self) {
-        let Self { options, reader, by_subscription, .. } = self;
-        reader.note_gap(&mut |tagged| {
-            by_subscription
-                .entry(tagged.subscription)
-                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
-                .push(&tagged.record);
-        });
+        self.read(|reader, sink| reader.note_gap(sink));
     }
 
     /// Bursts of the subscription decided since the last call, downlink before uplink, each in
@@ -233,14 +245,22 @@ impl Live {
         view
     }
 
-    /// What a log that ends here lost at its end, such as the rest of a frame.
+    /// The input has ended by itself: a truncated last frame is lost.
+    pub fn end_input(&mut self) {
+        self.read(|reader, sink| reader.finish(sink));
+    }
+
+    /// Problems found since the last call.
+    pub fn take_problems(&mut self) -> Vec<Problem> {
+        let new = self.reader.problems().get(self.taken_problems..).unwrap_or_default().to_vec();
+        self.taken_problems += new.len();
+        new
+    }
+
+    /// Those that were not taken, and those of the whole log.
     #[must_use]
-    pub fn lost_at_end(&self) -> Option<Problem> {
-        let mut reader = self.reader.clone();
-        let before = reader.stats().problems;
-        reader.finish(&mut |_| ());
-        let is_new = |one: &Problem| one.severity == Severity::Damage && !before.contains(one);
-        reader.stats().problems.into_iter().rfind(is_new)
+    pub fn last_problems(&self) -> Vec<Problem> {
+        self.reader.stats().problems.split_off(self.taken_problems)
     }
 
     /// The requested subscription, else the one with the most data.
@@ -250,14 +270,11 @@ impl Live {
     }
 
     fn into_view(mut self, chosen: u8, whole: &BTreeSet<String>) -> LiveView {
-        let Self { options, before, reader, by_subscription } = &mut self;
-        reader.finish(&mut |tagged| {
-            by_subscription
-                .entry(tagged.subscription)
-                .or_insert_with(|| SubscriptionAnalysis::new(options, &[], Keep::Lists))
-                .push(&tagged.record);
-        });
-        let intake = before.plus(intake(reader));
+        // A frame that is being written is no damage.
+        let damaged = self.before.damaged || self.reader.is_damaged();
+        self.read(|reader, sink| reader.finish(sink));
+        let Self { options, before, reader, by_subscription, .. } = &mut self;
+        let intake = Intake { damaged, ..before.and(reader) };
         let tracks = by_subscription.remove(&chosen);
         let mut tracks =
             tracks.unwrap_or_else(|| SubscriptionAnalysis::new(options, &[], Keep::Lists));
@@ -266,22 +283,20 @@ impl Live {
         let times = done.burst_times();
         let answer = report(Loaded::default(), chosen, done, options);
         let diagnosis = conclude(&answer, AlignedInputs::default(), &options.thresholds);
-        let is_under_way = |dir: Direction, start: TtiIndex| {
-            under_way[usize::from(dir == Direction::Ul)] == Some(start)
-        };
         let state = |transfer: &TransferDiagnosis| {
+            let finding = &transfer.finding;
             if whole.contains(&transfer.id) {
                 State::Decided
-            } else if is_under_way(transfer.finding.dir, transfer.finding.start_tti) {
+            } else if under_way[usize::from(finding.dir == Direction::Ul)]
+                == Some(finding.start_tti)
+            {
                 State::Open
             } else {
                 State::Provisional
             }
         };
-        let transfers = diagnosis.transfers.into_iter();
-        let mut transfers: Vec<LiveTransfer> = transfers
-            .map(|diagnosis| LiveTransfer { state: state(&diagnosis), diagnosis })
-            .collect();
+        let judged = |diagnosis| LiveTransfer { state: state(&diagnosis), diagnosis };
+        let mut transfers: Vec<_> = diagnosis.transfers.into_iter().map(judged).collect();
         transfers.sort_by_key(|transfer| transfer.diagnosis.finding.start_tti);
         let mut bursts: Vec<LiveBurst> = times
             .into_iter()
@@ -307,17 +322,7 @@ impl Live {
 }
 
 fn live(burst: TimedBurst, state: State) -> LiveBurst {
-    let TimedBurst { burst, start_us, end_us } = burst;
-    LiveBurst { state, start_us, end_us, burst }
-}
-
-fn intake(reader: &LogReader) -> Intake {
-    let stats = reader.stats();
-    Intake {
-        bytes: stats.bytes,
-        frames: stats.frames,
-        bad_frames: stats.bad_frames,
-        last_us: stats.last_ns.map(|ns| ns.div_euclid(1_000)),
-        late_records: stats.late_records,
-    }
+    let TimedBurst { burst, start_us, end_us, numerology } = burst;
+    let (duration_ms, rate_bps) = (burst.duration_ms(numerology), burst.rate_bps(numerology));
+    LiveBurst { state, start_us, end_us, duration_ms, rate_bps, burst }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use airmile_decode::table::TableKind;
 
 use airmile_io::FileReport;
-use airmile_io::directory::{files_in, is_of_run, open_to_sort};
+use airmile_io::directory::{files_in, is_of_run, open_archive_to_sort, open_to_sort};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::comes_once;
 use airmile_io::recognise::Kind;
@@ -61,7 +61,7 @@ impl Sorted {
         let mut groups: [Vec<(PathBuf, FileReport)>; 3] = Default::default();
         let (mut transfers, mut applications) = (Vec::new(), Vec::new());
         for path in files_in(dir)? {
-            let (input, kind) = match open_to_sort(&path)? {
+            let (input, kind) = match open_archive_to_sort(&path)? {
                 Ok(opened) => opened,
                 Err(report) => {
                     self.unread.push(report);

@@ -19,7 +19,7 @@ use crate::analyse::wire::Wire;
 use crate::fact::Restarter;
 use crate::session::Inputs;
 use airmile_io::FileReport;
-use airmile_io::directory::{directories_in, files_in, open_to_sort};
+use airmile_io::directory::{directories_in, files_in, open_archive_to_sort};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Progress, comes_once};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
@@ -81,7 +81,7 @@ impl RunInputs {
         let mut files = Self::default();
         let within = if path.is_dir() { files_in(path)? } else { vec![path.to_owned()] };
         for path in within {
-            let (input, kind) = match open_to_sort(&path)? {
+            let (input, kind) = match open_archive_to_sort(&path)? {
                 Ok(opened) => opened,
                 Err(report) => {
                     files.unread.push(report);

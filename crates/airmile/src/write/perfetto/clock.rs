@@ -1,6 +1,6 @@
 //! Converts TTIs to the log's clock.
 
-use airmile_model::{Stamp, TtiIndex};
+use airmile_model::{Stamp, TtiIndex, TtiSpan};
 
 /// Anchors are this far apart: the drift in between is far below a TTI.
 const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
@@ -9,7 +9,7 @@ const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
 /// the time is the TTI's count from 0.
 #[derive(Default)]
 pub struct TtiClock {
-    /// `(TTI, nanoseconds)`, ascending.
+    /// `(TTI, nanoseconds)`, by TTI.
     anchors: Vec<(i64, i64)>,
     numerology: u8,
 }
@@ -25,11 +25,11 @@ impl TtiClock {
     pub fn note(&mut self, TtiIndex(tti): TtiIndex, at: Option<Stamp>) -> Option<u64> {
         let at = at?;
         let first = self.anchors.is_empty();
-        if self
-            .anchors
-            .last()
-            .is_none_or(|last| at.ns.saturating_sub(last.1) >= ANCHOR_SPACING_NS && tti > last.0)
-        {
+        let is_due = |&(last, ns): &(i64, i64)| {
+            let since = TtiSpan(tti.saturating_sub(last));
+            since.0 > 0 && since.ends_at_anchor(self.numerology, (ns, at.ns), ANCHOR_SPACING_NS)
+        };
+        if self.anchors.last().is_none_or(is_due) {
             self.anchors.push((tti, at.ns));
         }
         first.then(|| u64::try_from(at.ns).unwrap_or_default())
@@ -42,8 +42,7 @@ impl TtiClock {
 
     /// A TTI's length in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     pub const fn tti_ns(&self) -> i64 {
-        let numerology = if self.numerology > 6 { 6 } else { self.numerology };
-        1_000_000 >> numerology
+        TtiSpan(1).ns(self.numerology)
     }
 
     /// Start of a TTI in nanoseconds; traces have no times before 0.
