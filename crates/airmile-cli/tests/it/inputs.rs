@@ -431,8 +431,7 @@ fn decode_names_a_selection_without_records() {
     let args = ["decode", &log, "--from", "2031-01-01", "--only", "grant", "--format", "csv"];
     let (code, says) = errors(&args);
     assert!(code == 0 && says.contains("no record lies within --from"), "{code} {says}");
-    let (code, says) = errors(&["decode", &log, "--from", "1", "--only", "grant"]);
-    assert!(code == 0 && !says.contains("no record lies"), "{code} {says}");
+    assert_eq!(errors(&["decode", &log, "--from", "1", "--only", "grant"]), (0, String::new()));
 }
 
 /// Each part of a rotated log has its own records, in a directory as by name.
@@ -443,12 +442,11 @@ fn inspect_counts_the_records_of_each_file() {
     fs::create_dir(&dir).unwrap();
     let whole = fs::read(run.join("modem.mi2log")).unwrap();
     let (first, second) = whole.split_at(whole.len() / 2);
-    // Not in the order of their names.
     fs::write(dir.join("b.mi2log"), first).unwrap();
     fs::write(dir.join("a.mi2log"), second).unwrap();
     let records = |args: &[&str]| -> Vec<serde_json::Value> {
-        let found = document("inspect", args);
-        found["files"].as_array().unwrap().iter().map(|file| file["records"].clone()).collect()
+        let files = document("inspect", args)["files"].clone();
+        files.as_array().unwrap().iter().map(|file| file["records"].clone()).collect()
     };
     let named = records(&["inspect", &path(&dir, "a.mi2log"), &path(&dir, "b.mi2log")]);
     assert!(named.iter().all(|of| of["grant"].as_u64() > Some(100)), "{named:?}");
@@ -485,10 +483,9 @@ fn compare_uses_a_capture_without_handshakes() {
     assert_eq!(code, 0, "{says}");
     assert!(says.contains("server.pcapng: not used: no handshake in it shows"), "{says}");
     // A probe's log states its other files, too.
-    let log = serde_json::json!({"document": "probe", "version": 1, "host": "a.example",
-        "segment_bytes": 50_000, "segments": 1, "pause_ms": 0, "rounds": 1, "seed": 1,
-        "server_restarts_after_idle": null,
-        "connections": [{"port": 443, "tls": false, "round": 0, "server": "x", "start_us": 0,
+    let log = serde_json::json!({"document": "probe", "version": 1, "host": "a.example", "seed": 1,
+        "segment_bytes": 50_000, "segments": 1, "pause_ms": 0, "rounds": 1,
+        "server_restarts_after_idle": null, "connections": [{"port": 443, "tls": false, "round": 0, "server": "x", "start_us": 0,
             "connect_us": 5, "tls_us": null}],
         "transfers": [{"id": "port-443-1", "connection": 0, "turn": 1, "start_us": 0,
             "first_byte_us": 5, "end_us": 900_000, "bytes": 50_000, "pause_us": null,
