@@ -37,7 +37,7 @@ def test_timeline(run: am.LabRun, tmp_path: Path) -> None:
 
 def test_timeline_counts_slots_by_their_length(tmp_path: Path) -> None:
     run = am.lab_run("nr-two-carriers", tmp_path / "run")
-    report = am.radio(run.log, transfers=run.transfers_csv)
+    report = am.radio(run.dir / "nr_modem.mi2log", transfers=run.transfers_csv)
     assert report.tti_ms == 0.5
     ax: Any = am.plot.timeline(report)
     widths = [box.x1 - box.x0 for bars in ax.collections for box in extents(bars)]

@@ -14,7 +14,8 @@ use airmile_live::snapshot::{LiveEvent, Snapshot};
 pub fn sample(name: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     airmile_lab::run_scenario(name, None, dir.path()).unwrap();
-    std::fs::read(dir.path().join("modem.mi2log")).unwrap()
+    let of = |name: &str| std::fs::read(dir.path().join(name));
+    of("modem.mi2log").or_else(|_| of("nr_modem.mi2log")).unwrap()
 }
 
 /// The bursts of a file with these bytes.
