@@ -272,10 +272,9 @@ impl SubscriptionAnalysis {
         if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data) {
             silent.busy(grant.position.tti, grant.position.numerology);
         }
-        let small = track.detector.small();
         track.detector.push(grant);
         if !self.given {
-            track.watch_detected(small);
+            track.watch_detected();
         }
     }
 
@@ -433,10 +432,9 @@ impl SubscriptionAnalysis {
     /// Ends the activities whose pause is over at a TTI.
     fn end_activities(&mut self, tti: TtiIndex) {
         for track in [&mut self.dl_track, &mut self.ul_track] {
-            let small = track.detector.small();
             track.detector.advance(tti);
             if !self.given {
-                track.watch_detected(small);
+                track.watch_detected();
             }
         }
     }
@@ -455,10 +453,9 @@ impl SubscriptionAnalysis {
         self.take_found(Default::default(), [Decided::ALL; 2]);
         self.windows.take(self.load.finish(), &mut self.dl_track.watch);
         for track in [&mut self.dl_track, &mut self.ul_track] {
-            let small = track.detector.small();
             track.detector.finish();
             if !self.given {
-                track.watch_detected(small);
+                track.watch_detected();
             }
             track.gather(Until::END);
         }

@@ -76,14 +76,16 @@ impl Track {
     }
 
     /// Passes new detections to the watch.
-    pub(super) fn watch_detected(&mut self, small_before: SmallTransfers) {
-        if self.detector.small() != small_before {
-            self.watch.ended(None);
-        }
+    pub(super) fn watch_detected(&mut self) {
         while let Some(found) = self.detector.poll() {
             self.watch.ended(Some(&found));
         }
-        if let Some(activity) = self.detector.current() {
+        let current = self.detector.current();
+        if self.watch.under_way_from() != current.map(|activity| activity.start_tti) {
+            // It was too small.
+            self.watch.ended(None);
+        }
+        if let Some(activity) = current {
             self.watch.under_way(activity);
         }
     }

@@ -177,6 +177,12 @@ impl TransferWatch {
         }
     }
 
+    /// The start of the activity in progress.
+    pub(super) fn under_way_from(&self) -> Option<TtiIndex> {
+        let last = self.open.last().filter(|_| self.under_way)?;
+        last.span().map(|span| span.start)
+    }
+
     /// Updates the activity in progress.
     pub(super) fn under_way(&mut self, activity: &DetectedTransfer) {
         if !self.under_way {

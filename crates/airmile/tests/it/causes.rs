@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Cause, Verdict};
-use airmile::{Inputs, Progress, RadioOptions, diagnose};
+use airmile::{Inputs, Progress, RadioOptions, diagnose, radio};
 
 use crate::common::{diagnosis_of, library_run, scenario_run};
 
@@ -43,6 +43,14 @@ fn prbs_are_shares_of_their_own_cells() {
     let text = serde_json::to_string(&answer_of("two-carriers")).unwrap();
     assert!(text.contains("% of its 2 cells' PRBs while scheduled"), "{text}");
     let answer = answer_of("nsa-split-bearer");
+    // Lone blocks in a transfer without given times take nothing from it.
+    let inputs = Inputs {
+        files: vec![dir.path().join("nsa-split-bearer/nr_modem.mi2log")],
+        ..Inputs::default()
+    };
+    let found = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let share = found.usage[0].scheduled_share;
+    assert!((0.3..0.4).contains(&share), "{share}");
     let text = serde_json::to_string(&answer).unwrap();
     assert_eq!(answer.session.verdict, Verdict::Radio, "{text}");
     let is_stated = ["PRBs while scheduled", "held the PRBs", "radio signal", "contention"];
