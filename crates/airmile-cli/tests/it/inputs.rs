@@ -63,8 +63,8 @@ fn files_that_cannot_be_used_as_given() {
     assert!(says.contains("phone.pcapng (pcapng): unpack it, and give them"), "{says}");
     assert!(!says.contains("without a modem log in it"), "{says}");
     let compared = document("compare", &["compare", &with, &whole]);
-    for group in 0..2 {
-        let seen_by = compared["groups"][group]["seen_by"].to_string();
+    for run in 0..2 {
+        let seen_by = compared["runs"][run]["seen_by"].to_string();
         assert!(seen_by.contains("modem log"), "{seen_by}");
     }
     // A growing log is not an archive.
