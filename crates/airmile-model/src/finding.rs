@@ -14,7 +14,7 @@ use crate::vocabulary::vocabulary;
 /// assert_eq!([0.57, 0.976, 0.996, 1.0].map(confidence_percent), [57.0, 98.0, 99.0, 100.0]);
 /// ```
 #[must_use]
-pub const fn confidence_percent(confidence: f64) -> f64 {
+pub fn confidence_percent(confidence: f64) -> f64 {
     let percent = (confidence * 100.0).round();
     if confidence < 1.0 { percent.min(99.0) } else { percent }
 }

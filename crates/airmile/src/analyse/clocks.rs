@@ -96,7 +96,7 @@ fn words(file: &str, against: &str, line: &ClockLine, used: bool) -> String {
     let way = if offset_ms < 0.0 { "behind" } else { "ahead of" };
     let error_ms = line.error_ns as f64 / 1e6;
     let drifts = line.drift_ppm.abs() >= 0.5;
-    let drift = drifts.then(|| format!(", gaining {:.1} ppm", line.drift_ppm)).unwrap_or_default();
+    let drift = if drifts { format!(", gaining {:.1} ppm", line.drift_ppm) } else { String::new() };
     let rival = line.rival_ns.map_or_else(String::new, |ns| {
         format!("; the traffic repeats itself; {:.1} s would also fit", ns as f64 / 1e9)
     });
