@@ -31,7 +31,8 @@ def main(text: str) -> int:
     if not asked["quiet"]:
         for file in json.loads(packets.json())["files"]:
             for problem in file["problems"]:
-                where = f"{file['path']}: byte {problem['offset']}"
+                offset = problem["offset"]
+                where = file["path"] if offset is None else f"{file['path']}: byte {offset}"
                 print(f"airmile: {where}: {problem['what']}", file=sys.stderr)
     if asked["json"]:
         print(packets.json())
