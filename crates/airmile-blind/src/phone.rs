@@ -369,6 +369,12 @@ impl CapturedPhone {
         self.mistimed || self.headers_cut || self.lacks_packets()
     }
 
+    /// Whether it shows what the phone received only by its acknowledgements.
+    #[must_use]
+    pub const fn only_acknowledges(&self) -> bool {
+        self.one_way && self.bytes == 0
+    }
+
     fn from_user(user: UserDownlink, datagrams: Datagrams, pause_ns: i64) -> Self {
         let sides =
             Sides::from_connections(user.connections.values().map(|connection| &connection.model));

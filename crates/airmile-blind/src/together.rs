@@ -26,8 +26,8 @@ const LEADS: f64 = 0.5;
 impl Model {
     /// Probabilities of what limited several transfers, in descending order: by each suspect's expected
     /// share of their time; and the suspect to be named, if it is first in most of it, and its share enough
-    /// for the transfers that name it. Only then the shares are raised. A transfer without probabilities counts as [`Suspect::Other`]; there
-    /// are none if no transfer has any.
+    /// for the transfers that name it. Only then the shares are raised. A transfer without probabilities
+    /// counts as [`Suspect::Other`]; there are none if no transfer has any.
     #[must_use]
     pub fn judge_together(each: &[JudgedTransfer<'_>]) -> (Vec<Suspicion>, Option<Suspicion>) {
         if let [one] = each {

@@ -66,11 +66,17 @@ pub fn open_to_sort(path: &Path) -> Result<std::result::Result<(Input, Kind), Fi
             Kind::Empty => Ok(Err(FileReport::empty(&input))),
             kind => Ok(Ok((input, kind))),
         },
-        // No error of the system: it cannot be decompressed.
-        Err(Error::Read { source, .. }) if source.raw_os_error().is_none() => {
-            Ok(Err(FileReport::damaged(path, &source)))
+        Err(error) => unreadable(path, error).map(Err),
+    }
+}
+
+/// The report of a file that cannot be decompressed; an error of the system stays one.
+fn unreadable(path: &Path, error: Error) -> Result<FileReport> {
+    match error {
+        Error::Read { source, .. } if source.raw_os_error().is_none() => {
+            Ok(FileReport::damaged(path, &source))
         }
-        Err(error) => Err(error),
+        error => Err(error),
     }
 }
 
@@ -92,10 +98,7 @@ pub fn open_archive_to_sort(path: &Path) -> Result<std::result::Result<(Input, K
         Err(Error::Unusable { what, .. }) => {
             Ok(Err(FileReport::beside_others(&stored, kind, &what)))
         }
-        Err(Error::Read { source, .. }) if source.raw_os_error().is_none() => {
-            Ok(Err(FileReport::damaged(path, &source)))
-        }
-        Err(error) => Err(error),
+        Err(error) => unreadable(path, error).map(Err),
     }
 }
 

@@ -38,6 +38,12 @@ impl Problem {
         Self { offset: Some(offset), severity, what }
     }
 
+    /// The damage of an input that cannot be read from an offset on.
+    #[must_use]
+    pub fn stopped(offset: u64, error: &impl fmt::Display) -> Self {
+        Self::at(offset, Severity::Damage, format!("reading stopped here: {error}"))
+    }
+
     /// A problem of the whole input.
     #[must_use]
     pub const fn of_file(severity: Severity, what: String) -> Self {

@@ -65,7 +65,7 @@ impl Order {
 /// Marks a phone whose packets are not in order, and reports one whose packets are missing.
 fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
     phone.mistimed |= order.is_lost();
-    let is_dropped = phone.lacks_packets() && !(phone.one_way && phone.bytes == 0);
+    let is_dropped = phone.lacks_packets() && !phone.only_acknowledges();
     is_dropped.then(|| {
         let what = format!(
             "{} bytes that the phone acknowledged are not in the capture: packets were \
@@ -186,7 +186,7 @@ pub fn captured_file(
     })?;
     let mut phones = phones.finish().into_iter();
     let has_data = |phone: &CapturedPhone| {
-        phone.bytes > 0 || phone.one_way && phone.unseen_bytes >= downloads.min_bytes
+        phone.bytes > 0 || phone.only_acknowledges() && phone.unseen_bytes >= downloads.min_bytes
     };
     let mut phone = phones.next().filter(has_data);
     if let Some(phone) = &mut phone {

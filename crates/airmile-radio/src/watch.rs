@@ -3,15 +3,13 @@
 
 use airmile_model::{Direction, Transfer, TtiIndex, TtiSpan};
 
+use crate::burst::LATENESS_MS;
 use crate::decided::Decided;
 use crate::detect::DetectedTransfer;
 use crate::load::LoadEstimate;
 use crate::meter::TransferMeter;
 use crate::transfer::Timeline;
 use crate::usage::{UsageBins, UsageSum};
-
-/// Maximum lateness of records in ms; the same as the burst tracker's.
-const LATE_MS: i64 = 1_000;
 
 /// The share of other users in the cell, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -146,7 +144,7 @@ impl Until {
     /// With the last record at `now`.
     #[must_use]
     pub fn now(decided: Decided, now: TtiIndex, numerology: u8) -> Self {
-        let late = TtiSpan::from_ms(LATE_MS, numerology).0;
+        let late = TtiSpan::from_ms(LATENESS_MS, numerology).0;
         Self { decided, records: now.plus(-late), log_ended: false }
     }
 

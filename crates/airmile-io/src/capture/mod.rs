@@ -84,34 +84,52 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// Reads a file's packets in its order, or in order of time if [`begins_out_of_order`].
-///
-/// # Errors
-/// As [`read_capture`].
-pub fn read_file(
+/// Reads a file's packets in its order, or in order of time if it [`begins_out_of_order`].
+fn read_file(
     path: &Path,
     progress: &Progress,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    if comes_once(path) || !begins_out_of_order(path)? {
-        return read_unsorted(Input::open(path, progress)?, limits, dissector, sink);
-    }
-    let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
+    let read = if begins_out_of_order(path)? { read_in_order } else { read_unsorted };
+    read(Input::open(path, progress)?, limits, dissector, sink)
+}
+
+/// Reads packets in order of time; datagrams that wait for fragments stay in the dissector.
+///
+/// # Errors
+/// As [`read_capture`].
+pub fn read_in_order(
+    input: Input,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    in_order(sink, |put| read_timed(input, &mut FrameTimes::default(), limits, dissector, put))
+}
+
+/// Puts the packets that are read in order of time, and reports those that were not.
+fn in_order(
+    sink: &mut dyn FnMut(&Packet<'_>),
+    read: impl FnOnce(&mut dyn FnMut(&Packet<'_>)) -> Result<FileReport>,
+) -> Result<FileReport> {
     let mut order = InOrder::default();
-    let mut put = |packet: &Packet<'_>| order.push(packet, sink);
-    let mut report = read_timed(input, &mut times, limits, dissector, &mut put)?;
+    let mut report = read(&mut |packet| order.push(packet, sink))?;
     order.finish(sink);
     order.note(&mut report);
     Ok(report)
 }
 
-/// Whether a file has packets out of order of time among its first ones.
+/// Whether a file has packets out of order of time among its first ones. What comes only once is not
+/// asked.
 ///
 /// # Errors
 /// The file cannot be opened.
 pub fn begins_out_of_order(path: &Path) -> Result<bool> {
+    if comes_once(path) {
+        return Ok(false);
+    }
     let mut input = Input::open(path, &Progress::default())?;
     let (mut reader, mut times) = (CaptureReader::new(), FrameTimes::default());
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -185,17 +203,12 @@ pub fn read_capture(
 ) -> Result<FileReport> {
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
-    let mut order = InOrder::default();
-    let mut report = {
-        let mut put = |packet: &Packet<'_>| order.push(packet, sink);
-        let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
-        let report = read_timed(input, &mut times, &mut limits, &mut dissector, &mut put)?;
-        dissector.finish(&mut |packet| packet.map_or((), &mut put));
-        report
-    };
-    order.finish(sink);
-    order.note(&mut report);
-    Ok(report)
+    let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
+    in_order(sink, |put| {
+        let report = read_timed(input, &mut times, &mut limits, &mut dissector, put)?;
+        dissector.finish(&mut |packet| packet.map_or((), &mut *put));
+        Ok(report)
+    })
 }
 
 fn read_timed(

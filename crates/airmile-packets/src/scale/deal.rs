@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::ScaleOptions;
 use super::records::{BucketRows, record_schema};
 use airmile_io::FileReport;
-use airmile_io::capture::{Views, read_file, read_unsorted};
+use airmile_io::capture::{Views, begins_out_of_order, read_in_order, read_unsorted};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::limits::LimitFilter;
@@ -85,19 +85,16 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
         DealSource::File(_, Some(range)) => range.start,
         _ => 0,
     };
+    let read = match &source {
+        DealSource::File(path, None) if begins_out_of_order(path)? => read_in_order,
+        _ => read_unsorted,
+    };
+    let input = open(source, &progress)?;
     let mut dealer = Dealer::create(options, out)?;
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
     let mut push = |packet: &Packet<'_>| dealer.push(packet);
-    let file = match source {
-        DealSource::File(path, None) => {
-            read_file(&path, &progress, &mut limits, &mut dissector, &mut push)?
-        }
-        part => {
-            let input = open(part, &progress)?;
-            placed(read_unsorted(input, &mut limits, &mut dissector, &mut push)?, from)
-        }
-    };
+    let file = placed(read(input, &mut limits, &mut dissector, &mut push)?, from);
     dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
     let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
         dissector.counts();

@@ -91,6 +91,9 @@ impl EvidenceChoice {
     }
 }
 
+/// Maximum lateness of a record in ms: 0xB173 items come 300 ms late; three times that.
+pub(crate) const LATENESS_MS: i64 = 1_000;
+
 /// Settings of a [`BurstTracker`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BurstOptions {
@@ -107,15 +110,14 @@ pub struct BurstOptions {
 }
 
 impl Default for BurstOptions {
-    /// Thresholds of BurstTracker, section 3.2. Lateness: 0xB173 items come
-    /// 300 ms late; three times that. Epoch: chosen here, minutes of a busy
+    /// Thresholds of BurstTracker, section 3.2. Epoch: chosen here, minutes of a busy
     /// link, enough for every distribution, a few megabytes of rows.
     fn default() -> Self {
         Self {
             evidence: EvidenceChoice::Auto,
             start_threshold: 0.9,
             end_threshold: 0.4,
-            lateness_ms: 1_000,
+            lateness_ms: LATENESS_MS,
             epoch_rows: 32_768,
         }
     }

@@ -112,8 +112,8 @@ fn align(
         .collect();
     let (samples, spread_ns) = on_a_line(&candidates, expected);
     // Any pause of the answers is near some end: most uploads must have the same offset.
-    let n_ends = transfers.iter().filter(|(_, end)| near(*end).next().is_some()).count();
-    if ends.sent.is_some() && 2 * samples.len() <= n_ends {
+    let n_ends = || transfers.iter().filter(|(_, end)| near(*end).next().is_some()).count();
+    if ends.sent.is_some() && 2 * samples.len() <= n_ends() {
         return Err(Unaligned::Unlike);
     }
     let mut line = through(&samples, FLOOR_NS).ok_or(Unaligned::Unlike)?;

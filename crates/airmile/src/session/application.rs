@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use airmile_capture::application::{ApplicationFormat, ApplicationReader};
-use airmile_model::{ApplicationLog, PlayerEventKind, Problem, Severity, TimeBase, printable_path};
+use airmile_model::{ApplicationLog, PlayerEventKind, Problem, TimeBase, printable_path};
 
 use airmile_io::FileReport;
 
@@ -46,11 +46,7 @@ impl Application {
         let mut log = reader.finish();
         report.bytes = bytes.bytes();
         if let Some(error) = failed {
-            log.problem(Problem::at(
-                report.bytes,
-                Severity::Damage,
-                format!("reading stopped here: {error}"),
-            ));
+            log.problem(Problem::stopped(report.bytes, &error));
         }
         report.items = log.items;
         report.bad_items = log.bad_items;

@@ -26,11 +26,7 @@ fn read_all(input: &mut impl Read, push: &mut dyn FnMut(&[u8])) -> Option<std::i
 
 fn note_failure(report: &mut FileReport, failed: Option<std::io::Error>) {
     if let Some(error) = failed {
-        report.problem(Problem::at(
-            report.bytes,
-            Severity::Damage,
-            format!("reading stopped here: {error}"),
-        ));
+        report.problem(Problem::stopped(report.bytes, &error));
     }
 }
 

@@ -15,7 +15,7 @@ use airmile_decode::diag::msg::SizeCheck;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::{TableKind, read_transfers};
-use airmile_model::{Clock, Problem, Severity, Transfer};
+use airmile_model::{Clock, Problem, Transfer};
 use airmile_wire::clocks::ClockLine;
 
 pub use application::Application;
@@ -458,11 +458,7 @@ fn read_logs(
         }
         fill_log_report(&mut report, &current);
         if let Some(error) = failed {
-            report.problem(Problem::at(
-                report.bytes,
-                Severity::Damage,
-                format!("reading stopped here: {error}"),
-            ));
+            report.problem(Problem::stopped(report.bytes, &error));
         }
         out.push((order, report));
         reader = Some(current);

@@ -19,7 +19,7 @@ pub(super) fn statement(
     (suspects, named): (&[Suspicion], Option<Suspicion>),
     restarter: Restarter,
 ) -> Statement {
-    let is_one_way = phone.is_some_and(|phone| phone.one_way && phone.bytes == 0);
+    let is_one_way = phone.is_some_and(CapturedPhone::only_acknowledges);
     let Some(phone) = phone.filter(|_| !judged.is_empty()) else {
         return if is_one_way { Statement::OneDirection } else { Statement::NoDownload };
     };

@@ -75,7 +75,7 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         );
     }
     let Some(phone) = phone else { return Ok(look) };
-    if phone.one_way && phone.bytes == 0 {
+    if phone.only_acknowledges() {
         let (what, how) = facts::OTHER_DIRECTION;
         look.lack(what, how);
         return Ok(look);

@@ -33,7 +33,7 @@ pub(super) fn read(
     captures: &[PathBuf],
     progress: &Progress,
 ) -> Result<(Vec<Captured>, Vec<FileReport>)> {
-    let (mut all, mut reports) = (Vec::<Captured>::new(), Vec::new());
+    let mut all = Vec::new();
     for path in captures {
         let mut reading = ConnectionReader::default();
         let report = read_capture(path, progress, &mut |packet| reading.push(packet))?;
@@ -48,16 +48,15 @@ pub(super) fn read(
     // Without a handshake the place of a capture is unknown: one is kept if no place is known.
     let used = all.iter().position(|one| one.client_share.is_some()).unwrap_or_default();
     let used_name = all.get(used).map(|one| one.name.clone()).unwrap_or_default();
-    let mut at = 0..;
-    all.retain_mut(|one| {
-        let is_used = at.next() == Some(used);
-        if one.client_share.is_none() && !is_used {
+    for (at, one) in all.iter_mut().enumerate() {
+        if one.client_share.is_none() && at != used {
             let why = "no handshake in it shows its place on the path";
             one.report.leave_out(&format!("{why}: {used_name} is used"));
         }
-        reports.push(one.report.clone());
-        one.client_share.map_or(is_used, |share| share <= nearest)
-    });
+    }
+    let reports = all.iter().map(|one| one.report.clone()).collect();
+    let is_near = |one: &Captured| one.client_share.is_none_or(|share| share <= nearest);
+    all.retain(|one| one.report.left_out.is_none() && is_near(one));
     // A proxy is a client of the server, too, with a shorter path to it.
     let longest = all.iter().filter_map(Captured::round_trip_ns).max().unwrap_or(0);
     all.retain(|one| one.round_trip_ns().is_none_or(|rtt_ns| rtt_ns >= longest / 2));

@@ -10,8 +10,10 @@ use serde::Serialize;
 use super::gather::Run;
 use crate::analyse::page::Page;
 
-/// The share of time that no evidence explains.
-const UNKNOWN: &str = PageCause::Unknown.as_str();
+/// Whether shares of time are of a whole load: of a part, all time is unknown.
+fn is_whole(shares: &BTreeMap<&'static str, f64>) -> bool {
+    shares.keys().any(|of| *of != PageCause::Unknown.as_str())
+}
 
 /// A page that several runs loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -45,9 +47,8 @@ pub struct ComparedLoads {
 
 impl ComparedLoads {
     fn of(run: &Run, loads: &[&Page]) -> Option<Self> {
-        // Of a part of a load, all time is unknown.
-        let is_whole = |page: &&&Page| page.shares.keys().any(|of| *of != UNKNOWN);
-        let whole: Vec<&Page> = loads.iter().filter(is_whole).copied().collect();
+        let whole: Vec<&Page> =
+            loads.iter().filter(|page| is_whole(&page.shares)).copied().collect();
         let loads = if whole.is_empty() { loads } else { &whole };
         let of = |value: &dyn Fn(&Page) -> f64| median(loads.iter().map(|page| value(page)));
         let causes = loads.iter().flat_map(|page| page.shares.keys().copied());
@@ -70,10 +71,6 @@ impl ComparedLoads {
             evidence: first.evidence,
             shares_ms,
         })
-    }
-
-    fn is_whole(&self) -> bool {
-        self.shares_ms.keys().any(|of| *of != UNKNOWN)
     }
 }
 
@@ -114,15 +111,15 @@ pub(super) struct PageDifference<'a> {
 }
 
 /// The largest difference that a user notices; a page's runs are compared with its first one.
-pub(super) fn largest(pages: &[ComparedPage], seed: u64) -> Option<PageDifference<'_>> {
-    let whole = |page: &'_ ComparedPage| -> Vec<Vec<f64>> {
-        let loads = page.loads.iter().filter(|loads| loads.is_whole());
-        loads.map(|loads| loads.times_ms.clone()).collect()
+pub(super) fn largest<'a>(pages: &'a [ComparedPage], seed: u64) -> Option<PageDifference<'a>> {
+    let whole = |page: &'a ComparedPage| -> Vec<&'a ComparedLoads> {
+        page.loads.iter().filter(|loads| is_whole(&loads.shares_ms)).collect()
     };
-    let times: Vec<Vec<Vec<f64>>> = pages.iter().map(whole).collect();
+    let times_of = |page| whole(page).iter().map(|loads| loads.times_ms.clone()).collect();
+    let times: Vec<Vec<Vec<f64>>> = pages.iter().map(times_of).collect();
     let found = largest_difference(&times, seed)?;
     let page = pages.get(found.page)?;
-    let whole: Vec<&ComparedLoads> = page.loads.iter().filter(|loads| loads.is_whole()).collect();
+    let whole = whole(page);
     let mut both = [*whole.first()?, *whole.get(found.run)?];
     both.sort_by(|a, b| b.load_ms.total_cmp(&a.load_ms));
     let [slow, quick] = both;
@@ -167,13 +164,7 @@ mod tests {
             page("a", vec![one("r1", 500.0, 0.0), one("r3", 500.0, 0.0)]),
             page(
                 "b",
-                ["r2", "r3", "r4"]
-                    .map(|run| match run {
-                        "r2" => one(run, 600.0, 0.0),
-                        "r3" => one(run, 900.0, 300.0),
-                        _ => one(run, 2_000.0, 1_400.0),
-                    })
-                    .to_vec(),
+                vec![one("r2", 600.0, 0.0), one("r3", 900.0, 300.0), one("r4", 2_000.0, 1_400.0)],
             ),
         ];
         let found = largest(&pages, 7).unwrap();
