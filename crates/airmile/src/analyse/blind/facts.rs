@@ -19,10 +19,9 @@ pub(super) fn statement(
     (suspects, named): (&[Suspicion], Option<Suspicion>),
     restarter: Restarter,
 ) -> Statement {
-    let is_one_way = phone.is_some_and(|phone| phone.one_way && phone.bytes == 0);
-    let Some(phone) = phone.filter(|_| !judged.is_empty()) else {
-        return if is_one_way { Statement::OneDirection } else { Statement::NoDownload };
-    };
+    // Without data it is there for what it acknowledged.
+    let counts = |phone: &&CapturedPhone| !judged.is_empty() || phone.bytes == 0;
+    let Some(phone) = phone.filter(counts) else { return Statement::NoDownload };
     let mut counts: Vec<(Suspect, usize)> = Suspect::ALL
         .into_iter()
         .map(|suspect| (suspect, judged.iter().filter(|one| one.is_named(suspect)).count()))
@@ -113,9 +112,8 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
 }
 
 /// What to capture for a transfer without a named cause.
-pub(super) fn to_gather(phone: &CapturedPhone, judged: &Judged, has_server: bool) -> Advice {
-    let missing = missing(Some(phone), std::slice::from_ref(judged), has_server);
-    let first = missing.into_iter().next();
+pub(super) fn to_gather(phone: &CapturedPhone, judged: &[Judged], has_server: bool) -> Advice {
+    let first = missing(Some(phone), judged, has_server).into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 
