@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use airmile_model::{Clock, Direction};
 use airmile_packets::phones::{Downloads, hidden_queue};
 use airmile_packets::same_run::misfit;
-use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
 
@@ -65,8 +64,7 @@ impl AlignedInputs {
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {
-            let DetectOptions { min_bytes, pause_ms } = options.detect;
-            let downloads = Downloads::new(min_bytes, pause_ms);
+            let downloads = Downloads::new(options.detect.min_bytes, options.detect.pause_ms);
             wire.set_hidden_queue(hidden_queue(path, downloads, progress)?);
         }
         let mut aligned = Self { radio, wire, captures, unread, ..Self::default() };

@@ -106,6 +106,7 @@ fn a_download_with_an_upload_at_the_same_time() {
     let found: Vec<_> = found.collect();
     let upload = (Direction::Ul, Some(6_000_000), Verdict::Unknown);
     assert!(found.len() == 2 && found.contains(&upload), "{found:?}");
+    assert!(answer.transfers.iter().all(|one| !one.next_step.is_empty()));
 }
 
 #[test]

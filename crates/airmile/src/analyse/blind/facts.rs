@@ -113,9 +113,8 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
 }
 
 /// What to capture for a transfer without a named cause.
-pub(super) fn to_gather(phone: &CapturedPhone, judged: &Judged, has_server: bool) -> Advice {
-    let missing = missing(Some(phone), std::slice::from_ref(judged), has_server);
-    let first = missing.into_iter().next();
+pub(super) fn to_gather(phone: &CapturedPhone, judged: &[Judged], has_server: bool) -> Advice {
+    let first = missing(Some(phone), judged, has_server).into_iter().next();
     first.map_or(Advice::None, |one| Advice::Gather { what: one.what, how: one.how_to_capture })
 }
 

@@ -251,7 +251,7 @@ impl Blind {
         // Uploads are not diagnosed.
         let is_download = |one: &PlacedTransfer| one.measures.dir == Direction::Dl;
         let mut judged = Vec::new();
-        let transfers = found.into_iter().map(|one| {
+        let each = found.into_iter().map(|one| {
             let packets = is_download(&one).then(|| {
                 let own = self.suspects(phone, &one);
                 let place = (one.measures.start_tti, one.measures.end_tti);
@@ -262,10 +262,14 @@ impl Blind {
                 judged.push(own);
                 packets
             });
-            let sides = Sides { packets, application: one.application, ..Sides::default() };
-            join(one.id, one.measures, sides)
+            let mut application = one.application;
+            if packets.is_none() {
+                let gather = || facts::to_gather(phone, &[], self.has_server);
+                application.get_or_insert_default().advice.get_or_insert_with(gather);
+            }
+            join(one.id, one.measures, Sides { packets, application, ..Sides::default() })
         });
-        let transfers = transfers.collect();
+        let transfers = each.collect();
         // What the capture does not show limits nothing.
         judged.retain(|one| one.span.bytes > 0);
         let session = self.session(&judged);
@@ -362,7 +366,7 @@ impl Blind {
                     Advice::Cause(CauseAdvice::ClientAsksLate)
                 }
                 Some(one) => Advice::Suspect(one.suspect, self.restarter),
-                None => facts::to_gather(phone, judged, self.has_server),
+                None => facts::to_gather(phone, std::slice::from_ref(judged), self.has_server),
             },
             suspects: suspects.iter().map(Suspicion::from).collect(),
         }
