@@ -59,6 +59,9 @@ pub struct FileReport {
     /// Why the result is not from the file; null if it is.
     #[serde(default)]
     pub left_out: Option<String>,
+    /// The ticks of a capture's clock, in nanoseconds, if they hide how data arrived.
+    #[serde(skip)]
+    pub clock_ticks_ns: Option<i64>,
 }
 
 /// Count of a message in a log.
@@ -151,6 +154,7 @@ impl FileReport {
             more_problems: 0,
             damaged: false,
             left_out: None,
+            clock_ticks_ns: None,
         }
     }
 
@@ -257,6 +261,16 @@ impl FileReport {
     fn not_used(&mut self, severity: Severity, why: &str) {
         self.problem(Problem::of_file(severity, format!("not used: {why}")));
         self.left_out = Some(why.to_owned());
+    }
+
+    /// Describes the clock of a capture with ticks that are longer than `most_ns`, and hide how data
+    /// arrived.
+    #[must_use]
+    pub fn coarse_clock(&self, most_ns: i64) -> Option<String> {
+        let ms = self.clock_ticks_ns.filter(|ns| *ns > most_ns)? as f64 / 1e6;
+        Some(format!(
+            "its clock has ticks of {ms:.0} ms: how data arrived is hidden; capture with a finer clock"
+        ))
     }
 
     /// Adds a warning about the file as a whole.

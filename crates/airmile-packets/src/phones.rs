@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, CapturedPhones, Features, Model, TransportKind};
 use airmile_io::FileReport;
-use airmile_io::capture::read_capture;
+use airmile_io::capture::{SLOT_NS, read_capture};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_model::{Direction, Problem, Severity};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue};
-use airmile_wire::clocks::{Arrivals, ClockTicks};
+use airmile_wire::clocks::Arrivals;
 use airmile_wire::tcp::{PacketStudy, Quality, StudyOptions, Traced};
 
 /// What to do where a snap length cut headers.
@@ -35,10 +35,6 @@ pub struct CapturedFiles {
 /// Above this share of packets that could not be put in order, times are not used (chosen here).
 const MAX_LATE: f64 = 0.002;
 
-/// Shorter ticks at a server may be the uplink's: phones send in slots (chosen here: those of the lab
-/// arrive in even subframes, to the microsecond).
-const SERVER_TICKS_NS: i64 = 3_000_000;
-
 /// The order of packets between `--from` and `--to`, after they were sorted.
 #[derive(Default)]
 struct Order {
@@ -46,13 +42,11 @@ struct Order {
     /// Packets that follow a later one.
     late: u64,
     newest_ns: Option<i64>,
-    ticks: ClockTicks,
 }
 
 impl Order {
     fn push(&mut self, at_ns: i64) {
         self.packets += 1;
-        self.ticks.push(at_ns);
         self.late += u64::from(self.newest_ns.is_some_and(|newest| at_ns < newest));
         self.newest_ns = self.newest_ns.max(Some(at_ns));
     }
@@ -75,24 +69,6 @@ fn damage(phone: &mut CapturedPhone, order: &Order) -> Option<Problem> {
         );
         Problem::of_file(Severity::Damage, what)
     })
-}
-
-/// Marks a phone whose capture has a coarse clock, and reports it.
-fn coarse(phone: &mut CapturedPhone, ticks: &ClockTicks) -> Option<Problem> {
-    let is_server = phone.place == CaptureSite::Server;
-    let ticks_ns = ticks.coarse_ns().filter(|ns| !is_server || *ns >= SERVER_TICKS_NS)?;
-    phone.mistimed = true;
-    Some(coarse_clock(ticks_ns))
-}
-
-/// The problem of a clock with such ticks, in nanoseconds.
-#[must_use]
-pub fn coarse_clock(ticks_ns: i64) -> Problem {
-    let ms = ticks_ns as f64 / 1e6;
-    let what = format!(
-        "its clock has ticks of {ms:.0} ms: how data arrived is hidden; capture with a finer clock"
-    );
-    Problem::of_file(Severity::Warning, what)
 }
 
 /// Marks a phone whose TCP headers the capture cut, and reports it.
@@ -191,9 +167,12 @@ pub fn captured_file(
     let mut phone = phones.next().filter(has_data);
     if let Some(phone) = &mut phone {
         let others: Vec<u64> = phones.map(|phone| phone.bytes).collect();
+        let most_ns = if phone.place == CaptureSite::Server { SLOT_NS } else { 0 };
+        let coarse = report.coarse_clock(most_ns);
+        phone.mistimed |= coarse.is_some();
         let problems = [
             damage(phone, &order),
-            coarse(phone, &order.ticks),
+            coarse.map(|what| Problem::of_file(Severity::Warning, what)),
             cut(phone, &study.quality()),
             unjudged(&others, downloads.min_bytes),
         ];

@@ -2,6 +2,7 @@
 
 mod order;
 mod source;
+mod ticks;
 mod views;
 
 use std::io::Read;
@@ -21,6 +22,7 @@ use crate::recognise::Kind;
 
 use order::InOrder;
 pub use source::{CaptureReading, CaptureStream, Captures};
+use ticks::ClockTicks;
 pub use views::Views;
 
 /// Bytes read at a time: fits into a core's second-level cache together with the flows.
@@ -29,6 +31,10 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Bytes at the begin of a file in which packets out of order are searched (chosen here: where a network
 /// card has several queues, some are among any few thousand packets).
 const ORDER_BYTES: usize = 8 << 20;
+
+/// Ticks up to this may be the uplink's, and not a clock's: phones send in slots (chosen here: those of the
+/// lab arrive in even subframes, to the microsecond).
+pub const SLOT_NS: i64 = 2_500_000;
 
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";
@@ -106,7 +112,10 @@ pub fn read_in_order(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    in_order(sink, |put| read_timed(input, &mut FrameTimes::default(), limits, dissector, put))
+    let mut times = FrameTimes::default();
+    let mut report = in_order(sink, |put| read_timed(input, &mut times, limits, dissector, put))?;
+    report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
+    Ok(report)
 }
 
 /// Puts the packets that are read in order of time, and reports those that were not.
@@ -170,6 +179,7 @@ pub fn read_unsorted(
             if times.late_ns > order::WINDOW_NS { Severity::Damage } else { Severity::Warning };
         report.problem(Problem::of_file(severity, what));
     }
+    report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
     Ok(report)
 }
 
@@ -263,6 +273,7 @@ fn read_timed(
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
         file.end_us = Some(times.latest_ns.div_euclid(1_000));
     }
+    file.clock_ticks_ns = times.ticks.coarse_ns();
     Ok(file)
 }
 
@@ -276,6 +287,7 @@ struct FrameTimes {
     late_ns: i64,
     /// The first frame of each kind that is not read, and its offset.
     first_unread: Vec<(u64, Unread)>,
+    ticks: ClockTicks,
 }
 
 impl Default for FrameTimes {
@@ -286,6 +298,7 @@ impl Default for FrameTimes {
             moved: 0,
             late_ns: 0,
             first_unread: Vec::new(),
+            ticks: ClockTicks::default(),
         }
     }
 }
@@ -293,6 +306,7 @@ impl Default for FrameTimes {
 impl FrameTimes {
     #[inline]
     fn push(&mut self, at_ns: i64) {
+        self.ticks.push(at_ns);
         self.earliest_ns = self.earliest_ns.min(at_ns);
         if at_ns < self.latest_ns {
             self.note_late(self.latest_ns.saturating_sub(at_ns));

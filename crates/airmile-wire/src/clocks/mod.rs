@@ -17,7 +17,6 @@ mod points;
 mod requests;
 #[cfg(test)]
 mod tests;
-mod ticks;
 mod transfers;
 
 pub use arrivals::{Arrivals, between_arrivals};
@@ -25,5 +24,4 @@ pub use likeness::{Likeness, likeness};
 pub use line::{Aligned, ClockLine, Unaligned};
 pub use points::{PointPair, between_points, may_be_split};
 pub use requests::align_requests;
-pub use ticks::ClockTicks;
 pub use transfers::{align_transfers, align_uploads};

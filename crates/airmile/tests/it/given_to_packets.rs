@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use airmile::model::{Direction, Verdict};
-use airmile::{DetectOptions, Diagnosis, Inputs, Progress, RadioOptions, diagnose};
+use airmile::packets::packets;
+use airmile::{DetectOptions, Diagnosis, Inputs, PacketOptions, Progress, RadioOptions, diagnose};
 
 use crate::common::diagnosis_of;
 
@@ -52,6 +53,11 @@ fn a_coarse_clock_names_nothing() {
         assert_eq!(answer.session.verdict, Verdict::Unknown, "{ms} ms");
         let problems = problems(&answer, "phone.pcapng");
         assert!(problems.contains(&format!("ticks of {ms} ms")), "{ms} ms: {problems}");
+        // A study does not know the place of the capture: ticks of 2 ms may be slots.
+        let (options, progress) = (PacketOptions::default(), Progress::default());
+        let (study, _) = packets(std::slice::from_ref(&capture), &options, &progress).unwrap();
+        let problems = format!("{:?}", study.files[0].problems);
+        assert_eq!(problems.contains(&format!("ticks of {ms} ms")), ms > 2, "{ms} ms: {problems}");
     }
     // The modem log is diagnosed without it.
     let log = run.join("modem.mi2log");

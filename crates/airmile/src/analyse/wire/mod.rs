@@ -11,12 +11,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use airmile_model::TransferFinding;
-use airmile_packets::phones::coarse_clock;
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
     ReceiveWindow, Shares, WaitTimeline, ecn_paths,
 };
-use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, ClockTicks, Unaligned, between_points};
+use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::heard::{Heard, Paths};
@@ -125,9 +124,7 @@ impl Wire {
             let mut capture = Capture::knowing(known);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
-            let mut ticks = ClockTicks::default();
             let mut report = read_capture(path, progress, &mut |packet| {
-                ticks.push(packet.at_ns);
                 study.push(packet);
                 capture.note(packet);
                 while let Some(traced) = study.poll_trace() {
@@ -135,8 +132,7 @@ impl Wire {
                 }
             })?;
             known = capture.isns();
-            let coarse = ticks.coarse_ns().filter(|ns| *ns > MAX_TICKS_NS);
-            match coarse.map(|ns| coarse_clock(ns).what) {
+            match report.coarse_clock(MAX_TICKS_NS) {
                 Some(why) => report.leave_out(&why),
                 None => seen.push((report.path.clone(), capture.finish())),
             }

@@ -19,7 +19,7 @@ const PACKETS_A_TICK: u64 = 200;
 /// The largest time of which the times between packets are multiples: the ticks of the clock, if that is
 /// no chance.
 #[derive(Debug, Clone, Default)]
-pub struct ClockTicks {
+pub(super) struct ClockTicks {
     newest_ns: Option<i64>,
     /// 0 until two times differ.
     ticks_ns: i64,
@@ -30,7 +30,7 @@ pub struct ClockTicks {
 
 impl ClockTicks {
     /// Takes a packet's time, in nanoseconds.
-    pub fn push(&mut self, at_ns: i64) {
+    pub(super) fn push(&mut self, at_ns: i64) {
         self.packets += 1;
         let gap_ns = self.newest_ns.map_or(0, |newest| at_ns.saturating_sub(newest));
         self.newest_ns = self.newest_ns.max(Some(at_ns));
@@ -48,8 +48,7 @@ impl ClockTicks {
     }
 
     /// The ticks of a clock that hides how data arrived, in nanoseconds.
-    #[must_use]
-    pub fn coarse_ns(&self) -> Option<i64> {
+    pub(super) fn coarse_ns(&self) -> Option<i64> {
         let bits = (self.ticks_ns as f64 / FINE_NS).log2() * self.gaps.saturating_sub(1) as f64;
         let is_known = bits >= ENOUGH_BITS || self.packets >= PACKETS_A_TICK * (self.gaps + 1);
         let is_coarse = self.ticks_ns >= COARSE_NS - CLOCK_ERROR_NS;
