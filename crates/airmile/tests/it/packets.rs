@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use airmile::model::ClientBy;
 use airmile::{
-    ArrowTable, Inputs, Limits, PacketOptions, PacketReport, Progress, TableFormat, inspect,
-    packet_tables, packets,
+    ArrowTable, FileReport, Inputs, Limits, PacketOptions, PacketReport, Progress, TableFormat,
+    inspect, packet_tables, packets,
 };
 use airmile_testing::shared_data;
 
@@ -174,14 +174,19 @@ fn files_that_are_not_in_order_of_time_are_named() {
         let options = PacketOptions { threads, ..PacketOptions::default() };
         let files = files.map(Clone::clone);
         let (report, _) = packets::packets(&files, &options, &Progress::default()).unwrap();
-        report.files.into_iter().map(|file| file.problems).collect::<Vec<_>>()
+        // The clock of these captures has ticks of a second, too.
+        let of_order = |file: FileReport| {
+            let problems = file.problems.into_iter().map(|one| one.what);
+            problems.filter(|what| what.starts_with("begins ")).collect::<Vec<_>>()
+        };
+        report.files.into_iter().map(of_order).collect::<Vec<_>>()
     };
     for threads in [1, 2] {
-        assert_eq!(problems([&first, &second], threads), [[], []]);
+        assert_eq!(problems([&first, &second], threads), [vec![], vec![]]);
         let found = problems([&second, &first], threads);
         assert!(found[0].is_empty());
-        assert!(found[1][0].what.starts_with("begins 100.0 s before "), "{found:?}");
-        assert!(found[1][0].what.contains("second.pcap, which was given before it"), "{found:?}");
+        assert!(found[1][0].starts_with("begins 100.0 s before "), "{found:?}");
+        assert!(found[1][0].contains("second.pcap, which was given before it"), "{found:?}");
     }
 }
 
