@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use airmile::{EvidenceChoice, Inputs, Progress, RadioOptions, radio};
-use airmile_emulate::Scenario;
+use airmile_emulate::{RateLimit, Scenario, SchedulerKind};
 use airmile_lab::run_scenario;
-use airmile_model::VerdictThresholds;
+use airmile_model::{Verdict, VerdictThresholds};
 
 /// A file of evidence, and the part of it that is used.
 struct Evidence {
@@ -180,6 +180,44 @@ fn verdicts_over_nr_and_split_bearers() {
         }
     }
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// A line that is slower than the cell empties the queue in most slots: no block before a pause shows it, but
+/// the padding that counters report does.
+#[test]
+fn a_line_slower_than_the_cell_is_not_the_radio() {
+    for (numerology, rate_bps, scheduler) in [
+        (1, 40_000_000, SchedulerKind::WholeTti),
+        (0, 30_000_000, SchedulerKind::RoundRobin),
+        (1, 60_000_000, SchedulerKind::PfFrequency),
+    ] {
+        let mut scenario = airmile_emulate::named("nr-two-carriers").unwrap().scenario();
+        scenario.cell.secondary = None;
+        scenario.cell.numerology = numerology;
+        scenario.cell.scheduler = scheduler;
+        if numerology == 0 {
+            scenario.cell.tdd = None;
+        }
+        scenario.core.down.limit =
+            Some(RateLimit { rate_bps, queue_bytes: 400_000, from_ms: 0, to_ms: None });
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("scenario.toml");
+        std::fs::write(&file, scenario.to_toml().unwrap()).unwrap();
+        let out = dir.path().join("out");
+        run_scenario(file.to_str().unwrap(), Some(20), &out).unwrap();
+        let (throughput_ms, duration_ms) = truth(&out)[0];
+        let inputs = Inputs {
+            files: vec![out.join("nr_modem.mi2log")],
+            transfers: Some(out.join("transfers.csv")),
+            ..Inputs::default()
+        };
+        let found = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        let found = &found.transfers[0];
+        let (share, demand) = (throughput_ms / duration_ms, found.link_demand.unwrap());
+        println!("{numerology}, {scheduler:?}: {demand:.3} of {share:.3}, {:?}", found.verdict);
+        assert!((demand - share).abs() < 0.05, "{scheduler:?}: {demand}, {share}");
+        assert_eq!(found.verdict, Verdict::NotRadio);
+    }
 }
 
 const SPLIT_TABLES: &[&str] = &["grants.csv", "rlc.csv", "nr_grants.csv", "nr_rlc.csv"];

@@ -4,13 +4,15 @@
 //! The blocks between two readings follow from their bytes: the sizes of the good blocks
 //! add up to the difference of the counter. If the padding counter did not change, none
 //! of them emptied the queue. If it did, a single block emptied the queue; of several, at
-//! least one did.
+//! least one did. If the padding is what blocks that are cut to the queue have, each block
+//! below the full carrier did ([`CutPadding`]).
 
 use std::collections::VecDeque;
 
 use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
 
+use super::allocation::is_part;
 use crate::fifo::Fifo;
 use crate::small_map::SmallMap;
 
@@ -34,7 +36,9 @@ pub(super) struct GoodBlock {
     pub at: SegmentTti,
     pub cell: u8,
     pub tb: u8,
+    n_prb: u16,
     ns: i64,
+    bytes: u32,
     /// Bytes of the carrier's good blocks up to and including this one.
     sum: u64,
 }
@@ -52,11 +56,51 @@ pub(super) struct CountedBlocks {
     pub blocks: Vec<GoodBlock>,
     /// Their total padding.
     pub padding_bytes: u64,
+    /// The same, by the blocks that may be cut.
+    pub cut: CutPadding,
+}
+
+/// The padding of several blocks in relation to what they have if each that takes a part of the carrier is cut to the
+/// queue: such a block is too large by less than a PRB, so by half of one on average.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct CutPadding(u8);
+
+impl CutPadding {
+    /// Of blocks whose padding no counter reports.
+    pub(super) const UNCOUNTED: Self = Self(0);
+    /// Steps of what is kept of the ratio.
+    const STEPS: f64 = 4.0;
+    /// A block is aligned by up to some bytes of padding, cut or not (chosen here: the headers of a subPDU
+    /// and of a segment, TS 38.321, 6.1.2, and TS 38.322, 6.2.2.4, are 8 bytes at most).
+    const ALIGNED_BYTES: f64 = 16.0;
+
+    fn of(blocks: &[GoodBlock], padding_bytes: u64, largest_prb: u16) -> Self {
+        let parts = blocks.iter().filter(|one| is_part(one.n_prb.into(), largest_prb.into()));
+        let prb_bytes = parts.filter(|one| one.n_prb > 0).map(|one| {
+            (f64::from(one.bytes) / f64::from(one.n_prb)).max(2.0 * Self::ALIGNED_BYTES)
+        });
+        let expected_bytes = prb_bytes.sum::<f64>() / 2.0;
+        let ratio = padding_bytes as f64 / expected_bytes.max(f64::MIN_POSITIVE);
+        let most = f64::from(u8::MAX - 1);
+        Self(1 + (ratio * Self::STEPS).round().min(most) as u8)
+    }
+
+    /// Whether a counter reports it.
+    pub(super) const fn is_counted(self) -> bool {
+        self.0 > 0
+    }
+
+    /// The ratio, rounded; `None` if no counter reports the padding.
+    pub(super) fn ratio(self) -> Option<f64> {
+        self.0.checked_sub(1).map(|steps| f64::from(steps) / Self::STEPS)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
 struct CountedCarrier {
     blocks: Fifo<GoodBlock>,
+    /// PRBs of the largest block.
+    largest_prb: u16,
     /// Number of blocks since old ones were forgotten.
     n_new: usize,
     sum: u64,
@@ -107,6 +151,8 @@ impl PaddingCounters {
         let carrier = self.carriers.or_insert_with(position.cell.into(), CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
+            let n_prb = grant.n_prb.unwrap_or(0);
+            carrier.largest_prb = carrier.largest_prb.max(n_prb);
             if self.has_readings && carrier.blocks.as_slice().len() == MAX_BLOCKS {
                 carrier.blocks.pop(1);
             }
@@ -114,7 +160,9 @@ impl PaddingCounters {
                 at: (position.timing_segment, position.tti),
                 cell: position.cell,
                 tb: grant.tb.min(1),
+                n_prb,
                 ns: at.ns,
+                bytes,
                 sum: carrier.sum,
             });
             if !self.has_readings {
@@ -218,7 +266,8 @@ impl CountedCarrier {
         let blocks: Vec<GoodBlock> =
             all[..n].iter().filter(|block| block.sum > from).copied().collect();
         self.blocks.pop(n);
-        (!blocks.is_empty()).then_some(CountedBlocks { blocks, padding_bytes })
+        let cut = CutPadding::of(&blocks, padding_bytes, self.largest_prb);
+        (!blocks.is_empty()).then_some(CountedBlocks { blocks, padding_bytes, cut })
     }
 }
 
@@ -308,7 +357,7 @@ mod tests {
                 ms += gap;
                 let (at, ns) = ((0, TtiIndex(ms)), ms * 1_000_000);
                 for carrier in [&mut at_once, &mut later] {
-                    carrier.blocks.push(GoodBlock { at, cell: 0, tb: 0, ns, sum: n });
+                    carrier.blocks.push(GoodBlock { at, cell: 0, tb: 0, n_prb: 0, ns, bytes: 1, sum: n });
                     carrier.n_new += 1;
                 }
                 at_once.forget_old();

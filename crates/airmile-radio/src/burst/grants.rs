@@ -2,6 +2,8 @@
 
 use airmile_model::Grant;
 
+use super::counters::CutPadding;
+
 /// A block with at most this many bytes besides padding holds RLC STATUS or MAC control
 /// only (a STATUS PDU is 2 bytes and more, TS 36.322, 6.2.1.6; a user's smallest IP
 /// packet is 20 bytes).
@@ -22,8 +24,8 @@ pub(super) struct GrantLite {
     pub mac_control_only: bool,
     pub retx: bool,
     pub failed: bool,
-    /// Whether its padding comes from counters, alone or summed with other rows'.
-    pub counted: bool,
+    /// Its padding and that of other blocks, if it comes from counters.
+    pub counted: CutPadding,
 }
 
 impl GrantLite {
@@ -42,7 +44,7 @@ impl GrantLite {
             mac_control_only: grant.data_bytes == Some(0),
             retx: is_retransmission(grant),
             failed: grant.crc_ok == Some(false),
-            counted: false,
+            counted: CutPadding::UNCOUNTED,
         }
     }
 }
@@ -79,8 +81,8 @@ pub(super) struct GrantSummary {
     padded_blocks: u8,
     /// Of them, those without a data bearer according to MAC.
     control_blocks: u8,
-    /// Whether its padding comes from counters, alone or summed with other rows'.
-    pub counted: bool,
+    /// Its padding and that of other rows, if it comes from counters.
+    pub counted: CutPadding,
 }
 
 impl GrantSummary {
@@ -135,7 +137,7 @@ impl GrantSummary {
         if grant.mac_control_only && self.control_blocks < self.new_blocks {
             self.control_blocks += 1;
         }
-        self.counted |= grant.counted;
+        self.counted = self.counted.max(grant.counted);
     }
 
     /// Whether a block was sent for the first time.

@@ -27,6 +27,7 @@ mod allocation;
 mod assemble;
 mod collect;
 mod counters;
+mod cut;
 mod dl_slots;
 mod epoch;
 mod fuse;

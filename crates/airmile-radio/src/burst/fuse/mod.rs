@@ -10,6 +10,7 @@ mod polls;
 use airmile_model::{Bound, Evidence, TtiSpan};
 
 use super::allocation::{self, AllocatedBlock, CellHabit};
+use super::cut::CutBlocks;
 use super::dl_slots::DlSlots;
 use super::gap;
 use super::padding::{self, PaddedBlock};
@@ -80,7 +81,7 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
     if rows.iter().flat_map(|r| &r.marks).any(|m| m.poll.is_some()) {
         return (Evidence::Fused, decide_poll(rows, true, learnt));
     }
-    if rows.iter().any(|row| row.grants.counted) {
+    if rows.iter().any(|row| row.grants.counted.is_counted()) {
         return (Evidence::Fused, decide_counted(rows, learnt));
     }
     let data = rows.iter().filter(|r| r.grants.may_hold_data()).count();
@@ -97,7 +98,7 @@ pub(super) fn decide_auto(rows: &[TtiRow], learnt: &mut Learnt) -> (Evidence, Ve
 
 /// Padding alone; where it shows nothing, sizes and pauses too.
 pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
-    if rows.iter().any(|row| row.grants.counted) {
+    if rows.iter().any(|row| row.grants.counted.is_counted()) {
         return decide_counted(rows, learnt);
     }
     let is_data: Vec<bool> = rows.iter().map(|row| row.grants.may_hold_data()).collect();
@@ -179,17 +180,20 @@ pub(super) fn decide_grants(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisio
 }
 
 /// Decides by padding from counters: known for a row, or summed over several of which any
-/// may have emptied the queue. The latter, and rows without data, are judged by their
-/// allocations.
+/// may have emptied the queue. Of the latter, parts of the carrier emptied it if they have the padding of blocks
+/// that are cut; the others, and rows without data, are judged by their allocations.
 fn decide_counted(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decision> {
     let mut decisions = decide_grants(rows, learnt);
     let is_data: Vec<bool> = decisions.iter().map(|d| d.data).collect();
     let gaps = gaps(rows, &is_data);
     let threshold = fit_padding(rows, &is_data, &gaps, None).unwrap_or(0);
     learnt.padding_threshold_bytes = Some(threshold);
+    let cut = CutBlocks::learn(rows);
     for (row, decision) in rows.iter().zip(&mut decisions).filter(|(_, d)| d.data) {
         if let Some(padding) = row.grants.padding_bytes() {
             *decision = Decision::sure(padding > threshold, Bound::Padding, PADDING_ALONE);
+        } else if cut.contain(row) {
+            *decision = Decision::sure(true, Bound::Padding, PADDING_ALONE);
         }
     }
     decisions
