@@ -66,6 +66,8 @@ pub(super) struct CountedBlocks {
 pub(super) struct CutPadding(u8);
 
 impl CutPadding {
+    /// Of blocks that are padding for the larger part: most of them emptied the queue.
+    const MOST: Self = Self(u8::MAX);
     /// Of blocks whose padding no counter reports.
     pub(super) const UNCOUNTED: Self = Self(0);
     /// Steps of what is kept of the ratio.
@@ -73,16 +75,22 @@ impl CutPadding {
     /// A block is aligned by up to some bytes of padding, cut or not (chosen here: the headers of a subPDU
     /// and of a segment, TS 38.321, 6.1.2, and TS 38.322, 6.2.2.4, are 8 bytes at most).
     const ALIGNED_BYTES: f64 = 16.0;
+    /// Of so few blocks with much padding, one may have all of it (chosen here).
+    const MIN_BLOCKS: usize = 3;
 
     fn of(blocks: &[GoodBlock], padding_bytes: u64, largest_prb: u16) -> Self {
+        let bytes: u64 = blocks.iter().map(|one| u64::from(one.bytes)).sum();
+        if blocks.len() >= Self::MIN_BLOCKS && padding_bytes > bytes / 2 {
+            return Self::MOST;
+        }
         let parts = blocks.iter().filter(|one| is_part(one.n_prb.into(), largest_prb.into()));
         let prb_bytes = parts.filter(|one| one.n_prb > 0).map(|one| {
             (f64::from(one.bytes) / f64::from(one.n_prb)).max(2.0 * Self::ALIGNED_BYTES)
         });
         let expected_bytes = prb_bytes.sum::<f64>() / 2.0;
         let ratio = padding_bytes as f64 / expected_bytes.max(f64::MIN_POSITIVE);
-        let most = f64::from(u8::MAX - 1);
-        Self(1 + (ratio * Self::STEPS).round().min(most) as u8)
+        let largest = f64::from(Self::MOST.0 - 2);
+        Self(1 + (ratio * Self::STEPS).round().min(largest) as u8)
     }
 
     /// Whether a counter reports it.
@@ -90,9 +98,17 @@ impl CutPadding {
         self.0 > 0
     }
 
-    /// The ratio, rounded; `None` if no counter reports the padding.
+    /// Whether the blocks are padding for the larger part.
+    pub(super) fn is_most(self) -> bool {
+        self == Self::MOST
+    }
+
+    /// The ratio, rounded; `None` if no counter reports the padding, or if it is the larger part.
     pub(super) fn ratio(self) -> Option<f64> {
-        self.0.checked_sub(1).map(|steps| f64::from(steps) / Self::STEPS)
+        self.0
+            .checked_sub(1)
+            .filter(|_| !self.is_most())
+            .map(|steps| f64::from(steps) / Self::STEPS)
     }
 }
 
@@ -329,6 +345,22 @@ mod tests {
         found.extend(counters.finish());
         let of = |c: &CountedBlocks| (c.blocks[0].at.1.0 / 10, c.blocks.len(), c.padding_bytes);
         found.iter().map(of).collect()
+    }
+
+    #[test]
+    fn padding_in_relation_to_cut_blocks() {
+        let block = |n_prb| {
+            let at = (0, TtiIndex(0));
+            GoodBlock { at, cell: 0, tb: 0, n_prb, ns: 0, bytes: 100 * u32::from(n_prb), sum: 0 }
+        };
+        // Of 40 of the carrier's 50 PRBs; those of the whole carrier are not cut.
+        let blocks = [40, 50, 40, 50, 40].map(block);
+        let ratio = |padding_bytes| CutPadding::of(&blocks, padding_bytes, 50).ratio();
+        assert_eq!([0, 75, 150, 600].map(ratio), [Some(0.0), Some(0.5), Some(1.0), Some(4.0)]);
+        // More than half of all bytes: of three blocks and more, most emptied the queue.
+        assert!(CutPadding::of(&blocks, 11_001, 50).is_most());
+        assert!(!CutPadding::of(&blocks[..2], 8_000, 50).is_most());
+        assert_eq!(CutPadding::UNCOUNTED.ratio(), None);
     }
 
     #[test]

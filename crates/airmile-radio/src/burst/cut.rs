@@ -35,8 +35,11 @@ impl CutBlocks {
         Self { largest_prb, least: least(&parts) }
     }
 
-    /// Whether a row's block was cut.
+    /// Whether a row's block was cut, or is one of several that are mostly padding.
     pub(super) fn contain(&self, row: &TtiRow) -> bool {
+        if row.grants.counted.is_most() {
+            return true;
+        }
         let padding = part(row, self.largest_prb).map(|(_, padding)| padding);
         padding.zip(self.least).is_some_and(|(padding, least)| padding >= least)
     }
