@@ -40,6 +40,19 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
         }
     }
 
+    /// The key, if there is one only.
+    pub(crate) fn lone_key(&self) -> Option<K> {
+        match self.0.as_slice() {
+            [(key, _)] => Some(*key),
+            _ => None,
+        }
+    }
+
+    /// Gives the value of a key another key, which has none.
+    pub(crate) fn rename(&mut self, key: K, to: K) {
+        self.0.iter_mut().filter(|(of, _)| *of == key).for_each(|(of, _)| *of = to);
+    }
+
     /// The values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, value)| value)
@@ -76,6 +89,7 @@ mod tests {
         *map.or_insert_with(3, || 10) += 1;
         assert_eq!((map.insert(3, 20), map.insert(5, 1)), (Some(12), None));
         assert_eq!(map.values().copied().collect::<Vec<_>>(), [20, 1]);
+        assert_eq!(map.lone_key(), None);
         map.clear(0);
         assert!(map.is_empty());
     }

@@ -131,6 +131,9 @@ pub(super) struct PaddingCounters {
     carriers: SmallMap<u32, CountedCarrier>,
     /// Whether there was a reading yet: without one, no block completes a pair.
     has_readings: bool,
+    /// A carrier's number in readings and in blocks, where they differ: next to LTE's, NR's may be 1 in one
+    /// message and 0 in another.
+    renumbered: Option<[u32; 2]>,
 }
 
 impl PaddingCounters {
@@ -146,7 +149,8 @@ impl PaddingCounters {
             self.carriers.values_mut().for_each(CountedCarrier::forget_old);
             self.has_readings = true;
         }
-        let carrier = self.carriers.or_insert_with(stats.carrier, CountedCarrier::default);
+        let number = self.number_in_blocks(stats.carrier);
+        let carrier = self.carriers.or_insert_with(number, CountedCarrier::default);
         let readings = &mut carrier.readings;
         if readings.len() == MAX_READINGS {
             readings.pop_front();
@@ -158,13 +162,43 @@ impl PaddingCounters {
         });
     }
 
+    /// The number that a reading's carrier has in blocks.
+    fn number_in_blocks(&mut self, carrier: u32) -> u32 {
+        let is_other = |lone: &u32| *lone != carrier && self.renumbered.is_none();
+        if let Some(lone) = self.carriers.lone_key().filter(is_other)
+            && self.carriers.values().all(|of| of.readings.is_empty() && of.matched.is_none())
+        {
+            self.renumbered = Some([carrier, lone]);
+        }
+        match self.renumbered {
+            // Both number carriers alike.
+            Some([_, in_blocks]) if in_blocks == carrier => self.renumbered = None,
+            Some([in_readings, in_blocks]) if in_readings == carrier => return in_blocks,
+            _ => {}
+        }
+        carrier
+    }
+
+    /// Numbers the carrier of all readings as that of the first block.
+    #[cold]
+    fn renumber(&mut self, [lone, cell]: [u32; 2]) {
+        if self.carriers.values().all(|of| of.blocks.as_slice().is_empty() && of.sum == 0) {
+            self.renumbered = Some([lone, cell]);
+            self.carriers.rename(lone, cell);
+        }
+    }
+
     /// Takes an NR block; returns the pairs of readings that it completes, if there were
     /// readings.
     #[inline]
     pub(super) fn push_block(&mut self, grant: &Grant) -> Option<Vec<CountedBlocks>> {
         let (at, bytes) = (grant.at?, grant.tbs_bytes?);
         let position = grant.position;
-        let carrier = self.carriers.or_insert_with(position.cell.into(), CountedCarrier::default);
+        let cell = position.cell.into();
+        if let Some(lone) = self.carriers.lone_key().filter(|lone| *lone != cell) {
+            self.renumber([lone, cell]);
+        }
+        let carrier = self.carriers.or_insert_with(cell, CountedCarrier::default);
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
             let n_prb = grant.n_prb.unwrap_or(0);
@@ -345,6 +379,29 @@ mod tests {
         found.extend(counters.finish());
         let of = |c: &CountedBlocks| (c.blocks[0].at.1.0 / 10, c.blocks.len(), c.padding_bytes);
         found.iter().map(of).collect()
+    }
+
+    #[test]
+    fn readings_may_number_carriers_in_another_way() {
+        // Readings before the blocks, and after them.
+        let numbers = |before: &[u32], cells: &[u8], after: &[u32]| {
+            let mut counters = PaddingCounters::default();
+            let of = |carrier: u32| NrStats { carrier, ..reading(0, 0, 0) };
+            before.iter().for_each(|carrier| counters.push_reading(&of(*carrier)));
+            for cell in cells {
+                let mut block = block(0, 100);
+                block.position.cell = *cell;
+                counters.push_block(&block);
+            }
+            after.iter().map(|at| counters.number_in_blocks(*at)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[], &[0], &[1, 1]), [0, 0]);
+        assert_eq!(numbers(&[1, 1], &[0], &[1, 1]), [0, 0]);
+        assert_eq!(numbers(&[0], &[0], &[0, 1]), [0, 1]);
+        assert_eq!(numbers(&[0, 1], &[0], &[0, 1]), [0, 1]);
+        assert_eq!(numbers(&[0, 1], &[0, 1], &[1, 0]), [1, 0]);
+        // The carrier of the first readings had no block yet.
+        assert_eq!(numbers(&[1], &[0], &[0, 1]), [0, 1]);
     }
 
     #[test]

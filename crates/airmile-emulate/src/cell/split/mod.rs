@@ -155,7 +155,7 @@ impl SplitCells {
     pub(super) fn push(&mut self, lte: &mut Cell, dir: Direction, sdu: Sdu) -> bool {
         let fits = match dir {
             Direction::Dl => {
-                let queued = self.queue_bytes(lte, dir);
+                let queued = self.queue_bytes(lte, dir) + self.x2_bytes();
                 queued + u64::from(sdu.bytes) <= self.config.cell.queue_bytes
             }
             Direction::Ul => return self.push_uplink(lte, sdu),
@@ -268,10 +268,10 @@ impl SplitCells {
         self.nr.poll_record()
     }
 
-    /// Bytes in PDCP and in the queues of both legs.
+    /// Bytes in PDCP and in the queues of both legs: what crosses X2 does not wait for the radio.
     pub(super) fn queue_bytes(&self, lte: &Cell, dir: Direction) -> u64 {
         let legs = [lte, &self.nr].map(|leg| leg.queue_bytes(UserId::MEASURED, dir));
-        let above = if dir == Direction::Dl { self.queue_bytes + self.x2_bytes() } else { 0 };
+        let above = if dir == Direction::Dl { self.queue_bytes } else { 0 };
         above + legs.iter().sum::<u64>()
     }
 
