@@ -8,6 +8,11 @@ const FINE_NS: f64 = 1e6;
 /// A clock's own error (chosen here: where times are whole microseconds, an error in the ticks counts once
 /// for each of them).
 const CLOCK_ERROR_NS: i64 = 20_000;
+/// A larger error is the pace of a punctual sender, by a fine clock, unless several packets have one time (chosen
+/// here: times are whole microseconds).
+const ROUNDED_NS: i64 = 1_000;
+/// Share of the packets with the time of the one before them that shows that several have one time (chosen here).
+const ONE_TIME_SHARE: f64 = 0.05;
 /// Up to this many ticks that error stays below it (chosen here).
 const MAX_TICKS: i64 = 8;
 /// Ticks are known if they appear by chance once in 2 to this power (chosen here: a million).
@@ -25,7 +30,11 @@ pub(super) struct ClockTicks {
     ticks_ns: i64,
     /// Times between packets that are multiples of it.
     gaps: u64,
+    /// The largest difference of a time between packets from a multiple, for each of its ticks.
+    error_ns: i64,
     packets: u64,
+    /// Those with the time of the one before.
+    at_one_time: u64,
 }
 
 impl ClockTicks {
@@ -34,15 +43,18 @@ impl ClockTicks {
         self.packets += 1;
         let gap_ns = self.newest_ns.map_or(0, |newest| at_ns.saturating_sub(newest));
         self.newest_ns = self.newest_ns.max(Some(at_ns));
+        self.at_one_time += u64::from(gap_ns == 0);
         let longest_ns = gap_ns.saturating_mul(MAX_TICKS);
         if gap_ns <= 0 || gap_ns > self.ticks_ns.saturating_mul(MAX_TICKS) && self.gaps > 0 {
             return;
         }
         if self.ticks_ns > longest_ns || self.gaps == 0 {
-            (self.ticks_ns, self.gaps) = (gap_ns, 1);
+            (self.ticks_ns, self.gaps, self.error_ns) = (gap_ns, 1, 0);
         } else {
             let (long, short) = (self.ticks_ns.max(gap_ns), self.ticks_ns.min(gap_ns));
-            self.ticks_ns = common_ns(long, short);
+            let error_ns;
+            (self.ticks_ns, error_ns) = common_ns(long, short);
+            self.error_ns = self.error_ns.max(error_ns / (long / self.ticks_ns).max(1));
             self.gaps += 1;
         }
     }
@@ -52,22 +64,24 @@ impl ClockTicks {
         let bits = (self.ticks_ns as f64 / FINE_NS).log2() * self.gaps.saturating_sub(1) as f64;
         let is_known = bits >= ENOUGH_BITS || self.packets >= PACKETS_A_TICK * (self.gaps + 1);
         let is_coarse = self.ticks_ns >= COARSE_NS - CLOCK_ERROR_NS;
-        (is_coarse && is_known).then_some(self.ticks_ns)
+        let is_paced = self.error_ns > ROUNDED_NS
+            && (self.at_one_time as f64) < ONE_TIME_SHARE * self.packets as f64;
+        (is_coarse && is_known && !is_paced).then_some(self.ticks_ns)
     }
 }
 
-/// The largest time of which both are multiples.
-const fn common_ns(mut long: i64, mut short: i64) -> i64 {
+/// The largest time of which both are multiples, and what is left.
+const fn common_ns(mut long: i64, mut short: i64) -> (i64, i64) {
     // A clock with ticks does not separate times within its error.
     if short <= CLOCK_ERROR_NS {
-        return short;
+        return (short, 0);
     }
     while short > CLOCK_ERROR_NS {
         let rest = long % short;
         let before = short - rest;
         (long, short) = (short, if before < rest { before } else { rest });
     }
-    long
+    (long, short)
 }
 
 #[cfg(test)]
@@ -117,6 +131,8 @@ mod tests {
         check(apart(&[4_000_000, 3_999_500, 12_000_000], 300), Some(3_999_500));
         // An error of 1 µs in the ticks is 24 µs in 96 ms.
         check(apart(&[4_001_000, 4_000_000, 96_000_000], 300), Some(4_000_000));
+        // One of 3 µs, with several packets at a time.
+        check(apart(&[4_003_000, 0, 4_000_000, 0], 300), Some(4_000_000));
     }
 
     #[test]
@@ -138,6 +154,9 @@ mod tests {
         // A driver that hands over 64 packets at a time, each 4 ms with jitter.
         let batch = |n: i64| [n * 4_000_000 + n * n % 83 * 1_009; 64];
         check((0..40).flat_map(batch), None);
+        // A punctual sender by a clock of microseconds.
+        let punctual = |n: i64| n * 10_000_000 + n * n % 7 * 1_000;
+        check((0..3_000).map(punctual), None);
         // Few packets, seconds apart.
         check(apart(&[1_000 * MS], 3), None);
     }
