@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Arrays, type SeriesHead } from "../src/data/decode";
-import { meanShare, Pyramid } from "../src/data/pyramid";
+import { hasShares, meanShare, Pyramid } from "../src/data/pyramid";
 import { Series } from "../src/series";
 
 const HEAD: SeriesHead = {
@@ -63,6 +63,14 @@ describe("the mean share", () => {
 
   it("is unknown without the bandwidth, even if other TTIs are idle", () => {
     expect(mean([0, 255, 0, 255])).toBeNull();
+  });
+
+  it("is asked of the whole log", () => {
+    const known = (codes: number[]): boolean =>
+      hasShares(new Pyramid(Uint8Array.from(codes), Uint32Array.from([0]), 4096, 64, 250));
+    expect(known([0, 255, 0, 255])).toBe(false);
+    expect(known([0, 255, 0, 200])).toBe(true);
+    expect(known([])).toBe(true);
   });
 
   it("counts idle TTIs as zero", () => {

@@ -48,6 +48,11 @@ export function meanShare(sample: Sample): number | null {
   return means.reduce((sum, mean) => sum + mean, 0) / means.length;
 }
 
+/** Whether the share of any scheduled TTI is known. */
+export function hasShares(pyramid: Pyramid): boolean {
+  return meanShare(pyramid.sample(0, pyramid.nTti, bucketWidth(pyramid.nTti, 64))) !== null;
+}
+
 /** The bucket width for a span: the smallest power of two that gives at most `n` buckets. */
 export function bucketWidth(span: number, n: number): number {
   let width = 1;

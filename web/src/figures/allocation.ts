@@ -2,11 +2,12 @@
  * The share of the cell's PRBs that each TTI gave to this phone, with bursts
  * as bands (BurstTracker, figures 3 and 7b). Zoomed in, a bar is a TTI; zoomed
  * out, an area shows the mean, with the range from minimum to maximum around it.
+ * If the cell's bandwidth is unknown, it is the share of TTIs that are scheduled.
  */
 
 import uPlot from "uplot";
 import type { Direction } from "../generated/diagnose";
-import { bucketWidth } from "../data/pyramid";
+import { bucketWidth, hasShares } from "../data/pyramid";
 import type { Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
@@ -20,6 +21,13 @@ const SINGLE_BURSTS = 300;
 export interface AllocationPanel {
   plot: uPlot;
   setDirection(dir: Direction): void;
+}
+
+/** What the panel shows for a direction. */
+export function allocationTitle(series: Series, dir: Direction): string {
+  return hasShares(series.allocation[dir])
+    ? "Share of the cell's PRBs per TTI"
+    : "Share of TTIs scheduled for this phone (of the cell's PRBs: unknown)";
 }
 
 export function allocationPanel(
@@ -70,11 +78,12 @@ export function allocationPanel(
     const closed = <T>(values: T[]): T[] =>
       values.length > 0 ? [...values, values.at(-1) as T] : values;
     const x = sample.start.length > 0 ? [...sample.start, end] : [];
-    const single = width === 1;
+    const isKnown = hasShares(series.allocation[dir]);
+    const single = width === 1 || !isKnown;
     const most = single ? sample.max.map(() => null) : sample.max;
     const least = single ? most : sample.min;
     plot.batch(() => {
-      plot.setData([x, closed(most), closed(least), closed(sample.mean)], false);
+      plot.setData([x, closed(most), closed(least), closed(isKnown ? sample.mean : sample.scheduled)], false);
       plot.setScale("x", { min: from, max: to });
     });
   };

@@ -6,7 +6,7 @@ import { duration, elapsed, percent, plural, timeOfDay } from "../format";
 import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { isAll, opening, type Range, View } from "../view";
-import { allocationPanel } from "./allocation";
+import { allocationPanel, allocationTitle } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
 import { lanes } from "./lanes";
 import { linePanel } from "./line_panel";
@@ -85,13 +85,13 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
   };
   const start = (): void => {
     if (directions.length > 0) {
-      setDirection = allocationPanel(
-        panel("Share of the cell's PRBs per TTI"),
-        series,
-        view,
-        dir,
-        select,
-      ).setDirection;
+      const place = panel(allocationTitle(series, dir));
+      const plot = allocationPanel(place, series, view, dir, select);
+      setDirection = (to): void => {
+        const title = place.previousElementSibling;
+        if (title) title.textContent = allocationTitle(series, to);
+        plot.setDirection(to);
+      };
     }
     const queue = directions.length > 0 ? "Transfers and the state of the queue" : "Transfers";
     lanes(panel(queue), document, series, view);
