@@ -27,7 +27,7 @@ export function senderPanels(
     if (cwnd.count > 0) ranges.push({ envelope: cwnd, colour: "cwnd", style: "dots" });
     if (rwnd.count > 0) ranges.push({ envelope: rwnd, colour: "rwnd", style: "limit" });
     const title =
-      "Bytes in flight, all connections together (area)" +
+      "Bytes in flight to the phone, all connections together (area)" +
       (cwnd.count > 0 ? ", congestion window of each (dots)" : "") +
       (rwnd.count > 0 ? ", receive window of each if it is close (dashed)" : "");
     envelopePanel(panel(title), series, view, ranges, byteTicks, onSelect);
@@ -91,7 +91,7 @@ export function senderLegend({ marks, head }: Series): HTMLElement | false {
 export function senderSummary(series: Series, from: number, to: number): string[] {
   const parts: string[] = [];
   const flight = series.flight.within(from, to);
-  if (flight) parts.push(`at most ${bytes(flight[1])} in flight on all connections`);
+  if (flight) parts.push(`at most ${bytes(flight[1])} in flight to the phone on all connections`);
   const trips = series.rtt.within(from, to);
   if (trips) parts.push(`round trips of ${rtt(trips[0])} to ${rtt(trips[1])}`);
   const { marks } = series;
@@ -111,7 +111,7 @@ export function senderReadout(series: Series, at: number): string[] {
   const parts: string[] = [];
   const { tti_ms } = series.head;
   const flight = series.flight.before(at, FLIGHT_GAP_MS / tti_ms);
-  if (flight) parts.push(`${bytes(flight[1])} in flight on all connections`);
+  if (flight) parts.push(`${bytes(flight[1])} in flight to the phone on all connections`);
   const cwnd = series.cwnd.before(at, FLIGHT_GAP_MS / tti_ms);
   if (cwnd) parts.push(`cwnd ${bytes(cwnd[1])}`);
   const rwnd = series.rwnd.before(at, FLIGHT_GAP_MS / tti_ms);
