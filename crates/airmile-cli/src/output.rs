@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airmile::model::printable::is_active;
 use airmile::model::printable_path;
 use airmile::model::{PageCause, Problem, Severity, Verdict, printable};
-use airmile::{Document, FileReport, Missing};
+use airmile::{Document, FileReport, Missing, plural};
 use airmile_host::command::{Colour, print_coloured, to_stderr};
 use anyhow::Result;
 
@@ -40,11 +40,6 @@ pub fn warn(global: &Global, text: &str) {
     if !global.quiet {
         notice(&format!("airmile: {}", printable(text)));
     }
-}
-
-/// The ending of a noun's plural.
-pub const fn plural(n: u64) -> &'static str {
-    if n == 1 { "" } else { "s" }
 }
 
 /// Prints the number of rows of a table that was written.

@@ -23,6 +23,12 @@ const LOG_EXTENSIONS: [&str; 9] =
 /// Maximum number of problems kept as text; more are counted.
 const KEPT_PROBLEMS: usize = 100;
 
+/// The ending of a noun's plural.
+#[must_use]
+pub const fn plural(n: u64) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
 /// The contents of a file, as `inspect` reports them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FileReport {

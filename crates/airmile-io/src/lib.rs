@@ -33,7 +33,7 @@ pub mod table;
 pub use capture::{CaptureStream, Captures, read_capture};
 pub use document::{Document, VERSION};
 pub use error::{Error, Result, did_you_mean};
-pub use file_report::{FileReport, MessageRow};
+pub use file_report::{FileReport, MessageRow, plural};
 pub use input::{Compression, Input, Progress, SizeLimit, read_text};
 pub use limits::{Limits, TimePoint, format_utc};
 pub use recognise::{Foreign, Kind};

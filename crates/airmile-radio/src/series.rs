@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use airmile_model::{
     Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiIndex, TtiSpan,
 };
+use smallvec::SmallVec;
 
 use crate::legs::{Rat, rat_of};
 
@@ -115,9 +116,9 @@ struct Allocation {
 /// A TTI whose grants are not complete.
 struct OpenTti {
     tti: i64,
-    cell: u8,
     prb: u32,
-    cells: u32,
+    /// Cells with known PRBs.
+    cells: SmallVec<[u8; 4]>,
     /// PRBs of these cells, unless one is unknown.
     width: Option<u32>,
 }
@@ -242,16 +243,15 @@ impl Allocation {
             }
         }
         let width = self.widths.get(&cell).map(|n_prb| u32::from(*n_prb));
-        let fresh = self.open.is_none();
-        let open = self.open.get_or_insert(OpenTti { tti, cell, prb: 0, cells: 0, width: Some(0) });
+        let none = || OpenTti { tti, prb: 0, cells: SmallVec::new(), width: Some(0) };
+        let open = self.open.get_or_insert_with(none);
         // `n_prb` is that of the whole assignment, repeated in each of its blocks.
         if let Some(n_prb) = grant.n_prb
-            && (fresh || open.cell != cell || open.cells == 0)
+            && !open.cells.contains(&cell)
         {
             open.prb += u32::from(n_prb);
-            open.cells += 1;
+            open.cells.push(cell);
             open.width = open.width.zip(width).map(|(all, width)| all + width);
-            open.cell = cell;
         }
     }
 
@@ -267,11 +267,12 @@ impl Allocation {
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         // Of several carriers the share of all their PRBs, as PRBs of the primary cell.
-        let primary = self.widths.get(&0).map(|n_prb| u32::from(*n_prb));
-        let n_prb = match (open.cells, open.cell) {
-            (0, _) => None,
-            (1, 0) => Some(open.prb),
-            _ => primary.zip(open.width).and_then(|(n, all)| (open.prb * n).checked_div(all)),
+        let primary = self.widths.get(&0).map(|n_prb| u64::from(*n_prb));
+        let prb = u64::from(open.prb);
+        let n_prb = match open.cells[..] {
+            [] => None,
+            [0] => Some(prb),
+            _ => primary.zip(open.width).and_then(|(n, all)| (prb * n).checked_div(all.into())),
         };
         let value = n_prb.map_or(NO_PRB, |n_prb| (n_prb.min(1_000) as u16).max(1));
         let n = BLOCK_TTIS as i64;
@@ -349,6 +350,33 @@ mod tests {
     fn both_blocks_of_an_assignment_count_once() {
         let found = series(&[grant(7, 25), grant(7, 25)]);
         assert_eq!(found.dl.blocks[0].1[7], 126);
+    }
+
+    /// Blocks of two cells alternate.
+    #[test]
+    fn blocks_of_several_cells_count_once_in_any_order() {
+        let of = |(cell, n_prb)| match grant(7, n_prb) {
+            Record::Grant(mut grant) => {
+                grant.position.cell = cell;
+                grant.n_prb_cell = Some(if cell == 0 { 50 } else { 100 });
+                Record::Grant(grant)
+            }
+            other => other,
+        };
+        // 105 of 150 PRBs; counted twice, 55 of 100.
+        let found = series(&[(0, 5), (1, 100), (0, 5)].map(of));
+        assert_eq!(found.dl.blocks[0].1[7], 1 + (SHARE_STEPS * 35.0 / 50.0) as u8);
+    }
+
+    /// No cell is as wide, but a table may state it.
+    #[test]
+    fn a_share_of_any_number_of_prbs_is_computed() {
+        let of = |cell| {
+            let position = Position { cell, ..Position::lte(3) };
+            let grant = Grant::new(position, Direction::Dl, u16::MAX);
+            Record::Grant(Grant { n_prb_cell: Some(u16::MAX), ..grant })
+        };
+        assert_eq!(series(&[of(0), of(1)]).dl.blocks.len(), 1);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A user's allocation and signal over a span, kept in bins so that a long log takes
 //! little memory.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use airmile_model::{Direction, Grant, Measurement, Stamp, TtiIndex, TtiSpan};
@@ -46,20 +49,39 @@ pub struct Usage {
 pub struct UsageBins {
     dir: Direction,
     bins: BTreeMap<i64, UsageBin>,
-    /// TTI, time and cell of the last grant.
-    last: Option<(TtiIndex, Option<Stamp>, CellId)>,
     /// Of the TTIs of the bins.
     numerology: u8,
-    cells: BTreeMap<CellId, CellWidth>,
+    cells: BTreeMap<CellId, CellState>,
 }
 
 type CellId = (Rat, u8);
 
-/// A cell's bandwidth in PRBs, and its numerology.
-#[derive(Debug, Clone, Copy, Default)]
-struct CellWidth {
-    n_prb: Option<u16>,
+/// What is known of a cell while its grants are taken.
+#[derive(Debug, Clone, Default)]
+struct CellState {
     numerology: u8,
+    /// Bandwidths in PRBs by the first timing segment with each: that in force, and later ones.
+    widths: BTreeMap<u32, u16>,
+    /// TTI and time of the last grant.
+    last: Option<(TtiIndex, Option<Stamp>)>,
+}
+
+impl CellState {
+    /// Takes a bandwidth that is in force from a timing segment on.
+    fn set_width(&mut self, segment: u32, n_prb: u16) {
+        let before = self.widths.range(..=segment).next_back();
+        if before.is_none_or(|(_, before)| *before != n_prb) {
+            self.widths.insert(segment, n_prb);
+        }
+    }
+
+    /// The bandwidth in force in a timing segment; earlier ones are forgotten.
+    fn width_in(&mut self, segment: u32) -> Option<u16> {
+        while self.widths.keys().nth(1).is_some_and(|next| *next <= segment) {
+            self.widths.pop_first();
+        }
+        self.widths.first_key_value().filter(|(from, _)| **from <= segment).map(|(_, n)| *n)
+    }
 }
 
 /// TTIs in which a cell scheduled the phone, and PRBs assigned in them.
@@ -67,6 +89,19 @@ struct CellWidth {
 struct CellUsage {
     ttis: u64,
     prb: u64,
+    /// TTIs of which the cell's bandwidth is known, and the sum of its PRBs over them.
+    known_ttis: u64,
+    width: u64,
+}
+
+impl CellUsage {
+    /// Combines each sum with that of another.
+    fn combine(&mut self, other: Self, of: impl Fn(u64, u64) -> u64) {
+        self.ttis = of(self.ttis, other.ttis);
+        self.prb = of(self.prb, other.prb);
+        self.known_ttis = of(self.known_ttis, other.known_ttis);
+        self.width = of(self.width, other.width);
+    }
 }
 
 /// A span's usage while its bins are being added.
@@ -122,8 +157,7 @@ impl UsageSum {
             for (cell, usage) in &mut cells {
                 let of_bin = bin.cells.get(cell).copied().unwrap_or_default();
                 let part = |n: u64| n * outside / bin.scheduled.max(1);
-                usage.ttis = usage.ttis.saturating_sub(part(of_bin.ttis));
-                usage.prb = usage.prb.saturating_sub(part(of_bin.prb));
+                usage.combine(of_bin, |sum, of_bin| sum.saturating_sub(part(of_bin)));
             }
         }
         (scheduled, cells)
@@ -184,7 +218,7 @@ impl UsageBins {
     /// Empty bins of one direction.
     #[must_use]
     pub const fn new(dir: Direction) -> Self {
-        Self { dir, bins: BTreeMap::new(), last: None, numerology: 0, cells: BTreeMap::new() }
+        Self { dir, bins: BTreeMap::new(), numerology: 0, cells: BTreeMap::new() }
     }
 
     /// Takes a grant of the leg whose TTIs are the axis, in TTI order.
@@ -220,22 +254,27 @@ impl UsageBins {
     }
 
     fn push_prb(&mut self, grant: &Grant, cell: CellId, numerology: u8) {
-        let width = self.cells.entry(cell).or_default();
-        width.numerology = numerology;
-        width.n_prb = width.n_prb.max(grant.n_prb_cell);
+        let segment = grant.position.timing_segment;
+        let state = self.cells.entry(cell).or_default();
+        state.numerology = numerology;
+        if let Some(n_prb) = grant.n_prb_cell {
+            state.set_width(segment, n_prb);
+        }
         // `n_prb` is the whole assignment's, repeated on each of its blocks.
-        let here = Some((grant.position.tti, grant.at, cell));
-        if std::mem::replace(&mut self.last, here) != here {
+        let here = Some((grant.position.tti, grant.at));
+        if std::mem::replace(&mut state.last, here) != here {
+            let width = state.width_in(segment).filter(|n_prb| *n_prb > 0);
             let usage = self.bin(grant.position.tti).cells.entry(cell).or_default();
             usage.ttis += 1;
             usage.prb += u64::from(grant.n_prb.unwrap_or(0));
+            usage.known_ttis += u64::from(width.is_some());
+            usage.width += u64::from(width.unwrap_or(0));
         }
     }
 
-    /// Sets a cell's bandwidth in PRBs.
-    pub fn set_bandwidth(&mut self, rat: Rat, cell: u8, n_prb: u16) {
-        let width = self.cells.entry((rat, cell)).or_default();
-        width.n_prb = width.n_prb.max(Some(n_prb));
+    /// Sets a cell's bandwidth in PRBs from a timing segment on.
+    pub fn set_bandwidth(&mut self, cell: CellId, segment: u32, n_prb: u16) {
+        self.cells.entry(cell).or_default().set_width(segment, n_prb);
     }
 
     /// Takes a measurement of the primary cell in a TTI of the axis.
@@ -277,13 +316,23 @@ impl UsageBins {
         // PRBs, and those that the cells had in these TTIs and overall.
         let mut prb = (sum.blocks > 0).then_some((0.0, 0.0, 0.0));
         for (cell, usage) in &cells {
-            let width = self.cells.get(cell).copied().unwrap_or_default();
-            let own_ttis = TtiSpan(ttis).ms(self.numerology) / TtiSpan(1).ms(width.numerology);
-            let n_prb = width.n_prb.filter(|n| *n > 0).map(f64::from);
-            let n_prb = n_prb.filter(|_| sum.cells.get(cell).is_some_and(|usage| usage.prb > 0));
-            prb = prb.zip(n_prb).map(|((own, then, all), n_prb)| {
-                let then = then + n_prb * usage.ttis as f64;
-                (own + usage.prb as f64, then, all + n_prb * own_ttis)
+            let state = self.cells.get(cell);
+            let numerology = state.map_or(0, |state| state.numerology);
+            let own_ttis = TtiSpan(ttis).ms(self.numerology) / TtiSpan(1).ms(numerology);
+            // Where it is unknown, the mean bandwidth of the TTIs of which it is known; if of none, the
+            // first one after them.
+            let width = match usage.known_ttis {
+                0 => {
+                    state.and_then(|state| state.widths.values().next()).map(|n| (u64::from(*n), 1))
+                }
+                known => Some((usage.width, known)),
+            };
+            let width = width.filter(|(n_prb, _)| {
+                *n_prb > 0 && sum.cells.get(cell).is_some_and(|usage| usage.prb > 0)
+            });
+            prb = prb.zip(width).map(|((own, then, all), (n_prb, of_ttis))| {
+                let over = |ttis: f64| n_prb as f64 * ttis / of_ttis as f64;
+                (own + usage.prb as f64, then + over(usage.ttis as f64), all + over(own_ttis))
             });
         }
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
@@ -321,9 +370,7 @@ impl UsageBin {
     fn join(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         for (cell, usage) in &other.cells {
-            let sum = self.cells.entry(*cell).or_default();
-            sum.ttis += usage.ttis;
-            sum.prb += usage.prb;
+            self.cells.entry(*cell).or_default().combine(*usage, |sum, of_bin| sum + of_bin);
         }
         self.mcs_sum += other.mcs_sum;
         self.mcs_count += other.mcs_count;
@@ -334,122 +381,5 @@ impl UsageBin {
         self.rsrp = self.rsrp.join(other.rsrp);
         self.rsrq = self.rsrq.join(other.rsrq);
         self.snr = self.snr.join(other.snr);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use airmile_model::Position;
-
-    use super::*;
-
-    #[test]
-    fn shares_over_a_span() {
-        let mut bins = UsageBins::new(Direction::Dl);
-        bins.set_bandwidth(Rat::Lte, 0, 50);
-        for tti in 0..100 {
-            let mut grant = Grant::new(Position::lte(tti), Direction::Dl, 25);
-            grant.mcs = Some(10);
-            grant.retx = Some(tti % 10 == 0);
-            bins.push_grant(&grant, Rat::Lte);
-            // The second block of an assignment repeats its PRBs.
-            grant.tb = 1;
-            bins.push_grant(&grant, Rat::Lte);
-        }
-        let usage = bins.usage(TtiIndex(0), TtiIndex(200));
-        assert_eq!(usage.scheduled_share, 0.5);
-        assert_eq!(usage.prb_share, Some(0.25));
-        assert_eq!(usage.prb_share_when_scheduled, Some(0.5));
-        assert_eq!((usage.mcs_mean, usage.retx_share), (Some(10.0), Some(0.1)));
-        assert_eq!(usage.rsrp_dbm, None);
-        assert_eq!(bins.usage(TtiIndex(1_000), TtiIndex(1_100)).scheduled_share, 0.0);
-    }
-
-    #[test]
-    fn spans_that_begin_and_end_within_bins() {
-        let mut bins = UsageBins::new(Direction::Dl);
-        bins.set_bandwidth(Rat::Lte, 0, 50);
-        for tti in 30..280 {
-            bins.push_grant(&Grant::new(Position::lte(tti), Direction::Dl, 25), Rat::Lte);
-        }
-        for (start, end, share) in [
-            (30, 280, 1.0),
-            (30, 80, 1.0),
-            (40, 60, 1.0),
-            (200, 280, 1.0),
-            (0, 60, 0.5),
-            (0, 300, 25.0 / 30.0),
-        ] {
-            let usage = bins.usage(TtiIndex(start), TtiIndex(end));
-            assert_eq!(usage.scheduled_share, share, "{start} to {end}");
-            assert_eq!(usage.prb_share, Some(share / 2.0), "{start} to {end}");
-            assert_eq!(usage.prb_share_when_scheduled, Some(0.5), "{start} to {end}");
-        }
-    }
-
-    /// As while a log is read: the end moves on, and what was gathered is forgotten.
-    #[test]
-    fn an_end_that_moves_while_bins_are_gathered() {
-        let mut bins = UsageBins::new(Direction::Dl);
-        let mut sum = UsageSum::new(TtiIndex(30), TtiIndex(30));
-        for tti in 30..280 {
-            bins.push_grant(&Grant::new(Position::lte(tti), Direction::Dl, 25), Rat::Lte);
-            sum.set_end(TtiIndex(tti + 1));
-            bins.gather(&mut sum, TtiIndex(tti - 20));
-            bins.forget_before(sum.gathered_to());
-        }
-        sum.set_end(TtiIndex(250));
-        bins.gather(&mut sum, TtiIndex(i64::MAX));
-        assert_eq!(bins.conclude(&sum).scheduled_share, 1.0);
-    }
-
-    /// Two carriers of 50 and 100 PRBs, of which the second is scheduled in every other TTI.
-    #[test]
-    fn carriers_are_shares_of_their_own_cells() {
-        let usage = |second: Option<u16>| {
-            let mut bins = UsageBins::new(Direction::Dl);
-            for tti in 0..100 {
-                for (cell, n_prb, n_prb_cell) in [(0, 45, Some(50)), (1, 60, second)] {
-                    if cell == 1 && tti % 2 == 1 {
-                        continue;
-                    }
-                    let position = Position { cell, ..Position::lte(tti) };
-                    let grant = Grant::new(position, Direction::Dl, n_prb);
-                    bins.push_grant(&Grant { n_prb_cell, ..grant }, Rat::Lte);
-                }
-            }
-            bins.usage(TtiIndex(0), TtiIndex(200))
-        };
-        let known = usage(Some(100));
-        assert_eq!((known.scheduled_share, known.cells, known.n_prb), (0.5, 2, 7_500));
-        // 4,500 of 100 TTIs of 50 PRBs, and 3,000 of 50 TTIs of 100.
-        assert_eq!(known.prb_share_when_scheduled, Some(0.75));
-        assert_eq!(known.prb_share, Some(7_500.0 / 30_000.0));
-        let unknown = usage(None);
-        assert_eq!((unknown.prb_share, unknown.prb_share_when_scheduled), (None, None));
-        assert_eq!(unknown.n_prb, 7_500);
-    }
-
-    /// Slots of 0.5 ms are the axis; the LTE leg has half as many TTIs.
-    #[test]
-    fn each_leg_has_its_own_ttis_and_bandwidth() {
-        let usage = |n_prb_cell: Option<u16>| {
-            let mut bins = UsageBins::new(Direction::Dl);
-            bins.set_bandwidth(Rat::Lte, 0, 50);
-            for tti in 0..100 {
-                let position = Position { numerology: 1, ..Position::lte(tti) };
-                let grant = Grant::new(position, Direction::Dl, 80);
-                bins.push_grant(&Grant { n_prb_cell, ..grant.clone() }, Rat::Nr);
-                if tti % 2 == 0 {
-                    bins.push_other_leg(&Grant { n_prb: Some(20), ..grant }, Rat::Lte, 0);
-                }
-            }
-            bins.usage(TtiIndex(0), TtiIndex(100))
-        };
-        // 8,000 of 100 slots of 100 PRBs, 1,000 of 50 TTIs of 50.
-        let known = usage(Some(100));
-        assert_eq!(known.prb_share, Some(9_000.0 / 12_500.0));
-        assert_eq!(known.prb_share_when_scheduled, known.prb_share);
-        assert_eq!((usage(None).prb_share, usage(None).scheduled_share), (None, 1.0));
     }
 }

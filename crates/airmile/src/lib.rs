@@ -27,8 +27,8 @@ pub use airmile_io::scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
     Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
-    arrow_schema, check_outputs, did_you_mean, format_utc, is_part_of, parquet_bytes, read_capture,
-    read_text, run_files, write_whole,
+    arrow_schema, check_outputs, did_you_mean, format_utc, is_part_of, parquet_bytes, plural,
+    read_capture, read_text, run_files, write_whole,
 };
 pub use airmile_model as model;
 pub use airmile_packets as packets;

@@ -109,7 +109,7 @@ fn plan(probe: &Probe, dir: &Path) -> String {
          For more evidence, record while it runs, into {dir}:\n  \
          packets: tcpdump -i any -s 128 -w {dir}/phone.pcap host {host}\n  \
          modem log, with your logger (MobileInsight, QCSuper, SCAT): {dir}/modem.mi2log\n",
-        output::plural(n.into()),
+        airmile::plural(n.into()),
         output::bytes(probe.segment_bytes),
         ports.join(", "),
         pauses.as_secs(),

@@ -1,14 +1,14 @@
 //! `airmile radio`.
 
 use airmile::model::{Direction, TransferFinding, confidence_percent};
-use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export};
+use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export, plural};
 use anyhow::Result;
 
 use super::budgets::Budgets;
 use super::time_of_day;
 use crate::Outcome;
 use crate::args::{Global, RadioArgs, inputs};
-use crate::output::{self, bytes, mbps, or_dash, percent, plural, table};
+use crate::output::{self, bytes, mbps, or_dash, percent, table};
 use crate::progress::Shown;
 
 /// Bursts printed without `-v`.

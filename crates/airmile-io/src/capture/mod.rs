@@ -15,7 +15,7 @@ use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
 use crate::error::{Error, Result};
-use crate::file_report::{CUT_HEADER, FileReport};
+use crate::file_report::{CUT_HEADER, FileReport, plural};
 use crate::input::{Input, Progress, comes_once};
 use crate::limits::LimitFilter;
 use crate::recognise::Kind;
@@ -172,8 +172,9 @@ pub fn read_unsorted(
     if times.moved > 0 {
         let (moved, by) = (times.moved, times.late_ns as f64 / 1e9);
         let what = format!(
-            "{moved} packets are not in order of time, by up to {by:.3} s: they count as late or \
-             retransmitted; sort the capture with `reordercap`"
+            "{moved} packet{} not in order of time, by up to {by:.3} s: counted as late or \
+             retransmitted; sort the capture with `reordercap`",
+            plural(moved)
         );
         let severity =
             if times.late_ns > order::WINDOW_NS { Severity::Damage } else { Severity::Warning };
@@ -435,7 +436,7 @@ fn describe(unread: Unread, n: u64) -> Option<String> {
     match unread {
         Unread::NotIp(_) => None,
         Unread::Link(link) => {
-            Some(format!("{n} frames of link type {link}{} are not read", kind(link)))
+            Some(format!("{n} frame{} of link type {link}{} not read", plural(n), kind(link)))
         }
         Unread::Cut(header) => Some(format!("frame cut within its {header} header")),
         Unread::Bad(field) => Some(format!("frame with a bad {field}")),
@@ -495,7 +496,7 @@ mod tests {
         let captures =
             CaptureReading { captures: Captures::Stream(stream), limits: Default::default() };
         let (reports, _) = read_captures(captures, &Progress::default(), &mut |_| {}).unwrap();
-        let what = "1 packets are not in order of time";
+        let what = "1 packet not in order of time";
         assert!(reports[0].problems[0].what.starts_with(what), "{reports:?}");
     }
 }

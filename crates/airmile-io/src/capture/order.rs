@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use airmile_model::packet::Packet;
 use airmile_model::{Problem, Severity};
 
-use crate::file_report::FileReport;
+use crate::file_report::{FileReport, plural};
 
 /// A packet waits until one that is later by this much was read (chosen here: the queues of a
 /// network card and the interfaces of one host are read within tens of milliseconds).
@@ -135,11 +135,13 @@ impl InOrder {
         match (self.moved, self.late) {
             (0, _) => None,
             (moved, 0) => Some(format!(
-                "{moved} packets were not in order of time, by up to {by:.3} s: put in order"
+                "{moved} packet{} not in order of time, by up to {by:.3} s: put in order",
+                plural(moved)
             )),
             (moved, late) => Some(format!(
-                "{moved} packets are not in order of time, by up to {by:.3} s; {late} of them came \
-                 too late to be put in order: join parts with `mergecap`, sort with `reordercap`"
+                "{moved} packet{} not in order of time, by up to {by:.3} s; {late} came too late to \
+                 be put in order: join parts with `mergecap`, sort with `reordercap`",
+                plural(moved)
             )),
         }
     }

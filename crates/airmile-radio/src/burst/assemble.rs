@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use airmile_model::{Bound, Burst, Direction, TtiIndex};
+use airmile_model::{Bound, Burst, Direction, TtiIndex, TtiSpan};
 
 use super::fuse::Decision;
 use super::paper::{PaperRule, PaperStep};
+use super::poll_model::PollMark;
 use super::tti_row::{Continued, TtiRow, TtiSequence};
 use super::{Activity, BurstOptions};
 use crate::decided::Decided;
@@ -19,6 +20,11 @@ const PAPER_RULE: f64 = 0.5;
 /// A pause with missing PDUs is a hole in the log from this length on (chosen here: a PDU
 /// that HARQ gave up leaves the others within a few round trips of 8 TTIs).
 const MIN_HOLE_TTIS: i64 = 30;
+
+/// A pause with missing PDUs of RLC UM may be that after a lost block if it is shorter than this, in ms
+/// (chosen here: in less time, 10-bit sequence numbers of one block in each TTI do not wrap, TS 36.322,
+/// 6.2.3.3, so that the number of missing PDUs is known).
+const MAX_LOSS_PAUSE_MS: i64 = 1_000;
 
 #[derive(Debug, Clone, Copy)]
 struct OpenBurst {
@@ -38,8 +44,9 @@ pub(super) struct Assembler {
     open: Option<OpenBurst>,
     /// The last row taken.
     last_tti: Option<i64>,
-    /// Whether a block since the last PDU was never received: it had the PDUs that are missing next.
-    lost_block: bool,
+    /// Blocks since the last PDU that were not received: they may have had the PDUs that are missing
+    /// next.
+    lost_blocks: u32,
     run: Option<Activity>,
     /// Holes ahead: segment, first TTI, length.
     holes: VecDeque<(u32, i64, i64)>,
@@ -55,13 +62,20 @@ impl Assembler {
     }
 
     /// Handles a row at which RLC sequence numbers jump: after a long pause, records are
-    /// missing, and the state of the queue in between is unknown. A lost block is no missing record.
+    /// missing, and the state of the queue in between is unknown. A lost block is no missing record: it
+    /// had one PDU of a bearer of RLC UM (TS 36.322, 4.2.1.2.2), which is not sent again.
     fn take_missing(&mut self, row: &TtiRow) {
-        let lost_block = self.lost_block;
-        self.lost_block = row.marks.is_empty() && (lost_block || row.grants.failed);
+        let lost = self.lost_blocks;
+        self.lost_blocks = match row.marks.is_empty() {
+            true => lost.saturating_add(row.grants.lost_blocks.into()),
+            false => 0,
+        };
         let Some(last) = self.last_tti.filter(|_| row.segment == self.segment) else { return };
         let pause = row.tti.saturating_sub(last);
-        if lost_block || pause < MIN_HOLE_TTIS || !row.marks.iter().any(|mark| mark.hole_before) {
+        let max_loss = TtiSpan::from_ms(MAX_LOSS_PAUSE_MS, row.grants.numerology).0;
+        let is_lost = |mark: &PollMark| mark.is_um && mark.missing <= lost && pause < max_loss;
+        let mut unseen = row.marks.iter().filter(|mark| mark.missing > 0 && !is_lost(mark));
+        if pause < MIN_HOLE_TTIS || unseen.next().is_none() {
             return;
         }
         let known = self.hole_end.is_some_and(|end| end > last)
@@ -111,6 +125,7 @@ impl Assembler {
         bursts: &mut VecDeque<Burst>,
         activities: &mut VecDeque<Activity>,
     ) {
+        self.lost_blocks = 0;
         self.begin_ttis(&before.ttis, bursts, activities);
         let open = self.add_data(&before.ttis);
         open.scheduled += before.ttis.n_tti;

@@ -75,8 +75,9 @@ pub(super) struct GrantSummary {
     pub has_grant: bool,
     /// Blocks sent for the first time.
     pub(super) new_blocks: u8,
-    /// Of them, whether one failed at first.
-    pub(super) failed: bool,
+    /// Of them, those of a known HARQ process that neither the first transmission nor a later one
+    /// brought.
+    pub(super) lost_blocks: u8,
     /// Of them, those whose padding is known.
     padded_blocks: u8,
     /// Of them, those without a data bearer according to MAC.
@@ -120,14 +121,21 @@ impl GrantSummary {
         if !grant.retx {
             self.tbs_bytes = self.tbs_bytes.saturating_add(grant.tbs_bytes);
             self.new_blocks = self.new_blocks.saturating_add(1);
-            self.failed |= grant.failed;
+            let is_lost = grant.failed && grant.harq_id.is_some();
+            self.lost_blocks = self.lost_blocks.saturating_add(is_lost.into());
             self.learn_content(grant);
         }
     }
 
+    /// Takes a retransmission of one of its new blocks that was received.
+    pub(super) fn receive_later(&mut self, grant: &GrantLite) {
+        self.lost_blocks = self.lost_blocks.saturating_sub(1);
+        self.learn_content(grant);
+    }
+
     /// Records the contents of one of its new blocks. A modem logs them only once the
     /// block has been received, for some of them with a HARQ retransmission.
-    pub(super) fn learn_content(&mut self, grant: &GrantLite) {
+    fn learn_content(&mut self, grant: &GrantLite) {
         if let Some(padding) = grant.padding_bytes
             && self.padded_blocks < self.new_blocks
         {

@@ -48,7 +48,14 @@ mod tests {
     use crate::small_map::SmallMap;
 
     fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
-        PduLite { bearer: 3, sn: Some(sn), size_bytes, poll: Some(poll), resegment: false }
+        PduLite {
+            bearer: 3,
+            sn: Some(sn),
+            size_bytes,
+            is_um: false,
+            poll: Some(poll),
+            resegment: false,
+        }
     }
 
     /// The runs of PDUs that come as TTIs of several.

@@ -306,7 +306,7 @@ impl RowAssembly {
             if origin != tti
                 && let Some(open) = self.open_row(origin)
             {
-                open.grants.learn_content(grant);
+                open.grants.receive_later(grant);
             }
             let (oldest, youngest) = origins.unwrap_or((origin, origin));
             origins = Some((oldest.min(origin), youngest.max(origin)));
@@ -456,8 +456,8 @@ mod tests {
 
     fn pdu() -> impl Strategy<Value = PduLite> {
         (0..2_u8, prop::option::of(0..1024_u32)).prop_map(|(bearer, sn)| {
-            let (size_bytes, poll, resegment) = (90, Some(false), false);
-            PduLite { bearer, sn, size_bytes, poll, resegment }
+            let (size_bytes, is_um, poll, resegment) = (90, false, Some(false), false);
+            PduLite { bearer, sn, size_bytes, is_um, poll, resegment }
         })
     }
 

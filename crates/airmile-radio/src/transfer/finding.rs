@@ -16,10 +16,6 @@ const MIN_MISSING_SHARE: f64 = 0.03;
 /// hole (chosen here).
 const MIN_CLAIMED_BYTES: u64 = 200_000;
 
-/// A transfer by pauses is not judged below this duration, in ms (chosen here: less than a round trip of
-/// a cellular network).
-const SHORTEST_MS: f64 = 10.0;
-
 /// The part of a transfer in which the state of the queue is not known.
 struct Unknown {
     share: f64,
@@ -83,11 +79,6 @@ impl Timeline {
         if confidence <= 0.0 {
             // Nothing of its time is known.
             verdict = Verdict::Unknown;
-        }
-        // A few blocks of a log are no transfer that an application waited for.
-        if transfer.time.is_none() && duration_ms < SHORTEST_MS && confidence > 0.0 {
-            notes.push(format!("blocks of {duration_ms:.0} ms alone show no bottleneck"));
-            (verdict, confidence) = (Verdict::Unknown, 0.0);
         }
         if let Some(seen) = self.misses_bytes(claimed, meter) {
             notes.push(format!(

@@ -1,7 +1,7 @@
 //! Findings of transfers from the trackers' measurements, for given and detected transfers, alone
 //! and joined with those at the same time.
 
-use airmile_model::{Direction, Transfer, TransferFinding};
+use airmile_model::{Direction, Transfer, TransferFinding, Verdict};
 use airmile_radio::meter::TransferMeter;
 use airmile_radio::usage::Usage;
 
@@ -15,6 +15,10 @@ use airmile_radio::watch::{OpenTransfer, direction};
 /// after its last block is not seen, and two transfers may appear as one. Its confidence is
 /// multiplied by this (chosen here).
 const GUESSED_BOUNDS: f64 = 0.9;
+
+/// A detected transfer is not judged below this duration, in ms (chosen here: less than a round trip of
+/// a cellular network).
+const SHORTEST_MS: f64 = 10.0;
 
 /// A detected activity below this rate is no transfer: a voice call has 10 to 40 kbit/s with its
 /// headers (TS 26.201, and RFC 4867 over RTP; chosen here above that).
@@ -78,7 +82,14 @@ pub(super) fn findings_of_detected(
 ) -> Vec<(usize, ExplainedTransfer)> {
     let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
     let guessed = |mut found: ExplainedTransfer| {
-        found.finding.confidence *= GUESSED_BOUNDS;
+        let finding = &mut found.finding;
+        finding.confidence *= GUESSED_BOUNDS;
+        // A few blocks of a log are no transfer that an application waited for.
+        if finding.duration_ms < SHORTEST_MS && finding.confidence > 0.0 {
+            let ms = finding.duration_ms;
+            finding.notes.push(format!("blocks of {ms:.0} ms alone show no bottleneck"));
+            (finding.verdict, finding.confidence) = (Verdict::Unknown, 0.0);
+        }
         found
     };
     conclude_all(track, &watched, options).map(guessed).enumerate().collect()

@@ -234,8 +234,9 @@ impl SubscriptionAnalysis {
 
     fn set_bandwidth(&mut self, info: &CellInfo, rat: Rat) {
         if let Some(n_prb) = info.n_prb_dl {
-            self.dl_track.usage.set_bandwidth(rat, info.cell, n_prb);
-            self.ul_track.usage.set_bandwidth(rat, info.cell, info.n_prb_ul.unwrap_or(n_prb));
+            let (cell, segment) = ((rat, info.cell), info.timing_segment);
+            self.dl_track.usage.set_bandwidth(cell, segment, n_prb);
+            self.ul_track.usage.set_bandwidth(cell, segment, info.n_prb_ul.unwrap_or(n_prb));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The sentences of facts.
 
+use airmile_io::plural;
 use airmile_model::{Phases, confidence_percent, plain_name};
 use airmile_wire::attribute::Reason;
 
-use super::{bounds, candidates, link, plural};
+use super::{bounds, candidates, link};
 use crate::fact::{CauseDetail, FactKind, Restarter};
 
 /// The sentence of a fact, with its numbers.

@@ -70,11 +70,6 @@ fn bounds((low, high): (f64, f64)) -> String {
     format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
 }
 
-/// The ending of a noun's plural.
-pub(crate) const fn plural(n: u64) -> &'static str {
-    if n == 1 { "" } else { "s" }
-}
-
 #[test]
 fn a_part_is_never_none_or_all() {
     let of = |percents: &[f64]| percents.iter().map(|one| whole_percent(*one)).collect::<Vec<_>>();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use airmile::model::Verdict;
+use airmile::{Inputs, Progress, RadioOptions, radio};
 
 use crate::common::{diagnosis_of, library_run};
 
@@ -128,4 +129,32 @@ fn contention_needs_the_cells_bandwidth() {
     let names: Vec<&str> = unknown.session.shares.keys().copied().collect();
     assert!(names.contains(&"radio"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("radio_")), "{names:?}");
+}
+
+/// Blocks of 9 ms alone are no transfer to judge; 9 ms that the user gives, by TTIs or times, are one.
+#[test]
+fn a_short_transfer_is_judged_if_it_is_given() {
+    const T0_US: i64 = 1_714_557_600_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("grants.csv");
+    let verdict = |ttis: i64, given: Option<String>| {
+        let row = |tti: i64| format!("{tti},{},dl,50,50,4000,0\n", T0_US + tti * 1_000);
+        let head = "tti,time_us,dir,n_prb,n_prb_cell,tbs_bytes,padding_bytes\n";
+        std::fs::write(&table, head.to_owned() + &(0..ttis).map(row).collect::<String>()).unwrap();
+        let transfers = given.map(|text| {
+            let path = dir.path().join("transfers.csv");
+            std::fs::write(&path, text).unwrap();
+            path
+        });
+        let inputs = Inputs { files: vec![table.clone()], transfers, ..Inputs::default() };
+        let report = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+        let [found] = &report.transfers[..] else { panic!("{:?}", report.transfers) };
+        (found.duration_ms, found.verdict)
+    };
+    assert_eq!(verdict(9, None), (9.0, Verdict::Unknown));
+    let by_tti = "id,start_tti,end_tti\nx,1000,1009\n".to_owned();
+    assert_eq!(verdict(2_000, Some(by_tti)), (9.0, Verdict::Radio));
+    let (from, to) = (T0_US + 1_000_000, T0_US + 1_009_000);
+    let by_time = format!("id,start_us,end_us\nx,{from},{to}\n");
+    assert_eq!(verdict(2_000, Some(by_time)), (9.0, Verdict::Radio));
 }

@@ -283,7 +283,7 @@ impl RlcColumns {
             out.is_data.push(!row.marks.is_empty());
             for (m, mark) in row.marks.iter().enumerate() {
                 let before = last.insert(mark.bearer, (i, m));
-                out.holes.extend(before.filter(|_| mark.hole_before));
+                out.holes.extend(before.filter(|_| mark.missing > 0));
                 let of = |is_inner| move |&run: &PollRun| RunOfRow { row: i, is_inner, run };
                 out.runs.extend(mark.inner_runs().iter().map(of(true)));
                 out.runs.extend(mark.last_run().map(of(false)));

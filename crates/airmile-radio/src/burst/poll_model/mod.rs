@@ -25,6 +25,8 @@ pub(super) struct PduLite {
     pub bearer: u8,
     pub sn: Option<u32>,
     pub size_bytes: u32,
+    /// Of RLC UM.
+    pub is_um: bool,
     pub poll: Option<bool>,
     pub resegment: bool,
 }
@@ -36,6 +38,7 @@ impl PduLite {
             bearer: pdu.bearer,
             sn: pdu.sn,
             size_bytes: pdu.size_bytes,
+            is_um: pdu.mode == RlcMode::Um,
             poll: if pdu.mode == RlcMode::Am { pdu.poll } else { None },
             resegment: pdu.resegment,
         }
@@ -69,8 +72,10 @@ pub(super) struct PollMark {
     pub bearer: u8,
     /// Poll bit of the last PDU; `None` without RLC AM.
     pub poll: Option<bool>,
-    /// Sequence numbers are missing right before the first PDU.
-    pub hole_before: bool,
+    /// Of RLC UM.
+    pub is_um: bool,
+    /// Sequence numbers that are missing before its PDUs.
+    pub missing: u32,
     /// Most TTIs end no run. A box keeps a row small: an epoch's rows are read several times.
     runs: Option<Box<EndedRuns>>,
 }
@@ -87,7 +92,7 @@ struct EndedRuns {
 impl PollMark {
     /// Of a bearer whose next PDU came without a poll.
     pub(super) const fn plain(bearer: u8) -> Self {
-        Self { bearer, poll: Some(false), hole_before: false, runs: None }
+        Self { bearer, poll: Some(false), is_um: false, missing: 0, runs: None }
     }
 
     /// The run that its last PDU's poll ended.
@@ -161,7 +166,8 @@ impl BearerCounters {
     }
 
     fn take_tti(&mut self, bearer: u8, pdus: &[PduLite]) -> PollMark {
-        let mut mark = PollMark { bearer, poll: None, hole_before: false, runs: None };
+        let is_um = pdus.iter().any(|pdu| pdu.is_um);
+        let mut mark = PollMark { bearer, poll: None, is_um, missing: 0, runs: None };
         let mut polled = None;
         // Most TTIs have one: nothing to sort.
         if let [pdu] = pdus {
@@ -204,9 +210,11 @@ impl BearerCounters {
         let is_new = !pdu.resegment && (is_later || is_segment);
         let bytes_before = self.bytes;
         if is_new {
-            if self.highest.is_some_and(|highest| sn > highest + 1) {
+            let missing = self.highest.map_or(0, |highest| sn.saturating_sub(highest + 1));
+            if missing > 0 {
                 self.is_complete = false;
-                mark.hole_before = true;
+                mark.missing =
+                    mark.missing.saturating_add(u32::try_from(missing).unwrap_or(u32::MAX));
             }
             if is_later {
                 self.newest = NewestSdu::default();
@@ -266,7 +274,14 @@ mod tests {
     use super::*;
 
     pub(super) fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
-        PduLite { bearer: 3, sn: Some(sn), size_bytes, poll: Some(poll), resegment: false }
+        PduLite {
+            bearer: 3,
+            sn: Some(sn),
+            size_bytes,
+            is_um: false,
+            poll: Some(poll),
+            resegment: false,
+        }
     }
 
     pub(super) fn runs_of(pdus: &[PduLite]) -> Vec<PollRun> {
@@ -285,6 +300,7 @@ mod tests {
             bearer: 3,
             sn: Some(sn),
             size_bytes: 90,
+            is_um: false,
             poll: Some(false),
             resegment: false,
         };
@@ -307,7 +323,7 @@ mod tests {
                 let sn = (kind != 1).then_some((next - u32::from(kind == 2) * jump) % modulus);
                 let poll = [Some(true), None].get(usize::from(kind_of_poll)).copied();
                 let (poll, resegment) = (poll.unwrap_or(Some(false)), kind == 3 && jump == 0);
-                let pdu = PduLite { bearer: 3, sn, size_bytes: 90 + jump, poll, resegment };
+                let pdu = PduLite { sn, poll, resegment, ..pdu(0, 90 + jump, false) };
                 let expected = general.take_tti(3, &[pdu]);
                 let mark = match short.take_plain(&pdu) {
                     true => PollMark::plain(3),

@@ -344,15 +344,14 @@ fn padding_of_much_of_a_block_before_a_long_pause_ends_a_burst() {
     assert_eq!((bursts.len(), longest), (31, Some(6)));
 }
 
+fn um(tti: i64, sn: u32, size_bytes: u32) -> RlcPdu {
+    RlcPdu { mode: RlcMode::Um, poll: None, ..pdu(tti, sn, size_bytes, false) }
+}
+
 /// RLC UM: bursts of two blocks, every 50 TTIs; the last block of some is lost for good, and with it its
 /// padding and its PDU. The next PDU's number jumps after a pause, which is no hole in the log.
 #[test]
 fn a_burst_of_a_bearer_without_polls_ends_with_a_lost_block() {
-    let um = |tti, sn, size_bytes| RlcPdu {
-        mode: RlcMode::Um,
-        poll: None,
-        ..pdu(tti, sn, size_bytes, false)
-    };
     let mut records: Vec<Record> = Vec::new();
     for n in 0..60_u32 {
         let tti = 50 * i64::from(n);
@@ -373,4 +372,45 @@ fn a_burst_of_a_bearer_without_polls_ends_with_a_lost_block() {
     assert_eq!(lengths, [1; 60]);
     let by = |by| bursts.iter().filter(|burst| burst.closed_by == by).count();
     assert_eq!((by(Bound::Padding), by(Bound::Gap), by(Bound::LogHole)), (54, 6, 0));
+}
+
+/// A block that failed at first, a pause, and PDUs that are missing: only a lost block of RLC UM had one
+/// PDU, and is followed by its pause; else records are missing.
+#[test]
+fn a_failed_block_explains_one_pdu_of_a_bearer_without_retransmissions() {
+    let has_hole = |mode: RlcMode, missing: u32, pause: i64, received_after: Option<i64>| {
+        let of = |tti, sn| RlcPdu { mode, ..um(tti, sn, 1_000) };
+        let mut records: Vec<Record> = Vec::new();
+        for (tti, sn) in (0..100).zip(0_u32..) {
+            records.push(block(tti, (tti % 8) as u8, 1_000, 0).into());
+            records.push(of(tti, sn).into());
+        }
+        let failed = block(100, 4, 1_000, 0);
+        let failed = Grant { crc_ok: Some(false), padding_bytes: None, ..failed };
+        records.push(failed.into());
+        if let Some(after) = received_after {
+            let again = Grant { retx: Some(true), ..block(100 + after, 4, 1_000, 0) };
+            records.push(again.into());
+        }
+        for (tti, sn) in (100 + pause..200 + pause).zip(100 + missing..) {
+            records.push(block(tti, (tti % 8) as u8, 1_000, 0).into());
+            records.push(of(tti, sn).into());
+        }
+        let mut tracker = BurstTracker::new(BurstOptions::default());
+        records.iter().for_each(|record| tracker.push(record));
+        tracker.finish();
+        std::iter::from_fn(|| tracker.poll_activity()).any(|activity| activity.unknown)
+    };
+    for (mode, missing, pause, received_after, expected) in [
+        (RlcMode::Um, 1, 600, None, false),
+        (RlcMode::Um, 2, 600, None, true),
+        (RlcMode::Um, 400, 5_000, None, true),
+        (RlcMode::Um, 1, 5_000, None, true),
+        (RlcMode::Um, 1, 600, Some(8), true),
+        (RlcMode::Am, 1, 600, None, true),
+        (RlcMode::Am, 400, 5_000, None, true),
+    ] {
+        let found = has_hole(mode, missing, pause, received_after);
+        assert_eq!(found, expected, "{mode:?} {missing} {pause} {received_after:?}");
+    }
 }

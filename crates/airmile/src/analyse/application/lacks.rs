@@ -5,7 +5,7 @@ use airmile_model::{PlayerEventKind, TimeBase};
 
 use super::{Missing, MissingKind};
 use crate::session::Application;
-use crate::wording::plural;
+use airmile_io::plural;
 
 /// What is missing if there is only an application's log.
 pub(in super::super) fn missing() -> Vec<Missing> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{bits_per_s, ms};
 use crate::session::Application;
-use crate::wording::plural;
+use airmile_io::plural;
 
 /// The contents of an application's log, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
