@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_model::{
-    Burst, CellInfo, Direction, Grant, Measurement, Position, Record, Transfer, TtiIndex,
+    Burst, CellInfo, Direction, Grant, Measurement, Position, Record, Stamp, Transfer, TtiIndex,
 };
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
@@ -200,21 +200,27 @@ impl SubscriptionAnalysis {
         }
     }
 
+    /// Marks a TTI of the axis as covered by the log.
+    fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
+        self.dl_track.timeline.note(tti, at);
+        self.ul_track.timeline.note(tti, at);
+    }
+
     /// Processes a record of the second leg.
     fn push_other(&mut self, record: &Record) {
         // The cell's load is estimated for the first leg only.
         let options = self.options;
         let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
         other.push(record, &self.dl_track.timeline);
+        let on_axis = |tti| other.on_axis(tti, &self.dl_track.timeline, 0);
+        let tti = place(record).and_then(|(position, _)| on_axis(position.tti));
+        tti.into_iter().for_each(|tti| self.note(tti, None));
         match record {
             Record::Grant(_) => {
                 self.other_loss.push(record);
                 self.take_waiting();
             }
-            Record::Measurement(m) => {
-                let tti = other.on_axis(m.position.tti, &self.dl_track.timeline, 0);
-                self.take_measurement(m, tti);
-            }
+            Record::Measurement(m) => self.take_measurement(m, tti),
             Record::CellInfo(info) => self.set_bandwidth(info, self.other_rat()),
             _ => {}
         }
@@ -250,8 +256,8 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for the
-    /// share of PRBs.
+    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for
+    /// scheduled TTIs and the share of PRBs.
     fn take_grant(&mut self, grant: &Grant, of_first: bool) {
         let other_rat = self.other_rat();
         let track = match grant.dir {
@@ -282,12 +288,11 @@ impl SubscriptionAnalysis {
     /// Processes a record of the first leg.
     fn push_first(&mut self, record: &Record) {
         if let Some((Position { tti, .. }, at)) = place(record) {
-            self.dl_track.timeline.note(tti, at);
-            self.ul_track.timeline.note(tti, at);
             match &mut self.other {
-                Some(other) => other.note_first(at, &self.dl_track.timeline),
+                Some(other) => other.note_first(tti, at, &self.dl_track.timeline),
                 None => self.now = tti,
             }
+            self.note(tti, at);
         }
         match record {
             Record::Grant(grant) => {
@@ -465,6 +470,7 @@ impl SubscriptionAnalysis {
         loss.harq_failures += of_other.harq_failures;
         loss.harq_retx += of_other.harq_retx;
         self.take_losses();
+        self.counts.is_nr_first = self.first == Some(Rat::Nr);
         let silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {
