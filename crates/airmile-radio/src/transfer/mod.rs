@@ -28,6 +28,7 @@ use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 pub struct Timeline {
     dir: Direction,
     evidence: Option<Evidence>,
+    knows_waits: bool,
     bursts: Vec<Burst>,
     in_burst: Coverage,
     /// Bursts that may be none.
@@ -50,6 +51,7 @@ impl Timeline {
         Self {
             dir,
             evidence: None,
+            knows_waits: false,
             bursts: Vec::new(),
             in_burst: Coverage::new(),
             unclear: Coverage::new(),
@@ -212,6 +214,7 @@ impl Timeline {
     /// Sets the evidence of the bursts.
     pub fn set_summary(&mut self, summary: &BurstSummary) {
         self.evidence = summary.evidence;
+        self.knows_waits = summary.knows_waits;
     }
 
     /// As [`Self::set_summary`], for sources other than a burst tracker.
