@@ -152,7 +152,7 @@ fn status<'a>(
     let time = NrSlot { frame, slot: u8::try_from(slot).unwrap_or(u8::MAX), numerology: mu };
     Ok(NrDlBlock {
         time,
-        carrier: number(get, "carrierid").unwrap_or(0),
+        carrier: Some(number(get, "carrierid").unwrap_or(0)),
         pci: number(get, "physicalcellid").ok(),
         arfcn: number(get, "earfcn").ok(),
         grant,

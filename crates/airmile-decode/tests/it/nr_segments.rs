@@ -8,26 +8,38 @@ use airmile_model::{CellInfo, Direction, Grant, Hole, Record, Stamp};
 const SLOTS_PER_S: i64 = 2_000;
 const SLOT_NS: i64 = 500_000;
 
-/// Downlink grants of an emulated NR cell at 30 kHz with their time.
-fn grants() -> Vec<(i64, Grant)> {
+/// NR-ARFCN of the cells.
+const ARFCN: u32 = 634_080;
+
+/// Grants of an emulated NR cell at 30 kHz with their time, of both directions.
+fn all_grants() -> Vec<(i64, Grant)> {
     let mut scenario = airmile_emulate::named("nr-tdd-video").unwrap().scenario();
     scenario.duration_ms = 12_000;
     let of = |record: Record| match record {
-        Record::Grant(grant) if grant.dir == Direction::Dl => Some((grant.at?.ns, grant)),
+        Record::Grant(grant) => Some((grant.at?.ns, grant)),
         _ => None,
     };
     airmile_emulate::run(&scenario).unwrap().records.into_iter().filter_map(of).collect()
 }
 
+/// Those of the downlink.
+fn grants() -> Vec<(i64, Grant)> {
+    all_grants().into_iter().filter(|(_, grant)| grant.dir == Direction::Dl).collect()
+}
+
 /// A part of a log on a cell: SFN and clock are ahead of the emulator's by some slots and
 /// nanoseconds.
 fn part(grants: &[(i64, Grant)], pci: u16, slots: i64, clock_ns: i64) -> Vec<u8> {
+    part_on(ARFCN, grants, pci, slots, clock_ns)
+}
+
+fn part_on(arfcn: u32, grants: &[(i64, Grant)], pci: u16, slots: i64, clock_ns: i64) -> Vec<u8> {
     let cell = CellInfo {
         at: None,
         timing_segment: 0,
         cell: 0,
         pci: Some(pci),
-        earfcn: Some(634_080),
+        earfcn: Some(arfcn),
         n_prb_dl: None,
         n_prb_ul: None,
         n_tx_antennas: None,
@@ -119,6 +131,47 @@ fn slots_follow_the_clock_over_handover_silence_and_a_clock_step() {
     let after = read[2 * n].position.tti.since(hole.position.tti.plus(hole.n_tti));
     assert!((0..20).contains(&before), "{before}");
     assert!((-SLOTS_PER_S / 10..=0).contains(&after), "{after}");
+}
+
+/// A handover to a cell of another carrier is one as on the same carrier: whatever the SFN of the new cell,
+/// slots continue as the clock does. Back on the first carrier, it is another one.
+#[test]
+fn slots_follow_the_clock_over_a_handover_to_another_carrier() {
+    let mut all = all_grants();
+    let n = all.len() / 3;
+    // The first messages on the other carrier are the uplink's, which do not name it.
+    let from_ns = all[n].0;
+    let is_first = |ns: i64| (from_ns..from_ns + 100_000_000).contains(&ns);
+    all.retain(|(ns, grant)| grant.dir == Direction::Ul || !is_first(*ns));
+    for slots in [-800, -60, 0, 60, 800, 7_778] {
+        let log = [
+            part(&all[..n], 500, 0, 0),
+            part_on(640_000, &all[n..2 * n], 501, slots, 0),
+            part(&all[2 * n..], 500, 0, 0),
+        ];
+        let (read, _, _) = read(&log.concat());
+        assert!(read.iter().all(|grant| grant.position.cell == 0), "{slots}");
+        let dl: Vec<Grant> = read.into_iter().filter(|g| g.dir == Direction::Dl).collect();
+        let first = all.iter().find(|(_, grant)| grant.dir == Direction::Dl).unwrap();
+        let expected = all.iter().enumerate().filter(|(_, (_, g))| g.dir == Direction::Dl);
+        let expected = expected.map(|(i, (_, grant))| {
+            let since = grant.position.tti.since(first.1.position.tti);
+            ((i / n).min(2) as u32, since, since * SLOT_NS)
+        });
+        let wrong = places(&dl).into_iter().zip(expected).find(|(found, right)| found != right);
+        assert_eq!(wrong, None, "{slots}");
+    }
+}
+
+/// A carrier whose blocks come while another has some is a further one: no handover.
+#[test]
+fn a_carrier_that_is_added_begins_no_segment() {
+    let scenario = airmile_emulate::named("nr-two-carriers").unwrap().scenario();
+    let records = airmile_emulate::run(&scenario).unwrap().records;
+    let (grants, _, _) = read(&write_nr(&[], &records, &Options::default()).unwrap());
+    let n_of = |cell: u8| grants.iter().filter(|grant| grant.position.cell == cell).count();
+    assert!(n_of(0) > 100 && n_of(1) > 100 && n_of(0) + n_of(1) == grants.len());
+    assert!(grants.iter().all(|grant| grant.position.timing_segment == 0));
 }
 
 /// Damaged bytes are a hole in NR's log; with LTE's leg in the log, in that, too.

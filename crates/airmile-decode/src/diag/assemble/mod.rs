@@ -75,8 +75,6 @@ pub struct Assembler {
     orphans: OrphanRun,
     /// Slots of NR, which have their own timing.
     nr: NrOrder,
-    /// NR-ARFCNs of the carriers, in order of appearance.
-    nr_arfcns: Vec<u32>,
     /// Of the last NR downlink block: 0xB857 does not state it.
     nr_numerology: Option<u8>,
     clock_jumps: u64,

@@ -1,5 +1,7 @@
 //! NR messages: each states its slot, and none are joined.
 
+use std::collections::BTreeMap;
+
 use airmile_model::{
     Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats, Position, Record,
     RlcMode, RlcPdu, RntiType, RrcMessage, Stamp,
@@ -12,24 +14,7 @@ use crate::diag::msg::{
     NrSlot, NrUlTb, NrUlTbStats,
 };
 
-/// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
-const MAX_CARRIERS: usize = 32;
-
 impl Assembler {
-    /// Index of a carrier by its NR-ARFCN, in order of appearance: the position of the
-    /// message's own index is unknown.
-    fn nr_carrier(&mut self, arfcn: u32) -> u8 {
-        let at = match self.nr_arfcns.iter().position(|known| *known == arfcn) {
-            Some(at) => at,
-            None if self.nr_arfcns.len() < MAX_CARRIERS => {
-                self.nr_arfcns.push(arfcn);
-                self.nr_arfcns.len() - 1
-            }
-            None => MAX_CARRIERS - 1,
-        };
-        at as u8
-    }
-
     /// Takes the blocks of a text export's 0xB887.
     pub(crate) fn push_nr_blocks(
         &mut self,
@@ -38,13 +23,23 @@ impl Assembler {
         give: &mut impl FnMut(Record),
     ) {
         self.note_holes(at);
-        let batch = SlotBatch { at, last: blocks.last().map(|block| block.time) };
-        blocks.into_iter().for_each(|block| self.nr.push(batch, block));
+        self.nr_blocks(at, blocks);
         self.release(at.ns, give);
     }
 
+    /// Takes the blocks of a message. The slots of a cell have the delay of the last one of that cell: over
+    /// a handover, frames of another cell show no time.
+    fn nr_blocks(&mut self, at: Stamp, blocks: Vec<NrDlBlock>) {
+        let cell = |block: &NrDlBlock| (block.pci, block.arfcn);
+        let last: BTreeMap<_, _> = blocks.iter().map(|block| (cell(block), block.time)).collect();
+        for block in blocks {
+            let batch = SlotBatch { at, last: last.get(&cell(&block)).copied() };
+            self.nr.push(batch, block);
+        }
+    }
+
     pub(super) fn nr_pdsch_status(&mut self, at: Stamp, m: &NrPdschStatus) {
-        let batch = SlotBatch { at, last: m.records.last().map(|record| record.time) };
+        let mut blocks = Vec::new();
         for record in &m.records {
             if record.time.exists() {
                 self.nr_numerology = Some(record.time.numerology);
@@ -67,16 +62,16 @@ impl Assembler {
                 grant.crc_ok = Some(block.crc_ok);
                 grant.retx = Some(!block.new_data || block.retx_count > 0);
                 grant.sources = GrantSources::NR_PDSCH_STATUS;
-                let block = NrDlBlock {
+                blocks.push(NrDlBlock {
                     time: record.time,
-                    carrier: self.nr_carrier(block.arfcn),
+                    carrier: None,
                     pci: Some(block.pci),
                     arfcn: Some(block.arfcn),
                     grant,
-                };
-                self.nr.push(batch, block);
+                });
             }
         }
+        self.nr_blocks(at, blocks);
     }
 
     /// The contents of downlink blocks; their slots are those of 0xB887.
@@ -96,45 +91,41 @@ impl Assembler {
                 let lcids: Vec<String> =
                     block.logged.iter().map(|pdu| pdu.lcid().to_string()).collect();
                 let n_pdus = block.logged.iter().filter(|pdu| pdu.is_sdu()).count();
-                self.nr.push_at(batch, time, |position| {
-                    MacBlock {
-                        at: None,
-                        position,
-                        dir: Direction::Dl,
-                        rnti: RntiType::C,
-                        harq_id: 0,
-                        tbs_bytes: block.tbs_bytes,
-                        rlc_pdus: u8::try_from(n_pdus).unwrap_or(u8::MAX),
-                        padding_bytes,
-                        data_bytes: block.sdu_bytes(),
-                        lcids: lcids.join(" "),
-                    }
-                    .into()
-                });
+                let contents = MacBlock {
+                    at: None,
+                    position: Position::default(),
+                    dir: Direction::Dl,
+                    rnti: RntiType::C,
+                    harq_id: 0,
+                    tbs_bytes: block.tbs_bytes,
+                    rlc_pdus: u8::try_from(n_pdus).unwrap_or(u8::MAX),
+                    padding_bytes,
+                    data_bytes: block.sdu_bytes(),
+                    lcids: lcids.join(" "),
+                };
+                self.nr.push_at(batch, time, contents.into());
             }
             for pdu in &block.logged {
                 let bearer = m.bearer(pdu.lcid()).filter(|bearer| bearer.is_am());
                 let (Some(bearer), Some(head)) = (bearer, pdu.rlc()) else { continue };
                 let size_bytes = pdu.length().map_or(0, |(_, bytes)| bytes);
-                self.nr.push_at(batch, time, |position| {
-                    RlcPdu {
-                        at: None,
-                        position,
-                        dir: Direction::Dl,
-                        bearer: bearer.lcid,
-                        signalling: Some(bearer.is_signalling()),
-                        mode: RlcMode::Am,
-                        sn: None,
-                        size_bytes,
-                        poll: match head {
-                            NrRlcHead::Data { poll } => Some(poll),
-                            NrRlcHead::Control => None,
-                        },
-                        resegment: false,
-                        status: head == NrRlcHead::Control,
-                    }
-                    .into()
-                });
+                let pdu = RlcPdu {
+                    at: None,
+                    position: Position::default(),
+                    dir: Direction::Dl,
+                    bearer: bearer.lcid,
+                    signalling: Some(bearer.is_signalling()),
+                    mode: RlcMode::Am,
+                    sn: None,
+                    size_bytes,
+                    poll: match head {
+                        NrRlcHead::Data { poll } => Some(poll),
+                        NrRlcHead::Control => None,
+                    },
+                    resegment: false,
+                    status: head == NrRlcHead::Control,
+                };
+                self.nr.push_at(batch, time, pdu.into());
             }
         }
     }
@@ -149,26 +140,25 @@ impl Assembler {
                     self.untimed += 1;
                     continue;
                 }
-                self.nr.push_at(batch, time, |position| block.grant(position).into());
+                let position = Position::default();
+                self.nr.push_at(batch, time, block.grant(position).into());
                 let reports = block.reports();
                 let lcids = if reports.is_empty() { "" } else { "bsr" };
-                self.nr.push_at(batch, time, |position| {
-                    MacBlock {
-                        at: None,
-                        position,
-                        dir: Direction::Ul,
-                        rnti: RntiType::C,
-                        harq_id: block.harq_id,
-                        tbs_bytes: block.grant_bytes,
-                        rlc_pdus: 0,
-                        padding_bytes: block.padding_bytes(),
-                        data_bytes: None,
-                        lcids: lcids.to_owned(),
-                    }
-                    .into()
-                });
+                let contents = MacBlock {
+                    at: None,
+                    position,
+                    dir: Direction::Ul,
+                    rnti: RntiType::C,
+                    harq_id: block.harq_id,
+                    tbs_bytes: block.grant_bytes,
+                    rlc_pdus: 0,
+                    padding_bytes: block.padding_bytes(),
+                    data_bytes: None,
+                    lcids: lcids.to_owned(),
+                };
+                self.nr.push_at(batch, time, contents.into());
                 for report in reports {
-                    self.nr.push_at(batch, time, |position| report.record(None, position).into());
+                    self.nr.push_at(batch, time, report.record(None, position).into());
                 }
             }
         }

@@ -10,14 +10,15 @@ use airmile_model::{
     CellInfo, Direction, Grant, Hole, Position, Record, Stamp, Tti, TtiIndex, TtiSpan,
 };
 
-use super::timing::{CellId, Timing};
+use super::timing::{CellId, MAX_CLOCK_BACK_NS, Timing};
 use crate::diag::msg::NrSlot;
 
 /// A downlink block of NR.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NrDlBlock {
     pub(crate) time: NrSlot,
-    pub(crate) carrier: u8,
+    /// Its index; `None` if the message does not separate it from other fields.
+    pub(crate) carrier: Option<u8>,
     pub(crate) pci: Option<u16>,
     pub(crate) arfcn: Option<u32>,
     /// The grant, without its place.
@@ -48,11 +49,33 @@ const SUBFRAME_NS: i64 = 1_000_000;
 /// Frames count to 1023 (TS 38.211, 4.3.1).
 const PERIOD_NS: i64 = airmile_model::tti::TTIS_PER_SFN_PERIOD * SUBFRAME_NS;
 
+/// A carrier that is added to others has blocks while they have some; if they have none for this time,
+/// the phone was handed over (chosen here: well above the pauses between the carriers of one data
+/// transfer, and far below the horizon).
+const HANDOVER_NS: i64 = 500_000_000;
+/// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
+const MAX_CARRIERS: usize = 32;
+
+/// NR-ARFCN and PCI.
+type CarrierId = (u32, u16);
+
+/// A record without its place.
+#[derive(Debug, Clone)]
+enum Held {
+    Block(NrDlBlock),
+    Other(NrSlot, Record),
+}
+
 /// Places blocks in time and returns them in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NrOrder {
     /// Of the subframes: the record with the smallest delay bounds their relation to the clock.
     timing: Timing,
+    /// The carriers, by index: in order of appearance since the last handover.
+    carriers: Vec<CarrierId>,
+    /// A block on a carrier that is not one of them, and what came after it: it shows a handover unless
+    /// a block on one of them follows.
+    held: Vec<(SlotBatch, Held)>,
     /// Of the last record.
     numerology: u8,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
@@ -63,7 +86,62 @@ pub(super) struct NrOrder {
 impl NrOrder {
     /// Takes a downlink block.
     pub(super) fn push(&mut self, batch: SlotBatch, block: NrDlBlock) {
+        let Some(id) = block.arfcn.zip(block.pci).filter(|_| block.carrier.is_none()) else {
+            return self.put_block(batch, block);
+        };
+        let is_primary = self.carriers.first().is_none_or(|first| first.0 == id.0);
+        if self.carriers.contains(&id) {
+            self.put_held();
+        } else if is_primary && self.held.is_empty() {
+            // Another cell on the carrier is a handover, too.
+            self.add_carrier(id);
+        } else {
+            self.held.push((batch, Held::Block(block)));
+            return;
+        }
+        self.put_block(batch, block);
+    }
+
+    /// Adds a carrier, or takes another cell on it.
+    fn add_carrier(&mut self, id: CarrierId) -> usize {
+        let known = self.carriers.iter().position(|carrier| carrier.0 == id.0);
+        let at = known.unwrap_or(self.carriers.len()).min(MAX_CARRIERS - 1);
+        match self.carriers.get_mut(at) {
+            Some(carrier) => *carrier = id,
+            None => self.carriers.push(id),
+        }
+        at
+    }
+
+    /// Places what was held: its carriers are further ones.
+    fn put_held(&mut self) {
+        for (batch, held) in std::mem::take(&mut self.held) {
+            match held {
+                Held::Block(block) => self.put_block(batch, block),
+                Held::Other(time, record) => self.put(batch, time, record),
+            }
+        }
+    }
+
+    /// Places what was held after a handover to the carrier of its first block.
+    fn hand_over(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            self.carriers.clear();
+            self.cells.clear();
+        }
+        for (batch, held) in held {
+            match held {
+                Held::Block(block) => self.push(batch, block),
+                Held::Other(time, record) => self.push_at(batch, time, record),
+            }
+        }
+    }
+
+    fn put_block(&mut self, batch: SlotBatch, block: NrDlBlock) {
         let NrDlBlock { time, carrier, pci, arfcn, mut grant } = block;
+        let by_arfcn = || arfcn.zip(pci).map_or(0, |id| self.add_carrier(id) as u8);
+        let carrier = carrier.unwrap_or_else(by_arfcn);
         let primary = pci.filter(|_| carrier == 0).map(|pci| CellId { pci, earfcn: arfcn });
         let Some((key, position)) = self.place(batch, time, carrier, primary) else { return };
         let waiting = self.waiting.entry(key).or_default();
@@ -86,15 +164,25 @@ impl NrOrder {
         waiting.push(grant.into());
     }
 
-    /// Takes a record of a slot, made of the slot's position.
-    pub(super) fn push_at(
-        &mut self,
-        batch: SlotBatch,
-        time: NrSlot,
-        record: impl FnOnce(Position) -> Record,
-    ) {
+    /// Takes a record of a slot, without its position.
+    pub(super) fn push_at(&mut self, batch: SlotBatch, time: NrSlot, record: Record) {
+        if self.held.is_empty() {
+            self.put(batch, time, record);
+        } else {
+            self.held.push((batch, Held::Other(time, record)));
+        }
+    }
+
+    fn put(&mut self, batch: SlotBatch, time: NrSlot, mut record: Record) {
         let Some((key, position)) = self.place(batch, time, 0, None) else { return };
-        self.waiting.entry(key).or_default().push(record(position));
+        match &mut record {
+            Record::Grant(grant) => grant.position = position,
+            Record::MacBlock(block) => block.position = position,
+            Record::Rlc(pdu) => pdu.position = position,
+            Record::Bsr(report) => report.position = position,
+            _ => {}
+        }
+        self.waiting.entry(key).or_default().push(record);
     }
 
     /// Takes a hole of the log.
@@ -112,8 +200,18 @@ impl NrOrder {
         self.waiting.entry(key).or_default().push(hole.into());
     }
 
-    /// As [`Timing::note_clock`].
+    /// As [`Timing::note_clock`], before a message of this time is taken.
     pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {
+        let is_jump = last_ns.saturating_sub(now_ns) > MAX_CLOCK_BACK_NS;
+        let first_ns = self.held.first().map(|(batch, _)| batch.at.ns);
+        if is_jump || first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HANDOVER_NS) {
+            self.hand_over();
+        }
+        if is_jump {
+            // Another log: the first block after it is on its first carrier.
+            self.put_held();
+            self.carriers.clear();
+        }
         self.timing.note_clock(last_ns, now_ns)
     }
 
@@ -150,6 +248,10 @@ impl NrOrder {
 
     /// Returns records before the horizon, or all, with their times.
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
+        if now_ns.is_none() {
+            self.hand_over();
+            self.put_held();
+        }
         if self.waiting.is_empty() {
             return;
         }

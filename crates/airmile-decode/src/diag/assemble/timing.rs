@@ -17,7 +17,7 @@ const MAX_OFF_TTIS: i64 = 1_000;
 
 /// Maximum backward step of the log's clock (messages of several tasks are not written in
 /// order; a few ms in logs); a larger one is a jump.
-const MAX_CLOCK_BACK_NS: i64 = 1_000_000_000;
+pub(super) const MAX_CLOCK_BACK_NS: i64 = 1_000_000_000;
 
 /// The cell that timing belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,8 +198,20 @@ impl Timing {
         if begins {
             return self.begin(at_ns, tti, false, cell);
         }
+        // What does not name the cell may be of the one before, or already of the next one: near a change it
+        // bounds no relation.
+        if let Some(segment) = &self.current
+            && segment.cell.is_some()
+            && cell.is_none()
+            && (segment.is_settled(at_ns) || self.previous.is_some())
+            && let (index, 1..) = segment.nearest(at_ns, tti)
+        {
+            return segment.position(index);
+        }
         let position = self.place_batched(at_ns, tti);
-        if let Some(segment) = &mut self.current {
+        if let Some(segment) = &mut self.current
+            && segment.number == position.timing_segment
+        {
             segment.learn(cell);
         }
         self.latest = self.latest.max(position.tti);
@@ -209,9 +221,8 @@ impl Timing {
     /// The place of a record that was written just after a change, about the time before it.
     fn of_previous(&self, at_ns: i64, tti: Tti) -> Option<Position> {
         let (segment, previous) = self.current.as_ref().zip(self.previous.as_ref())?;
-        let settled = at_ns.saturating_sub(segment.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000;
         let (old, lead) = previous.nearest(at_ns, tti);
-        let fits = !settled && !segment.after_jump && previous.fits(lead);
+        let fits = !segment.is_settled(at_ns) && !segment.after_jump && previous.fits(lead);
         fits.then(|| previous.position(old))
     }
 
@@ -255,6 +266,11 @@ impl Timing {
 }
 
 impl Segment {
+    /// Whether it began longer ago than any batch waits.
+    const fn is_settled(&self, at_ns: i64) -> bool {
+        at_ns.saturating_sub(self.began_ns) > MAX_BATCH_DELAY_TTIS * 1_000_000
+    }
+
     /// Whether a message of this cell shows a handover.
     fn is_left_for(&self, cell: Option<CellId>) -> bool {
         matches!((cell, self.cell), (Some(new), Some(old)) if !new.agrees(old))
