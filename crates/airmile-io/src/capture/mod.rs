@@ -23,6 +23,7 @@ use crate::recognise::Kind;
 use order::InOrder;
 pub use source::{CaptureReading, CaptureStream, Captures};
 use ticks::ClockTicks;
+pub use ticks::SLOT_NS;
 pub use views::Views;
 
 /// Bytes read at a time: fits into a core's second-level cache together with the flows.
@@ -31,10 +32,6 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Bytes at the begin of a file in which packets out of order are searched (chosen here: where a network
 /// card has several queues, some are among any few thousand packets).
 const ORDER_BYTES: usize = 8 << 20;
-
-/// Ticks up to this may be the uplink's, and not a clock's: phones send in slots (chosen here: those of the
-/// lab arrive in even subframes, to the microsecond).
-pub const SLOT_NS: i64 = 2_500_000;
 
 /// Key in a report for a capture made without root.
 pub const WITHOUT_ROOT: &str = "captured_without_root";

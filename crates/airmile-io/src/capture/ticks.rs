@@ -1,5 +1,9 @@
 //! The resolution of a capture's clock.
 
+/// Ticks up to this may be the uplink's, and not a clock's: phones send in slots (chosen here: those of the
+/// lab arrive in even subframes, to the microsecond).
+pub const SLOT_NS: i64 = 2_500_000;
+
 /// A clock with ticks as long as this hides how data arrived (chosen here: pcap with times in whole
 /// milliseconds, and the slots in which links deliver, are finer).
 const COARSE_NS: i64 = 2_000_000;

@@ -3,8 +3,6 @@ use airmile_model::Bound;
 use airmile_model::Verdict;
 
 use super::*;
-use crate::usage::UsageBins;
-use crate::watch::{TransferWatch, Until};
 
 fn burst(start: i64, end: i64) -> Burst {
     Burst {
@@ -235,38 +233,4 @@ fn segments_of_a_video_are_summed() {
     assert_eq!(whole.duration_ms, 120.0);
     assert_eq!(whole.link_demand, Some(105.0 / 120.0));
     assert_eq!(whole.verdict, Verdict::Mixed);
-}
-
-/// Two logs in one file, of 6 s, the second from 2.5 s before the end of the first: a transfer is in one
-/// of them, however often what is known was collected, and its place does not change.
-#[test]
-fn a_transfer_at_a_time_shown_twice_is_in_one_log() {
-    let stamp = |ms: i64| Stamp::modem((100_000 + ms) * 1_000_000);
-    let check = |(from_ms, to_ms): (i64, i64), expected: Option<(i64, i64)>| {
-        let time = Some((stamp(from_ms), stamp(to_ms)));
-        let given = [Transfer { time, tti: None, ..transfer("a", 0, 0) }];
-        for every in [1, 700, 2_500, 20_000] {
-            let mut timeline = Timeline::new(Direction::Dl);
-            let mut usage = UsageBins::new(Direction::Dl);
-            let mut watch = TransferWatch::given(&given);
-            for tti in 0..12_000 {
-                timeline
-                    .note(TtiIndex(tti), Some(stamp(if tti < 6_000 { tti } else { tti - 2_500 })));
-                if tti % every == every - 1 {
-                    let until = Until::now(Decided::NOTHING, TtiIndex(tti), 0);
-                    watch.gather(&mut timeline, &mut usage, until);
-                }
-            }
-            watch.gather(&mut timeline, &mut usage, Until::END);
-            let gauge = watch.finish().remove(0).gauge;
-            let found = gauge.map(|gauge| (gauge.span().0.0, gauge.span().1.0));
-            assert_eq!(found, expected, "{from_ms} {every}");
-        }
-    };
-    check((4_000, 4_600), Some((4_000, 4_600)));
-    check((5_800, 6_300), Some((8_300, 8_800)));
-    check((3_200, 3_700), Some((3_200, 3_700)));
-    check((9_000, 9_900), Some((11_500, 12_400)));
-    // The end of the first log and the start of the second are in it.
-    check((3_300, 6_400), None);
 }

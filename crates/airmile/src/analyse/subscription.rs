@@ -254,8 +254,7 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for
-    /// scheduled TTIs and the share of PRBs.
+    /// Processes a grant for transfers, in the order of TTIs. A second leg adds scheduled TTIs and PRBs.
     fn take_grant(&mut self, grant: &Grant, of_first: bool) {
         let other_rat = self.other_rat();
         let track = match grant.dir {

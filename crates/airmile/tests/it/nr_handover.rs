@@ -1,4 +1,4 @@
-//! Transfers of an NR log with a handover on one frequency.
+//! Transfers of an NR log with a handover, on one frequency and to another.
 
 use airmile::model::{CellInfo, Direction, Record, Stamp};
 use airmile::{Inputs, Progress, RadioOptions, radio};
@@ -7,26 +7,29 @@ use airmile_decode::diag::encode::{Options, write_nr};
 /// A pause in ms between two transfers.
 const PAUSE_NS: i64 = 700_000_000;
 
-/// The emulated NR log, in which another cell serves the phone after the first long pause, with
-/// another SFN. Returns the transfers of both directions: start in ms after the first one, duration
-/// and throughput time in ms, bytes.
-fn transfers(is_edited: bool) -> Vec<(f64, f64, f64, u64)> {
+/// The NR-ARFCN of the first cell.
+const ARFCN: u32 = 634_080;
+
+/// The emulated NR log; or one in which another cell serves the phone after the first long pause, with
+/// this NR-ARFCN and an SFN that is ahead by some slots. Returns the transfers of both directions: start in
+/// ms after the first one, duration and throughput time in ms, bytes.
+fn transfers(next: Option<(u32, i64)>) -> Vec<(f64, f64, f64, u64)> {
     let mut scenario = airmile_emulate::named("nr-tdd-video").unwrap().scenario();
     scenario.duration_ms = 20_000;
     let records = airmile_emulate::run(&scenario).unwrap().records;
-    let cell = |pci, ns| CellInfo {
+    let cell = |pci, arfcn, ns| CellInfo {
         at: Some(Stamp::modem(ns)),
         timing_segment: 0,
         cell: 0,
         pci: Some(pci),
-        earfcn: Some(634_080),
+        earfcn: Some(arfcn),
         n_prb_dl: None,
         n_prb_ul: None,
         n_tx_antennas: None,
         band: None,
         source: "test",
     };
-    let mut written: Vec<Record> = vec![cell(500, 0).into()];
+    let mut written: Vec<Record> = vec![cell(500, ARFCN, 0).into()];
     let (mut last_ns, mut shift) = (None, None);
     for record in records {
         let Record::Grant(mut grant) = record else { continue };
@@ -35,14 +38,14 @@ fn transfers(is_edited: bool) -> Vec<(f64, f64, f64, u64)> {
         let is_data =
             grant.dir == Direction::Dl && grant.tbs_bytes.is_some_and(|bytes| bytes >= 1_000);
         let is_pause = is_data && last_ns.replace(ns).is_some_and(|last| ns - last > PAUSE_NS);
-        if is_edited && is_pause && shift.is_none() {
-            shift = Some(7_778);
-            written.push(cell(501, ns).into());
+        if let Some((arfcn, slots)) = next.filter(|_| is_pause && shift.is_none()) {
+            shift = Some(slots);
+            written.push(cell(501, arfcn, ns).into());
         }
         grant.position.tti = grant.position.tti.plus(shift.unwrap_or(0));
         written.push(grant.into());
     }
-    assert_eq!(shift.is_some(), is_edited);
+    assert_eq!(shift.is_some(), next.is_some());
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("nr.mi2log");
     std::fs::write(&file, write_nr(&[], &written, &Options::default()).unwrap()).unwrap();
@@ -58,12 +61,15 @@ fn transfers(is_edited: bool) -> Vec<(f64, f64, f64, u64)> {
 
 #[test]
 fn a_handover_between_transfers_changes_none_of_them() {
-    let (plain, edited) = (transfers(false), transfers(true));
+    let plain = transfers(None);
     assert!(plain.len() > 1, "{plain:?}");
-    assert_eq!(plain.len(), edited.len(), "{plain:?} {edited:?}");
-    for (plain, edited) in plain.iter().zip(&edited) {
-        let differences = [plain.0 - edited.0, plain.1 - edited.1, plain.2 - edited.2];
-        let is_same = differences.iter().all(|ms| ms.abs() <= 1.0) && plain.3 == edited.3;
-        assert!(is_same, "{plain:?} {edited:?}");
+    for next in [(ARFCN, 7_778), (ARFCN, 800), (640_000, 7_778), (640_000, 800), (640_000, -800)] {
+        let edited = transfers(Some(next));
+        assert_eq!(plain.len(), edited.len(), "{next:?}: {plain:?} {edited:?}");
+        for (plain, edited) in plain.iter().zip(&edited) {
+            let differences = [plain.0 - edited.0, plain.1 - edited.1, plain.2 - edited.2];
+            let is_same = differences.iter().all(|ms| ms.abs() <= 1.0) && plain.3 == edited.3;
+            assert!(is_same, "{next:?}: {plain:?} {edited:?}");
+        }
     }
 }

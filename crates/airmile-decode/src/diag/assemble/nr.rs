@@ -1,5 +1,7 @@
 //! NR messages: each states its slot, and none are joined.
 
+use std::collections::BTreeMap;
+
 use airmile_model::{
     Direction, Grant, GrantSources, MacBlock, NrCell, NrMeasurement, NrUlStats, Position, Record,
     RlcMode, RlcPdu, RntiType, RrcMessage, Stamp,
@@ -21,13 +23,23 @@ impl Assembler {
         give: &mut impl FnMut(Record),
     ) {
         self.note_holes(at);
-        let batch = SlotBatch { at, last: blocks.last().map(|block| block.time) };
-        blocks.into_iter().for_each(|block| self.nr.push(batch, block));
+        self.nr_blocks(at, blocks);
         self.release(at.ns, give);
     }
 
+    /// Takes the blocks of a message. The slots of a cell have the delay of the last one of that cell: over
+    /// a handover, frames of another cell show no time.
+    fn nr_blocks(&mut self, at: Stamp, blocks: Vec<NrDlBlock>) {
+        let cell = |block: &NrDlBlock| (block.pci, block.arfcn);
+        let last: BTreeMap<_, _> = blocks.iter().map(|block| (cell(block), block.time)).collect();
+        for block in blocks {
+            let batch = SlotBatch { at, last: last.get(&cell(&block)).copied() };
+            self.nr.push(batch, block);
+        }
+    }
+
     pub(super) fn nr_pdsch_status(&mut self, at: Stamp, m: &NrPdschStatus) {
-        let batch = SlotBatch { at, last: m.records.last().map(|record| record.time) };
+        let mut blocks = Vec::new();
         for record in &m.records {
             if record.time.exists() {
                 self.nr_numerology = Some(record.time.numerology);
@@ -50,16 +62,16 @@ impl Assembler {
                 grant.crc_ok = Some(block.crc_ok);
                 grant.retx = Some(!block.new_data || block.retx_count > 0);
                 grant.sources = GrantSources::NR_PDSCH_STATUS;
-                let block = NrDlBlock {
+                blocks.push(NrDlBlock {
                     time: record.time,
                     carrier: None,
                     pci: Some(block.pci),
                     arfcn: Some(block.arfcn),
                     grant,
-                };
-                self.nr.push(batch, block);
+                });
             }
         }
+        self.nr_blocks(at, blocks);
     }
 
     /// The contents of downlink blocks; their slots are those of 0xB887.

@@ -198,11 +198,12 @@ impl Timing {
         if begins {
             return self.begin(at_ns, tti, false, cell);
         }
-        // What does not name the cell may already be of the next one: it bounds no relation any more.
+        // What does not name the cell may be of the one before, or already of the next one: near a change it
+        // bounds no relation.
         if let Some(segment) = &self.current
             && segment.cell.is_some()
             && cell.is_none()
-            && segment.is_settled(at_ns)
+            && (segment.is_settled(at_ns) || self.previous.is_some())
             && let (index, 1..) = segment.nearest(at_ns, tti)
         {
             return segment.position(index);
