@@ -90,7 +90,8 @@ impl OpenTransfer {
             self.gauge = None;
             return;
         };
-        if self.gauge.as_ref().is_none_or(|gauge| gauge.span().0 != start) {
+        // Its log has ended, and it lies in a later one.
+        if self.gauge.as_ref().is_none_or(|gauge| gauge.span().1 < start) {
             self.gauge = Some(TransferMeter::open(start, start));
             self.usage = UsageSum::new(start, start);
             self.others = Others::default();
@@ -329,18 +330,51 @@ mod tests {
     use airmile_model::Stamp;
 
     use super::*;
+    use crate::burst::Activity;
+
+    fn given(start: Stamp, end: Stamp) -> Transfer {
+        let (id, time) = ("a".to_owned(), Some((start, end)));
+        Transfer { id, time, tti: None, bytes: None, dir: None, unfinished: false }
+    }
+
+    /// The anchors at its start are forgotten before its end comes.
+    #[test]
+    fn a_long_transfer_keeps_its_start() {
+        let stamp = |tti: i64| Stamp::modem(1_001_000 * tti);
+        let given = [given(stamp(10_000), stamp(900_000))];
+        let mut timeline = Timeline::new(Direction::Dl);
+        let mut usage = UsageBins::new(Direction::Dl);
+        let mut watch = TransferWatch::given(&given);
+        for tti in (0..1_000_000).step_by(100) {
+            timeline.note(TtiIndex(tti), Some(stamp(tti)));
+            if tti % 10_000 == 0 {
+                timeline.add_activity(&Activity {
+                    timing_segment: 0,
+                    numerology: 0,
+                    start_tti: TtiIndex(tti + 50),
+                    n_tti: 10,
+                    at_ns: None,
+                    bytes: 1_000,
+                    unknown: false,
+                });
+                let decided = Decided { runs: TtiIndex(tti), bursts: TtiIndex(tti) };
+                let until = Until::now(decided, TtiIndex(tti), 0);
+                watch.gather(&mut timeline, &mut usage, until);
+            }
+        }
+        watch.gather(&mut timeline, &mut usage, Until::END);
+        let gauge = watch.finish().remove(0).gauge.unwrap();
+        assert_eq!((gauge.span().0.0, gauge.scheduled), (10_000, 89 * 10));
+        assert_eq!(gauge.times_us.unwrap().0, 10_010_000);
+    }
 
     /// Two logs in one file, of 6 s, the second from 2.5 s before the end of the first: a transfer is in one
     /// of them, however often what is known was collected, and its place does not change.
     #[test]
     fn a_transfer_at_a_time_shown_twice_is_in_one_log() {
         let stamp = |ms: i64| Stamp::modem((100_000 + ms) * 1_000_000);
-        let id = "a".to_owned();
-        let transfer =
-            Transfer { id, time: None, tti: None, bytes: None, dir: None, unfinished: false };
         let check = |(from_ms, to_ms): (i64, i64), expected: Option<(i64, i64)>| {
-            let time = Some((stamp(from_ms), stamp(to_ms)));
-            let given = [Transfer { time, ..transfer.clone() }];
+            let given = [given(stamp(from_ms), stamp(to_ms))];
             for every in [1, 700, 2_500, 20_000] {
                 let mut timeline = Timeline::new(Direction::Dl);
                 let mut usage = UsageBins::new(Direction::Dl);
