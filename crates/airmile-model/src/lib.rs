@@ -22,6 +22,7 @@ pub mod stamp;
 pub mod tables;
 pub mod transfer;
 pub mod tti;
+mod tti_clock;
 mod vocabulary;
 pub mod window;
 pub mod wire;
@@ -46,6 +47,7 @@ pub use row::{Column, ColumnType, Row, Value};
 pub use stamp::{Clock, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
+pub use tti_clock::TtiClock;
 pub use vocabulary::plain_name;
 pub use wire::{
     ClientBy, CongestionControl, EcnSource, Leg, Protocol, RttSource, SenderPhase, TcpEventKind,

@@ -112,10 +112,6 @@ impl fmt::Display for TtiIndex {
 /// The highest numerology defined (TS 38.211, 4.2).
 const MAX_NUMEROLOGY: u8 = 6;
 
-/// Minimum step of a clock that was set back (chosen here: above the delay of a batch of records, by
-/// which a time may be off, and below the steps that begin a timing segment).
-const MIN_SET_BACK_NS: i64 = 500_000_000;
-
 /// A length of time as a number of TTIs of one numerology.
 ///
 /// A TTI lasts `1 ms / 2^numerology` (TS 38.211, 4.3.2): an LTE subframe 1 ms, an NR slot
@@ -141,26 +137,6 @@ impl TtiSpan {
     #[must_use]
     pub const fn ns(self, numerology: u8) -> i64 {
         self.0.saturating_mul(1_000_000 >> clamped(numerology))
-    }
-
-    /// Whether a time is an anchor of TTIs on the log's clock: it is `spacing_ns` after the anchor before,
-    /// or the clock [was set back](Self::is_set_back).
-    #[must_use]
-    pub const fn ends_at_anchor(
-        self,
-        numerology: u8,
-        (from_ns, at_ns): (i64, i64),
-        spacing_ns: i64,
-    ) -> bool {
-        at_ns.saturating_sub(from_ns) >= spacing_ns
-            || self.is_set_back(numerology, (from_ns, at_ns))
-    }
-
-    /// Whether the log's clock, which showed `from_ns` before these TTIs and `at_ns` after them, was set
-    /// back in between, as where another log follows in the same file.
-    #[must_use]
-    pub const fn is_set_back(self, numerology: u8, (from_ns, at_ns): (i64, i64)) -> bool {
-        from_ns.saturating_add(self.ns(numerology)).saturating_sub(at_ns) > MIN_SET_BACK_NS
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airmile_model::{Direction, Grant, Stamp, TtiIndex, TtiSpan};
+use airmile_model::{Direction, Grant, Stamp, TtiClock, TtiIndex, TtiSpan};
 
 /// How transfers are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl TransferDetector {
         let is_set_back = |before: &DetectedTransfer| {
             let since = TtiSpan(tti.since(before.end_tti));
             before.last.zip(grant.at).is_some_and(|(last, at)| {
-                since.is_set_back(grant.position.numerology, (last.ns, at.ns))
+                TtiClock::is_set_back(since, grant.position.numerology, (last.ns, at.ns))
             })
         };
         if self.current.iter().chain(&self.alone).any(is_set_back) {

@@ -5,7 +5,7 @@
 //! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
 //! leg of a record, [`AirClock`] the time of a leg's TTIs.
 
-use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
+use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiClock, TtiIndex, TtiSpan};
 
 use crate::burst::Activity;
 use crate::decided::Decided;
@@ -13,6 +13,9 @@ use crate::decided::Decided;
 mod other;
 
 pub use other::{LegFindings, OtherLeg};
+
+/// Maximum delay between records of the two legs (chosen here: each leg is sorted over 2 s).
+pub(crate) const LATE_NS: i64 = 3_000_000_000;
 
 /// A radio access technology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,10 +91,13 @@ impl AirClock {
         Some(Stamp::modem(ns.saturating_add(since)))
     }
 
-    /// The newest time.
+    /// Whether a record is the first after the log's clock was set back.
     #[must_use]
-    pub fn newest(&self) -> Option<Stamp> {
-        self.anchor.map(|(ns, _)| Stamp::modem(ns))
+    pub fn begins_log(&self, position: Position, at: Stamp) -> bool {
+        self.anchor.is_some_and(|(ns, tti)| {
+            let since = TtiSpan(position.tti.0.saturating_sub(tti));
+            since.0 > 0 && TtiClock::is_set_back(since, position.numerology, (ns, at.ns))
+        })
     }
 }
 

@@ -25,6 +25,8 @@ pub struct TransferMeter {
     pub(crate) scheduled: i64,
     pub(crate) holes: i64,
     pub(crate) sent_bytes: u64,
+    /// Start in microseconds since the Unix epoch, once the log has reached it.
+    pub(crate) start_us: Option<i64>,
     /// Start and end in microseconds since the Unix epoch.
     pub(crate) times_us: Option<(i64, i64)>,
     /// Whether it is complete.
@@ -54,6 +56,7 @@ impl TransferMeter {
             scheduled: 0,
             holes: 0,
             sent_bytes: 0,
+            start_us: None,
             times_us: None,
             whole: false,
             bursts: BurstsSeen::new(start.0),

@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{
-    Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiIndex, TtiSpan,
+    Direction, Grant, Hole, Measurement, Position, Record, Stamp, TtiClock, TtiIndex,
 };
 
-use crate::legs::{Rat, rat_of};
+use crate::legs::{LATE_NS, Rat, rat_of};
 
 /// TTIs in a block: a power of 8, as the report's zoom levels are.
 pub const BLOCK_TTIS: usize = 4_096;
 /// A report's axis ends this many blocks after its first TTI: half a year. Only a damaged record
 /// has a later TTI.
 pub const MAX_BLOCKS: i64 = 4_000_000;
-/// Clock anchors are this far apart: the drift in between is far below a TTI.
+/// Clock anchors are this far apart: the drift in between is below a TTI.
 const ANCHOR_SPACING_NS: i64 = 10_000_000_000;
 
 /// Code of a TTI in which nothing was scheduled.
@@ -61,43 +61,34 @@ pub struct Series {
     pub signal: Vec<SignalPoint>,
     /// `(first TTI, TTIs)` of gaps in the records.
     pub holes: Vec<(i64, i64)>,
-    /// `(TTI, microseconds since the Unix epoch)`, ascending.
-    pub anchors: Vec<(i64, i64)>,
+    /// The times of the TTIs.
+    pub clock: TtiClock,
 }
 
 /// Collects a [`Series`] from the records of one subscription.
-#[derive(Default)]
 pub struct SeriesCollector {
     directions: [Allocation; 2],
     series: Series,
     /// The leg of the first grant, whose TTIs are the axis.
     leg: Option<Rat>,
-    /// Times of the signal's points.
+    /// Times of the signal's points before the first grant.
     signal_at: Vec<Option<Stamp>>,
     first_block: Option<i64>,
-    grant_anchors: Anchors,
+    grant_clock: TtiClock,
     /// For logs without grants.
-    signal_anchors: Anchors,
+    signal_clock: TtiClock,
 }
 
-/// `(TTI, microseconds since the Unix epoch)`, spaced apart.
-#[derive(Default)]
-struct Anchors {
-    last: Option<(TtiIndex, i64)>,
-    found: Vec<(i64, i64)>,
-}
-
-impl Anchors {
-    fn push(&mut self, position: Position, at: Option<Stamp>) {
-        let Position { tti, numerology, .. } = position;
-        if let Some(at) = at
-            && self.last.is_none_or(|(last, ns)| {
-                let since = TtiSpan(tti.since(last));
-                since.ends_at_anchor(numerology, (ns, at.ns), ANCHOR_SPACING_NS)
-            })
-        {
-            self.last = Some((tti, at.ns));
-            self.found.push((tti.0, at.micros()));
+impl Default for SeriesCollector {
+    fn default() -> Self {
+        Self {
+            directions: Default::default(),
+            series: Series::default(),
+            leg: None,
+            signal_at: Vec::new(),
+            first_block: None,
+            grant_clock: TtiClock::spaced(ANCHOR_SPACING_NS),
+            signal_clock: TtiClock::spaced(ANCHOR_SPACING_NS),
         }
     }
 }
@@ -138,12 +129,16 @@ impl SeriesCollector {
         match record {
             // The other leg of EN-DC has TTIs of its own.
             Record::Grant(grant) if grant.rnti.is_user() => {
-                if self.leg.is_none() && rat == Some(Rat::Nr) {
+                let is_first = self.leg.is_none();
+                if is_first && rat == Some(Rat::Nr) {
                     self.directions = [Allocation::default(), Allocation::default()];
                 }
                 self.leg = self.leg.or(rat);
                 if self.leg == rat {
                     self.push_grant(grant);
+                }
+                if is_first {
+                    self.place_signal();
                 }
             }
             Record::Measurement(m) => self.push_measurement(m),
@@ -166,7 +161,10 @@ impl SeriesCollector {
             return;
         }
         self.series.numerology = grant.position.numerology;
-        self.grant_anchors.push(grant.position, grant.at);
+        self.grant_clock.set_numerology(grant.position.numerology);
+        if let Some(at) = grant.at {
+            self.grant_clock.note(grant.position.tti, at.ns);
+        }
         let direction = match grant.dir {
             Direction::Dl => &mut self.directions[0],
             Direction::Ul => &mut self.directions[1],
@@ -178,12 +176,39 @@ impl SeriesCollector {
         if m.position.cell != 0 || (self.leg != Some(Rat::Nr) && !self.on_axis(m.position)) {
             return;
         }
-        self.signal_anchors.push(m.position, m.at);
+        if let Some(at) = m.at {
+            self.signal_clock.note(m.position.tti, at.ns);
+        }
+        let tti = if self.leg == Some(Rat::Nr) { self.on_nr(m.at) } else { Some(m.position.tti) };
         let snr_db = m.snr_db();
-        let point = SignalPoint { tti: m.position.tti.0, rsrp_dbm: m.rsrp_dbm, snr_db };
-        if point.rsrp_dbm.is_some() || snr_db.is_some() {
-            self.series.signal.push(point);
-            self.signal_at.push(m.at);
+        if let Some(TtiIndex(tti)) = tti.filter(|_| m.rsrp_dbm.is_some() || snr_db.is_some()) {
+            self.series.signal.push(SignalPoint { tti, rsrp_dbm: m.rsrp_dbm, snr_db });
+            if self.leg.is_none() {
+                self.signal_at.push(m.at);
+            }
+        }
+    }
+
+    /// The TTI of NR at a time of LTE's cells, which alone have measurements. `None` before the first
+    /// grant of a log.
+    fn on_nr(&self, at: Option<Stamp>) -> Option<TtiIndex> {
+        let (ns, (_, last_ns)) = at.map(|at| at.ns).zip(self.grant_clock.last_anchor())?;
+        let is_of_log = ns >= last_ns.saturating_sub(LATE_NS);
+        self.grant_clock.tti_now(ns).filter(|_| is_of_log)
+    }
+
+    /// Moves the points before the first grant to its axis.
+    fn place_signal(&mut self) {
+        let mut at = std::mem::take(&mut self.signal_at).into_iter();
+        if self.leg == Some(Rat::Nr) {
+            let mut points = std::mem::take(&mut self.series.signal);
+            points.retain_mut(|point| {
+                let at = at.next().flatten().map(|at| at.ns);
+                let tti = at.and_then(|ns| self.grant_clock.tti_now(ns));
+                point.tti = tti.map_or(point.tti, |tti| tti.0);
+                tti.is_some()
+            });
+            self.series.signal = points;
         }
     }
 
@@ -197,35 +222,14 @@ impl SeriesCollector {
     /// The series of the whole log.
     #[must_use]
     pub fn finish(self) -> Series {
-        let Self { directions: [dl, ul], mut series, grant_anchors, signal_anchors, .. } = self;
-        let (leg, signal_at) = (self.leg, self.signal_at);
+        let Self { directions: [dl, ul], mut series, grant_clock, signal_clock, .. } = self;
         series.dl = dl.finish();
         series.ul = ul.finish();
         series.holes.sort_unstable();
-        let by_grants = !grant_anchors.found.is_empty();
-        series.anchors = if by_grants { grant_anchors.found } else { signal_anchors.found };
-        series.anchors.sort_unstable();
-        if leg == Some(Rat::Nr) {
-            // Only LTE's cells have measurements, with TTIs of their own.
-            let mut at = signal_at.into_iter();
-            let axis = (series.anchors.clone(), series.numerology);
-            series.signal.retain_mut(|point| {
-                let tti = at.next().flatten().and_then(|at| tti_at(&axis.0, axis.1, at));
-                point.tti = tti.unwrap_or(point.tti);
-                tti.is_some()
-            });
-        }
+        series.clock = if grant_clock.is_empty() { signal_clock } else { grant_clock };
         series.signal.sort_by_key(|point| point.tti);
         series
     }
-}
-
-/// The TTI of a time, by the anchor before it (else the first).
-fn tti_at(anchors: &[(i64, i64)], numerology: u8, at: Stamp) -> Option<i64> {
-    let before = anchors.partition_point(|(_, us)| *us <= at.micros()).saturating_sub(1);
-    let (tti, us) = anchors.get(before)?;
-    let since_ns = at.micros().saturating_sub(*us).saturating_mul(1_000);
-    Some(tti.saturating_add(since_ns.div_euclid(TtiSpan(1).ns(numerology))))
 }
 
 impl Allocation {
@@ -420,8 +424,12 @@ mod tests {
             lte(9_010, 1_000),
             measured(9_020, 1_010),
             nr(220, 1_010),
+            // The clock was set back: another log, of which nothing is drawn in the first.
+            measured(9_030, -3_600_000),
+            nr(260, -3_599_980),
+            measured(9_060, -3_599_970),
         ]);
-        assert_eq!(found.signal.iter().map(|p| p.tti).collect::<Vec<_>>(), [180, 220]);
+        assert_eq!(found.signal.iter().map(|p| p.tti).collect::<Vec<_>>(), [180, 220, 280]);
         assert_eq!(found.dl.blocks.len(), 1);
         assert_eq!(found.dl.blocks[0].1[200], UNKNOWN_SHARE);
     }

@@ -80,23 +80,26 @@ impl OpenTransfer {
         self.usage.set_end(end);
     }
 
-    /// Places what the clock permits so far: a later anchor moves no earlier time.
+    /// Places what the clock permits so far. A span that has ended is not moved.
     fn place(&mut self, timeline: &Timeline, log_ended: bool) {
-        let Some((start, end)) = self.transfer.time.filter(|_| self.transfer.tti.is_none()) else {
+        if self.transfer.time.is_none() || self.transfer.tti.is_some() || self.has_ended() {
+            return;
+        }
+        let Some((start, end)) = timeline.place(&self.transfer, log_ended) else {
+            // The log in which it began ended before it.
+            self.gauge = None;
             return;
         };
-        let Some((newest, newest_tti)) = timeline.last_anchor() else { return };
-        let begins = self.gauge.is_none() && (newest.ns > start.ns || log_ended);
-        if let Some(tti) = timeline.tti_at(start).filter(|_| begins) {
-            self.gauge = Some(TransferMeter::open(tti, tti));
-            self.usage = UsageSum::new(tti, tti);
+        // Its log has ended, and it lies in a later one.
+        if self.gauge.as_ref().is_none_or(|gauge| gauge.span().1 < start) {
+            self.gauge = Some(TransferMeter::open(start, start));
+            self.usage = UsageSum::new(start, start);
+            self.others = Others::default();
         }
-        if newest.ns > end.ns || log_ended {
-            if let Some((_, tti)) = timeline.place(&self.transfer) {
-                self.lasts(tti, true);
-            }
-        } else {
-            self.lasts(newest_tti, false);
+        match (end, timeline.clock().last_anchor()) {
+            (Some(end), _) => self.lasts(end, true),
+            (None, Some((newest, _))) => self.lasts(newest, false),
+            (None, None) => {}
         }
     }
 
@@ -233,7 +236,8 @@ impl TransferWatch {
         for watched in &self.open {
             let needs = watched.gauge.as_ref().map(TransferMeter::needs);
             // A transfer that cannot be placed yet starts after the newest anchor.
-            let newest = timeline.last_anchor().map_or(TtiIndex(i64::MIN), |(_, tti)| tti);
+            let newest = timeline.clock().last_anchor();
+            let newest = newest.map_or(TtiIndex(i64::MIN), |(tti, _)| tti);
             kept = kept.min(needs.unwrap_or(Decided { runs: newest, bursts: newest }));
             if !(watched.has_ended() && watched.usage.is_whole()) {
                 let gathered = watched.usage.gathered_to();
@@ -256,7 +260,7 @@ impl TransferWatch {
             return;
         }
         self.load.sort_by_key(|window| window.tti);
-        let newest = timeline.last_anchor().map_or(until.records, |(_, tti)| tti);
+        let newest = timeline.clock().last_anchor().map_or(until.records, |(tti, _)| tti);
         let all_before = if until.log_ended {
             TtiIndex(i64::MAX)
         } else {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AirClock, LegUnion, place};
+use super::{AirClock, LATE_NS, LegUnion, place};
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
 use crate::decided::Decided;
 use crate::transfer::Timeline;
@@ -13,8 +13,6 @@ use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, 
 /// A leg without records for this time was released (chosen here: far longer than operators'
 /// inactivity timers of the second leg).
 const RELEASED_NS: i64 = 10_000_000_000;
-/// Maximum delay between records of the two legs (chosen here: each leg is sorted over 2 s).
-const LATE_NS: i64 = 3_000_000_000;
 
 /// Findings of a leg in one direction.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +30,12 @@ pub struct OtherLeg {
     dl: BurstTracker,
     ul: UplinkTracker,
     clock: AirClock,
-    /// Newest times of the first leg and of this one.
+    /// Newest times of the first leg and of this one, since the clock was set back.
     newest_ns: [Option<i64>; 2],
     released: bool,
+    /// The clock was set back before a record of this leg, and not yet before one of the first: no
+    /// TTI of the axis is its.
+    leads: bool,
     unions: [LegUnion; 2],
     evidence: [Option<Evidence>; 2],
     /// Grants of both legs by TTI of the first, with whether they are the first's.
@@ -59,6 +60,7 @@ impl OtherLeg {
             clock: AirClock::default(),
             newest_ns: [None; 2],
             released: false,
+            leads: false,
             unions: Default::default(),
             evidence: [None; 2],
             waiting: BTreeMap::new(),
@@ -68,6 +70,14 @@ impl OtherLeg {
     /// Takes a record of this leg. `axis` is the first leg's.
     pub fn push(&mut self, record: &Record, axis: &Timeline) {
         if let Some((position, Some(at))) = place(record) {
+            let first_ns = self.newest_ns[0].unwrap_or(i64::MIN);
+            if self.clock.begins_log(position, at) {
+                self.begin_log(axis);
+                self.leads = first_ns.saturating_sub(at.ns) > LATE_NS;
+            }
+            if self.leads {
+                return;
+            }
             self.clock.note(position, Some(at));
             // A leg without data is measured, too.
             if !matches!(record, Record::Measurement(_)) {
@@ -98,16 +108,32 @@ impl OtherLeg {
         self.waiting.entry(grant.position.tti.0).or_default().push((of_first, grant));
     }
 
-    /// Records the time of a record of the first leg.
-    pub fn note_first(&mut self, at: Option<Stamp>, axis: &Timeline) {
+    fn restart(&mut self, axis: &Timeline) {
+        self.end(axis);
+        self.dl = BurstTracker::new(self.options);
+        self.ul = UplinkTracker::new(UplinkOptions::default());
+    }
+
+    /// Ends this leg where the clock was set back: its TTIs before have the times of another log.
+    fn begin_log(&mut self, axis: &Timeline) {
+        self.restart(axis);
+        self.clock = AirClock::default();
+        self.newest_ns[1] = None;
+    }
+
+    /// Records the TTI and time of a record of the first leg; `axis` does not have it yet.
+    pub fn note_first(&mut self, tti: TtiIndex, at: Option<Stamp>, axis: &Timeline) {
         let Some(at) = at else { return };
+        if axis.clock().begins_log(tti, at.ns) {
+            self.begin_log(axis);
+            self.newest_ns[0] = None;
+        }
+        self.leads = false;
         self.newest_ns[0] = self.newest_ns[0].max(Some(at.ns));
         let silent = self.newest_ns[1].is_some_and(|ns| at.ns.saturating_sub(ns) > RELEASED_NS);
         if silent && !self.released {
             self.released = true;
-            self.end(axis);
-            self.dl = BurstTracker::new(self.options);
-            self.ul = UplinkTracker::new(UplinkOptions::default());
+            self.restart(axis);
         }
     }
 
@@ -120,7 +146,7 @@ impl OtherLeg {
 
     /// The TTI of the first leg up to which records of both legs have arrived.
     pub fn both(&self, axis: &Timeline) -> Option<TtiIndex> {
-        axis.tti_at(Stamp::modem(self.both_ns()?))
+        axis.clock().tti_now(self.both_ns()?)
     }
 
     /// Grants before a TTI, in order.
@@ -134,7 +160,7 @@ impl OtherLeg {
     #[must_use]
     pub fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
         let at = self.clock.time(tti)?;
-        axis.tti_at(Stamp::modem(at.ns.saturating_add(ahead_ns)))
+        axis.clock().tti_now(at.ns.saturating_add(ahead_ns))
     }
 
     /// Collects the findings of this leg's trackers.
@@ -217,7 +243,7 @@ impl OtherLeg {
     fn decided(&mut self, dir: Direction, axis: &Timeline) -> Decided {
         // A leg without any timed record delays nothing.
         if self.released || self.newest_ns[1].is_none() {
-            let late = |ns: i64| axis.tti_at(Stamp::modem(ns.saturating_sub(LATE_NS)));
+            let late = |ns: i64| axis.clock().tti_now(ns.saturating_sub(LATE_NS));
             let tti = self.newest_ns[0].and_then(late).unwrap_or(TtiIndex(i64::MIN));
             return Decided { runs: tti, bursts: tti };
         }

@@ -12,8 +12,8 @@ mod meter_tests;
 mod tests;
 
 use airmile_model::{
-    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiIndex, TtiSpan,
-    VerdictThresholds,
+    Burst, Direction, Evidence, Grant, Record, Stamp, Transfer, TransferFinding, TtiClock,
+    TtiIndex, TtiSpan, VerdictThresholds,
 };
 
 pub use finding::combine_segments;
@@ -23,15 +23,11 @@ use crate::decided::Decided;
 use crate::meter::TransferMeter;
 use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 
-/// Spacing of clock anchors, in nanoseconds: drift within it is far below a TTI.
-const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
-
 /// Bursts, activity and holes of one direction, on one axis of TTIs.
 #[derive(Debug, Clone)]
 pub struct Timeline {
     dir: Direction,
     evidence: Option<Evidence>,
-    numerology: u8,
     bursts: Vec<Burst>,
     in_burst: Coverage,
     /// Bursts that may be none.
@@ -40,10 +36,7 @@ pub struct Timeline {
     scheduled: Coverage,
     holes: Coverage,
     sent: ByteRuns,
-    /// `(time in ns, TTI)`, by TTI; ascending in time, too, unless the clock was set back.
-    anchors: Vec<(i64, i64)>,
-    /// Whether the clock was set back: another log follows in the same file.
-    is_set_back: bool,
+    clock: TtiClock,
     /// Whether any burst has known bytes.
     sizes_known: bool,
     /// First TTI in the log, and the end of the last.
@@ -57,7 +50,6 @@ impl Timeline {
         Self {
             dir,
             evidence: None,
-            numerology: 0,
             bursts: Vec::new(),
             in_burst: Coverage::new(),
             unclear: Coverage::new(),
@@ -65,8 +57,7 @@ impl Timeline {
             scheduled: Coverage::new(),
             holes: Coverage::new(),
             sent: ByteRuns::new(),
-            anchors: Vec::new(),
-            is_set_back: false,
+            clock: TtiClock::new(),
             sizes_known: false,
             covered: None,
         }
@@ -134,26 +125,14 @@ impl Timeline {
     pub fn add_activity(&mut self, activity: &Activity) {
         let start = activity.start_tti.0;
         let end = start.saturating_add(activity.n_tti);
-        self.numerology = activity.numerology;
+        self.clock.set_numerology(activity.numerology);
         if activity.unknown {
             self.holes.add(start, end);
             return;
         }
         self.scheduled.add(start, end);
         self.sent.add(start, end, activity.bytes);
-        activity.at_ns.into_iter().for_each(|at_ns| self.anchor(at_ns, start));
-    }
-
-    fn anchor(&mut self, at_ns: i64, tti: i64) {
-        if let Some(&(last_ns, last_tti)) = self.anchors.last() {
-            let since = TtiSpan(tti.saturating_sub(last_tti));
-            let ns = (last_ns, at_ns);
-            if since.0 <= 0 || !since.ends_at_anchor(self.numerology, ns, ANCHOR_SPACING_NS) {
-                return;
-            }
-            self.is_set_back |= at_ns < last_ns;
-        }
-        self.anchors.push((at_ns, tti));
+        activity.at_ns.into_iter().for_each(|at_ns| self.clock.note(activity.start_tti, at_ns));
     }
 
     /// Marks a TTI as covered by the log, which covers the time from the first such TTI
@@ -161,18 +140,22 @@ impl Timeline {
     pub fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
         let (first, end) = self.covered.unwrap_or((tti.0, tti.0));
         self.covered = Some((first.min(tti.0), end.max(tti.0.saturating_add(1))));
-        at.into_iter().for_each(|at| self.anchor(at.ns, tti.0));
+        at.into_iter().for_each(|at| self.clock.note(tti, at.ns));
     }
 
     /// Sets the TTIs' length before the first run (NR numerology; 0: LTE).
     pub const fn set_numerology(&mut self, numerology: u8) {
-        self.numerology = numerology;
+        self.clock.set_numerology(numerology);
     }
 
     /// Adds the newly decided findings of a meter's span to it.
     pub fn gather(&self, meter: &mut TransferMeter, decided: Decided) {
         if meter.whole {
             return;
+        }
+        // The anchors of a start long past are forgotten.
+        if self.clock.last_anchor().is_some_and(|(tti, _)| meter.start <= tti.0) {
+            meter.start_us = meter.start_us.or_else(|| self.us_of(meter.start));
         }
         let runs_known = meter.ended && decided.runs.0 >= meter.end;
         let bursts_known = meter.ended && decided.bursts.0 >= meter.end;
@@ -200,7 +183,8 @@ impl Timeline {
         }
         if runs_known && bursts_known {
             meter.whole = true;
-            meter.times_us = self.us_of(meter.start).zip(self.us_of(meter.end));
+            let start_us = meter.start_us.or_else(|| self.us_of(meter.start));
+            meter.times_us = start_us.zip(self.us_of(meter.end));
         }
     }
 
@@ -216,18 +200,13 @@ impl Timeline {
         if worth_forgetting(n, self.bursts.len()) {
             self.bursts.drain(..n);
         }
-        // The first anchor also applies to earlier times.
-        let oldest = before.runs.min(before.bursts).0;
-        let n = self.anchors.partition_point(|anchor| anchor.1 <= oldest).saturating_sub(1);
-        if worth_forgetting(n, self.anchors.len()) {
-            self.anchors.drain(1..n.max(1));
-        }
+        self.clock.forget_before(before.runs.min(before.bursts));
     }
 
-    /// The newest TTI whose time is known, and its time.
+    /// The times of its TTIs.
     #[must_use]
-    pub fn last_anchor(&self) -> Option<(Stamp, TtiIndex)> {
-        self.anchors.last().map(|&(ns, tti)| (Stamp::modem(ns), TtiIndex(tti)))
+    pub const fn clock(&self) -> &TtiClock {
+        &self.clock
     }
 
     /// Sets the evidence of the bursts.
@@ -249,27 +228,13 @@ impl Timeline {
     /// The numerology of its TTIs (0: LTE).
     #[must_use]
     pub const fn numerology(&self) -> u8 {
-        self.numerology
+        self.clock.numerology()
     }
 
     /// A TTI's length in ms: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     #[must_use]
     pub fn tti_ms(&self) -> f64 {
-        TtiSpan(1).ms(self.numerology)
-    }
-
-    /// The TTI at a time of the log's clock; `None` before the first anchor. A time that the clock
-    /// showed twice is that of the log that had it last.
-    #[must_use]
-    pub fn tti_at(&self, at: Stamp) -> Option<TtiIndex> {
-        let after = self.anchors.partition_point(|anchor| anchor.0 <= at.ns);
-        let is_before = |anchor: &&(i64, i64)| anchor.0 <= at.ns;
-        let &(ns, tti) = match self.is_set_back {
-            true => self.anchors.iter().filter(is_before).max().or(self.anchors.first()),
-            false => self.anchors.get(after.saturating_sub(1)),
-        }?;
-        let tti_ns = TtiSpan(1).ns(self.numerology);
-        Some(TtiIndex(tti.saturating_add(at.ns.saturating_sub(ns).div_euclid(tti_ns))))
+        TtiSpan(1).ms(self.numerology())
     }
 
     /// The time of a TTI on the log's clock, in microseconds since the Unix epoch; `None`
@@ -280,26 +245,28 @@ impl Timeline {
     }
 
     fn us_of(&self, tti: i64) -> Option<i64> {
-        let after = self.anchors.partition_point(|anchor| anchor.1 <= tti);
-        let &(ns, anchor) = self.anchors.get(after.saturating_sub(1))?;
-        let since_anchor_ns = TtiSpan(tti.saturating_sub(anchor)).ns(self.numerology);
-        Some(ns.saturating_add(since_anchor_ns).div_euclid(1_000))
+        self.clock.ns_at(TtiIndex(tti)).map(|ns| ns.div_euclid(1_000))
     }
 
-    /// The position of a transfer on the axis. Its ends are within TTIs; their number is that of
-    /// its duration, unless the log's clock and its TTIs go apart.
+    /// The position of a transfer on the axis: its start and, where the log reaches it, its end, as
+    /// [`TtiClock::place`] gives them. Its ends are within TTIs; their number is that of its duration,
+    /// unless the log's clock and its TTIs go apart.
     #[must_use]
-    pub fn place(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
-        transfer.tti.or_else(|| {
-            let (from, to) = transfer.time?;
-            let (start, end) = (self.tti_at(from)?, self.tti_at(to)?);
-            let tti_ns = TtiSpan(1).ns(self.numerology);
-            let lasted_ns = to.ns.saturating_sub(from.ns);
-            let n_tti = lasted_ns.saturating_add(tti_ns / 2).div_euclid(tti_ns);
-            let rounded = TtiIndex(start.0.saturating_add(n_tti));
-            let is_near = n_tti > 0 && rounded.0.abs_diff(end.0) <= 1;
-            Some((start, if is_near { rounded } else { end }))
-        })
+    pub fn place(
+        &self,
+        transfer: &Transfer,
+        log_ended: bool,
+    ) -> Option<(TtiIndex, Option<TtiIndex>)> {
+        if let Some((start, end)) = transfer.tti {
+            return Some((start, Some(end)));
+        }
+        let (from, to) = transfer.time?;
+        let (start, end) = self.clock.place((from.ns, to.ns), log_ended)?;
+        let tti_ns = TtiSpan(1).ns(self.numerology());
+        let n_tti = to.ns.saturating_sub(from.ns).saturating_add(tti_ns / 2).div_euclid(tti_ns);
+        let rounded = start.plus(n_tti);
+        let is_near = |end: TtiIndex| n_tti > 0 && rounded.0.abs_diff(end.0) <= 1;
+        Some((start, end.map(|end| if is_near(end) { rounded } else { end })))
     }
 
     /// The findings of all transfers of the user, including overlaps.
@@ -310,10 +277,10 @@ impl Timeline {
         thresholds: &VerdictThresholds,
     ) -> Vec<TransferFinding> {
         let metered = transfers.iter().map(|transfer| {
-            let meter = self.place(transfer).map(|(start, end)| {
-                let mut meter = TransferMeter::new(start, end);
+            let meter = self.place(transfer, true).and_then(|(start, end)| {
+                let mut meter = TransferMeter::new(start, end?);
                 self.gather(&mut meter, Decided::ALL);
-                meter
+                Some(meter)
             });
             (transfer, meter)
         });

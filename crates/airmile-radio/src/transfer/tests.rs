@@ -3,6 +3,8 @@ use airmile_model::Bound;
 use airmile_model::Verdict;
 
 use super::*;
+use crate::usage::UsageBins;
+use crate::watch::{TransferWatch, Until};
 
 fn burst(start: i64, end: i64) -> Burst {
     Burst {
@@ -187,7 +189,7 @@ fn a_log_that_begins_within_a_transfer_leaves_the_clock_unasked() {
 #[test]
 fn places_transfers_by_time() {
     let at = Stamp::modem(7_100_000_000);
-    assert_eq!(timeline().tti_at(at), Some(TtiIndex(100)));
+    assert_eq!(timeline().clock().tti_at(at.ns), Some(TtiIndex(100)));
 }
 
 /// The log's times of TTIs vary by parts of a TTI, and an interval has as many TTIs as it lasts.
@@ -199,8 +201,8 @@ fn an_interval_has_the_ttis_of_its_duration() {
     }
     let place = |from_us: i64, to_us: i64| {
         let time = Some((Stamp::modem(from_us * 1_000), Stamp::modem(to_us * 1_000)));
-        let placed = timeline.place(&Transfer { time, tti: None, ..transfer("a", 0, 0) });
-        placed.map(|(start, end)| (start.0, end.0))
+        let placed = timeline.place(&Transfer { time, tti: None, ..transfer("a", 0, 0) }, true);
+        placed.map(|(start, end)| (start.0, end.unwrap().0))
     };
     // The start is in TTI -1 of the first anchor, and the end just in TTI 3,000 of the next one.
     assert_eq!(place(7_000_000, 10_000_000), Some((-1, 2_999)));
@@ -235,33 +237,61 @@ fn segments_of_a_video_are_summed() {
     assert_eq!(whole.verdict, Verdict::Mixed);
 }
 
-/// Two logs in one file, the second of an earlier time: TTIs continue, and each log has its own times.
+/// The anchors at its start are forgotten before its end comes.
 #[test]
-fn times_are_by_the_clock_of_their_log() {
+fn a_long_transfer_keeps_its_start() {
+    let stamp = |tti: i64| Stamp::modem(1_001_000 * tti);
+    let time = Some((stamp(10_000), stamp(900_000)));
+    let given = [Transfer { time, tti: None, ..transfer("a", 0, 0) }];
     let mut timeline = Timeline::new(Direction::Dl);
-    let ms = |ms: i64| Stamp::modem(ms * 1_000_000);
-    for tti in 0..2_500 {
-        timeline.note(TtiIndex(tti), Some(ms(100_000 + tti)));
+    let mut usage = UsageBins::new(Direction::Dl);
+    let mut watch = TransferWatch::given(&given);
+    for tti in (0..1_000_000).step_by(100) {
+        timeline.note(TtiIndex(tti), Some(stamp(tti)));
+        if tti % 10_000 == 0 {
+            let activity = activity(tti + 50, 10, false);
+            timeline.add_activity(&Activity { at_ns: None, ..activity });
+            let decided = Decided { runs: TtiIndex(tti), bursts: TtiIndex(tti) };
+            let until = Until::now(decided, TtiIndex(tti), 0);
+            watch.gather(&mut timeline, &mut usage, until);
+        }
     }
-    // 0.9 s before the last anchor, 1.4 s before the last record.
-    for tti in 2_500..5_000 {
-        timeline.note(TtiIndex(tti), Some(ms(101_100 + tti - 2_500)));
-    }
-    for tti in 5_000..9_000 {
-        timeline.note(TtiIndex(tti), Some(ms(7_000 + tti - 5_000)));
-    }
-    for (tti, expected_ms) in [
-        (0, 100_000),
-        (2_499, 102_499),
-        (2_500, 101_100),
-        (4_999, 103_599),
-        (5_000, 7_000),
-        (8_999, 10_999),
-    ] {
-        assert_eq!(timeline.time_us(TtiIndex(tti)), Some(expected_ms * 1_000), "{tti}");
-    }
-    // The log that showed the time last; before all logs, the first.
-    for (at_ms, expected) in [(100_500, 500), (103_000, 4_400), (8_500, 6_500)] {
-        assert_eq!(timeline.tti_at(ms(at_ms)), Some(TtiIndex(expected)), "{at_ms}");
-    }
+    watch.gather(&mut timeline, &mut usage, Until::END);
+    let gauge = watch.finish().remove(0).gauge.unwrap();
+    assert_eq!((gauge.span().0.0, gauge.scheduled), (10_000, 89 * 10));
+    assert_eq!(gauge.times_us.unwrap().0, 10_010_000);
+}
+
+/// Two logs in one file, of 6 s, the second from 2.5 s before the end of the first: a transfer is in one
+/// of them, however often what is known was collected, and its place does not change.
+#[test]
+fn a_transfer_at_a_time_shown_twice_is_in_one_log() {
+    let stamp = |ms: i64| Stamp::modem((100_000 + ms) * 1_000_000);
+    let check = |(from_ms, to_ms): (i64, i64), expected: Option<(i64, i64)>| {
+        let time = Some((stamp(from_ms), stamp(to_ms)));
+        let given = [Transfer { time, tti: None, ..transfer("a", 0, 0) }];
+        for every in [1, 700, 2_500, 20_000] {
+            let mut timeline = Timeline::new(Direction::Dl);
+            let mut usage = UsageBins::new(Direction::Dl);
+            let mut watch = TransferWatch::given(&given);
+            for tti in 0..12_000 {
+                timeline
+                    .note(TtiIndex(tti), Some(stamp(if tti < 6_000 { tti } else { tti - 2_500 })));
+                if tti % every == every - 1 {
+                    let until = Until::now(Decided::NOTHING, TtiIndex(tti), 0);
+                    watch.gather(&mut timeline, &mut usage, until);
+                }
+            }
+            watch.gather(&mut timeline, &mut usage, Until::END);
+            let gauge = watch.finish().remove(0).gauge;
+            let found = gauge.map(|gauge| (gauge.span().0.0, gauge.span().1.0));
+            assert_eq!(found, expected, "{from_ms} {every}");
+        }
+    };
+    check((4_000, 4_600), Some((4_000, 4_600)));
+    check((5_800, 6_300), Some((8_300, 8_800)));
+    check((3_200, 3_700), Some((3_200, 3_700)));
+    check((9_000, 9_900), Some((11_500, 12_400)));
+    // The end of the first log and the start of the second are in it.
+    check((3_300, 6_400), None);
 }

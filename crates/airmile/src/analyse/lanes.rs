@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use airmile_model::flow::PacketRow;
-use airmile_model::{Direction, PlayerEventKind, TimeBase};
+use airmile_model::{Direction, PlayerEventKind, TimeBase, TtiClock, TtiIndex};
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
@@ -121,12 +121,12 @@ impl Lanes {
         series: &Series,
         progress: &Progress,
     ) -> Result<Self> {
-        let axis = AxisClock::of(diagnosis, answer, series);
+        let axis = axis_clock(diagnosis, answer, series);
         let mut lanes = Self::default();
-        if let Some((name, site)) = capture.filter(|_| !axis.anchors.is_empty()) {
+        if let Some((name, site)) = capture.filter(|_| !axis.is_empty()) {
             let clock = diagnosis.clocks.iter().find(|clock| clock.file == name && clock.corrected);
             let at_phone = site == CaptureSite::Phone;
-            let mut wire = WireLanes::new(axis.clone(), clock, at_phone);
+            let mut wire = WireLanes::new(&axis, clock, at_phone);
             wire.read(Path::new(name), progress)?;
             lanes.capture = Some(name.to_owned());
             lanes.flight_bytes = wire.flight.points;
@@ -155,7 +155,7 @@ impl Lanes {
         self.marks.iter().for_each(|m| cover(m.from_tti, m.to_tti.saturating_add(1)));
     }
 
-    fn add_applications(&mut self, answer: &RadioAnalysis, axis: &AxisClock) {
+    fn add_applications(&mut self, answer: &RadioAnalysis, axis: &TtiClock) {
         let mut buffer = Points::default();
         for application in &answer.applications {
             let log = &application.log;
@@ -164,11 +164,15 @@ impl Lanes {
                 continue;
             }
             for transfer in &log.transfers {
-                let (from_tti, to_tti) = (axis.tti(transfer.start_ns), axis.tti(transfer.end_ns));
+                let Some((from_tti, to_tti)) = place(axis, transfer.start_ns, transfer.end_ns)
+                else {
+                    continue;
+                };
                 let bytes = transfer.bytes.unwrap_or(0);
                 self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
                 if let Some(ns) = before_first_byte_ns(transfer) {
-                    let first = axis.tti(transfer.start_ns.saturating_add(ns)).min(to_tti);
+                    let first = axis.tti_at(transfer.start_ns.saturating_add(ns));
+                    let first = first.map_or(to_tti, |first| first.0.min(to_tti));
                     self.mark(MarkKind::Wait, from_tti, first, 0);
                 }
                 if transfer.failed {
@@ -176,19 +180,21 @@ impl Lanes {
                 }
             }
             for event in &log.events {
-                let at = axis.tti(event.at_ns);
                 let value = event.value.unwrap_or(0.0).max(0.0);
+                let is_stall = event.kind == PlayerEventKind::Stall;
+                let lasted_ns = if is_stall { (value * 1e6) as i64 } else { 0 };
+                let end_ns = event.at_ns.saturating_add(lasted_ns);
+                let Some((at, end)) = place(axis, event.at_ns, end_ns) else { continue };
                 match event.kind {
-                    PlayerEventKind::Stall => {
-                        let end_ns = event.at_ns.saturating_add((value * 1e6) as i64);
-                        self.mark(MarkKind::Stall, at, axis.tti(end_ns), 0);
-                    }
+                    PlayerEventKind::Stall => self.mark(MarkKind::Stall, at, end, 0),
                     PlayerEventKind::Switch => {
                         self.mark(MarkKind::Switch, at, at, saturate((value / 1e3) as u64));
                     }
                     PlayerEventKind::Started => self.mark(MarkKind::Playing, at, at, 0),
                     PlayerEventKind::Failed => self.mark(MarkKind::Failed, at, at, 0),
-                    PlayerEventKind::Buffer => buffer.push(at, saturate(value as u64)),
+                    PlayerEventKind::Buffer => {
+                        buffer.push(Some(TtiIndex(at)), saturate(value as u64));
+                    }
                     _ => {}
                 }
             }
@@ -211,41 +217,26 @@ fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Converts times of day to TTIs of the axis.
-#[derive(Debug, Clone)]
-struct AxisClock {
-    /// TTIs and nanoseconds, by time.
-    anchors: Vec<(i64, i64)>,
-    tti_ns: f64,
+/// The TTIs of a span of time, both in the same log.
+fn place(axis: &TtiClock, from_ns: i64, to_ns: i64) -> Option<(i64, i64)> {
+    let (from, to) = axis.place((from_ns, to_ns), true)?;
+    Some((from.0, to?.0))
 }
 
-impl AxisClock {
-    /// Uses the modem log; without one, the transfers, whose TTIs are milliseconds.
-    fn of(diagnosis: &Diagnosis, answer: &RadioAnalysis, series: &Series) -> Self {
-        let tti_ns = 1e6 / f64::from(1_u32 << u32::from(series.numerology.min(6)));
-        let mut anchors: Vec<(i64, i64)> =
-            series.anchors.iter().map(|(tti, us)| (*tti, us.saturating_mul(1_000))).collect();
-        if anchors.is_empty() {
-            let placed = diagnosis.transfers.iter().filter_map(|transfer| {
-                let us = transfer.finding.start_us?;
-                Some((transfer.finding.start_tti.0, us.saturating_mul(1_000)))
-            });
-            anchors.extend(placed.take(1));
-        }
-        if anchors.is_empty() && answer.is_alone() {
-            let logs = answer.applications.iter().filter_map(|one| one.log.transfers.first());
-            anchors.extend(logs.map(|first| (0, first.start_ns)).take(1));
-        }
-        // The clock may have been set back.
-        anchors.sort_unstable_by_key(|(_, at)| *at);
-        Self { anchors, tti_ns }
+/// The clock of the axis: the modem log's; without one, by the transfers, whose TTIs are milliseconds.
+fn axis_clock(diagnosis: &Diagnosis, answer: &RadioAnalysis, series: &Series) -> TtiClock {
+    let mut clock = series.clock.clone();
+    if clock.is_empty() {
+        let placed = diagnosis.transfers.iter().find_map(|transfer| {
+            let us = transfer.finding.start_us?;
+            Some((transfer.finding.start_tti, us.saturating_mul(1_000)))
+        });
+        let logs = answer.applications.iter().filter(|_| answer.is_alone());
+        let mut first = logs.filter_map(|one| one.log.transfers.first());
+        let placed = placed.or_else(|| first.next().map(|first| (TtiIndex(0), first.start_ns)));
+        placed.into_iter().for_each(|(tti, ns)| clock.note(tti, ns));
     }
-
-    fn tti(&self, ns: i64) -> i64 {
-        let after = self.anchors.partition_point(|(_, at)| *at <= ns);
-        let anchor = self.anchors.get(after.saturating_sub(1)).copied().unwrap_or((0, 0));
-        anchor.0.saturating_add((ns.saturating_sub(anchor.1) as f64 / self.tti_ns).floor() as i64)
-    }
+    clock
 }
 
 /// A line in bounded memory.
@@ -257,7 +248,9 @@ struct Points {
 }
 
 impl Points {
-    fn push(&mut self, tti: i64, value: u32) {
+    /// Adds a point, if it has a place on the axis.
+    fn push(&mut self, tti: Option<TtiIndex>, value: u32) {
+        let Some(TtiIndex(tti)) = tti else { return };
         self.merge(RangePoint { tti, least: value, most: value });
         while self.points.len() > MOST_POINTS {
             self.bits += 1;
@@ -281,7 +274,7 @@ impl Points {
 
 /// The lines of a capture.
 struct WireLanes<'a> {
-    axis: AxisClock,
+    axis: &'a TtiClock,
     clock: Option<&'a ClockReport>,
     in_flight: FlightSum,
     /// The time of the last packet, and when states were last put in order.
@@ -302,7 +295,7 @@ struct WireLanes<'a> {
 }
 
 impl<'a> WireLanes<'a> {
-    fn new(axis: AxisClock, clock: Option<&'a ClockReport>, at_phone: bool) -> Self {
+    fn new(axis: &'a TtiClock, clock: Option<&'a ClockReport>, at_phone: bool) -> Self {
         Self {
             axis,
             clock,
@@ -448,12 +441,12 @@ impl<'a> WireLanes<'a> {
     }
 
     /// The TTI on the axis.
-    fn tti(&self, ns: i64) -> i64 {
-        let Some(clock) = self.clock else { return self.axis.tti(ns) };
+    fn tti(&self, ns: i64) -> Option<TtiIndex> {
+        let Some(clock) = self.clock else { return self.axis.tti_at(ns) };
         let middle_ns = clock.at_us.unwrap_or(0).saturating_mul(1_000);
         let gained = ns.saturating_sub(middle_ns) as f64 * clock.drift_ppm.unwrap_or(0.0) * 1e-6;
         let ahead = clock.offset_ms.unwrap_or(0.0) * 1e6 + gained;
-        self.axis.tti(ns.saturating_sub(ahead.round() as i64))
+        self.axis.tti_at(ns.saturating_sub(ahead.round() as i64))
     }
 }
 
@@ -466,22 +459,12 @@ mod tests {
         let mut points = Points::default();
         let n = 3 * MOST_POINTS as i64;
         for tti in 0..n {
-            points.push(tti, if tti == 777_777 { 9_000 } else { 1_000 + (tti % 5) as u32 });
+            let value = if tti == 777_777 { 9_000 } else { 1_000 + (tti % 5) as u32 };
+            points.push(Some(TtiIndex(tti)), value);
         }
         assert!(points.points.len() <= MOST_POINTS, "{}", points.points.len());
         assert!(points.points.windows(2).all(|pair| pair[0].tti < pair[1].tti));
         assert_eq!(points.points.iter().map(|p| p.most).max(), Some(9_000));
         assert_eq!(points.points.iter().map(|p| p.least).min(), Some(1_000));
-    }
-
-    #[test]
-    fn times_go_by_the_nearest_anchor_before() {
-        let axis = AxisClock { anchors: vec![(100, 0), (10_150, 10_000_000_000)], tti_ns: 1e6 };
-        let check = |ms: i64, tti: i64| assert_eq!(axis.tti(ms * 1_000_000), tti, "{ms}");
-        check(0, 100);
-        check(9_999, 10_099);
-        check(10_000, 10_150);
-        check(10_001, 10_151);
-        check(-5, 95);
     }
 }

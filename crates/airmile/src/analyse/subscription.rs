@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_model::{
-    Burst, CellInfo, Direction, Grant, Measurement, Position, Record, Transfer, TtiIndex,
+    Burst, CellInfo, Direction, Grant, Measurement, Position, Record, Stamp, Transfer, TtiIndex,
 };
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
@@ -200,6 +200,12 @@ impl SubscriptionAnalysis {
         }
     }
 
+    /// Marks a TTI of the axis as covered by the log.
+    fn note(&mut self, tti: TtiIndex, at: Option<Stamp>) {
+        self.dl_track.timeline.note(tti, at);
+        self.ul_track.timeline.note(tti, at);
+    }
+
     /// Processes a record of the second leg.
     fn push_other(&mut self, record: &Record) {
         // The cell's load is estimated for the first leg only.
@@ -281,12 +287,11 @@ impl SubscriptionAnalysis {
     /// Processes a record of the first leg.
     fn push_first(&mut self, record: &Record) {
         if let Some((Position { tti, .. }, at)) = place(record) {
-            self.dl_track.timeline.note(tti, at);
-            self.ul_track.timeline.note(tti, at);
             match &mut self.other {
-                Some(other) => other.note_first(at, &self.dl_track.timeline),
+                Some(other) => other.note_first(tti, at, &self.dl_track.timeline),
                 None => self.now = tti,
             }
+            self.note(tti, at);
         }
         match record {
             Record::Grant(grant) => {

@@ -200,8 +200,9 @@ impl TimeAxis {
 
 /// TTIs and times of day; without a modem log, from the first transfer.
 fn anchors(report: &Report, axis: &TimeAxis) -> Vec<[i64; 2]> {
-    let known = report.series.anchors.iter().copied();
-    let mut anchors: Vec<(i64, i64)> = known.collect();
+    let known = report.series.clock.anchors();
+    let mut anchors: Vec<(i64, i64)> =
+        known.map(|(tti, ns)| (tti.0, ns.div_euclid(1_000))).collect();
     if anchors.is_empty() {
         let mut transfers = report.diagnosis.transfers.iter().map(|transfer| &transfer.finding);
         anchors.extend(transfers.find_map(|t| Some((t.start_tti.0, t.start_us?))));

@@ -331,7 +331,7 @@ impl Assembler {
 
     fn release(&mut self, now_ns: i64, give: &mut impl FnMut(Record)) {
         self.at_once.drain(..).for_each(&mut *give);
-        if let Some((segment, tti)) = self.timing.now(now_ns) {
+        if let Some((segment, tti)) = self.timing.reached(now_ns) {
             self.release_through((segment, tti.plus(-HORIZON_TTIS)), give);
         }
         self.nr.release(Some(now_ns), give);

@@ -156,7 +156,7 @@ impl NrOrder {
         let until = match now_ns {
             None => (u32::MAX, i64::MAX),
             Some(now_ns) => {
-                let Some((segment, subframe)) = self.timing.now(now_ns) else { return };
+                let Some((segment, subframe)) = self.timing.reached(now_ns) else { return };
                 (segment, subframe.0.saturating_mul(SUBFRAME_NS).saturating_sub(HORIZON_NS))
             }
         };

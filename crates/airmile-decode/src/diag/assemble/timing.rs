@@ -220,6 +220,12 @@ impl Timing {
         self.current.as_ref().map(|s| (s.number, s.position(s.unwrapper.predict(at_ns)).tti))
     }
 
+    /// As [`Self::now`], or where the segment after a jump of the clock begins: nothing about the time
+    /// before it is to come.
+    pub(super) fn reached(&self, at_ns: i64) -> Option<(u32, TtiIndex)> {
+        self.now(at_ns).or(self.next)
+    }
+
     /// A position on the primary cell at a time of the clock.
     pub(super) fn at(&self, at_ns: i64) -> Position {
         let (number, tti) = self.now(at_ns).unwrap_or_default();

@@ -5,7 +5,6 @@
 //! to the file at once; memory does not grow with their number, except for a clock anchor per
 //! second.
 
-mod clock;
 mod phone;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, Stamp, TransferFinding};
+use airmile_model::{Burst, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::page::Page;
@@ -130,7 +129,7 @@ fn phone_of_transfers(input: String, diagnosis: &Diagnosis, options: &RadioOptio
     let mut phone = Phone::new(input, options.limits);
     let all = || diagnosis.transfers.iter().map(|transfer| &transfer.finding);
     if let Some((tti, us)) = all().find_map(|one| Some((one.start_tti, one.start_us?))) {
-        phone.clock.note(tti, Some(Stamp::modem(us.saturating_mul(1_000))));
+        phone.clock.note(tti, us.saturating_mul(1_000));
     }
     let spans = all().map(|one| (one.start_tti.0, one.end_tti.0));
     phone.span = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
@@ -164,7 +163,7 @@ impl<W: Write> Findings<'_, W> {
         both.sort_by_key(|(answer, _)| answer.finding.start_tti);
         for (answer, finding) in both {
             let measures = &answer.finding;
-            let start_ns = self.phone.clock.ns(measures.start_tti.0);
+            let start_ns = self.phone.ns(measures.start_tti.0);
             let free = (0..u8::MAX)
                 .map(Shows::Transfers)
                 .find(|lane| self.phone.end_ns(*lane) <= start_ns);
@@ -180,7 +179,7 @@ impl<W: Write> Findings<'_, W> {
     fn page(&mut self, page: &Page) -> io::Result<()> {
         let origin_ns = match page.start_us {
             Some(us) => us.saturating_mul(1_000),
-            None => i64::try_from(self.phone.clock.ns(0)).unwrap_or_default(),
+            None => i64::try_from(self.phone.ns(0)).unwrap_or_default(),
         };
         let at = |ms: f64| {
             u64::try_from(origin_ns.saturating_add((ms * 1e6) as i64)).unwrap_or_default()
@@ -224,7 +223,7 @@ impl<W: Write> Findings<'_, W> {
     fn burst(&mut self, burst: &Burst) -> io::Result<()> {
         // As in a transfer's `burst_throughput_bps`: it includes the last TTI's bytes, hence also
         // that TTI.
-        let ns = burst.n_tti().saturating_add(1).saturating_mul(self.phone.clock.tti_ns());
+        let ns = burst.n_tti().saturating_add(1).saturating_mul(self.phone.tti_ns());
         let args = Args::default()
             .int("bytes", Some(burst.bytes))
             .double("throughput_bps", (ns > 0).then(|| burst.bytes as f64 * 8e9 / ns as f64))
@@ -247,7 +246,7 @@ impl<W: Write> Findings<'_, W> {
         for window in &radio.cell_load {
             self.unknown_load(known_to, window.tti)?;
             known_to = window.tti.saturating_add(CellLoad::WINDOW_TTIS);
-            let ns = self.phone.clock.ns(window.tti);
+            let ns = self.phone.ns(window.tti);
             for (shows, share) in
                 [(Shows::CellLoad, window.load), (Shows::OwnShare, window.own_share)]
             {
@@ -275,7 +274,7 @@ impl<W: Write> Findings<'_, W> {
         args: Args,
     ) -> io::Result<()> {
         let (first, last) = self.phone.span.unwrap_or((start, end));
-        let ns = |tti: i64| self.phone.clock.ns(tti.clamp(first, last.max(first)));
+        let ns = |tti: i64| self.phone.ns(tti.clamp(first, last.max(first)));
         let span = (ns(start), ns(end));
         self.phone.slice(self.out, shows, span, name, args)
     }

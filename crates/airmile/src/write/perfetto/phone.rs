@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use airmile_model::{BsrReport, BufferStatus, Direction, Grant, Hole, Measurement, Record};
+use airmile_model::{
+    BsrReport, BufferStatus, Direction, Grant, Hole, Measurement, Record, TtiClock, TtiIndex,
+    TtiSpan,
+};
 
-use super::clock::TtiClock;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::perfetto::proto::Value;
 use airmile_io::perfetto::stream::{Args, Name, Stream, TrackKind};
@@ -179,7 +181,10 @@ impl Phone {
         if let Record::Grant(_) = record {
             self.clock.set_numerology(position.numerology);
         }
-        if let Some(ns) = self.clock.note(position.tti, at)
+        let is_first = self.clock.is_empty();
+        at.into_iter().for_each(|at| self.clock.note(position.tti, at.ns));
+        if let Some(ns) = at.and_then(|at| u64::try_from(at.ns).ok())
+            && is_first
             && ns >= GPS_EPOCH_NS
         {
             out.clock(ns)?;
@@ -192,6 +197,19 @@ impl Phone {
             Record::Hole(hole) => self.push_hole(out, hole),
             _ => Ok(()),
         }
+    }
+
+    /// Start of a TTI in nanoseconds, without any timed record since TTI 0; traces have no times before
+    /// 0.
+    pub fn ns(&self, tti: i64) -> u64 {
+        let since_0 = || TtiSpan(tti).ns(self.clock.numerology());
+        let ns = self.clock.ns_at(TtiIndex(tti)).unwrap_or_else(since_0);
+        u64::try_from(ns).unwrap_or_default()
+    }
+
+    /// A TTI's length in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
+    pub const fn tti_ns(&self) -> i64 {
+        TtiSpan(1).ns(self.clock.numerology())
     }
 
     /// Ends everything open.
@@ -229,7 +247,7 @@ impl Phone {
     /// Tracks and clock anchors: everything whose number can grow.
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        self.tracks.len() + self.clock.anchors()
+        self.tracks.len() + self.clock.anchors().count()
     }
 
     /// The end of a track's last slice.
@@ -284,8 +302,8 @@ impl Phone {
         let tti = grant.position.tti.0;
         let of = (grant.dir, grant.position.cell);
         let on_time = Shows::Grants(of.0, of.1);
-        let start_ns = self.clock.ns(tti);
-        let end_ns = start_ns.saturating_add_signed(self.clock.tti_ns());
+        let start_ns = self.ns(tti);
+        let end_ns = start_ns.saturating_add_signed(self.tti_ns());
         let open_tti = self.track(out, on_time)?.open_tti;
         let late = open_tti.is_some_and(|open| tti < open);
         let shows = if late { self.late_lane(of, tti, start_ns) } else { on_time };
@@ -371,12 +389,12 @@ impl Phone {
 
     fn write_buffer<W: Write>(&mut self, out: &mut Stream<W>) -> io::Result<()> {
         let Some((tti, bytes)) = self.buffer.take() else { return Ok(()) };
-        self.count(out, Shows::Buffer, self.clock.ns(tti), bytes)
+        self.count(out, Shows::Buffer, self.ns(tti), bytes)
     }
 
     fn push_bsr<W: Write>(&mut self, out: &mut Stream<W>, report: &BsrReport) -> io::Result<()> {
         let bytes = report.upper_bound_bytes.unwrap_or(BSR_MORE_THAN_BYTES);
-        let ns = self.clock.ns(report.position.tti.0);
+        let ns = self.ns(report.position.tti.0);
         self.count(out, Shows::Bsr(report.lcg), ns, bytes.into())
     }
 
@@ -386,7 +404,7 @@ impl Phone {
         m: &Measurement,
     ) -> io::Result<()> {
         let cell = m.position.cell;
-        let ns = self.clock.ns(m.position.tti.0);
+        let ns = self.ns(m.position.tti.0);
         let snr_db = m.snr_db();
         for (shows, value) in [
             (Shows::Rsrp(cell), m.rsrp_dbm),
@@ -402,10 +420,7 @@ impl Phone {
 
     fn push_hole<W: Write>(&mut self, out: &mut Stream<W>, hole: &Hole) -> io::Result<()> {
         let tti = hole.position.tti.0;
-        let span = (
-            self.clock.ns(tti),
-            self.clock.ns(tti.saturating_add(hole.n_tti.clamp(0, MAX_HOLE_TTIS))),
-        );
+        let span = (self.ns(tti), self.ns(tti.saturating_add(hole.n_tti.clamp(0, MAX_HOLE_TTIS))));
         let args = Args::default()
             .text("why", Some(hole.why))
             .int("tti", Some(tti))
