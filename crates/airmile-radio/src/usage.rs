@@ -196,9 +196,7 @@ impl UsageBins {
         self.numerology = grant.position.numerology;
         self.push_prb(grant, (rat, grant.position.cell), grant.position.numerology);
         let bin = self.bin(tti);
-        let bit = 1 << tti.0.rem_euclid(BIN_TTIS);
-        bin.scheduled += u64::from(bin.ttis & bit == 0);
-        bin.ttis |= bit;
+        bin.schedule(tti);
         bin.blocks += 1;
         if let Some(retx) = grant.retx {
             bin.retx_known += 1;
@@ -211,11 +209,16 @@ impl UsageBins {
         bin.padded += u64::from(grant.padding_bytes.is_some());
     }
 
-    /// Takes the PRBs of a grant of the other leg, whose numerology is given; its TTI is one of the
-    /// axis.
+    /// Takes time and PRBs of a grant of the other leg, whose numerology is given; its TTI is one of
+    /// the axis, of which it may last several.
     pub fn push_other_leg(&mut self, grant: &Grant, rat: Rat, numerology: u8) {
-        if grant.dir == self.dir && grant.rnti.is_user() {
-            self.push_prb(grant, (rat, grant.position.cell), numerology);
+        if grant.dir != self.dir || !grant.rnti.is_user() {
+            return;
+        }
+        self.push_prb(grant, (rat, grant.position.cell), numerology);
+        let n_tti = TtiSpan(1).ns(numerology) / TtiSpan(1).ns(grant.position.numerology);
+        for tti in (0..n_tti.max(1)).map(|n| grant.position.tti.plus(n)) {
+            self.bin(tti).schedule(tti);
         }
     }
 
@@ -318,6 +321,12 @@ impl UsageBins {
 }
 
 impl UsageBin {
+    fn schedule(&mut self, tti: TtiIndex) {
+        let bit = 1 << tti.0.rem_euclid(BIN_TTIS);
+        self.scheduled += u64::from(self.ttis & bit == 0);
+        self.ttis |= bit;
+    }
+
     fn join(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         for (cell, usage) in &other.cells {

@@ -212,15 +212,15 @@ impl SubscriptionAnalysis {
         let options = self.options;
         let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
         other.push(record, &self.dl_track.timeline);
+        let on_axis = |tti| other.on_axis(tti, &self.dl_track.timeline, 0);
+        let tti = place(record).and_then(|(position, _)| on_axis(position.tti));
+        tti.into_iter().for_each(|tti| self.note(tti, None));
         match record {
             Record::Grant(_) => {
                 self.other_loss.push(record);
                 self.take_waiting();
             }
-            Record::Measurement(m) => {
-                let tti = other.on_axis(m.position.tti, &self.dl_track.timeline, 0);
-                self.take_measurement(m, tti);
-            }
+            Record::Measurement(m) => self.take_measurement(m, tti),
             Record::CellInfo(info) => self.set_bandwidth(info, self.other_rat()),
             _ => {}
         }
@@ -255,8 +255,8 @@ impl SubscriptionAnalysis {
         }
     }
 
-    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for the
-    /// share of PRBs.
+    /// Processes a grant for transfers, in the order of TTIs. Usage is the first leg's, except for
+    /// scheduled TTIs and the share of PRBs.
     fn take_grant(&mut self, grant: &Grant, of_first: bool) {
         let other_rat = self.other_rat();
         let track = match grant.dir {

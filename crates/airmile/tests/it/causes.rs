@@ -50,7 +50,8 @@ fn prbs_are_shares_of_their_own_cells() {
     };
     let found = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
     let share = found.usage[0].scheduled_share;
-    assert!((0.3..0.4).contains(&share), "{share}");
+    // NR alone: 0.34.
+    assert!((0.5..0.55).contains(&share), "{share}");
     let text = serde_json::to_string(&answer).unwrap();
     assert_eq!(answer.session.verdict, Verdict::Radio, "{text}");
     let is_stated = ["PRBs while scheduled", "held the PRBs", "radio signal", "contention"];

@@ -18,6 +18,7 @@ mod compare;
 mod confidence;
 mod curves;
 mod documents;
+mod en_dc;
 mod given_to_packets;
 mod live;
 mod live_packets;
