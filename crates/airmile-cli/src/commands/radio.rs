@@ -118,7 +118,7 @@ fn load_line(report: &RadioReport) -> String {
     if windows.is_empty() {
         let counts = &report.evidence_counts;
         let why = match (counts.measurements, report.n_prb_cell) {
-            _ if counts.nr_blocks > 0 => "estimated for LTE only",
+            _ if counts.is_nr_first => "estimated for LTE only",
             (0, _) => "no signal measurements (0xB193)",
             (_, None) => "the cell's bandwidth is unknown",
             _ if report.cell_load_unknown == 0 => "no measurements of the primary cell",

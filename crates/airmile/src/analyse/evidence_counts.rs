@@ -39,6 +39,9 @@ pub struct EvidenceCounts {
     /// Readings of NR's padding counters.
     #[serde(skip)]
     pub nr_counters: u64,
+    /// Whether the first leg is NR: the cell's load is the first leg's.
+    #[serde(skip)]
+    pub is_nr_first: bool,
 }
 
 impl EvidenceCounts {

@@ -469,6 +469,7 @@ impl SubscriptionAnalysis {
         loss.harq_failures += of_other.harq_failures;
         loss.harq_retx += of_other.harq_retx;
         self.take_losses();
+        self.counts.is_nr_first = self.first == Some(Rat::Nr);
         let silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {

@@ -83,6 +83,8 @@ fn a_leg_that_ends_leaves_the_other_to_cover_the_transfer() {
     let lte: Vec<&str> = lines.lines().take(400).collect();
     let lte = write(dir.path(), "lte.csv", (lte.join("\n") + "\n").as_bytes()).remove(0);
     let without_lte = report(&[lte, run.join("nr_grants.csv")]);
+    assert!(without_nr.evidence_counts.is_nr_first);
+    assert!(!without_lte.evidence_counts.is_nr_first);
     for found in [without_nr, without_lte] {
         let one = &found.transfers[0];
         assert!(one.duration_ms > 6_000.0 && one.confidence > 0.6, "{one:?}");
