@@ -70,10 +70,7 @@ fn read_row(
         id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
         time,
         tti: span_tti,
-        bytes: row
-            .int::<i64>(("bytes", bytes))?
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
+        bytes: row.int(("bytes", bytes))?.filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
         dir: row.direction(dir)?,
         unfinished: row
             .parsed(("unfinished", unfinished), "true or false", parse_flag)?
@@ -145,6 +142,10 @@ mod tests {
         let text = "id,start_us,end_us,bytes\n7,1,5,9,100\nb,5,9,1\nc,5,";
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         assert_eq!((content.rows.len(), content.bad_rows), (1, 2));
+        let text = "id,start_us,end_us,bytes\na,1,5,-1\nb,1,5,1\nc,1,5,\n";
+        let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
+        let bytes: Vec<_> = content.rows.iter().map(|row| row.bytes).collect();
+        assert_eq!((bytes, content.bad_rows), (vec![Some(1), None], 1));
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
     }

@@ -166,12 +166,30 @@ pub(super) fn check_transfers(
 ) -> Result<()> {
     let range = spans.iter().map(|span| span.0).min().zip(spans.iter().map(|span| span.1).max());
     let Some(range) = range else { return Ok(()) };
-    check((name, reference), range, radio, |by_ns| {
+    let found = check((name, reference), range, radio, |by_ns| {
         let later = |ns: i64| ns.saturating_add(by_ns);
         let shifted: Vec<(i64, i64)> =
             spans.iter().map(|(from, to)| (later(*from), later(*to))).collect();
         clocks::of_application(radio, &shifted)
+    });
+    found.map_err(|error| match (error, unit_of(range, radio)) {
+        (Error::Option(what), Some(unit)) => Error::Option(format!(
+            "{what}; as {unit} they would fit: are its times in {unit}? `start_us` and `end_us` are \
+             in microseconds"
+        )),
+        (error, _) => error,
     })
+}
+
+/// The unit of times that were taken as microseconds, if they fit as those of another.
+fn unit_of((from_ns, to_ns): (i64, i64), radio: &Arrivals) -> Option<&'static str> {
+    let (start_ns, end_ns) = radio.start_ns().zip(radio.end_ns())?;
+    let fits = |factor: i64| {
+        let late_ns = from_ns.checked_mul(factor)?.saturating_sub(end_ns);
+        Some(late_ns.max(start_ns.saturating_sub(to_ns.checked_mul(factor)?)) <= APART_NS)
+    };
+    let units = [("milliseconds", 1_000), ("seconds", 1_000_000)];
+    units.into_iter().find(|(_, factor)| fits(*factor) == Some(true)).map(|(unit, _)| unit)
 }
 
 fn span(ns: i64) -> String {
@@ -264,6 +282,13 @@ mod tests {
         let error =
             check_transfers("transfers", &[(years, years + 5 * S)], (MODEM, &radio)).unwrap_err();
         assert!(error.to_string().contains("days after it"), "{error}");
+        assert!(!error.to_string().contains("seconds"), "{error}");
+        // In ms, taken as microseconds.
+        let radio_now = traffic(1_700_000_000 * S);
+        let from_ns = 1_700_000_000 * S / 1_000;
+        let error = check_transfers("transfers", &[(from_ns, from_ns + S)], (MODEM, &radio_now));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("are its times in milliseconds?"), "{error}");
         assert!(check_transfers("transfers", &[(S, 5 * S)], (MODEM, &radio)).is_ok());
         assert!(check_transfers("transfers", &[], (MODEM, &radio)).is_ok());
         assert!(check_transfers("transfers", &[(years, years)], (MODEM, &Arrivals::new())).is_ok());
