@@ -5,7 +5,8 @@
 //! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
 //! leg of a record, [`AirClock`] the time of a leg's TTIs.
 
-use airmile_model::{Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
+use airmile_model::tables::bsr_upper_bound_bytes;
+use airmile_model::{BsrReport, Burst, GrantSources, Position, Record, Stamp, TtiIndex, TtiSpan};
 
 use crate::burst::Activity;
 use crate::decided::Decided;
@@ -24,7 +25,8 @@ pub enum Rat {
 }
 
 /// The radio access technology of a record; `None` if both have such records. A
-/// numerology above 0 is NR's; at 15 kHz only a message's code distinguishes them.
+/// numerology above 0 is NR's; at 15 kHz only a message's code distinguishes them, and the table of
+/// a buffer status report.
 #[must_use]
 pub fn rat_of(record: &Record) -> Option<Rat> {
     let by_numerology = |position: &Position| (position.numerology > 0).then_some(Rat::Nr);
@@ -37,7 +39,9 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
         }
         Record::Rlc(pdu) => by_numerology(&pdu.position),
         Record::MacBlock(block) => by_numerology(&block.position),
-        Record::Bsr(report) => by_numerology(&report.position),
+        Record::Bsr(report) => {
+            by_numerology(&report.position).or_else(|| is_of_nr_table(report).then_some(Rat::Nr))
+        }
         Record::Hole(hole) => by_numerology(&hole.position),
         Record::NrStats(_) | Record::NrUlStats(_) => Some(Rat::Nr),
         Record::CellInfo(info) if info.source == "0xB887" => Some(Rat::Nr),
@@ -47,6 +51,12 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
         Record::BufferStatus(_) | Record::Dci(_) | Record::Measurement(_) => Some(Rat::Lte),
         _ => None,
     }
+}
+
+/// Whether a report's maximum is not LTE's for its index; the first two are the same in both.
+fn is_of_nr_table(report: &BsrReport) -> bool {
+    let BsrReport { index, upper_bound_bytes, .. } = *report;
+    index > 63 || (index > 1 && upper_bound_bytes != bsr_upper_bound_bytes(index))
 }
 
 /// Place and time of a record that shows how far its leg's log goes.
@@ -217,6 +227,7 @@ fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
     use airmile_model::{Bound, Direction};
 
     use super::*;
@@ -260,6 +271,19 @@ mod tests {
         union.push_burst(burst(10, 20, Bound::Padding));
         let joined = union.poll_bursts(TtiIndex(i64::MAX));
         assert_eq!((joined.len(), joined[0].closed_by), (1, Bound::Poll));
+    }
+
+    #[test]
+    fn reports_at_15_khz_are_assigned_by_their_table() {
+        let rat = |index, upper_bound_bytes| {
+            let position = Position::lte(5);
+            rat_of(&BsrReport { at: None, position, lcg: 1, index, upper_bound_bytes }.into())
+        };
+        assert!((0..64).all(|index| rat(index, bsr_upper_bound_bytes(index)).is_none()));
+        for (last, long) in [(31, false), (254, true)] {
+            let of = |index| rat(index, nr_bsr_upper_bound_bytes(index, long));
+            assert!((2..=last).all(|index| of(index) == Some(Rat::Nr)));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use airmile_decode::table::GrantReader;
+use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::{BsrReport, BufferStatus, Clock, Direction, Position, Record};
 use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
 use anyhow::Context;
@@ -56,7 +57,7 @@ pub fn print(folder: &Path) -> anyhow::Result<f64> {
                 position: Position::lte(*tti),
                 lcg,
                 index,
-                upper_bound_bytes: None,
+                upper_bound_bytes: bsr_upper_bound_bytes(index),
             })
         })
     });

@@ -12,3 +12,4 @@
 mod documents;
 mod lab;
 mod nr;
+mod uploads;

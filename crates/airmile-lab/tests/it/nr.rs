@@ -9,7 +9,7 @@ use airmile_lab::run_scenario;
 use airmile_model::VerdictThresholds;
 
 /// A file of evidence, and the part of it that is used.
-struct Evidence {
+pub(super) struct Evidence {
     name: &'static str,
     files: &'static [&'static str],
     choice: EvidenceChoice,
@@ -19,10 +19,10 @@ struct Evidence {
 const MOST_MEDIAN_ERROR: f64 = 0.02;
 const LEAST_RIGHT_PERCENT: usize = 95;
 
-const LOG: &[&str] = &["nr_modem.mi2log"];
+pub(super) const LOG: &[&str] = &["nr_modem.mi2log"];
 const NR_TABLES: &[&str] = &["grants.csv", "rlc.csv"];
 
-const fn of(
+pub(super) const fn of(
     name: &'static str,
     files: &'static [&'static str],
     choice: EvidenceChoice,
@@ -32,14 +32,14 @@ const fn of(
 
 /// Relative errors of throughput time, and correct verdicts.
 #[derive(Default)]
-struct Score {
+pub(super) struct Score {
     errors: Vec<f64>,
-    right: usize,
-    of: usize,
+    pub(super) right: usize,
+    pub(super) of: usize,
 }
 
 impl Score {
-    fn median(&self) -> f64 {
+    pub(super) fn median(&self) -> f64 {
         let mut errors = self.errors.clone();
         errors.sort_by(f64::total_cmp);
         errors.get(errors.len() / 2).copied().unwrap_or(1.0)
@@ -57,7 +57,7 @@ fn truth(dir: &Path) -> Vec<(f64, f64)> {
     text.lines().skip(1).map(row).collect()
 }
 
-fn score(dir: &Path, run: &str, evidence: &Evidence, score: &mut Score) {
+pub(super) fn score(dir: &Path, run: &str, evidence: &Evidence, score: &mut Score) {
     let mut options = RadioOptions::default();
     options.burst.evidence = evidence.choice;
     let inputs = Inputs {

@@ -153,6 +153,8 @@ pub struct BurstSummary {
     pub learnt: Learnt,
     /// Records that arrived later than the lateness allows, and were left out.
     pub late_records: u64,
+    /// Whether waits before bursts are known.
+    pub knows_waits: bool,
 }
 
 /// Finds the bursts of one user's downlink. See the [module](self).

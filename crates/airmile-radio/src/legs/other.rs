@@ -37,6 +37,8 @@ pub struct OtherLeg {
     released: bool,
     unions: [LegUnion; 2],
     evidence: [Option<Evidence>; 2],
+    /// Whether it had data.
+    sent: [bool; 2],
     /// Grants of both legs by TTI of the first, with whether they are the first's.
     waiting: BTreeMap<i64, Vec<(bool, Grant)>>,
 }
@@ -61,6 +63,7 @@ impl OtherLeg {
             released: false,
             unions: Default::default(),
             evidence: [None; 2],
+            sent: [false; 2],
             waiting: BTreeMap::new(),
         }
     }
@@ -151,9 +154,9 @@ impl OtherLeg {
         while let Some(run) = self.ul.poll_activity() {
             self.take_activity(Direction::Ul, run, axis);
         }
-        let found = [self.dl.summary().evidence, self.ul.summary().evidence];
-        for (evidence, found) in self.evidence.iter_mut().zip(found) {
-            *evidence = found.or(*evidence);
+        for (i, found) in [self.dl.summary(), self.ul.summary()].into_iter().enumerate() {
+            self.evidence[i] = found.evidence.or(self.evidence[i]);
+            self.sent[i] |= found.data_ttis > 0;
         }
         // Waits before bursts are known for the first leg only.
         while self.ul.poll_wait().is_some() {}
@@ -232,9 +235,12 @@ impl OtherLeg {
         Decided { runs: place(own.runs), bursts: place(own.bursts) }
     }
 
-    /// The evidence of both legs' findings: the weaker of the two.
+    /// The evidence of both legs' findings: the weaker of the two, and none if a leg had data and
+    /// no evidence.
     pub fn summary(&self, dir: Direction, first: BurstSummary) -> BurstSummary {
         let evidence = match (first.evidence, self.evidence[index(dir)]) {
+            (None, _) if first.data_ttis > 0 => None,
+            (_, None) if self.sent[index(dir)] => None,
             (Some(a), Some(b)) if a == b => Some(a),
             (Some(Evidence::Grants), Some(_)) | (Some(_), Some(Evidence::Grants)) => {
                 Some(Evidence::Grants)

@@ -100,7 +100,14 @@ impl Timeline {
         if !placed {
             notes.push("its times cannot be placed on the log's TTIs".into());
         } else if !judged {
-            notes.push("the log holds no evidence of this kind".into());
+            let lacking = match self.dir {
+                Direction::Dl => "the log holds no evidence of this kind",
+                Direction::Ul => {
+                    "the log does not hold both the uplink's blocks and the phone's buffer: 0xB139 \
+                     with 0xB066, or 0xB064; of NR, 0xB872"
+                }
+            };
+            notes.push(lacking.into());
         }
         if unclear_ms > 0.0 {
             notes.push(format!(
@@ -125,7 +132,7 @@ impl Timeline {
             throughput_time_ms,
             // Data that waits at the base station before its first departure leaves no
             // trace at the phone.
-            sched_wait_ms: (self.dir == Direction::Ul && judged).then(|| ms(meter.waits)),
+            sched_wait_ms: (self.knows_waits && judged).then(|| ms(meter.waits)),
             active_time_ms,
             unknown_ms,
             link_demand,

@@ -31,6 +31,7 @@ const ANCHOR_SPACING_NS: i64 = 1_000_000_000;
 pub struct Timeline {
     dir: Direction,
     evidence: Option<Evidence>,
+    knows_waits: bool,
     numerology: u8,
     bursts: Vec<Burst>,
     in_burst: Coverage,
@@ -57,6 +58,7 @@ impl Timeline {
         Self {
             dir,
             evidence: None,
+            knows_waits: false,
             numerology: 0,
             bursts: Vec::new(),
             in_burst: Coverage::new(),
@@ -233,6 +235,7 @@ impl Timeline {
     /// Sets the evidence of the bursts.
     pub fn set_summary(&mut self, summary: &BurstSummary) {
         self.evidence = summary.evidence;
+        self.knows_waits = summary.knows_waits;
     }
 
     /// As [`Self::set_summary`], for sources other than a burst tracker.

@@ -4,14 +4,15 @@
 //! queue: it is not empty while the sum of its logical channels' buffers is above zero. A
 //! burst begins with the first block sent from it and ends with the last one before a
 //! sample shows it empty. The wait of data for its first grant is known here and reported
-//! separately.
+//! separately. Without samples, buffer status reports and the padding of blocks show the buffer
+//! after a block; data that arrives at a non-empty buffer triggers no report, so full blocks after
+//! a report continue the burst.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use airmile_model::tables::bsr_upper_bound_bytes;
 use airmile_model::window::{SegmentTti, Slot};
 use airmile_model::{
     Bound, BsrReport, BufferStatus, Burst, Direction, Evidence, Grant, Record, TtiIndex, TtiSpan,
@@ -45,6 +46,10 @@ impl Default for UplinkOptions {
 /// the report).
 const REPORTED_END: f64 = 0.7;
 
+/// A short BSR with its subheader: padding of this size holds a report (TS 36.321 and TS 38.321,
+/// 5.4.5), and where none was logged, the block emptied the buffer.
+const REPORT_BYTES: u32 = 2;
+
 /// Time that data waited in the phone before the first block of its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferWait {
@@ -60,20 +65,19 @@ struct UplinkTti {
     sent: Option<SentBlocks>,
     /// Bytes by logical channel; without a channel: none is active.
     buffer: SmallMap<Option<u8>, u64>,
-    /// BSR index by logical channel group.
-    bsr: Vec<(u8, u8)>,
+    /// Maximum of the reported buffer, over all logical channel groups.
+    reported: Option<u64>,
     hole_ttis: i64,
 }
 
-/// Capacity that a slot keeps: of groups, and of the channels that phones have.
+/// Capacity that a slot keeps: of the channels that phones have.
 const USUAL_ROOM: usize = 8;
 
 impl Slot for UplinkTti {
     fn clear(&mut self) {
         self.sent = None;
         self.buffer.clear(USUAL_ROOM);
-        self.bsr.clear();
-        self.bsr.shrink_to(USUAL_ROOM);
+        self.reported = None;
         self.hole_ttis = 0;
     }
 }
@@ -82,6 +86,8 @@ impl Slot for UplinkTti {
 struct SentBlocks {
     bytes: u64,
     new_data: bool,
+    /// The most of any new block; `None` if that of one is unknown.
+    padding_bytes: Option<u32>,
     at_ns: Option<i64>,
     numerology: u8,
 }
@@ -108,16 +114,17 @@ pub struct UplinkTracker {
     last_sample: Option<i64>,
     /// Whether the phone's own samples were logged: reports are then ignored.
     has_samples: bool,
-    lcg: BTreeMap<u8, u8>,
-    /// Upper bound of the remaining bytes by the reports; `None`: beyond the table's end.
-    reported_left: Option<u64>,
+    /// Maximum of the remaining bytes by the last report.
+    reported_left: u64,
     open: Option<OpenUplinkBurst>,
     run: Option<Activity>,
     last_tti: i64,
     bursts: VecDeque<Burst>,
     waits: VecDeque<BufferWait>,
     activities: VecDeque<Activity>,
+    /// TTIs with samples or reports, and with blocks of new data.
     sampled: u64,
+    data_ttis: u64,
 }
 
 impl UplinkTracker {
@@ -132,8 +139,7 @@ impl UplinkTracker {
             waiting_since: None,
             last_sample: None,
             has_samples: false,
-            lcg: BTreeMap::new(),
-            reported_left: None,
+            reported_left: u64::MAX,
             open: None,
             run: None,
             last_tti: 0,
@@ -141,6 +147,7 @@ impl UplinkTracker {
             waits: VecDeque::new(),
             activities: VecDeque::new(),
             sampled: 0,
+            data_ttis: 0,
         }
     }
 
@@ -202,11 +209,16 @@ impl UplinkTracker {
         }
     }
 
-    /// The state apart from bursts.
+    /// The state apart from bursts. Blocks without the buffer do not show when it was empty, nor
+    /// does the buffer show when it was sent from.
     #[must_use]
     pub fn summary(&self) -> BurstSummary {
+        let is_seen = self.sampled > 0 && self.data_ttis > 0;
         BurstSummary {
-            evidence: (self.sampled > 0).then_some(Evidence::BufferStatus),
+            evidence: is_seen.then_some(Evidence::BufferStatus),
+            data_ttis: self.data_ttis,
+            // Reports come with the first block.
+            knows_waits: self.has_samples,
             late_records: self.reorder.watermark.late_records,
             ..BurstSummary::default()
         }
@@ -242,7 +254,9 @@ impl UplinkTracker {
             sent.at_ns = sent.at_ns.or(at_ns);
             sent.numerology = numerology;
             if new_data {
-                sent.new_data = true;
+                let first = !std::mem::replace(&mut sent.new_data, true);
+                let most = sent.padding_bytes.filter(|_| !first).or(first.then_some(0));
+                sent.padding_bytes = most.zip(grant.padding_bytes).map(|(a, b)| a.max(b));
                 sent.bytes = sent.bytes.saturating_add(filled);
             }
         }
@@ -261,9 +275,10 @@ impl UplinkTracker {
     fn push_bsr(&mut self, bsr: &BsrReport) {
         self.set_numerology(bsr.position.numerology);
         let at = (bsr.position.timing_segment, bsr.position.tti);
-        let (lcg, index) = (bsr.lcg, bsr.index);
+        // The last index of a table stands for more than its last bound.
+        let bytes = bsr.upper_bound_bytes.map_or(u64::MAX, u64::from);
         if let Some(pending) = self.reorder.at(at) {
-            pending.bsr.push((lcg, index));
+            pending.reported = Some(pending.reported.unwrap_or(0).saturating_add(bytes));
         }
     }
 
@@ -287,24 +302,57 @@ impl UplinkTracker {
         // The sample is the buffer at the start of its TTI, before its transmission.
         if !pending.buffer.is_empty() {
             self.has_samples = true;
+            self.sampled += 1;
             self.sample(tti, pending.buffer.values().sum());
-        } else if !pending.bsr.is_empty() && !self.has_samples {
-            // A report gives the buffer after its block (TS 36.321, 5.4.5).
-            self.lcg.extend(pending.bsr.iter().copied());
-            let left = self.lcg.values().try_fold(0_u64, |sum, &index| {
-                Some(sum + u64::from(bsr_upper_bound_bytes(index)?))
-            });
-            self.reported_left = left;
-            self.sample(tti, left.unwrap_or(u64::MAX));
+        }
+        let left = self.left_after(pending);
+        self.sampled += u64::from(pending.reported.is_some());
+        if let Some(bytes) = left.filter(|bytes| *bytes > 0) {
+            self.reported_left = bytes;
+            self.sample(tti, bytes);
         }
         if let Some(sent) = pending.sent {
             self.send(tti, sent);
+            if left.is_none() && !self.has_samples && sent.new_data {
+                self.run_down(tti, sent.bytes);
+            }
+        }
+        if left == Some(0) {
+            self.sample(tti, 0);
         }
         self.last_tti = tti;
     }
 
+    /// The maximum of the buffer after a TTI's blocks, without samples; `None` if it is not known.
+    fn left_after(&self, pending: &UplinkTti) -> Option<u64> {
+        if self.has_samples {
+            return None;
+        }
+        // A group that is not reported is empty (TS 36.321, 5.4.5), or, in a truncated report,
+        // another has data.
+        if pending.reported.is_some() {
+            return pending.reported;
+        }
+        match pending.sent.filter(|sent| sent.new_data)?.padding_bytes? {
+            REPORT_BYTES.. => Some(0),
+            // Data for an empty buffer triggers a report, which is left out only if all data fits
+            // without it.
+            _ if self.waiting_since.is_none() && self.last_sample.is_some() => Some(0),
+            _ => Some(u64::MAX),
+        }
+    }
+
+    /// Blocks of unknown padding have sent the reported data (TS 36.321, 6.1.3.1 gives the maximum
+    /// of each index).
+    fn run_down(&mut self, tti: i64, bytes: u64) {
+        self.reported_left = self.reported_left.saturating_sub(bytes);
+        if self.reported_left == 0 {
+            self.waiting_since = None;
+            self.close(tti, Bound::Gap, REPORTED_END);
+        }
+    }
+
     fn sample(&mut self, tti: i64, bytes: u64) {
-        self.sampled += 1;
         if let Some(last) = self.last_sample.replace(tti)
             && tti.saturating_sub(last) > self.sample_span_ttis()
             && self.waiting_since.is_some()
@@ -329,6 +377,7 @@ impl UplinkTracker {
         if !sent.new_data {
             return;
         }
+        self.data_ttis += 1;
         let Some(since) = self.waiting_since else { return };
         let open = self.open.get_or_insert_with(|| {
             self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
@@ -337,18 +386,6 @@ impl UplinkTracker {
         open.last_sent = tti;
         open.bytes = open.bytes.saturating_add(sent.bytes);
         open.scheduled += 1;
-        // Without samples: the reported data has been sent (TS 36.321, 6.1.3.1 gives the
-        // maximum of each index).
-        if !self.has_samples
-            && let Some(left) = &mut self.reported_left
-        {
-            *left = left.saturating_sub(sent.bytes);
-            if *left == 0 {
-                self.waiting_since = None;
-                self.lcg.clear();
-                self.close(tti, Bound::Gap, REPORTED_END);
-            }
-        }
     }
 
     fn note_activity(&mut self, tti: i64, sent: SentBlocks) {
@@ -391,7 +428,6 @@ impl UplinkTracker {
         self.close(self.last_tti.saturating_add(1), by, 0.5);
         self.waiting_since = None;
         self.last_sample = None;
-        self.lcg.clear();
         self.activities.extend(self.run.take());
     }
 

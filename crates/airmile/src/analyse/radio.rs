@@ -461,11 +461,21 @@ pub(super) fn missing(
             "enable LTE_PHY_PDSCH_Stat_Indication; without it retransmissions look like data",
         );
     }
-    if counts.buffer_samples == 0 && counts.bsr_reports == 0 && !counts.is_nr() {
-        add(
+    let has_buffer = counts.buffer_samples + counts.bsr_reports > 0;
+    match (counts.ul_blocks > 0, has_buffer) {
+        (true, true) => {}
+        _ if counts.is_nr() => add(
+            "the uplink's blocks with buffer status reports (0xB872), for a verdict on uploads",
+            "enable NR5G L2 UL TB (0xB872)",
+        ),
+        (_, false) => add(
             "the phone's uplink buffer (0xB066 or 0xB064)",
             "enable LTE_MAC_UL_Buffer_Status_Internal",
-        );
+        ),
+        (false, true) => add(
+            "the uplink's blocks (0xB139 or 0xB064), for a verdict on uploads",
+            "enable LTE_PHY_PUSCH_Tx_Report",
+        ),
     }
     if counts.measurements == 0 && !counts.is_nr() {
         add("signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");

@@ -139,10 +139,8 @@ impl SubscriptionAnalysis {
             // Both radios have these records, at 1 ms; they count as LTE's if that is the second
             // leg.
             let is_lte = match record {
-                Record::Hole(_) => true,
-                Record::Rlc(_) | Record::MacBlock(_) | Record::Bsr(_) => {
-                    self.dl_track.timeline.numerology() > 0
-                }
+                Record::Hole(_) | Record::Bsr(_) => true,
+                Record::Rlc(_) | Record::MacBlock(_) => self.dl_track.timeline.numerology() > 0,
                 _ => false,
             };
             return is_lte && self.first == Some(Rat::Nr) && self.other.is_some();
