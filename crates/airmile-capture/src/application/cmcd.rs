@@ -94,7 +94,7 @@ fn percent_decoded(text: &str) -> String {
 const KEPT_REQUESTS: usize = 1 << 16;
 
 /// Sessions of players; of a server's log, the one with the most requests is reported. Requests of
-/// short sessions are left out while the log is read, where those other than the longest have too many.
+/// short sessions are left out while the log is read, where those of all but the longest exceed a limit.
 #[derive(Debug, Default)]
 pub(super) struct PlayerSessions {
     sessions: BTreeMap<Option<String>, Session>,
