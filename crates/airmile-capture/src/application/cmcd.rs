@@ -17,7 +17,7 @@ pub(super) struct Cmcd {
     br_kbps: Option<f64>,
     /// `bl`: buffer length, ms.
     bl_ms: Option<f64>,
-    /// `bs`: the buffer was starved since the previous request.
+    /// `bs`: the buffer was starved between the previous request and this one.
     bs: bool,
     /// `mtp`: measured throughput, kbit/s.
     mtp_kbps: Option<f64>,
@@ -90,20 +90,22 @@ fn percent_decoded(text: &str) -> String {
 }
 
 /// Maximum number of kept requests of the sessions other than the longest, of which nothing is
-/// reported (chosen here: some hours of a hundred players).
+/// reported (chosen here: some hours of a hundred players). Also of names of sessions without any.
 const KEPT_REQUESTS: usize = 1 << 16;
 
-/// Sessions of players; of a server's log, the one with the most requests is reported. Short sessions
-/// are left out while the log is read, where those other than the longest have too many requests.
+/// Sessions of players; of a server's log, the one with the most requests is reported. Requests of
+/// short sessions are left out while the log is read, where those of all but the longest exceed a limit.
 #[derive(Debug, Default)]
 pub(super) struct PlayerSessions {
     sessions: BTreeMap<Option<String>, Session>,
-    /// Requests of all of them.
+    /// Kept requests of all of them.
     requests: usize,
-    /// Requests of the longest one.
-    longest: usize,
-    /// Sessions that were left out, their requests and transfers.
-    left_out: [u64; 3],
+    /// Requests of the longest one, and the kept ones of it.
+    longest: (u64, usize),
+    /// Requests that were left out, and their transfers.
+    left_out: [u64; 2],
+    /// Whether names of sessions were forgotten, too.
+    forgot: bool,
 }
 
 /// Requests of one session.
@@ -111,6 +113,14 @@ pub(super) struct PlayerSessions {
 struct Session {
     requests: Vec<(i64, Cmcd)>,
     transfers: Vec<AppTransfer>,
+    /// Its first requests, which were left out.
+    left_out: u64,
+}
+
+impl Session {
+    fn length(&self) -> u64 {
+        self.left_out + self.requests.len() as u64
+    }
 }
 
 impl PlayerSessions {
@@ -119,62 +129,74 @@ impl PlayerSessions {
         session.requests.push((at_ns, cmcd));
         session.transfers.extend(transfer);
         self.requests += 1;
-        self.longest = self.longest.max(session.requests.len());
-        if self.requests - self.longest > KEPT_REQUESTS {
+        self.longest = self.longest.max((session.length(), session.requests.len()));
+        if self.requests - self.longest.1 > KEPT_REQUESTS {
             self.leave_out_short_ones();
         }
     }
 
-    /// Forgets the sessions with the fewest requests, so that half of the place is free.
+    /// Leaves out the requests of the shortest sessions, so that half of the place is free.
     fn leave_out_short_ones(&mut self) {
         let mut by_length: Vec<_> =
-            self.sessions.iter().map(|(sid, one)| (one.requests.len(), sid.clone())).collect();
-        by_length.sort_unstable();
-        by_length.pop();
-        for (_, sid) in by_length {
-            if self.requests - self.longest <= KEPT_REQUESTS / 2 {
-                break;
+            self.sessions.iter_mut().map(|(sid, one)| (one.length(), sid, one)).collect();
+        by_length.sort_unstable_by_key(|(length, ..)| *length);
+        let Some((length, _, longest)) = by_length.pop() else { return };
+        self.longest = (length, longest.requests.len());
+        let mut forgotten = Vec::new();
+        for (_, sid, session) in by_length {
+            if self.requests - self.longest.1 > KEPT_REQUESTS / 2 {
+                let requests = std::mem::take(&mut session.requests).len();
+                self.requests -= requests;
+                session.left_out += requests as u64;
+                self.left_out[0] += requests as u64;
+                self.left_out[1] += std::mem::take(&mut session.transfers).len() as u64;
             }
-            let Some(session) = self.sessions.remove(&sid) else { continue };
-            self.requests -= session.requests.len();
-            let [sessions, requests, transfers] = &mut self.left_out;
-            *sessions += 1;
-            *requests += session.requests.len() as u64;
-            *transfers += session.transfers.len() as u64;
+            if session.requests.is_empty() {
+                forgotten.push(sid.clone());
+            }
         }
+        forgotten.truncate(forgotten.len().saturating_sub(KEPT_REQUESTS));
+        self.forgot |= !forgotten.is_empty();
+        forgotten.iter().for_each(|sid| drop(self.sessions.remove(sid)));
     }
 
     /// Reports the events and transfers of the longest session.
     pub(super) fn finish(&mut self, found: &mut Gathered) {
-        let Self { sessions, left_out, .. } = std::mem::take(self);
-        let [left_out_sessions, left_out_requests, left_out_transfers] = left_out;
-        let n = sessions.len() as u64 + left_out_sessions;
-        let others: usize = sessions.values().map(|session| session.transfers.len()).sum();
-        let longest = sessions.into_iter().max_by_key(|(_, session)| session.requests.len());
-        let Some((sid, Session { mut requests, transfers })) = longest else { return };
-        found.log.not_transfers += (others - transfers.len()) as u64 + left_out_transfers;
-        if left_out_sessions > 0 {
-            let what = format!(
-                "{left_out_requests} requests of short sessions were left out, as those other than \
-                 the longest had more than {KEPT_REQUESTS}: a session that continued after that is \
-                 counted from there"
-            );
-            found.warn(0, what);
+        let Self { sessions, left_out: [requests, transfers], forgot, .. } = std::mem::take(self);
+        let n = sessions.len();
+        let kept: usize = sessions.values().map(|session| session.transfers.len()).sum();
+        let longest = sessions.into_iter().max_by_key(|(_, session)| session.length());
+        let Some((sid, session)) = longest else { return };
+        found.log.not_transfers += (kept - session.transfers.len()) as u64 + transfers;
+        let (length, own) = (session.length(), session.left_out);
+        if requests > 0 {
+            found.note(format!(
+                "{requests} requests were left out: sessions that were not the longest then had more \
+                 than {KEPT_REQUESTS}"
+            ));
         }
-        if n > 1 {
+        if n > 1 || forgot {
             let name = sid.as_deref().unwrap_or("without a name");
-            let what = format!(
-                "CMCD of {n} sessions: only the one with the most requests is reported ({name}, {})",
-                requests.len()
-            );
-            found.note(what);
+            let least = if forgot { "at least " } else { "" };
+            let lacks = match own {
+                0 => String::new(),
+                own => format!(", the first {own} of which were left out"),
+            };
+            found.note(format!(
+                "CMCD of {least}{n} sessions: only the one with the most requests is reported \
+                 ({name}, {length}{lacks})"
+            ));
         }
+        let Session { mut requests, transfers, .. } = session;
         requests.sort_by_key(|(at_ns, _)| *at_ns);
         let mut bitrate = None;
+        let mut before: BTreeMap<Option<String>, i64> = BTreeMap::new();
         for (at_ns, cmcd) in requests {
-            // A buffer that ran empty before it was first full is the start.
+            // The buffer waited for the previous object of this type, not for this one (CTA-5004,
+            // section 3). A buffer that ran empty before it was first full is the start.
+            let before_ns = before.insert(cmcd.ot.clone(), at_ns);
             if cmcd.bs {
-                found.event(at_ns, PlayerEventKind::Stall, None);
+                found.event(before_ns.unwrap_or(at_ns), PlayerEventKind::Stall, None);
             }
             if let Some(kbps) = cmcd.mtp_kbps {
                 found.event(at_ns, PlayerEventKind::Estimate, Some(kbps * 1e3));
@@ -351,7 +373,7 @@ mod tests {
             if at % 8_191 == 0 {
                 let sessions = log.sessions.sessions.values();
                 let kept: usize = sessions.map(|one| one.requests.len()).sum();
-                assert!(kept <= KEPT_REQUESTS + log.sessions.longest, "{kept}");
+                assert!(kept <= KEPT_REQUESTS + log.sessions.longest.1, "{kept}");
             }
         }
         log.finish(&mut found);
@@ -361,8 +383,43 @@ mod tests {
         assert_eq!(found.log.events.len() as u64, long);
         assert_eq!(found.log.not_transfers, n - long);
         let problems: Vec<_> = found.log.problems.iter().map(ToString::to_string).collect();
-        assert!(problems[0].contains("requests of short sessions were left out"), "{problems:?}");
-        assert!(problems[1].contains("(long, "), "{problems:?}");
+        assert!(problems[0].contains(" requests were left out: sessions"), "{problems:?}");
+        assert!(problems[1].contains(&format!("(long, {long})")), "{problems:?}");
+        let sessions = (n - 1) / 3 + 2;
+        assert!(problems[1].starts_with(&format!("CMCD of {sessions} sessions")), "{problems:?}");
+    }
+
+    /// A session that was left out while it was shorter is counted on.
+    #[test]
+    fn the_longest_session_is_the_longest_of_the_whole_log() {
+        let mut sessions = PlayerSessions::default();
+        for (sid, n) in [("short", 70_000), ("long", 200_000)] {
+            let cmcd = Cmcd { sid: Some(sid.into()), bl_ms: Some(1e3), ..Cmcd::default() };
+            (0..n).for_each(|at| sessions.push(at, cmcd.clone(), None));
+        }
+        let mut found = Gathered::default();
+        sessions.finish(&mut found);
+        let says = &found.log.problems[1].what;
+        assert!(says.starts_with("CMCD of 2 sessions") && says.contains("(long, 200000"), "{says}");
+        assert!(found.log.problems.iter().all(|problem| problem.offset.is_none()));
+        let left_out = format!("the first {} of which", 200_000 - found.log.events.len());
+        assert!(says.contains(&left_out), "{says}");
+    }
+
+    /// `bs` is of the time before its request: the video's request before it was waited for.
+    #[test]
+    fn a_starved_buffer_waited_for_the_request_before() {
+        let mut sessions = PlayerSessions::default();
+        for (at_s, ot, bs) in
+            [(4, "v", false), (56, "v", false), (60, "a", false), (65, "v", true), (70, "i", true)]
+        {
+            let cmcd = Cmcd { ot: Some(ot.into()), bs, ..Cmcd::default() };
+            sessions.push(at_s, cmcd, None);
+        }
+        let mut found = Gathered::default();
+        sessions.finish(&mut found);
+        let stalls: Vec<i64> = found.log.events.iter().map(|event| event.at_ns).collect();
+        assert_eq!(stalls, [56, 70]);
     }
 
     const LOG: &str = concat!(

@@ -259,6 +259,19 @@ fn is_share(field: &str) -> bool {
     matches!(field, "shares" | "ms")
 }
 
+/// Whether a cause or verdict is the radio's: captures part it.
+fn is_radio(name: &str) -> bool {
+    name == "radio" || name.starts_with("radio_")
+}
+
+/// Whether a word says what a budget's word does: a verdict may name the cause, too.
+fn covers(word: &str, found: &str) -> bool {
+    let is_cause = |name: &str| Cause::ALL.iter().any(|cause| cause.as_str() == name);
+    word == found
+        || word == "radio" && is_radio(found)
+        || word == "not_radio" && is_cause(found) && !is_radio(found) && found != UNKNOWN
+}
+
 /// Names of the parts of a time.
 fn share_names(of_page: bool) -> Vec<&'static str> {
     if of_page {
@@ -308,7 +321,9 @@ impl Test {
     fn holds(&self, session: &Value, subject: &Value) -> Option<bool> {
         let order: Option<Ordering> = match (self.lookup(session, subject), &self.value) {
             (Some(Found::Number(found)), Literal::Number(number)) => found.partial_cmp(number),
-            (Some(Found::Word(found)), Literal::Word(word)) => Some(found.as_str().cmp(word)),
+            (Some(Found::Word(found)), Literal::Word(word)) => {
+                Some(if covers(word, &found) { Ordering::Equal } else { found.as_str().cmp(word) })
+            }
             _ => None,
         };
         order.map(|order| self.op.holds(order))
@@ -342,7 +357,6 @@ fn share(of: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64
     if parts.is_empty() || total <= 0.0 {
         return None;
     }
-    let is_radio = |part: &str| part == "radio" || part.starts_with("radio_");
     // A page's radio is one cause among others, a transfer's may be all that is known.
     let is_parted =
         is_page || parts.iter().all(|(part, _)| *part != "radio" && *part != "not_radio");
@@ -366,7 +380,7 @@ fn share(of: &Value, as_fraction: bool, name: &str, is_page: bool) -> Option<f64
         return None;
     }
     let ms = match name {
-        "radio" => sum(&is_radio),
+        "radio" => sum(&|part| is_radio(part)),
         "not_radio" => sum(&|part| !is_radio(part) && part != "unknown"),
         name if parts.iter().any(|(part, _)| *part == name) => sum(&|part| part == name),
         name if is_parted || name == "unknown" => sum(&|part| part == name),

@@ -88,6 +88,31 @@ fn fields_of_transfers_pages_and_session() {
     assert_eq!(exceeded("page.load_ms > 1999"), ["page-1"]);
 }
 
+/// Captures name the cause in place of `radio` or `not_radio`: the same budget holds.
+#[test]
+fn a_verdict_covers_the_causes_that_part_it() {
+    let holds = |text: &str, verdict: &str| {
+        let document = json!({"transfers": [{"id": "a", "verdict": verdict}]});
+        Budget::parse(text).unwrap().judge(&document)[0].state == BudgetState::Exceeded
+    };
+    let check = |word: &str, verdicts: &[&str], expected: bool| {
+        for verdict in verdicts {
+            assert_eq!(holds(&format!("verdict == {word}"), verdict), expected, "{word} {verdict}");
+            assert_eq!(
+                holds(&format!("verdict != {word}"), verdict),
+                !expected,
+                "{word} {verdict}"
+            );
+        }
+    };
+    check("radio", &["radio", "radio_contention", "radio_signal"], true);
+    check("radio", &["not_radio", "mixed", "wireline", "loss_recovery_radio"], false);
+    check("not_radio", &["not_radio", "wireline", "sender_limited", "loss_recovery_radio"], true);
+    check("not_radio", &["radio", "radio_signal", "mixed"], false);
+    check("radio_signal", &["radio", "radio_contention"], false);
+    assert!(!holds("verdict == not_radio", "unknown"));
+}
+
 #[test]
 fn shares_are_fractions_and_ms_times() {
     assert_eq!(exceeded("shares.radio > 0.9"), ["a"]);

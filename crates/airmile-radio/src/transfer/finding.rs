@@ -185,11 +185,11 @@ impl Timeline {
         // Blocks also hold headers: in a complete log they sum to more than the
         // application's bytes.
         let claimed = claimed.filter(|claimed| by_pauses && *claimed >= MIN_CLAIMED_BYTES)?;
-        let percent = 100.0 * (1.0 - meter.sent_bytes as f64 / claimed as f64);
-        (meter.sent_bytes < claimed).then(|| {
+        let seen = meter.sent_bytes;
+        (seen < claimed).then(|| {
             format!(
-                "at least {percent:.0} % of its bytes are not in the log, and allocations alone do \
-                 not separate a pause from missing records"
+                "the log has {seen} of its {claimed} bytes, although blocks also hold headers, and \
+                 allocations alone do not separate a pause from missing records"
             )
         })
     }

@@ -274,6 +274,19 @@ fn uploads_end_with_their_answer() {
     assert!(align_uploads([&sent, &Arrivals::new()], &uploads, 30 * S).is_err());
 }
 
+/// The only answer near an upload's end is of a request before it: there its bytes do not pass.
+#[test]
+fn an_upload_stays_where_its_bytes_pass() {
+    let (mut sent, mut came) = (Arrivals::new(), Arrivals::new());
+    came.add(800 * MS, 215);
+    (820..1_160).for_each(|ms| sent.add(ms * MS, 1_400));
+    let upload = (810 * MS, 1_170 * MS);
+    assert_eq!(align_uploads([&sent, &came], &[upload], 30 * S), Err(Unaligned::Unlike));
+    came.add(1_165 * MS, 215);
+    let line = align_uploads([&sent, &came], &[upload], 30 * S).unwrap();
+    assert!((line.offset_ns - 5 * MS).abs() < 2 * MS, "{line:?}");
+}
+
 /// The error bounds the ends of the evidence, including the slope and few samples.
 #[test]
 fn an_error_of_little_evidence() {

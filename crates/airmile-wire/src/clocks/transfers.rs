@@ -31,6 +31,9 @@ const FAR_NS: i64 = i64::MAX / 4;
 /// With fewer agreeing ends, a clock is moved by at most this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
+/// Minimum share of the bytes that leave in uploads where their times match, which also leave in them
+/// where their ends do (chosen here: a round trip at an end).
+const CARRIED: f64 = 0.8;
 /// Minimum delay until an application receives its last byte (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
 
@@ -52,7 +55,7 @@ pub fn align_transfers(
 /// after its last byte left.
 ///
 /// # Errors
-/// No offset matches, or several do; or answers and ends do not agree on one.
+/// No offset matches, or several do; or answers and ends do not agree on one at which the bytes pass.
 pub fn align_uploads(
     [sent, came]: [&Arrivals; 2],
     uploads: &[(i64, i64)],
@@ -120,6 +123,20 @@ fn align(
     line.error_ns = line.error_ns.max(spread_ns);
     if samples.len() < ENOUGH && line.offset_ns.abs() > FEW_OFFSET_NS {
         return Err(Unaligned::Unlike);
+    }
+    // A pause near an end may be any other one.
+    let carried = |sent: &Arrivals, to_reference: &dyn Fn(i64) -> i64| {
+        let of = |(start, end): &(i64, i64)| {
+            let inside = sent.within(to_reference(*start), to_reference(*end));
+            inside.points().iter().map(|(_, bytes)| f64::from(*bytes)).sum::<f64>()
+        };
+        transfers.iter().map(of).sum::<f64>()
+    };
+    if let Some(sent) = ends.sent {
+        let most = carried(sent, &|ns| ns - expected);
+        if carried(sent, &|ns| line.to_reference(ns)) < CARRIED * most {
+            return Err(Unaligned::Unlike);
+        }
     }
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }

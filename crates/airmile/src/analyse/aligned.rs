@@ -186,8 +186,8 @@ impl AlignedInputs {
             );
             return Ok(());
         }
-        let line = clocks::of_capture(radio, wire.shown());
-        belong::check_bytes(wire.name(), wire.arrivals(), (radio, partial), &line)?;
+        let mut line = clocks::of_capture(radio, wire.shown());
+        belong::check_bytes(wire.name(), wire.arrivals(), (radio, partial), &mut line)?;
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
         if let Ok(line) = &line {
             wire.set_clock_error(line.error_ns);

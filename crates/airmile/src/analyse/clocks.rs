@@ -17,7 +17,7 @@ use airmile_io::error::Result;
 
 /// Maximum offset of the search (chosen here: phones set their clocks from the network; the 18 s
 /// between GPS and UTC are within).
-const MAX_OFFSET_NS: i64 = 30_000_000_000;
+pub(super) const MAX_OFFSET_NS: i64 = 30_000_000_000;
 
 /// Offsets of time zones: quarters of an hour, up to 14 hours.
 const QUARTER_NS: i64 = 900_000_000_000;

@@ -36,7 +36,7 @@ pub struct InspectReport {
     pub evidence_counts: EvidenceCounts,
 }
 
-/// Inspects each file by itself; an unusable file has a report, too.
+/// Inspects files, logs as one session where they can be; an unusable file has a report, too.
 ///
 /// # Errors
 /// A file cannot be opened or read.
@@ -49,7 +49,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     let mut applications = Vec::new();
     let mut usable_files = 0;
     let mut captures = Vec::new();
-    let mut unread = Vec::new();
+    let (mut unread, mut logs) = (Vec::new(), Vec::new());
     for path in inputs.paths().map(Path::to_owned) {
         let sorted = Sorted::of(std::slice::from_ref(&path))?;
         for path in &sorted.captures {
@@ -59,36 +59,48 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
         }
         let has_others = !sorted.captures.is_empty() || !sorted.unread.is_empty();
         unread.extend(sorted.unread);
-        let logs = match sorted.logs {
-            logs if !logs.is_empty() => logs,
+        let found = match sorted.logs {
+            found if !found.is_empty() => found,
             _ if has_others => continue,
             // The error is about the directory.
             _ => vec![path.clone()],
         };
-        for path in logs {
-            let log = Inputs { files: vec![path.clone()], transfers: None, ..inputs.clone() };
-            let mut filter = LimitFilter::new(limits);
-            let read = read_inputs(&log, progress, &mut |tagged| {
-                if filter.keeps(&tagged.record) {
-                    counts.count(&tagged.record);
-                }
-            });
-            match read {
-                Ok(loaded) => {
-                    transfers_given |= !loaded.transfers.is_empty();
-                    usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
-                    files.extend(loaded.files);
-                    applications.extend(loaded.applications);
-                }
-                // Standard input cannot be opened again.
-                Err(Error::Unusable { what, .. }) if !comes_once(&path) && !path.is_dir() => {
-                    let input = Input::open(&path, progress)?;
-                    files.push(FileReport::unusable(&input, Kind::of(input.head()), &what));
-                    missing_files.push(unusable(&printable_path(&path), what));
-                }
-                Err(error) => return Err(error),
+        logs.extend(found);
+    }
+    // As one session, in which a rotated log continues; logs that are none, each by itself.
+    let mut together = if logs.iter().any(|path| comes_once(path)) { 1 } else { logs.len() };
+    let mut rest = logs.as_slice();
+    while let [path, ..] = rest {
+        let (group, later) = rest.split_at(together);
+        let session = Inputs { files: group.to_vec(), transfers: None, ..inputs.clone() };
+        let mut filter = LimitFilter::new(limits);
+        let mut counted = counts;
+        let read = read_inputs(&session, progress, &mut |tagged| {
+            if filter.keeps(&tagged.record) {
+                counted.count(&tagged.record);
             }
+        });
+        match read {
+            Ok(loaded) => {
+                counts = counted;
+                transfers_given |= !loaded.transfers.is_empty();
+                usable_files += loaded.files.iter().filter(|f| f.items > f.bad_items).count();
+                files.extend(loaded.files);
+                applications.extend(loaded.applications);
+            }
+            Err(_) if group.len() > 1 => {
+                together = 1;
+                continue;
+            }
+            // Standard input cannot be opened again.
+            Err(Error::Unusable { what, .. }) if !comes_once(path) && !path.is_dir() => {
+                let input = Input::open(path, progress)?;
+                files.push(FileReport::unusable(&input, Kind::of(input.head()), &what));
+                missing_files.push(unusable(&printable_path(path), what));
+            }
+            Err(error) => return Err(error),
         }
+        rest = later;
     }
     let no_radio = counts == EvidenceCounts::default();
     // What a base station logs, the phone's modem logs under other names.

@@ -102,10 +102,14 @@ fn session(path: &str, log: &ApplicationLog, judged: &[TransferDiagnosis]) -> Pl
     PlayerSession { path: path.to_owned(), stalls, switches, shares, says }
 }
 
-/// The segment in transfer during a stall; if several, the one that started first.
+/// The segment in transfer during a stall; if several, the one whose request the stall was reported
+/// for, else the one that started first.
 fn waited_for<'a>(log: &'a ApplicationLog, stall: &PlayerEvent) -> Option<&'a AppTransfer> {
-    let under_way = |one: &&AppTransfer| one.start_ns <= stall.at_ns && one.end_ns > stall.at_ns;
-    log.transfers.iter().find(under_way).or_else(|| come_before(log, stall))
+    let at_ns = stall.at_ns;
+    let mut under_way =
+        log.transfers.iter().filter(|one| (one.start_ns..one.end_ns).contains(&at_ns));
+    let own = under_way.clone().find(|one| one.start_ns == at_ns);
+    own.or_else(|| under_way.next()).or_else(|| come_before(log, stall))
 }
 
 /// The last segment that arrived before an event.

@@ -433,8 +433,12 @@ fn read_logs(
         }
         let new = || LogReader::new().experimental(experimental);
         let mut current = reader.take().map_or_else(new, LogReader::next_file);
+        let mut before = out.last_mut().map(|(_, report)| report);
         let mut forward = |tagged: Tagged| {
-            report.count(&tagged);
+            // Messages that belong together wait for each other, also in the next file.
+            let us = tagged.record.at().map(|at| at.ns.div_euclid(1_000));
+            let own = before.as_mut().filter(|one| us.is_some() && us <= one.end_us);
+            own.map_or(&mut report, |one| one).count(&tagged);
             sink(tagged);
         };
         let mut buffer = vec![0; CHUNK_BYTES];

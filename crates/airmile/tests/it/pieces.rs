@@ -5,7 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use airmile::codec::diag::{LogReader, Tagged};
-use airmile::{Inputs, Progress, RadioOptions, RadioReport, radio};
+use airmile::model::Severity;
+use airmile::{
+    FileReport, Inputs, Limits, Progress, RadioOptions, RadioReport, TimePoint, inspect, radio,
+};
 
 fn records(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> Vec<Tagged> {
     let mut reader = LogReader::new();
@@ -84,6 +87,21 @@ fn a_compressed_log_and_its_parts_say_the_same() {
     assert!((&rotated.transfers, &rotated.bursts) == (&whole.transfers, &whole.bursts));
     let swapped = run(&[parts[1].clone(), parts[0].clone()], &options);
     assert_eq!(swapped.transfers, whole.transfers);
+    // Cut within a frame; `inspect` reads what the others read.
+    fs::write(&parts[0], &bytes[..cut - 9]).unwrap();
+    fs::write(&parts[1], &bytes[cut - 9..]).unwrap();
+    let limits = Limits { from: None, to: Some(TimePoint::SinceStart(2_000_000_000)) };
+    let of = |files: &[PathBuf]| {
+        let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
+        inspect(&inputs, limits, &Progress::default()).unwrap()
+    };
+    let (rotated, whole) = (of(&parts), of(&[into.join("modem.mi2log")]));
+    assert_eq!(rotated.evidence_counts, whole.evidence_counts);
+    let damaged = |file: &FileReport| file.problems.iter().any(|p| p.severity == Severity::Damage);
+    assert!(!rotated.files.iter().any(damaged), "{:?}", rotated.files);
+    let grants: Vec<u64> = rotated.files.iter().map(|file| file.records["grant"]).collect();
+    assert_eq!(grants.iter().sum::<u64>(), whole.files[0].records["grant"]);
+    assert!(grants[0].abs_diff(grants[1]) < grants[0] / 2, "{grants:?}");
 }
 
 /// Logs of two phones do not overlap in time, years apart, but their modems write other versions.
