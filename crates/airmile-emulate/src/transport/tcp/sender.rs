@@ -234,8 +234,9 @@ impl Sender {
         }
         let paced = self.timers.pace_ns.is_some_and(|at_ns| at_ns > now_ns);
         if let Some(range) = self.board.next_waiting() {
-            // RFC 6675, 5 (C) and NextSeg (1).
-            if self.pipe_bytes() + (range.end - range.start) > self.cwnd_bytes() {
+            // RFC 6675, 5 (C) and NextSeg (1). A FIN with a full segment is more than the window after a timeout.
+            let pipe_bytes = self.pipe_bytes();
+            if pipe_bytes > 0 && pipe_bytes + (range.end - range.start) > self.cwnd_bytes() {
                 return Err(Limit::CongestionWindow);
             }
             if paced {
@@ -263,7 +264,8 @@ impl Sender {
             // Without RFC 3042 no new data is sent on duplicate ACKs.
             self.flight_size_bytes()
         };
-        if in_flight + (range.end - range.start) > self.cwnd_bytes() && !small {
+        let is_over = in_flight + (range.end - range.start) > self.cwnd_bytes();
+        if in_flight > 0 && is_over && !small {
             return Err(Limit::CongestionWindow);
         }
         if paced {
