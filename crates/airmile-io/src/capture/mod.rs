@@ -3,6 +3,7 @@
 mod order;
 mod source;
 mod ticks;
+mod times;
 mod views;
 
 use std::io::Read;
@@ -22,8 +23,8 @@ use crate::recognise::Kind;
 
 use order::InOrder;
 pub use source::{CaptureReading, CaptureStream, Captures};
-use ticks::ClockTicks;
 pub use ticks::SLOT_NS;
+use times::FrameTimes;
 pub use views::Views;
 
 /// Bytes read at a time: fits into a core's second-level cache together with the flows.
@@ -95,8 +96,11 @@ fn read_file(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let read = if begins_out_of_order(path)? { read_in_order } else { read_unsorted };
-    read(Input::open(path, progress)?, limits, dissector, sink)
+    let begin = beginning(path)?;
+    let read = if begin.late_ns > 0 { read_in_order } else { read_unsorted };
+    let mut report = read(Input::open(path, progress)?, limits, dissector, sink)?;
+    begin.note_clock(&mut report);
+    Ok(report)
 }
 
 /// Reads packets in order of time; datagrams that wait for fragments stay in the dissector.
@@ -109,10 +113,7 @@ pub fn read_in_order(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let mut times = FrameTimes::default();
-    let mut report = in_order(sink, |put| read_timed(input, &mut times, limits, dissector, put))?;
-    report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
-    Ok(report)
+    in_order(sink, |put| read_timed(input, &mut FrameTimes::default(), limits, dissector, put))
 }
 
 /// Puts the packets that are read in order of time, and reports those that were not.
@@ -133,8 +134,22 @@ fn in_order(
 /// # Errors
 /// The file cannot be opened.
 pub fn begins_out_of_order(path: &Path) -> Result<bool> {
+    Ok(beginning(path)?.late_ns > 0)
+}
+
+/// Warns of the clock of a file by its first packets, so that a file read in parts has the same warning.
+///
+/// # Errors
+/// As [`begins_out_of_order`].
+pub fn note_clock(path: &Path, report: &mut FileReport) -> Result<()> {
+    beginning(path)?.note_clock(report);
+    Ok(())
+}
+
+/// The times of a file's first packets; none of what comes only once.
+fn beginning(path: &Path) -> Result<FrameTimes> {
     if comes_once(path) {
-        return Ok(false);
+        return Ok(FrameTimes::default());
     }
     let mut input = Input::open(path, &Progress::default())?;
     let (mut reader, mut times) = (CaptureReader::new(), FrameTimes::default());
@@ -150,7 +165,7 @@ pub fn begins_out_of_order(path: &Path) -> Result<bool> {
             }
         });
     }
-    Ok(times.late_ns > 0)
+    Ok(times)
 }
 
 /// Reads packets in the order of the file; datagrams that wait for fragments stay in the dissector.
@@ -177,7 +192,6 @@ pub fn read_unsorted(
             if times.late_ns > order::WINDOW_NS { Severity::Damage } else { Severity::Warning };
         report.problem(Problem::of_file(severity, what));
     }
-    report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
     Ok(report)
 }
 
@@ -273,51 +287,6 @@ fn read_timed(
     }
     file.clock_ticks_ns = times.ticks.coarse_ns();
     Ok(file)
-}
-
-/// The times of a file's frames, and those that are not read.
-struct FrameTimes {
-    earliest_ns: i64,
-    latest_ns: i64,
-    /// Frames after one that is later by more than [`order::USUAL_NS`].
-    moved: u64,
-    /// Maximum time that a frame was late.
-    late_ns: i64,
-    /// The first frame of each kind that is not read, and its offset.
-    first_unread: Vec<(u64, Unread)>,
-    ticks: ClockTicks,
-}
-
-impl Default for FrameTimes {
-    fn default() -> Self {
-        Self {
-            earliest_ns: i64::MAX,
-            latest_ns: i64::MIN,
-            moved: 0,
-            late_ns: 0,
-            first_unread: Vec::new(),
-            ticks: ClockTicks::default(),
-        }
-    }
-}
-
-impl FrameTimes {
-    #[inline]
-    fn push(&mut self, at_ns: i64) {
-        self.ticks.push(at_ns);
-        self.earliest_ns = self.earliest_ns.min(at_ns);
-        if at_ns < self.latest_ns {
-            self.note_late(self.latest_ns.saturating_sub(at_ns));
-        } else {
-            self.latest_ns = at_ns;
-        }
-    }
-
-    #[cold]
-    fn note_late(&mut self, late_ns: i64) {
-        self.moved += u64::from(late_ns > order::USUAL_NS);
-        self.late_ns = self.late_ns.max(late_ns);
-    }
 }
 
 /// Notes packets that the capture lost, and refuses one without times.

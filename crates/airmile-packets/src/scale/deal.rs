@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::ScaleOptions;
 use super::records::{BucketRows, record_schema};
 use airmile_io::FileReport;
-use airmile_io::capture::{Views, begins_out_of_order, read_in_order, read_unsorted};
+use airmile_io::capture::{Views, begins_out_of_order, note_clock, read_in_order, read_unsorted};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::limits::LimitFilter;
@@ -89,12 +89,19 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
         DealSource::File(path, None) if begins_out_of_order(path)? => read_in_order,
         _ => read_unsorted,
     };
+    let begins = match &source {
+        DealSource::File(path, _) if from <= HEADER_BYTES => Some(path.clone()),
+        _ => None,
+    };
     let input = open(source, &progress)?;
     let mut dealer = Dealer::create(options, out)?;
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
     let mut push = |packet: &Packet<'_>| dealer.push(packet);
-    let file = placed(read(input, &mut limits, &mut dissector, &mut push)?, from);
+    let mut file = placed(read(input, &mut limits, &mut dissector, &mut push)?, from);
+    if let Some(path) = begins {
+        note_clock(&path, &mut file)?;
+    }
     dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
     let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
         dissector.counts();
