@@ -17,7 +17,7 @@ await senders.check("senders and requests are on the timeline", {}, async (page)
   for (const title of ["Share of the cell", "Bytes in flight", "Round trips", "application"]) {
     assert.ok(titles.some((text) => text.includes(title)), `${title}: ${titles}`);
   }
-  assert.match(await summary(page), /in flight on all connections; round trips of .* 1 request/);
+  assert.match(await summary(page), /in flight to the phone on all connections; round trips of .* 1 request/);
   // A cause links to its place, and the pointer shows the bytes in flight there.
   const before = await summary(page);
   await page.locator(".shares a", { hasText: "receive window" }).first().click();
