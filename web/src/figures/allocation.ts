@@ -69,6 +69,7 @@ export function allocationPanel(
     },
   };
   const plot = new uPlot(options, [[], [], [], []], box);
+  let isKnown = hasShares(series.allocation[dir]);
   const draw = (): void => {
     const { from, to } = view.range;
     const width = bucketWidth(to - from, Math.max(100, plot.width - GUTTER - MARGIN));
@@ -78,7 +79,6 @@ export function allocationPanel(
     const closed = <T>(values: T[]): T[] =>
       values.length > 0 ? [...values, values.at(-1) as T] : values;
     const x = sample.start.length > 0 ? [...sample.start, end] : [];
-    const isKnown = hasShares(series.allocation[dir]);
     const single = width === 1 || !isKnown;
     const most = single ? sample.max.map(() => null) : sample.max;
     const least = single ? most : sample.min;
@@ -95,6 +95,7 @@ export function allocationPanel(
     plot,
     setDirection(to) {
       dir = to;
+      isKnown = hasShares(series.allocation[dir]);
       draw();
     },
   };

@@ -88,7 +88,7 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
-/// Reads a file's packets in its order, or in order of time if it [`begins_out_of_order`].
+/// Reads a file's packets in its order, or in order of time if its first ones are not in it.
 fn read_file(
     path: &Path,
     progress: &Progress,
@@ -96,8 +96,8 @@ fn read_file(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let begin = beginning(path)?;
-    let read = if begin.late_ns > 0 { read_in_order } else { read_unsorted };
+    let begin = Beginning::of(path)?;
+    let read = if begin.is_out_of_order() { read_in_order } else { read_unsorted };
     let mut report = read(Input::open(path, progress)?, limits, dissector, sink)?;
     begin.note_clock(&mut report);
     Ok(report)
@@ -128,44 +128,47 @@ fn in_order(
     Ok(report)
 }
 
-/// Whether a file has packets out of order of time among its first ones. What comes only once is not
-/// asked.
-///
-/// # Errors
-/// The file cannot be opened.
-pub fn begins_out_of_order(path: &Path) -> Result<bool> {
-    Ok(beginning(path)?.late_ns > 0)
-}
+/// What the first packets of a file show; nothing of what comes only once.
+pub struct Beginning(FrameTimes);
 
-/// Warns of the clock of a file by its first packets, so that a file read in parts has the same warning.
-///
-/// # Errors
-/// As [`begins_out_of_order`].
-pub fn note_clock(path: &Path, report: &mut FileReport) -> Result<()> {
-    beginning(path)?.note_clock(report);
-    Ok(())
-}
+impl Beginning {
+    /// Reads the first packets.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn of(path: &Path) -> Result<Self> {
+        let mut times = FrameTimes::with_ticks();
+        if comes_once(path) {
+            return Ok(Self(times));
+        }
+        let mut input = Input::open(path, &Progress::default())?;
+        let mut reader = CaptureReader::new();
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut left = ORDER_BYTES.div_ceil(CHUNK_BYTES);
+        while left > 0 && times.late_ns == 0 {
+            left -= 1;
+            // An error is reported by who reads the packets.
+            let Some(n) = input.read(&mut buffer).ok().filter(|n| *n > 0) else { break };
+            reader.push(buffer.get(..n).unwrap_or_default(), &mut |captured| {
+                if let Captured::Frame(frame) = captured {
+                    times.push(frame.at_ns);
+                }
+            });
+        }
+        Ok(Self(times))
+    }
 
-/// The times of a file's first packets; none of what comes only once.
-fn beginning(path: &Path) -> Result<FrameTimes> {
-    if comes_once(path) {
-        return Ok(FrameTimes::default());
+    /// Whether packets are out of order of time.
+    #[must_use]
+    pub const fn is_out_of_order(&self) -> bool {
+        self.0.late_ns > 0
     }
-    let mut input = Input::open(path, &Progress::default())?;
-    let (mut reader, mut times) = (CaptureReader::new(), FrameTimes::default());
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut left = ORDER_BYTES.div_ceil(CHUNK_BYTES);
-    while left > 0 && times.late_ns == 0 {
-        left -= 1;
-        // An error is reported by who reads the packets.
-        let Some(n) = input.read(&mut buffer).ok().filter(|n| *n > 0) else { break };
-        reader.push(buffer.get(..n).unwrap_or_default(), &mut |captured| {
-            if let Captured::Frame(frame) = captured {
-                times.push(frame.at_ns);
-            }
-        });
+
+    /// Warns of a coarse clock: the same in the report of a file and in that of its first part.
+    pub fn note_clock(&self, report: &mut FileReport) {
+        report.clock_ticks_ns = self.0.coarse_ns();
+        report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
     }
-    Ok(times)
 }
 
 /// Reads packets in the order of the file; datagrams that wait for fragments stay in the dissector.
@@ -225,7 +228,7 @@ pub fn read_capture(
 ) -> Result<FileReport> {
     let mut dissector = Dissector::new();
     let mut limits = LimitFilter::default();
-    let (input, mut times) = (Input::open(path, progress)?, FrameTimes::default());
+    let (input, mut times) = (Input::open(path, progress)?, FrameTimes::with_ticks());
     in_order(sink, |put| {
         let report = read_timed(input, &mut times, &mut limits, &mut dissector, put)?;
         dissector.finish(&mut |packet| packet.map_or((), &mut *put));
@@ -285,7 +288,7 @@ fn read_timed(
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
         file.end_us = Some(times.latest_ns.div_euclid(1_000));
     }
-    file.clock_ticks_ns = times.ticks.coarse_ns();
+    file.clock_ticks_ns = times.coarse_ns();
     Ok(file)
 }
 

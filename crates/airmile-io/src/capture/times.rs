@@ -3,8 +3,7 @@
 use airmile_capture::packet::Unread;
 
 use super::order::USUAL_NS;
-use super::ticks::{ClockTicks, SLOT_NS};
-use crate::file_report::FileReport;
+use super::ticks::ClockTicks;
 
 /// The times of a file's frames, and those that are not read.
 pub(super) struct FrameTimes {
@@ -16,7 +15,8 @@ pub(super) struct FrameTimes {
     pub(super) late_ns: i64,
     /// The first frame of each kind that is not read, and its offset.
     pub(super) first_unread: Vec<(u64, Unread)>,
-    pub(super) ticks: ClockTicks,
+    /// Of the clock, if they are asked for.
+    ticks: Option<ClockTicks>,
 }
 
 impl Default for FrameTimes {
@@ -27,15 +27,22 @@ impl Default for FrameTimes {
             moved: 0,
             late_ns: 0,
             first_unread: Vec::new(),
-            ticks: ClockTicks::default(),
+            ticks: None,
         }
     }
 }
 
 impl FrameTimes {
+    /// The ticks of the clock are asked for, too.
+    pub(super) fn with_ticks() -> Self {
+        Self { ticks: Some(ClockTicks::default()), ..Self::default() }
+    }
+
     #[inline]
     pub(super) fn push(&mut self, at_ns: i64) {
-        self.ticks.push(at_ns);
+        if let Some(ticks) = &mut self.ticks {
+            ticks.push(at_ns);
+        }
         self.earliest_ns = self.earliest_ns.min(at_ns);
         if at_ns < self.latest_ns {
             self.note_late(self.latest_ns.saturating_sub(at_ns));
@@ -44,10 +51,9 @@ impl FrameTimes {
         }
     }
 
-    /// Warns of a coarse clock.
-    pub(super) fn note_clock(&self, report: &mut FileReport) {
-        report.clock_ticks_ns = self.ticks.coarse_ns();
-        report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
+    /// The ticks of a clock that hides how data arrived, in nanoseconds.
+    pub(super) fn coarse_ns(&self) -> Option<i64> {
+        self.ticks.as_ref().and_then(ClockTicks::coarse_ns)
     }
 
     #[cold]

@@ -46,6 +46,15 @@ impl Score {
     }
 }
 
+/// Runs a scenario: a directory that is removed in the end, and the run's files in it.
+pub(super) fn run(scenario: &str, seed: u64) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (dir.path().join("scenario.toml"), dir.path().join("out"));
+    std::fs::write(&file, scenario).unwrap();
+    run_scenario(file.to_str().unwrap(), Some(seed), &out).unwrap();
+    (dir, out)
+}
+
 /// True throughput time and duration of each transfer, in ms.
 fn truth(dir: &Path) -> Vec<(f64, f64)> {
     let text = std::fs::read_to_string(dir.join("transfer_truth.csv")).unwrap();
@@ -132,11 +141,7 @@ fn scores(runs: &Runs) -> Vec<Score> {
     for seed in runs.seeds.clone() {
         let mut scenario = scenario.clone();
         (runs.change)(&mut scenario);
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("scenario.toml");
-        std::fs::write(&file, scenario.to_toml().unwrap()).unwrap();
-        let out = dir.path().join("out");
-        run_scenario(file.to_str().unwrap(), Some(seed), &out).unwrap();
+        let (_dir, out) = run(&scenario.to_toml().unwrap(), seed);
         for (evidence, scored) in table.iter().zip(&mut scores) {
             score(&out, &format!("{}, seed {seed}", runs.what), evidence, scored);
         }
@@ -200,11 +205,7 @@ fn a_line_slower_than_the_cell_is_not_the_radio() {
         }
         scenario.core.down.limit =
             Some(RateLimit { rate_bps, queue_bytes: 400_000, from_ms: 0, to_ms: None });
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("scenario.toml");
-        std::fs::write(&file, scenario.to_toml().unwrap()).unwrap();
-        let out = dir.path().join("out");
-        run_scenario(file.to_str().unwrap(), Some(20), &out).unwrap();
+        let (_dir, out) = run(&scenario.to_toml().unwrap(), 20);
         let (throughput_ms, duration_ms) = truth(&out)[0];
         let inputs = Inputs {
             files: vec![out.join("nr_modem.mi2log")],

@@ -7,7 +7,7 @@ use airmile::{EvidenceChoice, Inputs, Limits, Progress, RadioOptions, inspect, r
 use airmile_lab::run_scenario;
 use airmile_model::Verdict;
 
-use super::nr::{LOG, Score, of, score};
+use super::nr::{LOG, Score, of, run, score};
 
 /// Of this bandwidth, with an upload of 8 MB where no other follows.
 const NR: &str = "duration_ms = 30000\n[cell]\nn_prb = 106\nnr = { layers = 2, qam256 = true }\n";
@@ -57,11 +57,7 @@ fn verdicts_of_uploads() {
     for (what, cell, rest, app) in RUNS {
         let mut scored = Score::default();
         for seed in 20..23 {
-            let dir = tempfile::tempdir().unwrap();
-            let file = dir.path().join("scenario.toml");
-            std::fs::write(&file, [cell, rest, app].concat()).unwrap();
-            let out = dir.path().join("out");
-            run_scenario(file.to_str().unwrap(), Some(seed), &out).unwrap();
+            let (_dir, out) = run(&[cell, rest, app].concat(), seed);
             score(&out, &format!("{what}, seed {seed}"), &log, &mut scored);
         }
         let (median, Score { right, of, .. }) = (scored.median(), &scored);
@@ -127,11 +123,8 @@ fn an_upload_without_its_evidence_has_no_verdict() {
 /// A leg whose buffer is not logged may hold the data.
 #[test]
 fn both_legs_of_an_upload_need_evidence() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, out) = (dir.path().join("scenario.toml"), dir.path().join("out"));
     let text = [SPLIT, "[split]\nuplink_threshold_bytes = 100000\n", FILE].concat();
-    std::fs::write(&file, text).unwrap();
-    run_scenario(file.to_str().unwrap(), Some(20), &out).unwrap();
+    let (_dir, out) = run(&text, 20);
     for (dropped, expected) in
         [(&[][..], Verdict::Radio), (&[0xB064, 0xB066][..], Verdict::Unknown)]
     {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::ScaleOptions;
 use super::records::{BucketRows, record_schema};
 use airmile_io::FileReport;
-use airmile_io::capture::{Views, begins_out_of_order, note_clock, read_in_order, read_unsorted};
+use airmile_io::capture::{Beginning, Views, read_in_order, read_unsorted};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress};
 use airmile_io::limits::LimitFilter;
@@ -85,13 +85,15 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
         DealSource::File(_, Some(range)) => range.start,
         _ => 0,
     };
-    let read = match &source {
-        DealSource::File(path, None) if begins_out_of_order(path)? => read_in_order,
-        _ => read_unsorted,
-    };
-    let begins = match &source {
-        DealSource::File(path, _) if from <= HEADER_BYTES => Some(path.clone()),
+    let begin = match &source {
+        DealSource::File(path, _) if from <= HEADER_BYTES => Some(Beginning::of(path)?),
         _ => None,
+    };
+    // Parts are of files in order.
+    let is_unsorted = begin.as_ref().is_some_and(Beginning::is_out_of_order);
+    let read = match &source {
+        DealSource::File(_, None) if is_unsorted => read_in_order,
+        _ => read_unsorted,
     };
     let input = open(source, &progress)?;
     let mut dealer = Dealer::create(options, out)?;
@@ -99,9 +101,7 @@ pub fn deal(source: DealSource, options: &ScaleOptions, out: &Path) -> Result<De
     let mut limits = LimitFilter::default();
     let mut push = |packet: &Packet<'_>| dealer.push(packet);
     let mut file = placed(read(input, &mut limits, &mut dissector, &mut push)?, from);
-    if let Some(path) = begins {
-        note_clock(&path, &mut file)?;
-    }
+    begin.iter().for_each(|begin| begin.note_clock(&mut file));
     dissector.finish(&mut |packet| packet.map_or((), |packet| dealer.push(packet)));
     let FragmentCounts { fragments, datagrams, incomplete, overlapping, left_out, left_out_bytes } =
         dissector.counts();

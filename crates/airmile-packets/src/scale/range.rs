@@ -6,7 +6,7 @@ use std::path::Path;
 
 use airmile_capture::packet::pcap_boundary;
 
-use airmile_io::capture::begins_out_of_order;
+use airmile_io::capture::Beginning;
 use airmile_io::error::{Error, Result};
 
 /// Bytes searched for the start of a record (chosen here: the largest plausible record,
@@ -29,7 +29,7 @@ pub fn split_capture(path: &Path, part_bytes: u64) -> Result<Vec<u64>> {
         return Ok(Vec::new());
     }
     // Packets are put in order of time within one part.
-    if begins_out_of_order(path)? {
+    if Beginning::of(path)?.is_out_of_order() {
         return Ok(Vec::new());
     }
     let mut cuts = Vec::new();

@@ -61,15 +61,13 @@ pub(super) struct CountedBlocks {
 }
 
 /// The padding of several blocks in relation to what they have if each that takes a part of the carrier is cut to the
-/// queue: such a block is too large by less than a PRB, so by half of one on average.
+/// queue: such a block is too large by less than a PRB, so by half of one on average. By default, no counter reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct CutPadding(u8);
 
 impl CutPadding {
     /// Of blocks that are padding for the larger part: most of them emptied the queue.
     const MOST: Self = Self(u8::MAX);
-    /// Of blocks whose padding no counter reports.
-    pub(super) const UNCOUNTED: Self = Self(0);
     /// Steps of what is kept of the ratio.
     const STEPS: f64 = 4.0;
     /// A block is aligned by up to some bytes of padding, cut or not (chosen here: the headers of a subPDU
@@ -417,7 +415,7 @@ mod tests {
         // More than half of all bytes: of three blocks and more, most emptied the queue.
         assert!(CutPadding::of(&blocks, 11_001, 50).is_most());
         assert!(!CutPadding::of(&blocks[..2], 8_000, 50).is_most());
-        assert_eq!(CutPadding::UNCOUNTED.ratio(), None);
+        assert_eq!(CutPadding::default().ratio(), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct CutBlocks {
 impl CutBlocks {
     /// Learns from all rows whether the cell cuts blocks.
     pub(super) fn learn(rows: &[TtiRow]) -> Self {
-        let largest_prb = rows.iter().filter_map(|row| row.grants.prb).max().unwrap_or(0);
+        let largest_prb = TtiRow::largest_prb(rows);
         let parts: Vec<(u32, f64)> = rows.iter().filter_map(|row| part(row, largest_prb)).collect();
         Self { largest_prb, least: least(&parts) }
     }

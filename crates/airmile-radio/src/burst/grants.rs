@@ -44,7 +44,7 @@ impl GrantLite {
             mac_control_only: grant.data_bytes == Some(0),
             retx: is_retransmission(grant),
             failed: grant.crc_ok == Some(false),
-            counted: CutPadding::UNCOUNTED,
+            counted: CutPadding::default(),
         }
     }
 }

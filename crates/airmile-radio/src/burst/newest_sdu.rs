@@ -44,19 +44,9 @@ impl NewestSdu {
 mod tests {
     use smallvec::SmallVec;
 
+    use super::super::poll_model::tests::pdu;
     use super::super::poll_model::{BearerCounters, PduLite, PollLimits, PollMark, PollRun};
     use crate::small_map::SmallMap;
-
-    fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
-        PduLite {
-            bearer: 3,
-            sn: Some(sn),
-            size_bytes,
-            is_um: false,
-            poll: Some(poll),
-            resegment: false,
-        }
-    }
 
     /// The runs of PDUs that come as TTIs of several.
     fn runs_of_ttis(ttis: &[Vec<PduLite>]) -> Vec<PollRun> {

@@ -435,7 +435,7 @@ mod tests {
         let prb = (prop::option::of(0..50_u16), prop::option::of(50..51_u16));
         (0..2_u8, harq_id, prb, content).prop_map(|(cell, harq_id, (prb, prb_cell), content)| {
             let ([mac_control_only, retx, failed], padding_bytes, tb) = content;
-            let (numerology, at_ns, tbs_bytes, counted) = (0, None, 100, CutPadding::UNCOUNTED);
+            let (numerology, at_ns, tbs_bytes, counted) = (0, None, 100, CutPadding::default());
             GrantLite {
                 cell,
                 numerology,

@@ -59,6 +59,11 @@ pub(super) struct TtiRow {
 }
 
 impl TtiRow {
+    /// The PRBs of the largest assignment; 0 if none is known.
+    pub(super) fn largest_prb(rows: &[Self]) -> u32 {
+        rows.iter().filter_map(|row| row.grants.prb).max().unwrap_or(0)
+    }
+
     /// Its own TTI.
     pub(super) fn own_tti(&self) -> TtiSequence {
         TtiSequence {

@@ -436,8 +436,8 @@ fn read_logs(
         let mut before = out.last_mut().map(|(_, report)| report);
         let mut forward = |tagged: Tagged| {
             // Messages that belong together wait for each other, also in the next file.
-            let us = tagged.record.at().map(|at| at.ns.div_euclid(1_000));
-            let own = before.as_mut().filter(|one| us.is_some() && us <= one.end_us);
+            let us = || tagged.record.at().map(|at| at.ns.div_euclid(1_000));
+            let own = before.as_mut().filter(|one| us().is_some_and(|us| Some(us) <= one.end_us));
             own.map_or(&mut report, |one| one).count(&tagged);
             sink(tagged);
         };

@@ -116,7 +116,7 @@ pub(super) fn decide_padding(rows: &[TtiRow], learnt: &mut Learnt) -> Vec<Decisi
         let padded = padding > threshold || padding > 0 && much && paused;
         if padded { PaddingSign::Padded { bytes: padding } } else { PaddingSign::Filled }
     };
-    let largest_prb = rows.iter().filter_map(|row| row.grants.prb).max().unwrap_or(0);
+    let largest_prb = TtiRow::largest_prb(rows);
     let blocks: Vec<UnpaddedBlock> = rows
         .iter()
         .enumerate()

@@ -268,12 +268,12 @@ impl BearerCounters {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    pub(super) fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
+    pub(in super::super) fn pdu(sn: u32, size_bytes: u32, poll: bool) -> PduLite {
         PduLite {
             bearer: 3,
             sn: Some(sn),
