@@ -11,8 +11,8 @@ PYTHON_VENV ?= target/python-venv
 OPTIMISED := PYO3_NO_PYTHON=1 $(CARGO) build --release --locked --workspace --features airmile-python/extension --bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
-# Suites that run commands use the build of the tests: our own crates optimised a little,
-# overflow checks on. Accuracy and fuzzing take minutes of a core, and are optimised.
+# Suites that run our programs use the build of the tests: our own crates optimised a little,
+# overflow checks and debug assertions on.
 TESTED := $(CARGO) test --locked --workspace --no-run --quiet
 TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
@@ -61,8 +61,8 @@ docs: ## API documentation, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
-	$(OPTIMISED) airmile-accuracy
-	$(RELEASE)/airmile-accuracy
+	$(TESTED)
+	$(TESTS)/airmile-accuracy
 
 bench: ## decoding, inference and packets beside bare loops and peers, memory
 	python3 -m venv target/bench-venv
@@ -143,9 +143,9 @@ player: lab/player/node_modules ## install the lab's DASH player (lab/player) wi
 lab/player/node_modules: lab/player/package-lock.json
 	cd lab/player && npm ci --no-audit --no-fund && touch node_modules
 
-fuzz: ## a million mutated frames and files, none may panic
-	$(OPTIMISED) airmile-fuzz
-	$(RELEASE)/airmile-fuzz --iterations 1000000 --seed 1
+fuzz: ## a million mutated frames and files, on all cores, none may panic
+	$(TESTED)
+	seq $$(nproc) | xargs -P 0 -I SEED $(TESTS)/airmile-fuzz --iterations $$((1000000 / $$(nproc))) --seed SEED
 
 fuzz-commands: ## whole commands on mutated files with overflow checks (MUTANTS=5000 SEED=1 SECONDS=...); BIN=... takes a built airmile
 	$(if $(BIN),,$(TESTED))
@@ -168,11 +168,11 @@ units: ## exposure of the systemd services, under 3.0 (SKIPPED without systemd-a
 	for unit in packaging/systemd/*.service; do \
 	  set -o pipefail; systemd-analyze security --offline=true --no-pager --threshold=30 $$unit | tail -1 || exit 1; done
 
-wheel: ## build the Python package with the command in it (dist/*.whl); needs Rust and Python 3.11
+wheel: ## build the Python package with the command in it (dist/*.whl; PROFILE=release); needs Rust and Python 3.11
 	rm -rf target/wheel-venv $(DIST_DIR)/airmile-*.whl
 	$(PYTHON) -m venv target/wheel-venv
 	target/wheel-venv/bin/pip install --quiet '$(MATURIN)'
-	target/wheel-venv/bin/maturin build --release --locked --out $(DIST_DIR)
+	target/wheel-venv/bin/maturin build --profile $(or $(PROFILE),release) --locked --out $(DIST_DIR)
 	@for wheel in $(DIST_DIR)/airmile-*.whl; do case $$wheel in *-linux_*.whl) \
 	  echo "error: $$wheel has no manylinux or musllinux tag: something in it needs more than any of them allows (target/wheel-venv/bin/maturin build -v says what). For this machine alone: pip install ." >&2; \
 	  exit 1;; esac; done
