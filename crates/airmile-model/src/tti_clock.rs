@@ -6,6 +6,10 @@ use crate::tti::{TtiIndex, TtiSpan};
 /// which a time may be off, and below the steps that begin a timing segment).
 const MIN_SET_BACK_NS: i64 = 500_000_000;
 
+/// Maximum correction of a clock during a span (chosen here: above those by the network's time, and a
+/// single wrong time). After a larger one, another log follows, with times of its own.
+const MAX_CORRECTION_NS: i64 = 5_000_000_000;
+
 /// Spacing of anchors, in nanoseconds, unless another is chosen: drift within it is far below a TTI.
 const SPACING_NS: i64 = 1_000_000_000;
 
@@ -13,7 +17,7 @@ const SPACING_NS: i64 = 1_000_000_000;
 /// minutes, as the times of findings are also asked for a little later).
 const KEPT: usize = 128;
 
-/// Converts between the TTIs of an axis and the times of a log's clock, both by binary search.
+/// Converts between the TTIs of an axis and the times of a log's clock, by binary search in each log.
 ///
 /// An anchor is a TTI with a known time; others are counted from the last anchor before, else from the
 /// first. Where the clock was set back, another log follows in the same file: TTIs continue, and
@@ -197,8 +201,9 @@ impl TtiClock {
     }
 
     /// The TTIs of the start and the end of a span of time, both by the first log that shows it, so
-    /// that a later log moves nothing. Without an end, the log may still reach it. `None` if there is
-    /// no such log.
+    /// that a later log moves nothing. Without an end, the log may still reach it. Where no log shows
+    /// both, each end is by the first log that does, if the clock was only corrected in between; `None`
+    /// in any other case.
     ///
     /// The first log also has spans that begin before it. With `has_ended`, the last one has spans that
     /// end after it, and spans that no log shows any part of are before or after all TTIs.
@@ -238,11 +243,43 @@ impl TtiClock {
         let tti_at = |log: &Log, ns: i64| log.tti_at(ns, self.numerology);
         match log {
             Some(log) => Some((tti_at(log, from_ns), Some(tti_at(log, to_ns)))),
-            None => {
-                let is_begun = begins_in(n - 1, last) && from_ns < last.last().ns;
-                is_begun.then(|| (tti_at(last, from_ns), None))
+            None if begins_in(n - 1, last) && from_ns < last.last().ns => {
+                Some((tti_at(last, from_ns), None))
             }
+            None => self.place_over_logs((from_ns, to_ns), has_ended),
         }
+    }
+
+    /// As [`Self::place`], for a span during which the clock was corrected.
+    fn place_over_logs(
+        &self,
+        (from_ns, to_ns): (i64, i64),
+        has_ended: bool,
+    ) -> Option<(TtiIndex, Option<TtiIndex>)> {
+        let shows_start = |(i, log): &(usize, &Log)| {
+            (*i == 0 || log.first.ns <= from_ns) && from_ns <= log.end_ns
+        };
+        let (begun, log) = self.logs.iter().enumerate().find(shows_start)?;
+        let start = log.tti_at(from_ns, self.numerology);
+        let is_corrected = |log: &Log| {
+            let since = TtiSpan(log.first.tti.saturating_sub(start.0)).ns(self.numerology);
+            let shown_ns = log.first.ns.saturating_sub(from_ns);
+            since.saturating_sub(shown_ns).unsigned_abs() <= MAX_CORRECTION_NS.unsigned_abs()
+        };
+        let later = self.logs.get(begun + 1..)?;
+        let last = later.last()?;
+        let shows_end = |log: &&Log| {
+            let is_open = std::ptr::eq(*log, last);
+            let reaches = match (is_open, has_ended) {
+                (true, true) => true,
+                (true, false) => to_ns <= log.last().ns,
+                (false, _) => to_ns <= log.end_ns,
+            };
+            log.first.ns <= to_ns && reaches && is_corrected(log)
+        };
+        let end = later.iter().find(shows_end).map(|log| log.tti_at(to_ns, self.numerology));
+        let goes_on = !has_ended && is_corrected(last);
+        (end.is_some() || goes_on).then_some((start, end))
     }
 }
 
@@ -326,6 +363,30 @@ mod tests {
         ] {
             assert_eq!(place(&clock, span_ms), expected, "{span_ms:?}");
         }
+    }
+
+    /// A clock corrected during a span, or one wrong time, loses no span: each end is by its own log.
+    #[test]
+    fn a_span_goes_over_a_corrected_clock() {
+        let with_one = |wrong_ms: i64| {
+            let mut clock = clock(&[(0, 100_000, 10_000)]);
+            clock.note(TtiIndex(10_000), (110_000 + wrong_ms) * MS);
+            (10_001..20_000).for_each(|i| clock.note(TtiIndex(i), (100_000 + i) * MS));
+            clock
+        };
+        for wrong_ms in [2_000, 90_000, -700, -2_000] {
+            let clock = with_one(wrong_ms);
+            assert_eq!(place(&clock, (101_500, 118_500)), Some((1_500, Some(18_500))));
+        }
+        // Set back by 0.6 s, and by an hour.
+        let corrected = clock(&[(0, 100_000, 10_000), (10_000, 109_400, 10_000)]);
+        assert_eq!(place(&corrected, (101_500, 118_000)), Some((1_500, Some(18_600))));
+        assert_eq!(place(&corrected, (99_000, 121_000)), Some((-1_000, Some(21_600))));
+        let live = |to_ms: i64| corrected.place((101_500 * MS, to_ms * MS), false);
+        assert_eq!(live(118_000), Some((TtiIndex(1_500), Some(TtiIndex(18_600)))));
+        assert_eq!(live(125_000), Some((TtiIndex(1_500), None)));
+        let set_back = clock(&[(0, 3_700_000, 10_000), (10_000, 110_000, 10_000)]);
+        assert_eq!(place(&set_back, (3_701_500, 3_718_500)), None);
     }
 
     /// What was placed while the log was read is where it would be placed at its end.

@@ -82,7 +82,13 @@ impl OpenTransfer {
 
     /// Places what the clock permits so far. A span that has ended is not moved.
     fn place(&mut self, timeline: &Timeline, log_ended: bool) {
-        if self.transfer.time.is_none() || self.transfer.tti.is_some() || self.has_ended() {
+        if self.transfer.time.is_none() || timeline.own_ttis(&self.transfer).is_some() {
+            return;
+        }
+        if self.transfer.tti.take().is_some() {
+            self.gauge = None;
+        }
+        if self.has_ended() {
             return;
         }
         let Some((start, end)) = timeline.place(&self.transfer, log_ended) else {
@@ -368,6 +374,31 @@ mod tests {
         assert_eq!(gauge.times_us.unwrap().0, 10_010_000);
     }
 
+    /// A table of a whole log has TTIs, which begin at another number in a part of it: its times count.
+    #[test]
+    fn ttis_of_another_axis_are_not_used() {
+        let stamp = |ms: i64| Stamp::modem((100_000 + ms) * 1_000_000);
+        for (own, expected) in
+            [((24_480, 25_080), (4_000, 4_600)), ((4_003, 4_603), (4_003, 4_603))]
+        {
+            let tti = Some((TtiIndex(own.0), TtiIndex(own.1)));
+            let given = [Transfer { tti, ..given(stamp(4_000), stamp(4_600)) }];
+            let mut timeline = Timeline::new(Direction::Dl);
+            let mut usage = UsageBins::new(Direction::Dl);
+            let mut watch = TransferWatch::given(&given);
+            for tti in 0..6_000 {
+                timeline.note(TtiIndex(tti), Some(stamp(tti)));
+                if tti % 1_000 == 0 {
+                    let until = Until::now(Decided::NOTHING, TtiIndex(tti), 0);
+                    watch.gather(&mut timeline, &mut usage, until);
+                }
+            }
+            watch.gather(&mut timeline, &mut usage, Until::END);
+            let span = watch.finish().remove(0).gauge.unwrap().span();
+            assert_eq!((span.0.0, span.1.0), expected);
+        }
+    }
+
     /// Two logs in one file, of 6 s, the second from 2.5 s before the end of the first: a transfer is in one
     /// of them, however often what is known was collected, and its place does not change.
     #[test]
@@ -399,7 +430,7 @@ mod tests {
         check((5_800, 6_300), Some((8_300, 8_800)));
         check((3_200, 3_700), Some((3_200, 3_700)));
         check((9_000, 9_900), Some((11_500, 12_400)));
-        // The end of the first log and the start of the second are in it.
-        check((3_300, 6_400), None);
+        // The clock was corrected during it.
+        check((3_300, 6_400), Some((3_300, 8_900)));
     }
 }

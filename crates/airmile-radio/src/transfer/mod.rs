@@ -23,6 +23,10 @@ use crate::decided::Decided;
 use crate::meter::TransferMeter;
 use crate::spans::{ByteRuns, Coverage, overlapped, worth_forgetting};
 
+/// Maximum distance of a transfer's time from that of its TTIs (chosen here: above clocks' drift and
+/// corrections within a log, below a period of SFNs, 10.24 s).
+const MAX_APART_NS: u64 = 5_000_000_000;
+
 /// Bursts, activity and holes of one direction, on one axis of TTIs.
 #[derive(Debug, Clone)]
 pub struct Timeline {
@@ -251,6 +255,17 @@ impl Timeline {
         self.clock.ns_at(TtiIndex(tti)).map(|ns| ns.div_euclid(1_000))
     }
 
+    /// The TTIs of a transfer, unless the axis shows other times there: that of a part of a log begins at
+    /// another TTI.
+    #[must_use]
+    pub fn own_ttis(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
+        transfer.tti.filter(|(start, _)| {
+            let shown_ns = self.clock.ns_at(*start);
+            let apart_ns = shown_ns.zip(transfer.time).map(|(ns, (from, _))| ns.abs_diff(from.ns));
+            apart_ns.is_none_or(|ns| ns <= MAX_APART_NS)
+        })
+    }
+
     /// The position of a transfer on the axis: its start and, where the log reaches it, its end, as
     /// [`TtiClock::place`] gives them. Its ends are within TTIs; their number is that of its duration,
     /// unless the log's clock and its TTIs go apart.
@@ -260,7 +275,7 @@ impl Timeline {
         transfer: &Transfer,
         log_ended: bool,
     ) -> Option<(TtiIndex, Option<TtiIndex>)> {
-        if let Some((start, end)) = transfer.tti {
+        if let Some((start, end)) = self.own_ttis(transfer) {
             return Some((start, Some(end)));
         }
         let (from, to) = transfer.time?;
