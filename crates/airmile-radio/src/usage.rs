@@ -56,12 +56,18 @@ pub struct UsageBins {
 
 type CellId = (Rat, u8);
 
+/// Maximum number of bandwidths that a cell keeps (chosen here: grants come within a second of the change
+/// of a bandwidth).
+const MAX_WIDTHS: usize = 64;
+
 /// What is known of a cell while its grants are taken.
 #[derive(Debug, Clone, Default)]
 struct CellState {
     numerology: u8,
     /// Bandwidths in PRBs by the first timing segment with each: that in force, and later ones.
     widths: BTreeMap<u32, u16>,
+    /// The first known bandwidth in PRBs.
+    first_width: Option<u16>,
     /// TTI and time of the last grant.
     last: Option<(TtiIndex, Option<Stamp>)>,
 }
@@ -72,6 +78,11 @@ impl CellState {
         let before = self.widths.range(..=segment).next_back();
         if before.is_none_or(|(_, before)| *before != n_prb) {
             self.widths.insert(segment, n_prb);
+            self.first_width.get_or_insert(n_prb);
+        }
+        // A cell without grants forgets none of them.
+        while self.widths.len() > MAX_WIDTHS {
+            self.widths.pop_first();
         }
     }
 
@@ -325,9 +336,7 @@ impl UsageBins {
             // Where it is unknown, the mean bandwidth of the TTIs of which it is known; if of none, the
             // first one after them.
             let width = match usage.known_ttis {
-                0 => {
-                    state.and_then(|state| state.widths.values().next()).map(|n| (u64::from(*n), 1))
-                }
+                0 => state.and_then(|state| state.first_width).map(|n| (u64::from(n), 1)),
                 known => Some((usage.width, known)),
             };
             let width = width.filter(|(n_prb, _)| {

@@ -65,8 +65,9 @@ struct UplinkTti {
     sent: Option<SentBlocks>,
     /// Bytes by logical channel; without a channel: none is active.
     buffer: SmallMap<Option<u8>, u64>,
-    /// Maximum of the reported buffer, over all logical channel groups.
-    reported: Option<u64>,
+    /// Maximum of the reported buffer by logical channel group: reports of one TTI have one value for
+    /// each (TS 36.321, 5.4.5).
+    reported: SmallMap<u8, u64>,
     hole_ttis: i64,
 }
 
@@ -77,7 +78,7 @@ impl Slot for UplinkTti {
     fn clear(&mut self) {
         self.sent = None;
         self.buffer.clear(USUAL_ROOM);
-        self.reported = None;
+        self.reported.clear(USUAL_ROOM);
         self.hole_ttis = 0;
     }
 }
@@ -278,7 +279,7 @@ impl UplinkTracker {
         // The last index of a table stands for more than its last bound.
         let bytes = bsr.upper_bound_bytes.map_or(u64::MAX, u64::from);
         if let Some(pending) = self.reorder.at(at) {
-            pending.reported = Some(pending.reported.unwrap_or(0).saturating_add(bytes));
+            pending.reported.insert(bsr.lcg, bytes);
         }
     }
 
@@ -306,7 +307,7 @@ impl UplinkTracker {
             self.sample(tti, pending.buffer.values().sum());
         }
         let left = self.left_after(pending);
-        self.sampled += u64::from(pending.reported.is_some());
+        self.sampled += u64::from(!pending.reported.is_empty());
         if let Some(bytes) = left.filter(|bytes| *bytes > 0) {
             self.reported_left = bytes;
             self.sample(tti, bytes);
@@ -330,8 +331,8 @@ impl UplinkTracker {
         }
         // A group that is not reported is empty (TS 36.321, 5.4.5), or, in a truncated report,
         // another has data.
-        if pending.reported.is_some() {
-            return pending.reported;
+        if !pending.reported.is_empty() {
+            return Some(pending.reported.values().fold(0_u64, |sum, n| sum.saturating_add(*n)));
         }
         match pending.sent.filter(|sent| sent.new_data)?.padding_bytes? {
             REPORT_BYTES.. => Some(0),

@@ -96,6 +96,9 @@ fn reports_stand_in_for_samples() {
     let mut records = vec![report(10, 40)];
     records.extend((15..25).map(sent));
     assert_eq!(run(&records).0, [(15, 19)]);
+    // Each block of a TTI may carry the same report.
+    records.insert(1, report(10, 40));
+    assert_eq!(run(&records).0, [(15, 19)]);
 }
 
 /// A block of NR, whose padding is known.

@@ -117,6 +117,20 @@ fn a_cell_of_another_width_after_a_handover() {
     }
 }
 
+/// TTIs before any known bandwidth are of the first one, whatever comes later.
+#[test]
+fn a_bandwidth_that_is_known_late() {
+    let mut bins = UsageBins::new(Direction::Dl);
+    for (segment, n_prb_cell) in [(0, None), (1, Some(50)), (2, Some(100))] {
+        let position = Position::lte(500 * i64::from(segment));
+        let position = Position { timing_segment: segment, ..position };
+        let grant = Grant::new(position, Direction::Dl, 20);
+        bins.push_grant(&Grant { n_prb_cell, ..grant }, Rat::Lte);
+    }
+    let share = bins.usage(TtiIndex(0), TtiIndex(400)).prb_share_when_scheduled;
+    assert_eq!(share, Some(0.4));
+}
+
 /// The rows of a table are by TTI alone: blocks of two cells may alternate.
 #[test]
 fn blocks_of_an_assignment_count_once_in_any_order() {
