@@ -112,7 +112,8 @@ pub(super) struct PlayerSessions {
 #[derive(Debug, Default)]
 struct Session {
     requests: Vec<(i64, Cmcd)>,
-    transfers: Vec<AppTransfer>,
+    /// Each with the number of its request.
+    transfers: Vec<(u64, AppTransfer)>,
     /// Its first requests, which were left out.
     left_out: u64,
 }
@@ -126,8 +127,9 @@ impl Session {
 impl PlayerSessions {
     pub(super) fn push(&mut self, at_ns: i64, mut cmcd: Cmcd, transfer: Option<AppTransfer>) {
         let session = self.sessions.entry(cmcd.sid.take()).or_default();
+        let number = session.length();
         session.requests.push((at_ns, cmcd));
-        session.transfers.extend(transfer);
+        session.transfers.extend(transfer.map(|transfer| (number, transfer)));
         self.requests += 1;
         self.longest = self.longest.max((session.length(), session.requests.len()));
         if self.requests - self.longest.1 > KEPT_REQUESTS {
@@ -135,7 +137,7 @@ impl PlayerSessions {
         }
     }
 
-    /// Leaves out the requests of the shortest sessions, so that half of the place is free.
+    /// Leaves out the first requests of the shortest sessions, so that half of the place is free.
     fn leave_out_short_ones(&mut self) {
         let mut by_length: Vec<_> =
             self.sessions.iter_mut().map(|(sid, one)| (one.length(), sid, one)).collect();
@@ -144,13 +146,15 @@ impl PlayerSessions {
         self.longest = (length, longest.requests.len());
         let mut forgotten = Vec::new();
         for (_, sid, session) in by_length {
-            if self.requests - self.longest.1 > KEPT_REQUESTS / 2 {
-                let requests = std::mem::take(&mut session.requests).len();
-                self.requests -= requests;
-                session.left_out += requests as u64;
-                self.left_out[0] += requests as u64;
-                self.left_out[1] += std::mem::take(&mut session.transfers).len() as u64;
-            }
+            let kept = self.requests - self.longest.1;
+            let n = kept.saturating_sub(KEPT_REQUESTS / 2).min(session.requests.len());
+            session.requests.drain(..n);
+            session.left_out += n as u64;
+            let of_them = session.transfers.partition_point(|(at, _)| *at < session.left_out);
+            session.transfers.drain(..of_them);
+            self.requests -= n;
+            self.left_out[0] += n as u64;
+            self.left_out[1] += of_them as u64;
             if session.requests.is_empty() {
                 forgotten.push(sid.clone());
             }
@@ -214,7 +218,7 @@ impl PlayerSessions {
                 bitrate = Some(bps);
             }
         }
-        transfers.into_iter().for_each(|transfer| found.transfer(transfer));
+        transfers.into_iter().for_each(|(_, transfer)| found.transfer(transfer));
     }
 }
 
@@ -404,6 +408,22 @@ mod tests {
         assert!(found.log.problems.iter().all(|problem| problem.offset.is_none()));
         let left_out = format!("the first {} of which", 200_000 - found.log.events.len());
         assert!(says.contains(&left_out), "{says}");
+    }
+
+    /// Of two sessions that overtake each other, the latest requests of both are kept.
+    #[test]
+    fn a_session_that_is_overtaken_keeps_its_latest_requests() {
+        let mut sessions = PlayerSessions::default();
+        for (sid, n) in [("a", 100_000), ("b", 100_001), ("a", 2)] {
+            let cmcd = Cmcd { sid: Some(sid.into()), bl_ms: Some(1e3), ..Cmcd::default() };
+            (0..n).for_each(|at| sessions.push(at, cmcd.clone(), None));
+        }
+        let mut found = Gathered::default();
+        sessions.finish(&mut found);
+        let says = &found.log.problems[1].what;
+        assert!(says.contains("(a, 100002"), "{says}");
+        let kept = found.log.events.len();
+        assert!(kept >= KEPT_REQUESTS / 2, "{kept}");
     }
 
     /// `bs` is of the time before its request: the video's request before it was waited for.
