@@ -274,8 +274,9 @@ impl FileReport {
     #[must_use]
     pub fn coarse_clock(&self, most_ns: i64) -> Option<String> {
         let ms = self.clock_ticks_ns.filter(|ns| *ns > most_ns)? as f64 / 1e6;
+        let ms = (ms * 10.0).round() / 10.0;
         Some(format!(
-            "its clock has ticks of {ms:.0} ms: how data arrived is hidden; capture with a finer clock"
+            "its clock has ticks of {ms} ms: how data arrived is hidden; capture with a finer clock"
         ))
     }
 

@@ -46,8 +46,8 @@ impl ClockTicks {
     pub(super) fn push(&mut self, at_ns: i64) {
         self.packets += 1;
         let gap_ns = self.newest_ns.map_or(0, |newest| at_ns.saturating_sub(newest));
+        self.at_one_time += u64::from(self.newest_ns == Some(at_ns));
         self.newest_ns = self.newest_ns.max(Some(at_ns));
-        self.at_one_time += u64::from(gap_ns == 0);
         let longest_ns = gap_ns.saturating_mul(MAX_TICKS);
         if gap_ns <= 0 || gap_ns > self.ticks_ns.saturating_mul(MAX_TICKS) && self.gaps > 0 {
             return;
@@ -160,7 +160,9 @@ mod tests {
         check((0..40).flat_map(batch), None);
         // A punctual sender by a clock of microseconds.
         let punctual = |n: i64| n * 10_000_000 + n * n % 7 * 1_000;
-        check((0..3_000).map(punctual), None);
+        for packets in [10, 12, 19, 20, 3_000] {
+            check((0..packets).map(punctual), None);
+        }
         // Few packets, seconds apart.
         check(apart(&[1_000 * MS], 3), None);
     }
