@@ -267,8 +267,7 @@ fn is_radio(name: &str) -> bool {
 /// Whether a word says what a budget's word does: a verdict may name the cause, too.
 fn covers(word: &str, found: &str) -> bool {
     let is_cause = |name: &str| Cause::ALL.iter().any(|cause| cause.as_str() == name);
-    word == found
-        || word == "radio" && is_radio(found)
+    word == "radio" && is_radio(found)
         || word == "not_radio" && is_cause(found) && !is_radio(found) && found != UNKNOWN
 }
 
@@ -317,12 +316,20 @@ impl Test {
         }
     }
 
+    /// Whether a word of the document is what this one asks for.
+    fn asks_for(&self, word: &str, found: &str) -> bool {
+        let is_of_cause =
+            self.path.last().is_some_and(|name| matches!(name.as_str(), "verdict" | "leading"));
+        word == found || is_of_cause && covers(word, found)
+    }
+
     /// Whether the comparison holds; `None` if the value is absent.
     fn holds(&self, session: &Value, subject: &Value) -> Option<bool> {
         let order: Option<Ordering> = match (self.lookup(session, subject), &self.value) {
             (Some(Found::Number(found)), Literal::Number(number)) => found.partial_cmp(number),
             (Some(Found::Word(found)), Literal::Word(word)) => {
-                Some(if covers(word, &found) { Ordering::Equal } else { found.as_str().cmp(word) })
+                let is_it = self.asks_for(word, &found);
+                Some(if is_it { Ordering::Equal } else { found.as_str().cmp(word) })
             }
             _ => None,
         };

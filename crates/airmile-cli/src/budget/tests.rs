@@ -111,6 +111,13 @@ fn a_verdict_covers_the_causes_that_part_it() {
     check("not_radio", &["radio", "radio_signal", "mixed"], false);
     check("radio_signal", &["radio", "radio_contention"], false);
     assert!(!holds("verdict == not_radio", "unknown"));
+    // Names that the user chose are compared letter by letter.
+    let is_named = |text: &str, id: &str| {
+        let document = json!({"transfers": [{"id": id, "verdict": "mixed"}]});
+        Budget::parse(text).unwrap().judge(&document)[0].state == BudgetState::Exceeded
+    };
+    assert!(is_named("id == radio", "radio") && !is_named("id == radio", "radio_station"));
+    assert!(!is_named("id == not_radio", "wireline") && is_named("id != radio", "radio_station"));
 }
 
 #[test]
