@@ -63,6 +63,10 @@ pub enum Foreign {
     Markup,
     /// A table with a start and an end, but not in microseconds or TTIs.
     OtherTimes,
+    /// A documented table with semicolons or tabs between its columns.
+    OtherSeparator,
+    /// Text in UTF-16.
+    Utf16,
 }
 
 impl Foreign {
@@ -103,6 +107,11 @@ impl Foreign {
                  id,start_us,end_us,bytes with times in microseconds (ms times 1000), or \
                  id,start_tti,end_tti,bytes (docs/records.md)"
             }
+            Self::OtherSeparator => {
+                "a table with semicolons or tabs between its columns: write it with commas, and \
+                 numbers without them"
+            }
+            Self::Utf16 => "text in UTF-16: write it in UTF-8",
             Self::Pdf => "a PDF: give the log that it is about",
             Self::Program => "a program: give the log or capture that it wrote",
             Self::Markup => {
@@ -192,6 +201,8 @@ impl Kind {
             Self::Foreign(Foreign::Program) => "program",
             Self::Foreign(Foreign::Markup) => "markup",
             Self::Foreign(Foreign::OtherTimes) => "table_of_other_times",
+            Self::Foreign(Foreign::OtherSeparator) => "table_of_other_separator",
+            Self::Foreign(Foreign::Utf16) => "text_utf16",
             Self::Unknown => "unknown",
         }
     }
@@ -280,6 +291,9 @@ fn header_line(head: &[u8]) -> Option<&str> {
 }
 
 fn text_kind(head: &[u8]) -> Option<Foreign> {
+    if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = head {
+        return Some(Foreign::Utf16);
+    }
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         // The head may end within a character.
@@ -288,7 +302,11 @@ fn text_kind(head: &[u8]) -> Option<Foreign> {
         }
         Err(_) => return None,
     };
-    let columns: Vec<&str> = text.lines().next().unwrap_or_default().split(',').collect();
+    let header = text.lines().next().unwrap_or_default();
+    if TableKind::recognise(&header.replace([';', '\t'], ",")).is_some() {
+        return Some(Foreign::OtherSeparator);
+    }
+    let columns: Vec<&str> = header.split(',').collect();
     let names = |start: &str| columns.iter().any(|name| name.trim().starts_with(start));
     if columns.len() > 1 && names("start") && (names("end") || names("duration")) {
         return Some(Foreign::OtherTimes);
@@ -360,6 +378,10 @@ mod tests {
         let ms = b"id,start_ms,end_ms,bytes\na,1,2,3\n";
         assert_eq!(Kind::of(ms), Kind::Foreign(Foreign::OtherTimes));
         assert!(Foreign::OtherTimes.advice().contains("start_us"));
+        for text in ["id;start_us;end_us;bytes\na;1;2;3\n", "tti\tdir\tn_prb\n1\tdl\t4\n"] {
+            assert_eq!(Kind::of(text.as_bytes()), Kind::Foreign(Foreign::OtherSeparator));
+        }
+        assert_eq!(Kind::of(b"\xff\xfei\0d\0,\0"), Kind::Foreign(Foreign::Utf16));
         assert_eq!(Kind::of(b"hello\n"), Kind::Unknown);
         assert!(Foreign::Isf.advice().contains(".dlf"));
         for capture in [Foreign::Pcap, Foreign::PcapNg] {

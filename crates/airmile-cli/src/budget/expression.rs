@@ -88,6 +88,11 @@ impl Test {
     fn parse(tokens: &[String], whole: &str) -> Result<Self> {
         let [field, op, value] = tokens else {
             let like = match tokens {
+                _ if whole.contains("&&") || whole.contains("||") => {
+                    let words = whole.replace("&&", " and ").replace("||", " or ");
+                    let words: Vec<&str> = words.split_whitespace().collect();
+                    format!("; did you mean `{}`?", words.join(" "))
+                }
                 [field, op, words @ ..] if words.len() > 1 && Op::parse(op).is_some() => {
                     let word = words.join("_").replace(['"', '\''], "");
                     format!("; did you mean `{field} {op} {word}`?")

@@ -193,6 +193,8 @@ fn what_can_never_hold_is_refused() {
     for wrong in ["", "link_demand", "link_demand ~ 3", "verdict == radio or"] {
         assert!(Budget::parse(wrong).is_err(), "{wrong}");
     }
+    let error = Budget::parse("verdict==radio&&bytes>1||bytes<0").unwrap_err().to_string();
+    assert!(error.ends_with("did you mean `verdict==radio and bytes>1 or bytes<0`?"), "{error}");
     let check = |wrong: &str, says: &str| {
         let error = Budget::parse(wrong).unwrap().check(&schema()).unwrap_err().to_string();
         assert!(error.contains(says), "{wrong}: {error}");

@@ -110,7 +110,8 @@ impl GrantColumns {
         clock: Clock,
         last: &mut Option<(TtiIndex, Option<i64>)>,
     ) -> Result<Grant, TableError> {
-        let time_us: Option<i64> = row.int(("time_us", self.time_us))?;
+        let at = row.time(("time_us", self.time_us), clock)?;
+        let time_us = at.map(Stamp::micros);
         let tti = match row.tti(("tti", self.tti))? {
             Some(tti) => tti,
             None => self.unwrap_sfn(row, time_us, *last)?,
@@ -136,7 +137,6 @@ impl GrantColumns {
         {
             return Err(row.bad("padding_bytes", &padding.to_string(), "at most tbs_bytes"));
         }
-        let at = time_us.and_then(|us| us.checked_mul(1_000)).map(|ns| Stamp { clock, ns });
         Ok(Grant {
             at,
             position: Position {

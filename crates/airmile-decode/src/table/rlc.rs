@@ -87,11 +87,11 @@ impl RlcColumns {
         clock: Clock,
         times: Option<TtiTimes>,
     ) -> Result<RlcPdu, TableError> {
-        let time_us: Option<i64> = row.int(("time_us", self.time_us))?;
-        let tti = match (row.tti(("tti", self.tti))?, time_us) {
+        let at = row.time(("time_us", self.time_us), clock)?;
+        let tti = match (row.tti(("tti", self.tti))?, at) {
             (Some(tti), _) => tti,
-            (None, Some(us)) => {
-                times.unwrap_or(TtiTimes { tti: TtiIndex(0), time_us: 0 }).tti_at(us)
+            (None, Some(at)) => {
+                times.unwrap_or(TtiTimes { tti: TtiIndex(0), time_us: 0 }).tti_at(at.micros())
             }
             (None, None) => return Err(row.empty("tti")),
         };
@@ -100,7 +100,7 @@ impl RlcColumns {
         let mode = row.parsed(("mode", self.mode), "tm, um or am", RlcMode::parse)?;
         let status = row.flag(("status", self.status))?.unwrap_or(false);
         Ok(RlcPdu {
-            at: time_us.and_then(|us| us.checked_mul(1_000)).map(|ns| Stamp { clock, ns }),
+            at,
             position: Position {
                 timing_segment: row
                     .int(("timing_segment", self.timing_segment))?

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use airmile_model::problem::{Problem, Severity};
 use airmile_model::tti::TtiIndex;
-use airmile_model::{Direction, printable};
+use airmile_model::{Clock, Direction, Stamp, printable};
 
 use super::TableContent;
 
@@ -415,6 +415,20 @@ impl<'a> RowRef<'a> {
             let value = text.parse::<i64>().ok().or_else(|| whole(text))?;
             T::try_from(value).ok()
         })
+    }
+
+    /// A time in whole microseconds; those since 1970 in nanoseconds are beyond any.
+    pub(super) fn time(
+        self,
+        field: (&'static str, Option<usize>),
+        clock: Clock,
+    ) -> Result<Option<Stamp>, TableError> {
+        let Some(us) = self.int::<i64>(field)? else { return Ok(None) };
+        let ns = us.checked_mul(1_000).ok_or_else(|| {
+            let expected = "a time in microseconds: is it in nanoseconds?";
+            self.bad(field.0, &us.to_string(), expected)
+        })?;
+        Ok(Some(Stamp { clock, ns }))
     }
 
     /// A TTI; beyond 2^50, some 35,000 years, it is invalid.

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use airmile_model::transfer::MAX_TRANSFER_BYTES;
-use airmile_model::{Clock, Stamp, Transfer};
+use airmile_model::{Clock, Transfer};
 
 use super::TableContent;
 use super::grants::text;
@@ -53,16 +53,10 @@ fn read_row(
         (Some(start), Some(end)) => Some((start, end)),
         _ => None,
     };
-    let time = match (row.int::<i64>(("start_us", us.0))?, row.int::<i64>(("end_us", us.1))?) {
-        (Some(start), Some(end)) if start > end => {
-            return Err(row.bad("end_us", &end.to_string(), "at or after start_us"));
-        }
-        (Some(start), Some(end)) => {
-            let stamp = |us: i64| us.checked_mul(1_000).map(|ns| Stamp { clock, ns });
-            stamp(start).zip(stamp(end))
-        }
-        _ => None,
-    };
+    let time = row.time(("start_us", us.0), clock)?.zip(row.time(("end_us", us.1), clock)?);
+    if let Some((_, end)) = time.filter(|(start, end)| start.ns > end.ns) {
+        return Err(row.bad("end_us", &end.micros().to_string(), "at or after start_us"));
+    }
     if span_tti.is_none() && time.is_none() {
         return Err(row.empty(if us.0.is_some() { "start_us" } else { "start_tti" }));
     }
@@ -122,8 +116,8 @@ pub fn write_transfers<'a, W: Write>(
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::Direction;
     use airmile_model::tti::TtiIndex;
+    use airmile_model::{Direction, Stamp};
 
     use super::*;
 
@@ -146,6 +140,11 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let bytes: Vec<_> = content.rows.iter().map(|row| row.bytes).collect();
         assert_eq!((bytes, content.bad_rows), (vec![Some(1), None], 1));
+        let text = "id,start_us,end_us\na,1767603604001500000,1767603604381000000\n";
+        let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
+        let what = "line 2, column `start_us`: \"1767603604001500000\" is not a time in \
+                    microseconds: is it in nanoseconds?";
+        assert_eq!(content.problems[0].what, what);
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
     }

@@ -40,7 +40,6 @@ impl Timeline {
         let judged = self.evidence.is_some() && placed && n_tti > 0;
         let ms = |ttis: i64| ttis as f64 * tti_ms;
         let duration_ms = ms(n_tti.max(0));
-        let throughput_time_ms = judged.then(|| ms(meter.in_burst));
         let outside = self.covered.map_or(0, |(first, last)| {
             n_tti.max(0) - (end.min(last).saturating_sub(start.max(first))).max(0)
         });
@@ -50,7 +49,11 @@ impl Timeline {
         let lacking_ms = ms((meter.holes + outside).min(n_tti.max(0))).max(missing * duration_ms);
         let unclear_ms = ms(meter.unclear);
         let unknown_ms = (lacking_ms + unclear_ms).min(duration_ms);
-        let active_time_ms = placed.then(|| ms(meter.scheduled));
+        // Of a time without records nothing is known.
+        let is_seen =
+            n_tti <= 0 || lacking_ms < duration_ms || meter.in_burst + meter.scheduled > 0;
+        let active_time_ms = (placed && is_seen).then(|| ms(meter.scheduled));
+        let throughput_time_ms = (judged && is_seen).then(|| ms(meter.in_burst));
         let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
         let unknown = Unknown {
@@ -123,7 +126,7 @@ impl Timeline {
             throughput_time_ms,
             // Data that waits at the base station before its first departure leaves no
             // trace at the phone.
-            sched_wait_ms: (self.knows_waits && judged).then(|| ms(meter.waits)),
+            sched_wait_ms: (self.knows_waits && judged && is_seen).then(|| ms(meter.waits)),
             active_time_ms,
             unknown_ms,
             link_demand,

@@ -111,6 +111,15 @@ fn time_outside_the_log_is_unknown() {
     assert_eq!((found[0].unknown_ms, found[0].verdict), (0.0, Verdict::Radio));
     assert_eq!((found[1].unknown_ms, found[1].verdict), (100.0, Verdict::Unknown));
     assert_eq!((found[2].unknown_ms, found[2].verdict), (100.0, Verdict::Unknown));
+    // Nothing was seen of it, and so neither an empty queue nor a demand of 0.
+    let none = (None, None, None);
+    assert_eq!((found[2].throughput_time_ms, found[2].link_demand, found[2].active_time_ms), none);
+    assert!(
+        found[2].notes.iter().all(|note| !note.contains("link demand")),
+        "{:?}",
+        found[2].notes
+    );
+    assert_eq!(found[1].link_demand, Some(0.0));
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl AlignedInputs {
         if let Some(wire) = &self.wire {
             self.clocks.extend(wire.clocks().iter().cloned());
         }
-        let mut session = Session::open(&self.radio, progress)?;
+        let mut session = Session::open_to_judge(&self.radio, progress)?;
         session.check_one_har()?;
         if self.wire.as_ref().is_some_and(Wire::is_at_phone) && session.has_clocked_application() {
             let blind = Blind::of(&session, captures, options, progress)?;
@@ -140,7 +140,7 @@ impl AlignedInputs {
         } else {
             self.align_capture(&radio, partial)?;
         }
-        let mut session = Session::open(&self.radio, progress)?;
+        let mut session = Session::open_to_judge(&self.radio, progress)?;
         session.set_apart(is_apart);
         if timed {
             // Uploads alone: by what the phone sent.

@@ -1,5 +1,6 @@
 //! `inspect`: what files contain, and which questions they can answer.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -15,11 +16,11 @@ use super::radio::{Missing, MissingKind, missing, summary};
 use super::subscription::EvidenceCounts;
 use super::unread;
 use crate::session::{Inputs, Sorted, read_inputs};
+use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::recognise::Kind;
-use airmile_io::{FileReport, MessageRow};
 
 /// The result of `inspect`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -119,7 +120,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
     };
     unread::advise(&mut missing, files.iter().flat_map(|f| &f.messages));
     let mut can_answer = answers(&counts);
-    can_answer.extend(files.iter().flat_map(|f| &f.messages).filter_map(layout_answer));
+    can_answer.extend(layout_answers(&files));
     can_answer.extend(files.iter().filter_map(summary).map(str::to_owned));
     for one in &applications {
         can_answer.extend(application::answers(one));
@@ -147,15 +148,22 @@ fn unusable(path: &str, how_to_capture: String) -> Missing {
     Missing { kind: MissingKind::File, what, how_to_capture }
 }
 
-/// Whether blocks confirm the layout assumed for a message, where a check is possible.
-fn layout_answer(row: &MessageRow) -> Option<String> {
-    let [checked, passed] = row.size_check.filter(|[checked, _]| *checked > 0)?;
-    Some(format!(
-        "is {} {} laid out as assumed: {passed} of {checked} new blocks have a size of TS 38.214, \
-         5.1.3.2",
-        row.code,
-        row.version_text()
-    ))
+/// Whether the blocks of all files confirm the layout assumed for a message, where a check is possible.
+fn layout_answers(files: &[FileReport]) -> Vec<String> {
+    let mut sums: BTreeMap<(&str, String), [u64; 2]> = BTreeMap::new();
+    for row in files.iter().flat_map(|file| &file.messages) {
+        if let Some([checked, passed]) = row.size_check.filter(|[checked, _]| *checked > 0) {
+            let sum = sums.entry((&row.code, row.version_text())).or_default();
+            *sum = [sum[0] + checked, sum[1] + passed];
+        }
+    }
+    let says = |((code, version), [checked, passed]): ((&str, String), [u64; 2])| {
+        format!(
+            "is {code} {version} laid out as assumed: {passed} of {checked} new blocks have a size of \
+             TS 38.214, 5.1.3.2"
+        )
+    };
+    sums.into_iter().map(says).collect()
 }
 
 fn answers(counts: &EvidenceCounts) -> Vec<String> {
@@ -193,4 +201,40 @@ fn answers(counts: &EvidenceCounts) -> Vec<String> {
         out.push(format!("signal quality: from {} measurements", counts.measurements));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_io::MessageRow;
+
+    use super::*;
+
+    #[test]
+    fn the_blocks_of_all_files_confirm_a_layout() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::write(&path, "x").unwrap();
+        let input = Input::open(&path, &Progress::default()).unwrap();
+        let file = |minor: u8, size_check| {
+            let mut file = FileReport::new(&input, Kind::Unknown);
+            let code = "0xB887".to_owned();
+            let (name, version, major) = (String::new(), Some(minor), Some(2));
+            let (count, decoded, subpacket_version) = (1, 1, None);
+            file.messages = vec![MessageRow {
+                code,
+                name,
+                version,
+                major,
+                subpacket_version,
+                count,
+                decoded,
+                size_check,
+            }];
+            file
+        };
+        let files = [file(5, Some([40, 39])), file(5, Some([2, 2])), file(6, Some([1, 1]))];
+        let says = layout_answers(&files);
+        assert_eq!(says.len(), 2);
+        assert!(says[0].starts_with("is 0xB887 2.5 laid out as assumed: 41 of 42 "), "{}", says[0]);
+        assert!(layout_answers(&[file(5, None)]).is_empty());
+    }
 }

@@ -193,7 +193,7 @@ pub struct Missing {
 /// The inputs cannot be read, or hold no allocations, PDUs or buffers.
 pub fn radio(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> Result<RadioReport> {
     options.check()?;
-    let session = Session::open(inputs, progress)?;
+    let session = Session::open_to_judge(inputs, progress)?;
     let answer = radio_with(session, options, Keep::Lists, &mut |_| {})?;
     if answer.alone { Err(nothing(&answer.report.files)) } else { Ok(answer.report) }
 }

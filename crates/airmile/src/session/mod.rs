@@ -5,6 +5,7 @@ pub(crate) mod application;
 mod directory;
 mod foreign;
 mod tables;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,7 +15,7 @@ use airmile_capture::application::ApplicationFormat;
 use airmile_decode::diag::msg::SizeCheck;
 use airmile_decode::diag::{LogReader, MessageCount, MessageKey, Tagged};
 use airmile_decode::sniffer::SnifferKind;
-use airmile_decode::table::{TableKind, read_transfers};
+use airmile_decode::table::TableKind;
 use airmile_model::{Clock, Problem, Transfer};
 use airmile_wire::clocks::ClockLine;
 
@@ -155,25 +156,6 @@ impl Session {
         }
         session.choose_transfers(transfers.is_some());
         Ok(session)
-    }
-
-    fn read_transfers(&mut self, item: Opened) -> Result<()> {
-        let mut report = FileReport::new(&item.input, item.kind);
-        let path = item.input.path().to_owned();
-        let bytes = item.input.decompressed();
-        let content = read_transfers(item.input, Clock::Modem)
-            .map_err(|source| Error::Table { path, source })?;
-        report.bytes = bytes.bytes();
-        report.items = content.rows.len() as u64 + content.bad_rows;
-        report.bad_items = content.bad_rows;
-        report.more_problems = content.bad_rows - content.problems.len() as u64;
-        content.problems.into_iter().for_each(|p| report.problem(p));
-        if report.items == 0 {
-            report.warn("holds no transfer: it is not used".to_owned());
-        }
-        self.transfers.extend(content.rows);
-        self.reports.insert(item.order, report);
-        Ok(())
     }
 
     /// Moves the times of transfers, and of the application that gave them, to the reference clock

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantReader, RlcReader, TableError, TtiTimes};
-use airmile_model::{Clock, Grant, Record};
+use airmile_model::{Clock, Grant, Record, Stamp};
 
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -17,6 +17,11 @@ use super::Opened;
 /// grant per TTI, 0.5 GB). A row that belongs further ahead is an error.
 const MAX_HELD_ROWS: usize = 1 << 21;
 
+/// From this span of TTIs on, their times are compared with it, and have to advance by this part of it
+/// at least (chosen here: times in ms advance by a thousandth, and times of whole seconds by half).
+const MIN_SPAN_US: i64 = 2_000_000;
+const MIN_PACE: i64 = 100;
+
 type TableRows = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
 
 /// Timing segment and TTI.
@@ -27,6 +32,14 @@ fn key(record: &Record) -> Key {
         Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
         Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
         _ => (0, 0),
+    }
+}
+
+const fn numerology(record: &Record) -> u8 {
+    match record {
+        Record::Grant(g) => g.position.numerology,
+        Record::Rlc(p) => p.position.numerology,
+        _ => 0,
     }
 }
 
@@ -60,7 +73,30 @@ impl SteppedTable {
         let held = VecDeque::new();
         let mut table = Self { path, order, report, bytes, rows, held, max_held, given: None };
         table.fill()?;
+        table.check_unit()?;
         Ok(table)
+    }
+
+    /// Refuses times that do not advance with the TTIs, as in another unit.
+    fn check_unit(&self) -> Result<()> {
+        let timed = |record: &&Record| record.at().is_some();
+        let first = self.held.iter().find(timed);
+        let is_near = |one: &&Record| first.is_some_and(|first| key(first).0 == key(one).0);
+        let last = self.held.iter().rev().filter(is_near).find(timed);
+        let Some((first, last)) = first.zip(last) else { return Ok(()) };
+        let slot_us = 1_000 >> numerology(last).min(6);
+        let ttis = key(last).1.saturating_sub(key(first).1);
+        let expected_us = ttis.saturating_mul(slot_us);
+        let us = |record: &Record| record.at().map_or(0, Stamp::micros);
+        let advance_us = us(last).abs_diff(us(first));
+        if expected_us < MIN_SPAN_US || advance_us >= (expected_us / MIN_PACE).unsigned_abs() {
+            return Ok(());
+        }
+        let what = format!(
+            "`time_us` advances by {advance_us} in {ttis} TTIs: are its times in milliseconds or \
+             seconds? `time_us` is in microseconds"
+        );
+        Err(Error::Unusable { path: self.path.clone(), what })
     }
 
     /// Reads until the end of the table, or until the maximum number of rows is held.
@@ -229,6 +265,26 @@ mod tests {
         let error = read_ttis(8, &ttis).unwrap_err().to_string();
         assert!(error.contains("the row of TTI 3"), "{error}");
         assert!(error.contains("`MAX_HELD_ROWS` (8)"), "{error}");
+    }
+
+    #[test]
+    fn times_in_another_unit_are_refused() {
+        let read = |us: fn(i64) -> i64, ttis: i64, numerology: u8| {
+            let row = |tti: i64| format!("{tti},{},dl,5,{numerology}\n", us(tti));
+            let rows: String = (0..=ttis).step_by(100).map(row).collect();
+            let table = opened(&format!("tti,time_us,dir,n_prb,numerology\n{rows}"));
+            let read = read_holding(MAX_HELD_ROWS, vec![table], Vec::new(), &mut |_| ());
+            read.map(|_| ()).map_err(|error| error.to_string())
+        };
+        let ms = |tti| 1_767_600_000_000 + tti;
+        let what = "grants.csv: `time_us` advances by 2000 in 2000 TTIs: are its times in \
+                    milliseconds or seconds? `time_us` is in microseconds";
+        assert_eq!(read(ms, 2_000, 0), Err(what.to_owned()));
+        assert!(read(ms, 1_900, 0).is_ok());
+        // As a spreadsheet rounds them.
+        assert!(read(|_| 1_767_600_000_000, 16_000, 3).is_err());
+        assert!(read(|tti| tti / 1_000 * 1_000_000, 2_000, 0).is_ok());
+        assert!(read(|tti| tti * 125, 20_000, 3).is_ok());
     }
 
     #[test]

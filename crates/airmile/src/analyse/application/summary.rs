@@ -138,8 +138,11 @@ pub(super) fn words(log: &ApplicationLog, busy_ns: i64) -> String {
     let n = log.transfers.len() as u64;
     let mut out = format!("{n} transfer{}", plural(n));
     let failed = log.transfers.iter().filter(|transfer| transfer.failed).count();
-    if failed > 0 {
-        out.push_str(&format!(" ({failed} failed)"));
+    let open = log.transfers.iter().filter(|one| one.unfinished && !one.failed).count();
+    let parts = [(failed, "failed"), (open, "unfinished")].into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+    if !parts.is_empty() {
+        out.push_str(&format!(" ({})", parts.join(", ")));
     }
     if busy_ns > 0 {
         let bytes = bytes_of(log);
@@ -194,10 +197,12 @@ pub(super) fn overlaps(transfers: &[AppTransfer]) -> Vec<bool> {
     out
 }
 
-/// Time with at least one transfer, in nanoseconds.
+/// Time with at least one transfer, in nanoseconds. The bytes of an unfinished one may be unknown: its
+/// time is left out.
 pub(super) fn busy(transfers: &[AppTransfer]) -> i64 {
     let (mut total, mut until) = (0_i64, i64::MIN);
-    for transfer in transfers {
+    let is_known = |one: &&AppTransfer| !one.unfinished || one.bytes.is_some_and(|bytes| bytes > 0);
+    for transfer in transfers.iter().filter(is_known) {
         let from = transfer.start_ns.max(until);
         total = total.saturating_add(transfer.end_ns.saturating_sub(from).max(0));
         until = until.max(transfer.end_ns);
@@ -235,6 +240,17 @@ mod tests {
         check(&[(0, 50), (10, 20), (30, 40), (60, 70)], &[true, true, true, false], 60);
         check(&[(0, 10), (5, 20), (30, 31)], &[true, true, false], 21);
         check(&[], &[], 0);
+    }
+
+    #[test]
+    fn an_unfinished_transfer_without_bytes_has_no_rate() {
+        let mut log =
+            ApplicationLog { transfers: transfers(&[(0, 70_000_000)]), ..Default::default() };
+        log.transfers[0].unfinished = true;
+        assert_eq!(words(&log, busy(&log.transfers)), "1 transfer (1 unfinished).");
+        log.transfers[0].bytes = Some(70_000);
+        let says = "1 transfer (1 unfinished), 0.07 MB in 70 ms of transfers, 8.00 Mbit/s.";
+        assert_eq!(words(&log, busy(&log.transfers)), says);
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Blind {
         if captures.is_empty() || paths.any(|path| comes_once(path)) {
             return Ok(None);
         }
-        let session = Session::open(rest, progress)?;
+        let session = Session::open_to_judge(rest, progress)?;
         if session.has_radio() {
             return Ok(None);
         }

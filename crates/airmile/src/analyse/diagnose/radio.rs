@@ -211,16 +211,20 @@ fn facts(
         });
     }
     finding.burst_throughput_bps.map(|bps| FactKind::BurstThroughput { bps }).map(&mut add);
-    add(FactKind::Scheduled {
-        share: usage.scheduled_share,
-        prb_share_when: usage.prb_share_when_scheduled,
-        prb_share: usage.prb_share,
-        cells: usage.cells,
-    });
+    finding.active_time_ms.map(|_| scheduled(usage)).map(&mut add);
     signal(usage).map(&mut add);
     others(finding, &seen.others).map(&mut add);
     finding.notes.iter().cloned().map(FactKind::Note).for_each(add);
     out
+}
+
+const fn scheduled(usage: &Usage) -> FactKind {
+    FactKind::Scheduled {
+        share: usage.scheduled_share,
+        prb_share_when: usage.prb_share_when_scheduled,
+        prb_share: usage.prb_share,
+        cells: usage.cells,
+    }
 }
 
 /// With a link throughput above this multiple of the rate inside bursts, most bytes came outside of

@@ -1,0 +1,86 @@
+//! Tables of transfers among the inputs.
+
+use airmile_decode::table::{TableKind, read_transfers};
+use airmile_io::FileReport;
+use airmile_io::error::{Error, Result};
+use airmile_io::input::Progress;
+use airmile_io::recognise::Kind;
+use airmile_model::{Clock, Severity, printable_path};
+
+use super::{Inputs, Opened, Session};
+
+/// What a table without rows lacks.
+const NO_TRANSFER: &str = "holds no transfer: it is not used";
+
+impl Session {
+    /// As [`Self::open`], to judge transfers: those of a table are not replaced by others.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or no table of transfers has a readable row; a header alone in a directory
+    /// is passed over.
+    pub(crate) fn open_to_judge(inputs: &Inputs, progress: &Progress) -> Result<Self> {
+        let session = Self::open(inputs, progress)?;
+        let kind = Kind::Table(TableKind::Transfers).name();
+        let mut tables = session.reports.values().filter(|file| file.kind == kind);
+        if tables.clone().any(|file| file.items > file.bad_items) {
+            return Ok(session);
+        }
+        let is_named =
+            |file: &FileReport| inputs.paths().any(|one| printable_path(one) == file.path);
+        let Some(file) = tables.find(|file| file.items > 0 || is_named(file)) else {
+            return Ok(session);
+        };
+        let why = file.problems.iter().find(|problem| problem.severity == Severity::Damage);
+        let why = why.map_or("it has no rows", |problem| &problem.what);
+        let what = format!("holds no transfer that can be read: {why}");
+        Err(Error::Unusable { path: (&file.path).into(), what })
+    }
+
+    pub(super) fn read_transfers(&mut self, item: Opened) -> Result<()> {
+        let mut report = FileReport::new(&item.input, item.kind);
+        let path = item.input.path().to_owned();
+        let bytes = item.input.decompressed();
+        let content = read_transfers(item.input, Clock::Modem)
+            .map_err(|source| Error::Table { path, source })?;
+        report.bytes = bytes.bytes();
+        report.items = content.rows.len() as u64 + content.bad_rows;
+        report.bad_items = content.bad_rows;
+        report.more_problems = content.bad_rows - content.problems.len() as u64;
+        content.problems.into_iter().for_each(|p| report.problem(p));
+        if report.items == 0 {
+            report.warn(NO_TRANSFER.to_owned());
+        }
+        self.transfers.extend(content.rows);
+        self.reports.insert(item.order, report);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_without_a_readable_row_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("t.csv");
+        let opened = |rows: &str, named: bool| {
+            std::fs::write(&table, format!("id,start_us,end_us,bytes\n{rows}")).unwrap();
+            let path = if named { table.clone() } else { dir.path().to_owned() };
+            let inputs = Inputs { files: vec![path], ..Inputs::default() };
+            let judged = Session::open_to_judge(&inputs, &Progress::default());
+            // `inspect` and `decode` read it.
+            assert!(Session::open(&inputs, &Progress::default()).is_ok());
+            judged.map(|session| session.transfers.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(opened("a,5,9,1\nb,9,5,1\n", true), Ok(1));
+        for named in [true, false] {
+            let error = opened("a,2026-01-05T09:00:04,9,1\n", named).unwrap_err();
+            let what = "t.csv: holds no transfer that can be read: line 2, column `start_us`: \
+                        \"2026-01-05T09:00:04\" is not a whole number in range";
+            assert!(error.ends_with(what), "{error}");
+        }
+        assert!(opened("", true).unwrap_err().ends_with("it has no rows"));
+        assert_eq!(opened("", false), Ok(0));
+    }
+}
