@@ -49,10 +49,13 @@ const SUBFRAME_NS: i64 = 1_000_000;
 /// Frames count to 1023 (TS 38.211, 4.3.1).
 const PERIOD_NS: i64 = airmile_model::tti::TTIS_PER_SFN_PERIOD * SUBFRAME_NS;
 
-/// A carrier that is added to others has blocks while they have some; if they have none for this time,
-/// the phone was handed over (chosen here: well above the pauses between the carriers of one data
-/// transfer, and far below the horizon).
-const HANDOVER_NS: i64 = 500_000_000;
+/// Blocks on new carriers alone, over this time, show a handover (chosen here: above a pause of the primary
+/// cell while a further carrier sends, and below the horizon).
+const HANDOVER_NS: i64 = 1_200_000_000;
+/// Maximum part of a pause between two blocks that counts for it: the known carriers may pause, too.
+const MAX_PAUSE_NS: i64 = 500_000_000;
+/// Maximum number of records held (chosen here: a clock that stands still bounds none).
+const MAX_HELD: usize = 65_536;
 /// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
 const MAX_CARRIERS: usize = 32;
 
@@ -73,9 +76,10 @@ pub(super) struct NrOrder {
     timing: Timing,
     /// The carriers, by index: in order of appearance since the last handover.
     carriers: Vec<CarrierId>,
-    /// A block on a carrier that is not one of them, and what came after it: it shows a handover unless
-    /// a block on one of them follows.
+    /// A block on another one, and what came after it: that shows a further carrier or a handover.
     held: Vec<(SlotBatch, Held)>,
+    /// Of the blocks since the last one on a known carrier: the time of the last one, and their duration.
+    alone_ns: Option<(i64, i64)>,
     /// Of the last record.
     numerology: u8,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
@@ -90,16 +94,19 @@ impl NrOrder {
             return self.put_block(batch, block);
         };
         let is_primary = self.carriers.first().is_none_or(|first| first.0 == id.0);
-        if self.carriers.contains(&id) {
+        // Another cell on the first carrier is a handover, too.
+        if self.carriers.contains(&id) || (is_primary && self.held.is_empty()) {
             self.put_held();
-        } else if is_primary && self.held.is_empty() {
-            // Another cell on the carrier is a handover, too.
-            self.add_carrier(id);
-        } else {
-            self.held.push((batch, Held::Block(block)));
-            return;
+            self.alone_ns = None;
+            return self.put_block(batch, block);
         }
-        self.put_block(batch, block);
+        let (last_ns, sum_ns) = self.alone_ns.unwrap_or((batch.at.ns, 0));
+        let sum_ns = sum_ns + batch.at.ns.saturating_sub(last_ns).clamp(0, MAX_PAUSE_NS);
+        self.alone_ns = Some((last_ns.max(batch.at.ns), sum_ns));
+        self.hold(batch, Held::Block(block));
+        if sum_ns >= HANDOVER_NS {
+            self.hand_over();
+        }
     }
 
     /// Adds a carrier, or takes another cell on it.
@@ -125,16 +132,18 @@ impl NrOrder {
 
     /// Places what was held after a handover to the carrier of its first block.
     fn hand_over(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
+        if !self.held.is_empty() {
             self.carriers.clear();
             self.cells.clear();
+            self.alone_ns = None;
         }
-        for (batch, held) in held {
-            match held {
-                Held::Block(block) => self.push(batch, block),
-                Held::Other(time, record) => self.push_at(batch, time, record),
-            }
+        self.put_held();
+    }
+
+    fn hold(&mut self, batch: SlotBatch, held: Held) {
+        self.held.push((batch, held));
+        if self.held.len() >= MAX_HELD {
+            self.hand_over();
         }
     }
 
@@ -169,7 +178,7 @@ impl NrOrder {
         if self.held.is_empty() {
             self.put(batch, time, record);
         } else {
-            self.held.push((batch, Held::Other(time, record)));
+            self.hold(batch, Held::Other(time, record));
         }
     }
 
@@ -202,15 +211,16 @@ impl NrOrder {
 
     /// As [`Timing::note_clock`], before a message of this time is taken.
     pub(super) fn note_clock(&mut self, last_ns: i64, now_ns: i64) -> bool {
-        let is_jump = last_ns.saturating_sub(now_ns) > MAX_CLOCK_BACK_NS;
         let first_ns = self.held.first().map(|(batch, _)| batch.at.ns);
-        if is_jump || first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HANDOVER_NS) {
-            self.hand_over();
-        }
-        if is_jump {
+        if last_ns.saturating_sub(now_ns) > MAX_CLOCK_BACK_NS {
             // Another log: the first block after it is on its first carrier.
-            self.put_held();
+            self.hand_over();
             self.carriers.clear();
+        } else if first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HORIZON_NS) {
+            // Too few blocks: later ones show whether the carriers are further ones.
+            let known = self.carriers.clone();
+            self.put_held();
+            self.carriers = known;
         }
         self.timing.note_clock(last_ns, now_ns)
     }
@@ -250,7 +260,6 @@ impl NrOrder {
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
         if now_ns.is_none() {
             self.hand_over();
-            self.put_held();
         }
         if self.waiting.is_empty() {
             return;
@@ -419,5 +428,72 @@ mod tests {
         let (grants, blocks) = joined(grants.chain((0..n).map(|i| content(100, i))).collect());
         assert!(grants.iter().copied().eq((0..n).map(Some)));
         assert_eq!(blocks.len(), grants.len());
+    }
+
+    fn block(time: NrSlot, arfcn: u32) -> NrDlBlock {
+        let (pci, arfcn, grant) = (Some(7), Some(arfcn), grant(100, 0));
+        NrDlBlock { time, carrier: None, pci, arfcn, grant }
+    }
+
+    /// Timing segment, cell and ms of blocks, each written at a ms, on a carrier.
+    fn placed(blocks: impl IntoIterator<Item = (i64, u32)>) -> Vec<(u32, u8, i64)> {
+        let (mut order, mut out) = (NrOrder::default(), Vec::new());
+        let mut sink = |record: Record| {
+            if let Record::Grant(Grant { position: at, .. }) = record {
+                out.push((at.timing_segment, at.cell, at.tti.0 / 2));
+            }
+        };
+        for (ms, arfcn) in blocks {
+            let (frame, slot) = ((ms / 10 % 1024) as u16, (ms % 10 * 2) as u8);
+            let at = Stamp::modem(ms * SUBFRAME_NS);
+            order.note_clock(at.ns, at.ns);
+            let time = NrSlot { frame, slot, numerology: 1 };
+            order.push(SlotBatch { at, last: Some(time) }, block(time, arfcn));
+            order.release(Some(at.ns), &mut sink);
+        }
+        order.release(None, &mut sink);
+        out
+    }
+
+    #[test]
+    fn a_pause_shows_no_handover() {
+        let both = |from: i64, to: i64| (from..to).map(|ms| (ms, 1 + (ms % 2) as u32));
+        let first = (0..100).map(|ms| (ms, 1));
+        for pause_ms in [600, 1_900, 5_000, 60_000] {
+            // After the first block of the second carrier; then either carrier is the next.
+            for next in [0, 1] {
+                let from = 100 + pause_ms + next;
+                let blocks = first.clone().chain([(100, 2)]).chain(both(from, from + 3_000));
+                let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
+                assert!(placed(blocks).into_iter().eq(right), "{pause_ms} {next}");
+            }
+        }
+        // The first carrier pauses for 1 s, while the second one sends.
+        let blocks = first.clone().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000));
+        let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
+        assert_eq!(placed(blocks), right.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn blocks_on_a_new_carrier_alone_show_a_handover() {
+        // Also if they are sparse: from the fourth one on.
+        for (every_ms, undecided) in [(10, 0), (1_280, 2)] {
+            let new = (1..200).map(|i| (100 + i * every_ms, 2));
+            let placed = placed((0..100).map(|ms| (ms, 1)).chain(new));
+            assert!(
+                placed[100 + undecided..].iter().all(|at| (at.0, at.1) == (1, 0)),
+                "{placed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_holds_a_limited_number() {
+        let mut order = NrOrder::default();
+        let time = NrSlot { frame: 0, slot: 0, numerology: 1 };
+        for arfcn in 0..200_000 {
+            order.push(SlotBatch { at: Stamp::modem(0), last: None }, block(time, arfcn));
+            assert!(order.held.len() < MAX_HELD && order.carriers.len() <= MAX_CARRIERS);
+        }
     }
 }

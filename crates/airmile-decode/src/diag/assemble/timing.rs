@@ -198,8 +198,8 @@ impl Timing {
         if begins {
             return self.begin(at_ns, tti, false, cell);
         }
-        // What does not name the cell may be of the one before, or already of the next one: near a change it
-        // bounds no relation.
+        // What does not name the cell may be of the one before or, at any time, already of the next one: it
+        // bounds no relation but that of a log's first batches.
         if let Some(segment) = &self.current
             && segment.cell.is_some()
             && cell.is_none()
@@ -402,5 +402,21 @@ mod tests {
         let (prompt, change) = timing.place_prompt(310 * MS, tti(310), cell(1));
         assert_eq!((prompt.tti.0, change), (310, None));
         assert_eq!(timing.time_ns(first), Some(10 * MS));
+    }
+
+    #[test]
+    fn slots_without_a_cell_bound_the_first_batches_alone() {
+        let mut timing = Timing::default();
+        // Written 50 ms, then 40 ms late.
+        timing.place_slot(50 * MS, tti(0), cell(1));
+        let at = |timing: &Timing| timing.now(10_000 * MS).map(|(_, tti)| tti.0);
+        assert_eq!(at(&timing), Some(9_950));
+        timing.place_slot(140 * MS, tti(100), None);
+        assert_eq!(at(&timing), Some(9_960));
+        // At any later time, the slot may be of the next cell.
+        let place = timing.place_slot(5_000 * MS, tti(4_990), None);
+        assert_eq!((place.tti.0, at(&timing)), (4_990, Some(9_960)));
+        timing.place_slot(5_000 * MS, tti(4_970), cell(1));
+        assert_eq!(at(&timing), Some(9_970));
     }
 }

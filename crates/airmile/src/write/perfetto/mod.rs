@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, TransferFinding};
+use airmile_model::{Burst, Grant, TransferFinding};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::page::Page;
@@ -129,7 +129,7 @@ fn phone_of_transfers(input: String, diagnosis: &Diagnosis, options: &RadioOptio
     let mut phone = Phone::new(input, options.limits);
     let all = || diagnosis.transfers.iter().map(|transfer| &transfer.finding);
     if let Some((tti, us)) = all().find_map(|one| Some((one.start_tti, one.start_us?))) {
-        phone.clock.note(tti, us.saturating_mul(1_000));
+        phone.clock().note(tti, us.saturating_mul(1_000));
     }
     let spans = all().map(|one| (one.start_tti.0, one.end_tti.0));
     phone.span = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
@@ -303,4 +303,19 @@ fn transfer_args(answer: &TransferDiagnosis, finding: Option<&TransferFinding>) 
         .int("end_us", measures.end_us)
         .int("start_tti", Some(measures.start_tti.0))
         .int("end_tti", Some(measures.end_tti.0))
+}
+
+fn grant_args(grant: &Grant) -> Args {
+    Args::default()
+        .int("tti", Some(grant.position.tti.0))
+        .int("n_prb", grant.n_prb)
+        .int("mcs", grant.mcs)
+        .int("tbs_bytes", grant.tbs_bytes)
+        .int("layers", grant.layers)
+        .int("tb", Some(grant.tb))
+        .int("harq_id", grant.harq_id)
+        .int("rv", grant.rv)
+        .bool("retx", grant.retx)
+        .bool("crc_ok", grant.crc_ok)
+        .int("padding_bytes", grant.padding_bytes)
 }

@@ -9,9 +9,11 @@ use airmile_model::{
     TtiSpan,
 };
 
+use super::grant_args;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::perfetto::proto::Value;
 use airmile_io::perfetto::stream::{Args, Name, Stream, TrackKind};
+use airmile_radio::legs::{Rat, rat_of};
 
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;
@@ -24,6 +26,9 @@ const GPS_EPOCH_NS: u64 = 315_964_800_000_000_000;
 /// everything after it.
 const MAX_HOLE_TTIS: i64 = 86_400_000;
 
+/// The leg, unless it is the first one, and the cell.
+type Cell = (Option<Rat>, u8);
+
 /// The content of a track, in the viewer's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shows {
@@ -35,13 +40,13 @@ pub enum Shows {
     /// Requests of pages, one track for each overlapping request.
     Requests(u8),
     Bursts(Direction),
-    Prb(Direction, u8),
-    Grants(Direction, u8),
+    Prb(Direction, Cell),
+    Grants(Direction, Cell),
     /// Grants that arrived after later TTIs had been written; further tracks for those that overlap
     /// again.
-    LateGrants(Direction, u8, u8),
+    LateGrants(Direction, Cell, u8),
     Buffer,
-    Bsr(u8),
+    Bsr(Option<Rat>, u8),
     CellLoad,
     OwnShare,
     LoadUnknown,
@@ -54,10 +59,16 @@ pub enum Shows {
 impl Shows {
     fn name(self) -> String {
         let link = |dir| if dir == Direction::Dl { "Downlink" } else { "Uplink" };
+        let of_leg = |what: String, leg| match leg {
+            None => what,
+            Some(Rat::Lte) => format!("{what}, LTE"),
+            Some(Rat::Nr) => format!("{what}, NR"),
+        };
         let of_cell = |what: String, cell: u8| match cell {
             0 => what,
             cell => format!("{what}, cell {cell}"),
         };
+        let of = |what: String, (leg, cell): Cell| of_cell(of_leg(what, leg), cell);
         match self {
             Self::Verdict => "Verdict".into(),
             // Viewers show siblings of one name as one track.
@@ -65,11 +76,11 @@ impl Shows {
             Self::CriticalPath => "What the page waited for".into(),
             Self::Requests(_) => "Requests".into(),
             Self::Bursts(dir) => format!("{} bursts", link(dir)),
-            Self::Prb(dir, cell) => of_cell(format!("{} PRBs per TTI", link(dir)), cell),
-            Self::Grants(dir, cell) => of_cell(format!("{} grants", link(dir)), cell),
-            Self::LateGrants(dir, cell, _) => of_cell(format!("{} grants, late", link(dir)), cell),
+            Self::Prb(dir, cell) => of(format!("{} PRBs per TTI", link(dir)), cell),
+            Self::Grants(dir, cell) => of(format!("{} grants", link(dir)), cell),
+            Self::LateGrants(dir, cell, _) => of(format!("{} grants, late", link(dir)), cell),
             Self::Buffer => "Uplink buffer".into(),
-            Self::Bsr(group) => format!("Buffer status reports, group {group}"),
+            Self::Bsr(leg, group) => of_leg(format!("Buffer status reports, group {group}"), leg),
             Self::CellLoad => "Cell load".into(),
             Self::OwnShare => "Own share of the cell".into(),
             Self::LoadUnknown => "Cell load unknown".into(),
@@ -83,7 +94,7 @@ impl Shows {
     const fn unit(self) -> Option<&'static str> {
         match self {
             Self::Prb(..) => Some("PRB"),
-            Self::Buffer | Self::Bsr(_) => Some("bytes"),
+            Self::Buffer | Self::Bsr(..) => Some("bytes"),
             Self::CellLoad | Self::OwnShare => Some("%"),
             Self::Rsrp(_) => Some("dBm"),
             Self::Rsrq(_) | Self::Snr(_) => Some("dB"),
@@ -91,10 +102,11 @@ impl Shows {
         }
     }
 
-    /// Rank among the siblings: by direction, then by cell.
+    /// Rank among the siblings: by direction, then by leg and cell.
     fn rank(self) -> i32 {
-        let on = |dir, cell: u8, of_three: i32| {
-            let first = if dir == Direction::Dl { 1_000 } else { 2_000 };
+        let on = |dir, (leg, cell): Cell, of_three: i32| {
+            let of_leg = if leg.is_some() { 100 } else { 0 };
+            let first = of_leg + if dir == Direction::Dl { 1_000 } else { 2_000 };
             first + 10 + i32::from(cell) * 3 + of_three
         };
         match self {
@@ -108,7 +120,7 @@ impl Shows {
             Self::Grants(dir, cell) => on(dir, cell, 1),
             Self::LateGrants(dir, cell, _) => on(dir, cell, 2),
             Self::Buffer => 3_000,
-            Self::Bsr(group) => 3_001 + i32::from(group),
+            Self::Bsr(_, group) => 3_001 + i32::from(group),
             Self::CellLoad => 4_000,
             Self::OwnShare => 4_001,
             Self::LoadUnknown => 4_002,
@@ -139,12 +151,15 @@ struct Track {
 pub struct Phone {
     name: String,
     root: u64,
-    pub clock: TtiClock,
+    /// The leg whose TTIs are the axis of the findings.
+    first: Option<Rat>,
+    /// The times of each leg's TTIs.
+    clocks: [TtiClock; 2],
     filter: LimitFilter,
     tracks: BTreeMap<Shows, Track>,
     /// TTI and bytes of all logical channels of the last sample.
     buffer: Option<(i64, i64)>,
-    /// First TTI, and the end of the last, in the records.
+    /// First TTI of the axis, and the end of the last, in the records.
     pub span: Option<(i64, i64)>,
 }
 
@@ -153,7 +168,8 @@ impl Phone {
         Self {
             name,
             root: 0,
-            clock: TtiClock::default(),
+            first: None,
+            clocks: Default::default(),
             filter: LimitFilter::new(limits),
             tracks: BTreeMap::new(),
             buffer: None,
@@ -166,6 +182,13 @@ impl Phone {
         if matches!(record, Record::CellInfo(_)) || !self.filter.keeps(record) {
             return Ok(());
         }
+        let rat = rat_of(record);
+        if self.first.is_none() && !matches!(record, Record::Measurement(_)) {
+            self.first = rat;
+            if rat == Some(Rat::Nr) {
+                self.span = None;
+            }
+        }
         let (position, at) = match record {
             Record::Grant(r) => (r.position, r.at),
             Record::Rlc(r) => (r.position, r.at),
@@ -175,14 +198,24 @@ impl Phone {
             Record::Hole(r) => (r.position, None),
             _ => return Ok(()),
         };
-        let tti = position.tti.0;
-        let (first, end) = self.span.unwrap_or((tti, tti));
-        self.span = Some((first.min(tti), end.max(tti.saturating_add(1))));
+        // Both radios have records without a numerology; they count as LTE's if that is the second leg.
+        let of_first = self.first.filter(|_| self.clocks[Rat::Lte as usize].is_empty());
+        let leg = rat.or(of_first).unwrap_or(Rat::Lte);
+        let other = (self.first.unwrap_or(leg) != leg).then_some(leg);
+        let is_first = self.clocks.iter().all(TtiClock::is_empty);
+        let clock = &mut self.clocks[leg as usize];
         if let Record::Grant(_) = record {
-            self.clock.set_numerology(position.numerology);
+            clock.set_numerology(position.numerology);
         }
-        let is_first = self.clock.is_empty();
-        at.into_iter().for_each(|at| self.clock.note(position.tti, at.ns));
+        at.into_iter().for_each(|at| clock.note(position.tti, at.ns));
+        let tti = match other {
+            None => Some(position.tti),
+            Some(_) => at.and_then(|at| self.clock().tti_now(at.ns)),
+        };
+        if let Some(TtiIndex(tti)) = tti {
+            let (first, end) = self.span.unwrap_or((tti, tti));
+            self.span = Some((first.min(tti), end.max(tti.saturating_add(1))));
+        }
         if let Some(ns) = at.and_then(|at| u64::try_from(at.ns).ok())
             && is_first
             && ns >= GPS_EPOCH_NS
@@ -190,26 +223,39 @@ impl Phone {
             out.clock(ns)?;
         }
         match record {
-            Record::Grant(grant) if grant.rnti.is_user() => self.push_grant(out, grant),
+            Record::Grant(grant) if grant.rnti.is_user() => {
+                self.push_grant(out, (leg, other), grant)
+            }
             Record::BufferStatus(status) => self.push_buffer(out, status),
-            Record::Bsr(report) => self.push_bsr(out, report),
+            Record::Bsr(report) => self.push_bsr(out, (leg, other), report),
             Record::Measurement(m) => self.push_measurement(out, m),
-            Record::Hole(hole) => self.push_hole(out, hole),
+            Record::Hole(hole) => self.push_hole(out, leg, hole),
             _ => Ok(()),
         }
     }
 
-    /// Start of a TTI in nanoseconds, without any timed record since TTI 0; traces have no times before
-    /// 0.
+    /// The clock of the axis.
+    pub fn clock(&mut self) -> &mut TtiClock {
+        &mut self.clocks[self.first.unwrap_or(Rat::Lte) as usize]
+    }
+
+    /// Start of a TTI of the axis in nanoseconds.
     pub fn ns(&self, tti: i64) -> u64 {
-        let since_0 = || TtiSpan(tti).ns(self.clock.numerology());
-        let ns = self.clock.ns_at(TtiIndex(tti)).unwrap_or_else(since_0);
+        self.ns_of(self.first.unwrap_or(Rat::Lte), tti)
+    }
+
+    /// Start of a TTI of a leg in nanoseconds, without any timed record since TTI 0; traces have no times
+    /// before 0.
+    fn ns_of(&self, leg: Rat, tti: i64) -> u64 {
+        let clock = &self.clocks[leg as usize];
+        let since_0 = || TtiSpan(tti).ns(clock.numerology());
+        let ns = clock.ns_at(TtiIndex(tti)).unwrap_or_else(since_0);
         u64::try_from(ns).unwrap_or_default()
     }
 
-    /// A TTI's length in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
-    pub const fn tti_ns(&self) -> i64 {
-        TtiSpan(1).ns(self.clock.numerology())
+    /// Length of a TTI of the axis in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
+    pub fn tti_ns(&self) -> i64 {
+        TtiSpan(1).ns(self.clocks[self.first.unwrap_or(Rat::Lte) as usize].numerology())
     }
 
     /// Ends everything open.
@@ -247,7 +293,7 @@ impl Phone {
     /// Tracks and clock anchors: everything whose number can grow.
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        self.tracks.len() + self.clock.anchors().count()
+        self.tracks.len() + self.clocks.iter().flat_map(TtiClock::anchors).count()
     }
 
     /// The end of a track's last slice.
@@ -298,12 +344,17 @@ impl Phone {
     }
 
     /// A slice of one TTI; the second block of an assignment is below the first.
-    fn push_grant<W: Write>(&mut self, out: &mut Stream<W>, grant: &Grant) -> io::Result<()> {
+    fn push_grant<W: Write>(
+        &mut self,
+        out: &mut Stream<W>,
+        (leg, other): (Rat, Option<Rat>),
+        grant: &Grant,
+    ) -> io::Result<()> {
         let tti = grant.position.tti.0;
-        let of = (grant.dir, grant.position.cell);
+        let of = (grant.dir, (other, grant.position.cell));
         let on_time = Shows::Grants(of.0, of.1);
-        let start_ns = self.ns(tti);
-        let end_ns = start_ns.saturating_add_signed(self.tti_ns());
+        let start_ns = self.ns_of(leg, tti);
+        let end_ns = start_ns.saturating_add_signed(TtiSpan(1).ns(grant.position.numerology));
         let open_tti = self.track(out, on_time)?.open_tti;
         let late = open_tti.is_some_and(|open| tti < open);
         let shows = if late { self.late_lane(of, tti, start_ns) } else { on_time };
@@ -335,7 +386,7 @@ impl Phone {
     }
 
     /// A track of late grants on which a TTI is free or open.
-    fn late_lane(&self, (dir, cell): (Direction, u8), tti: i64, start_ns: u64) -> Shows {
+    fn late_lane(&self, (dir, cell): (Direction, Cell), tti: i64, start_ns: u64) -> Shows {
         let has_room = |shows: &Shows| {
             self.tracks.get(shows).is_none_or(|track| {
                 track.end_ns <= start_ns || (track.open > 0 && track.open_tti == Some(tti))
@@ -351,7 +402,7 @@ impl Phone {
         out: &mut Stream<W>,
         shows: Shows,
         next: Option<i64>,
-        (dir, cell): (Direction, u8),
+        (dir, cell): (Direction, Cell),
     ) -> io::Result<()> {
         self.end_open(out, shows)?;
         let track = self.track(out, shows)?;
@@ -389,13 +440,18 @@ impl Phone {
 
     fn write_buffer<W: Write>(&mut self, out: &mut Stream<W>) -> io::Result<()> {
         let Some((tti, bytes)) = self.buffer.take() else { return Ok(()) };
-        self.count(out, Shows::Buffer, self.ns(tti), bytes)
+        self.count(out, Shows::Buffer, self.ns_of(Rat::Lte, tti), bytes)
     }
 
-    fn push_bsr<W: Write>(&mut self, out: &mut Stream<W>, report: &BsrReport) -> io::Result<()> {
+    fn push_bsr<W: Write>(
+        &mut self,
+        out: &mut Stream<W>,
+        (leg, other): (Rat, Option<Rat>),
+        report: &BsrReport,
+    ) -> io::Result<()> {
         let bytes = report.upper_bound_bytes.unwrap_or(BSR_MORE_THAN_BYTES);
-        let ns = self.ns(report.position.tti.0);
-        self.count(out, Shows::Bsr(report.lcg), ns, bytes.into())
+        let ns = self.ns_of(leg, report.position.tti.0);
+        self.count(out, Shows::Bsr(other, report.lcg), ns, bytes.into())
     }
 
     fn push_measurement<W: Write>(
@@ -404,7 +460,7 @@ impl Phone {
         m: &Measurement,
     ) -> io::Result<()> {
         let cell = m.position.cell;
-        let ns = self.ns(m.position.tti.0);
+        let ns = self.ns_of(Rat::Lte, m.position.tti.0);
         let snr_db = m.snr_db();
         for (shows, value) in [
             (Shows::Rsrp(cell), m.rsrp_dbm),
@@ -418,28 +474,19 @@ impl Phone {
         Ok(())
     }
 
-    fn push_hole<W: Write>(&mut self, out: &mut Stream<W>, hole: &Hole) -> io::Result<()> {
+    fn push_hole<W: Write>(
+        &mut self,
+        out: &mut Stream<W>,
+        leg: Rat,
+        hole: &Hole,
+    ) -> io::Result<()> {
         let tti = hole.position.tti.0;
-        let span = (self.ns(tti), self.ns(tti.saturating_add(hole.n_tti.clamp(0, MAX_HOLE_TTIS))));
+        let end = tti.saturating_add(hole.n_tti.clamp(0, MAX_HOLE_TTIS));
+        let span = (self.ns_of(leg, tti), self.ns_of(leg, end));
         let args = Args::default()
             .text("why", Some(hole.why))
             .int("tti", Some(tti))
             .int("n_tti", Some(hole.n_tti));
         self.slice(out, Shows::Holes, span, Name::Common("hole"), args)
     }
-}
-
-fn grant_args(grant: &Grant) -> Args {
-    Args::default()
-        .int("tti", Some(grant.position.tti.0))
-        .int("n_prb", grant.n_prb)
-        .int("mcs", grant.mcs)
-        .int("tbs_bytes", grant.tbs_bytes)
-        .int("layers", grant.layers)
-        .int("tb", Some(grant.tb))
-        .int("harq_id", grant.harq_id)
-        .int("rv", grant.rv)
-        .bool("retx", grant.retx)
-        .bool("crc_ok", grant.crc_ok)
-        .int("padding_bytes", grant.padding_bytes)
 }

@@ -278,6 +278,32 @@ fn nothing_is_written_over_or_left_behind() {
     assert!(both.to_string().contains("name different files"));
 }
 
+/// Each leg of EN-DC has TTIs of its own: its grants are on time, on its own tracks.
+#[test]
+fn times_of_two_legs_do_not_fall() {
+    let dir = tempfile::tempdir().unwrap();
+    airmile_lab::run_scenario("nsa-split-bearer", None, dir.path()).unwrap();
+    let path = dir.path().join("trace.pftrace");
+    let inputs = Inputs { files: vec![dir.path().join("nr_modem.mi2log")], ..Inputs::default() };
+    let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
+    export(&inputs, &RadioOptions::default(), &exports, true, &Progress::default()).unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    let mut last = BTreeMap::new();
+    for packet in Decoded::decode(&*bytes).unwrap().packet {
+        let Some(event) = packet.track_event else { continue };
+        if event.r#type == Some(COUNTER) {
+            let (track, ns) = (event.track_uuid.unwrap(), packet.timestamp.unwrap());
+            let before = last.insert(track, ns).unwrap_or(0);
+            assert!(before <= ns, "{track}: {before} {ns}");
+        }
+    }
+    let shown = show(&bytes);
+    let of = |track: &&String| track.contains(" grants");
+    let tracks: Vec<&str> = shown.slices.keys().filter(of).map(String::as_str).collect();
+    let links = ["Downlink grants", "Downlink grants, LTE", "Uplink grants", "Uplink grants, LTE"];
+    assert_eq!(tracks, links, "none is late");
+}
+
 #[test]
 fn records_of_no_numerology_do_not_change_the_axis() {
     let mut bytes = Vec::new();
