@@ -129,7 +129,7 @@ pub(super) struct PaddingCounters {
     carriers: SmallMap<u32, CountedCarrier>,
     /// Whether there was a reading yet: without one, no block completes a pair.
     has_readings: bool,
-    /// A carrier's number in readings and in blocks, where they differ: next to LTE's, NR's may be 1 in one
+    /// A carrier's number in readings and in blocks, once they differed: next to LTE's, NR's may be 1 in one
     /// message and 0 in another.
     renumbered: Option<[u32; 2]>,
 }
@@ -160,19 +160,24 @@ impl PaddingCounters {
         });
     }
 
-    /// The number that a reading's carrier has in blocks.
+    /// The number that a reading's carrier has in blocks: all differ alike.
     fn number_in_blocks(&mut self, carrier: u32) -> u32 {
-        let is_other = |lone: &u32| *lone != carrier && self.renumbered.is_none();
-        if let Some(lone) = self.carriers.lone_key().filter(is_other)
+        if self.renumbered.is_none()
+            && let Some(lone) = self.carriers.lone_key().filter(|lone| *lone != carrier)
             && self.carriers.values().all(|of| of.readings.is_empty() && of.matched.is_none())
         {
             self.renumbered = Some([carrier, lone]);
         }
-        match self.renumbered {
-            // Both number carriers alike.
-            Some([_, in_blocks]) if in_blocks == carrier => self.renumbered = None,
-            Some([in_readings, in_blocks]) if in_readings == carrier => return in_blocks,
-            _ => {}
+        let Some([in_readings, in_blocks]) = self.renumbered else { return carrier };
+        let number = carrier.checked_add(in_blocks).and_then(|sum| sum.checked_sub(in_readings));
+        if let Some(number) = number.filter(|_| carrier != in_blocks || in_readings == in_blocks) {
+            return number;
+        }
+        // Both number carriers alike: earlier readings are in the wrong carrier.
+        self.renumbered = Some([carrier; 2]);
+        for of in self.carriers.values_mut() {
+            of.readings.clear();
+            of.matched = None;
         }
         carrier
     }
@@ -398,8 +403,21 @@ mod tests {
         assert_eq!(numbers(&[0], &[0], &[0, 1]), [0, 1]);
         assert_eq!(numbers(&[0, 1], &[0], &[0, 1]), [0, 1]);
         assert_eq!(numbers(&[0, 1], &[0, 1], &[1, 0]), [1, 0]);
+        // Each carrier's number is larger by one in readings.
+        assert_eq!(numbers(&[], &[0], &[1, 2]), [0, 1]);
+        assert_eq!(numbers(&[1], &[0, 1], &[1, 2]), [0, 1]);
         // The carrier of the first readings had no block yet.
         assert_eq!(numbers(&[1], &[0], &[0, 1]), [0, 1]);
+    }
+
+    #[test]
+    fn readings_numbered_by_mistake_are_dropped() {
+        let mut counters = PaddingCounters::default();
+        counters.push_block(&block(0, 100));
+        counters.push_reading(&NrStats { carrier: 1, ..reading(0, 0, 0) });
+        counters.push_reading(&reading(40, 100, 0));
+        let n: usize = counters.carriers.values().map(|of| of.readings.len()).sum();
+        assert_eq!(n, 1, "the first one is another carrier's");
     }
 
     #[test]
