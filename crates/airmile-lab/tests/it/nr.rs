@@ -191,13 +191,17 @@ fn verdicts_over_nr_and_split_bearers() {
 /// the padding that counters report does.
 #[test]
 fn a_line_slower_than_the_cell_is_not_the_radio() {
-    for (numerology, rate_bps, scheduler) in [
-        (1, 40_000_000, SchedulerKind::WholeTti),
-        (0, 30_000_000, SchedulerKind::RoundRobin),
-        (1, 60_000_000, SchedulerKind::PfFrequency),
+    for (n_carriers, numerology, rate_bps, scheduler) in [
+        (1, 1, 40_000_000, SchedulerKind::WholeTti),
+        (1, 0, 30_000_000, SchedulerKind::RoundRobin),
+        (1, 1, 60_000_000, SchedulerKind::PfFrequency),
+        (2, 1, 60_000_000, SchedulerKind::WholeTti),
+        (2, 1, 60_000_000, SchedulerKind::PfFrequency),
     ] {
         let mut scenario = airmile_emulate::named("nr-two-carriers").unwrap().scenario();
-        scenario.cell.secondary = None;
+        if n_carriers == 1 {
+            scenario.cell.secondary = None;
+        }
         scenario.cell.numerology = numerology;
         scenario.cell.scheduler = scheduler;
         if numerology == 0 {
@@ -215,9 +219,14 @@ fn a_line_slower_than_the_cell_is_not_the_radio() {
         let found = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
         let found = &found.transfers[0];
         let (share, demand) = (throughput_ms / duration_ms, found.link_demand.unwrap());
-        println!("{numerology}, {scheduler:?}: {demand:.3} of {share:.3}, {:?}", found.verdict);
-        assert!((demand - share).abs() < 0.05, "{scheduler:?}: {demand}, {share}");
+        println!(
+            "{n_carriers}, {numerology}, {scheduler:?}: {demand:.3} of {share:.3}, {:?}",
+            found.verdict
+        );
         assert_eq!(found.verdict, Verdict::NotRadio);
+        // Of two carriers, rows with blocks of both are ends if either was cut.
+        let most = if n_carriers == 1 { 0.05 } else { 0.2 };
+        assert!((demand - share).abs() < most, "{scheduler:?}: {demand}, {share}");
     }
 }
 
