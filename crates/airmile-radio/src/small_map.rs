@@ -53,6 +53,11 @@ impl<K: Copy + PartialEq, V> SmallMap<K, V> {
         self.0.iter_mut().filter(|(of, _)| *of == key).for_each(|(of, _)| *of = to);
     }
 
+    /// Keys and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        self.0.iter()
+    }
+
     /// The values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, value)| value)

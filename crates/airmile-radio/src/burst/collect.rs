@@ -102,7 +102,7 @@ impl Collector {
             };
             if let Some(grant) = self.waiting.find_grant(block.at, of_block) {
                 grant.padding_bytes = known;
-                grant.counted = counted.cut;
+                grant.counted = counted.cut(block);
             }
         }
     }

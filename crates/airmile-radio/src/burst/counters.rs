@@ -13,6 +13,7 @@ use airmile_model::window::SegmentTti;
 use airmile_model::{Grant, NrStats};
 
 use super::allocation::is_part;
+use super::cut::CutPadding;
 use crate::fifo::Fifo;
 use crate::small_map::SmallMap;
 
@@ -36,11 +37,20 @@ pub(super) struct GoodBlock {
     pub at: SegmentTti,
     pub cell: u8,
     pub tb: u8,
-    n_prb: u16,
+    pub n_prb: u16,
+    /// PRBs of the carrier's largest block up to and including this one, in its timing segment.
+    largest_prb: u16,
     ns: i64,
-    bytes: u32,
+    pub bytes: u32,
     /// Bytes of the carrier's good blocks up to and including this one.
     sum: u64,
+}
+
+impl GoodBlock {
+    /// Whether it takes a part of its carrier.
+    pub(super) fn is_part(&self) -> bool {
+        is_part(self.n_prb.into(), self.largest_prb.into())
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,65 +66,28 @@ pub(super) struct CountedBlocks {
     pub blocks: Vec<GoodBlock>,
     /// Their total padding.
     pub padding_bytes: u64,
-    /// The same, by the blocks that may be cut.
-    pub cut: CutPadding,
+    /// [`CutPadding::steps`] of the blocks of the whole carrier, and of those of a part.
+    steps: [u8; 2],
 }
 
-/// The padding of several blocks in relation to what they have if each that takes a part of the carrier is cut to the
-/// queue: such a block is too large by less than a PRB, so by half of one on average. By default, no counter reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct CutPadding(u8);
-
-impl CutPadding {
-    /// Of blocks that are padding for the larger part: most of them emptied the queue.
-    const MOST: Self = Self(u8::MAX);
-    /// Steps of what is kept of the ratio.
-    const STEPS: f64 = 4.0;
-    /// A block is aligned by up to some bytes of padding, cut or not (chosen here: the headers of a subPDU
-    /// and of a segment, TS 38.321, 6.1.2, and TS 38.322, 6.2.2.4, are 8 bytes at most).
-    const ALIGNED_BYTES: f64 = 16.0;
-    /// Of so few blocks with much padding, one may have all of it (chosen here).
-    const MIN_BLOCKS: usize = 3;
-
-    fn of(blocks: &[GoodBlock], padding_bytes: u64, largest_prb: u16) -> Self {
-        let bytes: u64 = blocks.iter().map(|one| u64::from(one.bytes)).sum();
-        if blocks.len() >= Self::MIN_BLOCKS && padding_bytes > bytes / 2 {
-            return Self::MOST;
-        }
-        let parts = blocks.iter().filter(|one| is_part(one.n_prb.into(), largest_prb.into()));
-        let prb_bytes = parts.filter(|one| one.n_prb > 0).map(|one| {
-            (f64::from(one.bytes) / f64::from(one.n_prb)).max(2.0 * Self::ALIGNED_BYTES)
-        });
-        let expected_bytes = prb_bytes.sum::<f64>() / 2.0;
-        let ratio = padding_bytes as f64 / expected_bytes.max(f64::MIN_POSITIVE);
-        let largest = f64::from(Self::MOST.0 - 2);
-        Self(1 + (ratio * Self::STEPS).round().min(largest) as u8)
+impl CountedBlocks {
+    fn new(blocks: Vec<GoodBlock>, padding_bytes: u64) -> Self {
+        let steps = CutPadding::steps(&blocks, padding_bytes);
+        Self { blocks, padding_bytes, steps }
     }
 
-    /// Whether a counter reports it.
-    pub(super) const fn is_counted(self) -> bool {
-        self.0 > 0
-    }
-
-    /// Whether the blocks are padding for the larger part.
-    pub(super) fn is_most(self) -> bool {
-        self == Self::MOST
-    }
-
-    /// The ratio, rounded; `None` if no counter reports the padding, or if it is the larger part.
-    pub(super) fn ratio(self) -> Option<f64> {
-        self.0
-            .checked_sub(1)
-            .filter(|_| !self.is_most())
-            .map(|steps| f64::from(steps) / Self::STEPS)
+    /// The padding in relation to what cut blocks have, for one of its blocks.
+    pub(super) fn cut(&self, block: &GoodBlock) -> CutPadding {
+        let steps = self.steps[usize::from(block.is_part())];
+        CutPadding::new(steps, block)
     }
 }
 
 #[derive(Debug, Clone, Default)]
 struct CountedCarrier {
     blocks: Fifo<GoodBlock>,
-    /// PRBs of the largest block.
-    largest_prb: u16,
+    /// PRBs of the largest block of a timing segment.
+    largest_prb: (u32, u16),
     /// Number of blocks since old ones were forgotten.
     n_new: usize,
     sum: u64,
@@ -129,7 +102,7 @@ pub(super) struct PaddingCounters {
     carriers: SmallMap<u32, CountedCarrier>,
     /// Whether there was a reading yet: without one, no block completes a pair.
     has_readings: bool,
-    /// A carrier's number in readings and in blocks, where they differ: next to LTE's, NR's may be 1 in one
+    /// A carrier's number in readings and in blocks, once they differed: next to LTE's, NR's may be 1 in one
     /// message and 0 in another.
     renumbered: Option<[u32; 2]>,
 }
@@ -160,19 +133,24 @@ impl PaddingCounters {
         });
     }
 
-    /// The number that a reading's carrier has in blocks.
+    /// The number that a reading's carrier has in blocks: all differ alike.
     fn number_in_blocks(&mut self, carrier: u32) -> u32 {
-        let is_other = |lone: &u32| *lone != carrier && self.renumbered.is_none();
-        if let Some(lone) = self.carriers.lone_key().filter(is_other)
+        if self.renumbered.is_none()
+            && let Some(lone) = self.carriers.lone_key().filter(|lone| *lone != carrier)
             && self.carriers.values().all(|of| of.readings.is_empty() && of.matched.is_none())
         {
             self.renumbered = Some([carrier, lone]);
         }
-        match self.renumbered {
-            // Both number carriers alike.
-            Some([_, in_blocks]) if in_blocks == carrier => self.renumbered = None,
-            Some([in_readings, in_blocks]) if in_readings == carrier => return in_blocks,
-            _ => {}
+        let Some([in_readings, in_blocks]) = self.renumbered else { return carrier };
+        let number = carrier.checked_add(in_blocks).and_then(|sum| sum.checked_sub(in_readings));
+        if let Some(number) = number.filter(|_| carrier != in_blocks || in_readings == in_blocks) {
+            return number;
+        }
+        // Both number carriers alike: earlier readings are in the wrong carrier.
+        self.renumbered = Some([carrier; 2]);
+        for of in self.carriers.values_mut() {
+            of.readings.clear();
+            of.matched = None;
         }
         carrier
     }
@@ -200,7 +178,10 @@ impl PaddingCounters {
         if grant.crc_ok == Some(true) {
             carrier.sum = carrier.sum.saturating_add(bytes.into());
             let n_prb = grant.n_prb.unwrap_or(0);
-            carrier.largest_prb = carrier.largest_prb.max(n_prb);
+            let (segment, largest_prb) = carrier.largest_prb;
+            let before = if segment == position.timing_segment { largest_prb } else { 0 };
+            let largest_prb = before.max(n_prb);
+            carrier.largest_prb = (position.timing_segment, largest_prb);
             if self.has_readings && carrier.blocks.as_slice().len() == MAX_BLOCKS {
                 carrier.blocks.pop(1);
             }
@@ -209,6 +190,7 @@ impl PaddingCounters {
                 cell: position.cell,
                 tb: grant.tb.min(1),
                 n_prb,
+                largest_prb,
                 ns: at.ns,
                 bytes,
                 sum: carrier.sum,
@@ -314,8 +296,7 @@ impl CountedCarrier {
         let blocks: Vec<GoodBlock> =
             all[..n].iter().filter(|block| block.sum > from).copied().collect();
         self.blocks.pop(n);
-        let cut = CutPadding::of(&blocks, padding_bytes, self.largest_prb);
-        (!blocks.is_empty()).then_some(CountedBlocks { blocks, padding_bytes, cut })
+        (!blocks.is_empty()).then(|| CountedBlocks::new(blocks, padding_bytes))
     }
 }
 
@@ -398,24 +379,73 @@ mod tests {
         assert_eq!(numbers(&[0], &[0], &[0, 1]), [0, 1]);
         assert_eq!(numbers(&[0, 1], &[0], &[0, 1]), [0, 1]);
         assert_eq!(numbers(&[0, 1], &[0, 1], &[1, 0]), [1, 0]);
+        // Each carrier's number is larger by one in readings.
+        assert_eq!(numbers(&[], &[0], &[1, 2]), [0, 1]);
+        assert_eq!(numbers(&[1], &[0, 1], &[1, 2]), [0, 1]);
         // The carrier of the first readings had no block yet.
         assert_eq!(numbers(&[1], &[0], &[0, 1]), [0, 1]);
     }
 
     #[test]
+    fn readings_numbered_by_mistake_are_dropped() {
+        let mut counters = PaddingCounters::default();
+        counters.push_block(&block(0, 100));
+        counters.push_reading(&NrStats { carrier: 1, ..reading(0, 0, 0) });
+        counters.push_reading(&reading(40, 100, 0));
+        let n: usize = counters.carriers.values().map(|of| of.readings.len()).sum();
+        assert_eq!(n, 1, "the first one is another carrier's");
+    }
+
+    #[test]
     fn padding_in_relation_to_cut_blocks() {
-        let block = |n_prb| {
-            let at = (0, TtiIndex(0));
-            GoodBlock { at, cell: 0, tb: 0, n_prb, ns: 0, bytes: 100 * u32::from(n_prb), sum: 0 }
-        };
+        let block = |n_prb| good_block(n_prb, 100 * u32::from(n_prb));
         // Of 40 of the carrier's 50 PRBs; those of the whole carrier are not cut.
-        let blocks = [40, 50, 40, 50, 40].map(block);
-        let ratio = |padding_bytes| CutPadding::of(&blocks, padding_bytes, 50).ratio();
-        assert_eq!([0, 75, 150, 600].map(ratio), [Some(0.0), Some(0.5), Some(1.0), Some(4.0)]);
+        let counted = |padding_bytes| {
+            CountedBlocks::new([40, 50, 40, 50, 40].map(block).into(), padding_bytes)
+        };
+        let ratio = |padding_bytes| counted(padding_bytes).cut(&block(40)).part();
+        let expected = [0.0, 0.5, 1.0, 4.0].map(|ratio| Some((40, ratio)));
+        assert_eq!([0, 75, 150, 600].map(ratio), expected);
+        assert_eq!(counted(150).cut(&block(50)).part(), None);
         // More than half of all bytes: of three blocks and more, most emptied the queue.
-        assert!(CutPadding::of(&blocks, 11_001, 50).is_most());
-        assert!(!CutPadding::of(&blocks[..2], 8_000, 50).is_most());
-        assert_eq!(CutPadding::default().ratio(), None);
+        assert!(counted(11_001).cut(&block(40)).is_most());
+        let few = CountedBlocks::new([40, 50].map(block).into(), 8_000);
+        assert!(!few.cut(&block(40)).is_most());
+        assert_eq!(CutPadding::default().part(), None);
+    }
+
+    fn good_block(n_prb: u16, bytes: u32) -> GoodBlock {
+        let at = (0, TtiIndex(0));
+        GoodBlock { at, cell: 0, tb: 0, n_prb, largest_prb: 50, ns: 0, bytes, sum: 0 }
+    }
+
+    #[test]
+    fn a_full_block_among_padded_parts_may_be_full() {
+        let (full, part) = (good_block(50, 10_000), good_block(30, 6_000));
+        let is_most = |blocks: &[GoodBlock], padding_bytes, block: &GoodBlock| {
+            CountedBlocks::new(blocks.to_vec(), padding_bytes).cut(block).is_most()
+        };
+        let blocks = [full, part, part];
+        assert!(is_most(&blocks, 11_880, &part));
+        assert!(!is_most(&blocks, 11_880, &full));
+        assert!(is_most(&blocks, 17_001, &full), "more than fits in the others");
+        // A cell that gives whole slots.
+        assert!(is_most(&[full; 3], 15_001, &full));
+    }
+
+    #[test]
+    fn another_cell_may_be_narrower() {
+        let mut counters = PaddingCounters::default();
+        counters.push_reading(&reading(0, 0, 0));
+        for (segment, n_prb) in [(0, 106), (0, 90), (1, 51), (1, 40)] {
+            let mut block = block(0, 100);
+            block.position.timing_segment = segment;
+            block.n_prb = Some(n_prb);
+            counters.push_block(&block);
+        }
+        let blocks = counters.carriers.values().flat_map(|of| of.blocks.as_slice());
+        let parts: Vec<bool> = blocks.map(GoodBlock::is_part).collect();
+        assert_eq!(parts, [false, true, false, true]);
     }
 
     #[test]
@@ -444,7 +474,7 @@ mod tests {
                 ms += gap;
                 let (at, ns) = ((0, TtiIndex(ms)), ms * 1_000_000);
                 for carrier in [&mut at_once, &mut later] {
-                    carrier.blocks.push(GoodBlock { at, cell: 0, tb: 0, n_prb: 0, ns, bytes: 1, sum: n });
+                    carrier.blocks.push(GoodBlock { at, ns, bytes: 1, sum: n, ..good_block(0, 1) });
                     carrier.n_new += 1;
                 }
                 at_once.forget_old();

@@ -4,8 +4,9 @@
 //! each of them half a group of padding, and several together nearly the same each time. A cell that
 //! divides TTIs among users pads the last block of a burst only, by any number of bytes.
 
-use super::allocation;
+use super::counters::GoodBlock;
 use super::tti_row::TtiRow;
+use crate::small_map::SmallMap;
 
 /// The padding is that of cut blocks within these factors (chosen here: groups of which the largest
 /// is not known, and retransmitted blocks that are counted late).
@@ -15,41 +16,123 @@ const FACTORS: [f64; 2] = [0.5, 2.0];
 const SPREAD: f64 = 2.5;
 /// Blocks needed to judge a cell (chosen here: two readings in a busy cell).
 const MIN_BLOCKS: usize = 50;
-/// Numbers of PRBs in a group (TS 38.214, table 5.1.2.2.1-1), and the share of blocks that consist of groups
-/// (chosen here: the last group of a carrier may be smaller; of any numbers of PRBs, half are even).
-const GROUPS_PRB: [u32; 4] = [16, 8, 4, 2];
+/// Numbers of PRBs in a group (TS 38.214, table 5.1.2.2.1-1, and TS 36.213, table 7.1.6.1-1), and the share of
+/// blocks that consist of groups (chosen here: the last group of a carrier may be smaller; of any numbers of
+/// PRBs, half are even).
+const GROUPS_PRB: [u32; 5] = [16, 8, 4, 3, 2];
 const GROUPED_SHARE: f64 = 0.7;
+
+/// The padding of several blocks in relation to what they have if each that takes a part of the carrier is cut to the
+/// queue: such a block is too large by less than a PRB, so by half of one on average. By default, no counter reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct CutPadding {
+    /// 0: not counted; [`Self::WHOLE`], [`Self::MOST`], or the ratio above [`Self::WHOLE`].
+    steps: u8,
+    /// The carrier of the block, and its PRBs there.
+    cell: u8,
+    n_prb: u16,
+}
+
+impl CutPadding {
+    /// Of a block of the whole carrier, which is not cut.
+    const WHOLE: u8 = 1;
+    /// Of blocks that are padding for the larger part: most of them emptied the queue.
+    const MOST: u8 = u8::MAX;
+    /// Steps of what is kept of the ratio.
+    const STEPS: f64 = 4.0;
+    /// A block is aligned by up to some bytes of padding, cut or not (chosen here: the headers of a subPDU
+    /// and of a segment, TS 38.321, 6.1.2, and TS 38.322, 6.2.2.4, are 8 bytes at most).
+    const ALIGNED_BYTES: f64 = 16.0;
+    /// Of so few blocks with much padding, one may have all of it (chosen here).
+    const MIN_BLOCKS: usize = 3;
+
+    /// Of one of several blocks with these [`Self::steps`].
+    pub(super) const fn new(steps: u8, block: &GoodBlock) -> Self {
+        Self { steps, cell: block.cell, n_prb: block.n_prb }
+    }
+
+    /// What is kept of the padding, of blocks of the whole carrier, and of a part.
+    pub(super) fn steps(blocks: &[GoodBlock], padding_bytes: u64) -> [u8; 2] {
+        let (mut bytes, mut expected_bytes) = ([0, 0], 0.0);
+        for one in blocks {
+            bytes[usize::from(one.is_part())] += u64::from(one.bytes);
+            if one.is_part() && one.n_prb > 0 {
+                let prb_bytes = f64::from(one.bytes) / f64::from(one.n_prb);
+                expected_bytes += prb_bytes.max(2.0 * Self::ALIGNED_BYTES) / 2.0;
+            }
+        }
+        let [whole_bytes, part_bytes] = bytes;
+        let ratio = padding_bytes as f64 / f64::max(expected_bytes, f64::MIN_POSITIVE);
+        let largest = f64::from(Self::MOST - Self::WHOLE - 2);
+        let cut = Self::WHOLE + 1 + (ratio * Self::STEPS).round().min(largest) as u8;
+        let are_enough = blocks.len() >= Self::MIN_BLOCKS;
+        // The blocks of a part may have all the padding that fits in them.
+        let in_whole_bytes = padding_bytes.saturating_sub(part_bytes);
+        [
+            if are_enough && in_whole_bytes > whole_bytes / 2 { Self::MOST } else { Self::WHOLE },
+            if are_enough && padding_bytes > (whole_bytes + part_bytes) / 2 {
+                Self::MOST
+            } else {
+                cut
+            },
+        ]
+    }
+
+    /// Whether a counter reports it.
+    pub(super) const fn is_counted(self) -> bool {
+        self.steps > 0
+    }
+
+    /// Whether the blocks are padding for the larger part.
+    pub(super) const fn is_most(self) -> bool {
+        self.steps == Self::MOST
+    }
+
+    /// The PRBs of a part of the carrier, and the ratio, rounded; `None` if no counter reports the padding, if the
+    /// block takes the whole carrier, or if the padding is the larger part.
+    pub(super) fn part(self) -> Option<(u32, f64)> {
+        let steps = self.steps.checked_sub(Self::WHOLE + 1).filter(|_| !self.is_most())?;
+        Some((self.n_prb.into(), f64::from(steps) / Self::STEPS))
+    }
+}
 
 /// Finds blocks that were cut to the queue.
 pub(super) struct CutBlocks {
-    largest_prb: u32,
-    /// Padding from which on blocks were cut; `None` if the cell cuts none.
-    least: Option<f64>,
+    /// Padding from which on a carrier's blocks were cut, of the carriers that cut them.
+    least: SmallMap<u8, f64>,
 }
 
 impl CutBlocks {
-    /// Learns from all rows whether the cell cuts blocks.
+    /// Learns from all rows which carriers cut blocks.
     pub(super) fn learn(rows: &[TtiRow]) -> Self {
-        let largest_prb = TtiRow::largest_prb(rows);
-        let parts: Vec<(u32, f64)> = rows.iter().filter_map(|row| part(row, largest_prb)).collect();
-        Self { largest_prb, least: least(&parts) }
+        let mut parts: SmallMap<u8, Vec<(u32, f64)>> = SmallMap::default();
+        for row in rows {
+            if let Some(part) = part(row) {
+                parts.or_insert_with(row.grants.counted.cell, Vec::new).push(part);
+            }
+        }
+        let mut out = SmallMap::default();
+        for (cell, parts) in parts.iter() {
+            if let Some(least) = least(parts) {
+                out.insert(*cell, least);
+            }
+        }
+        Self { least: out }
     }
 
-    /// Whether a row's block was cut, or is one of several that are mostly padding.
+    /// Whether a row has a block that was cut, or one of several that are mostly padding.
     pub(super) fn contain(&self, row: &TtiRow) -> bool {
-        if row.grants.counted.is_most() {
-            return true;
-        }
-        let padding = part(row, self.largest_prb).map(|(_, padding)| padding);
-        padding.zip(self.least).is_some_and(|(padding, least)| padding >= least)
+        let counted = row.grants.counted;
+        let least = || self.least.iter().find(|(cell, _)| *cell == counted.cell);
+        counted.is_most()
+            || part(row)
+                .is_some_and(|(_, padding)| least().is_some_and(|(_, least)| padding >= *least))
     }
 }
 
-/// The PRBs of a part of the carrier, and its padding with that of other rows; `None` if it is known for the row alone.
-fn part(row: &TtiRow, largest_prb: u32) -> Option<(u32, f64)> {
-    let is_alone = row.grants.padding_bytes().is_some();
-    let prb = row.grants.prb.filter(|prb| !is_alone && allocation::is_part(*prb, largest_prb))?;
-    Some((prb, row.grants.counted.ratio()?))
+/// The PRBs of a part of a carrier, and its padding with that of other rows; `None` if it is known for the row alone.
+fn part(row: &TtiRow) -> Option<(u32, f64)> {
+    row.grants.counted.part().filter(|_| row.grants.padding_bytes().is_none())
 }
 
 fn least(parts: &[(u32, f64)]) -> Option<f64> {

@@ -2,7 +2,7 @@
 
 use airmile_model::Grant;
 
-use super::counters::CutPadding;
+use super::cut::CutPadding;
 
 /// A block with at most this many bytes besides padding holds RLC STATUS or MAC control
 /// only (a STATUS PDU is 2 bytes and more, TS 36.322, 6.2.1.6; a user's smallest IP

@@ -426,7 +426,7 @@ fn emit_holes(holes: &mut BTreeMap<i64, i64>, segment: u32, tti: i64, sink: &mut
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::counters::CutPadding;
+    use super::super::cut::CutPadding;
     use super::*;
 
     fn grant() -> impl Strategy<Value = GrantLite> {
