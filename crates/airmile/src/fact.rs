@@ -58,6 +58,7 @@ pub(crate) enum FactKind {
     Note(String),
     /// Time that a cause took. `bounds` are those of the leading cause's share.
     CauseTime {
+        dir: Direction,
         cause: Cause,
         ms: f64,
         share: f64,
@@ -210,11 +211,11 @@ pub(crate) enum Advice {
     /// Other missing evidence, and how to get it.
     Gather { what: String, how: String },
     /// Remove a cause.
-    Cause(CauseAdvice),
+    Cause(Direction, CauseAdvice),
     /// Remove a cause, or another one that takes almost as long.
-    Either(CauseAdvice, Cause, CauseAdvice),
+    Either(Direction, CauseAdvice, Cause, CauseAdvice),
     /// The radio and a cause share it; remove the cause.
-    SharedWith(Cause, CauseAdvice),
+    SharedWith(Direction, Cause, CauseAdvice),
     /// By packets alone.
     Suspect(Suspect, Restarter),
     /// By the application's log alone.

@@ -42,12 +42,14 @@ pub(crate) fn advice(advice: &Advice) -> String {
         Advice::Capture { what, how } => format!("capture {what}: {how}"),
         Advice::Unread(how) => how.clone(),
         Advice::Gather { what, how } => format!("{what}: {how}"),
-        Advice::Cause(one) => cause(*one),
-        Advice::Either(one, near, other) => {
-            format!("{}. Almost as long: {near}. For it: {}", cause(*one), cause(*other))
+        Advice::Cause(dir, one) => cause_of(*dir, *one),
+        Advice::Either(dir, one, near, other) => {
+            let [one, other] = [one, other].map(|one| cause_of(*dir, *one));
+            format!("{one}. Almost as long: {near}. For it: {other}")
         }
-        Advice::SharedWith(name, one) => {
-            format!("the downlink and {name} share it. For the latter: {}", cause(*one))
+        Advice::SharedWith(dir, name, one) => {
+            let (link, one) = (link(*dir), cause_of(*dir, *one));
+            format!("the {link} and {name} share it. For the latter: {one}")
         }
         Advice::Suspect(one, restarter) => suspect(*one, *restarter).into(),
         Advice::Application(part) => application(*part),
@@ -90,6 +92,52 @@ pub(crate) fn saving(without: Option<Cause>, ms: f64, duration_ms: f64) -> Optio
 
 /// Where the same files show the losses.
 const WHERE_LOST: &str = "`airmile packets` on the same captures (table tcp_events)";
+
+fn cause_of(dir: Direction, advice: CauseAdvice) -> String {
+    let of_upload = (dir == Direction::Ul).then(|| cause_of_upload(advice)).flatten();
+    of_upload.map_or_else(|| cause(advice), str::to_owned)
+}
+
+/// The advice for a phone that sends, where it is another than for a server.
+const fn cause_of_upload(advice: CauseAdvice) -> Option<&'static str> {
+    Some(match advice {
+        CauseAdvice::SlowStartRestart(_) => {
+            "let the application send without pauses, or keep the phone's window warm (a little \
+             data each round trip); on a Linux host: `sysctl -w \
+             net.ipv4.tcp_slow_start_after_idle=0`"
+        }
+        CauseAdvice::UndesiredSlowStart => {
+            "let the phone's TCP take round trips from SACK and duplicate ACKs (RACK-TLP, RFC \
+             8985; Linux: `sysctl -w net.ipv4.tcp_recovery=1`)"
+        }
+        CauseAdvice::FirstSlowStart => {
+            "reuse connections, or raise the phone's initial window (Linux: `ip route change … \
+             initcwnd 30`); a server nearer to the phone, and fewer, larger uploads help, too"
+        }
+        CauseAdvice::ReceiveWindow => {
+            "raise the receive buffer of the server (`SO_RCVBUF`; Linux: `sysctl \
+             net.ipv4.tcp_rmem`), let its application read faster, and look for a proxy on the way; \
+             `airmile packets` shows the window"
+        }
+        CauseAdvice::ServerPaces => {
+            "look at the application on the phone: it supplied data more slowly than the link \
+             carries it (its source, a rate limit, `SO_SNDBUF`)"
+        }
+        CauseAdvice::ServerOrLine => {
+            "look at the phone's congestion control and send buffer (`ss -ti` on a Linux host); \
+             capture at the server, too: a line with a short queue looks the same at the phone"
+        }
+        CauseAdvice::Wireline => {
+            "look at the path behind the base station: a rate limit or a slow link; repeat with \
+             another server and run `airmile diagnose` on both"
+        }
+        CauseAdvice::Promotion => {
+            "the cell had released the phone before the upload: send earlier (the release comes \
+             after about 10 s without data; `airmile radio` shows it), or more at a time"
+        }
+        _ => return None,
+    })
+}
 
 fn cause(advice: CauseAdvice) -> String {
     match advice {
@@ -246,7 +294,9 @@ mod tests {
             C::SetupRoundTrips,
             C::UplinkQueue,
         ] {
-            assert!(cause(one).contains('`'), "{one:?}: {}", cause(one));
+            for words in [Direction::Dl, Direction::Ul].map(|dir| cause_of(dir, one)) {
+                assert!(words.contains('`'), "{one:?}: {words}");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The sentences of facts.
 
 use airmile_io::plural;
-use airmile_model::{Phases, confidence_percent, plain_name};
+use airmile_model::{Direction, Phases, confidence_percent, plain_name};
 use airmile_wire::attribute::Reason;
 
 use super::{bounds, candidates, link};
@@ -60,9 +60,12 @@ pub(crate) fn fact(kind: &FactKind) -> String {
             if *rough { "; rough" } else { "" }
         ),
         FactKind::Note(note) => note.clone(),
-        FactKind::CauseTime { cause, ms, share, bounds: within, detail } => {
+        FactKind::CauseTime { dir, cause, ms, share, bounds: within, detail } => {
             let within = within.map_or(String::new(), |within| format!(", {}", bounds(within)));
-            let how = detail.map_or("its cause is unknown".to_owned(), cause_detail);
+            let how = detail.map_or("its cause is unknown".to_owned(), |detail| match dir {
+                Direction::Dl => cause_detail(detail),
+                Direction::Ul => cause_of_upload(detail),
+            });
             format!("{cause}: {ms:.0} ms ({:.0} %{within}): {how}", share * 100.0)
         }
         FactKind::Suspects(suspects) => format!("by packets alone: {}", candidates(suspects)),
@@ -251,6 +254,37 @@ fn cause_detail(detail: CauseDetail) -> String {
         CauseDetail::UplinkQueue => "round trips were long while the phone uploaded: requests and \
             ACKs were queued behind its upload"
             .into(),
+    }
+}
+
+/// The same of an upload, whose sender is the phone.
+fn cause_of_upload(detail: CauseDetail) -> String {
+    match detail {
+        CauseDetail::SlowStartRestart(_) => "after a pause the phone's congestion window \
+            restarted and grew round by round, with an empty uplink queue in between"
+            .into(),
+        CauseDetail::ReceiveWindow => {
+            "the receive window of the server, or of a proxy on the way, was full".into()
+        }
+        CauseDetail::SenderLimited {
+            app_limited_ms, think_ms, no_request_ms, pacing_ms, ..
+        } => times(&[
+            ("the phone's application sent nothing", app_limited_ms + no_request_ms),
+            ("it waited for the server's answer", think_ms),
+            ("ACKs or the phone's own pace", pacing_ms),
+        ]),
+        CauseDetail::Wireline => "round trips were long while the phone's uplink queue was empty: \
+            packets were queued behind the base station"
+            .into(),
+        CauseDetail::LossRecoveryCongestion => "lost segments were retransmitted; where they were \
+            lost is not visible at the phone"
+            .into(),
+        CauseDetail::Setup { promotion_ms, handshake_ms, request_ms } => times(&[
+            ("connecting to the cell", promotion_ms),
+            ("handshakes", handshake_ms),
+            ("round trips of the server's answers", request_ms),
+        ]),
+        other => cause_detail(other),
     }
 }
 

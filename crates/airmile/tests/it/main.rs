@@ -35,4 +35,5 @@ mod report;
 mod scrub;
 mod several;
 mod study;
+mod uploads;
 mod wording;

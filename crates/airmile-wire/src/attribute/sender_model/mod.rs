@@ -17,6 +17,7 @@ use super::requests::Requests;
 use super::window::WindowRounds;
 use crate::tcp::TracedPacket;
 
+use self::waits::wait;
 pub use self::waits::{Reason, WaitSpan};
 
 /// Maximum number of ACKs kept while on their way to the sender (chosen here).
@@ -45,7 +46,8 @@ struct PendingAck {
     rwnd: Option<u64>,
 }
 
-/// Models the server's side of one connection.
+/// Models the sending side of one connection: the server's, or the phone's by its own capture
+/// ([`SenderModel::of_phone`]).
 #[derive(Debug, Default)]
 pub struct SenderModel {
     latest_ns: Option<i64>,
@@ -106,6 +108,14 @@ pub struct SenderModel {
     /// More followed than a timer lets go: the sender sends lost retransmissions again without it
     /// (RFC 8985, 6.2).
     resends_early: bool,
+    /// The sender is the phone, where the capture was taken.
+    of_phone: bool,
+    /// When all that the phone sent was acknowledged, and when the server's answer to it came.
+    arrived_ns: Option<i64>,
+    heard_ns: Option<i64>,
+    /// Packets that had waited for a full window, and those for one below three quarters of its
+    /// maximum (chosen here: less than a segment of a small window): its reader is slow.
+    window_waits: [u32; 2],
 }
 
 /// Round trips of which the shortest has no delayed ACK (chosen here: each second segment is
@@ -139,6 +149,15 @@ impl SenderModel {
     #[must_use]
     pub fn encrypted() -> Self {
         Self { encrypted: true, ..Self::default() }
+    }
+
+    /// The phone as the sender of a connection, captured at the phone. It knows of each
+    /// acknowledgement as soon as that passes.
+    #[must_use]
+    pub fn of_phone() -> Self {
+        let mut model = Self { of_phone: true, ..Self::default() };
+        model.base_up.note(0);
+        model
     }
 
     /// Whether the client sends TCP time stamps (RFC 7323).
@@ -219,6 +238,13 @@ impl SenderModel {
         if self.rounds.seen_from_start() { &self.windows } else { &[] }
     }
 
+    /// Whether most packets that waited for the receive window did so for a slow reader.
+    #[must_use]
+    pub const fn waits_for_reader(&self) -> bool {
+        let [all, slow] = self.window_waits;
+        2 * slow > all
+    }
+
     fn note_window(&mut self, received_bytes: i64, window_bytes: u64) {
         let last = self.windows.last().map_or(0, |last| last.window_bytes);
         if window_bytes > last.saturating_add(last / WINDOW_STEP)
@@ -238,7 +264,7 @@ impl SenderModel {
         self.latest_ns = Some(at_ns);
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
-        if packet.dir == Direction::Ul {
+        if (packet.dir == Direction::Ul) != self.of_phone {
             self.push_client(&packet, out);
         } else {
             self.push_server(&packet, out);
@@ -301,7 +327,10 @@ impl SenderModel {
 
     fn push_client(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
-        if packet.flags.has(TcpFlags::SYN) {
+        if packet.flags.has(TcpFlags::SYN) && self.of_phone {
+            wait(out, self.begun_ns.unwrap_or(now), now, Reason::Handshake);
+            self.heard_ns = Some(now);
+        } else if packet.flags.has(TcpFlags::SYN) {
             // Of repeated SYNs, the last one is assumed to be answered: the initial timer
             // is a second (RFC 6298, 2.1), more than any path takes.
             self.syn_ns = Some(now);
@@ -325,7 +354,9 @@ impl SenderModel {
         }
         let is_idle = ack.offset_bytes >= self.next
             && self.last_data_ns.is_none_or(|last| now - last > self.timer_ns());
-        self.requests.push(packet, is_idle);
+        if !self.of_phone {
+            self.requests.push(packet, is_idle);
+        }
         let all_known = self.acked >= self.next || is_idle;
         if self.encrypted && all_known && !self.in_tls_handshake && packet.new_bytes == 0 {
             self.updates.push(now);
@@ -337,7 +368,9 @@ impl SenderModel {
             self.dup_acks += 1;
         } else if ack.offset_bytes > self.acked {
             (self.acked, self.dup_acks, self.dup_since_ns) = (ack.offset_bytes, 0, None);
-            if self.acked >= self.next && self.is_at_server() {
+            if self.acked >= self.next && self.of_phone {
+                self.arrived_ns = Some(now);
+            } else if self.acked >= self.next && self.is_at_server() {
                 self.all_arrived(now, out);
             }
         }
@@ -351,6 +384,9 @@ impl SenderModel {
         if let Some(rtt) = rtt {
             self.base_down.push(now, rtt);
             self.down(rtt);
+        }
+        if self.of_phone && packet.new_bytes > 0 && self.acked >= self.next {
+            self.answered(now, out);
         }
         if self.on_their_way.len() >= MAX_PENDING_ACKS {
             self.on_their_way.pop_front();
@@ -378,3 +414,6 @@ impl SenderModel {
         self.base_up.now_ns().saturating_add(self.base_down.now_ns())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,9 @@ impl SenderModel {
     pub(super) fn push_server(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
-            if let Some(syn) = self.syn_ns.take() {
+            if self.of_phone {
+                self.rounds.begins();
+            } else if let Some(syn) = self.syn_ns.take() {
                 self.base_up.note(now - syn);
                 // A capture with the SYN has the connection's start.
                 self.rounds.begins();
@@ -122,13 +124,14 @@ impl SenderModel {
         let mut is_new = false;
         while let Some(ack) = self.on_their_way.front() {
             let old = ack.at_ns <= packet.at_ns - upstream;
-            let known = match (ack.ts_val, trusted, echo) {
-                (Some(value), Some(echo), _) => value.wrapping_sub(echo).cast_signed() <= 0,
-                (Some(value), None, Some(echo)) => {
-                    old || value.wrapping_sub(echo).cast_signed() <= 0
-                }
-                _ => old,
-            };
+            let known = self.of_phone
+                || match (ack.ts_val, trusted, echo) {
+                    (Some(value), Some(echo), _) => value.wrapping_sub(echo).cast_signed() <= 0,
+                    (Some(value), None, Some(echo)) => {
+                        old || value.wrapping_sub(echo).cast_signed() <= 0
+                    }
+                    _ => old,
+                };
             if !known {
                 break;
             }
@@ -142,7 +145,7 @@ impl SenderModel {
         let echoed = |ack: &PendingAck| echo.is_some() && ack.ts_val == echo;
         let Some(ack) = self.last_ack.filter(echoed) else { return };
         let rtt = packet.at_ns - ack.at_ns;
-        if rtt <= 0 {
+        if rtt <= 0 || self.of_phone {
             return;
         }
         // Without other data in flight, the sender may have waited for its application.
@@ -166,6 +169,7 @@ impl SenderModel {
         // timer would have sent it first (RFC 6298, 5.4).
         let is_silent = self.last_data_ns.is_some_and(|last| now - last >= self.timer_ns());
         let lacks_data = packet.offset_bytes > self.next && (edge > self.next || is_silent);
+        let heard_ns = self.heard_ns.take().filter(|_| all_acked);
         let asked =
             self.requests.answered(packet, self.present_upstream_rtt_ns()).filter(|_| all_acked);
         self.requests.clear();
@@ -177,6 +181,7 @@ impl SenderModel {
         let was = self.rounds.phase;
         let round = match asked {
             Some(_) => Round::Answer,
+            None if heard_ns.is_some() => Round::Answer,
             None if idle || limited || updated => Round::AppLimited,
             None => Round::WindowLimited,
         };
@@ -193,8 +198,15 @@ impl SenderModel {
         } else {
             self.window_reason()
         };
+        let rwnd = ack.and_then(|h| h.rwnd);
+        if reason == Reason::ReceiveWindow {
+            let most = self.windows.last().map_or(0, |most| most.window_bytes);
+            let is_slow = rwnd.is_some_and(|rwnd| rwnd < most / 4 * 3);
+            let [all, slow] = self.window_waits;
+            self.window_waits = [all.saturating_add(1), slow.saturating_add(u32::from(is_slow))];
+        }
         if let Some(last) = self.last_data_ns
-            && (asked.is_some() || idle && update_ns.is_none())
+            && (asked.is_some() || heard_ns.is_some() || idle && update_ns.is_none())
             && now - last > self.timer_ns()
         {
             self.rounds.resumes();
@@ -203,24 +215,30 @@ impl SenderModel {
             (Some(last), _) if self.base_up.least_ns().is_none() || lacks_data => {
                 wait(out, last, now, Reason::Unknown);
             }
+            (last, _) if heard_ns.is_some() => {
+                self.goes_on(heard_ns.max(last).unwrap_or(now), now, out);
+            }
             (None, asked) => self.first_answer(now, asked, out),
             (Some(last), Some(asked)) => self.answer(last, now, asked, out),
             (Some(last), None) if idle => {
                 let released = released_ns.clamp(last, now);
-                wait(out, last, released, reason);
+                if self.of_phone {
+                    self.clocked(last, released, reason, out);
+                } else {
+                    wait(out, last, released, reason);
+                }
                 // A sender waits for the window to take a full segment before it sends less (RFC
                 // 1122, 4.2.3.4), and probes a closed one (4.2.2.17).
-                let shut =
-                    ack.and_then(|h| h.rwnd).is_some_and(|rwnd| rwnd.cast_signed() < self.mss);
+                let shut = rwnd.is_some_and(|rwnd| rwnd.cast_signed() < self.mss);
                 let why = if shut { Reason::ReceiveWindow } else { Reason::AppLimited };
                 wait(out, released, now, why);
             }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }
         self.after_tls = self.in_tls_handshake;
+        self.arrived_ns = None;
         self.passed(now, end);
-        let rwnd = ack.and_then(|h| h.rwnd).map(u64::cast_signed);
-        self.window_full = rwnd.is_some_and(|rwnd| rwnd - (end - edge) < self.mss);
+        self.window_full = rwnd.is_some_and(|rwnd| rwnd.cast_signed() - (end - edge) < self.mss);
         self.flight = end - edge;
         if bytes <= MAX_SEGMENT_BYTES {
             self.segment_bytes = self.segment_bytes.max(bytes);

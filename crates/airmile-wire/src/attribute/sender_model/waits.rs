@@ -74,11 +74,32 @@ impl SenderModel {
         wait(out, now - queued, now, Reason::Queue);
     }
 
+    /// At the phone: the server answers what was sent, and all of it is acknowledged.
+    pub(super) fn answered(&mut self, now: i64, out: &mut Vec<WaitSpan>) {
+        let Some(last) = self.last_data_ns.filter(|_| self.heard_ns.is_none()) else { return };
+        self.heard_ns = Some(now);
+        if self.in_tls_handshake {
+            wait(out, last, now, Reason::Handshake);
+            return;
+        }
+        let arrived = self.arrived_ns.unwrap_or(now).max(last);
+        let reason = if self.rounds.mends() { self.phase_reason() } else { Reason::Request };
+        self.clocked(last, arrived, reason, out);
+        wait(out, arrived, now, Reason::ServerThinkTime);
+    }
+
+    /// At the phone: its next data after an answer, or its first on a new connection.
+    pub(super) fn goes_on(&self, heard: i64, now: i64, out: &mut Vec<WaitSpan>) {
+        let tls = self.in_tls_handshake || self.after_tls;
+        wait(out, heard, now, if tls { Reason::Handshake } else { Reason::AppLimited });
+    }
+
     /// Released by an ACK, or by the sender's pace.
     pub(super) fn clocked(&self, last: i64, now: i64, reason: Reason, out: &mut Vec<WaitSpan>) {
         let queued = self.queued_ns(now, reason).min(now - last);
-        // With time stamps the acknowledgement of each packet is known.
-        let may_queue = if reason == Reason::ReceiveWindow && !self.stamped {
+        // With time stamps the acknowledgement of each packet is known; at the phone, its round trip.
+        let hides_queue = !self.stamped || self.of_phone;
+        let may_queue = if reason == Reason::ReceiveWindow && hides_queue {
             self.queued_ns(now, Reason::QueueOrWindow).min(now - last)
         } else {
             queued
@@ -145,7 +166,8 @@ impl SenderModel {
         // The oldest ACK that the sender had not received: without one it kept its own
         // pace, whatever the age of the ACK that it echoes.
         let base_up = self.base_up.now_ns();
-        let up = self.on_their_way.front().map_or(0, |unheard| now - unheard.at_ns - base_up);
+        let unheard = self.on_their_way.front().filter(|_| !self.of_phone);
+        let up = unheard.map_or(0, |unheard| now - unheard.at_ns - base_up);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
         // 5681, 4.2); a queue delays all.
         let base_down = self.base_down.now_ns();

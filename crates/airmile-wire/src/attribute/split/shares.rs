@@ -35,17 +35,23 @@ impl Shares {
         if bytes.is_none_or(|bytes| bytes > INITIAL_WINDOW_BYTES) {
             return self;
         }
-        if let Some(ns) = self.by_cause.remove(&Cause::FirstSlowStart) {
-            *self.by_cause.entry(Cause::Unknown).or_default() += ns;
-        }
         if let Some(ns) = self.by_reason.remove(&Reason::FirstSlowStart) {
             *self.by_reason.entry(Reason::Unknown).or_default() += ns;
         }
-        self.parts.retain(|(cause, _), _| *cause != Cause::FirstSlowStart);
-        if let Some(n) = self.pieces.remove(&Cause::FirstSlowStart) {
+        self.without(Cause::FirstSlowStart)
+    }
+
+    /// The same with a cause's time unknown.
+    #[must_use]
+    pub fn without(mut self, cause: Cause) -> Self {
+        if let Some(ns) = self.by_cause.remove(&cause) {
+            *self.by_cause.entry(Cause::Unknown).or_default() += ns;
+        }
+        self.parts.retain(|(of, _), _| *of != cause);
+        if let Some(n) = self.pieces.remove(&cause) {
             *self.pieces.entry(Cause::Unknown).or_default() += n;
         }
-        if let Some(longest) = self.longest.remove(&Cause::FirstSlowStart) {
+        if let Some(longest) = self.longest.remove(&cause) {
             self.lengthen(Cause::Unknown, longest);
         }
         self

@@ -363,7 +363,7 @@ impl Blind {
                 Some(one)
                     if one.suspect == Suspect::SenderLimited && shares.waits_for_requests() =>
                 {
-                    Advice::Cause(CauseAdvice::ClientAsksLate)
+                    Advice::Cause(Direction::Dl, CauseAdvice::ClientAsksLate)
                 }
                 Some(one) => Advice::Suspect(one.suspect, self.restarter),
                 None => facts::to_gather(phone, std::slice::from_ref(judged), self.has_server),

@@ -1,6 +1,6 @@
 //! Lost and retransmitted segments.
 
-use airmile_model::Cause;
+use airmile_model::{Cause, Direction};
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief, Window};
 use crate::fact::{CauseAdvice, CauseDetail};
@@ -52,7 +52,8 @@ impl Explain for Congestion {
 
     /// Drops of a slow line look the same where a queue is not visible.
     fn confidence(&self, seen: &Context) -> f64 {
-        let may_be_a_line = seen.wire.hides_queues() && !seen.wire.has_server;
+        let is_upload = seen.finding.dir == Direction::Ul;
+        let may_be_a_line = is_upload || seen.wire.hides_queues() && !seen.wire.has_server;
         if may_be_a_line { MAY_BE_A_LINE } else { CAUSE_CONFIDENCE }
     }
 }

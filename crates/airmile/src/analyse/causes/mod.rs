@@ -167,7 +167,7 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
     EXPLAINED.into_iter().find(|one| one.cause() == cause)
 }
 
-/// The time of each transfer by cause; `None` if it is no download, or its senders are unknown.
+/// The time of each transfer by cause; `None` if its senders are unknown.
 pub(super) fn splits(answer: &RadioAnalysis, wire: &Wire) -> Vec<Option<Split>> {
     let report = &answer.report;
     let found = report.transfers.iter().zip(&report.usage);
@@ -224,7 +224,7 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
 /// The cause to remove: for a shared verdict, the one that is not the radio's; of two that take almost
 /// as long, the one whose removal saves more.
 fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> {
-    let verdict = seen.finding.verdict;
+    let (verdict, dir) = (seen.finding.verdict, seen.finding.dir);
     let cause = match verdict {
         Verdict::Mixed => seen.split.leading(|cause| leaves(Verdict::NotRadio, cause)),
         Verdict::Unknown => None,
@@ -234,7 +234,7 @@ fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> 
     let without_ms = |cause| seen.split.without(cause, seen).ms;
     let advice = |cause| Some(explained(cause)?.advice(seen));
     if verdict == Verdict::Mixed {
-        return Some((cause, without_ms(cause), Advice::SharedWith(cause, advice(cause)?)));
+        return Some((cause, without_ms(cause), Advice::SharedWith(dir, cause, advice(cause)?)));
     }
     let near = near(&parts, cause, |other| leaves(verdict, other)).map(|(near, _)| near);
     let (first, second) = match near {
@@ -242,8 +242,8 @@ fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> 
         near => (cause, near),
     };
     let advised = match second {
-        Some(second) => Advice::Either(advice(first)?, second, advice(second)?),
-        None => Advice::Cause(advice(first)?),
+        Some(second) => Advice::Either(dir, advice(first)?, second, advice(second)?),
+        None => Advice::Cause(dir, advice(first)?),
     };
     Some((first, without_ms(first), advised))
 }
@@ -262,6 +262,7 @@ fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {
                 (tti(split.place(from), finding), tti(split.place(to), finding))
             });
             let kind = FactKind::CauseTime {
+                dir: finding.dir,
                 cause,
                 ms: ns as f64 / 1e6,
                 share: split.share(cause),
@@ -316,6 +317,7 @@ mod tests {
         for one in EXPLAINED {
             let (cause, detail) = (one.cause(), Some(one.detail(&seen)));
             let words = crate::wording::fact(&FactKind::CauseTime {
+                dir: finding.dir,
                 cause,
                 ms: 500.0,
                 share: 0.5,

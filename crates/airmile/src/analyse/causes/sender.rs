@@ -1,6 +1,6 @@
 //! Server, application, pacing.
 
-use airmile_model::Cause;
+use airmile_model::{Cause, Direction};
 use airmile_wire::attribute::Reason;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief};
@@ -12,13 +12,20 @@ const LEAST_RTO_NS: i64 = 200_000_000;
 pub(super) struct SenderLimited;
 
 impl SenderLimited {
-    /// Whether a slow link behind a proxy would look the same: requested data arrives little by
-    /// little, and the server was not captured.
+    /// Whether a slow link behind a proxy would look the same, as the server was not captured:
+    /// requested data arrives little by little, or the answer to an upload is late.
     fn may_be_a_line(seen: &Context) -> bool {
         let split = seen.split;
-        let trickles = split.ms(Reason::AppLimited) + split.ms(Reason::Pacing);
-        let other = split.ms(Reason::ServerThinkTime) + split.ms(Reason::NoRequest);
-        !seen.wire.has_server && trickles > other
+        let (app, pace) = (split.ms(Reason::AppLimited), split.ms(Reason::Pacing));
+        let asked = split.ms(Reason::ServerThinkTime) + split.ms(Reason::NoRequest);
+        match seen.finding.dir {
+            Direction::Dl => !seen.wire.has_server && app + pace > asked,
+            // That its own application sends nothing is known at the phone.
+            Direction::Ul => {
+                let idle = app + split.ms(Reason::NoRequest);
+                seen.wire.hides_server() && pace + split.ms(Reason::ServerThinkTime) > idle
+            }
+        }
     }
 }
 
@@ -39,12 +46,16 @@ impl Explain for SenderLimited {
     }
 
     fn advice(&self, seen: &Context) -> CauseAdvice {
-        let split = seen.split;
-        if split.shares.waits_for_requests() {
+        let (split, dir) = (seen.split, seen.finding.dir);
+        let own_ms = match dir {
+            Direction::Dl => split.ms(Reason::Pacing),
+            Direction::Ul => split.ms(Reason::Pacing) + split.ms(Reason::AppLimited),
+        };
+        if dir == Direction::Dl && split.shares.waits_for_requests() {
             CauseAdvice::ClientAsksLate
         } else if Self::may_be_a_line(seen) {
             CauseAdvice::ServerOrLine
-        } else if split.ms(Reason::ServerThinkTime) > split.ms(Reason::Pacing) {
+        } else if split.ms(Reason::ServerThinkTime) > own_ms {
             CauseAdvice::ServerAnswersLate
         } else {
             CauseAdvice::ServerPaces

@@ -27,9 +27,15 @@ pub(in super::super) fn name_of_session(
     wire: &Wire,
 ) {
     let all = &answer.report.transfers;
-    let parallel: Vec<(Split, &Together)> = answer
-        .together
-        .iter()
+    let Some(dir) = session.dir else { return };
+    let is_upload = |one: &TransferFinding| one.dir == Direction::Ul;
+    let has_uploads = splits.iter().zip(all).any(|(split, one)| split.is_some() && is_upload(one));
+    if dir == Direction::Ul && !has_uploads {
+        return;
+    }
+    // Uploads at a time are not judged together.
+    let groups = answer.together.iter().filter(|_| dir == Direction::Dl);
+    let parallel: Vec<(Split, &Together)> = groups
         .filter(|group| wire.is_of_one_host(&group.finding))
         .filter_map(|group| Some((Split::new(&group.finding, &group.usage, answer, wire)?, group)))
         .collect();
@@ -37,14 +43,12 @@ pub(in super::super) fn name_of_session(
         parallel.iter().flat_map(|(_, group)| &group.members).copied().collect();
     let each = splits.iter().zip(all).filter_map(|(split, one)| Some((split.as_ref()?, one)));
     let mut transfers: Vec<(&Split, &TransferFinding)> =
-        each.filter(|(_, finding)| !finding.overlapped).collect();
+        each.filter(|(_, one)| !one.overlapped && one.dir == dir).collect();
     let apart = transfers.len() + members.len();
     transfers.extend(parallel.iter().map(|(split, group)| (split, &group.finding)));
     let transfers = transfers.as_slice();
-    let single = all
-        .iter()
-        .enumerate()
-        .filter(|(at, finding)| finding.dir == Direction::Dl && !members.contains(at));
+    let single =
+        all.iter().enumerate().filter(|(at, finding)| finding.dir == dir && !members.contains(at));
     let (n, single_ms) =
         single.fold((members.len(), 0.0), |(n, ms), (_, one)| (n + 1, ms + one.duration_ms));
     let parallel_ms: f64 = parallel.iter().map(|(_, group)| group.finding.duration_ms).sum();
@@ -100,7 +104,8 @@ pub(in super::super) fn name_of_session(
         leading_cause(cause, ahead(cause, radio), transfers, wire);
     session.statements.push(Statement::Leading {
         cause,
-        restarter: (cause == Cause::SlowStartRestart).then_some(wire.restarter),
+        restarter: (cause == Cause::SlowStartRestart && dir == Direction::Dl)
+            .then_some(wire.restarter),
         share,
         bounds,
         near: near(&parts, cause, |other| match radio {

@@ -58,29 +58,33 @@ pub(in super::super) struct Split {
 }
 
 impl Split {
-    /// `None` if a transfer is no download, or its senders are unknown.
+    /// `None` if the senders of a transfer are unknown, or what waited for the radio.
     pub(super) fn new(
         finding: &TransferFinding,
         usage: &Usage,
         answer: &RadioAnalysis,
         wire: &Wire,
     ) -> Option<Self> {
-        finding.throughput_time_ms.filter(|_| finding.dir == Direction::Dl)?;
+        finding.throughput_time_ms?;
+        let dir = finding.dir;
         let report = &answer.report;
         let place = TransferTimeline::of(finding, report)?;
         let TransferTimeline { start_ns, end_ns, .. } = place;
         let spans = |dir| place.bursts(finding, dir, report);
-        let (downlink, uplink) = (spans(Direction::Dl), spans(Direction::Ul));
+        let is_download = dir == Direction::Dl;
+        let back = if is_download { Direction::Ul } else { Direction::Dl };
+        let (own, other) = (spans(dir), spans(back));
         let is_unclear = |burst: &Burst| burst.dir == Direction::Ul && !burst.is_clear();
         let has_samples = report.evidence_counts.buffer_samples > 0;
         let is_logged = has_samples && !report.bursts.iter().any(is_unclear);
-        let uplink = Some(uplink).filter(|clear| !clear.is_empty() || is_logged);
+        let other = Some(other).filter(|clear| !clear.is_empty() || is_logged || !is_download);
         let silences: Vec<(i64, i64)> =
             answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
-        let losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
-        let seen = RadioSeries { downlink, uplink, silences, losses_ns, bytes: finding.bytes };
+        let mut losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
+        losses_ns.retain(|_| is_download);
+        let seen = RadioSeries { dir, own, other, silences, losses_ns, bytes: finding.bytes };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
-        let others = others(finding, usage, report);
+        let others = others(finding, usage, report).filter(|_| is_download);
         let divide = |shares: &Shares| {
             let mut by_cause = shares.by_cause.clone();
             set_holes_apart(&mut by_cause, (finding.unknown_ms * 1e6) as i64);
@@ -114,8 +118,11 @@ impl Split {
                 (*cause, (edges - less as f64, edges + more as f64))
             })
             .collect();
-        let link_bps = link_bps(finding, usage, report);
-        let fastest_bps = fastest_bps(finding, usage, report);
+        let link_bps = match dir {
+            Direction::Dl => link_bps(finding, usage, report),
+            Direction::Ul => finding.burst_throughput_bps,
+        };
+        let fastest_bps = fastest_bps(finding, usage, report).filter(|_| is_download);
         Some(Self {
             by_cause,
             errors,
@@ -127,7 +134,7 @@ impl Split {
             link_bps,
             bytes: finding.bytes,
             fastest_bps,
-            windows: wire.windows(start_ns, end_ns).to_vec(),
+            windows: wire.windows(dir, start_ns, end_ns).to_vec(),
             round_trip_ns: wire.round_trip_ns(),
             empty_round_trip_ns: wire.empty_round_trip_ns(),
         })
@@ -248,7 +255,7 @@ impl Split {
         }
     }
 
-    /// Time in which the downlink queue was not empty.
+    /// Time in which the radio's queue was not empty.
     fn radio_ns(&self) -> f64 {
         (self.ns(Cause::RadioContention) + self.ns(Cause::RadioSignal)) as f64
     }
@@ -305,8 +312,10 @@ pub(super) fn leading(
 
 /// A transfer as the radio's records show it.
 struct RadioSeries {
-    downlink: Vec<RadioSpan>,
-    uplink: Option<Vec<RadioSpan>>,
+    dir: Direction,
+    /// Of its direction, and of the other one.
+    own: Vec<RadioSpan>,
+    other: Option<Vec<RadioSpan>>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
     bytes: Option<u64>,
@@ -323,18 +332,22 @@ impl RadioSeries {
             };
             spans.iter().map(later).collect()
         };
-        let (downlink, uplink) = (spans(&self.downlink), self.uplink.as_deref().map(spans));
+        let (own, other) = (spans(&self.own), self.other.as_deref().map(spans));
         let later = |ns: i64| ns.saturating_add(by_ns);
         let silences: Vec<_> =
             self.silences.iter().map(|(from, to)| (later(*from), later(*to))).collect();
         let losses_ns: Vec<i64> = self.losses_ns.iter().map(|at| later(*at)).collect();
         let radio = RadioEvidence {
-            downlink: &downlink,
-            uplink: uplink.as_deref(),
+            downlink: &own,
+            uplink: other.as_deref(),
             silences: &silences,
             losses_ns: &losses_ns,
         };
-        let shares = wire.split(start_ns + by_ns, end_ns + by_ns, radio)?;
+        let (from_ns, to_ns) = (start_ns + by_ns, end_ns + by_ns);
+        let shares = match self.dir {
+            Direction::Dl => wire.split(from_ns, to_ns, radio)?,
+            Direction::Ul => wire.split_upload((from_ns, to_ns), self.bytes, radio)?,
+        };
         Some(shares.of_bytes(self.bytes))
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn bursts_within<'a>(
 /// The error of the time in bursts: the end of an uncertain burst contributes a share of the burst,
 /// and ends are independent.
 pub(super) fn burst_error_ns(finding: &TransferFinding, report: &RadioReport) -> f64 {
-    let squares: f64 = bursts_within(finding, Direction::Dl, report)
+    let squares: f64 = bursts_within(finding, finding.dir, report)
         .map(|b| {
             let within = b.end_tti.min(finding.end_tti).since(b.start_tti.max(finding.start_tti));
             ((1.0 - b.confidence) * within as f64 * report.tti_ms * 1e6).powi(2)

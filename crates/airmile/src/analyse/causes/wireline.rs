@@ -1,6 +1,6 @@
 //! A slower link before the radio.
 
-use airmile_model::Cause;
+use airmile_model::{Cause, Direction};
 use airmile_wire::attribute::HiddenQueue;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
@@ -33,7 +33,8 @@ impl Explain for Wireline {
 
     /// At most the probability of arrivals, if round trips do not show it.
     fn confidence(&self, seen: &Context) -> f64 {
-        let measured = seen.wire.has_server;
+        // The phone knows the round trips of what it sent.
+        let measured = seen.wire.has_server || seen.finding.dir == Direction::Ul;
         if measured {
             CAUSE_CONFIDENCE
         } else {

@@ -46,9 +46,7 @@ pub(super) fn judge(
     let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
     if let Some(wire) = wire {
-        if session.dir == Some(Direction::Dl) {
-            causes::name_of_session(&mut session, &splits, answer, wire);
-        }
+        causes::name_of_session(&mut session, &splits, answer, wire);
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
     missing.extend(application::unaligned(answer, clocks));

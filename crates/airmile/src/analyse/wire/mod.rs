@@ -3,6 +3,7 @@
 mod heard;
 mod phone;
 mod seen;
+mod senders;
 mod server_side;
 mod user;
 
@@ -10,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use airmile_model::TransferFinding;
+use airmile_model::{Cause, Direction, TransferFinding};
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
     ReceiveWindow, Shares, WaitTimeline, ecn_paths,
@@ -19,8 +20,9 @@ use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_poin
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::heard::{Heard, Paths};
-use self::phone::{Capture, Opening, Phone};
+use self::phone::{Capture, Phone};
 use self::seen::SeenAt;
+use self::senders::Opening;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
@@ -33,6 +35,8 @@ use airmile_io::input::Progress;
 #[derive(Debug)]
 pub(crate) struct Wire {
     attribution: Attribution,
+    /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
+    uploads: Option<(Attribution, ByteBins)>,
     /// Its transfers without time stamps, by the server's packets.
     heard: Option<Heard>,
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
@@ -50,9 +54,11 @@ pub(crate) struct Wire {
     clocks: Vec<ClockReport>,
     /// Maximum offset of its clock from the radio's, in nanoseconds.
     clock_error_ns: i64,
+    /// Its traffic is the radio's, by the alignment of the clocks.
+    is_aligned: bool,
     round_trip_ns: i64,
     empty_round_trip_ns: i64,
-    openings: Vec<Opening>,
+    openings: [Vec<Opening>; 2],
     pub(crate) place: CaptureSite,
     pub(crate) restarter: Restarter,
     /// There is also a capture at the server.
@@ -64,6 +70,8 @@ pub(crate) struct Wire {
     /// Its connections have no time stamps, and the server's packets are not used: round trips of
     /// data are not visible at the phone.
     hides_queues: bool,
+    /// A window of its uploads was full because the reader was slow.
+    reader_is_slow: bool,
     /// Segments were lost, and its packets are the phone's.
     loses: bool,
     /// The queue that arrivals indicate then, with its probability.
@@ -149,7 +157,7 @@ impl Wire {
         Ok((wire, files.into_iter().flatten().collect()))
     }
 
-    fn of(name: String, first: Phone, rest: &[(String, Phone)]) -> Self {
+    fn of(name: String, mut first: Phone, rest: &[(String, Phone)]) -> Self {
         let direct: Vec<Aligned> =
             rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
         let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
@@ -202,9 +210,15 @@ impl Wire {
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
-        let openings = first.openings();
+        let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
         let policed = first.policed();
-        let lost = first.lost();
+        let lost = first.lost(Direction::Dl);
+        let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
+            .with_lost(first.lost(Direction::Ul))
+            .with_round_trip(round_trip_ns);
+        let reader_is_slow = first.waits_for_readers();
+        let sent = std::mem::take(&mut first.sent);
+        let uploads = (first.place == CaptureSite::Phone).then_some((sends, sent));
         let n_lost = lost.len();
         let is_heard = heard.as_ref().is_some_and(|heard| heard.has_most(first.dl_bytes));
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
@@ -218,6 +232,7 @@ impl Wire {
         let attribution = if at_server { attribution.at_server() } else { attribution };
         Self {
             attribution,
+            uploads,
             heard,
             others: first.others,
             followed: first.followed,
@@ -228,6 +243,7 @@ impl Wire {
             name,
             clocks,
             clock_error_ns: UNKNOWN_CLOCK_NS,
+            is_aligned: false,
             round_trip_ns,
             empty_round_trip_ns,
             openings,
@@ -237,6 +253,7 @@ impl Wire {
             server: server_name,
             is_split,
             hides_queues: lacks_timestamps && !is_heard,
+            reader_is_slow,
             loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
             hidden_queue: None,
             ecn: ecn_paths(first.ecn, first.place, arrived),
@@ -251,6 +268,17 @@ impl Wire {
     /// Whether a queue could not be seen: by the phone's packets alone, without time stamps.
     pub(crate) const fn hides_queues(&self) -> bool {
         self.hides_queues
+    }
+
+    /// Whether a slow line behind a proxy that ends the phone's connections would look like a slow
+    /// server: none was captured whose connections are the phone's.
+    pub(crate) const fn hides_server(&self) -> bool {
+        !self.has_server || self.is_split
+    }
+
+    /// Whether the receiver of an upload reads slowly.
+    pub(crate) const fn reader_is_slow(&self) -> bool {
+        self.reader_is_slow
     }
 
     /// Whether arrivals tell more than its round trips and losses: of a queue that these do not show, or
@@ -305,9 +333,9 @@ impl Wire {
         self.clock_error_ns
     }
 
-    /// Sets the error of its clock.
+    /// Sets the error of its clock, which is aligned to the radio's.
     pub(crate) const fn set_clock_error(&mut self, error_ns: i64) {
-        self.clock_error_ns = error_ns;
+        (self.clock_error_ns, self.is_aligned) = (error_ns, true);
     }
 
     /// The minimum round trip of its connections, in nanoseconds.
@@ -321,19 +349,24 @@ impl Wire {
     }
 
     /// The receiver's window in the first connection that started in a span.
-    pub(crate) fn windows(&self, from_ns: i64, to_ns: i64) -> &[ReceiveWindow] {
+    pub(crate) fn windows(&self, dir: Direction, from_ns: i64, to_ns: i64) -> &[ReceiveWindow] {
+        let openings = &self.openings[usize::from(dir == Direction::Ul)];
         let from_ns = from_ns.saturating_sub(OPENS_BEFORE_NS);
-        let first = self.openings.partition_point(|one| one.begun_ns < from_ns);
-        let first = self.openings.get(first).filter(|one| one.begun_ns < to_ns);
+        let first = openings.partition_point(|one| one.begun_ns < from_ns);
+        let first = openings.get(first).filter(|one| one.begun_ns < to_ns);
         first.map_or(&[], |one| &one.windows)
     }
 
     /// Moves it to the reference clock of the line.
     pub(crate) fn set_clock(&mut self, line: &ClockLine) {
-        for opening in &mut self.openings {
+        for opening in self.openings.iter_mut().flatten() {
             opening.begun_ns = line.to_reference(opening.begun_ns);
         }
         self.attribution.set_clock(line);
+        if let Some((attribution, sent)) = &mut self.uploads {
+            attribution.set_clock(line);
+            sent.set_clock(line);
+        }
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
         self.others.set_clock(line);
@@ -347,6 +380,21 @@ impl Wire {
         let within = |bytes: &ByteBins| bytes.within(from_us * 1_000, to_us * 1_000);
         let largest = self.hosts.iter().map(within).max().unwrap_or(0);
         largest as f64 >= ONE_HOST_SHARE * within(&self.followed) as f64
+    }
+
+    /// Splits an upload of `bytes`, given the radio's spans with the uplink in place of the downlink;
+    /// `None` without its packets over TCP, or if nothing shows that they are the radio's.
+    pub(crate) fn split_upload(
+        &self,
+        (from_ns, to_ns): (i64, i64),
+        bytes: Option<u64>,
+        radio: RadioEvidence<'_>,
+    ) -> Option<Shares> {
+        let (attribution, sent) = self.uploads.as_ref().filter(|_| self.is_aligned)?;
+        let is_most = sent.within(from_ns, to_ns) as f64 >= ONE_HOST_SHARE * bytes? as f64;
+        // An acknowledgement may wait behind a download of the phone: that queue is none of the upload's.
+        let split = || attribution.split(from_ns, to_ns, Some(radio)).without(Cause::UplinkQueue);
+        is_most.then(split)
     }
 
     /// Splits a transfer, given the radio's spans; `None` if most of the traffic during it was not
@@ -400,6 +448,7 @@ impl Wire {
     pub(crate) fn example() -> Self {
         Self {
             attribution: Attribution::default(),
+            uploads: None,
             heard: None,
             others: ByteBins::default(),
             followed: ByteBins::default(),
@@ -409,15 +458,17 @@ impl Wire {
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,
+            is_aligned: true,
             round_trip_ns: 100_000_000,
             empty_round_trip_ns: 100_000_000,
-            openings: Vec::new(),
+            openings: [const { Vec::new() }; 2],
             place: CaptureSite::Phone,
             restarter: Restarter::SenderOrMiddlebox,
             has_server: false,
             server: None,
             is_split: false,
             hides_queues: false,
+            reader_is_slow: false,
             loses: false,
             hidden_queue: None,
             ecn: Vec::new(),

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
-    ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, LostSegment, Passage, PathQueue,
-    PayloadBegin, PolicedSpan, QuicSenders, ReceiveWindow, SenderModel, Sides, UploadQueue,
-    UserEcn, WaitSpan, WaitTimeline, payload_begin,
+    ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, Passage, PathQueue, PayloadBegin,
+    QuicSenders, SenderModel, Sides, UploadQueue, UserEcn, WaitSpan, WaitTimeline, payload_begin,
 };
 use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
@@ -198,6 +197,7 @@ impl Capture {
             }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
+            user.sent.add(packet.at_ns, packet.new_bytes);
         }
         user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
@@ -208,6 +208,9 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
+        if connection.send(packet, &self.begin, &mut self.held) {
+            user.sends.push(&self.held, !down);
+        }
     }
 
     /// Each user as if it were the phone; those who received the most first.
@@ -236,18 +239,13 @@ impl Capture {
 /// Fewer equal datagrams may be of two runs: queries and keep-alives are alike (chosen here).
 const MANY_DATAGRAMS: usize = 10;
 
-/// A connection's start.
-#[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) begun_ns: i64,
-    pub(super) windows: Vec<ReceiveWindow>,
-}
-
 /// The phone in one capture.
 #[derive(Debug)]
 pub(super) struct Phone {
     pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
+    pub(super) sends: WaitTimeline,
+    pub(super) sent: ByteBins,
     pub(super) followed: ByteBins,
     pub(super) hosts: BTreeMap<Address, ByteBins>,
     pub(super) others: ByteBins,
@@ -273,6 +271,8 @@ impl Phone {
         Self {
             waits: user.waits,
             uplink: user.uplink,
+            sends: user.sends,
+            sent: user.sent,
             followed: user.followed,
             hosts: user.hosts,
             others: ByteBins::default(),
@@ -307,37 +307,12 @@ impl Phone {
         tcp.clone().next().is_some() && !tcp.any(SenderModel::is_stamped)
     }
 
-    /// When its connections started, in nanoseconds, and how their receiver's windows grew; in
-    /// order.
-    pub(super) fn openings(&self) -> Vec<Opening> {
-        let mut openings: Vec<Opening> = self
-            .connections
-            .iter()
-            .filter(|connection| !connection.story.windows().is_empty())
-            .filter_map(|one| Some((one.story.begun_ns()?, one.story.windows().to_vec())))
-            .map(|(begun_ns, windows)| Opening { begun_ns, windows })
-            .collect();
-        openings.sort_by_key(|one| one.begun_ns);
-        openings
-    }
-
-    /// When policers acted on its connections.
-    pub(super) fn policed(&self) -> Vec<PolicedSpan> {
-        self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
-    }
-
     /// The minimum round trip of all connections, in nanoseconds.
     pub(super) fn least_round_trip_ns(&self) -> Option<i64> {
         let each = self.connections.iter().filter_map(|connection| {
             Some(connection.story.upstream_rtt_ns()? + connection.story.downstream_rtt_ns()?)
         });
         each.filter(|ns| *ns > 0).min()
-    }
-
-    /// Retransmitted segments.
-    pub(super) fn lost(&self) -> Vec<LostSegment> {
-        let each = self.connections.iter().flat_map(|connection| connection.story.lost());
-        each.copied().collect()
     }
 
     /// Data towards it that also passed at the server: over TCP by its place in the stream, in
@@ -443,6 +418,8 @@ impl Phone {
         let is_later = self.waits.append(&next.waits);
         if is_later {
             self.uplink.append(&next.uplink);
+            self.sends.append(&next.sends);
+            self.sent.append(&next.sent);
             self.followed.append(&next.followed);
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);

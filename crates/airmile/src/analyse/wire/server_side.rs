@@ -17,6 +17,8 @@ pub(super) type Ends = [(Address, u16); 2];
 #[derive(Debug, Default)]
 pub(super) struct ServerSide {
     pub(super) story: SenderModel,
+    /// The client's side over TCP, as if the capture were taken at it.
+    pub(super) sending: Option<SenderModel>,
     pub(super) ends: Option<Ends>,
     /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
     pub(super) client_isn: Option<u32>,

@@ -20,6 +20,9 @@ const BESIDE_NS: i64 = 10_000_000_000;
 pub(super) struct User {
     pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
+    /// What its own sending over TCP waited for, and payload sent.
+    pub(super) sends: WaitTimeline,
+    pub(super) sent: ByteBins,
     pub(super) followed: ByteBins,
     /// The same, by server.
     pub(super) hosts: BTreeMap<Address, ByteBins>,

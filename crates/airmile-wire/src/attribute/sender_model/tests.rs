@@ -1,0 +1,141 @@
+//! A phone's own upload, by hand.
+
+use airmile_model::Cause;
+use airmile_model::packet::{SeqNum, TcpFlags};
+
+use super::super::{Attribution, ByteBins, RadioEvidence, WaitTimeline};
+use super::*;
+use crate::tcp::TracedAck;
+
+const MS: i64 = 1_000_000;
+const MSS: i64 = 1_000;
+
+/// A connection of the phone, captured there; times in ms.
+struct Upload {
+    model: SenderModel,
+    waits: WaitTimeline,
+    sent: i64,
+    rwnd: u64,
+}
+
+impl Upload {
+    /// A handshake from 0 to 50 ms.
+    fn open(rwnd: u64) -> Self {
+        let (model, waits) = (SenderModel::of_phone(), WaitTimeline::new());
+        let mut upload = Self { model, waits, sent: 0, rwnd };
+        upload.packet(0, Direction::Ul, TcpFlags::SYN, 0, 0);
+        upload.packet(50, Direction::Dl, TcpFlags(0x12), 0, 0);
+        upload
+    }
+
+    fn packet(&mut self, ms: i64, dir: Direction, flags: TcpFlags, bytes: i64, acked: i64) {
+        let up = dir == Direction::Ul;
+        let rwnd_bytes = Some(if up { 1 << 20 } else { self.rwnd });
+        let ack = TracedAck {
+            offset_bytes: acked,
+            rwnd_bytes,
+            duplicate: false,
+            flight_bytes: 0,
+            sack: [(0, 0); 4],
+        };
+        let packet = TracedPacket {
+            flow: 1,
+            user: 1,
+            at_ns: ms * MS,
+            dir,
+            seq: SeqNum(0),
+            flags,
+            timestamps: None,
+            event: None,
+            offset_bytes: if up { self.sent } else { 0 },
+            payload_bytes: bytes as u32,
+            new_bytes: bytes as u64,
+            flight_bytes: 0,
+            ack: (flags.0 != TcpFlags::SYN.0).then_some(ack),
+        };
+        if up {
+            self.sent += bytes;
+        }
+        let mut held = Vec::new();
+        self.model.push(&packet, &mut held);
+        self.waits.push(&held, up);
+    }
+
+    /// Segments of one flight, whose acknowledgements take so long.
+    fn flight(&mut self, ms: i64, segments: i64, round_trip_ms: i64) -> i64 {
+        (0..segments).for_each(|_| self.packet(ms, Direction::Ul, TcpFlags::ACK, MSS, 0));
+        let acked = self.sent;
+        self.packet(ms + round_trip_ms, Direction::Dl, TcpFlags::ACK, 0, acked);
+        ms + round_trip_ms
+    }
+
+    /// An answer that acknowledges all.
+    fn answer(&mut self, ms: i64) {
+        let acked = self.sent;
+        self.packet(ms, Direction::Dl, TcpFlags::ACK, 100, acked);
+    }
+
+    #[track_caller]
+    fn check(self, to_ms: i64, expected: &[(Cause, i64)]) {
+        let shares = Attribution::new(self.waits, ByteBins::default())
+            .with_round_trip(50 * MS)
+            .split(0, to_ms * MS, Some(RadioEvidence::default()));
+        assert_eq!(shares.total_ns(), to_ms * MS);
+        let found: Vec<_> =
+            shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS)).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+/// The round trip of the last flight ends with the server's answer.
+#[test]
+fn a_first_slow_start_of_the_phone() {
+    let mut upload = Upload::open(1 << 20);
+    let end = [10, 20, 40].into_iter().fold(50, |ms, segments| upload.flight(ms, segments, 50));
+    upload.answer(end);
+    upload.check(end, &[(Cause::FirstSlowStart, 100), (Cause::Setup, 100)]);
+}
+
+#[test]
+fn a_full_window_of_the_server() {
+    let mut upload = Upload::open(10_000);
+    let mut ms = 50;
+    for _ in 0..20 {
+        ms = upload.flight(ms, 10, 50);
+    }
+    upload.answer(ms);
+    upload.check(ms, &[(Cause::ReceiveWindow, 950), (Cause::Setup, 100)]);
+}
+
+/// An application that pauses, and a server that thinks before its answer.
+#[test]
+fn an_application_and_a_server_that_wait() {
+    let mut upload = Upload::open(1 << 20);
+    let ms = upload.flight(50, 10, 50);
+    upload.flight(ms + 400, 10, 50);
+    upload.answer(850);
+    upload.flight(1_000, 10, 50);
+    upload.answer(1_050);
+    // Two waits of the application (400 and 150 ms), one for the server (300 ms).
+    upload.check(
+        1_050,
+        &[(Cause::FirstSlowStart, 50), (Cause::SenderLimited, 850), (Cause::Setup, 150)],
+    );
+}
+
+/// Round trips grow beyond the least one and half of it: a queue behind the phone.
+#[test]
+fn a_queue_behind_the_phone() {
+    let mut upload = Upload::open(1 << 20);
+    let mut ms = 50;
+    for n in 0..20 {
+        ms = upload.flight(ms, 40, 50 + 10 * n);
+    }
+    upload.answer(ms);
+    let shares = |cause| {
+        let split = Attribution::new(upload.waits.clone(), ByteBins::default());
+        split.split(0, ms * MS, Some(RadioEvidence::default())).by_cause[&cause] / MS
+    };
+    let queued: i64 = (0..20).map(|n| (10 * n - 25).max(0)).sum();
+    assert_eq!(shares(Cause::Wireline), queued);
+}

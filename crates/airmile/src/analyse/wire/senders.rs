@@ -1,0 +1,80 @@
+//! The senders of a phone's connections, of either direction.
+
+use airmile_model::Direction;
+use airmile_wire::attribute::{
+    INITIAL_WINDOW_BYTES, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel,
+    WaitSpan,
+};
+use airmile_wire::tcp::TracedPacket;
+
+use super::phone::Phone;
+use super::server_side::ServerSide;
+
+/// A connection's start.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) begun_ns: i64,
+    pub(super) windows: Vec<ReceiveWindow>,
+}
+
+impl ServerSide {
+    /// Takes a packet as the phone's own sender sees it; sets what that waited for. Returns whether it
+    /// may be of an upload: requests of a download are none.
+    pub(super) fn send(
+        &mut self,
+        packet: &TracedPacket,
+        begin: &PayloadBegin,
+        held: &mut Vec<WaitSpan>,
+    ) -> bool {
+        let sending = self.sending.get_or_insert_with(SenderModel::of_phone);
+        if packet.dir == Direction::Ul && packet.payload_bytes > 0 {
+            sending.client_payload(begin);
+        }
+        held.clear();
+        sending.push(packet, held);
+        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
+        let (sent, received) = match packet.dir {
+            Direction::Dl => (acked, packet.offset_bytes),
+            Direction::Ul => (packet.offset_bytes, acked),
+        };
+        received <= sent.saturating_add(INITIAL_WINDOW_BYTES.cast_signed())
+    }
+}
+
+impl Phone {
+    /// What sends to it, or its own sides that send.
+    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> {
+        self.connections.iter().filter_map(move |one| match dir {
+            Direction::Dl => Some(&one.story),
+            Direction::Ul => one.sending.as_ref(),
+        })
+    }
+
+    /// Whether its uploads waited for readers that are slow.
+    pub(super) fn waits_for_readers(&self) -> bool {
+        self.senders(Direction::Ul).any(SenderModel::waits_for_reader)
+    }
+
+    /// When its connections started, in nanoseconds, and how windows of their receivers of data in a
+    /// direction grew; in order.
+    pub(super) fn openings(&self, dir: Direction) -> Vec<Opening> {
+        let mut openings: Vec<Opening> = self
+            .senders(dir)
+            .filter(|sender| !sender.windows().is_empty())
+            .filter_map(|sender| Some((sender.begun_ns()?, sender.windows().to_vec())))
+            .map(|(begun_ns, windows)| Opening { begun_ns, windows })
+            .collect();
+        openings.sort_by_key(|one| one.begun_ns);
+        openings
+    }
+
+    /// When policers acted on its connections.
+    pub(super) fn policed(&self) -> Vec<PolicedSpan> {
+        self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
+    }
+
+    /// Retransmitted segments of a direction.
+    pub(super) fn lost(&self, dir: Direction) -> Vec<LostSegment> {
+        self.senders(dir).flat_map(SenderModel::lost).copied().collect()
+    }
+}

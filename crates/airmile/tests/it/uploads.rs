@@ -1,0 +1,130 @@
+//! Causes of uploads, by a modem log and a capture at the phone, on runs of the lab with a known cause.
+
+use std::path::{Path, PathBuf};
+
+use airmile::Diagnosis;
+use airmile::model::{Direction, Verdict};
+
+use crate::common::{diagnosis_of, scenario_run};
+
+/// A cell that carries 20 Mbit/s and more up, behind a path of 30 ms.
+const CELL: &str = "duration_ms = 60000\n[cell]\nn_prb = 50\n[link]\nul_snr_mean_db = 18.0\n\
+    [uplink]\nmax_prb = 40\n";
+const ONE: &str =
+    "[[apps]]\nname = \"up\"\nstart_ms = 300\nworkload = { kind = \"upload\", bytes = 1500000 }\n";
+
+fn run(rest: &str, dir: &Path) -> PathBuf {
+    scenario_run(&[CELL, rest].concat(), dir)
+}
+
+fn answer(run: &Path, capture: &str) -> Diagnosis {
+    diagnosis_of(&["modem.mi2log", "transfers.csv", capture].map(|name| run.join(name)))
+}
+
+/// The verdict by the phone's capture, its share at least, and words of the evidence and the advice.
+#[track_caller]
+fn check(rest: &str, expected: Verdict, share: f64, [evidence, advice]: [&str; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(rest, dir.path());
+    let found = answer(&run, "phone.pcapng");
+    let one = &found.transfers[0];
+    assert_eq!((one.verdict, one.finding.dir), (expected, Direction::Ul), "{:?}", one.shares);
+    assert!(one.leading_share.unwrap_or(1.0) >= share, "{:?}", one.shares);
+    let sum: f64 = one.shares.values().sum();
+    assert!((sum - one.finding.duration_ms).abs() < 2.0, "{sum}: {:?}", one.shares);
+    assert!(one.evidence.iter().any(|item| item.what.contains(evidence)), "{:?}", one.evidence);
+    assert!(one.next_step.contains(advice), "{}", one.next_step);
+    assert_eq!(found.session.verdict, expected, "{}", found.session.says);
+    // A server's capture does not show what the phone waited for.
+    let at_server = answer(&run, "server.pcapng");
+    let stays = matches!(at_server.session.verdict, Verdict::Radio | Verdict::NotRadio);
+    assert!(stays, "{}", at_server.session.says);
+}
+
+#[test]
+fn the_server_s_window() {
+    let rest = format!(
+        "[core]\nrtt_ms = 100\n[server_tcp.receive]\nbuffer_bytes = 40000\nmax_buffer_bytes = 40000\n{ONE}"
+    );
+    check(&rest, Verdict::ReceiveWindow, 0.6, ["window of the server", "buffer of the server"]);
+}
+
+#[test]
+fn a_far_server() {
+    let rest = ["[core]\nrtt_ms = 250\n", &ONE.replace("1500000", "400000")].concat();
+    check(&rest, Verdict::FirstSlowStart, 0.5, ["first slow start", "the phone's initial window"]);
+}
+
+#[test]
+fn a_slow_line_behind_the_base_station() {
+    let rest = ["[core.up.limit]\nrate_bps = 800000\nqueue_bytes = 400000\n", ONE].concat();
+    check(&rest, Verdict::Wireline, 0.3, ["behind the base station", "behind the base station"]);
+}
+
+#[test]
+fn losses_and_a_cell_that_released_the_phone() {
+    let rest = ["[core]\nrtt_ms = 80\n[core.up]\nloss = 0.02\n", ONE].concat();
+    check(&rest, Verdict::LossRecoveryCongestion, 0.4, ["where they were lost", "airmile packets"]);
+    let rest =
+        ["[rrc]\nstarts_idle = true\npromotion_ms = 500\n", &ONE.replace("1500000", "40000")];
+    let rest = rest.concat().replace("start_ms = 300", "start_ms = 8000");
+    check(&rest, Verdict::Setup, 0.6, ["connecting to the cell", "before the upload"]);
+}
+
+#[test]
+fn the_radio() {
+    let rest = ["[core]\nrtt_ms = 30\n", ONE].concat();
+    let rest = CELL.replace("18.0", "6.0").replace("max_prb = 40", "max_prb = 6") + &rest;
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(&rest, dir.path());
+    let found = answer(&run, "phone.pcapng");
+    assert_eq!(found.session.verdict, Verdict::Radio, "{}", found.session.says);
+    assert!(found.transfers[0].shares["radio"] > 0.9 * found.transfers[0].finding.duration_ms);
+}
+
+/// Uploads with pauses, listed as one: the application sent nothing.
+#[test]
+fn an_application_that_pauses() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = ONE.replace("bytes = 1500000", "bytes = 200000, count = 6, gap_ms = 1000");
+    let run = run(&rest, dir.path());
+    let list = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = list.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let (from, to) = (rows[0][1], rows[rows.len() - 1][2]);
+    let all = format!("id,start_us,end_us,bytes,dir\nall,{from},{to},1200000,ul\n");
+    std::fs::write(run.join("transfers.csv"), all).unwrap();
+    let found = answer(&run, "phone.pcapng");
+    let one = &found.transfers[0];
+    assert_eq!(one.verdict, Verdict::SenderLimited, "{:?}", one.shares);
+    assert!(one.confidence > 0.9, "{}", one.confidence);
+    assert!(
+        one.evidence.iter().any(|item| item.what.contains("the phone's application sent nothing"))
+    );
+    assert!(one.next_step.contains("application on the phone"), "{}", one.next_step);
+}
+
+/// A proxy that ends the connection reads as slowly as the line behind it: no cause is sure.
+#[test]
+fn a_line_behind_a_proxy_is_not_sure() {
+    let dir = tempfile::tempdir().unwrap();
+    let proxy = "[core.up.limit]\nrate_bps = 1500000\nqueue_bytes = 150000\n\
+        [proxy]\nports = [{ port = 443, slow_start_after_idle = true }]\nbuffer_bytes = 65536\n";
+    let run = run(&[proxy, ONE].concat(), dir.path());
+    let found = answer(&run, "phone.pcapng");
+    assert_ne!(found.session.verdict, Verdict::NotRadio, "{}", found.session.says);
+    assert!(found.session.confidence <= 0.6, "{}", found.session.says);
+}
+
+/// Neither another run's capture nor encrypted packets show what the upload waited for.
+#[test]
+fn packets_that_do_not_show_the_upload() {
+    let [one, other, quic] = [0; 3].map(|_| tempfile::tempdir().unwrap());
+    let far = ["[core]\nrtt_ms = 250\n", &ONE.replace("1500000", "400000")].concat();
+    let log = run(&far, one.path());
+    let window = "[server_tcp.receive]\nbuffer_bytes = 40000\nmax_buffer_bytes = 40000\n";
+    let strange = run(&["[core]\nrtt_ms = 100\n", window, ONE].concat(), other.path());
+    std::fs::copy(strange.join("phone.pcapng"), log.join("phone.pcapng")).unwrap();
+    assert_eq!(answer(&log, "phone.pcapng").session.verdict, Verdict::NotRadio);
+    let quic = run(&far.replace("start_ms", "transport = \"quic\"\nstart_ms"), quic.path());
+    assert_eq!(answer(&quic, "phone.pcapng").session.verdict, Verdict::NotRadio);
+}
