@@ -5,6 +5,8 @@ mod phone;
 mod seen;
 mod senders;
 mod server_side;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::cmp::Reverse;
@@ -440,38 +442,4 @@ fn waits_by(user: &Phone, line: Option<&ClockLine>) -> WaitTimeline {
         waits.set_clock(line);
     }
     waits
-}
-
-#[cfg(test)]
-impl Wire {
-    /// A phone without packets.
-    pub(crate) fn example() -> Self {
-        Self {
-            attribution: Attribution::default(),
-            uploads: None,
-            heard: None,
-            others: ByteBins::default(),
-            followed: ByteBins::default(),
-            hosts: Vec::new(),
-            arrivals: Arrivals::new(),
-            answers: None,
-            name: "phone.pcapng".to_owned(),
-            clocks: Vec::new(),
-            clock_error_ns: 0,
-            is_aligned: true,
-            round_trip_ns: 100_000_000,
-            empty_round_trip_ns: 100_000_000,
-            openings: [const { Vec::new() }; 2],
-            place: CaptureSite::Phone,
-            restarter: Restarter::SenderOrMiddlebox,
-            has_server: false,
-            server: None,
-            is_split: false,
-            hides_queues: false,
-            reader_is_slow: false,
-            loses: false,
-            hidden_queue: None,
-            ecn: Vec::new(),
-        }
-    }
 }
