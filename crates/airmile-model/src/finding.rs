@@ -209,7 +209,8 @@ pub struct Burst {
     /// TTIs of the burst in which something was scheduled for this user.
     pub scheduled_ttis: u32,
     /// TTIs of the burst in which data may not have waited: all of a burst between whose blocks
-    /// allocations alone do not show it, else none.
+    /// allocations alone do not show it, and of a possible wait before a burst of a starved leg, else
+    /// none.
     pub unknown_ttis: u32,
     /// The event that opened it.
     pub opened_by: Bound,

@@ -117,6 +117,8 @@ impl AirClock {
 #[derive(Debug, Clone, Default)]
 pub struct LegUnion {
     bursts: Vec<Burst>,
+    /// Bursts that may be none.
+    unclear: Vec<Burst>,
     runs: Vec<Activity>,
     holes: Vec<Activity>,
 }
@@ -124,7 +126,7 @@ pub struct LegUnion {
 impl LegUnion {
     /// Takes a burst of a leg.
     pub fn push_burst(&mut self, burst: Burst) {
-        self.bursts.push(burst);
+        if burst.is_clear() { &mut self.bursts } else { &mut self.unclear }.push(burst);
     }
 
     /// Takes a run of scheduled or missing TTIs of a leg.
@@ -132,10 +134,30 @@ impl LegUnion {
         if activity.unknown { &mut self.holes } else { &mut self.runs }.push(activity);
     }
 
-    /// The bursts that are final, given that both legs are decided up to `before`.
+    /// The bursts that are final, given that both legs are decided up to `before`. Unclear ones are
+    /// without the parts in which the other leg shows that data waited.
     pub fn poll_bursts(&mut self, before: TtiIndex) -> Vec<Burst> {
         self.bursts.sort_by_key(|burst| burst.start_tti);
-        join(&mut self.bursts, before)
+        let mut out = join(&mut self.bursts, before);
+        // From there on clear bursts are still to come.
+        let until = self.bursts.first().map_or(before, |burst| burst.start_tti.min(before));
+        self.unclear.sort_by_key(|burst| burst.start_tti);
+        let mut parts = Vec::new();
+        let mut later = Vec::new();
+        for mut rest in join(&mut self.unclear, TtiIndex(i64::MAX)) {
+            let first = out.partition_point(|clear| clear.end_tti <= rest.start_tti);
+            let end = out.partition_point(|clear| clear.start_tti < rest.end_tti);
+            for clear in &out[first..end.max(first)] {
+                parts.extend(cut(&mut rest, clear.start_tti));
+                rest.start_tti = rest.start_tti.max(clear.end_tti);
+            }
+            parts.extend(cut(&mut rest, until));
+            later.extend(Some(rest).filter(|rest| rest.start_tti < rest.end_tti));
+        }
+        self.unclear = later;
+        out.append(&mut parts);
+        out.sort_by_key(|burst| burst.start_tti);
+        out
     }
 
     /// The same of activity; holes go first.
@@ -154,6 +176,15 @@ impl LegUnion {
         let bursts = self.bursts.iter().map(|b| b.start_tti).fold(both.bursts, TtiIndex::min);
         Decided { runs, bursts }
     }
+}
+
+/// Removes the part of an unclear burst before a TTI; it takes the burst's bytes.
+fn cut(rest: &mut Burst, at: TtiIndex) -> Option<Burst> {
+    let end_tti = rest.end_tti.min(at);
+    let n_tti = u32::try_from(end_tti.since(rest.start_tti)).ok().filter(|n| *n > 0)?;
+    let part = Burst { end_tti, unknown_ttis: n_tti, ..rest.clone() };
+    (rest.start_tti, rest.bytes, rest.scheduled_ttis) = (end_tti, 0, 0);
+    Some(part)
 }
 
 /// A span that can be merged with others.
@@ -270,6 +301,25 @@ mod tests {
         assert_eq!(union.decided(both).bursts, TtiIndex(20));
         assert_eq!(spans(union.poll_bursts(TtiIndex(i64::MAX))), [(20, 35, 20), (40, 45, 10)]);
         assert_eq!(union.decided(Decided::ALL), Decided::ALL);
+    }
+
+    #[test]
+    fn a_wait_that_may_be_none_counts_where_the_other_leg_was_empty() {
+        let mut union = LegUnion::default();
+        let unclear = |start, end| Burst { unknown_ttis: 1, ..burst(start, end, Bound::FirstData) };
+        union.push_burst(burst(10, 20, Bound::Poll));
+        union.push_burst(unclear(0, 60));
+        union.push_burst(burst(40, 80, Bound::Poll));
+        union.push_burst(unclear(50, 95));
+        let spans = |bursts: Vec<Burst>| -> Vec<(i64, i64, u32)> {
+            bursts.iter().map(|b| (b.start_tti.0, b.end_tti.0, b.unknown_ttis)).collect()
+        };
+        let whole = [(0, 10, 10), (10, 20, 0), (20, 40, 20), (40, 80, 0), (80, 95, 15)];
+        assert_eq!(spans(union.clone().poll_bursts(TtiIndex(i64::MAX))), whole);
+        // Up to 70 both legs are decided: the rest follows later.
+        assert_eq!(spans(union.poll_bursts(TtiIndex(70))), whole[..3]);
+        assert_eq!(spans(union.poll_bursts(TtiIndex(90))), [(40, 80, 0), (80, 90, 10)]);
+        assert_eq!(spans(union.poll_bursts(TtiIndex(i64::MAX))), [(90, 95, 5)]);
     }
 
     #[test]

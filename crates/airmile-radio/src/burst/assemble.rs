@@ -273,6 +273,22 @@ impl Assembler {
         }
     }
 
+    /// A wait before a burst that may be none.
+    pub(super) fn possible_wait(segment: u32, start: i64, end: i64) -> Burst {
+        Burst {
+            dir: Direction::Dl,
+            timing_segment: segment,
+            start_tti: TtiIndex(start),
+            end_tti: TtiIndex(end),
+            bytes: 0,
+            scheduled_ttis: 0,
+            unknown_ttis: u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX),
+            opened_by: Bound::Gap,
+            closed_by: Bound::FirstData,
+            confidence: UNSEEN_END,
+        }
+    }
+
     fn close(&mut self, end: i64, by: Bound, confidence: f64, bursts: &mut VecDeque<Burst>) {
         let Some(open) = self.open.take() else { return };
         // A queue emptied by one TTI has no throughput time: no burst.

@@ -39,6 +39,7 @@ mod padding;
 mod paper;
 mod placing;
 mod poll_model;
+mod starved;
 #[cfg(test)]
 mod tests;
 mod tti_row;
@@ -177,6 +178,7 @@ impl BurstTracker {
             collector: Collector::new(options.lateness_ms.max(0)),
             judge: Judge {
                 options,
+                is_leg: false,
                 epoch: Epoch::new(matches!(
                     options.evidence,
                     EvidenceChoice::Auto | EvidenceChoice::Poll
@@ -187,6 +189,12 @@ impl BurstTracker {
                 summary: BurstSummary::default(),
             },
         }
+    }
+
+    /// The queue is that of one of two legs: where its cell starves it, pauses before bursts are
+    /// returned as unclear bursts.
+    pub const fn set_leg(&mut self) {
+        self.judge.is_leg = true;
     }
 
     /// Takes a record; records of one TTI may come in any order.
@@ -270,6 +278,8 @@ impl BurstTracker {
 #[derive(Debug, Clone)]
 struct Judge {
     options: BurstOptions,
+    /// Whether the phone has another leg.
+    is_leg: bool,
     epoch: Epoch,
     assembler: Assembler,
     bursts: VecDeque<Burst>,
@@ -340,6 +350,8 @@ impl Judge {
     fn emit_rows(&mut self, decisions: &[fuse::Decision], n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
         let rows = self.epoch.rows();
+        let waits = if self.is_leg { starved::possible_waits(rows, decisions) } else { Vec::new() };
+        let mut waits = waits.into_iter().peekable();
         for (i, (row, decision)) in rows.iter().zip(decisions).enumerate().take(n) {
             if let Some(before) = &row.continued {
                 self.summary.data_ttis += before.n_data();
@@ -354,6 +366,9 @@ impl Judge {
                 let decision = silent.as_ref().unwrap_or(decision);
                 self.assembler.row(row, decision, bursts, activities);
             }
+            let wait = waits.next_if(|(of, ..)| *of == i);
+            bursts
+                .extend(wait.map(|(_, from, to)| Assembler::possible_wait(row.segment, from, to)));
         }
         self.epoch.remove(n);
     }

@@ -51,13 +51,19 @@ const fn index(dir: Direction) -> usize {
     }
 }
 
+fn leg_tracker(options: BurstOptions) -> BurstTracker {
+    let mut tracker = BurstTracker::new(options);
+    tracker.set_leg();
+    tracker
+}
+
 impl OtherLeg {
     /// A leg without records yet.
     #[must_use]
     pub fn new(options: BurstOptions) -> Self {
         Self {
             options,
-            dl: BurstTracker::new(options),
+            dl: leg_tracker(options),
             ul: UplinkTracker::new(UplinkOptions::default()),
             clock: AirClock::default(),
             newest_ns: [None; 2],
@@ -113,7 +119,7 @@ impl OtherLeg {
 
     fn restart(&mut self, axis: &Timeline) {
         self.end(axis);
-        self.dl = BurstTracker::new(self.options);
+        self.dl = leg_tracker(self.options);
         self.ul = UplinkTracker::new(UplinkOptions::default());
     }
 

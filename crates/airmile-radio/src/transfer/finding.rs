@@ -105,8 +105,9 @@ impl Timeline {
         }
         if unclear_ms > 0.0 {
             notes.push(format!(
-                "for {unclear_ms:.0} ms, allocations alone do not show whether data waited between \
-                 blocks: a sender's pace and a small share of a busy cell look the same"
+                "for {unclear_ms:.0} ms, the log does not show whether data waited: by allocations \
+                 alone a sender's pace and a small share of a busy cell look the same, and a wait \
+                 for the first grant of a leg of a split bearer leaves no record"
             ));
         }
         if lacking_ms > 0.0 && outside == 0 {

@@ -208,6 +208,7 @@ impl SubscriptionAnalysis {
     fn push_other(&mut self, record: &Record) {
         // The cell's load is estimated for the first leg only.
         let options = self.options;
+        self.dl.set_leg();
         let other = self.other.get_or_insert_with(|| Box::new(OtherLeg::new(options)));
         other.push(record, &self.dl_track.timeline);
         let on_axis = |tti| other.on_axis(tti, &self.dl_track.timeline, 0);

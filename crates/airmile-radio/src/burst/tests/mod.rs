@@ -87,6 +87,37 @@ fn a_starved_phone_waits_for_as_long_as_its_poll_bits_say() {
 }
 
 #[test]
+fn data_may_wait_before_a_burst_of_a_leg_that_is_starved() {
+    let bursts = |wait: i64, is_leg: bool| {
+        let mut tracker = BurstTracker::new(BurstOptions::default());
+        if is_leg {
+            tracker.set_leg();
+        }
+        for n in 0..6 {
+            let tti = 10 + 1_000 * n;
+            let sn = 2 * n as u32;
+            let records: [Record; 4] = [
+                block(tti, 0, 1_000, 0).into(),
+                pdu(tti, sn, 1_000, false).into(),
+                block(tti + wait, 1, 1_000, 500).into(),
+                pdu(tti + wait, sn + 1, 500, true).into(),
+            ];
+            records.iter().for_each(|record| tracker.push(record));
+        }
+        let bursts = tracker.finish();
+        let unclear = bursts.iter().filter(|burst| !burst.is_clear());
+        let spans: Vec<_> = unclear.map(|b| (b.start_tti.0, b.end_tti.0)).collect();
+        assert_eq!(bursts.len() - spans.len(), 6);
+        spans
+    };
+    // Up to twice the wait of the backlog.
+    let spans: Vec<_> = (1..6).map(|n| (1_000 * n - 190, 1_000 * n + 10)).collect();
+    assert_eq!(bursts(101, true), spans);
+    assert_eq!(bursts(101, false), []);
+    assert_eq!(bursts(20, true), []);
+}
+
+#[test]
 fn a_queue_that_one_block_empties_makes_no_burst() {
     check(&[block(10, 0, 1_000, 300).into(), block(40, 1, 1_000, 300).into()], &[]);
 }
