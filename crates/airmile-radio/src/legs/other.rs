@@ -14,6 +14,10 @@ use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, 
 /// inactivity timers of the second leg).
 const RELEASED_NS: i64 = 10_000_000_000;
 
+/// Blocks of an upload hold more bytes than this (chosen here: less than a TCP acknowledgement over
+/// IPv4; a STATUS PDU without NACKs has 2 or 3, TS 36.322, 6.2.1.6, and TS 38.322, 6.2.2.5).
+const CONTROL_BYTES: u32 = 39;
+
 /// Findings of a leg in one direction.
 #[derive(Debug, Clone, Default)]
 pub struct LegFindings {
@@ -49,6 +53,12 @@ const fn index(dir: Direction) -> usize {
         Direction::Dl => 0,
         Direction::Ul => 1,
     }
+}
+
+/// Whether a block may hold an upload's data.
+fn is_upload(grant: &Grant) -> bool {
+    let is_new = grant.dir == Direction::Ul && grant.rnti.is_user() && grant.retx != Some(true);
+    is_new && grant.data_bytes.is_none_or(|bytes| bytes > CONTROL_BYTES)
 }
 
 fn leg_tracker(options: BurstOptions) -> BurstTracker {
@@ -101,6 +111,9 @@ impl OtherLeg {
             grant.position.tti = tti;
             grant.position.numerology = axis.numerology();
             self.wait(false, grant);
+        }
+        if let Record::Grant(grant) = record {
+            self.sent[index(Direction::Ul)] |= is_upload(grant);
         }
         self.dl.push(record);
         self.ul.push(record);
@@ -188,8 +201,8 @@ impl OtherLeg {
         }
         for (i, found) in [self.dl.summary(), self.ul.summary()].into_iter().enumerate() {
             self.evidence[i] = found.evidence.or(self.evidence[i]);
-            self.sent[i] |= found.data_ttis > 0;
         }
+        self.sent[index(Direction::Dl)] |= self.dl.summary().data_ttis > 0;
         // Waits before bursts are known for the first leg only.
         while self.ul.poll_wait().is_some() {}
     }
@@ -281,5 +294,31 @@ impl OtherLeg {
             (one, other) => one.or(other),
         };
         BurstSummary { evidence, ..first }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::Position;
+
+    use super::*;
+
+    #[test]
+    fn blocks_without_data_leave_the_other_legs_evidence() {
+        let evidence = |data_bytes: Option<u32>| {
+            let axis = Timeline::new(Direction::Ul);
+            let mut leg = OtherLeg::new(BurstOptions::default());
+            let block = Grant::new(Position::lte(10), Direction::Ul, 3);
+            leg.push(&Grant { tbs_bytes: Some(133), data_bytes, ..block }.into(), &axis);
+            leg.end(&axis);
+            let evidence = Some(Evidence::BufferStatus);
+            let first = BurstSummary { evidence, data_ttis: 100, ..BurstSummary::default() };
+            leg.summary(Direction::Ul, first).evidence
+        };
+        // Padding alone, and a STATUS PDU.
+        assert_eq!(evidence(Some(0)), Some(Evidence::BufferStatus));
+        assert_eq!(evidence(Some(2)), Some(Evidence::BufferStatus));
+        assert_eq!(evidence(Some(120)), None);
+        assert_eq!(evidence(None), None);
     }
 }
