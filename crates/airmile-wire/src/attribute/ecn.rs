@@ -260,8 +260,6 @@ const fn agreed(asked: u8, answer: u8) -> EcnSource {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::SeqNum;
-
     use super::*;
     use crate::tcp::TracedAck;
 
@@ -295,25 +293,14 @@ mod tests {
             self.now_ns += 50 * MS;
             let (ae, flags) = (bits & 4 != 0, TcpFlags(flags.0 | (bits & 3) << 6));
             let packet = TracedPacket {
-                flow: 1,
-                user: 1,
                 at_ns: self.now_ns,
                 dir,
-                seq: SeqNum(0),
                 flags,
-                timestamps: None,
-                event: None,
                 offset_bytes: self.end,
                 payload_bytes: bytes,
                 new_bytes: bytes.into(),
-                flight_bytes: 0,
-                ack: ack.map(|offset_bytes| TracedAck {
-                    offset_bytes,
-                    rwnd_bytes: None,
-                    duplicate: false,
-                    flight_bytes: 0,
-                    sack: [(0, 0); 4],
-                }),
+                ack: ack.map(TracedAck::up_to),
+                ..TracedPacket::EXAMPLE
             };
             let ecn = if bytes > 0 { Ecn::Ect0 } else { Ecn::NotEct };
             self.feedback.push(&packet, ecn, ae, &mut self.reported);

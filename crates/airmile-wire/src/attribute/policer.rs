@@ -154,7 +154,6 @@ fn median(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use airmile_model::Direction;
-    use airmile_model::packet::{SeqNum, TcpFlags};
 
     use super::*;
 
@@ -162,19 +161,11 @@ mod tests {
 
     fn segment(event: Option<TcpEventKind>) -> TracedPacket {
         TracedPacket {
-            flow: 1,
-            user: 1,
-            at_ns: 0,
             dir: Direction::Dl,
-            seq: SeqNum(0),
-            flags: TcpFlags::ACK,
-            timestamps: None,
             event,
-            offset_bytes: 0,
             payload_bytes: MSS as u32,
             new_bytes: MSS as u64,
-            flight_bytes: 0,
-            ack: None,
+            ..TracedPacket::EXAMPLE
         }
     }
 

@@ -1,7 +1,7 @@
 //! Hand-made connections: a simple sender, link and monitor.
 
 use airmile_model::Cause;
-use airmile_model::packet::{SeqNum, TcpFlags};
+use airmile_model::packet::TcpFlags;
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
@@ -59,27 +59,19 @@ impl Wire {
         event: Option<TcpEventKind>,
     ) {
         let down = dir == Direction::Dl;
-        let ack = (!down && flags.0 == TcpFlags::ACK.0).then_some(TracedAck {
-            offset_bytes: self.sent,
-            rwnd_bytes: Some(self.rwnd),
-            duplicate: false,
-            flight_bytes: 0,
-            sack: [(0, 0); 4],
-        });
+        let ack = (!down && flags.0 == TcpFlags::ACK.0)
+            .then_some(TracedAck { rwnd_bytes: Some(self.rwnd), ..TracedAck::up_to(self.sent) });
         let packet = TracedPacket {
-            flow: 1,
-            user: 1,
             at_ns: ms * MS,
             dir,
-            seq: SeqNum(0),
             flags,
             timestamps: self.stamps,
             event,
             offset_bytes: if down { self.sent } else { 0 },
             payload_bytes: bytes as u32,
             new_bytes: bytes as u64,
-            flight_bytes: 0,
             ack,
+            ..TracedPacket::EXAMPLE
         };
         if down {
             self.sent += bytes;
@@ -101,28 +93,14 @@ impl Wire {
     fn dup_acks(&mut self, times_ms: &[i64]) {
         for at in times_ms {
             let (story, ..) = &mut self.attribution;
-            let mut ack = TracedPacket {
-                flow: 1,
-                user: 1,
-                at_ns: *at * MS,
-                dir: Direction::Ul,
-                seq: SeqNum(0),
-                flags: TcpFlags::ACK,
-                timestamps: None,
-                event: None,
-                offset_bytes: 0,
-                payload_bytes: 0,
-                new_bytes: 0,
-                flight_bytes: 0,
-                ack: None,
-            };
-            ack.ack = Some(TracedAck {
-                offset_bytes: self.sent - 2 * MSS,
+            let duplicate = TracedAck {
                 rwnd_bytes: Some(1 << 20),
                 duplicate: true,
                 flight_bytes: 2_000,
-                sack: [(0, 0); 4],
-            });
+                ..TracedAck::up_to(self.sent - 2 * MSS)
+            };
+            let at_ns = *at * MS;
+            let ack = TracedPacket { at_ns, ack: Some(duplicate), ..TracedPacket::EXAMPLE };
             story.push(&ack, &mut Vec::new());
         }
     }

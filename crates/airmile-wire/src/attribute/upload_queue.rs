@@ -57,7 +57,6 @@ impl UploadQueue {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::{SeqNum, TcpFlags};
 
     use super::*;
     use crate::tcp::TracedAck;
@@ -82,25 +81,14 @@ mod tests {
                 (at_ms, Direction::Dl, (stamp, 0), 0, (n + 1) * 20_000, 0),
             ] {
                 packets.push(TracedPacket {
-                    flow: 1,
-                    user: 1,
                     at_ns: at_ms * MS,
                     dir,
-                    seq: SeqNum(0),
-                    flags: TcpFlags::ACK,
                     timestamps: (tick_ms > 0).then_some(stamps),
-                    event: None,
                     offset_bytes,
                     payload_bytes: bytes,
                     new_bytes: bytes.into(),
-                    flight_bytes: 0,
-                    ack: Some(TracedAck {
-                        offset_bytes: acked,
-                        rwnd_bytes: None,
-                        duplicate: false,
-                        flight_bytes: 0,
-                        sack: [(0, 0); 4],
-                    }),
+                    ack: Some(TracedAck::up_to(acked)),
+                    ..TracedPacket::EXAMPLE
                 });
             }
         }

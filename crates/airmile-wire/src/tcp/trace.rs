@@ -57,6 +57,35 @@ pub struct TracedAck {
     pub sack: [(i64, i64); 4],
 }
 
+#[cfg(test)]
+impl TracedPacket {
+    /// An ACK at time 0, without payload, time stamps and what it acknowledges: what tests change.
+    pub(crate) const EXAMPLE: Self = Self {
+        flow: 1,
+        user: 1,
+        at_ns: 0,
+        dir: Direction::Ul,
+        seq: SeqNum(0),
+        flags: TcpFlags::ACK,
+        timestamps: None,
+        event: None,
+        offset_bytes: 0,
+        payload_bytes: 0,
+        new_bytes: 0,
+        flight_bytes: 0,
+        ack: None,
+    };
+}
+
+#[cfg(test)]
+impl TracedAck {
+    /// An acknowledgement of all data up to an offset.
+    pub(crate) const fn up_to(offset_bytes: i64) -> Self {
+        let sack = [(0, 0); 4];
+        Self { offset_bytes, rwnd_bytes: None, duplicate: false, flight_bytes: 0, sack }
+    }
+}
+
 /// The state that a packet may change, before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {

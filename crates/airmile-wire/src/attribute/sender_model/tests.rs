@@ -1,7 +1,7 @@
 //! A phone's own upload, by hand.
 
 use airmile_model::Cause;
-use airmile_model::packet::{SeqNum, TcpFlags};
+use airmile_model::packet::TcpFlags;
 
 use super::super::{Attribution, ByteBins, RadioEvidence, WaitTimeline};
 use super::*;
@@ -31,27 +31,16 @@ impl Upload {
     fn packet(&mut self, ms: i64, dir: Direction, flags: TcpFlags, bytes: i64, acked: i64) {
         let up = dir == Direction::Ul;
         let rwnd_bytes = Some(if up { 1 << 20 } else { self.rwnd });
-        let ack = TracedAck {
-            offset_bytes: acked,
-            rwnd_bytes,
-            duplicate: false,
-            flight_bytes: 0,
-            sack: [(0, 0); 4],
-        };
+        let ack = TracedAck { rwnd_bytes, ..TracedAck::up_to(acked) };
         let packet = TracedPacket {
-            flow: 1,
-            user: 1,
             at_ns: ms * MS,
             dir,
-            seq: SeqNum(0),
             flags,
-            timestamps: None,
-            event: None,
             offset_bytes: if up { self.sent } else { 0 },
             payload_bytes: bytes as u32,
             new_bytes: bytes as u64,
-            flight_bytes: 0,
             ack: (flags.0 != TcpFlags::SYN.0).then_some(ack),
+            ..TracedPacket::EXAMPLE
         };
         if up {
             self.sent += bytes;
