@@ -123,10 +123,9 @@ impl CutBlocks {
     /// Whether a row has a block that was cut, or one of several that are mostly padding.
     pub(super) fn contain(&self, row: &TtiRow) -> bool {
         let counted = row.grants.counted;
-        let least = || self.least.iter().find(|(cell, _)| *cell == counted.cell);
+        let least = self.least.iter().find(|(cell, _)| *cell == counted.cell);
         counted.is_most()
-            || part(row)
-                .is_some_and(|(_, padding)| least().is_some_and(|(_, least)| padding >= *least))
+            || part(row).zip(least).is_some_and(|((_, padding), (_, least))| padding >= *least)
     }
 }
 

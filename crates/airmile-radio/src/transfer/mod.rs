@@ -258,7 +258,7 @@ impl Timeline {
     /// The TTIs of a transfer, unless the axis shows other times there: that of a part of a log begins at
     /// another TTI.
     #[must_use]
-    pub fn own_ttis(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
+    pub(crate) fn own_ttis(&self, transfer: &Transfer) -> Option<(TtiIndex, TtiIndex)> {
         transfer.tti.filter(|(start, _)| {
             let shown_ns = self.clock.ns_at(*start);
             let apart_ns = shown_ns.zip(transfer.time).map(|(ns, (from, _))| ns.abs_diff(from.ns));
