@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantReader, RlcReader, TableError, TtiTimes};
-use airmile_model::{Clock, Grant, Record, Stamp};
+use airmile_model::{Clock, Grant, Position, Record, Stamp};
 
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
@@ -27,20 +27,18 @@ type TableRows = Box<dyn Iterator<Item = std::result::Result<Record, TableError>
 /// Timing segment and TTI.
 type Key = (u32, i64);
 
-fn key(record: &Record) -> Key {
+/// Of a row: tables have grants and PDUs.
+const fn position(record: &Record) -> Position {
     match record {
-        Record::Grant(g) => (g.position.timing_segment, g.position.tti.0),
-        Record::Rlc(p) => (p.position.timing_segment, p.position.tti.0),
-        _ => (0, 0),
+        Record::Grant(g) => g.position,
+        Record::Rlc(p) => p.position,
+        _ => Position::lte(0),
     }
 }
 
-const fn numerology(record: &Record) -> u8 {
-    match record {
-        Record::Grant(g) => g.position.numerology,
-        Record::Rlc(p) => p.position.numerology,
-        _ => 0,
-    }
+const fn key(record: &Record) -> Key {
+    let Position { timing_segment, tti, .. } = position(record);
+    (timing_segment, tti.0)
 }
 
 /// A table that is read in steps. Half of the held rows are passed on before more are read, so that
@@ -84,7 +82,7 @@ impl SteppedTable {
         let is_near = |one: &&Record| first.is_some_and(|first| key(first).0 == key(one).0);
         let last = self.held.iter().rev().filter(is_near).find(timed);
         let Some((first, last)) = first.zip(last) else { return Ok(()) };
-        let slot_us = 1_000 >> numerology(last).min(6);
+        let slot_us = 1_000 >> position(last).numerology.min(6);
         let ttis = key(last).1.saturating_sub(key(first).1);
         let expected_us = ttis.saturating_mul(slot_us);
         let us = |record: &Record| record.at().map_or(0, Stamp::micros);

@@ -234,14 +234,19 @@ impl Phone {
         }
     }
 
+    /// The leg whose TTIs are the axis.
+    fn axis(&self) -> Rat {
+        self.first.unwrap_or(Rat::Lte)
+    }
+
     /// The clock of the axis.
     pub fn clock(&mut self) -> &mut TtiClock {
-        &mut self.clocks[self.first.unwrap_or(Rat::Lte) as usize]
+        &mut self.clocks[self.axis() as usize]
     }
 
     /// Start of a TTI of the axis in nanoseconds.
     pub fn ns(&self, tti: i64) -> u64 {
-        self.ns_of(self.first.unwrap_or(Rat::Lte), tti)
+        self.ns_of(self.axis(), tti)
     }
 
     /// Start of a TTI of a leg in nanoseconds, without any timed record since TTI 0; traces have no times
@@ -255,7 +260,7 @@ impl Phone {
 
     /// Length of a TTI of the axis in nanoseconds: `1 ms / 2^numerology` (TS 38.211, 4.3.2).
     pub fn tti_ns(&self) -> i64 {
-        TtiSpan(1).ns(self.clocks[self.first.unwrap_or(Rat::Lte) as usize].numerology())
+        TtiSpan(1).ns(self.clocks[self.axis() as usize].numerology())
     }
 
     /// Ends everything open.
