@@ -9,6 +9,7 @@
 //! - [`decided`]: how far the findings of a tracker are complete.
 //! - [`detect`]: transfers from the allocation alone, where none are given.
 //! - [`meter`]: the measures of one transfer, summed while the log is read.
+//! - [`evidence`]: how much of each kind the records hold.
 //! - [`legs`]: LTE and NR at once: the findings of both legs of a bearer, joined.
 //! - [`load`]: how much of the cell other users hold, and what is free (CLAW).
 //! - [`loss`]: residual losses of the radio, and retransmissions.
@@ -21,6 +22,7 @@
 pub mod burst;
 pub mod decided;
 pub mod detect;
+pub mod evidence;
 mod fifo;
 pub mod legs;
 pub mod load;

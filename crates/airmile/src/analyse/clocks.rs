@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{AppTransfer, Direction, Grant, Record, Transfer};
+use airmile_radio::evidence::EvidenceCounts;
 use airmile_wire::clocks::{
     Aligned, Arrivals, ClockLine, Likeness, Unaligned, align_requests, align_transfers,
     align_uploads, between_arrivals, likeness,
@@ -10,7 +11,6 @@ use airmile_wire::clocks::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::evidence_counts::EvidenceCounts;
 use super::one_leg;
 use crate::session::Session;
 use airmile_io::error::Result;

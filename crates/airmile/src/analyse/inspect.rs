@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use airmile_model::printable_path;
 use airmile_radio::burst::EvidenceChoice;
+use airmile_radio::evidence::EvidenceCounts;
 use airmile_wire::attribute::CaptureSite;
 
 use super::application;
 use super::blind::{self, Look};
 use super::radio::{Missing, MissingKind, missing, summary};
-use super::subscription::EvidenceCounts;
 use super::unread;
 use crate::session::{Inputs, Sorted, read_inputs};
 use airmile_io::FileReport;

@@ -11,7 +11,6 @@ pub mod decode;
 pub mod diagnose;
 mod echoes;
 mod ecn;
-mod evidence_counts;
 mod explained;
 mod flight;
 pub mod inspect;
@@ -30,5 +29,6 @@ mod unread;
 mod windows;
 mod wire;
 
+pub use airmile_radio::evidence::EvidenceCounts;
 pub use clocks::ClockReport;
-pub use subscription::{EvidenceCounts, ServingCell};
+pub use subscription::ServingCell;

@@ -3,10 +3,10 @@
 
 use airmile_io::MessageRow;
 use airmile_model::{TransferFinding, Verdict};
+use airmile_radio::evidence::EvidenceCounts;
 use airmile_radio::legs::Rat;
 
 use super::radio::{Missing, MissingKind};
-use super::subscription::EvidenceCounts;
 
 /// Messages that a modem writes for a leg's blocks only while the leg carries data.
 const LTE_BLOCKS: [u16; 6] = [0xB063, 0xB064, 0xB126, 0xB132, 0xB139, 0xB173];

@@ -22,15 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::{LogReader, Tagged};
 use airmile_model::{Bound, Burst, Direction, Problem};
+use airmile_radio::evidence::EvidenceCounts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::analyse::aligned::AlignedInputs;
 use crate::analyse::diagnose::{SessionVerdict, TransferDiagnosis, conclude};
 use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
-use crate::analyse::subscription::{
-    EvidenceCounts, Keep, ServingCell, SubscriptionAnalysis, TimedBurst,
-};
+use crate::analyse::subscription::{Keep, ServingCell, SubscriptionAnalysis, TimedBurst};
 use crate::session::Loaded;
 use airmile_io::error::{Error, Result};
 use airmile_io::limits::Limits;

@@ -12,6 +12,7 @@ mod radio;
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, TtiIndex, Verdict, VerdictThresholds};
+use airmile_radio::evidence::EvidenceCounts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ use super::ecn;
 use super::page::{self, Page};
 use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
-use super::subscription::{EvidenceCounts, Keep, ServingCell};
+use super::subscription::{Keep, ServingCell};
 pub use crate::fact::EcnReport;
 use crate::session::Inputs;
 use crate::wording;

@@ -1,9 +1,10 @@
 //! The amount of each kind of evidence in the records.
 
 use airmile_model::{Direction, Record, RlcMode};
-use airmile_radio::legs::{Rat, rat_of};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::legs::{Rat, rat_of};
 
 /// The amount of each kind of evidence in the records, from which results state their evidence and
 /// what is missing.
@@ -51,7 +52,8 @@ impl EvidenceCounts {
         self.nr_blocks > 0 && self.nr_blocks == self.dl_blocks + self.ul_blocks
     }
 
-    pub(super) fn count(&mut self, record: &Record) {
+    /// Counts a record.
+    pub fn count(&mut self, record: &Record) {
         match record {
             Record::Grant(g) if g.rnti.is_user() => {
                 self.timing_changes = self.timing_changes.max(g.position.timing_segment);
