@@ -32,7 +32,8 @@ pub use application::{
     RatePoint, TimeBase, TimeScale, TransferKind,
 };
 pub use finding::{
-    Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds, confidence_percent,
+    Bound, Burst, Cause, Evidence, GRANTED_PART, TransferFinding, Verdict, VerdictThresholds,
+    confidence_percent, limited_part,
 };
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};

@@ -22,6 +22,8 @@ pub struct TransferMeter {
     /// TTIs of bursts that may be none.
     pub(crate) unclear: i64,
     pub(crate) waits: i64,
+    /// TTIs of bursts in which all reported data was granted.
+    pub(crate) granted: i64,
     pub(crate) scheduled: i64,
     pub(crate) holes: i64,
     pub(crate) sent_bytes: u64,
@@ -53,6 +55,7 @@ impl TransferMeter {
             in_burst: 0,
             unclear: 0,
             waits: 0,
+            granted: 0,
             scheduled: 0,
             holes: 0,
             sent_bytes: 0,

@@ -272,11 +272,13 @@ pub(crate) enum Statement {
     /// The log has no given transfer from its start to its end.
     NotWhole,
     NoEvidence,
-    /// The verdict on the radio: link demand of `n` transfers, and the limits between verdicts.
+    /// The verdict on the radio: link demand of `n` transfers, its part for which the verdict is, and
+    /// the limits between verdicts.
     Demand {
         verdict: Verdict,
         dir: Direction,
         demand: f64,
+        limited: f64,
         n: usize,
         limits: [f64; 2],
     },

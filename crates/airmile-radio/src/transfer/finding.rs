@@ -1,7 +1,8 @@
 //! The finding of one transfer: its measures, its verdict and what limits it.
 
 use airmile_model::{
-    Direction, Evidence, Transfer, TransferFinding, TtiIndex, Verdict, VerdictThresholds,
+    Direction, Evidence, GRANTED_PART, Transfer, TransferFinding, TtiIndex, Verdict,
+    VerdictThresholds, limited_part,
 };
 
 use super::Timeline;
@@ -56,12 +57,27 @@ impl Timeline {
         let throughput_time_ms = (judged && is_seen).then(|| ms(meter.in_burst));
         let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
+        let granted = meter.granted.min(meter.in_burst);
+        let granted_ms = (self.knows_granted && throughput_time_ms.is_some()).then(|| ms(granted));
         let unknown = Unknown {
             share: unknown_ms / duration_ms,
             why: if unclear_ms > 0.0 { "some of it is unclear" } else { "records are missing" },
         };
+        let granted_part = granted as f64 / meter.in_burst.max(1) as f64;
+        let limited_part = limited_part(granted_part);
+        let radio_share = link_demand.map(|demand| demand * limited_part);
         let (mut verdict, mut confidence) =
-            self.verdict(link_demand, &unknown, overlapped, thresholds, &mut notes);
+            self.verdict(radio_share, &unknown, overlapped, thresholds, &mut notes);
+        confidence = confidence.min(sureness((granted_part - GRANTED_PART).abs()));
+        if limited_part < 1.0 {
+            notes.push(format!(
+                "for {:.0} of the {:.0} ms in which data waited, the base station had granted all that \
+                 the phone had reported: the cell carried what came, and the wait for a report and a \
+                 grant does not count for the verdict",
+                ms(granted),
+                ms(meter.in_burst)
+            ));
+        }
         // A throughput time that may be any is none.
         let is_unclear = unclear_ms > 0.0 && verdict == Verdict::Unknown;
         let throughput_time_ms = throughput_time_ms.filter(|_| !is_unclear);
@@ -128,6 +144,7 @@ impl Timeline {
             // Data that waits at the base station before its first departure leaves no
             // trace at the phone.
             sched_wait_ms: (self.knows_waits && judged && is_seen).then(|| ms(meter.waits)),
+            granted_ms,
             active_time_ms,
             unknown_ms,
             link_demand,
@@ -269,6 +286,7 @@ pub fn combine_segments(
     whole.bytes = segments.iter().map(|s| s.bytes).sum();
     whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
     whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
+    whole.granted_ms = sum(|s| s.granted_ms);
     whole.active_time_ms = sum(|s| s.active_time_ms);
     whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();
     whole.overlapped = segments.iter().any(|s| s.overlapped);
@@ -277,7 +295,7 @@ pub fn combine_segments(
     whole.link_throughput_bps =
         link_throughput_bps(whole.bytes, whole.throughput_time_ms, whole.duration_ms);
     whole.burst_throughput_bps = None;
-    whole.verdict = whole.link_demand.map_or(Verdict::Unknown, |demand| thresholds.judge(demand));
+    whole.verdict = whole.radio_share().map_or(Verdict::Unknown, |share| thresholds.judge(share));
     if whole.overlapped && whole.verdict != Verdict::NotRadio {
         whole.verdict = Verdict::Unknown;
     }
@@ -289,8 +307,13 @@ pub fn combine_segments(
 /// Distance of a link demand from the limits, as a share of 5 points (chosen
 /// here: several times the median error of the fused estimate).
 fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
-    let distance =
-        (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs());
+    sureness(
+        (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs()),
+    )
+}
+
+/// At a limit it may be on either side.
+fn sureness(distance: f64) -> f64 {
     0.5 + 0.5 * (distance / 0.05).min(1.0)
 }
 

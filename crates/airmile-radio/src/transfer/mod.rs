@@ -38,6 +38,9 @@ pub struct Timeline {
     /// Bursts that may be none.
     unclear: Coverage,
     waits: Coverage,
+    granted: Coverage,
+    /// Whether anything shows what the base station had granted.
+    knows_granted: bool,
     scheduled: Coverage,
     holes: Coverage,
     sent: ByteRuns,
@@ -60,6 +63,8 @@ impl Timeline {
             in_burst: Coverage::new(),
             unclear: Coverage::new(),
             waits: Coverage::new(),
+            granted: Coverage::new(),
+            knows_granted: false,
             scheduled: Coverage::new(),
             holes: Coverage::new(),
             sent: ByteRuns::new(),
@@ -127,6 +132,13 @@ impl Timeline {
         self.waits.add(start_tti.0, end_tti.0);
     }
 
+    /// Adds a part of a burst in which the base station had granted all that the phone had reported
+    /// (uplink only).
+    pub fn add_granted(&mut self, start_tti: TtiIndex, end_tti: TtiIndex) {
+        self.granted.add(start_tti.0, end_tti.0);
+        self.knows_granted = true;
+    }
+
     /// Adds a run of scheduled or missing TTIs; runs come in order.
     pub fn add_activity(&mut self, activity: &Activity) {
         let start = activity.start_tti.0;
@@ -184,6 +196,7 @@ impl Timeline {
             meter.in_burst += self.in_burst.within(from, bursts);
             meter.unclear += self.unclear.within(from, bursts);
             meter.waits += self.waits.within(from, bursts);
+            meter.granted += self.granted.within(from, bursts);
             meter.ingest_bursts(&self.bursts, bursts);
             meter.bursts_to = meter.bursts_to.max(bursts);
         }
@@ -202,6 +215,7 @@ impl Timeline {
         self.in_burst.forget_before(before.bursts.0);
         self.unclear.forget_before(before.bursts.0);
         self.waits.forget_before(before.bursts.0);
+        self.granted.forget_before(before.bursts.0);
         let n = self.bursts.partition_point(|b| b.end_tti <= before.bursts);
         if worth_forgetting(n, self.bursts.len()) {
             self.bursts.drain(..n);

@@ -7,7 +7,11 @@
 //! separately. Without samples, buffer status reports and the padding of blocks show the buffer
 //! after a block; data that arrives at a non-empty buffer triggers no report, so full blocks after
 //! a report continue the burst.
+//!
+//! A base station grants what it knows of. Behind a slow line a few packets wait for the next report
+//! and its grant most of the time, in a cell that would carry more: that time is reported, too.
 
+mod granted;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +26,7 @@ use crate::burst::{Activity, BurstSummary};
 use crate::decided::Decided;
 use crate::reorder::{END, ReorderBuffer};
 use crate::small_map::SmallMap;
+use granted::Granted;
 
 /// Settings of an [`UplinkTracker`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +55,12 @@ const REPORTED_END: f64 = 0.7;
 /// 5.4.5), and where none was logged, the block emptied the buffer.
 const REPORT_BYTES: u32 = 2;
 
-/// Time that data waited in the phone before the first block of its burst.
+/// Time that data waited in the phone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferWait {
-    /// When the buffer was first observed not empty.
+    /// The first TTI.
     pub start_tti: TtiIndex,
-    /// The burst's first block.
+    /// The TTI after the last.
     pub end_tti: TtiIndex,
 }
 
@@ -69,6 +74,14 @@ struct UplinkTti {
     /// each (TS 36.321, 5.4.5).
     reported: SmallMap<u8, u64>,
     hole_ttis: i64,
+}
+
+impl UplinkTti {
+    /// The reported buffer of all groups.
+    fn reported_bytes(&self) -> Option<u64> {
+        let all = self.reported.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+        (!self.reported.is_empty()).then_some(all)
+    }
 }
 
 /// Capacity that a slot keeps: of the channels that phones have.
@@ -86,6 +99,8 @@ impl Slot for UplinkTti {
 #[derive(Debug, Clone, Copy, Default)]
 struct SentBlocks {
     bytes: u64,
+    /// Bytes of new blocks, with their padding.
+    granted_bytes: u64,
     new_data: bool,
     /// The most of any new block; `None` if that of one is unknown.
     padding_bytes: Option<u32>,
@@ -122,6 +137,7 @@ pub struct UplinkTracker {
     last_tti: i64,
     bursts: VecDeque<Burst>,
     waits: VecDeque<BufferWait>,
+    granted: Granted,
     activities: VecDeque<Activity>,
     /// TTIs with samples or reports, and with blocks of new data.
     sampled: u64,
@@ -146,6 +162,7 @@ impl UplinkTracker {
             last_tti: 0,
             bursts: VecDeque::new(),
             waits: VecDeque::new(),
+            granted: Granted::default(),
             activities: VecDeque::new(),
             sampled: 0,
             data_ttis: 0,
@@ -176,9 +193,16 @@ impl UplinkTracker {
         self.bursts.pop_front()
     }
 
-    /// Returns the next wait before a burst.
+    /// Returns the next wait before a burst: since the buffer was first observed not empty, up to the
+    /// burst's first block.
     pub fn poll_wait(&mut self) -> Option<BufferWait> {
         self.waits.pop_front()
+    }
+
+    /// Returns the next part of a burst in which the base station had granted all that the phone had
+    /// reported; none without buffer status reports.
+    pub fn poll_granted(&mut self) -> Option<BufferWait> {
+        self.granted.poll()
     }
 
     /// Returns the next run of TTIs with blocks sent, or of missing ones.
@@ -259,6 +283,8 @@ impl UplinkTracker {
                 let most = sent.padding_bytes.filter(|_| !first).or(first.then_some(0));
                 sent.padding_bytes = most.zip(grant.padding_bytes).map(|(a, b)| a.max(b));
                 sent.bytes = sent.bytes.saturating_add(filled);
+                let granted = grant.tbs_bytes.map_or(filled, u64::from);
+                sent.granted_bytes = sent.granted_bytes.saturating_add(granted);
             }
         }
     }
@@ -321,6 +347,9 @@ impl UplinkTracker {
         if left == Some(0) {
             self.sample(tti, 0);
         }
+        if let Some(bytes) = pending.reported_bytes() {
+            self.granted.report(tti, bytes);
+        }
         self.last_tti = tti;
     }
 
@@ -331,8 +360,8 @@ impl UplinkTracker {
         }
         // A group that is not reported is empty (TS 36.321, 5.4.5), or, in a truncated report,
         // another has data.
-        if !pending.reported.is_empty() {
-            return Some(pending.reported.values().fold(0_u64, |sum, n| sum.saturating_add(*n)));
+        if let Some(bytes) = pending.reported_bytes() {
+            return Some(bytes);
         }
         match pending.sent.filter(|sent| sent.new_data)?.padding_bytes? {
             REPORT_BYTES.. => Some(0),
@@ -379,6 +408,8 @@ impl UplinkTracker {
             return;
         }
         self.data_ttis += 1;
+        let last = self.open.filter(|_| self.waiting_since.is_some()).map(|open| open.last_sent);
+        self.granted.send(last, tti, sent);
         let Some(since) = self.waiting_since else { return };
         let open = self.open.get_or_insert_with(|| {
             self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
@@ -412,6 +443,7 @@ impl UplinkTracker {
 
     fn lose_sight(&mut self, tti: i64, n_tti: i64) {
         self.close(tti, Bound::LogHole, 0.5);
+        self.granted.forget();
         self.waiting_since = None;
         self.last_sample = None;
         self.activities.push_back(Activity {
@@ -427,6 +459,7 @@ impl UplinkTracker {
 
     fn end_segment(&mut self, by: Bound) {
         self.close(self.last_tti.saturating_add(1), by, 0.5);
+        self.granted.forget();
         self.waiting_since = None;
         self.last_sample = None;
         self.activities.extend(self.run.take());

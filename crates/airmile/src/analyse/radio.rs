@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, TransferFinding, TtiIndex, VerdictThresholds};
+use airmile_model::{Burst, TransferFinding, VerdictThresholds};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
+use airmile_radio::evidence::EvidenceCounts;
 use airmile_radio::load::LoadEstimate;
 use airmile_radio::loss::RadioLoss;
 use airmile_radio::meter::BurstsSeen;
@@ -16,9 +17,8 @@ use serde::Serialize;
 use super::application::{Lookup, limit, note_limits};
 use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
 use super::one_leg;
-use super::subscription::{
-    EvidenceCounts, Keep, ServingCell, SubscriptionAnalysis, SubscriptionFindings,
-};
+use super::silent::Silent;
+use super::subscription::{Keep, ServingCell, SubscriptionAnalysis, SubscriptionFindings};
 use super::together::{self, Together};
 use super::unread;
 use crate::session::{Application, Inputs, Loaded, Session};
@@ -205,10 +205,7 @@ pub(crate) struct RadioAnalysis {
     pub(crate) seen: Vec<TransferTrace>,
     /// Simultaneous downloads, as one.
     pub(crate) together: Vec<Together>,
-    /// Times without scheduling that are long enough for a release of the phone, and times at which
-    /// the radio lost data.
-    pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
-    pub(super) lost_ttis: Vec<TtiIndex>,
+    pub(super) silent: Silent,
     /// Application logs among the inputs.
     pub(super) applications: Vec<Application>,
     /// Whether there are only application logs.
@@ -333,8 +330,7 @@ pub(crate) fn report(
         cells,
         bandwidth,
         filter,
-        silences,
-        lost_ttis,
+        silent,
     } = tracks;
     let mut chatter: Vec<TransferFinding> = Vec::new();
     let (transfers_from, mut found) = if loaded.transfers.is_empty() {
@@ -401,16 +397,7 @@ pub(crate) fn report(
     };
     let applications = loaded.applications;
     let whole_urls = false;
-    RadioAnalysis {
-        report,
-        seen,
-        together,
-        silences,
-        lost_ttis,
-        applications,
-        alone: false,
-        whole_urls,
-    }
+    RadioAnalysis { report, seen, together, silent, applications, alone: false, whole_urls }
 }
 
 /// What would improve the result.

@@ -1,12 +1,15 @@
-//! Times without scheduling, and losses of the radio.
+//! When the radio had nothing to do, and what it lost.
 
 use airmile_model::{TtiIndex, TtiSpan};
 use airmile_wire::attribute::RELEASE_NS;
 
-/// Times without scheduling, and losses of the radio.
+/// When the radio had nothing to do, and what it lost; empty unless lists are kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Silent {
+    /// Without scheduling, long enough for a release of the phone.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
+    /// In bursts of the uplink: the base station had granted all reported data.
+    pub(super) granted: Vec<(TtiIndex, TtiIndex)>,
     last: Option<TtiIndex>,
     pub(super) lost_ttis: Vec<TtiIndex>,
     pub(super) given_up: Vec<TtiIndex>,

@@ -7,16 +7,16 @@ use airmile_model::{
 };
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
+use airmile_radio::evidence::EvidenceCounts;
 use airmile_radio::legs::{LegFindings, OtherLeg, Rat, place, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
 use airmile_radio::transfer::Timeline;
-use airmile_radio::uplink::{UplinkOptions, UplinkTracker};
+use airmile_radio::uplink::{BufferWait, UplinkOptions, UplinkTracker};
 use airmile_radio::usage::UsageBins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use super::evidence_counts::EvidenceCounts;
 use super::radio::RadioOptions;
 use super::silent::Silent;
 use super::track::Track;
@@ -77,9 +77,7 @@ pub(crate) struct SubscriptionFindings {
     pub(super) bandwidth: Option<(u16, &'static str)>,
     /// The limits, and the start that they count from.
     pub(super) filter: LimitFilter,
-    /// Empty unless lists are kept.
-    pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
-    pub(super) lost_ttis: Vec<TtiIndex>,
+    pub(super) silent: Silent,
 }
 
 impl SubscriptionFindings {
@@ -398,6 +396,13 @@ impl SubscriptionAnalysis {
         while let Some(wait) = self.ul.poll_wait() {
             self.ul_track.timeline.add_wait(wait.start_tti, wait.end_tti);
         }
+        while let Some(BufferWait { start_tti, end_tti }) = self.ul.poll_granted() {
+            // Data may have waited for another leg.
+            if self.other.is_none() {
+                self.ul_track.timeline.add_granted(start_tti, end_tti);
+                self.silent.iter_mut().for_each(|kept| kept.granted.push((start_tti, end_tti)));
+            }
+        }
         let ul = LegFindings {
             bursts: std::iter::from_fn(|| self.ul.poll()).collect(),
             runs: std::iter::from_fn(|| self.ul.poll_activity()).collect(),
@@ -469,7 +474,7 @@ impl SubscriptionAnalysis {
         loss.harq_retx += of_other.harq_retx;
         self.take_losses();
         self.counts.is_nr_first = self.first == Some(Rat::Nr);
-        let silent = self.silent.unwrap_or_default();
+        let mut silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {
             cells.extend(self.reported_cells.into_iter().map(|cell| (cell, 0)));
@@ -482,8 +487,10 @@ impl SubscriptionAnalysis {
         let mut load = self.windows.kept.unwrap_or_default();
         load.sort_by_key(|window| window.timing_segment);
         // If sequence numbers are known, data that HARQ gave up and RLC retransmitted was not lost.
-        let mut lost_ttis = if loss.known { silent.lost_ttis } else { silent.given_up };
-        lost_ttis.sort_unstable();
+        if !loss.known {
+            silent.lost_ttis = std::mem::take(&mut silent.given_up);
+        }
+        silent.lost_ttis.sort_unstable();
         SubscriptionFindings {
             dl: self.dl_track.finish(),
             ul: self.ul_track.finish(),
@@ -494,8 +501,7 @@ impl SubscriptionAnalysis {
             cells: cells.collect(),
             bandwidth: self.bandwidth,
             filter: self.filter,
-            silences: silent.silences,
-            lost_ttis,
+            silent,
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn advice(advice: &Advice) -> String {
             throughput"
             .into(),
         Advice::NotRadio { dir: Direction::Ul, idle } => format!(
-            "look at what is not the radio: during {:.0} % of the time nothing waited for it. The \
+            "look at what is not the radio: during {:.0} % of the time no data waited for its capacity. The \
              application, its window, a response that it waits for, or a slow line behind the \
              radio; capture packets at the phone while logging the modem",
             idle * 100.0
@@ -83,7 +83,7 @@ const MAX_REMAINING: f64 = 0.98;
 /// What a transfer would have taken without a cause; without captures, with data always queued.
 pub(crate) fn saving(without: Option<Cause>, ms: f64, duration_ms: f64) -> Option<String> {
     let Some(cause) = without else {
-        let rate = "at the rate inside bursts";
+        let rate = "at the rate of the link";
         return Some(format!("with data always queued, it would have taken {ms:.0} ms, {rate}"));
     };
     let took = format!("it would have taken {ms:.0} ms instead of {duration_ms:.0} ms");

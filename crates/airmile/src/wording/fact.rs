@@ -273,9 +273,11 @@ fn cause_of_upload(detail: CauseDetail) -> String {
             ("it waited for the server's answer", think_ms),
             ("ACKs or the phone's own pace", pacing_ms),
         ]),
-        CauseDetail::Wireline => "round trips were long while the phone's uplink queue was empty: \
+        CauseDetail::Wireline => {
+            "round trips were long while no data waited for the uplink's capacity: \
             packets were queued behind the base station"
-            .into(),
+                .into()
+        }
         CauseDetail::LossRecoveryCongestion => "lost segments were retransmitted; where they were \
             lost is not visible at the phone"
             .into(),

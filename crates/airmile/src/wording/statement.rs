@@ -32,8 +32,17 @@ fn statement(statement: &Statement) -> String {
         Statement::NoEvidence => {
             "No verdict: the log lacks the evidence; see what is missing.".into()
         }
-        Statement::Demand { verdict, dir, demand, n, limits } => {
-            demand_of(*verdict, *dir, *demand, *n, *limits)
+        Statement::Demand { verdict, dir, demand, limited, n, limits } => {
+            let granted = Some(demand - limited).filter(|share| *share >= 0.005);
+            let mut out = demand_of(*verdict, *dir, (*limited, granted), *n, *limits);
+            if let Some(granted) = granted {
+                out.push_str(&format!(
+                    " During another {:.0} % it waited for a report and a grant: the base station had \
+                     granted all that the phone had reported.",
+                    granted * 100.0
+                ));
+            }
+            out
         }
         Statement::FewApart { apart, n } => format!(
             "Causes are given only for transfers that did not overlap another: {apart} of {n}."
@@ -143,7 +152,7 @@ const fn by(restarter: Restarter) -> &'static str {
 fn demand_of(
     verdict: Verdict,
     dir: Direction,
-    demand: f64,
+    (demand, granted): (f64, Option<f64>),
     n: usize,
     [not_radio_below, radio_at_least]: [f64; 2],
 ) -> String {
@@ -163,6 +172,9 @@ fn demand_of(
                  than the {below} % from which the verdict is mixed."
             )
         }
+        Verdict::NotRadio if granted.is_some() => format!(
+            "The {link} was not the bottleneck: data waited for its capacity during {queued} % of {of}."
+        ),
         Verdict::NotRadio => {
             format!(
                 "The {link} was not the bottleneck: its queue was empty during {empty} % of {of}."
@@ -282,7 +294,8 @@ mod tests {
 
     #[test]
     fn a_share_below_the_limit_is_not_rounded_to_it() {
-        let says = |verdict, demand| demand_of(verdict, Direction::Dl, demand, 1, [0.75, 0.9]);
+        let says =
+            |verdict, demand| demand_of(verdict, Direction::Dl, (demand, None), 1, [0.75, 0.9]);
         for (verdict, demand, expected) in [
             (Verdict::NotRadio, 0.749_6, "during 74.9 %, less than the 75 %"),
             (Verdict::Mixed, 0.899_3, "during 89.9 % of"),

@@ -21,6 +21,10 @@ fn answer(run: &Path, capture: &str) -> Diagnosis {
     diagnosis_of(&["modem.mi2log", "transfers.csv", capture].map(|name| run.join(name)))
 }
 
+fn answer_of_log(run: &Path) -> Diagnosis {
+    diagnosis_of(&["modem.mi2log", "transfers.csv"].map(|name| run.join(name)))
+}
+
 /// The verdict by the phone's capture, its share at least, and words of the evidence and the advice.
 #[track_caller]
 fn check(rest: &str, expected: Verdict, share: f64, [evidence, advice]: [&str; 2]) {
@@ -59,6 +63,27 @@ fn a_far_server() {
 fn a_slow_line_behind_the_base_station() {
     let rest = ["[core.up.limit]\nrate_bps = 800000\nqueue_bytes = 400000\n", ONE].concat();
     check(&rest, Verdict::Wireline, 0.3, ["behind the base station", "behind the base station"]);
+}
+
+/// A few packets wait for a report and its grant nearly all the time, in a cell that could carry four times
+/// as much.
+#[test]
+fn a_slow_line_whose_packets_always_wait_for_a_grant() {
+    let line = "[core]\nrtt_ms = 20\n[core.up.limit]\nrate_bps = 4000000\nqueue_bytes = 150000\n\
+        [phone_tcp]\ncontrol = { name = \"bbr3\" }\n";
+    let rest = [line, &ONE.replace("1500000", "4000000")].concat();
+    check(&rest, Verdict::Wireline, 0.4, ["behind the base station", "behind the base station"]);
+    let dir = tempfile::tempdir().unwrap();
+    let found = answer_of_log(&run(&rest, dir.path()));
+    let one = &found.transfers[0];
+    assert!(one.finding.link_demand.unwrap() > 0.9, "{:?}", one.finding);
+    assert_eq!(one.verdict, Verdict::NotRadio);
+    assert!(one.shares["radio"] < 0.4 * one.finding.duration_ms, "{:?}", one.shares);
+    assert!(
+        found.session.says.contains("waited for a report and a grant"),
+        "{}",
+        found.session.says
+    );
 }
 
 #[test]

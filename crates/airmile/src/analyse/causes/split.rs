@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Burst, Cause, Direction, TransferFinding, Verdict};
+use airmile_model::{Burst, Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
     RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
@@ -12,7 +12,7 @@ use super::super::diagnose::join::SharesMs;
 use super::super::radio::RadioAnalysis;
 use super::super::wire::Wire;
 use super::link::{efficiency, fastest_bps, link_bps, others};
-use super::timeline::{TransferTimeline, burst_error_ns};
+use super::timeline::{TransferTimeline, burst_error_ns, without_spans};
 use super::{Context, Relief, Window, explained};
 
 /// Uncertainty of an edge between two causes: half of the minimum duration of a queue
@@ -73,14 +73,19 @@ impl Split {
         let spans = |dir| place.bursts(finding, dir, report);
         let is_download = dir == Direction::Dl;
         let back = if is_download { Direction::Ul } else { Direction::Dl };
-        let (own, other) = (spans(dir), spans(back));
+        let (mut own, other) = (spans(dir), spans(back));
+        let at = |(from, to): &(TtiIndex, TtiIndex)| (place.at(*from), place.at(*to));
+        if finding.limited_part() < 1.0 {
+            let granted: Vec<_> = answer.silent.granted.iter().map(at).collect();
+            own = without_spans(&own, &granted);
+        }
         let is_unclear = |burst: &Burst| burst.dir == Direction::Ul && !burst.is_clear();
         let has_samples = report.evidence_counts.buffer_samples > 0;
         let is_logged = has_samples && !report.bursts.iter().any(is_unclear);
         let other = Some(other).filter(|clear| !clear.is_empty() || is_logged || !is_download);
-        let silences: Vec<(i64, i64)> =
-            answer.silences.iter().map(|(from, to)| (place.at(*from), place.at(*to))).collect();
-        let mut losses_ns: Vec<i64> = answer.lost_ttis.iter().map(|tti| place.at(*tti)).collect();
+        let silences: Vec<(i64, i64)> = answer.silent.silences.iter().map(at).collect();
+        let lost = answer.silent.lost_ttis.iter();
+        let mut losses_ns: Vec<i64> = lost.map(|tti| place.at(*tti)).collect();
         losses_ns.retain(|_| is_download);
         let seen = RadioSeries { dir, own, other, silences, losses_ns, bytes: finding.bytes };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
@@ -120,7 +125,7 @@ impl Split {
             .collect();
         let link_bps = match dir {
             Direction::Dl => link_bps(finding, usage, report),
-            Direction::Ul => finding.burst_throughput_bps,
+            Direction::Ul => finding.burst_throughput_bps.map(|bps| bps / finding.limited_part()),
         };
         let fastest_bps = fastest_bps(finding, usage, report).filter(|_| is_download);
         Some(Self {
@@ -372,7 +377,7 @@ pub(super) use tests::example_finding;
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::{Evidence, TtiIndex, Verdict};
+    use airmile_model::{Evidence, Verdict};
 
     use super::*;
 
@@ -424,6 +429,7 @@ mod tests {
             bytes: Some(100_000),
             throughput_time_ms: Some(500.0),
             sched_wait_ms: None,
+            granted_ms: None,
             active_time_ms: None,
             unknown_ms: 0.0,
             link_demand: Some(0.5),

@@ -46,6 +46,23 @@ impl TransferTimeline {
     }
 }
 
+/// Spans without what others cover; both in order.
+pub(super) fn without_spans(spans: &[RadioSpan], others: &[(i64, i64)]) -> Vec<RadioSpan> {
+    let mut out = Vec::new();
+    for span in spans {
+        let first = others.partition_point(|(_, to)| *to <= span.from_ns);
+        let within = others.iter().skip(first).take_while(|(from, _)| *from < span.to_ns);
+        let mut at = span.from_ns;
+        for (from, to) in within.copied().chain([(span.to_ns, span.to_ns)]) {
+            if from > at {
+                out.push(RadioSpan { from_ns: at, to_ns: from, ..*span });
+            }
+            at = at.max(to);
+        }
+    }
+    out
+}
+
 /// The times of a transfer in which a queue was not empty, in nanoseconds; none if its time is unknown.
 pub(in super::super) fn queued_ns(
     finding: &TransferFinding,

@@ -129,7 +129,9 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
     }
     let queued_ms: f64 = judged.iter().filter_map(|t| t.throughput_time_ms).sum();
     let demand = queued_ms / duration_ms;
-    let verdict = thresholds.judge(demand);
+    let limited = judged.iter().filter_map(|t| Some(t.radio_share()? * t.duration_ms));
+    let limited = limited.sum::<f64>() / duration_ms;
+    let verdict = thresholds.judge(limited);
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
     let limits = [thresholds.not_radio_below, thresholds.radio_at_least];
     SessionJudgement {
@@ -137,7 +139,7 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
-        ..unknown(Statement::Demand { verdict, dir, demand, n, limits })
+        ..unknown(Statement::Demand { verdict, dir, demand, limited, n, limits })
     }
 }
 
@@ -166,7 +168,7 @@ fn side(
 /// bursts.
 fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
     let bits = finding.bytes? as f64 * 8.0;
-    let ms = bits * 1_000.0 / finding.burst_throughput_bps?;
+    let ms = bits * 1_000.0 * finding.limited_part() / finding.burst_throughput_bps?;
     Some(ms.min(finding.duration_ms))
 }
 
@@ -175,6 +177,7 @@ fn shares_ms(finding: &TransferFinding) -> SharesMs {
     let Some(queued_ms) = finding.throughput_time_ms else {
         return BTreeMap::from([("unknown", finding.duration_ms)]);
     };
+    let queued_ms = queued_ms * finding.limited_part();
     let unknown_ms = finding.unknown_ms.min(finding.duration_ms - queued_ms).max(0.0);
     let rest_ms = (finding.duration_ms - queued_ms - unknown_ms).max(0.0);
     BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
@@ -192,7 +195,7 @@ fn facts(
     if let (Some(queued_ms), Some(demand)) = (finding.throughput_time_ms, finding.link_demand) {
         let (dir, duration_ms) = (finding.dir, finding.duration_ms);
         add(FactKind::QueueTime { dir, queued_ms, duration_ms, demand });
-        near_limit(finding.verdict, demand, thresholds).map(&mut add);
+        near_limit(finding.verdict, demand * finding.limited_part(), thresholds).map(&mut add);
         seen.bursts.as_ref().map(|bursts| bursts_of(bursts, finding)).map(&mut add);
     }
     if let Some(empty) = longest_empty(finding, seen) {
@@ -296,7 +299,7 @@ fn advice(
     without_ms: Option<f64>,
 ) -> Advice {
     let dir = finding.dir;
-    let demand = finding.link_demand.unwrap_or_default();
+    let demand = finding.radio_share().unwrap_or_default();
     match finding.verdict {
         Verdict::Radio => {
             let weak = usage.rsrp_dbm.is_some_and(|rsrp| rsrp < WEAK_RSRP_DBM);
