@@ -153,3 +153,17 @@ fn packets_that_do_not_show_the_upload() {
     let quic = run(&far.replace("start_ms", "transport = \"quic\"\nstart_ms"), quic.path());
     assert_eq!(answer(&quic, "phone.pcapng").session.verdict, Verdict::NotRadio);
 }
+
+/// The last data of each upload waits in the phone's queue before its round trip: no line is behind it.
+#[test]
+fn small_uploads_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = ONE.replace("bytes = 1500000", "bytes = 200000, count = 6, gap_ms = 1000");
+    let rest = ["[core]\nrtt_ms = 120\n", &rest].concat();
+    let found = answer(&run(&rest, dir.path()), "phone.pcapng");
+    for one in found.transfers.iter().skip(1) {
+        let wireline = one.shares.get("wireline").copied().unwrap_or(0.0);
+        assert!(wireline < 0.05 * one.finding.duration_ms, "{}: {:?}", one.id, one.shares);
+        assert!(one.shares["setup"] > 100.0, "{}: {:?}", one.id, one.shares);
+    }
+}

@@ -104,6 +104,13 @@ impl SenderModel {
         } else {
             queued
         };
+        // The phone's own queue comes first, that before the phone last.
+        if self.of_phone {
+            wait(out, last, last + queued, Reason::Queue);
+            wait(out, last + queued, last + may_queue, Reason::QueueOrWindow);
+            wait(out, last + may_queue, now, reason);
+            return;
+        }
         wait(out, last, now - may_queue, reason);
         wait(out, now - may_queue, now - queued, Reason::QueueOrWindow);
         wait(out, now - queued, now, Reason::Queue);

@@ -179,7 +179,7 @@ pub(in super::super) fn missing(
             "the state of the radio link",
             "log the modem of a rooted phone while the transfer runs again (MobileInsight, QXDM, a \
              DIAG port with `airmile live --port`), and pass that log together with the capture: it \
-             shows the downlink queue, which is only estimated without it",
+             shows the queue of the radio link, which is only estimated without it",
         );
     }
     if place != CaptureSite::Server && !has_server {
