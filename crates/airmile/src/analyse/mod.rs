@@ -13,7 +13,6 @@ mod echoes;
 mod ecn;
 mod evidence_counts;
 mod explained;
-mod flight;
 pub mod inspect;
 pub mod lanes;
 mod one_leg;
