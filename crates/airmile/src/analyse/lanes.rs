@@ -7,13 +7,12 @@ use std::path::Path;
 use airmile_model::flow::PacketRow;
 use airmile_model::{Direction, PlayerEventKind, TimeBase, TtiClock, TtiIndex};
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
+use airmile_wire::tcp::{FlightSum, PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
 
 use super::application::before_first_byte_ns;
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
 use super::echoes::Echoes;
-use super::flight::{FlightSum, LATE_NS};
 use super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
@@ -353,7 +352,7 @@ impl<'a> WireLanes<'a> {
         self.newest_ns = self.newest_ns.max(at_ns);
         if self.newest_ns.saturating_sub(self.settled_ns) >= SETTLE_NS {
             self.settled_ns = self.newest_ns;
-            self.settle(self.newest_ns.saturating_sub(LATE_NS));
+            self.settle(self.newest_ns.saturating_sub(FlightSum::LATE_NS));
         }
     }
 

@@ -12,7 +12,6 @@ pub mod diagnose;
 mod echoes;
 mod ecn;
 mod explained;
-mod flight;
 pub mod inspect;
 pub mod lanes;
 mod one_leg;

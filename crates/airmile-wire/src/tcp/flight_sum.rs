@@ -6,9 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Maximum time from sending data to its arrival that is put in order (chosen here: queues on access
-/// links hold some seconds of data).
-pub(super) const LATE_NS: i64 = 10_000_000_000;
 /// Maximum number of states that wait for their order (chosen here: 64 MB).
 const MAX_WAITING: usize = 2_000_000;
 /// A connection that sends nothing for this long has nothing in flight (chosen here: longer than
@@ -27,7 +24,7 @@ struct State {
 
 /// Adds the bytes in flight of connections.
 #[derive(Debug, Default)]
-pub(super) struct FlightSum {
+pub struct FlightSum {
     waiting: BinaryHeap<Reverse<State>>,
     order: u64,
     /// Bytes in flight of each connection, and since when.
@@ -38,8 +35,12 @@ pub(super) struct FlightSum {
 }
 
 impl FlightSum {
+    /// Maximum time from sending data to its arrival that is put in order (chosen here: queues on
+    /// access links hold some seconds of data).
+    pub const LATE_NS: i64 = 10_000_000_000;
+
     /// Takes a connection's bytes in flight from a time on; not in order.
-    pub(super) fn push(&mut self, flow: u64, at_ns: i64, bytes: u64) {
+    pub fn push(&mut self, flow: u64, at_ns: i64, bytes: u64) {
         self.order += 1;
         if self.waiting.len() < MAX_WAITING {
             self.waiting.push(Reverse(State { at_ns, order: self.order, flow, bytes }));
@@ -47,7 +48,7 @@ impl FlightSum {
     }
 
     /// The next time before `until_ns`, and the sum from then on.
-    pub(super) fn poll(&mut self, until_ns: i64) -> Option<(i64, u64)> {
+    pub fn poll(&mut self, until_ns: i64) -> Option<(i64, u64)> {
         let State { at_ns, flow, bytes, .. } =
             self.waiting.peek().filter(|first| first.0.at_ns < until_ns)?.0;
         self.waiting.pop();
