@@ -5,6 +5,7 @@
 //! - [`file_report`], [`limits`]: the contents of a file; limits on the time.
 //! - [`capture`]: packets in order, from a sequence of captures.
 //! - [`pcapng`]: captures that airmile makes.
+//! - [`radio_tables`]: grants and RLC PDUs of tables in TTI order.
 //! - [`probe_log`]: what `airmile probe` measured.
 //! - [`perfetto`]: traces for ui.perfetto.dev.
 //! - [`table`]: Arrow tables, Parquet, CSV.
@@ -24,6 +25,7 @@ pub mod one_phone;
 pub mod pcapng;
 pub mod perfetto;
 pub mod probe_log;
+pub mod radio_tables;
 pub mod recognise;
 pub mod replacement;
 pub mod run_files;

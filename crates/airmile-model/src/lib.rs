@@ -45,7 +45,7 @@ pub use records::{
     RadioLink, Record, RlcPdu, RlcStats, RrcMessage, UlTxStats, UnknownMessage,
 };
 pub use row::{Column, ColumnType, Row, Value};
-pub use stamp::{Clock, Stamp};
+pub use stamp::{Clock, MAX_DISORDER_NS, Stamp};
 pub use transfer::{Transfer, TransferTruth, TruthRun, TtiState};
 pub use tti::{Position, Tti, TtiIndex, TtiSpan, TtiUnwrapper};
 pub use tti_clock::TtiClock;

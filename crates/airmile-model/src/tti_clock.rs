@@ -1,5 +1,7 @@
 //! The times of TTIs on a log's clock.
 
+use std::collections::BTreeMap;
+
 use crate::tti::{TtiIndex, TtiSpan};
 
 /// Minimum step of a clock that was set back (chosen here: above the delay of a batch of records, by
@@ -8,7 +10,7 @@ const MIN_SET_BACK_NS: i64 = 500_000_000;
 
 /// Maximum correction of a clock during a span (chosen here: above those by the network's time, and a
 /// single wrong time). After a larger one, another log follows, with times of its own.
-const MAX_CORRECTION_NS: i64 = 5_000_000_000;
+const MAX_CORRECTION_NS: u64 = 5_000_000_000;
 
 /// Spacing of anchors, in nanoseconds, unless another is chosen: drift within it is far below a TTI.
 const SPACING_NS: i64 = 1_000_000_000;
@@ -17,7 +19,7 @@ const SPACING_NS: i64 = 1_000_000_000;
 /// minutes, as the times of findings are also asked for a little later).
 const KEPT: usize = 128;
 
-/// Converts between the TTIs of an axis and the times of a log's clock, by binary search in each log.
+/// Converts between the TTIs of an axis and the times of a log's clock, by binary search.
 ///
 /// An anchor is a TTI with a known time; others are counted from the last anchor before, else from the
 /// first. Where the clock was set back, another log follows in the same file: TTIs continue, and
@@ -28,6 +30,11 @@ pub struct TtiClock {
     spacing_ns: i64,
     numerology: u8,
     logs: Vec<Log>,
+    /// Times by the first log that showed them, of the logs before the last one: the start, and the end
+    /// with the log's index.
+    shown: BTreeMap<i64, (i64, usize)>,
+    /// The same, merged: start and end.
+    covered: BTreeMap<i64, i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,18 +50,11 @@ struct Log {
     later: Vec<Anchor>,
     /// The latest time.
     end_ns: i64,
-    /// The earliest time of this log and those before.
-    earliest_ns: i64,
-    /// The latest time of those before.
-    latest_ns: i64,
 }
 
 impl Log {
-    /// A log that begins with an anchor, after another.
-    fn new(first: Anchor, before: Option<&Self>) -> Self {
-        let earliest_ns = before.map_or(first.ns, |log| log.earliest_ns.min(first.ns));
-        let latest_ns = before.map_or(i64::MIN, |log| log.latest_ns.max(log.end_ns));
-        Self { first, later: Vec::new(), end_ns: first.ns, earliest_ns, latest_ns }
+    const fn new(first: Anchor) -> Self {
+        Self { first, later: Vec::new(), end_ns: first.ns }
     }
 
     fn last(&self) -> Anchor {
@@ -90,7 +90,13 @@ impl TtiClock {
     /// The same, with the minimum time between anchors in nanoseconds.
     #[must_use]
     pub const fn spaced(spacing_ns: i64) -> Self {
-        Self { spacing_ns, numerology: 0, logs: Vec::new() }
+        Self {
+            spacing_ns,
+            numerology: 0,
+            logs: Vec::new(),
+            shown: BTreeMap::new(),
+            covered: BTreeMap::new(),
+        }
     }
 
     /// Sets the length of TTIs (NR numerology; 0: LTE).
@@ -113,7 +119,7 @@ impl TtiClock {
     /// Whether a clock that showed `from_ns` before some TTIs of a numerology, and `at_ns` after them,
     /// was set back in between, as where another log follows in the same file.
     #[must_use]
-    pub const fn is_set_back(since: TtiSpan, numerology: u8, (from_ns, at_ns): (i64, i64)) -> bool {
+    const fn is_set_back(since: TtiSpan, numerology: u8, (from_ns, at_ns): (i64, i64)) -> bool {
         from_ns.saturating_add(since.ns(numerology)).saturating_sub(at_ns) > MIN_SET_BACK_NS
     }
 
@@ -140,10 +146,35 @@ impl TtiClock {
                 }
             }
             None => {
-                let log = Log::new(at, self.logs.last());
-                self.logs.push(log);
+                self.logs.len().checked_sub(1).into_iter().for_each(|ended| self.show(ended));
+                self.logs.push(Log::new(at));
             }
         }
+    }
+
+    /// Adds the times of a log that has ended; those that a log before it showed stay with that.
+    fn show(&mut self, index: usize) {
+        let Some(log) = self.logs.get(index) else { return };
+        let (from, to) = (log.first.ns, self.end_ns(log));
+        let (mut start, mut end, mut until) = (from, to, to);
+        while let Some((&first, &last)) = self.covered.range(..until).next_back()
+            && last >= from
+        {
+            self.covered.remove(&first);
+            if last < until {
+                self.shown.insert(last, (until, index));
+            }
+            (start, end, until) = (first.min(start), last.max(end), first);
+        }
+        if from < until {
+            self.shown.insert(from, (until, index));
+        }
+        self.covered.insert(start, end);
+    }
+
+    /// The end of the last TTI of a log that has ended.
+    const fn end_ns(&self, log: &Log) -> i64 {
+        log.end_ns.saturating_add(TtiSpan(1).ns(self.numerology)).saturating_add(1)
     }
 
     /// Its anchors: TTIs, ascending, and their times.
@@ -174,6 +205,9 @@ impl TtiClock {
         let n = current.saturating_sub(KEPT);
         if is_worth(n, self.logs.len()) {
             self.logs.drain(1..n);
+            self.shown.clear();
+            self.covered.clear();
+            (0..self.logs.len().saturating_sub(1)).for_each(|index| self.show(index));
         }
     }
 
@@ -200,10 +234,9 @@ impl TtiClock {
         self.place((ns, ns), true).map(|(tti, _)| tti)
     }
 
-    /// The TTIs of the start and the end of a span of time, both by the first log that shows it, so
-    /// that a later log moves nothing. Without an end, the log may still reach it. Where no log shows
-    /// both, each end is by the first log that does, if the clock was only corrected in between; `None`
-    /// in any other case.
+    /// The TTIs of the start and the end of a span of time: of the first logs that show them, both of
+    /// one if it shows both, so that a later log moves nothing; of two only if the clock was merely
+    /// corrected in between. Without an end, the log may still reach it. `None` in any other case.
     ///
     /// The first log also has spans that begin before it. With `has_ended`, the last one has spans that
     /// end after it, and spans that no log shows any part of are before or after all TTIs.
@@ -214,72 +247,52 @@ impl TtiClock {
         has_ended: bool,
     ) -> Option<(TtiIndex, Option<TtiIndex>)> {
         let (first, last) = self.logs.first().zip(self.logs.last())?;
-        let n = self.logs.len();
-        let tti_ns = TtiSpan(1).ns(self.numerology);
-        let begins_in =
-            |i: usize, log: &Log| log.first.ns <= from_ns || (i == 0 && log.first.ns <= to_ns);
-        let shows = |i: usize| {
-            self.logs.get(i).filter(|log| {
-                // A later anchor of an open log may move what follows the last one.
-                let is_open = i + 1 == n;
-                let end_ns =
-                    if is_open { log.last().ns } else { log.end_ns.saturating_add(tti_ns) };
-                begins_in(i, log) && to_ns <= end_ns
+        let open = self.logs.len() - 1;
+        // A later anchor of an open log may move what follows the last one.
+        let open_end_ns =
+            if has_ended { self.end_ns(last) } else { last.last().ns.saturating_add(1) };
+        let shows = |index: usize, ns: i64| {
+            self.logs.get(index).is_some_and(|log| {
+                let end_ns = if index == open { open_end_ns } else { self.end_ns(log) };
+                (log.first.ns..end_ns).contains(&ns)
             })
         };
-        // No log before these begins early enough, or ends late enough.
-        let begun = self.logs.partition_point(|log| log.earliest_ns > from_ns);
-        let ended = self.logs.partition_point(|log| log.latest_ns.saturating_add(tti_ns) < to_ns);
-        let from_log = begun.max(ended.saturating_sub(1));
-        let is_shown = || self.logs.iter().any(|l| l.first.ns <= to_ns && from_ns <= l.end_ns);
-        let log = match std::iter::once(0).chain(from_log..n).find_map(shows) {
-            Some(log) => Some(log),
-            None if !has_ended => None,
-            None if n == 1 || (last.first.ns..=last.end_ns).contains(&from_ns) => Some(last),
-            None if is_shown() => None,
-            None if last.first.ns <= from_ns => Some(last),
-            None => (to_ns < first.first.ns).then_some(first),
+        let log_at = |ns: i64| {
+            let before = self.shown.range(..=ns).next_back();
+            let closed = before.filter(|(_, (end_ns, _))| ns < *end_ns).map(|(_, (_, log))| *log);
+            closed.or_else(|| shows(open, ns).then_some(open))
         };
-        let tti_at = |log: &Log, ns: i64| log.tti_at(ns, self.numerology);
-        match log {
-            Some(log) => Some((tti_at(log, from_ns), Some(tti_at(log, to_ns)))),
-            None if begins_in(n - 1, last) && from_ns < last.last().ns => {
-                Some((tti_at(last, from_ns), None))
-            }
-            None => self.place_over_logs((from_ns, to_ns), has_ended),
+        let beyond = |ns: i64| match has_ended {
+            true if last.first.ns <= ns => Some(open),
+            true if ns < first.first.ns => Some(0),
+            _ => None,
+        };
+        let begins_before = from_ns < first.first.ns && first.first.ns <= to_ns;
+        let end = log_at(to_ns);
+        let begin = match end {
+            Some(0) if begins_before => end,
+            _ => log_at(from_ns).or_else(|| begins_before.then_some(0)),
+        };
+        let next = self.shown.range(from_ns..).next();
+        if begin.or(end).is_none() && next.is_some_and(|(start_ns, _)| *start_ns <= to_ns) {
+            return None;
         }
-    }
-
-    /// As [`Self::place`], for a span during which the clock was corrected.
-    fn place_over_logs(
-        &self,
-        (from_ns, to_ns): (i64, i64),
-        has_ended: bool,
-    ) -> Option<(TtiIndex, Option<TtiIndex>)> {
-        let shows_start = |(i, log): &(usize, &Log)| {
-            (*i == 0 || log.first.ns <= from_ns) && from_ns <= log.end_ns
-        };
-        let (begun, log) = self.logs.iter().enumerate().find(shows_start)?;
-        let start = log.tti_at(from_ns, self.numerology);
-        let is_corrected = |log: &Log| {
-            let since = TtiSpan(log.first.tti.saturating_sub(start.0)).ns(self.numerology);
-            let shown_ns = log.first.ns.saturating_sub(from_ns);
-            since.saturating_sub(shown_ns).unsigned_abs() <= MAX_CORRECTION_NS.unsigned_abs()
-        };
-        let later = self.logs.get(begun + 1..)?;
-        let last = later.last()?;
-        let shows_end = |log: &&Log| {
-            let is_open = std::ptr::eq(*log, last);
-            let reaches = match (is_open, has_ended) {
-                (true, true) => true,
-                (true, false) => to_ns <= log.last().ns,
-                (false, _) => to_ns <= log.end_ns,
-            };
-            log.first.ns <= to_ns && reaches && is_corrected(log)
-        };
-        let end = later.iter().find(shows_end).map(|log| log.tti_at(to_ns, self.numerology));
-        let goes_on = !has_ended && is_corrected(last);
-        (end.is_some() || goes_on).then_some((start, end))
+        let begin = begin.or_else(|| beyond(from_ns))?;
+        let both = end.filter(|end| shows(*end, from_ns));
+        let both = both.or_else(|| shows(begin, to_ns).then_some(begin));
+        // It may have ended after the log did, at a time that one before shows.
+        let end = end.filter(|end| begin < *end || !shows(begin, from_ns));
+        let end = both.or(end).or_else(|| beyond(to_ns));
+        let until = end.or_else(|| (!has_ended).then_some(open))?;
+        let begin = if shows(until, from_ns) { until } else { begin };
+        let start = self.logs.get(begin)?.tti_at(from_ns, self.numerology);
+        let later = self.logs.get(until).filter(|later| {
+            let since = TtiSpan(later.first.tti.saturating_sub(start.0)).ns(self.numerology);
+            let shown_ns = later.first.ns.saturating_sub(from_ns);
+            let is_corrected = since.abs_diff(shown_ns) <= MAX_CORRECTION_NS;
+            begin == until || (begin < until && is_corrected)
+        })?;
+        Some((start, end.map(|_| later.tti_at(to_ns, self.numerology))))
     }
 }
 
@@ -385,8 +398,41 @@ mod tests {
         let live = |to_ms: i64| corrected.place((101_500 * MS, to_ms * MS), false);
         assert_eq!(live(118_000), Some((TtiIndex(1_500), Some(TtiIndex(18_600)))));
         assert_eq!(live(125_000), Some((TtiIndex(1_500), None)));
+        assert_eq!(corrected.place((99_000 * MS, 99_500 * MS), false), None);
+        let third =
+            clock(&[(0, 200_000, 5_000), (5_000, 100_000, 9_000), (14_000, 105_000, 9_000)]);
+        assert_eq!(place(&third, (102_000, 112_000)), Some((7_000, Some(21_000))));
         let set_back = clock(&[(0, 3_700_000, 10_000), (10_000, 110_000, 10_000)]);
         assert_eq!(place(&set_back, (3_701_500, 3_718_500)), None);
+    }
+
+    /// A span ends within a log's last TTI, whether one log shows it or two.
+    #[test]
+    fn the_last_tti_of_a_log_is_of_it() {
+        let logs = [(0, 100_000, 10_000), (10_000, 109_400, 10_000), (20_000, 118_400, 10_000)];
+        let clock = clock(&logs);
+        let place = |from_ns: i64, to_ns: i64| {
+            let placed = clock.place((from_ns, to_ns), true);
+            placed.map(|(start, end)| (start.0, end.map(|end| end.0)))
+        };
+        let ends_ns = [110_000 * MS - MS / 2, 119_400 * MS - MS / 2];
+        assert_eq!(place(109_000 * MS, ends_ns[0]), Some((9_000, Some(9_999))));
+        assert_eq!(place(109_000 * MS, ends_ns[1]), Some((9_000, Some(19_999))));
+        assert_eq!(place(ends_ns[0], 119_000 * MS), Some((10_599, Some(19_600))));
+        assert_eq!(place(ends_ns[0], ends_ns[1] + 6_000 * MS), Some((9_999, Some(26_999))));
+    }
+
+    /// Where any log is compared with any span: 10^10 comparisons.
+    #[test]
+    fn a_clock_is_set_back_at_any_row() {
+        const N: i64 = 100_000;
+        let mut clock = TtiClock::new();
+        (0..N).for_each(|i| clock.note(TtiIndex(10 * i), (N - i) * 1_000 * MS));
+        for i in 0..N {
+            let ms = (N - i) * 1_000;
+            assert_eq!(place(&clock, (ms, ms + 1)), Some((10 * i, Some(10 * i + 1))));
+            assert_eq!(place(&clock, (ms + 300, ms + 5_300)).is_some(), i == 0, "{i}");
+        }
     }
 
     /// What was placed while the log was read is where it would be placed at its end.

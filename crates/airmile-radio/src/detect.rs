@@ -82,6 +82,7 @@ pub struct TransferDetector {
     alone_end: Option<TtiIndex>,
     /// The pause that ends the current activity, in TTIs of its first grant.
     pause: TtiSpan,
+    clock: TtiClock,
     done: VecDeque<DetectedTransfer>,
     small: SmallTransfers,
 }
@@ -97,6 +98,7 @@ impl TransferDetector {
             alone: None,
             alone_end: None,
             pause: TtiSpan(0),
+            clock: TtiClock::new(),
             done: VecDeque::new(),
             small: SmallTransfers { count: 0, bytes: 0 },
         }
@@ -110,15 +112,13 @@ impl TransferDetector {
             return;
         }
         let tti = grant.position.tti;
-        let is_set_back = |before: &DetectedTransfer| {
-            let since = TtiSpan(tti.since(before.end_tti));
-            before.last.zip(grant.at).is_some_and(|(last, at)| {
-                TtiClock::is_set_back(since, grant.position.numerology, (last.ns, at.ns))
-            })
-        };
-        if self.current.iter().chain(&self.alone).any(is_set_back) {
-            // What follows is of another log.
-            self.finish();
+        if let Some(at) = grant.at {
+            self.clock.set_numerology(grant.position.numerology);
+            if self.clock.begins_log(tti, at.ns) {
+                self.finish();
+            }
+            self.clock.note(tti, at.ns);
+            self.clock.forget_before(tti);
         }
         let mut group = DetectedTransfer {
             dir: self.dir,

@@ -3,12 +3,10 @@
 //! Each leg has its own queue and TTI count, so each has its own trackers. A split bearer
 //! holds data while either leg does: [`LegUnion`] joins the findings of both, on the axis
 //! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
-//! leg of a record, [`AirClock`] the time of a leg's TTIs.
+//! leg of a record.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
-use airmile_model::{
-    BsrReport, Burst, GrantSources, Position, Record, Stamp, TtiClock, TtiIndex, TtiSpan,
-};
+use airmile_model::{BsrReport, Burst, GrantSources, Position, Record, Stamp, TtiIndex};
 
 use crate::burst::Activity;
 use crate::decided::Decided;
@@ -75,42 +73,6 @@ pub const fn place(record: &Record) -> Option<(Position, Option<Stamp>)> {
         Record::Dci(r) => (r.position, r.at),
         _ => return None,
     })
-}
-
-/// Times of a leg's TTIs, relative to the newest TTI with a known time.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AirClock {
-    anchor: Option<(i64, i64)>,
-    numerology: u8,
-}
-
-impl AirClock {
-    /// Takes the place and time of a record.
-    pub fn note(&mut self, position: Position, at: Option<Stamp>) {
-        if let Some(at) = at
-            && self.anchor.is_none_or(|(_, tti)| position.tti.0 > tti)
-        {
-            self.anchor = Some((at.ns, position.tti.0));
-            self.numerology = position.numerology;
-        }
-    }
-
-    /// The time of a TTI; `None` while no time is known.
-    #[must_use]
-    pub fn time(&self, tti: TtiIndex) -> Option<Stamp> {
-        let (ns, anchor) = self.anchor?;
-        let since = TtiSpan(tti.0.saturating_sub(anchor)).ns(self.numerology);
-        Some(Stamp::modem(ns.saturating_add(since)))
-    }
-
-    /// Whether a record is the first after the log's clock was set back.
-    #[must_use]
-    pub fn begins_log(&self, position: Position, at: Stamp) -> bool {
-        self.anchor.is_some_and(|(ns, tti)| {
-            let since = TtiSpan(position.tti.0.saturating_sub(tti));
-            since.0 > 0 && TtiClock::is_set_back(since, position.numerology, (ns, at.ns))
-        })
-    }
 }
 
 /// Bursts and activity of both legs in one order: adjoining spans are merged.
@@ -342,15 +304,5 @@ mod tests {
             let of = |index| rat(index, nr_bsr_upper_bound_bytes(index, long));
             assert!((2..=last).all(|index| of(index) == Some(Rat::Nr)));
         }
-    }
-
-    #[test]
-    fn a_clock_gives_the_time_of_slots() {
-        let mut clock = AirClock::default();
-        assert_eq!(clock.time(TtiIndex(3)), None);
-        let position = Position { numerology: 1, ..Position::lte(100) };
-        clock.note(position, Some(Stamp::modem(5_000_000)));
-        assert_eq!(clock.time(TtiIndex(97)), Some(Stamp::modem(3_500_000)));
-        assert_eq!(clock.time(TtiIndex(102)), Some(Stamp::modem(6_000_000)));
     }
 }

@@ -161,7 +161,9 @@ impl LogReader {
         self.deframer.finish_last();
         self.drain(sink);
         for (&subscription, assembler) in &mut self.assemblers {
+            let jumps = assembler.clock_jumps();
             assembler.finish(&mut |record| sink(Tagged { subscription, record }));
+            self.stats.note_clock(assembler, jumps, self.deframer.counts().bytes);
         }
     }
 
@@ -225,7 +227,6 @@ impl LogReader {
                 }
             };
             stats.first_ns = stats.first_ns.or(Some(packet.at.ns));
-            stats.last_ns = stats.last_ns.max(Some(packet.at.ns));
             let subscription = packet.subscription.max(FIRST_SUBSCRIPTION);
             let assembler = assemblers.entry(subscription).or_default();
             let version = packet.payload.first().copied();
@@ -246,11 +247,11 @@ impl LogReader {
             };
             let count = stats.messages.entry(key).or_default();
             count.count += 1;
+            let mut give = |record| sink(Tagged { subscription, record });
             match parsed {
                 Ok(Some(parsed)) if believed => {
                     count.decoded += 1;
-                    let mut give = |record| sink(Tagged { subscription, record });
-                    assembler.push(packet.at, &parsed.message, &mut give);
+                    assembler.push(packet.at, Some(parsed.message), &mut give);
                     if let Some(error) = parsed.problem {
                         stats.message_problem(packet.offset, &error);
                     }
@@ -259,7 +260,7 @@ impl LogReader {
                     if let Err(error) = other {
                         stats.message_problem(packet.offset, &error);
                     }
-                    assembler.note_alive(packet.at);
+                    assembler.push(packet.at, None, &mut give);
                     let unknown = UnknownMessage {
                         at: Some(packet.at),
                         code: packet.code,
@@ -268,18 +269,10 @@ impl LogReader {
                         subscription: packet.subscription,
                         payload: shareable(&packet).to_vec(),
                     };
-                    sink(Tagged { subscription, record: unknown.into() });
+                    give(unknown.into());
                 }
             }
-            if assembler.clock_jumps() > jumps {
-                stats.problem(Problem::at(
-                    packet.offset,
-                    Severity::Warning,
-                    "the clock jumps back: another log, or the same one again, begins here \
-                           and is taken as following"
-                        .into(),
-                ));
-            }
+            stats.note_clock(assembler, jumps, packet.offset);
         }
     }
 }
@@ -319,6 +312,20 @@ fn shareable<'a>(packet: &LogPacket<'a>) -> &'a [u8] {
 }
 
 impl LogStats {
+    /// Takes the times of an assembler, and states a jump of its clock since there were `jumps`.
+    fn note_clock(&mut self, assembler: &Assembler, jumps: u64, offset: u64) {
+        self.last_ns = self.last_ns.max(assembler.latest_ns());
+        if assembler.clock_jumps() > jumps {
+            self.problem(Problem::at(
+                offset,
+                Severity::Warning,
+                "the clock jumps back: another log, or the same one again, begins here \
+                 and is taken as following"
+                    .into(),
+            ));
+        }
+    }
+
     /// Whether the layout of a message is plausible. For a kind with checkable blocks,
     /// all of the log so far counts.
     fn believes(&mut self, key: MessageKey, message: &Message) -> bool {

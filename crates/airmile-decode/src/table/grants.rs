@@ -3,17 +3,43 @@
 use std::io::{Read, Write};
 
 use airmile_model::radio::RntiType;
-use airmile_model::tti::{Position, Tti, TtiIndex, nearest};
+use airmile_model::tti::{Position, Tti, TtiIndex, TtiSpan, nearest};
 use airmile_model::{Clock, Grant, GrantSources, Stamp};
 
 use super::rows::{CsvRows, RowRef, TableError};
+
+/// Its columns as they are written.
+const COLUMNS: [&str; 20] = [
+    "tti",
+    "time_us",
+    "timing_segment",
+    "dir",
+    "cell",
+    "n_prb",
+    "n_prb_cell",
+    "layers",
+    "tb",
+    "tbs_bytes",
+    "mcs",
+    "harq_id",
+    "ndi",
+    "rv",
+    "retx",
+    "crc_ok",
+    "rnti",
+    "padding_bytes",
+    "data_bytes",
+    "numerology",
+];
 
 /// Reads grants row by row.
 pub struct GrantReader<R> {
     rows: CsvRows<R>,
     columns: GrantColumns,
     clock: Clock,
-    last: Option<(TtiIndex, Option<i64>)>,
+    /// By SFN: the last row's TTI and time, and one whose time the next row confirms.
+    last: Option<(TtiIndex, Option<Stamp>)>,
+    held: Option<Grant>,
 }
 
 struct GrantColumns {
@@ -51,13 +77,16 @@ impl<R: Read> GrantReader<R> {
     pub fn new(input: R, clock: Clock) -> Result<Self, TableError> {
         let mut rows = CsvRows::new(input)?;
         let tti = rows.column("tti");
+        if rows.column("size_bytes").is_some() {
+            // Joined with PDUs, of which a block has several.
+            rows.required("tb")?;
+        }
         // Without `tb`, two blocks of an assignment can have equal rows.
         if let Some(tti) = tti.filter(|_| rows.column("tb").is_some()) {
-            rows.without_repetition(tti);
+            rows.without_repetition(tti, COLUMNS);
         }
         if tti.is_none() {
-            rows.required("sfn").map_err(|_| missing_tti(&rows))?;
-            rows.required("subframe")?;
+            rows.required(if rows.column("sfn").is_some() { "subframe" } else { "tti" })?;
         }
         let columns = GrantColumns {
             tti,
@@ -83,40 +112,44 @@ impl<R: Read> GrantReader<R> {
             data_bytes: rows.column("data_bytes"),
             numerology: rows.column("numerology"),
         };
-        Ok(Self { rows, columns, clock, last: None })
+        Ok(Self { rows, columns, clock, last: None, held: None })
     }
 
     fn grant(&mut self) -> Option<Result<Grant, TableError>> {
-        let Self { rows, columns, clock, last } = self;
-        let row = match rows.next()? {
-            Ok(row) => row,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(columns.read(row, *clock, last))
+        let Self { rows, columns, clock, .. } = self;
+        Some(rows.next()?.and_then(|row| columns.read(row, *clock)))
     }
-}
 
-fn missing_tti<R: Read>(rows: &CsvRows<R>) -> TableError {
-    match rows.required("tti") {
-        Err(error) => error,
-        Ok(_) => TableError::MissingColumn { column: "tti", header: String::new() },
+    /// The row that is held, its SFN and subframe as an index: going forward from the last row; by the
+    /// time column if there is one, as more than a period may have passed.
+    fn unwrapped(&mut self, next: Option<Stamp>) -> Option<Grant> {
+        let mut grant = self.held.take()?;
+        if let Some((last, last_at)) = self.last {
+            let times = last_at.zip(grant.at);
+            let right = times.filter(|(last, at)| {
+                !next.is_some_and(|next| Stamp::is_lone(last.ns, at.ns, next.ns))
+            });
+            let since_ns = right.map_or(0, |(last, at)| at.ns.saturating_sub(last.ns));
+            let counter = grant.position.tti.wrapped();
+            grant.position.tti = nearest(last.plus(since_ns / 1_000_000), counter);
+            if let (Some((at, _)), None) = (times, right) {
+                let since = TtiSpan(grant.position.tti.since(last));
+                grant.at = Some(Stamp { ns: at.ns.saturating_add(since.ns(0)), ..at });
+            }
+        }
+        self.last = Some((grant.position.tti, grant.at));
+        Some(grant)
     }
 }
 
 impl GrantColumns {
-    fn read(
-        &self,
-        row: RowRef<'_>,
-        clock: Clock,
-        last: &mut Option<(TtiIndex, Option<i64>)>,
-    ) -> Result<Grant, TableError> {
+    fn read(&self, row: RowRef<'_>, clock: Clock) -> Result<Grant, TableError> {
         let at = row.time(("time_us", self.time_us), clock)?;
-        let time_us = at.map(Stamp::micros);
-        let tti = match row.tti(("tti", self.tti))? {
-            Some(tti) => tti,
-            None => self.unwrap_sfn(row, time_us, *last)?,
+        let tti = match (self.tti, row.tti(("tti", self.tti))?) {
+            (_, Some(tti)) => tti,
+            (Some(_), None) => return Err(row.empty("tti")),
+            (None, None) => TtiIndex(i64::from(self.counter(row)?.count())),
         };
-        *last = Some((tti, time_us));
         let dir = row.direction(Some(self.dir))?.ok_or_else(|| row.empty("dir"))?;
         let rnti = row.parsed(("rnti", self.rnti), "c, si, p or ra", RntiType::parse)?;
         let n_prb: Option<u16> = row.int(("n_prb", Some(self.n_prb)))?;
@@ -167,26 +200,12 @@ impl GrantColumns {
         })
     }
 
-    /// `sfn` and `subframe` to an index, going forward from the last row; by the time
-    /// column if there is one, as more than a period may have passed.
-    fn unwrap_sfn(
-        &self,
-        row: RowRef<'_>,
-        time_us: Option<i64>,
-        last: Option<(TtiIndex, Option<i64>)>,
-    ) -> Result<TtiIndex, TableError> {
+    fn counter(&self, row: RowRef<'_>) -> Result<Tti, TableError> {
         let sfn: u16 = row.int(("sfn", self.sfn))?.ok_or_else(|| row.empty("tti"))?;
         let subframe: u8 =
             row.int(("subframe", self.subframe))?.ok_or_else(|| row.empty("subframe"))?;
-        let tti = Tti::new(sfn, subframe)
-            .ok_or_else(|| row.bad("subframe", &subframe.to_string(), "a subframe, 0 to 9"))?;
-        Ok(match (last, time_us) {
-            (None, _) => TtiIndex(i64::from(tti.count())),
-            (Some((last, Some(last_us))), Some(now_us)) => {
-                nearest(last.plus(now_us.saturating_sub(last_us) / 1_000), tti)
-            }
-            (Some((last, _)), _) => nearest(last, tti),
-        })
+        Tti::new(sfn, subframe)
+            .ok_or_else(|| row.bad("subframe", &subframe.to_string(), "a subframe, 0 to 9"))
     }
 }
 
@@ -194,7 +213,18 @@ impl<R: Read> Iterator for GrantReader<R> {
     type Item = Result<Grant, TableError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.grant()
+        loop {
+            let next = match self.grant() {
+                Some(Ok(grant)) if self.columns.tti.is_none() => grant,
+                None => return self.unwrapped(None).map(Ok),
+                other => return other,
+            };
+            let before = self.unwrapped(next.at);
+            self.held = Some(next);
+            if before.is_some() {
+                return before.map(Ok);
+            }
+        }
     }
 }
 
@@ -210,28 +240,7 @@ impl<W: Write> GrantWriter<W> {
     /// As the output gives them.
     pub fn new(out: W) -> csv::Result<Self> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record([
-            "tti",
-            "time_us",
-            "timing_segment",
-            "dir",
-            "cell",
-            "n_prb",
-            "n_prb_cell",
-            "layers",
-            "tb",
-            "tbs_bytes",
-            "mcs",
-            "harq_id",
-            "ndi",
-            "rv",
-            "retx",
-            "crc_ok",
-            "rnti",
-            "padding_bytes",
-            "data_bytes",
-            "numerology",
-        ])?;
+        writer.write_record(COLUMNS)?;
         Ok(Self { writer })
     }
 
@@ -316,6 +325,16 @@ mod tests {
         assert_eq!(rows[1].as_ref().unwrap().position.tti, TtiIndex(10_240));
         let rows = read("sfn,subframe,dir,n_prb,time_us\n0,0,dl,1,0\n0,0,dl,1,30720000\n");
         assert_eq!(rows[1].as_ref().unwrap().position.tti, TtiIndex(30_720));
+        for off_us in [-90_000_000, -10_000_000, -500_000, 500_000, 10_000_000, 90_000_000] {
+            let row = |i: i64| (1_000 + i) * 1_000 + if i == 2 { off_us } else { 0 };
+            let rows: String = (0..5).map(|i| format!("100,{i},dl,1,{}\n", row(i))).collect();
+            let rows = read(&format!("sfn,subframe,dir,n_prb,time_us\n{rows}"));
+            for (i, row) in (0..5).zip(rows) {
+                let row = row.unwrap();
+                assert_eq!(row.position.tti, TtiIndex(1_000 + i), "{off_us}");
+                assert_eq!(row.at, Some(Stamp::modem((1_000 + i) * 1_000_000)), "{off_us}");
+            }
+        }
     }
 
     #[test]
@@ -373,17 +392,25 @@ mod tests {
 
     #[test]
     fn a_block_is_listed_once() {
-        let told = |text: &str| {
+        let errors = |text: &str| {
             let rows = read(text).into_iter();
             rows.filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>()
         };
         let rows = "1,dl,5,0\n1,dl,5,1\n1,dl,5,0\n2,dl,5,0\n";
         assert_eq!(
-            told(&format!("tti,dir,n_prb,tb\n{rows}")),
+            errors(&format!("tti,dir,n_prb,tb\n{rows}")),
             ["line 4: the row repeats one of the same TTI"]
         );
+        // Joined with a table of PDUs.
+        assert_eq!(
+            errors("tti,dir,n_prb,tb,size_bytes\n1,dl,5,0,70\n1,dl,5,0,90\n1,dl,5,1,90\n"),
+            ["line 3: the row repeats one of the same TTI"]
+        );
+        let joined = "tti,dir,n_prb,size_bytes\n1,dl,5,70\n1,dl,5,90\n";
+        let error = GrantReader::new(joined.as_bytes(), Clock::Modem).err().unwrap();
+        assert!(error.is_refusal() && error.to_string().contains("lacks the column `tb`"));
         // Rows that do not say which block they are.
-        assert_eq!(told(&format!("tti,dir,n_prb,mcs\n{rows}")), [""; 0]);
+        assert_eq!(errors(&format!("tti,dir,n_prb,mcs\n{rows}")), [""; 0]);
     }
 
     #[test]

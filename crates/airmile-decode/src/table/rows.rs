@@ -213,9 +213,10 @@ pub(super) struct CsvRows<R> {
     of_tti: Option<RowsOfTti>,
 }
 
-/// The rows of the TTI that was read last, as hashes.
+/// The rows of the TTI that was read last, as hashes of some columns.
 struct RowsOfTti {
     column: usize,
+    compared: Vec<usize>,
     tti: String,
     rows: HashSet<u64>,
 }
@@ -229,7 +230,7 @@ impl RowsOfTti {
             self.rows.clear();
         }
         let mut hasher = DefaultHasher::new();
-        row.iter().for_each(|field| field.hash(&mut hasher));
+        self.compared.iter().for_each(|column| row.get(*column).hash(&mut hasher));
         let hash = hasher.finish();
         self.rows.contains(&hash) || self.rows.len() < MAX_ROWS_OF_A_TTI && !self.rows.insert(hash)
     }
@@ -255,9 +256,15 @@ impl<R: Read> CsvRows<R> {
         Ok(Self { reader, names, record: csv::StringRecord::new(), of_tti: None })
     }
 
-    /// Refuses a row that repeats one of the same TTI, by the column that numbers it.
-    pub(super) fn without_repetition(&mut self, column: usize) {
-        self.of_tti = Some(RowsOfTti { column, tti: String::new(), rows: HashSet::new() });
+    /// Refuses a row that repeats one of the same TTI, by the column that numbers it, in these columns.
+    pub(super) fn without_repetition<const N: usize>(
+        &mut self,
+        column: usize,
+        in_columns: [&str; N],
+    ) {
+        let compared = in_columns.into_iter().filter_map(|name| self.column(name)).collect();
+        self.of_tti =
+            Some(RowsOfTti { column, compared, tti: String::new(), rows: HashSet::new() });
     }
 
     /// Column index of a name.

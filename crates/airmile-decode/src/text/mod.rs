@@ -237,14 +237,14 @@ impl TextReader {
             0xB173 => lte::pdsch_stat(&body).map(|(stat, bad)| {
                 let assembler = self.assemblers.entry(subscription).or_default();
                 let mut give = |record| sink(Tagged { subscription, record });
-                assembler.push(at, &Message::PdschStat(stat), &mut give);
+                assembler.push(at, Some(Message::PdschStat(stat)), &mut give);
                 bad
             }),
             0xB063 if lte_mac::is_read(&body) => {
                 lte_mac::mac_dl_report(&body).map(|(report, bad)| {
                     let assembler = self.assemblers.entry(subscription).or_default();
                     let mut give = |record| sink(Tagged { subscription, record });
-                    assembler.push(at, &Message::MacDlReport(report), &mut give);
+                    assembler.push(at, Some(Message::MacDlReport(report)), &mut give);
                     bad
                 })
             }
@@ -268,7 +268,7 @@ impl TextReader {
                 .into();
                 sink(Tagged { subscription, record });
                 if let Some(assembler) = self.assemblers.get_mut(&subscription) {
-                    assembler.note_alive(at);
+                    assembler.push(at, None, &mut |record| sink(Tagged { subscription, record }));
                 }
                 return self.count(header, false);
             }

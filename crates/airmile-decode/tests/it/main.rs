@@ -9,6 +9,7 @@
     reason = "tests: helpers too"
 )]
 
+mod clock;
 mod messages;
 mod modern;
 mod nr_contents;

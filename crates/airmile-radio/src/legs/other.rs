@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{AirClock, LATE_NS, LegUnion, place};
+use super::{LATE_NS, LegUnion, place};
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
 use crate::decided::Decided;
 use crate::transfer::Timeline;
 use crate::uplink::{UplinkOptions, UplinkTracker};
-use airmile_model::{Burst, Direction, Evidence, Grant, Record, Stamp, TtiIndex, TtiSpan};
+use airmile_model::{
+    Burst, Direction, Evidence, Grant, Record, Stamp, TtiClock, TtiIndex, TtiSpan,
+};
 
 /// A leg without records for this time was released (chosen here: far longer than operators'
 /// inactivity timers of the second leg).
@@ -33,7 +35,7 @@ pub struct OtherLeg {
     options: BurstOptions,
     dl: BurstTracker,
     ul: UplinkTracker,
-    clock: AirClock,
+    clock: TtiClock,
     /// Newest times of the first leg and of this one, since the clock was set back.
     newest_ns: [Option<i64>; 2],
     released: bool,
@@ -75,7 +77,7 @@ impl OtherLeg {
             options,
             dl: leg_tracker(options),
             ul: UplinkTracker::new(UplinkOptions::default()),
-            clock: AirClock::default(),
+            clock: TtiClock::new(),
             newest_ns: [None; 2],
             released: false,
             leads: false,
@@ -90,14 +92,16 @@ impl OtherLeg {
     pub fn push(&mut self, record: &Record, axis: &Timeline) {
         if let Some((position, Some(at))) = place(record) {
             let first_ns = self.newest_ns[0].unwrap_or(i64::MIN);
-            if self.clock.begins_log(position, at) {
+            self.clock.set_numerology(position.numerology);
+            if self.clock.begins_log(position.tti, at.ns) {
                 self.begin_log(axis);
                 self.leads = first_ns.saturating_sub(at.ns) > LATE_NS;
             }
             if self.leads {
                 return;
             }
-            self.clock.note(position, Some(at));
+            self.clock.note(position.tti, at.ns);
+            self.clock.forget_before(position.tti);
             // A leg without data is measured, too.
             if !matches!(record, Record::Measurement(_)) {
                 self.newest_ns[1] = self.newest_ns[1].max(Some(at.ns));
@@ -122,7 +126,7 @@ impl OtherLeg {
     /// The numerology of this leg's newest TTI.
     #[must_use]
     pub const fn numerology(&self) -> u8 {
-        self.clock.numerology
+        self.clock.numerology()
     }
 
     /// Holds a grant until those of the other leg have arrived.
@@ -139,7 +143,7 @@ impl OtherLeg {
     /// Ends this leg where the clock was set back: its TTIs before have the times of another log.
     fn begin_log(&mut self, axis: &Timeline) {
         self.restart(axis);
-        self.clock = AirClock::default();
+        self.clock = TtiClock::new();
         self.newest_ns[1] = None;
     }
 
@@ -181,8 +185,7 @@ impl OtherLeg {
     /// while either leg has no time.
     #[must_use]
     pub fn on_axis(&self, tti: TtiIndex, axis: &Timeline, ahead_ns: i64) -> Option<TtiIndex> {
-        let at = self.clock.time(tti)?;
-        axis.clock().tti_now(at.ns.saturating_add(ahead_ns))
+        axis.clock().tti_now(self.clock.ns_at(tti)?.saturating_add(ahead_ns))
     }
 
     /// Collects the findings of this leg's trackers.

@@ -4,7 +4,6 @@
 pub(crate) mod application;
 mod directory;
 mod foreign;
-mod tables;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -26,6 +25,7 @@ pub use directory::captures;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
 use airmile_io::one_phone::check_one_phone;
+use airmile_io::radio_tables::{self, Opened};
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
 
@@ -312,12 +312,6 @@ pub(crate) enum LogBytes<'a> {
     EndOfFile,
 }
 
-struct Opened {
-    order: usize,
-    input: Input,
-    kind: Kind,
-}
-
 fn refuse_useless(path: &Path, kind: Kind) -> Result<()> {
     let what = match kind {
         _ if kind.is_capture() && comes_once(path) => {
@@ -381,7 +375,7 @@ fn read_opened(
         let (order, report) = foreign::read_sniffer(item, kind, rnti, sink);
         reports.insert(order, report);
     }
-    for (order, report) in tables::read(grants, rlc, sink)? {
+    for (order, report) in radio_tables::read(grants, rlc, sink)? {
         reports.insert(order, report);
     }
     Ok(())

@@ -25,7 +25,8 @@ use std::collections::BTreeMap;
 use airmile_model::tti::{Tti, TtiIndex};
 use airmile_model::window::{SegmentTti, TtiWindow};
 use airmile_model::{
-    CellInfo, Hole, PdschDecode, Position, Record, RlcPdu, RntiType, Stamp, UlTxStats,
+    CellInfo, Hole, MAX_DISORDER_NS, PdschDecode, Position, Record, RlcPdu, RntiType, Stamp,
+    UlTxStats,
 };
 
 use self::cells::bandwidth;
@@ -80,6 +81,9 @@ pub struct Assembler {
     clock_jumps: u64,
     released: Option<(u32, TtiIndex)>,
     last_written_ns: Option<i64>,
+    latest_ns: Option<i64>,
+    /// What is far in time from the one before: the next one shows whether its time is wrong.
+    held: Option<(Stamp, Option<Message>)>,
     damaged: bool,
     late: u64,
     untimed: u64,
@@ -88,9 +92,32 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the next message, written at `at`; complete records go to `give`, in TTI order.
-    pub fn push(&mut self, at: Stamp, message: &Message, give: &mut impl FnMut(Record)) {
+    /// Takes the next message, written at `at`, or only its time if it is not decoded; complete records go
+    /// to `give`, in TTI order. A message with a time of its own between two in order has that of the
+    /// later one: a batch that seems to wait longer bounds no relation of TTIs to the clock.
+    pub fn push(&mut self, at: Stamp, message: Option<Message>, give: &mut impl FnMut(Record)) {
+        self.settle(Some(at));
+        match self.last_written_ns {
+            Some(last_ns) if last_ns.abs_diff(at.ns) > MAX_DISORDER_NS.unsigned_abs() => {
+                self.held = Some((at, message));
+            }
+            _ => self.take(at, message.as_ref()),
+        }
+        self.release(give);
+    }
+
+    /// Takes what is held, before the next message.
+    fn settle(&mut self, next: Option<Stamp>) {
+        let Some((at, message)) = self.held.take() else { return };
+        let is_wrong =
+            |(before_ns, next): &(i64, Stamp)| Stamp::is_lone(*before_ns, at.ns, next.ns);
+        let right = self.last_written_ns.zip(next).filter(is_wrong);
+        self.take(right.map_or(at, |(_, next)| next), message.as_ref());
+    }
+
+    fn take(&mut self, at: Stamp, message: Option<&Message>) {
         self.note_holes(at);
+        let Some(message) = message else { return };
         match message {
             Message::PdschPacket(m) => self.pdsch_packet(at, m),
             Message::PdschStat(m) => self.pdsch_stat(at, m),
@@ -150,21 +177,17 @@ impl Assembler {
             Message::NrServCell(m) => self.nr_cell(at, m),
             Message::NrRrcOta(m) => self.nr_rrc_message(at, m),
         }
-        self.release(at.ns, give);
     }
 
     /// Marks lost bytes before the next message: the time in between is a hole.
     pub fn note_damage(&mut self) {
+        self.settle(None);
         self.damaged = true;
-    }
-
-    /// Notes the writing time of a packet that is not decoded, for silence.
-    pub fn note_alive(&mut self, at: Stamp) {
-        self.note_holes(at);
     }
 
     /// Passes all waiting records to `give`.
     pub fn finish(&mut self, give: &mut impl FnMut(Record)) {
+        self.settle(None);
         self.at_once.drain(..).for_each(&mut *give);
         self.release_through((u32::MAX, TtiIndex(i64::MAX)), give);
         self.nr.release(None, give);
@@ -175,6 +198,12 @@ impl Assembler {
     #[must_use]
     pub const fn clock_jumps(&self) -> u64 {
         self.clock_jumps
+    }
+
+    /// The latest time of writing, unless a message alone has it.
+    #[must_use]
+    pub const fn latest_ns(&self) -> Option<i64> {
+        self.latest_ns
     }
 
     /// Records that arrived after their TTI had been returned.
@@ -191,6 +220,7 @@ impl Assembler {
 
     fn note_holes(&mut self, at: Stamp) {
         let last = self.last_written_ns.replace(at.ns);
+        self.latest_ns = self.latest_ns.max(Some(at.ns));
         let damaged = std::mem::take(&mut self.damaged);
         let Some(last) = last else { return };
         let of_lte = self.timing.note_clock(last, at.ns);
@@ -327,8 +357,9 @@ impl Assembler {
         self.at_once.push(record.into());
     }
 
-    fn release(&mut self, now_ns: i64, give: &mut impl FnMut(Record)) {
+    fn release(&mut self, give: &mut impl FnMut(Record)) {
         self.at_once.drain(..).for_each(&mut *give);
+        let Some(now_ns) = self.last_written_ns else { return };
         if let Some((segment, tti)) = self.timing.reached(now_ns) {
             self.release_through((segment, tti.plus(-HORIZON_TTIS)), give);
         }

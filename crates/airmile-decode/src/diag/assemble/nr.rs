@@ -22,9 +22,10 @@ impl Assembler {
         blocks: Vec<NrDlBlock>,
         give: &mut impl FnMut(Record),
     ) {
+        self.settle(Some(at));
         self.note_holes(at);
         self.nr_blocks(at, blocks);
-        self.release(at.ns, give);
+        self.release(give);
     }
 
     /// Takes the blocks of a message. The slots of a cell have the delay of the last one of that cell: over

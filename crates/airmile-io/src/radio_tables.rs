@@ -1,17 +1,26 @@
 //! Grant and RLC tables as one stream of records, in TTI order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use airmile_decode::diag::Tagged;
 use airmile_decode::table::{GrantReader, RlcReader, TableError, TtiTimes};
-use airmile_model::{Clock, Grant, Position, Record, Stamp};
+use airmile_model::{Clock, Direction, Grant, Position, Record, RlcPdu, RntiType, Stamp, TtiSpan};
 
-use airmile_io::FileReport;
-use airmile_io::error::{Error, Result};
-use airmile_io::input::{Input, Progress};
+use crate::FileReport;
+use crate::error::{Error, Result};
+use crate::input::{Input, Progress};
+use crate::recognise::Kind;
 
-use super::Opened;
+/// An open input, and its place among a command's inputs.
+pub struct Opened {
+    /// Its place, from 0.
+    pub order: usize,
+    /// Its contents.
+    pub input: Input,
+    /// Its format.
+    pub kind: Kind,
+}
 
 /// Maximum number of rows held to sort a table (chosen here: any order within half an hour of one
 /// grant per TTI, 0.5 GB). A row that belongs further ahead is an error.
@@ -108,14 +117,7 @@ impl SteppedTable {
             };
             self.report.items += 1;
             match row {
-                Ok(record) => {
-                    if let Some(at) = record.at() {
-                        let us = at.micros();
-                        self.report.start_us = Some(self.report.start_us.map_or(us, |s| s.min(us)));
-                        self.report.end_us = self.report.end_us.max(Some(us));
-                    }
-                    self.held.push_back(record);
-                }
+                Ok(record) => self.held.push_back(record),
                 Err(source) if source.is_refusal() => {
                     return Err(Error::Table { path: self.path.clone(), source });
                 }
@@ -132,7 +134,9 @@ impl SteppedTable {
         if ended {
             self.rows = None;
         }
-        self.held.make_contiguous().sort_by_key(key);
+        let held = self.held.make_contiguous();
+        held.sort_by_key(key);
+        mend_times(held);
         let first = self.held.front().map(key);
         match (self.given, first) {
             (Some(given), Some(first)) if first < given => Err(Error::Unusable {
@@ -158,6 +162,10 @@ impl SteppedTable {
         if self.rows.is_some() && self.held.len() <= self.max_held / 2 {
             self.fill()?;
         }
+        if let Some(us) = record.at().map(Stamp::micros) {
+            self.report.start_us = Some(self.report.start_us.map_or(us, |s| s.min(us)));
+            self.report.end_us = self.report.end_us.max(Some(us));
+        }
         let tagged = Tagged { subscription: 0, record };
         self.report.count(&tagged);
         Ok(Some(tagged))
@@ -169,8 +177,63 @@ impl SteppedTable {
     }
 }
 
+/// Corrects the time of a TTI's rows, in order of TTI, if it is out of order by the TTIs between two
+/// that are in order: it would be a step of the log's clock.
+fn mend_times(rows: &mut [Record]) {
+    // By numerology, as each has a TTI count of its own: the last rows' first index, and their time less
+    // their TTIs.
+    let mut last: BTreeMap<u8, [Option<(usize, i64)>; 2]> = BTreeMap::new();
+    let off_ns = |row: &Record| {
+        let Position { numerology, tti, .. } = position(row);
+        row.at().map(|at| (numerology, at.ns.saturating_sub(TtiSpan(tti.0).ns(numerology))))
+    };
+    for i in 0..rows.len() {
+        let Some((numerology, off)) = rows.get(i).and_then(off_ns) else { continue };
+        let [before, one] = last.entry(numerology).or_default();
+        if one.is_some_and(|one| one.1 == off) {
+            continue;
+        }
+        if let (Some((_, right)), Some((from, wrong))) = (*before, *one)
+            && Stamp::is_lone(right, wrong, off)
+        {
+            let rows = rows.get_mut(from..i).unwrap_or_default();
+            for row in rows.iter_mut().filter(|row| off_ns(row) == Some((numerology, wrong))) {
+                if let Record::Grant(Grant { at: Some(at), .. })
+                | Record::Rlc(RlcPdu { at: Some(at), .. }) = row
+                {
+                    at.ns = at.ns.saturating_sub(wrong).saturating_add(right);
+                }
+            }
+            *one = *before;
+        }
+        *before = one.replace((i, off));
+    }
+}
+
+/// The blocks of a TTI, with their tables.
+#[derive(Default)]
+struct Blocks {
+    of: Key,
+    tables: HashMap<(Position, Direction, u8, RntiType), usize>,
+}
+
+impl Blocks {
+    /// The table before that has the same block.
+    fn in_another(&mut self, table: usize, grant: &Grant) -> Option<usize> {
+        let Position { timing_segment, tti, .. } = grant.position;
+        if std::mem::replace(&mut self.of, (timing_segment, tti.0)) != self.of {
+            self.tables.clear();
+        }
+        let block = (grant.position, grant.dir, grant.tb, grant.rnti);
+        Some(*self.tables.entry(block).or_insert(table)).filter(|first| *first != table)
+    }
+}
+
 /// Reads tables; grants come before PDUs of the same TTI.
-pub(super) fn read(
+///
+/// # Errors
+/// A table cannot be read, or two have the same block.
+pub fn read(
     grants: Vec<Opened>,
     rlc: Vec<Opened>,
     sink: &mut dyn FnMut(Tagged),
@@ -209,10 +272,26 @@ fn read_holding(
         let firsts = tables.iter().enumerate().filter_map(|(n, t)| Some((t.first()?, n)));
         firsts.min().map(|(_, n)| n)
     };
-    while let Some(table) = next(&tables).and_then(|n| tables.get_mut(n)) {
-        if let Some(tagged) = table.take()? {
-            sink(tagged);
+    let mut blocks = Blocks::default();
+    while let Some(n) = next(&tables)
+        && let Some(table) = tables.get_mut(n)
+    {
+        let Some(tagged) = table.take()? else { continue };
+        if let Record::Grant(grant) = &tagged.record
+            && let Some(other) = blocks.in_another(n, grant).and_then(|other| tables.get(other))
+        {
+            let name = |table: &SteppedTable| table.path.display().to_string();
+            let Position { cell, tti, .. } = grant.position;
+            return Err(Error::Option(format!(
+                "{} and {} have the same block in TTI {tti} (dir {}, cell {cell}, tb {}): they are one \
+                 table twice, or those of two carriers without the column `cell`",
+                name(other),
+                tables.get(n).map(name).unwrap_or_default(),
+                grant.dir,
+                grant.tb
+            )));
         }
+        sink(tagged);
     }
     Ok(tables.into_iter().map(SteppedTable::finish).collect())
 }
@@ -222,7 +301,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use airmile_io::recognise::Kind;
 
     fn opened(text: &str) -> Opened {
         let reader = std::io::Cursor::new(text.to_owned().into_bytes());
@@ -283,6 +361,53 @@ mod tests {
         assert!(read(|_| 1_767_600_000_000, 16_000, 3).is_err());
         assert!(read(|tti| tti / 1_000 * 1_000_000, 2_000, 0).is_ok());
         assert!(read(|tti| tti * 125, 20_000, 3).is_ok());
+    }
+
+    /// One row, or those of one TTI, between others whose times advance as their TTIs do; LTE's and NR's
+    /// TTIs have counts of their own.
+    #[test]
+    fn one_wrong_time_is_that_of_its_tti() {
+        let read = |off_us: i64, wrong: std::ops::Range<i64>| {
+            let row = |(tti, numerology, us): (i64, i64, i64)| {
+                format!("{tti},{us},dl,5,{numerology}\n{tti},{us},ul,5,{numerology}\n")
+            };
+            let lte = (0..10).map(|i| {
+                let off_us = if wrong.contains(&i) { off_us } else { 0 };
+                (700 + i, 0, 8_000_000 + i * 1_000 + off_us)
+            });
+            let nr = (0..10).map(|i| (701 + i, 1, 3_000_000 + i * 500));
+            let rows: String = lte.chain(nr).map(row).collect();
+            let table = opened(&format!("tti,time_us,dir,n_prb,numerology\n{rows}"));
+            let mut out = Vec::new();
+            let mut sink = |tagged: Tagged| {
+                out.push((position(&tagged.record), tagged.record.at().unwrap().micros()));
+            };
+            let reports = read_holding(MAX_HELD_ROWS, vec![table], Vec::new(), &mut sink).unwrap();
+            (out, reports[0].1.end_us)
+        };
+        let right = read(0, 0..0);
+        for off_us in [-90_000_000, -2_000_000, -500_000, 500_000, 2_000_000, 90_000_000] {
+            assert_eq!(read(off_us, 5..6), right, "{off_us}");
+            // A clock that was set, and the last row, which no other confirms.
+            let of = |(read, _): (Vec<(Position, i64)>, _)| {
+                read.iter().filter(|row| !right.0.contains(row)).count()
+            };
+            assert_eq!((of(read(off_us, 5..10)), of(read(off_us, 9..10))), (10, 2), "{off_us}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_in_one_table() {
+        let read = |tables: [&str; 2]| {
+            let grants = tables.into_iter().map(opened).collect();
+            let read = read_holding(MAX_HELD_ROWS, grants, Vec::new(), &mut |_| ());
+            read.map(|reports| reports.len()).map_err(|error| error.to_string())
+        };
+        let table = "tti,dir,n_prb,cell\n5,dl,1,0\n5,dl,1,0\n6,dl,1,0\n";
+        assert_eq!(read([table, "tti,dir,n_prb,cell\n5,dl,1,1\n6,ul,1,0\n7,dl,1,0\n"]), Ok(2));
+        let twice = "grants.csv and grants.csv have the same block in TTI 6 (dir dl, cell 0, tb 0): they \
+                     are one table twice, or those of two carriers without the column `cell`";
+        assert_eq!(read([table, "tti,dir,n_prb\n6,dl,9\n"]), Err(twice.to_owned()));
     }
 
     #[test]
