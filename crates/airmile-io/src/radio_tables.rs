@@ -27,9 +27,14 @@ pub struct Opened {
 const MAX_HELD_ROWS: usize = 1 << 21;
 
 /// From this span of TTIs on, their times are compared with it, and have to advance by this part of it
-/// at least (chosen here: times in ms advance by a thousandth, and times of whole seconds by half).
+/// at least (chosen here: times in ms advance by a thousandth, and times of whole seconds by half). In
+/// nanoseconds they advance by a thousand times of it; a log with pauses may by any other number.
 const MIN_SPAN_US: i64 = 2_000_000;
 const MIN_PACE: i64 = 100;
+const NANOSECONDS_PACE: std::ops::Range<u64> = 900..1_100;
+
+/// SFN and subframe repeat after so TTIs: 1,024 frames (TS 36.211, 4.1).
+const SFN_TTIS: i64 = 10_240;
 
 type TableRows = Box<dyn Iterator<Item = std::result::Result<Record, TableError>>>;
 
@@ -61,6 +66,8 @@ struct SteppedTable {
     held: VecDeque<Record>,
     max_held: usize,
     given: Option<Key>,
+    /// Rows whose time was corrected.
+    mended: usize,
 }
 
 impl SteppedTable {
@@ -78,7 +85,8 @@ impl SteppedTable {
             Err(source) => return Err(Error::Table { path, source }),
         };
         let held = VecDeque::new();
-        let mut table = Self { path, order, report, bytes, rows, held, max_held, given: None };
+        let mut table =
+            Self { path, order, report, bytes, rows, held, max_held, given: None, mended: 0 };
         table.fill()?;
         table.check_unit()?;
         Ok(table)
@@ -96,13 +104,27 @@ impl SteppedTable {
         let expected_us = ttis.saturating_mul(slot_us);
         let us = |record: &Record| record.at().map_or(0, Stamp::micros);
         let advance_us = us(last).abs_diff(us(first));
-        if expected_us < MIN_SPAN_US || advance_us >= (expected_us / MIN_PACE).unsigned_abs() {
+        let pace = advance_us / expected_us.max(1).unsigned_abs();
+        let is_slow = advance_us < (expected_us / MIN_PACE).unsigned_abs();
+        // In the order of their TTIs, the times of several rounds of SFNs go up and down.
+        let all_us: Vec<i64> = self.held.iter().filter(timed).filter(is_near).map(us).collect();
+        let falls = all_us.windows(2).filter(|pair| pair[0] - pair[1] > MIN_SPAN_US).count();
+        let what = if expected_us < MIN_SPAN_US {
             return Ok(());
-        }
-        let what = format!(
-            "`time_us` advances by {advance_us} in {ttis} TTIs: are its times in milliseconds or \
-             seconds? `time_us` is in microseconds"
-        );
+        } else if key(last).1 < SFN_TTIS && falls + self.mended > all_us.len() / 10 {
+            format!(
+                "the same `tti`, below {SFN_TTIS}, has several times: TTIs are counted on; of frames and \
+                 subframes give `sfn` and `subframe`"
+            )
+        } else if is_slow || NANOSECONDS_PACE.contains(&pace) {
+            let unit = if is_slow { "milliseconds or seconds" } else { "nanoseconds" };
+            format!(
+                "`time_us` advances by {advance_us} in {ttis} TTIs: are its times in {unit}? \
+                 `time_us` is in microseconds"
+            )
+        } else {
+            return Ok(());
+        };
         Err(Error::Unusable { path: self.path.clone(), what })
     }
 
@@ -136,7 +158,7 @@ impl SteppedTable {
         }
         let held = self.held.make_contiguous();
         held.sort_by_key(key);
-        mend_times(held);
+        self.mended += mend_times(held);
         let first = self.held.front().map(key);
         match (self.given, first) {
             (Some(given), Some(first)) if first < given => Err(Error::Unusable {
@@ -178,8 +200,9 @@ impl SteppedTable {
 }
 
 /// Corrects the time of a TTI's rows, in order of TTI, if it is out of order by the TTIs between two
-/// that are in order: it would be a step of the log's clock.
-fn mend_times(rows: &mut [Record]) {
+/// that are in order: it would be a step of the log's clock. Returns the number of such rows.
+fn mend_times(rows: &mut [Record]) -> usize {
+    let mut mended = 0;
     // By numerology, as each has a TTI count of its own: the last rows' first index, and their time less
     // their TTIs.
     let mut last: BTreeMap<u8, [Option<(usize, i64)>; 2]> = BTreeMap::new();
@@ -202,12 +225,14 @@ fn mend_times(rows: &mut [Record]) {
                 | Record::Rlc(RlcPdu { at: Some(at), .. }) = row
                 {
                     at.ns = at.ns.saturating_sub(wrong).saturating_add(right);
+                    mended += 1;
                 }
             }
             *one = *before;
         }
         *before = one.replace((i, off));
     }
+    mended
 }
 
 /// The blocks of a TTI, with their tables.
@@ -361,6 +386,18 @@ mod tests {
         assert!(read(|_| 1_767_600_000_000, 16_000, 3).is_err());
         assert!(read(|tti| tti / 1_000 * 1_000_000, 2_000, 0).is_ok());
         assert!(read(|tti| tti * 125, 20_000, 3).is_ok());
+        // Nanoseconds, and TTIs of a system frame number.
+        let error = read(|tti| tti * 1_000_000, 2_000, 0).unwrap_err();
+        assert!(error.contains("in nanoseconds?"), "{error}");
+        assert!(read(|tti| tti * 60_000, 2_000, 0).is_ok(), "pauses");
+        let rows: String = (0..30_000_i64)
+            .step_by(100)
+            .map(|tti| format!("{},{},dl,5,0\n", tti % 10_240, 1_000 * tti))
+            .collect();
+        let table = opened(&format!("tti,time_us,dir,n_prb,numerology\n{rows}"));
+        let error =
+            read_holding(MAX_HELD_ROWS, vec![table], Vec::new(), &mut |_| ()).err().unwrap();
+        assert!(error.to_string().contains("`sfn` and `subframe`"), "{error}");
     }
 
     /// One row, or those of one TTI, between others whose times advance as their TTIs do; LTE's and NR's

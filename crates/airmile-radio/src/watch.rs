@@ -82,11 +82,23 @@ impl OpenTransfer {
 
     /// Places what the clock permits so far. A span that has ended is not moved.
     fn place(&mut self, timeline: &Timeline, log_ended: bool) {
-        if self.transfer.time.is_none() || timeline.own_ttis(&self.transfer).is_some() {
+        if self.transfer.time.is_none() {
             return;
         }
-        if self.transfer.tti.take().is_some() {
+        if timeline.own_ttis(&self.transfer).is_some() {
+            if self.gauge.is_none() {
+                *self = Self::given(self.number, self.transfer.clone());
+            }
+            return;
+        }
+        if let Some((start, _)) = self.transfer.tti {
             self.gauge = None;
+            // The log may still reach them with its time, unless it has passed that.
+            let is_ahead = timeline.clock().last_anchor().is_none_or(|(last, _)| start > last);
+            if is_ahead && !log_ended && timeline.place(&self.transfer, false).is_none() {
+                return;
+            }
+            self.transfer.tti = None;
         }
         if self.has_ended() {
             return;
@@ -372,6 +384,30 @@ mod tests {
         let gauge = watch.finish().remove(0).gauge.unwrap();
         assert_eq!((gauge.span().0.0, gauge.scheduled), (10_000, 89 * 10));
         assert_eq!(gauge.times_us.unwrap().0, 10_010_000);
+    }
+
+    /// A second log, whose clock was set back, follows the first at a later TTI.
+    #[test]
+    fn ttis_ahead_of_the_log_wait_for_their_time() {
+        let stamp = |tti: i64| {
+            let back_ms = if tti < 50_000 { 0 } else { 3_600_000 };
+            Stamp::modem((10_000_000 + tti - back_ms) * 1_000_000)
+        };
+        let tti = Some((TtiIndex(54_000), TtiIndex(54_600)));
+        let given = [Transfer { tti, ..given(stamp(54_000), stamp(54_600)) }];
+        let mut timeline = Timeline::new(Direction::Dl);
+        let mut usage = UsageBins::new(Direction::Dl);
+        let mut watch = TransferWatch::given(&given);
+        for tti in (0..6_000).chain(50_000..56_000) {
+            timeline.note(TtiIndex(tti), Some(stamp(tti)));
+            if tti % 1_000 == 0 {
+                let until = Until::now(Decided::NOTHING, TtiIndex(tti), 0);
+                watch.gather(&mut timeline, &mut usage, until);
+            }
+        }
+        watch.gather(&mut timeline, &mut usage, Until::END);
+        let gauge = watch.finish().remove(0).gauge.unwrap();
+        assert_eq!((gauge.span().0.0, gauge.span().1.0), (54_000, 54_600));
     }
 
     /// A table of a whole log has TTIs, which begin at another number in a part of it: its times count.
