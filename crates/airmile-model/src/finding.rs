@@ -282,7 +282,7 @@ pub struct TransferFinding {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub link_demand: Option<f64>,
     /// Link throughput, in bits per second: bytes / throughput time. Bytes that emptied
-    /// the queue at once are included, their TTIs are not.
+    /// the queue at once are included, their TTIs are not; null where most bytes did.
     pub link_throughput_bps: Option<f64>,
     /// Rate within bursts, in bits per second: bytes of the transfer's bursts over their
     /// TTIs, including the last ones.

@@ -79,7 +79,7 @@ pub fn read_captures(
             let path = Path::new(&name);
             let input = Input::from_reader(path, None, stream, progress);
             let input = input.map_err(|e| Error::read(path, e))?;
-            reports.push(read_unsorted(input, &mut limits, &mut dissector, sink)?);
+            reports.push(read_once(input, &mut limits, &mut dissector, sink)?);
         }
     }
     note_order(&mut reports);
@@ -96,6 +96,9 @@ fn read_file(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
+    if comes_once(path) {
+        return read_once(Input::open(path, progress)?, limits, dissector, sink);
+    }
     let begin = Beginning::of(path)?;
     let read = if begin.is_out_of_order() { read_in_order } else { read_unsorted };
     let mut report = read(Input::open(path, progress)?, limits, dissector, sink)?;
@@ -182,7 +185,29 @@ pub fn read_unsorted(
     dissector: &mut Dissector,
     sink: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<FileReport> {
-    let mut times = FrameTimes::default();
+    read_as_it_is(input, FrameTimes::default(), limits, dissector, sink)
+}
+
+/// As [`read_unsorted`], of what comes only once: all packets show its clock.
+fn read_once(
+    input: Input,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
+    let times = FrameTimes::with_ticks();
+    let mut report = read_as_it_is(input, times, limits, dissector, sink)?;
+    report.coarse_clock(SLOT_NS).into_iter().for_each(|what| report.warn(what));
+    Ok(report)
+}
+
+fn read_as_it_is(
+    input: Input,
+    mut times: FrameTimes,
+    limits: &mut LimitFilter,
+    dissector: &mut Dissector,
+    sink: &mut dyn FnMut(&Packet<'_>),
+) -> Result<FileReport> {
     let mut report = read_timed(input, &mut times, limits, dissector, sink)?;
     if times.moved > 0 {
         let (moved, by) = (times.moved, times.late_ns as f64 / 1e9);
@@ -467,5 +492,23 @@ mod tests {
         let (reports, _) = read_captures(captures, &Progress::default(), &mut |_| {}).unwrap();
         let what = "1 packet not in order of time";
         assert!(reports[0].problems[0].what.starts_with(what), "{reports:?}");
+    }
+
+    /// The packets of a stream are seen once: it is warned of its clock as a file is.
+    #[test]
+    fn a_coarse_clock_of_a_stream_is_reported() {
+        let times_ms: Vec<u32> = (0..60).map(|i| i * i / 3 * 10).collect();
+        let read = |captures: Captures<'_>| {
+            let reading = CaptureReading { captures, limits: Default::default() };
+            let (reports, _) = read_captures(reading, &Progress::default(), &mut |_| {}).unwrap();
+            reports[0].problems.clone()
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), capture(&times_ms)).unwrap();
+        let of_file = read((&[file.path().to_owned()]).into());
+        assert!(of_file[0].what.starts_with("its clock has ticks of 10 ms"), "{of_file:?}");
+        let bytes = std::io::Cursor::new(capture(&times_ms));
+        let stream = CaptureStream { name: "-".into(), read: Box::new(bytes) };
+        assert_eq!(read(Captures::Stream(stream)), of_file);
     }
 }

@@ -131,6 +131,7 @@ impl Timeline {
                 .push(format!("records are missing for {lacking_ms:.0} ms of {duration_ms:.0} ms"));
         }
         let seen_us = meter.times_us.or_else(|| self.us_of(start).zip(self.us_of(end)));
+        let burst_throughput_bps = self.burst_throughput_bps(meter);
         TransferFinding {
             id: transfer.id.clone(),
             dir: self.dir,
@@ -148,8 +149,9 @@ impl Timeline {
             active_time_ms,
             unknown_ms,
             link_demand,
-            link_throughput_bps: link_throughput_bps(bytes, throughput_time_ms, duration_ms),
-            burst_throughput_bps: self.burst_throughput_bps(meter),
+            link_throughput_bps: link_throughput_bps(bytes, throughput_time_ms, duration_ms)
+                .filter(|bps| is_of_bursts(*bps, burst_throughput_bps)),
+            burst_throughput_bps,
             evidence: self.evidence,
             verdict,
             confidence,
@@ -292,8 +294,10 @@ pub fn combine_segments(
     whole.overlapped = segments.iter().any(|s| s.overlapped);
     whole.link_demand =
         whole.throughput_time_ms.filter(|_| whole.duration_ms > 0.0).map(|t| t / whole.duration_ms);
+    let fastest_bps = segments.iter().filter_map(|s| s.burst_throughput_bps).reduce(f64::max);
     whole.link_throughput_bps =
-        link_throughput_bps(whole.bytes, whole.throughput_time_ms, whole.duration_ms);
+        link_throughput_bps(whole.bytes, whole.throughput_time_ms, whole.duration_ms)
+            .filter(|bps| is_of_bursts(*bps, fastest_bps));
     whole.burst_throughput_bps = None;
     whole.verdict = whole.radio_share().map_or(Verdict::Unknown, |share| thresholds.judge(share));
     if whole.overlapped && whole.verdict != Verdict::NotRadio {
@@ -320,6 +324,14 @@ fn sureness(distance: f64) -> f64 {
 /// Link throughput has a value from this share of throughput time on (chosen here): of a
 /// transfer whose blocks each emptied the queue, bytes over a few TTIs are no rate of the link.
 const MIN_BUSY_SHARE: f64 = 0.05;
+
+/// With a link throughput above this multiple of the rate inside bursts, most bytes came outside of
+/// bursts, and it is no rate of the link (chosen here).
+const OUTSIDE_BURSTS: f64 = 2.0;
+
+fn is_of_bursts(link_bps: f64, within_bps: Option<f64>) -> bool {
+    within_bps.is_none_or(|within_bps| link_bps <= OUTSIDE_BURSTS * within_bps)
+}
 
 /// Bytes over throughput time (BurstTracker, section 3), in bit/s.
 fn link_throughput_bps(

@@ -66,6 +66,25 @@ fn sums_the_overlap_of_bursts() {
     assert_eq!(found[1].start_us, Some(7_150_000));
 }
 
+/// Most bytes came while the queue was empty: over the throughput time, they would be ten times the rate
+/// inside bursts.
+#[test]
+fn bytes_outside_of_bursts_are_no_rate_of_the_link() {
+    let rates = |outside_ttis: i64| {
+        let mut timeline = Timeline::new(Direction::Dl);
+        timeline.set_evidence(Some(Evidence::Fused));
+        timeline.add_burst(Burst { bytes: 1_100, scheduled_ttis: 10, ..burst(0, 10) });
+        timeline.add_activity(&activity(0, 10 + outside_ttis, false));
+        let (one, thresholds) = (transfer("a", 0, 100), VerdictThresholds::default());
+        let found = timeline.findings(&[one], &thresholds);
+        let whole = combine_segments("all", &found, &thresholds).unwrap();
+        assert_eq!(whole.link_throughput_bps, found[0].link_throughput_bps);
+        (found[0].link_throughput_bps, found[0].burst_throughput_bps)
+    };
+    assert_eq!(rates(2), (Some(960e3), Some(800e3)));
+    assert_eq!(rates(90), (None, Some(800e3)));
+}
+
 #[test]
 fn overlapping_transfers_conclude_only_that_it_is_not_the_link() {
     let found = timeline()

@@ -203,12 +203,12 @@ fn facts(
         out.push(Fact::new(FactKind::LongestEmpty { ms }, empty));
     }
     let mut add = |kind: FactKind| out.push(Fact::new(kind, whole));
-    if let (Some(link_bps), Some(bytes)) = (finding.link_throughput_bps, finding.bytes) {
+    let rates = finding.link_throughput_bps.or(finding.burst_throughput_bps);
+    if let Some((_, bytes)) = rates.zip(finding.bytes) {
         let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
-        let within = finding.burst_throughput_bps.unwrap_or(link_bps);
-        add(match link_bps > OUTSIDE_BURSTS * within {
-            true => FactKind::Throughput { got_bps },
-            false => FactKind::LinkThroughput { got_bps, link_bps },
+        add(match finding.link_throughput_bps {
+            None => FactKind::Throughput { got_bps },
+            Some(link_bps) => FactKind::LinkThroughput { got_bps, link_bps },
         });
     }
     finding.burst_throughput_bps.map(|bps| FactKind::BurstThroughput { bps }).map(&mut add);
@@ -227,10 +227,6 @@ const fn scheduled(usage: &Usage) -> FactKind {
         cells: usage.cells,
     }
 }
-
-/// With a link throughput above this multiple of the rate inside bursts, most bytes came outside of
-/// bursts, and it is no rate of the link (chosen here).
-const OUTSIDE_BURSTS: f64 = 2.0;
 
 /// Link demand this close to a limit may be on its other side (chosen here: the trackers' usual
 /// error on samples with known truth, plus a margin).
