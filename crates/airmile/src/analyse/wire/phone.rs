@@ -418,8 +418,9 @@ impl Phone {
         let is_later = self.waits.append(&next.waits);
         if is_later {
             self.uplink.append(&next.uplink);
-            self.sends.append(&next.sends);
-            self.sent.append(&next.sent);
+            if self.sends.append(&next.sends) {
+                self.sent.append(&next.sent);
+            }
             self.followed.append(&next.followed);
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);
