@@ -29,7 +29,7 @@ fn check(rest: &str, expected: Verdict, share: f64, [evidence, advice]: [&str; 2
     let found = answer(&run, "phone.pcapng");
     let one = &found.transfers[0];
     assert_eq!((one.verdict, one.finding.dir), (expected, Direction::Ul), "{:?}", one.shares);
-    assert!(one.leading_share.unwrap_or(1.0) >= share, "{:?}", one.shares);
+    assert!(one.leading_share.unwrap() >= share, "{:?}", one.shares);
     let sum: f64 = one.shares.values().sum();
     assert!((sum - one.finding.duration_ms).abs() < 2.0, "{sum}: {:?}", one.shares);
     assert!(one.evidence.iter().any(|item| item.what.contains(evidence)), "{:?}", one.evidence);
