@@ -197,7 +197,6 @@ impl Capture {
             }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
-            user.sent.add(packet.at_ns, packet.new_bytes);
         }
         user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
@@ -208,9 +207,8 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
-        if connection.send(packet, &self.begin, &mut self.held) {
-            user.sends.push(&self.held, !down);
-        }
+        let into = (&mut user.sends, &mut user.sent);
+        connection.send(packet, &self.begin, &mut self.held, into);
     }
 
     /// Each user as if it were the phone; those who received the most first.
@@ -265,7 +263,10 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    fn of(user: User) -> Self {
+    fn of(mut user: User) -> Self {
+        for connection in user.connections.values_mut() {
+            connection.uploads.finish((&mut user.sends, &mut user.sent));
+        }
         let connections: Vec<ServerSide> = user.connections.into_values().collect();
         let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
         Self {

@@ -2,8 +2,8 @@
 
 use airmile_model::Direction;
 use airmile_wire::attribute::{
-    INITIAL_WINDOW_BYTES, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel,
-    WaitSpan,
+    ByteBins, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel, WaitSpan,
+    WaitTimeline,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -18,26 +18,22 @@ pub(super) struct Opening {
 }
 
 impl ServerSide {
-    /// Takes a packet as the phone's own sender sees it; sets what that waited for. Returns whether it
-    /// may be of an upload: requests of a download are none.
+    /// Takes a packet as the phone's own sender sees it. Appends what its uploads waited for, and
+    /// their payload.
     pub(super) fn send(
         &mut self,
         packet: &TracedPacket,
         begin: &PayloadBegin,
         held: &mut Vec<WaitSpan>,
-    ) -> bool {
+        into: (&mut WaitTimeline, &mut ByteBins),
+    ) {
         let sending = self.sending.get_or_insert_with(SenderModel::of_phone);
         if packet.dir == Direction::Ul && packet.payload_bytes > 0 {
             sending.client_payload(begin);
         }
         held.clear();
         sending.push(packet, held);
-        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
-        let (sent, received) = match packet.dir {
-            Direction::Dl => (acked, packet.offset_bytes),
-            Direction::Ul => (packet.offset_bytes, acked),
-        };
-        received <= sent.saturating_add(INITIAL_WINDOW_BYTES.cast_signed())
+        self.uploads.push(packet, held, into);
     }
 }
 
