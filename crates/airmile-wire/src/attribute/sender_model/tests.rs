@@ -184,3 +184,14 @@ fn requests_of_downloads() {
     upload.uploads.finish((&mut upload.waits, &mut upload.bytes));
     assert_eq!((upload.waits.spans().len(), upload.bytes.total()), (0, 0));
 }
+
+/// After a small exchange and a pause the first slow start is still to come.
+#[test]
+fn a_first_slow_start_after_a_small_exchange() {
+    let mut upload = Upload::open(1 << 20);
+    let end = upload.flight(50, 1, 50);
+    let from = upload.download(end, 10, MSS) + 1_700;
+    let to = [10, 20, 40].into_iter().fold(from, |ms, n| upload.flight(ms, n, 50));
+    upload.answer(to);
+    upload.check_from(from, to, &[(Cause::FirstSlowStart, 100), (Cause::Setup, 50)]);
+}
