@@ -39,16 +39,18 @@ impl ServerSide {
 
 impl Phone {
     /// What sends to it, or its own sides that send.
-    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> {
+    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
         self.connections.iter().filter_map(move |one| match dir {
             Direction::Dl => Some(&one.story),
             Direction::Ul => one.sending.as_ref(),
         })
     }
 
-    /// Whether its uploads waited for readers that are slow.
+    /// Whether most of its uploads' waits for windows were for readers that are slow.
     pub(super) fn waits_for_readers(&self) -> bool {
-        self.senders(Direction::Ul).any(SenderModel::waits_for_reader)
+        let waits = self.senders(Direction::Ul).map(SenderModel::window_waits);
+        let sum = |of: usize| waits.clone().map(|each| u64::from(each[of])).sum::<u64>();
+        2 * sum(1) > sum(0)
     }
 
     /// When its connections started, in nanoseconds, and how windows of their receivers of data in a
