@@ -318,7 +318,8 @@ impl SenderModel {
     }
 
     /// Whether the capture was taken at the server, by the round trips on both sides.
-    fn is_at_server(&self) -> bool {
+    #[must_use]
+    pub fn is_at_server(&self) -> bool {
         let (upstream_ns, downstream_ns) = (self.base_up.least_ns(), self.base_down.least_ns());
         let sides = Sides { upstream_ns, downstream_ns, least_downstream_ns: downstream_ns };
         sides.place() == CaptureSite::Server

@@ -44,6 +44,7 @@ pub(super) struct Capture {
     unknown_users: u64,
     /// Sequence numbers of servers from earlier captures.
     known: HashSet<u32>,
+    uploads: bool,
 }
 
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
@@ -54,9 +55,9 @@ const MOST_USERS: usize = 64;
 const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
-    /// With known servers.
-    pub(super) fn knowing(known: HashSet<u32>) -> Self {
-        Self { known, ..Self::default() }
+    /// With known servers; follows the phone's uploads, if asked for.
+    pub(super) fn new(known: HashSet<u32>, uploads: bool) -> Self {
+        Self { known, uploads, ..Self::default() }
     }
 
     /// The known servers of this capture and earlier ones.
@@ -207,8 +208,10 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
-        let into = (&mut user.sends, &mut user.sent);
-        connection.send(packet, &self.begin, &mut self.held, into);
+        if self.uploads {
+            let into = (&mut user.sends, &mut user.sent);
+            connection.send(packet, &self.begin, &mut self.held, into);
+        }
     }
 
     /// Each user as if it were the phone; those who received the most first.

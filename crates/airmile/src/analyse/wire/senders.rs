@@ -2,8 +2,8 @@
 
 use airmile_model::Direction;
 use airmile_wire::attribute::{
-    ByteBins, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel, WaitSpan,
-    WaitTimeline,
+    ByteBins, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel, Uploads,
+    WaitSpan, WaitTimeline,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -18,8 +18,8 @@ pub(super) struct Opening {
 }
 
 impl ServerSide {
-    /// Takes a packet as the phone's own sender sees it. Appends what its uploads waited for, and
-    /// their payload.
+    /// Takes a packet as the phone's own sender sees it, unless round trips show that the capture is
+    /// the server's. Appends what its uploads waited for, and their payload.
     pub(super) fn send(
         &mut self,
         packet: &TracedPacket,
@@ -27,6 +27,10 @@ impl ServerSide {
         held: &mut Vec<WaitSpan>,
         into: (&mut WaitTimeline, &mut ByteBins),
     ) {
+        if self.story.is_at_server() {
+            (self.sending, self.uploads) = (None, Uploads::default());
+            return;
+        }
         let sending = self.sending.get_or_insert_with(SenderModel::of_phone);
         if packet.dir == Direction::Ul && packet.payload_bytes > 0 {
             sending.client_payload(begin);

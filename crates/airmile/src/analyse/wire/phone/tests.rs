@@ -11,7 +11,7 @@ use super::*;
 /// one that the phone's own capture has shown.
 #[test]
 fn a_server_with_many_clients() {
-    let mut capture = Capture::knowing(HashSet::from([77]));
+    let mut capture = Capture::new(HashSet::from([77]), true);
     for user in 0..1000_u64 {
         let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
         for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
@@ -271,7 +271,7 @@ fn upload(at_server: bool) -> Phone {
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
 /// one whose reader frees ten of ten.
 fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
-    let mut capture = Capture::default();
+    let mut capture = Capture::new(HashSet::new(), true);
     let flows = [(1, slow_flights, 2, 40), (2, fast_flights, 10, 10)];
     for (flow, flights, segments, window) in flows {
         let mut sent = 0;
