@@ -28,6 +28,7 @@ mod tests;
 mod timeline;
 mod uplink_delay;
 mod upload_queue;
+mod uploads;
 mod user_ecn;
 mod window;
 
@@ -51,4 +52,5 @@ pub use split::{
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;
 pub use upload_queue::UploadQueue;
+pub use uploads::Uploads;
 pub use user_ecn::{ArrivedEcn, EcnBits, EcnPath, UserEcn, ecn_paths};

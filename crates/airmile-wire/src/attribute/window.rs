@@ -1,5 +1,7 @@
 //! Models a sender's window per round: whether it is in slow start, and in which one.
 
+use super::split::INITIAL_WINDOW_BYTES;
+
 /// A window that grows by less than this per round is not in slow start. With delayed
 /// ACKs it grows by half at least (RFC 5681, 3.1; chosen here below that).
 const GROWS: (i64, i64) = (13, 10);
@@ -177,14 +179,18 @@ impl WindowRounds {
     /// The sender resumes after at least an RTO without data in flight.
     pub(super) fn resumes(&mut self) {
         let reached = self.before.max(self.most);
+        (self.most, self.flat) = (0, 0);
+        // Nothing filled the initial window: the first slow start is still to come.
+        if self.phase == WindowPhase::First && reached <= INITIAL_WINDOW_BYTES.cast_signed() {
+            self.before = 0;
+            return;
+        }
         let before = match self.phase {
             // Too little was sent since the last idle time to know.
             WindowPhase::AfterIdle { before } => before.max(reached),
             _ => reached,
         };
         self.phase = WindowPhase::AfterIdle { before };
-        self.most = 0;
-        self.flat = 0;
     }
 
     /// Whether a loss is being repaired, by duplicate ACKs or after a timeout.

@@ -60,7 +60,7 @@ impl AlignedInputs {
             return Ok((session, aligned));
         }
         let paths = captures;
-        let (mut wire, captures) = Wire::read(&paths, progress)?;
+        let (mut wire, captures) = Wire::read(&paths, true, progress)?;
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {

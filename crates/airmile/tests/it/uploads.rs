@@ -33,7 +33,7 @@ fn check(rest: &str, expected: Verdict, share: f64, [evidence, advice]: [&str; 2
     let found = answer(&run, "phone.pcapng");
     let one = &found.transfers[0];
     assert_eq!((one.verdict, one.finding.dir), (expected, Direction::Ul), "{:?}", one.shares);
-    assert!(one.leading_share.unwrap_or(1.0) >= share, "{:?}", one.shares);
+    assert!(one.leading_share.unwrap() >= share, "{:?}", one.shares);
     let sum: f64 = one.shares.values().sum();
     assert!((sum - one.finding.duration_ms).abs() < 2.0, "{sum}: {:?}", one.shares);
     assert!(one.evidence.iter().any(|item| item.what.contains(evidence)), "{:?}", one.evidence);
@@ -126,6 +126,47 @@ fn an_application_that_pauses() {
         one.evidence.iter().any(|item| item.what.contains("the phone's application sent nothing"))
     );
     assert!(one.next_step.contains("application on the phone"), "{}", one.next_step);
+}
+
+/// Each exchange uploads, and then downloads more on the same connection.
+#[test]
+fn uploads_after_downloads_on_their_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let exchanges = "[core]\nrtt_ms = 250\n[[apps]]\nname = \"ex\"\nstart_ms = 8000\n\
+        workload = { kind = \"interactive\", request_bytes = 400000, response_bytes = 600000, \
+        count = 3, gap_ms = 1500 }\n";
+    let run = run(exchanges, dir.path());
+    let log = std::fs::read_to_string(run.join("app.jsonl")).unwrap();
+    let times_us = |event: &str| -> Vec<i64> {
+        let lines = log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\"")));
+        let at_ns = lines.map(|line| line.split([':', ',']).nth(1).unwrap().parse::<i64>());
+        at_ns.map(|at_ns| at_ns.unwrap() / 1_000).collect()
+    };
+    let mut list = "id,start_us,end_us,bytes,dir\n".to_owned();
+    for (n, (from, to)) in times_us("request").iter().zip(times_us("first_byte")).enumerate() {
+        list += &format!("{n},{from},{to},400000,ul\n");
+    }
+    std::fs::write(run.join("transfers.csv"), list).unwrap();
+    let found = answer(&run, "phone.pcapng");
+    let verdicts: Vec<Verdict> = found.transfers.iter().map(|one| one.verdict).collect();
+    let expected = [Verdict::FirstSlowStart, Verdict::SlowStartRestart, Verdict::SlowStartRestart];
+    assert_eq!(verdicts, expected, "{:?}", found.transfers);
+    assert!(found.transfers.iter().all(|one| one.leading_share.unwrap() > 0.5));
+}
+
+/// Another connection begins, asks and receives: an upload waits for none of that.
+#[test]
+fn requests_beside_an_upload() {
+    let dir = tempfile::tempdir().unwrap();
+    let requests = "[[apps]]\nname = \"get\"\nstart_ms = 500\nworkload = { kind = \"interactive\", \
+        request_bytes = 300, response_bytes = 40000, count = 20, gap_ms = 400 }\n";
+    let upload = ONE.replace("1500000", "400000");
+    let run = run(&["[core]\nrtt_ms = 250\n", &upload, requests].concat(), dir.path());
+    let list = std::fs::read_to_string(run.join("transfers.csv")).unwrap();
+    let uploads: Vec<&str> = list.lines().filter(|line| !line.contains(",dl,")).collect();
+    std::fs::write(run.join("transfers.csv"), uploads.join("\n")).unwrap();
+    let one = &answer(&run, "phone.pcapng").transfers[0];
+    assert_eq!(one.verdict, Verdict::FirstSlowStart, "{:?}", one.shares);
 }
 
 /// A proxy that ends the connection reads as slowly as the line behind it: no cause is sure.

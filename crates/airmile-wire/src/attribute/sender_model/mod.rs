@@ -238,11 +238,10 @@ impl SenderModel {
         if self.rounds.seen_from_start() { &self.windows } else { &[] }
     }
 
-    /// Whether most packets that waited for the receive window did so for a slow reader.
+    /// Packets that waited for the receive window, and those that did so for a slow reader.
     #[must_use]
-    pub const fn waits_for_reader(&self) -> bool {
-        let [all, slow] = self.window_waits;
-        2 * slow > all
+    pub const fn window_waits(&self) -> [u32; 2] {
+        self.window_waits
     }
 
     fn note_window(&mut self, received_bytes: i64, window_bytes: u64) {
@@ -319,7 +318,8 @@ impl SenderModel {
     }
 
     /// Whether the capture was taken at the server, by the round trips on both sides.
-    fn is_at_server(&self) -> bool {
+    #[must_use]
+    pub fn is_at_server(&self) -> bool {
         let (upstream_ns, downstream_ns) = (self.base_up.least_ns(), self.base_down.least_ns());
         let sides = Sides { upstream_ns, downstream_ns, least_downstream_ns: downstream_ns };
         sides.place() == CaptureSite::Server

@@ -3,7 +3,7 @@
 use airmile_model::Cause;
 use airmile_model::packet::TcpFlags;
 
-use super::super::{Attribution, ByteBins, RadioEvidence, WaitTimeline};
+use super::super::{Attribution, ByteBins, RadioEvidence, Uploads, WaitTimeline};
 use super::*;
 use crate::tcp::TracedAck;
 
@@ -13,16 +13,26 @@ const MSS: i64 = 1_000;
 /// A connection of the phone, captured there; times in ms.
 struct Upload {
     model: SenderModel,
+    uploads: Uploads,
     waits: WaitTimeline,
+    bytes: ByteBins,
     sent: i64,
+    received: i64,
     rwnd: u64,
 }
 
 impl Upload {
     /// A handshake from 0 to 50 ms.
     fn open(rwnd: u64) -> Self {
-        let (model, waits) = (SenderModel::of_phone(), WaitTimeline::new());
-        let mut upload = Self { model, waits, sent: 0, rwnd };
+        let mut upload = Self {
+            model: SenderModel::of_phone(),
+            uploads: Uploads::default(),
+            waits: WaitTimeline::new(),
+            bytes: ByteBins::default(),
+            sent: 0,
+            received: 0,
+            rwnd,
+        };
         upload.packet(0, Direction::Ul, TcpFlags::SYN, 0, 0);
         upload.packet(50, Direction::Dl, TcpFlags(0x12), 0, 0);
         upload
@@ -36,18 +46,16 @@ impl Upload {
             at_ns: ms * MS,
             dir,
             flags,
-            offset_bytes: if up { self.sent } else { 0 },
+            offset_bytes: if up { self.sent } else { self.received },
             payload_bytes: bytes as u32,
             new_bytes: bytes as u64,
             ack: (flags.0 != TcpFlags::SYN.0).then_some(ack),
             ..TracedPacket::EXAMPLE
         };
-        if up {
-            self.sent += bytes;
-        }
+        *if up { &mut self.sent } else { &mut self.received } += bytes;
         let mut held = Vec::new();
         self.model.push(&packet, &mut held);
-        self.waits.push(&held, up);
+        self.uploads.push(&packet, &held, (&mut self.waits, &mut self.bytes));
     }
 
     /// Segments of one flight, whose acknowledgements take so long.
@@ -60,16 +68,32 @@ impl Upload {
 
     /// An answer that acknowledges all.
     fn answer(&mut self, ms: i64) {
+        self.download(ms, 1, 100);
+    }
+
+    /// Segments of an answer that acknowledges all, one each 5 ms, and their acknowledgements.
+    fn download(&mut self, ms: i64, segments: i64, bytes: i64) -> i64 {
         let acked = self.sent;
-        self.packet(ms, Direction::Dl, TcpFlags::ACK, 100, acked);
+        for n in 0..segments {
+            self.packet(ms + 5 * n, Direction::Dl, TcpFlags::ACK, bytes, acked);
+            let received = self.received;
+            self.packet(ms + 5 * n, Direction::Ul, TcpFlags::ACK, 0, received);
+        }
+        ms + 5 * segments
     }
 
     #[track_caller]
-    fn check(self, to_ms: i64, expected: &[(Cause, i64)]) {
-        let shares = Attribution::new(self.waits, ByteBins::default())
+    fn check(mut self, to_ms: i64, expected: &[(Cause, i64)]) {
+        self.uploads.finish((&mut self.waits, &mut self.bytes));
+        self.check_from(0, to_ms, expected);
+    }
+
+    #[track_caller]
+    fn check_from(&self, from_ms: i64, to_ms: i64, expected: &[(Cause, i64)]) {
+        let shares = Attribution::new(self.waits.clone(), ByteBins::default())
             .with_round_trip(50 * MS)
-            .split(0, to_ms * MS, Some(RadioEvidence::default()));
-        assert_eq!(shares.total_ns(), to_ms * MS);
+            .split(from_ms * MS, to_ms * MS, Some(RadioEvidence::default()));
+        assert_eq!(shares.total_ns(), (to_ms - from_ms) * MS);
         let found: Vec<_> =
             shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS)).collect();
         assert_eq!(found, expected);
@@ -125,6 +149,49 @@ fn a_queue_behind_the_phone() {
         let split = Attribution::new(upload.waits.clone(), ByteBins::default());
         split.split(0, ms * MS, Some(RadioEvidence::default())).by_cause[&cause] / MS
     };
-    let queued: i64 = (0..20).map(|n| (10 * n - 25).max(0)).sum();
-    assert_eq!(shares(Cause::Wireline), queued);
+    // From the fourth flight on 5, 15, 25 ms and so on, up to 165 ms.
+    assert_eq!(shares(Cause::Wireline), 1_445);
+}
+
+/// The phone sends 70 kB, receives 500 kB and sends again: what it waits for is known from the first
+/// byte on, as without the download.
+#[test]
+fn an_upload_after_a_download_on_its_connection() {
+    for segments in [1, 500] {
+        let mut upload = Upload::open(1 << 20);
+        let end = [10, 20, 40].into_iter().fold(50, |ms, n| upload.flight(ms, n, 50));
+        let idle = upload.download(end, segments, MSS) + 1_000;
+        let from = idle.max(3_700);
+        let to = [10, 20, 40].into_iter().fold(from, |ms, n| upload.flight(ms, n, 50));
+        upload.answer(to);
+        let expected = [(Cause::SlowStartRestart, 100), (Cause::Setup, 50)];
+        upload.check_from(from, to, &expected);
+        assert_eq!(upload.bytes.within(from * MS, to * MS), 70 * MSS as u64, "{segments}");
+        // In between the application sent nothing.
+        upload.check_from(end, from, &[(Cause::SenderLimited, from - end)]);
+    }
+}
+
+/// Requests of downloads are no uploads, of any size below an initial window.
+#[test]
+fn requests_of_downloads() {
+    let mut upload = Upload::open(1 << 20);
+    let mut ms = 50;
+    for segments in [1, 3, 14] {
+        let end = upload.flight(ms, segments, 50);
+        ms = upload.download(end, 100, MSS) + 400;
+    }
+    upload.uploads.finish((&mut upload.waits, &mut upload.bytes));
+    assert_eq!((upload.waits.spans().len(), upload.bytes.total()), (0, 0));
+}
+
+/// After a small exchange and a pause the first slow start is still to come.
+#[test]
+fn a_first_slow_start_after_a_small_exchange() {
+    let mut upload = Upload::open(1 << 20);
+    let end = upload.flight(50, 1, 50);
+    let from = upload.download(end, 10, MSS) + 1_700;
+    let to = [10, 20, 40].into_iter().fold(from, |ms, n| upload.flight(ms, n, 50));
+    upload.answer(to);
+    upload.check_from(from, to, &[(Cause::FirstSlowStart, 100), (Cause::Setup, 50)]);
 }

@@ -117,11 +117,12 @@ pub(crate) fn part(inputs: &Inputs) -> Result<(Inputs, Vec<PathBuf>, Vec<FileRep
 pub(crate) type Seen = (Option<Wire>, Vec<FileReport>);
 
 impl Wire {
-    /// Reads captures of one phone, taken at one or several places.
+    /// Reads captures of one phone, taken at one or several places; also what its uploads waited for,
+    /// if asked for.
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn read(captures: &[PathBuf], progress: &Progress) -> Result<Seen> {
+    pub(crate) fn read(captures: &[PathBuf], uploads: bool, progress: &Progress) -> Result<Seen> {
         // A phone's own capture is smaller than its server's; of the server's clients the known one
         // is kept.
         let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
@@ -131,7 +132,7 @@ impl Wire {
         let mut seen = Vec::new();
         let mut known = HashSet::new();
         for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
-            let mut capture = Capture::knowing(known);
+            let mut capture = Capture::new(known, uploads);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let mut report = read_capture(path, progress, &mut |packet| {

@@ -44,6 +44,7 @@ pub(super) struct Capture {
     unknown_users: u64,
     /// Sequence numbers of servers from earlier captures.
     known: HashSet<u32>,
+    uploads: bool,
 }
 
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
@@ -54,9 +55,9 @@ const MOST_USERS: usize = 64;
 const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
-    /// With known servers.
-    pub(super) fn knowing(known: HashSet<u32>) -> Self {
-        Self { known, ..Self::default() }
+    /// With known servers; follows the phone's uploads, if asked for.
+    pub(super) fn new(known: HashSet<u32>, uploads: bool) -> Self {
+        Self { known, uploads, ..Self::default() }
     }
 
     /// The known servers of this capture and earlier ones.
@@ -197,7 +198,6 @@ impl Capture {
             }
         } else {
             user.uplink.add(packet.at_ns, packet.new_bytes);
-            user.sent.add(packet.at_ns, packet.new_bytes);
         }
         user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
@@ -208,8 +208,9 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
-        if connection.send(packet, &self.begin, &mut self.held) {
-            user.sends.push(&self.held, !down);
+        if self.uploads {
+            let into = (&mut user.sends, &mut user.sent);
+            connection.send(packet, &self.begin, &mut self.held, into);
         }
     }
 
@@ -265,7 +266,10 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    fn of(user: User) -> Self {
+    fn of(mut user: User) -> Self {
+        for connection in user.connections.values_mut() {
+            connection.uploads.finish((&mut user.sends, &mut user.sent));
+        }
         let connections: Vec<ServerSide> = user.connections.into_values().collect();
         let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
         Self {
@@ -418,8 +422,9 @@ impl Phone {
         let is_later = self.waits.append(&next.waits);
         if is_later {
             self.uplink.append(&next.uplink);
-            self.sends.append(&next.sends);
-            self.sent.append(&next.sent);
+            if self.sends.append(&next.sends) {
+                self.sent.append(&next.sent);
+            }
             self.followed.append(&next.followed);
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);

@@ -2,8 +2,8 @@
 
 use airmile_model::Direction;
 use airmile_wire::attribute::{
-    INITIAL_WINDOW_BYTES, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel,
-    WaitSpan,
+    ByteBins, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel, Uploads,
+    WaitSpan, WaitTimeline,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -18,41 +18,43 @@ pub(super) struct Opening {
 }
 
 impl ServerSide {
-    /// Takes a packet as the phone's own sender sees it; sets what that waited for. Returns whether it
-    /// may be of an upload: requests of a download are none.
+    /// Takes a packet as the phone's own sender sees it, unless round trips show that the capture is
+    /// the server's. Appends what its uploads waited for, and their payload.
     pub(super) fn send(
         &mut self,
         packet: &TracedPacket,
         begin: &PayloadBegin,
         held: &mut Vec<WaitSpan>,
-    ) -> bool {
+        into: (&mut WaitTimeline, &mut ByteBins),
+    ) {
+        if self.story.is_at_server() {
+            (self.sending, self.uploads) = (None, Uploads::default());
+            return;
+        }
         let sending = self.sending.get_or_insert_with(SenderModel::of_phone);
         if packet.dir == Direction::Ul && packet.payload_bytes > 0 {
             sending.client_payload(begin);
         }
         held.clear();
         sending.push(packet, held);
-        let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
-        let (sent, received) = match packet.dir {
-            Direction::Dl => (acked, packet.offset_bytes),
-            Direction::Ul => (packet.offset_bytes, acked),
-        };
-        received <= sent.saturating_add(INITIAL_WINDOW_BYTES.cast_signed())
+        self.uploads.push(packet, held, into);
     }
 }
 
 impl Phone {
     /// What sends to it, or its own sides that send.
-    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> {
+    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
         self.connections.iter().filter_map(move |one| match dir {
             Direction::Dl => Some(&one.story),
             Direction::Ul => one.sending.as_ref(),
         })
     }
 
-    /// Whether its uploads waited for readers that are slow.
+    /// Whether most of its uploads' waits for windows were for readers that are slow.
     pub(super) fn waits_for_readers(&self) -> bool {
-        self.senders(Direction::Ul).any(SenderModel::waits_for_reader)
+        let waits = self.senders(Direction::Ul).map(SenderModel::window_waits);
+        let sum = |of: usize| waits.clone().map(|each| u64::from(each[of])).sum::<u64>();
+        2 * sum(1) > sum(0)
     }
 
     /// When its connections started, in nanoseconds, and how windows of their receivers of data in a

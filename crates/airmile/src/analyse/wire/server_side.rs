@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use airmile_model::Direction;
 use airmile_model::packet::{Address, TcpFlags};
-use airmile_wire::attribute::{ByteBins, EcnFeedback, Marks, Passage, SenderModel, UploadQueue};
+use airmile_wire::attribute::{
+    ByteBins, EcnFeedback, Marks, Passage, SenderModel, UploadQueue, Uploads,
+};
 use airmile_wire::clocks::PointPair;
 use airmile_wire::tcp::TracedPacket;
 
@@ -19,6 +21,7 @@ pub(super) struct ServerSide {
     pub(super) story: SenderModel,
     /// The client's side over TCP, as if the capture were taken at it.
     pub(super) sending: Option<SenderModel>,
+    pub(super) uploads: Uploads,
     pub(super) ends: Option<Ends>,
     /// Sequence numbers of the SYN and the SYN-ACK: a proxy that splits has others.
     pub(super) client_isn: Option<u32>,

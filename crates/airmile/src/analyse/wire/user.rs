@@ -20,7 +20,7 @@ const BESIDE_NS: i64 = 10_000_000_000;
 pub(super) struct User {
     pub(super) waits: WaitTimeline,
     pub(super) uplink: ByteBins,
-    /// What its own sending over TCP waited for, and payload sent.
+    /// What its own uploads over TCP waited for, and their payload.
     pub(super) sends: WaitTimeline,
     pub(super) sent: ByteBins,
     pub(super) followed: ByteBins,

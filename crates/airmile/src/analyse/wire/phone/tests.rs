@@ -11,7 +11,7 @@ use super::*;
 /// one that the phone's own capture has shown.
 #[test]
 fn a_server_with_many_clients() {
-    let mut capture = Capture::knowing(HashSet::from([77]));
+    let mut capture = Capture::new(HashSet::from([77]), true);
     for user in 0..1000_u64 {
         let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
         for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
@@ -266,6 +266,57 @@ fn upload(at_server: bool) -> Phone {
         }
     }
     capture.finish().remove(0)
+}
+
+/// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
+/// one whose reader frees ten of ten.
+fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
+    let mut capture = Capture::new(HashSet::new(), true);
+    let flows = [(1, slow_flights, 2, 40), (2, fast_flights, 10, 10)];
+    for (flow, flights, segments, window) in flows {
+        let mut sent = 0;
+        let mut add = |at_ms: i64, dir, flags, bytes: u32, free: i64| {
+            let up = dir == Direction::Ul;
+            capture.push(&TracedPacket {
+                flow,
+                user: 0,
+                at_ns: at_ms * MS,
+                dir,
+                seq: SeqNum(0),
+                flags,
+                timestamps: None,
+                event: None,
+                offset_bytes: if up { sent } else { 0 },
+                payload_bytes: bytes,
+                new_bytes: bytes.into(),
+                flight_bytes: 0,
+                ack: Some(TracedAck {
+                    offset_bytes: if up { 0 } else { sent },
+                    rwnd_bytes: Some((free * SEGMENT_BYTES) as u64),
+                    duplicate: false,
+                    flight_bytes: 0,
+                    sack: [(0, 0); 4],
+                }),
+            });
+            sent += i64::from(if up { bytes } else { 0 });
+        };
+        add(0, Direction::Ul, TcpFlags::SYN, 0, 40);
+        add(50, Direction::Dl, TcpFlags::SYN, 0, window);
+        for n in 0..flights {
+            for _ in 0..segments {
+                add(50 + 50 * n, Direction::Ul, TcpFlags::ACK, SEGMENT_BYTES as u32, 40);
+            }
+            add(100 + 50 * n, Direction::Dl, TcpFlags::ACK, 0, segments);
+        }
+    }
+    capture.finish().remove(0).waits_for_readers()
+}
+
+/// Most of what all of them waited for counts.
+#[test]
+fn a_slow_reader_of_one_upload_is_not_that_of_others() {
+    assert!(waits_for_readers(20, 0) && waits_for_readers(20, 5));
+    assert!(!waits_for_readers(0, 20) && !waits_for_readers(5, 20));
 }
 
 /// Nothing but acknowledgements comes back.
