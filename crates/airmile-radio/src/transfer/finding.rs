@@ -17,6 +17,12 @@ const MIN_MISSING_SHARE: f64 = 0.03;
 /// hole (chosen here).
 const MIN_CLAIMED_BYTES: u64 = 200_000;
 
+/// Whether bytes may be given in another unit: the modem saw a hundred times as much (chosen here:
+/// kilobytes, or kilobits).
+const fn may_be_kilobytes(given: u64, seen: u64) -> bool {
+    given > 0 && seen >= MIN_CLAIMED_BYTES && seen / given >= 100
+}
+
 /// The part of a transfer in which the state of the queue is not known.
 struct Unknown {
     share: f64,
@@ -106,6 +112,13 @@ impl Timeline {
                 transfer.bytes.unwrap_or(0)
             ));
             (verdict, confidence) = (Verdict::Unknown, 0.0);
+        }
+        let seen = meter.sent_bytes;
+        if let Some(given) = claimed.filter(|given| !overlapped && may_be_kilobytes(*given, seen)) {
+            notes.push(format!(
+                "the modem saw {seen} bytes then, not {given}: are the given ones kilobytes, or \
+                 did other traffic pass?"
+            ));
         }
         if !placed {
             notes.push("its times cannot be placed on the log's TTIs".into());

@@ -86,6 +86,23 @@ fn bytes_outside_of_bursts_are_no_rate_of_the_link() {
 }
 
 #[test]
+fn bytes_in_another_unit() {
+    let mut timeline = Timeline::new(Direction::Dl);
+    timeline.set_evidence(Some(Evidence::Fused));
+    timeline.add_activity(&activity(0, 4_000, false));
+    let asks = |bytes: u64, others: &[Transfer]| {
+        let one = Transfer { bytes: Some(bytes), ..transfer("a", 0, 4_000) };
+        let all = [&[one], others].concat();
+        let found = timeline.findings(&all, &VerdictThresholds::default());
+        found[0].notes.iter().any(|note| note.contains("not 400: are the given ones kilobytes"))
+    };
+    assert!(asks(400, &[]));
+    assert!(!asks(40_000, &[]));
+    // The rest is of another one.
+    assert!(!asks(400, &[transfer("b", 0, 4_000)]));
+}
+
+#[test]
 fn overlapping_transfers_conclude_only_that_it_is_not_the_link() {
     let found = timeline()
         .findings(&[transfer("a", 0, 100), transfer("b", 90, 250)], &VerdictThresholds::default());

@@ -336,9 +336,7 @@ impl TransferSplit<'_> {
         let mut at = from_ns;
         // What is sent in a long silence of the radio waits for the first grant.
         let silences = self.radio.unwrap_or_default().silences;
-        let connects = |queued: &QueuedSpan| {
-            silences.iter().any(|(start, end)| *start < queued.to_ns && *end > queued.from_ns)
-        };
+        let connects = |queued: &QueuedSpan| connected_ns(silences, queued.from_ns).is_some();
         let is_long = |queued: &&QueuedSpan| queued.most_ns >= UPLOAD_QUEUE_NS && !connects(queued);
         let queues = of.uplink_path.touching(from_ns, to_ns).filter(|_| sends).filter(is_long);
         for queued in queues {
@@ -354,7 +352,9 @@ impl TransferSplit<'_> {
         match reason {
             Reason::ServerThinkTime => self.thinking(from_ns, to_ns, uploads),
             Reason::Handshake => {
-                let connected = self.connected_ns(from_ns, to_ns).unwrap_or(from_ns);
+                let silences = self.radio.unwrap_or_default().silences;
+                let connected = connected_ns(silences, from_ns).filter(|ns| *ns <= to_ns);
+                let connected = connected.unwrap_or(from_ns);
                 self.annotate(from_ns, connected, Reason::Promotion, uploads);
                 self.annotate(connected, to_ns, Reason::Handshake, uploads);
             }
@@ -363,21 +363,13 @@ impl TransferSplit<'_> {
         }
     }
 
-    /// Time of the first grant in a part, after a long silence of the radio.
-    fn connected_ns(&self, from_ns: i64, to_ns: i64) -> Option<i64> {
-        let silences = self.radio.unwrap_or_default().silences;
-        let inside = silences.iter().find(|(start, end)| *start <= from_ns && *end > from_ns);
-        inside.map(|(_, end)| *end).filter(|end| *end <= to_ns)
-    }
-
     /// A late answer: until the first grant after a long silence of the radio the phone
     /// was connecting, and the request's round trip started then.
     fn thinking(&mut self, from_ns: i64, to_ns: i64, uploads: bool) {
         let up = self.of.round_trip_ns;
-        let silences = self.radio.unwrap_or_default().silences;
-        let before = silences.iter().find(|(start, end)| *start < to_ns && *end > from_ns - up);
-        let connected = before.map_or(from_ns, |(_, end)| *end).clamp(from_ns, to_ns);
-        let due = before.map_or(from_ns, |(_, end)| end + up).clamp(connected, to_ns);
+        let granted = connected_ns(self.radio.unwrap_or_default().silences, from_ns - up);
+        let connected = granted.map_or(from_ns, |ns| ns.clamp(from_ns, to_ns));
+        let due = granted.map_or(from_ns, |ns| (ns + up).clamp(connected, to_ns));
         self.annotate(from_ns, connected, Reason::Promotion, uploads);
         self.annotate(connected, due, Reason::Request, uploads);
         self.annotate(due, to_ns, Reason::ServerThinkTime, uploads);
@@ -444,6 +436,13 @@ impl TransferSplit<'_> {
         let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
+}
+
+/// Time of the first grant after what the phone sent at a time, if the network may have released it by
+/// then. A silence that begins later shows a phone that was served, and waits for the answer.
+fn connected_ns(silences: &[(i64, i64)], at_ns: i64) -> Option<i64> {
+    let (start, end) = silences.iter().find(|(_, end)| *end > at_ns)?;
+    (at_ns.saturating_sub(*start) >= RELEASE_NS).then_some(*end)
 }
 
 fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item = &RadioSpan> {

@@ -313,6 +313,11 @@ fn a_phone_that_was_released_connects_first() {
     // 300 ms until something is scheduled, a round trip, and 50 ms of server think time.
     let expected = [(Cause::SenderLimited, 50), (Cause::Setup, 350)];
     assert_eq!(answered(&[(200 * MS, 20_300 * MS)]), expected);
+    // The request had its grant, and the phone waits for the server.
+    let thinks = answered(&[(200 * MS, 20_010 * MS), (20_010 * MS, 40_000 * MS)]);
+    assert_eq!(thinks, [(Cause::SenderLimited, 340), (Cause::Setup, 60)]);
+    let served = answered(&[(19_000 * MS, 20_390 * MS)]);
+    assert_eq!(served, [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
     assert_eq!(answered(&[]), [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
 }
 

@@ -119,24 +119,27 @@ pub(super) fn findings_of_given(
     out
 }
 
-/// Each group of given downloads whose members were all found in the downlink.
+/// Each group of given transfers whose members were all found in its direction.
 pub(super) fn findings_of_groups(
     dl: &TrackDone,
+    ul: &TrackDone,
     given: &[Transfer],
     found: &[(usize, ExplainedTransfer)],
     options: &RadioOptions,
 ) -> Vec<Together> {
-    let measured = dl.watched.iter().skip(given.len());
+    let measured = dl.watched.iter().zip(&ul.watched).skip(given.len());
     let groups = together::groups(given).into_iter().zip(measured);
     groups
-        .filter_map(|(group, watched)| {
+        .filter_map(|(group, (down, up))| {
+            let dir = group.transfer.dir?;
+            let (track, watched) = if dir == Direction::Dl { (dl, down) } else { (ul, up) };
             let place = |number: &usize| {
                 let at = found.binary_search_by_key(number, |(number, _)| *number).ok()?;
-                found.get(at).filter(|(_, one)| one.finding.dir == Direction::Dl).map(|_| at)
+                found.get(at).filter(|(_, one)| one.finding.dir == dir).map(|_| at)
             };
             let members = group.members.iter().map(place).collect::<Option<Vec<usize>>>()?;
             let ExplainedTransfer { finding, usage, .. } =
-                conclude_all(dl, &[watched], options).next()?;
+                conclude_all(track, &[watched], options).next()?;
             Some(Together { finding, usage, members })
         })
         .collect()

@@ -203,7 +203,7 @@ pub(crate) struct RadioAnalysis {
     pub(crate) report: RadioReport,
     /// One for each transfer, in the same order.
     pub(crate) seen: Vec<TransferTrace>,
-    /// Simultaneous downloads, as one.
+    /// Simultaneous transfers of a direction, as one.
     pub(crate) together: Vec<Together>,
     pub(super) silent: Silent,
     /// Application logs among the inputs.
@@ -344,11 +344,13 @@ pub(crate) fn report(
     } else {
         ("given", findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
     };
+    let mut together = findings_of_groups(&dl, &ul, &loaded.transfers, &found, options);
     let unread = one_leg::unread_leg(&counts, loaded.files.iter().flat_map(|f| &f.messages));
     if let Some(unread) = unread {
-        found.iter_mut().for_each(|(_, one)| one_leg::judge(&mut one.finding, unread));
+        let joint = together.iter_mut().map(|one| &mut one.finding);
+        let each = found.iter_mut().map(|(_, one)| &mut one.finding);
+        each.chain(joint).for_each(|finding| one_leg::judge(finding, unread));
     }
-    let together = findings_of_groups(&dl, &loaded.transfers, &found, options);
     let found = found.into_iter().map(|(_, found)| found);
     let mut transfers = Vec::with_capacity(found.len());
     let mut usage = Vec::with_capacity(found.len());

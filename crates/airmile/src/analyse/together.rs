@@ -1,5 +1,5 @@
-//! Simultaneous downloads, as one: queues are per user (BurstTracker, section 2.1.2), so for
-//! parallel transfers only their joint wait is known.
+//! Simultaneous transfers of one direction, as one: queues are per user (BurstTracker, section 2.1.2),
+//! so for parallel transfers only their joint wait is known.
 
 use airmile_model::{Direction, Stamp, Transfer, TransferFinding};
 use airmile_radio::usage::Usage;
@@ -36,12 +36,17 @@ fn span_ns(transfer: &Transfer) -> Option<(i64, i64)> {
     transfer.time.map(|(start, end)| (start.ns, end.ns)).or_else(by_tti)
 }
 
-/// The groups of two or more given downloads that overlap.
+/// The groups of two or more given transfers of a direction that overlap, downlink then uplink; one of
+/// unknown direction can be in a group of each.
 pub(super) fn groups(given: &[Transfer]) -> Vec<Group> {
+    [Direction::Dl, Direction::Ul].into_iter().flat_map(|dir| groups_of(given, dir)).collect()
+}
+
+fn groups_of(given: &[Transfer], dir: Direction) -> Vec<Group> {
     let mut placed: Vec<(i64, i64, usize)> = given
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.dir != Some(Direction::Ul))
+        .filter(|(_, one)| one.dir.is_none_or(|own| own == dir))
         .filter_map(|(at, one)| span_ns(one).map(|(from, to)| (from, to, at)))
         .collect();
     placed.sort_unstable();
@@ -56,7 +61,7 @@ pub(super) fn groups(given: &[Transfer]) -> Vec<Group> {
         }
     }
     let groups = groups.into_iter().filter(|(.., members)| members.len() > 1);
-    groups.filter_map(|(.., members)| as_one(given, members)).collect()
+    groups.filter_map(|(.., members)| as_one(given, members, dir)).collect()
 }
 
 fn overlap((start, end): (i64, i64), (from, to): (i64, i64)) -> bool {
@@ -66,9 +71,8 @@ fn overlap((start, end): (i64, i64), (from, to): (i64, i64)) -> bool {
 }
 
 /// The transfer that spans all members; `None` if their times are of different kinds.
-fn as_one(given: &[Transfer], members: Vec<usize>) -> Option<Group> {
+fn as_one(given: &[Transfer], members: Vec<usize>, dir: Direction) -> Option<Group> {
     let each = || members.iter().filter_map(|at| given.get(*at));
-    let first = each().next()?;
     let time = each()
         .map(|one| one.time)
         .reduce(|a, b| a.zip(b).map(|(a, b)| (earlier(a.0, b.0), later(a.1, b.1))))?;
@@ -79,13 +83,12 @@ fn as_one(given: &[Transfer], members: Vec<usize>) -> Option<Group> {
         return None;
     }
     let bytes = each().map(|one| one.bytes).sum::<Option<u64>>();
-    let alike = each().all(|one| one.dir == first.dir);
     let transfer = Transfer {
         id: each().map(|one| one.id.as_str()).collect::<Vec<_>>().join("+"),
         time,
         tti,
         bytes,
-        dir: if alike { first.dir } else { Some(Direction::Dl) },
+        dir: Some(dir),
         unfinished: each().any(|one| one.unfinished),
     };
     Some(Group { transfer, members })
@@ -110,22 +113,23 @@ mod tests {
     }
 
     #[test]
-    fn downloads_that_overlap_are_a_group() {
+    fn transfers_of_a_direction_that_overlap_are_a_group() {
         let given = [
             transfer("a", 0, 1_000, None),
-            transfer("b", 500, 2_000, None),
-            transfer("c", 1_500, 2_500, None),
+            transfer("b", 500, 2_000, Some(Direction::Dl)),
+            transfer("c", 1_500, 2_500, Some(Direction::Dl)),
             // 4 ms are within the tolerance.
             transfer("d", 2_496, 3_000, None),
             transfer("e", 4_000, 5_000, Some(Direction::Dl)),
             transfer("up", 4_000, 5_000, Some(Direction::Ul)),
+            transfer("up2", 4_500, 6_000, Some(Direction::Ul)),
         ];
         let groups = groups(&given);
-        assert_eq!(groups.len(), 1);
-        let one = &groups[0];
-        assert_eq!((one.transfer.id.as_str(), &one.members[..]), ("a+b+c", &[0, 1, 2][..]));
-        assert_eq!(one.transfer.bytes, Some(30));
-        let (start, end) = one.transfer.time.unwrap();
+        let [down, up] = &groups[..] else { panic!("{groups:?}") };
+        assert_eq!((down.transfer.id.as_str(), &down.members[..]), ("a+b+c", &[0, 1, 2][..]));
+        assert_eq!((down.transfer.bytes, down.transfer.dir), (Some(30), Some(Direction::Dl)));
+        let (start, end) = down.transfer.time.unwrap();
         assert_eq!((start.ns, end.ns), (0, 2_500_000_000));
+        assert_eq!((up.transfer.id.as_str(), up.transfer.dir), ("up+up2", Some(Direction::Ul)));
     }
 }

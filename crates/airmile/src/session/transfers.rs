@@ -1,11 +1,13 @@
 //! Tables of transfers among the inputs.
 
+use std::collections::HashSet;
+
 use airmile_decode::table::{TableKind, read_transfers};
 use airmile_io::FileReport;
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::recognise::Kind;
-use airmile_model::{Clock, Severity, printable_path};
+use airmile_model::{Clock, Severity, Transfer, printable_path};
 
 use super::{Inputs, Opened, Session};
 
@@ -51,14 +53,42 @@ impl Session {
             report.warn(NO_TRANSFER.to_owned());
         }
         self.transfers.extend(content.rows);
+        let repeated = keep_once(&mut self.transfers);
+        if repeated > 0 {
+            report.warn(format!("rows that repeat a transfer are left out: {repeated}"));
+        }
         self.reports.insert(item.order, report);
         Ok(())
     }
 }
 
+/// Leaves out what repeats an earlier one; returns the number.
+fn keep_once(transfers: &mut Vec<Transfer>) -> usize {
+    let (n, mut seen) = (transfers.len(), HashSet::new());
+    let is_new = |Transfer { id, time, tti, bytes, dir, unfinished }: &Transfer| {
+        seen.insert((id.clone(), *time, *tti, *bytes, *dir, *unfinished))
+    };
+    transfers.retain(is_new);
+    n - transfers.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repeated_row_is_one_transfer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, "id,start_us,end_us,bytes\na,5,9,1\nb,5,9,1\na,5,9,1\na,5,8,1\n")
+            .unwrap();
+        let inputs = Inputs { files: vec![path], ..Inputs::default() };
+        let session = Session::open(&inputs, &Progress::default()).unwrap();
+        assert_eq!(session.transfers.len(), 3);
+        let file = session.reports.values().next().unwrap();
+        let what = "rows that repeat a transfer are left out: 1";
+        assert!(!file.damaged && file.problems[0].what == what, "{file:?}");
+    }
 
     #[test]
     fn a_table_without_a_readable_row_is_refused() {

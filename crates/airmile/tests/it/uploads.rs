@@ -179,6 +179,32 @@ fn a_line_behind_a_proxy_is_not_sure() {
     let found = answer(&run, "phone.pcapng");
     assert_ne!(found.session.verdict, Verdict::NotRadio, "{}", found.session.says);
     assert!(found.session.confidence <= 0.6, "{}", found.session.says);
+    // One that takes it all at once answers late: the phone was connected meanwhile.
+    let deep = proxy.replace("1500000", "500000").replace("65536", "4194304");
+    let dir = tempfile::tempdir().unwrap();
+    let found = answer(&scenario_run(&[CELL, &deep, ONE].concat(), dir.path()), "phone.pcapng");
+    assert_eq!(found.session.verdict, Verdict::SenderLimited, "{}", found.session.says);
+    assert!(found.session.confidence <= 0.6, "{}", found.session.says);
+}
+
+/// The phone stays connected while the server thinks, which other silences are not.
+#[test]
+fn a_server_that_thinks_for_seconds() {
+    let app = "[[apps]]\nname = \"up\"\nstart_ms = 300\nworkload = { kind = \"interactive\", \
+        request_bytes = 800000, response_bytes = 300, count = 2, gap_ms = 500, think_ms = 6000 }\n";
+    check(app, Verdict::SenderLimited, 0.8, ["waited for the server's answer", "answer"]);
+}
+
+/// Two uploads share the phone's queue, so they are judged as one.
+#[test]
+fn uploads_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let second = ONE.replace("300", "700").replace("\"up\"", "\"also\"");
+    let cell = CELL.replace("18.0", "6.0").replace("max_prb = 40", "max_prb = 6");
+    let found = answer_of_log(&scenario_run(&[&cell, ONE, &second].concat(), dir.path()));
+    assert!(found.transfers.iter().all(|one| one.finding.overlapped), "{:?}", found.transfers);
+    assert_eq!(found.session.verdict, Verdict::Radio, "{}", found.session.says);
+    assert_eq!(found.session.dir, Some(Direction::Ul));
 }
 
 /// Neither another run's capture nor encrypted packets show what the upload waited for.

@@ -33,8 +33,9 @@ pub(in super::super) fn name_of_session(
     if dir == Direction::Ul && !has_uploads {
         return;
     }
-    // Uploads at a time are not judged together.
-    let groups = answer.together.iter().filter(|_| dir == Direction::Dl);
+    // What several uploads at once waited for is not split.
+    let is_download = |one: &TransferFinding| dir == Direction::Dl && one.dir == dir;
+    let groups = answer.together.iter().filter(|group| is_download(&group.finding));
     let parallel: Vec<(Split, &Together)> = groups
         .filter(|group| wire.is_of_one_host(&group.finding))
         .filter_map(|group| Some((Split::new(&group.finding, &group.usage, answer, wire)?, group)))

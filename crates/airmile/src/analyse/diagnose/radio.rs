@@ -84,13 +84,12 @@ fn judged(answer: &RadioAnalysis, dir: Direction) -> (Vec<&TransferFinding>, usi
     let known = |finding: &TransferFinding| {
         finding.throughput_time_ms.is_some() && finding.verdict != Verdict::Unknown
     };
-    let groups: Vec<&Together> = match dir {
-        Direction::Dl => answer.together.iter().filter(|group| known(&group.finding)).collect(),
-        Direction::Ul => Vec::new(),
-    };
+    let of_dir = |one: &TransferFinding| one.dir == dir && known(one);
+    let groups: Vec<&Together> =
+        answer.together.iter().filter(|group| of_dir(&group.finding)).collect();
     let members: HashSet<usize> = groups.iter().flat_map(|group| &group.members).copied().collect();
     let single = answer.report.transfers.iter().enumerate();
-    let single = single.filter(|(at, one)| one.dir == dir && known(one) && !members.contains(at));
+    let single = single.filter(|(at, one)| of_dir(one) && !members.contains(at));
     let mut all: Vec<&TransferFinding> = single.map(|(_, one)| one).collect();
     let n = all.len() + members.len();
     all.extend(groups.iter().map(|group| &group.finding));
