@@ -176,12 +176,13 @@ impl WindowRounds {
         self.most = self.most.max(flight);
     }
 
-    /// The sender resumes after at least an RTO without data in flight.
-    pub(super) fn resumes(&mut self) {
+    /// The sender resumes after at least an RTO without data in flight. If the first slow start
+    /// `goes_on`, a pause does not end it before the initial window was in flight.
+    pub(super) fn resumes(&mut self, goes_on: bool) {
         let reached = self.before.max(self.most);
         (self.most, self.flat) = (0, 0);
-        // Nothing filled the initial window: the first slow start is still to come.
-        if self.phase == WindowPhase::First && reached <= INITIAL_WINDOW_BYTES.cast_signed() {
+        let is_small = reached <= INITIAL_WINDOW_BYTES.cast_signed();
+        if goes_on && is_small && self.phase == WindowPhase::First {
             self.before = 0;
             return;
         }

@@ -209,7 +209,8 @@ impl SenderModel {
             && (asked.is_some() || heard_ns.is_some() || idle && update_ns.is_none())
             && now - last > self.timer_ns()
         {
-            self.rounds.resumes();
+            // The probabilities of a download's causes are fitted to pauses that end it.
+            self.rounds.resumes(self.of_phone);
         }
         match (self.last_data_ns, asked) {
             (Some(last), _) if self.base_up.least_ns().is_none() || lacks_data => {

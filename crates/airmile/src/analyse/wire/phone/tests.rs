@@ -225,9 +225,9 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
 }
 
 /// An upload of 2 s, seen at the phone, or at a server that its packets reach 60 ms later, and whose own
-/// packets take 20 ms back; the server's clock is ahead by 5 s.
-fn upload(at_server: bool) -> Phone {
-    let mut capture = Capture::default();
+/// packets take 20 ms back; the clock is ahead by some time.
+fn upload(at_server: bool, ahead_ms: i64) -> Phone {
+    let mut capture = Capture::new(HashSet::new(), true);
     let ends = [(CLIENT, 5_000), (ONE.server, 5_001)].map(|(to, port)| (Address::v4(to), port));
     let mut add = |sent_ms: i64, dir, flags, bytes: u32, sent: i64, acked: i64| {
         let way_ms = if dir == Direction::Ul { 60 } else { -20 };
@@ -235,7 +235,7 @@ fn upload(at_server: bool) -> Phone {
         capture.push(&TracedPacket {
             flow: 1,
             user: 0,
-            at_ns: (sent_ms + if at_server { way_ms + 5_000 } else { 0 }) * MS,
+            at_ns: (sent_ms + ahead_ms + if at_server { way_ms } else { 0 }) * MS,
             dir,
             seq: SeqNum(if dir == Direction::Ul { 7 } else { 1_000 }),
             flags,
@@ -266,6 +266,18 @@ fn upload(at_server: bool) -> Phone {
         }
     }
     capture.finish().remove(0)
+}
+
+/// Bytes sent count with what they waited for: both of a later part, neither of one that overlaps.
+#[test]
+fn parts_of_a_capture_join_their_uploads() {
+    let (mut phone, later) = (upload(false, 0), upload(false, 5_000));
+    let bytes = phone.sent.total();
+    assert_eq!(bytes, 200 * SEGMENT_BYTES.unsigned_abs());
+    assert!(phone.go_on(vec![upload(false, 0)]));
+    assert_eq!(phone.sent.total(), bytes);
+    assert!(phone.go_on(vec![later]));
+    assert_eq!(phone.sent.total(), 2 * bytes);
 }
 
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
@@ -322,7 +334,7 @@ fn a_slow_reader_of_one_upload_is_not_that_of_others() {
 /// Nothing but acknowledgements comes back.
 #[test]
 fn an_upload_aligns_the_clocks_of_both_ends() {
-    let (phone, server) = (upload(false), upload(true));
+    let (phone, server) = (upload(false, 0), upload(true, 5_000));
     assert!(phone.shares_data_with(&server));
     let line = between_points(&phone.pairs(&server)).unwrap();
     // Half of the difference of both ways, 20 ms, is not visible.
