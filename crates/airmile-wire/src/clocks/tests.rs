@@ -285,6 +285,18 @@ fn an_upload_stays_where_its_bytes_pass() {
     came.add(1_165 * MS, 215);
     let line = align_uploads([&sent, &came], &[upload], 30 * S).unwrap();
     assert!((line.offset_ns - 5 * MS).abs() < 2 * MS, "{line:?}");
+    // Answers of 1.4 s, acknowledged all the time, whose ends are nearer than those of the uploads.
+    let (mut sent, mut came, mut uploads) = (Arrivals::new(), Arrivals::new(), Vec::new());
+    for start in [0, 4_600, 8_900] {
+        (start..start + 1_440).step_by(250).for_each(|ms| sent.add(ms * MS, 60_000));
+        (start + 1_700..start + 3_100).step_by(10).for_each(|ms| {
+            came.add(ms * MS, 4_000);
+            sent.add(ms * MS, 104);
+        });
+        uploads.push((start * MS, (start + 1_700) * MS));
+    }
+    let aligned = align_uploads([&sent, &came], &uploads, 30 * S);
+    assert!(aligned.is_err_and(|why| why == Unaligned::Unlike), "{aligned:?}");
 }
 
 /// The error bounds the ends of the evidence, including the slope and few samples.

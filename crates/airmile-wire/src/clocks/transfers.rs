@@ -31,8 +31,8 @@ const FAR_NS: i64 = i64::MAX / 4;
 /// With fewer agreeing ends, a clock is moved by at most this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
-/// Minimum share of the bytes that leave in uploads where their times match, which also leave in them
-/// where their ends do (chosen here: a round trip at an end).
+/// Minimum share of the bytes that leave in uploads where their times match, or by their own clock, which
+/// also leave in them where their ends do (chosen here: a round trip at an end).
 const CARRIED: f64 = 0.8;
 /// Minimum delay until an application receives its last byte (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
@@ -133,7 +133,7 @@ fn align(
         transfers.iter().map(of).sum::<f64>()
     };
     if let Some(sent) = ends.sent {
-        let most = carried(sent, &|ns| ns - expected);
+        let most = carried(sent, &|ns| ns - expected).max(carried(sent, &|ns| ns));
         if carried(sent, &|ns| line.to_reference(ns)) < CARRIED * most {
             return Err(Unaligned::Unlike);
         }
