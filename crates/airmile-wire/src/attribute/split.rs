@@ -358,6 +358,14 @@ impl TransferSplit<'_> {
                 self.annotate(from_ns, connected, Reason::Promotion, uploads);
                 self.annotate(connected, to_ns, Reason::Handshake, uploads);
             }
+            // What a released phone sends, or is sent, waits for the first grant.
+            Reason::LossRecovery | Reason::UndesiredSlowStart | Reason::Queue => {
+                let silences = self.radio.unwrap_or_default().silences;
+                let granted = connected_ns(silences, from_ns);
+                let connected = granted.map_or(from_ns, |ns| ns.clamp(from_ns, to_ns));
+                self.annotate(from_ns, connected, Reason::Promotion, uploads);
+                self.annotate(connected, to_ns, reason, uploads);
+            }
             Reason::AppLimited | Reason::Pacing => self.starved(from_ns, to_ns, reason, uploads),
             other => self.annotate(from_ns, to_ns, other, uploads),
         }

@@ -234,3 +234,18 @@ fn small_uploads_in_turn() {
         assert!(one.shares["setup"] > 100.0, "{}: {:?}", one.id, one.shares);
     }
 }
+
+/// On a connection that exists, what a released phone sends waits until it is connected, and its timer expires:
+/// nothing was lost.
+#[test]
+fn uploads_of_a_released_phone_over_one_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let rrc = "[rrc]\nstarts_idle = true\npromotion_ms = 1500\ntail_ms = 8000\n";
+    let rest = ONE.replace("bytes = 1500000", "bytes = 300000, count = 3, gap_ms = 12000");
+    let found = answer(&run(&[rrc, &rest].concat(), dir.path()), "phone.pcapng");
+    assert_eq!(found.transfers.len(), 3);
+    for one in &found.transfers {
+        assert!(one.shares["setup"] > 1_300.0, "{}: {:?}", one.id, one.shares);
+    }
+    assert_eq!(found.session.verdict, Verdict::Setup, "{}", found.session.says);
+}

@@ -53,6 +53,8 @@ impl Explain for SenderLimited {
         };
         if dir == Direction::Dl && split.shares.waits_for_requests() {
             CauseAdvice::ClientAsksLate
+        } else if dir == Direction::Ul && split.ms(Reason::ServerThinkTime) > own_ms {
+            CauseAdvice::ServerAnswersLate
         } else if Self::may_be_a_line(seen) {
             CauseAdvice::ServerOrLine
         } else if split.ms(Reason::ServerThinkTime) > own_ms {
