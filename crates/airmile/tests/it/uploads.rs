@@ -192,7 +192,7 @@ fn a_line_behind_a_proxy_is_not_sure() {
 fn a_server_that_thinks_for_seconds() {
     let app = "[[apps]]\nname = \"up\"\nstart_ms = 300\nworkload = { kind = \"interactive\", \
         request_bytes = 800000, response_bytes = 300, count = 2, gap_ms = 500, think_ms = 6000 }\n";
-    check(app, Verdict::SenderLimited, 0.8, ["waited for the server's answer", "answer"]);
+    check(app, Verdict::SenderLimited, 0.8, ["waited for the server's answer", "responded late"]);
 }
 
 /// Two uploads share the phone's queue, so they are judged as one.
