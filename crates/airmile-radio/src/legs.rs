@@ -134,8 +134,8 @@ impl LegUnion {
         if activity.unknown { &mut self.holes } else { &mut self.runs }.push(activity);
     }
 
-    /// The bursts that are final, given that both legs are decided up to `before`. Unclear ones are
-    /// without the parts in which the other leg shows that data waited.
+    /// The bursts that are final, given that both legs are decided up to `before`. Where the other leg
+    /// shows that data waited, a part of an unclear burst belongs to that leg's burst.
     pub fn poll_bursts(&mut self, before: TtiIndex) -> Vec<Burst> {
         self.bursts.sort_by_key(|burst| burst.start_tti);
         let mut out = join(&mut self.bursts, before);
@@ -147,9 +147,11 @@ impl LegUnion {
         for mut rest in join(&mut self.unclear, TtiIndex(i64::MAX)) {
             let first = out.partition_point(|clear| clear.end_tti <= rest.start_tti);
             let end = out.partition_point(|clear| clear.start_tti < rest.end_tti);
-            for clear in &out[first..end.max(first)] {
+            for clear in &mut out[first..end.max(first)] {
                 parts.extend(cut(&mut rest, clear.start_tti));
-                rest.start_tti = rest.start_tti.max(clear.end_tti);
+                if let Some(part) = cut(&mut rest, clear.end_tti) {
+                    clear.take(&Burst { unknown_ttis: 0, ..part });
+                }
             }
             parts.extend(cut(&mut rest, until));
             later.extend(Some(rest).filter(|rest| rest.start_tti < rest.end_tti));
@@ -178,12 +180,17 @@ impl LegUnion {
     }
 }
 
-/// Removes the part of an unclear burst before a TTI; it takes the burst's bytes.
+/// Removes the part of an unclear burst before a TTI, with that part of its bytes.
 fn cut(rest: &mut Burst, at: TtiIndex) -> Option<Burst> {
     let end_tti = rest.end_tti.min(at);
     let n_tti = u32::try_from(end_tti.since(rest.start_tti)).ok().filter(|n| *n > 0)?;
-    let part = Burst { end_tti, unknown_ttis: n_tti, ..rest.clone() };
-    (rest.start_tti, rest.bytes, rest.scheduled_ttis) = (end_tti, 0, 0);
+    let share = f64::from(n_tti) / rest.n_tti() as f64;
+    let bytes = (rest.bytes as f64 * share).round() as u64;
+    let scheduled_ttis = (f64::from(rest.scheduled_ttis) * share).round() as u32;
+    let part = Burst { end_tti, bytes, scheduled_ttis, unknown_ttis: n_tti, ..rest.clone() };
+    rest.start_tti = end_tti;
+    rest.bytes = rest.bytes.saturating_sub(bytes);
+    rest.scheduled_ttis = rest.scheduled_ttis.saturating_sub(scheduled_ttis);
     Some(part)
 }
 
@@ -320,6 +327,21 @@ mod tests {
         assert_eq!(spans(union.poll_bursts(TtiIndex(70))), whole[..3]);
         assert_eq!(spans(union.poll_bursts(TtiIndex(90))), [(40, 80, 0), (80, 90, 10)]);
         assert_eq!(spans(union.poll_bursts(TtiIndex(i64::MAX))), [(90, 95, 5)]);
+    }
+
+    #[test]
+    fn bytes_of_a_burst_that_may_be_none_go_to_the_parts_that_it_overlaps() {
+        let joined = |start, end| {
+            let mut union = LegUnion::default();
+            union.push_burst(burst(100, 200, Bound::Poll));
+            let of_leg = burst(start, end, Bound::Gap);
+            union.push_burst(Burst { bytes: 1_000, unknown_ttis: 1, ..of_leg });
+            let joined = union.poll_bursts(TtiIndex(i64::MAX)).into_iter();
+            joined.map(|b| (b.start_tti.0, b.end_tti.0, b.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(120, 180), [(100, 200, 1_010)]);
+        assert_eq!(joined(150, 250), [(100, 200, 510), (200, 250, 500)]);
+        assert_eq!(joined(0, 400), [(0, 100, 250), (100, 200, 260), (200, 400, 500)]);
     }
 
     #[test]
