@@ -2,7 +2,7 @@
 //!
 //! Each leg has its own queue and TTI count, so each has its own trackers. A split bearer
 //! holds data while either leg does: [`LegUnion`] joins the findings of both, on the axis
-//! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
+//! of one of them; [`OtherLeg`] has the trackers of the second leg. [`LegSorter`] returns the
 //! leg of a record, [`AirClock`] the time of a leg's TTIs.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
@@ -62,6 +62,46 @@ pub fn rat_of(record: &Record) -> Option<Rat> {
 fn is_of_nr_table(report: &BsrReport) -> bool {
     let BsrReport { index, upper_bound_bytes, .. } = *report;
     index > 63 || (index > 1 && upper_bound_bytes != bsr_upper_bound_bytes(index))
+}
+
+/// Assigns the records of a subscription to its legs.
+#[derive(Debug, Clone, Default)]
+pub struct LegSorter {
+    first: Option<Rat>,
+    /// Whether LTE is a second leg, if NR is the first.
+    has_lte: bool,
+    /// Of the first leg's grants.
+    numerology: u8,
+}
+
+impl LegSorter {
+    /// The first leg, whose TTIs are the axis; unknown before its first record.
+    #[must_use]
+    pub const fn first(&self) -> Option<Rat> {
+        self.first
+    }
+
+    /// Takes the next record; returns its leg. Measurements, and what messages state about cells, are
+    /// not the first record of a leg.
+    pub fn take(&mut self, record: &Record) -> Rat {
+        let rat = rat_of(record);
+        let is_cell_info = matches!(record, Record::CellInfo(_));
+        if self.first.is_none() && !is_cell_info && !matches!(record, Record::Measurement(_)) {
+            self.first = rat;
+        }
+        self.has_lte |= rat == Some(Rat::Lte) && (is_cell_info || self.first == Some(Rat::Nr));
+        // Both radios have these records, at 1 ms; they count as LTE's if that is the second leg.
+        let is_lte = match record {
+            Record::Hole(_) | Record::Bsr(_) => self.has_lte,
+            Record::Rlc(_) | Record::MacBlock(_) => self.has_lte && self.numerology > 0,
+            _ => false,
+        };
+        let leg = rat.or(self.first.filter(|_| !is_lte)).unwrap_or(Rat::Lte);
+        if let (Record::Grant(grant), true) = (record, self.first == Some(leg)) {
+            self.numerology = grant.position.numerology;
+        }
+        leg
+    }
 }
 
 /// Place and time of a record that shows how far its leg's log goes.
@@ -274,7 +314,7 @@ fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
-    use airmile_model::{Bound, Direction};
+    use airmile_model::{Bound, Direction, Grant, Hole, RlcMode, RlcPdu};
 
     use super::*;
 
@@ -363,6 +403,43 @@ mod tests {
         for (last, long) in [(31, false), (254, true)] {
             let of = |index| rat(index, nr_bsr_upper_bound_bytes(index, long));
             assert!((2..=last).all(|index| of(index) == Some(Rat::Nr)));
+        }
+    }
+
+    #[test]
+    fn records_of_either_radio_belong_to_the_first_leg_or_to_lte() {
+        let pdu = RlcPdu {
+            at: None,
+            position: Position::lte(5),
+            dir: Direction::Dl,
+            bearer: 3,
+            signalling: None,
+            mode: RlcMode::Am,
+            sn: None,
+            size_bytes: 500,
+            poll: None,
+            resegment: false,
+            status: false,
+        };
+        let hole = Hole { at: None, position: Position::lte(5), n_tti: 9, why: "test" };
+        let lte = Grant::new(Position::lte(6), Direction::Ul, 5);
+        for (numerology, of_pdu) in [(0, Rat::Nr), (1, Rat::Lte)] {
+            let mut legs = LegSorter::default();
+            let mut nr = Grant::new(Position { numerology, ..Position::lte(5) }, Direction::Dl, 5);
+            nr.sources = GrantSources::NR_PDSCH_STATUS;
+            let records: [Record; 7] = [
+                pdu.clone().into(),
+                nr.into(),
+                pdu.clone().into(),
+                hole.clone().into(),
+                lte.clone().into(),
+                pdu.clone().into(),
+                hole.clone().into(),
+            ];
+            let taken = records.map(|record| legs.take(&record));
+            let [nr, lte] = [Rat::Nr, Rat::Lte];
+            assert_eq!(taken, [lte, nr, nr, nr, lte, of_pdu, lte]);
+            assert_eq!(legs.first(), Some(nr));
         }
     }
 
