@@ -9,7 +9,7 @@ use airmile_model::{
     TtiSpan,
 };
 
-use super::grant_args;
+use super::args::grant_args;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::perfetto::proto::Value;
 use airmile_io::perfetto::stream::{Args, Name, Stream, TrackKind};
