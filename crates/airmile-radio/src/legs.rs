@@ -2,7 +2,7 @@
 //!
 //! Each leg has its own queue and TTI count, so each has its own trackers. A split bearer
 //! holds data while either leg does: [`LegUnion`] joins the findings of both, on the axis
-//! of one of them; [`OtherLeg`] has the trackers of the second leg. [`rat_of`] returns the
+//! of one of them; [`OtherLeg`] has the trackers of the second leg. [`LegSorter`] returns the
 //! leg of a record.
 
 use airmile_model::tables::bsr_upper_bound_bytes;
@@ -62,6 +62,46 @@ fn is_of_nr_table(report: &BsrReport) -> bool {
     index > 63 || (index > 1 && upper_bound_bytes != bsr_upper_bound_bytes(index))
 }
 
+/// Assigns the records of a subscription to its legs.
+#[derive(Debug, Clone, Default)]
+pub struct LegSorter {
+    first: Option<Rat>,
+    /// Whether LTE is a second leg, if NR is the first.
+    has_lte: bool,
+    /// Of the first leg's grants.
+    numerology: u8,
+}
+
+impl LegSorter {
+    /// The first leg, whose TTIs are the axis; unknown before its first record.
+    #[must_use]
+    pub const fn first(&self) -> Option<Rat> {
+        self.first
+    }
+
+    /// Takes the next record; returns its leg. Measurements, and what messages state about cells, are
+    /// not the first record of a leg.
+    pub fn take(&mut self, record: &Record) -> Rat {
+        let rat = rat_of(record);
+        let is_cell_info = matches!(record, Record::CellInfo(_));
+        if self.first.is_none() && !is_cell_info && !matches!(record, Record::Measurement(_)) {
+            self.first = rat;
+        }
+        self.has_lte |= rat == Some(Rat::Lte) && (is_cell_info || self.first == Some(Rat::Nr));
+        // Both radios have these records, at 1 ms; they count as LTE's if that is the second leg.
+        let is_lte = match record {
+            Record::Hole(_) | Record::Bsr(_) => self.has_lte,
+            Record::Rlc(_) | Record::MacBlock(_) => self.has_lte && self.numerology > 0,
+            _ => false,
+        };
+        let leg = rat.or(self.first.filter(|_| !is_lte)).unwrap_or(Rat::Lte);
+        if let (Record::Grant(grant), true) = (record, self.first == Some(leg)) {
+            self.numerology = grant.position.numerology;
+        }
+        leg
+    }
+}
+
 /// Place and time of a record that shows how far its leg's log goes.
 #[must_use]
 pub const fn place(record: &Record) -> Option<(Position, Option<Stamp>)> {
@@ -96,8 +136,8 @@ impl LegUnion {
         if activity.unknown { &mut self.holes } else { &mut self.runs }.push(activity);
     }
 
-    /// The bursts that are final, given that both legs are decided up to `before`. Unclear ones are
-    /// without the parts in which the other leg shows that data waited.
+    /// The bursts that are final, given that both legs are decided up to `before`. Where the other leg
+    /// shows that data waited, a part of an unclear burst belongs to that leg's burst.
     pub fn poll_bursts(&mut self, before: TtiIndex) -> Vec<Burst> {
         self.bursts.sort_by_key(|burst| burst.start_tti);
         let mut out = join(&mut self.bursts, before);
@@ -109,9 +149,11 @@ impl LegUnion {
         for mut rest in join(&mut self.unclear, TtiIndex(i64::MAX)) {
             let first = out.partition_point(|clear| clear.end_tti <= rest.start_tti);
             let end = out.partition_point(|clear| clear.start_tti < rest.end_tti);
-            for clear in &out[first..end.max(first)] {
+            for clear in &mut out[first..end.max(first)] {
                 parts.extend(cut(&mut rest, clear.start_tti));
-                rest.start_tti = rest.start_tti.max(clear.end_tti);
+                if let Some(part) = cut(&mut rest, clear.end_tti) {
+                    clear.take(&Burst { unknown_ttis: 0, ..part });
+                }
             }
             parts.extend(cut(&mut rest, until));
             later.extend(Some(rest).filter(|rest| rest.start_tti < rest.end_tti));
@@ -140,12 +182,17 @@ impl LegUnion {
     }
 }
 
-/// Removes the part of an unclear burst before a TTI; it takes the burst's bytes.
+/// Removes the part of an unclear burst before a TTI, with that part of its bytes.
 fn cut(rest: &mut Burst, at: TtiIndex) -> Option<Burst> {
     let end_tti = rest.end_tti.min(at);
     let n_tti = u32::try_from(end_tti.since(rest.start_tti)).ok().filter(|n| *n > 0)?;
-    let part = Burst { end_tti, unknown_ttis: n_tti, ..rest.clone() };
-    (rest.start_tti, rest.bytes, rest.scheduled_ttis) = (end_tti, 0, 0);
+    let share = f64::from(n_tti) / rest.n_tti() as f64;
+    let bytes = (rest.bytes as f64 * share).round() as u64;
+    let scheduled_ttis = (f64::from(rest.scheduled_ttis) * share).round() as u32;
+    let part = Burst { end_tti, bytes, scheduled_ttis, unknown_ttis: n_tti, ..rest.clone() };
+    rest.start_tti = end_tti;
+    rest.bytes = rest.bytes.saturating_sub(bytes);
+    rest.scheduled_ttis = rest.scheduled_ttis.saturating_sub(scheduled_ttis);
     Some(part)
 }
 
@@ -229,7 +276,7 @@ fn join<T: Joins>(spans: &mut Vec<T>, before: TtiIndex) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use airmile_model::nr_tables::nr_bsr_upper_bound_bytes;
-    use airmile_model::{Bound, Direction};
+    use airmile_model::{Bound, Direction, Grant, Hole, RlcMode, RlcPdu};
 
     use super::*;
 
@@ -285,6 +332,21 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_a_burst_that_may_be_none_go_to_the_parts_that_it_overlaps() {
+        let joined = |start, end| {
+            let mut union = LegUnion::default();
+            union.push_burst(burst(100, 200, Bound::Poll));
+            let of_leg = burst(start, end, Bound::Gap);
+            union.push_burst(Burst { bytes: 1_000, unknown_ttis: 1, ..of_leg });
+            let joined = union.poll_bursts(TtiIndex(i64::MAX)).into_iter();
+            joined.map(|b| (b.start_tti.0, b.end_tti.0, b.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(120, 180), [(100, 200, 1_010)]);
+        assert_eq!(joined(150, 250), [(100, 200, 510), (200, 250, 500)]);
+        assert_eq!(joined(0, 400), [(0, 100, 250), (100, 200, 260), (200, 400, 500)]);
+    }
+
+    #[test]
     fn the_burst_that_ends_last_gives_the_end() {
         let mut union = LegUnion::default();
         union.push_burst(burst(0, 50, Bound::Poll));
@@ -303,6 +365,43 @@ mod tests {
         for (last, long) in [(31, false), (254, true)] {
             let of = |index| rat(index, nr_bsr_upper_bound_bytes(index, long));
             assert!((2..=last).all(|index| of(index) == Some(Rat::Nr)));
+        }
+    }
+
+    #[test]
+    fn records_of_either_radio_belong_to_the_first_leg_or_to_lte() {
+        let pdu = RlcPdu {
+            at: None,
+            position: Position::lte(5),
+            dir: Direction::Dl,
+            bearer: 3,
+            signalling: None,
+            mode: RlcMode::Am,
+            sn: None,
+            size_bytes: 500,
+            poll: None,
+            resegment: false,
+            status: false,
+        };
+        let hole = Hole { at: None, position: Position::lte(5), n_tti: 9, why: "test" };
+        let lte = Grant::new(Position::lte(6), Direction::Ul, 5);
+        for (numerology, of_pdu) in [(0, Rat::Nr), (1, Rat::Lte)] {
+            let mut legs = LegSorter::default();
+            let mut nr = Grant::new(Position { numerology, ..Position::lte(5) }, Direction::Dl, 5);
+            nr.sources = GrantSources::NR_PDSCH_STATUS;
+            let records: [Record; 7] = [
+                pdu.clone().into(),
+                nr.into(),
+                pdu.clone().into(),
+                hole.clone().into(),
+                lte.clone().into(),
+                pdu.clone().into(),
+                hole.clone().into(),
+            ];
+            let taken = records.map(|record| legs.take(&record));
+            let [nr, lte] = [Rat::Nr, Rat::Lte];
+            assert_eq!(taken, [lte, nr, nr, nr, lte, of_pdu, lte]);
+            assert_eq!(legs.first(), Some(nr));
         }
     }
 }

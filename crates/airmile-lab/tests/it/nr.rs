@@ -196,8 +196,8 @@ fn a_line_slower_than_the_cell_is_not_the_radio() {
         (1, 0, 30_000_000, SchedulerKind::RoundRobin, 0.05),
         (1, 1, 60_000_000, SchedulerKind::PfFrequency, 0.05),
         (2, 1, 60_000_000, SchedulerKind::WholeTti, 0.05),
-        // The verdict alone is right (docs/nr.md).
-        (2, 1, 60_000_000, SchedulerKind::PfFrequency, 1.0),
+        // The verdict is right, link demand is not: 0.75, where 0.17 is true (docs/nr.md).
+        (2, 1, 60_000_000, SchedulerKind::PfFrequency, 0.65),
     ] {
         let mut scenario = airmile_emulate::named("nr-two-carriers").unwrap().scenario();
         if n_carriers == 1 {

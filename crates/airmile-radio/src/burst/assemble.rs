@@ -85,6 +85,17 @@ impl Assembler {
         }
     }
 
+    /// Whether records are missing between two rows that were not taken yet.
+    pub(super) fn misses(&self, row: &TtiRow, next: &TtiRow) -> bool {
+        let until = (next.segment, next.first_tti());
+        let n = self.holes.partition_point(|(segment, tti, _)| (*segment, *tti) < until);
+        let hole = n.checked_sub(1).and_then(|last| self.holes.get(last));
+        let hole = hole.is_some_and(|(segment, tti, n_tti)| {
+            *segment == row.segment && tti.saturating_add(*n_tti) > row.tti
+        });
+        hole || next.marks.iter().any(|mark| mark.missing > 0)
+    }
+
     /// How far the findings are complete, given that rows are still to come from `next`
     /// on.
     pub(super) fn decided(&self, next: i64) -> Decided {

@@ -350,8 +350,9 @@ impl Judge {
     fn emit_rows(&mut self, decisions: &[fuse::Decision], n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
         let rows = self.epoch.rows();
-        let waits = if self.is_leg { starved::possible_waits(rows, decisions) } else { Vec::new() };
-        let mut waits = waits.into_iter().peekable();
+        let is_leg = self.is_leg;
+        let waits = is_leg.then(|| starved::possible_waits(rows, decisions, &self.assembler));
+        let mut waits = waits.unwrap_or_default().into_iter().peekable();
         for (i, (row, decision)) in rows.iter().zip(decisions).enumerate().take(n) {
             if let Some(before) = &row.continued {
                 self.summary.data_ttis += before.n_data();
@@ -362,8 +363,6 @@ impl Judge {
                 let gap = rows.get(i + 1).map(|next| next.tti.saturating_sub(row.tti));
                 self.assembler.paper_row(row, gap, &self.options, bursts, activities);
             } else {
-                let silent = fuse::ends_before_silence(&rows[i..], &decisions[i..]);
-                let decision = silent.as_ref().unwrap_or(decision);
                 self.assembler.row(row, decision, bursts, activities);
             }
             let wait = waits.next_if(|(of, ..)| *of == i);
@@ -376,13 +375,16 @@ impl Judge {
     fn decide(&mut self) -> Vec<fuse::Decision> {
         let mut learnt = Learnt::default();
         let rows = self.epoch.rows();
-        let (evidence, decisions) = match self.options.evidence {
+        let (evidence, mut decisions) = match self.options.evidence {
             EvidenceChoice::Auto => decide_auto(rows, &mut learnt),
             EvidenceChoice::Poll => (Evidence::Poll, decide_poll(rows, false, &mut learnt)),
             EvidenceChoice::Padding => (Evidence::Padding, decide_padding(rows, &mut learnt)),
             EvidenceChoice::Grants => (Evidence::Grants, decide_grants(rows, &mut learnt)),
             EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(rows)),
         };
+        if self.options.evidence != EvidenceChoice::Paper {
+            fuse::end_before_silences(rows, &mut decisions);
+        }
         if decisions.iter().any(|d| d.data) {
             self.summary.evidence = match self.summary.evidence {
                 Some(before) if before != evidence => Some(Evidence::Fused),

@@ -9,7 +9,7 @@ use crate::decided::Decided;
 use crate::transfer::Timeline;
 use crate::uplink::{UplinkOptions, UplinkTracker};
 use airmile_model::{
-    Burst, Direction, Evidence, Grant, Record, Stamp, TtiClock, TtiIndex, TtiSpan,
+    Bound, Burst, Direction, Evidence, Grant, Record, Stamp, TtiClock, TtiIndex, TtiSpan,
 };
 
 /// A leg without records for this time was released (chosen here: far longer than operators'
@@ -46,6 +46,8 @@ pub struct OtherLeg {
     evidence: [Option<Evidence>; 2],
     /// Whether it had data.
     sent: [bool; 2],
+    /// TTIs of the axis from its first record to its release, each time that it was there.
+    present: Vec<(TtiIndex, TtiIndex)>,
     /// Grants of both legs by TTI of the first, with whether they are the first's.
     waiting: BTreeMap<i64, Vec<(bool, Grant)>>,
 }
@@ -84,6 +86,7 @@ impl OtherLeg {
             unions: Default::default(),
             evidence: [None; 2],
             sent: [false; 2],
+            present: Vec::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -106,6 +109,7 @@ impl OtherLeg {
             if !matches!(record, Record::Measurement(_)) {
                 self.newest_ns[1] = self.newest_ns[1].max(Some(at.ns));
                 self.released = false;
+                self.note_present(position.tti, axis);
             }
         }
         if let Record::Grant(grant) = record
@@ -121,6 +125,16 @@ impl OtherLeg {
         }
         self.dl.push(record);
         self.ul.push(record);
+    }
+
+    fn note_present(&mut self, tti: TtiIndex, axis: &Timeline) {
+        let Some(tti) = self.on_axis(tti, axis, 0) else { return };
+        let release = TtiSpan::from_ms(RELEASED_NS / 1_000_000, axis.numerology()).0;
+        let end = tti.plus(release);
+        match self.present.last_mut().filter(|(_, last)| tti <= *last) {
+            Some((_, last)) => *last = end.max(*last),
+            None => self.present.push((tti, end)),
+        }
     }
 
     /// The numerology of this leg's newest TTI.
@@ -257,7 +271,18 @@ impl OtherLeg {
         let both =
             if decided == Decided::ALL { decided } else { decided.min(self.decided(dir, axis)) };
         let union = &mut self.unions[index(dir)];
-        first.bursts.into_iter().for_each(|burst| union.push_burst(burst));
+        // Without another leg, waits before bursts are rare.
+        let present = &mut self.present;
+        let is_split = |burst: &Burst| {
+            let overlaps =
+                |(from, to): &(TtiIndex, TtiIndex)| burst.start_tti < *to && burst.end_tti > *from;
+            burst.opened_by != Bound::Gap || present.iter().any(overlaps)
+        };
+        let bursts = first.bursts.into_iter().filter(is_split);
+        bursts.for_each(|burst| union.push_burst(burst));
+        if dir == Direction::Dl {
+            present.retain(|(_, end)| *end > both.bursts);
+        }
         first.runs.into_iter().for_each(|run| union.push_activity(run));
         let bursts = union.poll_bursts(both.bursts);
         let runs = union.poll_activity(both.runs);
@@ -323,5 +348,36 @@ mod tests {
         assert_eq!(evidence(Some(2)), Some(Evidence::BufferStatus));
         assert_eq!(evidence(Some(120)), None);
         assert_eq!(evidence(None), None);
+    }
+
+    #[test]
+    fn waits_of_the_first_leg_count_while_there_is_another() {
+        let mut axis = Timeline::new(Direction::Dl);
+        let at = |ms: i64| Stamp::modem(ms * 1_000_000);
+        axis.note(TtiIndex(0), Some(at(0)));
+        let mut leg = OtherLeg::new(BurstOptions::default());
+        for ms in [1_000, 3_000] {
+            let position = Position { numerology: 1, ..Position::lte(2 * ms) };
+            let block = Grant::new(position, Direction::Dl, 3);
+            leg.push(&Grant { at: Some(at(ms)), ..block }.into(), &axis);
+        }
+        let wait = |tti: i64| Burst {
+            dir: Direction::Dl,
+            timing_segment: 0,
+            start_tti: TtiIndex(tti),
+            end_tti: TtiIndex(tti + 100),
+            bytes: 0,
+            scheduled_ttis: 0,
+            unknown_ttis: 100,
+            opened_by: Bound::Gap,
+            closed_by: Bound::FirstData,
+            confidence: 0.5,
+        };
+        let bursts = [500, 950, 2_000, 12_000, 20_000].map(wait).to_vec();
+        let found = LegFindings { bursts, runs: Vec::new() };
+        let (joined, _) = leg.join(Direction::Dl, found, Decided::ALL, &axis);
+        let starts: Vec<i64> = joined.bursts.iter().map(|burst| burst.start_tti.0).collect();
+        // Its release is known 10 s after its last block.
+        assert_eq!(starts, [950, 2_000, 12_000]);
     }
 }

@@ -8,7 +8,7 @@ use airmile_model::{
 use airmile_radio::burst::{BurstOptions, BurstTracker};
 use airmile_radio::decided::Decided;
 use airmile_radio::evidence::EvidenceCounts;
-use airmile_radio::legs::{LegFindings, OtherLeg, Rat, place, rat_of};
+use airmile_radio::legs::{LegFindings, LegSorter, OtherLeg, Rat, place, rat_of};
 use airmile_radio::load::{LoadEstimate, LoadEstimator};
 use airmile_radio::loss::{LossTracker, RadioLoss};
 use airmile_radio::transfer::Timeline;
@@ -46,8 +46,7 @@ pub(crate) struct SubscriptionAnalysis {
     /// `None` unless lists are kept.
     silent: Option<Silent>,
     counts: EvidenceCounts,
-    /// The radio of the first leg, whose TTIs are the axis; unknown before its first record.
-    first: Option<Rat>,
+    legs: LegSorter,
     /// The second leg, with EN-DC.
     other: Option<Box<OtherLeg>>,
     /// Losses of its blocks.
@@ -118,7 +117,7 @@ impl SubscriptionAnalysis {
             windows: Windows { kept: (keep == Keep::Lists).then(Vec::new), unknown: 0 },
             silent: (keep == Keep::Lists).then(Silent::default),
             counts: EvidenceCounts::default(),
-            first: None,
+            legs: LegSorter::default(),
             other: None,
             other_loss: LossTracker::default(),
             options: options.burst,
@@ -133,31 +132,20 @@ impl SubscriptionAnalysis {
 
     /// Whether a record is of another leg than the first one seen (EN-DC).
     fn is_of_other_leg(&mut self, record: &Record) -> bool {
-        let Some(rat) = rat_of(record) else {
-            // Both radios have these records, at 1 ms; they count as LTE's if that is the second
-            // leg.
-            let is_lte = match record {
-                Record::Hole(_) | Record::Bsr(_) => true,
-                Record::Rlc(_) | Record::MacBlock(_) => self.dl_track.timeline.numerology() > 0,
-                _ => false,
-            };
-            return is_lte && self.first == Some(Rat::Nr) && self.other.is_some();
-        };
-        match (self.first, record) {
-            (None, Record::CellInfo(info)) if rat == Rat::Lte => {
+        let known = self.legs.first();
+        let leg = self.legs.take(record);
+        match (known, record) {
+            (None, Record::CellInfo(info)) if rat_of(record) == Some(Rat::Lte) => {
                 self.early.insert(info.cell, info.clone());
-                return false;
             }
-            (None, Record::CellInfo(_) | Record::Measurement(_)) => return false,
-            (None, _) if rat == Rat::Nr => self.begin_with_nr(),
+            (None, _) if self.legs.first() == Some(Rat::Nr) => self.begin_with_nr(),
             _ => {}
         }
-        *self.first.get_or_insert(rat) != rat
+        self.legs.first().is_some_and(|first| first != leg)
     }
 
     /// LTE's records before the first one of NR are of the other leg: NR's TTIs are the axis.
     fn begin_with_nr(&mut self) {
-        self.first = Some(Rat::Nr);
         self.bandwidth = None;
         self.dl = BurstTracker::new(self.options);
         self.ul = UplinkTracker::new(UplinkOptions::default());
@@ -175,7 +163,7 @@ impl SubscriptionAnalysis {
     }
 
     fn other_rat(&self) -> Rat {
-        if self.first == Some(Rat::Nr) { Rat::Lte } else { Rat::Nr }
+        if self.legs.first() == Some(Rat::Nr) { Rat::Lte } else { Rat::Nr }
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
@@ -264,7 +252,7 @@ impl SubscriptionAnalysis {
             Some(other) if !of_first => {
                 track.usage.push_other_leg(grant, other_rat, other.numerology());
             }
-            _ => track.usage.push_grant(grant, self.first.unwrap_or(Rat::Lte)),
+            _ => track.usage.push_grant(grant, self.legs.first().unwrap_or(Rat::Lte)),
         }
         // Timing advance commands continue while the phone is connected; the content of a block
         // that was not received is unknown.
@@ -315,7 +303,7 @@ impl SubscriptionAnalysis {
                 if info.cell == 0 && info.pci.is_some() && info.earfcn.is_some() {
                     self.reported_cells.insert((info.pci, info.earfcn));
                 }
-                self.set_bandwidth(info, self.first.unwrap_or(Rat::Lte));
+                self.set_bandwidth(info, self.legs.first().unwrap_or(Rat::Lte));
                 if let Some(n_prb) = info.n_prb_dl.filter(|_| info.cell == 0) {
                     self.bandwidth = Some((n_prb, info.source));
                 }
@@ -473,7 +461,7 @@ impl SubscriptionAnalysis {
         loss.harq_failures += of_other.harq_failures;
         loss.harq_retx += of_other.harq_retx;
         self.take_losses();
-        self.counts.is_nr_first = self.first == Some(Rat::Nr);
+        self.counts.is_nr_first = self.legs.first() == Some(Rat::Nr);
         let mut silent = self.silent.unwrap_or_default();
         let mut cells = self.cells;
         if cells.is_empty() {

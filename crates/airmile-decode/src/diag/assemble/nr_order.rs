@@ -214,7 +214,7 @@ impl NrOrder {
         let first_ns = self.held.first().map(|(batch, _)| batch.at.ns);
         if last_ns.saturating_sub(now_ns) > MAX_CLOCK_BACK_NS {
             // Another log: the first block after it is on its first carrier.
-            self.hand_over();
+            self.put_held();
             self.carriers.clear();
         } else if first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HORIZON_NS) {
             // Too few blocks: later ones show whether the carriers are further ones.
@@ -259,7 +259,8 @@ impl NrOrder {
     /// Returns records before the horizon, or all, with their times.
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
         if now_ns.is_none() {
-            self.hand_over();
+            // Too few blocks for a handover.
+            self.put_held();
         }
         if self.waiting.is_empty() {
             return;
@@ -468,6 +469,10 @@ mod tests {
                 assert!(placed(blocks).into_iter().eq(right), "{pause_ms} {next}");
             }
         }
+        // The log ends after it.
+        let blocks = first.clone().chain([(100, 2), (101, 2)]);
+        let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
+        assert!(placed(blocks).into_iter().eq(right));
         // The first carrier pauses for 1 s, while the second one sends.
         let blocks = first.clone().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000));
         let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));

@@ -257,21 +257,21 @@ const STARVED_MS: i64 = 1_000;
 /// which records of a log count as missing.
 const STARVED_BY_SIGN_MS: i64 = 4_000;
 
-/// The decision for the first of these rows instead, if data was left and a pause follows
-/// that cannot be contention, whatever the sign: its burst ends there.
-pub(super) fn ends_before_silence(rows: &[TtiRow], decisions: &[Decision]) -> Option<Decision> {
-    let ([row, later @ ..], [decision, decisions @ ..]) = (rows, decisions) else { return None };
-    if !decision.data || decision.empty {
-        return None;
+/// Where data was left and a pause follows that cannot be contention, whatever the sign, the burst ends
+/// before it.
+pub(super) fn end_before_silences(rows: &[TtiRow], decisions: &mut [Decision]) {
+    let mut next: Option<i64> = None;
+    for (row, decision) in rows.iter().zip(decisions).rev().filter(|(_, decision)| decision.data) {
+        let gap = next.map_or(0, |next| next.saturating_sub(row.tti));
+        let longest_ms = match decision.by {
+            Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
+            _ => STARVED_MS,
+        };
+        if !decision.empty && gap >= TtiSpan::from_ms(longest_ms, row.grants.numerology).0 {
+            *decision = Decision::sure(true, Bound::Gap, 0.6);
+        }
+        next = Some(row.first_tti());
     }
-    let next = later.iter().zip(decisions).find(|(_, decision)| decision.data);
-    let gap = next.map(|(next, _)| next.first_tti().saturating_sub(row.tti))?;
-    let longest_ms = match decision.by {
-        Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
-        _ => STARVED_MS,
-    };
-    let longest = TtiSpan::from_ms(longest_ms, row.grants.numerology).0;
-    (gap >= longest).then(|| Decision::sure(true, Bound::Gap, 0.6))
 }
 
 /// The paper's rule needs no decision per row, only which rows are visible to it.

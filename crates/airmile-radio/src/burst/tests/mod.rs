@@ -118,6 +118,39 @@ fn data_may_wait_before_a_burst_of_a_leg_that_is_starved() {
 }
 
 #[test]
+fn silences_are_no_starvation() {
+    // Bursts of 40 blocks, 300 ms apart; four have a pause of 60 ms, and some a gap of the log.
+    let unclear = |n_gaps: i64, gap: i64, has_hole: bool| {
+        let mut tracker = BurstTracker::new(BurstOptions::default());
+        tracker.set_leg();
+        let (mut tti, mut sn) = (10, 0);
+        for burst in 0..30 {
+            for n in 0..40 {
+                if n == 20 && burst < 4 {
+                    tti += 60;
+                } else if n == 20 && burst < 4 + n_gaps {
+                    let hole = Hole { at: None, position: at(0, tti + 1), n_tti: gap, why: "test" };
+                    tti += gap;
+                    has_hole.then(|| tracker.push(&hole.into()));
+                }
+                let padding = if n == 39 { 500 } else { 0 };
+                tracker.push(&block(tti, (n % 8) as u8, 1_000, padding).into());
+                tracker.push(&pdu(tti, sn, 1_000 - padding, n == 39).into());
+                (tti, sn) = (tti + 1, sn + 1);
+            }
+            tti += 300;
+        }
+        tracker.finish().iter().filter(|burst| !burst.is_clear()).count()
+    };
+    for (n_gaps, gap, has_hole) in [(0, 0, false), (1, 3_500, false), (3, 10_000, false)] {
+        assert_eq!(unclear(n_gaps, gap, has_hole), 0, "{n_gaps} {gap}");
+    }
+    assert_eq!(unclear(3, 3_500, true), 0);
+    // The cell makes the phone wait.
+    assert!(unclear(10, 100, false) > 20);
+}
+
+#[test]
 fn a_queue_that_one_block_empties_makes_no_burst() {
     check(&[block(10, 0, 1_000, 300).into(), block(40, 1, 1_000, 300).into()], &[]);
 }

@@ -9,11 +9,11 @@ use airmile_model::{
     TtiSpan,
 };
 
-use super::grant_args;
+use super::args::grant_args;
 use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::perfetto::proto::Value;
 use airmile_io::perfetto::stream::{Args, Name, Stream, TrackKind};
-use airmile_radio::legs::{Rat, rat_of};
+use airmile_radio::legs::{LegSorter, Rat};
 
 /// BSR index 63: more than this many bytes (TS 36.321, table 6.1.3.1-1).
 const BSR_MORE_THAN_BYTES: u32 = 150_000;
@@ -151,8 +151,7 @@ struct Track {
 pub struct Phone {
     name: String,
     root: u64,
-    /// The leg whose TTIs are the axis of the findings.
-    first: Option<Rat>,
+    legs: LegSorter,
     /// The times of each leg's TTIs.
     clocks: [TtiClock; 2],
     filter: LimitFilter,
@@ -168,7 +167,7 @@ impl Phone {
         Self {
             name,
             root: 0,
-            first: None,
+            legs: LegSorter::default(),
             clocks: Default::default(),
             filter: LimitFilter::new(limits),
             tracks: BTreeMap::new(),
@@ -179,15 +178,13 @@ impl Phone {
 
     /// Writes a record.
     pub fn push<W: Write>(&mut self, out: &mut Stream<W>, record: &Record) -> io::Result<()> {
-        if matches!(record, Record::CellInfo(_)) || !self.filter.keeps(record) {
+        if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
             return Ok(());
         }
-        let rat = rat_of(record);
-        if self.first.is_none() && !matches!(record, Record::Measurement(_)) {
-            self.first = rat;
-            if rat == Some(Rat::Nr) {
-                self.span = None;
-            }
+        let known = self.legs.first();
+        let leg = self.legs.take(record);
+        if known.is_none() && self.legs.first() == Some(Rat::Nr) {
+            self.span = None;
         }
         let (position, at) = match record {
             Record::Grant(r) => (r.position, r.at),
@@ -198,10 +195,7 @@ impl Phone {
             Record::Hole(r) => (r.position, None),
             _ => return Ok(()),
         };
-        // Both radios have records without a numerology; they count as LTE's if that is the second leg.
-        let of_first = self.first.filter(|_| self.clocks[Rat::Lte as usize].is_empty());
-        let leg = rat.or(of_first).unwrap_or(Rat::Lte);
-        let other = (self.first.unwrap_or(leg) != leg).then_some(leg);
+        let other = (self.axis() != leg).then_some(leg);
         let is_first = self.clocks.iter().all(TtiClock::is_empty);
         let clock = &mut self.clocks[leg as usize];
         if let Record::Grant(_) = record {
@@ -236,7 +230,7 @@ impl Phone {
 
     /// The leg whose TTIs are the axis.
     fn axis(&self) -> Rat {
-        self.first.unwrap_or(Rat::Lte)
+        self.legs.first().unwrap_or(Rat::Lte)
     }
 
     /// The clock of the axis.
