@@ -23,6 +23,9 @@ const SPAN_NS: i64 = 120_000_000_000;
 /// runs match by chance).
 const MIN_NS: i64 = 1_000_000_000;
 const MIN_BYTES: f64 = 100_000.0;
+/// Bins of [`Likeness::shape`]: 500 ms (chosen here: a split bearer's receiver holds bytes back for up to
+/// 100 ms, until the other leg's came).
+const SHAPE_BINS: usize = 10;
 
 /// How far two lists of arrivals agree, over the time that both cover.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,9 +33,9 @@ pub struct Likeness {
     /// Share of the smaller side's bytes that the other shows at the same time: about 1 for the
     /// same traffic, even where a filter or holes in a log removed a part of one side.
     pub common: f64,
-    /// The same share of the larger side's bytes, headers included: smaller where a part of one side
-    /// is missing.
-    pub whole: f64,
+    /// Share of the bytes that pass in the same 500 ms by the clocks as aligned, or else as they are,
+    /// each side's as a share of its own: for bytes that are held back, where no filter removed any.
+    pub shape: f64,
     /// Bytes of the reference and of the other in all bins where both show some.
     pub bytes: [u64; 2],
 }
@@ -71,13 +74,16 @@ pub fn likeness(
     let n = usize::try_from(to.checked_sub(from)? / BIN_NS).ok()?.checked_add(2)?;
     let (radio, moved) = (steps_of(reference, from, n), steps_of(&moved, from, n));
     let radio = Bins::new(&radio, 0, n)?;
-    let all = (-steps..=steps).filter_map(|step| {
-        let (similarity, common) = radio.compare(&Bins::new(&moved, step, n)?, step)?;
-        let cost = FAR_COST * step.abs() as f64 / steps.max(1) as f64;
-        Some((similarity - cost, [common, similarity], step))
-    });
-    let (_, [common, whole], step) = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(Likeness { common, whole, bytes: radio.bytes_in_both(&Bins::new(&moved, step, n)?)? })
+    let at = |step: i64| Some((step, radio.compare(&Bins::new(&moved, step, n)?, step)?));
+    let all: Vec<(i64, Agreement)> = (-steps..=steps).filter_map(at).collect();
+    let near = all.iter().filter(|(step, _)| step.abs() <= NEAR_STEPS);
+    let shape = near.map(|(_, found)| found.shape).fold(0.0, f64::max);
+    let score = |(step, found): &(i64, Agreement)| {
+        found.whole - FAR_COST * step.abs() as f64 / steps.max(1) as f64
+    };
+    let (step, Agreement { common, .. }) =
+        all.into_iter().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    Some(Likeness { common, shape, bytes: radio.bytes_in_both(&Bins::new(&moved, step, n)?)? })
 }
 
 /// Bytes of each step in the time of `n` bins.
@@ -120,8 +126,8 @@ impl Bins {
         self.bytes.get(from..=to).zip(other.bytes.get(from..=to))
     }
 
-    /// [`Likeness::whole`], by which an offset is chosen, and [`Likeness::common`] there.
-    fn compare(&self, other: &Self, step: i64) -> Option<(f64, f64)> {
+    /// How far both agree in the time that both cover.
+    fn compare(&self, other: &Self, step: i64) -> Option<Agreement> {
         let (mine, theirs) = self.common(other)?;
         let (own, their): (f64, f64) = (mine.iter().sum(), theirs.iter().sum());
         let is_own_clock = step.abs() <= NEAR_STEPS;
@@ -131,7 +137,13 @@ impl Bins {
             return None;
         }
         let both: f64 = mine.iter().zip(theirs).map(|(a, b)| a.min(b * HEADERS)).sum();
-        Some((both / own.max(their * HEADERS), (both / own.min(their)).min(1.0)))
+        let share = |bytes: &[f64], all: f64| bytes.iter().sum::<f64>() / all;
+        let wide = mine.chunks(SHAPE_BINS).zip(theirs.chunks(SHAPE_BINS));
+        Some(Agreement {
+            whole: both / own.max(their * HEADERS),
+            common: (both / own.min(their)).min(1.0),
+            shape: wide.map(|(a, b)| share(a, own).min(share(b, their))).sum(),
+        })
     }
 
     /// Bytes of each in all bins where both have some there or next to them.
@@ -148,6 +160,14 @@ impl Bins {
         });
         Some(bytes.map(|one| one as u64))
     }
+}
+
+/// Shares that agree at an offset: as of [`Likeness`], and of the larger side's bytes, by which an
+/// offset is chosen.
+struct Agreement {
+    whole: f64,
+    common: f64,
+    shape: f64,
 }
 
 #[cfg(test)]
@@ -203,7 +223,24 @@ mod tests {
         // A part of the traffic is all in the other, which shows more.
         let part: Vec<_> = all.iter().copied().step_by(3).collect();
         let like = found(&radio, &seen(&part, 0));
-        assert!(like.common > 0.95 && like.whole < 0.5, "{like:?}");
+        assert!(like.common > 0.95 && like.ratio() < 0.5, "{like:?}");
+    }
+
+    /// A split bearer's receiver passes bytes on in lumps.
+    #[test]
+    fn bytes_that_are_held_back_keep_their_shape() {
+        let lumps = |mut seed: i64| {
+            let points = traffic(seed, 60, 1_000).into_iter().map(|(at, bytes)| {
+                seed = seed * 16_807 % 2_147_483_647;
+                (at - at % (120 * MS) + 120 * MS + seed % 20 * MS, bytes)
+            });
+            let mut points: Vec<_> = points.collect();
+            points.sort_unstable();
+            points
+        };
+        let shape_of = |seed| found(&seen(&traffic(7, 60, 1_100), 0), &seen(&lumps(seed), 0)).shape;
+        assert!(shape_of(7) > 0.92, "{}", shape_of(7));
+        assert!(shape_of(11) < 0.8, "{}", shape_of(11));
     }
 
     #[test]

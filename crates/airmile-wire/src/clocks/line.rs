@@ -48,6 +48,8 @@ pub enum Unaligned {
     Ambiguous,
     /// The best match is at the maximum offset searched: a larger one may be better.
     TooFar,
+    /// Parts match at offsets that differ, as after a clock was set.
+    Jumps,
     /// No packets seen at both places in both directions within a second.
     OneWay,
 }

@@ -390,6 +390,27 @@ proptest! {
     }
 }
 
+#[test]
+fn a_clock_that_jumps_has_no_offset() {
+    let all = bursts(1, 40);
+    let radio = seen(&all, 0, 0, 0.0);
+    let check = |by_ns: i64, at_ns: i64| {
+        let mut capture = seen(&all, 5 * MS, 0, 0.0);
+        let later = capture
+            .points()
+            .iter()
+            .map(|(at, bytes)| (if *at > at_ns { at + by_ns } else { *at }, *bytes));
+        let mut later: Vec<_> = later.collect();
+        later.sort_unstable();
+        capture = seen(&later, 0, 0, 0.0);
+        between_arrivals(&radio, &capture, 5 * S).map(|line| line.offset_ns)
+    };
+    assert!(check(0, 20 * S).is_ok_and(|ns| ns.abs() < 10 * MS));
+    for by_ns in [-300 * MS, 200 * MS, 500 * MS, 2 * S] {
+        assert_eq!(check(by_ns, 15 * S), Err(Unaligned::Jumps), "{by_ns}");
+    }
+}
+
 /// A narrow cell that is never idle: a packet takes several TTIs, each of which is full.
 #[test]
 fn a_link_that_is_never_idle_is_aligned_by_its_pauses() {

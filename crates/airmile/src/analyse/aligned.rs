@@ -181,9 +181,13 @@ impl AlignedInputs {
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         belong::check_capture(wire.name(), wire.arrivals(), radio)?;
         if !wire.is_at_phone() {
-            self.cannot_align(
-                "it was not taken at the phone, and packets there still wait in the cell's queue",
-            );
+            let why = match wire.round_trip_ns {
+                0 => "it shows no round trips, so where it was taken is not known",
+                _ => {
+                    "it was not taken at the phone, and packets there still wait in the cell's queue"
+                }
+            };
+            self.cannot_align(why);
             return Ok(());
         }
         let mut line = clocks::of_capture(radio, wire.shown());

@@ -118,6 +118,7 @@ pub(super) const fn reason(why: Unaligned) -> &'static str {
         Unaligned::Unlike => "at no offset do they clearly show the same traffic",
         Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
         Unaligned::TooFar => "they match best at 30 s, the limit of the search",
+        Unaligned::Jumps => "it jumps: parts of the traffic match at offsets that differ",
         Unaligned::OneWay => "no packets in both directions within a second in both",
     }
 }

@@ -86,6 +86,36 @@ fn a_split_bearer_and_its_capture_are_aligned() {
     assert!(phone.offset_ms.is_some_and(|ms| ms.abs() < 5.0), "{}", phone.says);
 }
 
+/// A narrow LTE leg with others, whose scheduler shares each TTI: NR's bytes wait for it.
+const UNEVEN: &str = r#"
+duration_ms = 8_000
+competing = [{ kind = "full_buffer", users = 2 }]
+cell = { n_prb = 25, scheduler = "pf_frequency" }
+link = { snr_mean_db = 10.0, shadowing_sigma_db = 4.0 }
+core = { rtt_ms = 30 }
+[split]
+snr_offset_db = -6.0
+cell = { n_prb = 51, numerology = 1, tdd = "DDDSU", nr = {}, scheduler = "max_ci" }
+[[apps]]
+name = "file"
+start_ms = 500
+workload = { kind = "file", bytes = 10_000_000 }
+"#;
+
+#[test]
+fn a_split_bearer_that_delivers_unevenly_has_its_own_capture_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("uneven.toml"), UNEVEN).unwrap();
+    let scenario = at("uneven.toml").display().to_string();
+    let [one, other] = [(1, "one"), (2, "other")].map(|(seed, to)| run(&scenario, seed, &at(to)));
+    for run in [&one, &other] {
+        diagnosis_of(&[run.join("nr_modem.mi2log"), run.join("phone.pcapng")]);
+    }
+    let error = refusal(&[one.join("nr_modem.mi2log"), other.join("phone.pcapng")]);
+    assert!(error.contains("does not belong to the modem log"), "{error}");
+}
+
 /// Six PRBs are full in each TTI: the pauses of the traffic align the clocks.
 #[test]
 fn a_narrow_cell_and_its_capture_are_aligned() {

@@ -58,7 +58,8 @@ pub(crate) struct Wire {
     clock_error_ns: i64,
     /// Its traffic is the radio's, by the alignment of the clocks.
     is_aligned: bool,
-    round_trip_ns: i64,
+    /// 0 if none was measured, as in a capture of one direction.
+    pub(crate) round_trip_ns: i64,
     empty_round_trip_ns: i64,
     openings: [Vec<Opening>; 2],
     pub(crate) place: CaptureSite,

@@ -415,6 +415,12 @@ impl Phone {
         self.waits.spans().first().map(|span| span.from_ns)
     }
 
+    /// Whether one of both has what came alone, and the other what left: neither shows a round trip.
+    pub(super) fn is_other_way_of(&self, other: &Self) -> bool {
+        let rtt_ns = [self, other].map(|one| one.upstream_ns + one.downstream_ns);
+        rtt_ns == [0; 2] && self.arrivals.points().is_empty() != other.arrivals.points().is_empty()
+    }
+
     /// Appends the next part of a capture; returns `false` for another view of the same time, which is
     /// ignored.
     pub(super) fn go_on(&mut self, users: Vec<Self>) -> bool {

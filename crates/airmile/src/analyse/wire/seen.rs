@@ -22,6 +22,9 @@ pub(super) struct SeenAt {
 
 /// What to do with the parts of a capture that was written to several files.
 const JOIN_PARTS: &str = "join the parts of a capture with `mergecap`";
+/// What to do with files of one direction each.
+const JOIN_WAYS: &str = "merge both (`mergecap -w both.pcapng FILE FILE`): it holds the packets of one \
+    direction, those of the other are in";
 
 impl SeenAt {
     /// By the captures' names and users; `None` without any.
@@ -34,7 +37,9 @@ impl SeenAt {
         let (mut rest, mut parts, mut unused) = (Vec::new(), Vec::new(), Vec::new());
         for (name, users) in seen {
             if users.first().is_some_and(|user| user.place == first.place) {
-                if first.go_on(users) {
+                if users.first().is_some_and(|user| first.is_other_way_of(user)) {
+                    unused.push((name, JOIN_WAYS));
+                } else if first.go_on(users) {
                     parts.push(name);
                 } else {
                     unused.push((name, "it shows the same time at the same place as"));

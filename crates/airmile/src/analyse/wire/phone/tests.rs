@@ -57,6 +57,17 @@ const ONE: Connection =
 /// What a capture shows of connections whose packets pass it `down_ms` later towards the phone than
 /// there, and `up_ms` later away from it, by a clock that is ahead by `ahead_ms`.
 fn seen(connections: &[Connection], up_ms: i64, down_ms: i64, ahead_ms: i64) -> Phone {
+    let both = [Direction::Ul, Direction::Dl];
+    seen_of(&both, connections, (up_ms, down_ms), ahead_ms)
+}
+
+/// The same of some directions.
+fn seen_of(
+    dirs: &[Direction],
+    connections: &[Connection],
+    (up_ms, down_ms): (i64, i64),
+    ahead_ms: i64,
+) -> Phone {
     let mut packets = Vec::new();
     for (flow, one) in connections.iter().enumerate() {
         let down = |at_ms: i64, segment: Option<i64>| TracedPacket {
@@ -104,12 +115,20 @@ fn seen(connections: &[Connection], up_ms: i64, down_ms: i64, ahead_ms: i64) -> 
     }
     packets.sort_by_key(|(at_ns, ..)| *at_ns);
     let mut capture = Capture::default();
-    for (_, ends, packet) in packets {
+    for (_, ends, packet) in packets.into_iter().filter(|one| dirs.contains(&one.2.dir)) {
         let down = packet.dir == Direction::Dl;
         capture.ends = Some(if down { [ends[1], ends[0]] } else { ends });
         capture.push(&packet);
     }
     capture.finish().remove(0)
+}
+
+#[test]
+fn files_of_one_direction_each_are_no_parts() {
+    let [sent, came] = [Direction::Ul, Direction::Dl].map(|dir| seen_of(&[dir], &[ONE], (0, 0), 0));
+    assert!(sent.is_other_way_of(&came) && came.is_other_way_of(&sent));
+    let whole = seen(&[ONE], 0, 0, 0);
+    assert!(!came.is_other_way_of(&came) && !whole.is_other_way_of(&sent));
 }
 
 /// The phone's and the server's view of connections that the server has, 20 ms away.
