@@ -143,15 +143,17 @@ fn uploads_after_downloads_on_their_connection() {
         at_ns.map(|at_ns| at_ns.unwrap() / 1_000).collect()
     };
     let mut list = "id,start_us,end_us,bytes,dir\n".to_owned();
-    for (n, (from, to)) in times_us("request").iter().zip(times_us("first_byte")).enumerate() {
-        list += &format!("{n},{from},{to},400000,ul\n");
+    let [asked, answered, ends] = ["request", "first_byte", "end"].map(times_us);
+    for (n, ((from, between), to)) in asked.iter().zip(&answered).zip(&ends).enumerate() {
+        list += &format!("u{n},{from},{between},400000,ul\nd{n},{between},{to},600000,dl\n");
     }
     std::fs::write(run.join("transfers.csv"), list).unwrap();
     let found = answer(&run, "phone.pcapng");
-    let verdicts: Vec<Verdict> = found.transfers.iter().map(|one| one.verdict).collect();
+    let uploads = || found.transfers.iter().filter(|one| one.finding.dir == Direction::Ul);
+    let verdicts: Vec<Verdict> = uploads().map(|one| one.verdict).collect();
     let expected = [Verdict::FirstSlowStart, Verdict::SlowStartRestart, Verdict::SlowStartRestart];
     assert_eq!(verdicts, expected, "{:?}", found.transfers);
-    assert!(found.transfers.iter().all(|one| one.leading_share.unwrap() > 0.5));
+    assert!(uploads().all(|one| one.leading_share.unwrap() > 0.5), "{:?}", found.transfers);
 }
 
 /// Another connection begins, asks and receives: an upload waits for none of that.
