@@ -20,8 +20,8 @@ const STARVED_MS: i64 = 50;
 const STARVED_SHARE: f64 = 0.3;
 /// Number of such pauses that are no accident (chosen here).
 const MIN_PAUSES: usize = 5;
-/// A wait lasts up to this many times the longest pause of the backlog, which counts up to this many times
-/// the second longest (chosen here: the longest of all was not seen).
+/// Factor of the longest wait by the longest pause of the backlog, and of that by the second longest (chosen
+/// here: the longest of all was not seen).
 const LONGEST: i64 = 2;
 
 /// The parts of pauses after an emptied queue in which new data may have waited, in order: of each, the

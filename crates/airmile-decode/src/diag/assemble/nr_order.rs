@@ -459,24 +459,22 @@ mod tests {
     #[test]
     fn a_pause_shows_no_handover() {
         let both = |from: i64, to: i64| (from..to).map(|ms| (ms, 1 + (ms % 2) as u32));
-        let first = (0..100).map(|ms| (ms, 1));
+        let first = || (0..100).map(|ms| (ms, 1));
+        let check = |blocks: Vec<(i64, u32)>| {
+            let right = blocks.iter().map(|(ms, arfcn)| (0, *arfcn as u8 - 1, *ms));
+            assert_eq!(placed(blocks.clone()), right.collect::<Vec<_>>());
+        };
         for pause_ms in [600, 1_900, 5_000, 60_000] {
             // After the first block of the second carrier; then either carrier is the next.
             for next in [0, 1] {
                 let from = 100 + pause_ms + next;
-                let blocks = first.clone().chain([(100, 2)]).chain(both(from, from + 3_000));
-                let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
-                assert!(placed(blocks).into_iter().eq(right), "{pause_ms} {next}");
+                check(first().chain([(100, 2)]).chain(both(from, from + 3_000)).collect());
             }
         }
         // The log ends after it.
-        let blocks = first.clone().chain([(100, 2), (101, 2)]);
-        let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
-        assert!(placed(blocks).into_iter().eq(right));
+        check(first().chain([(100, 2), (101, 2)]).collect());
         // The first carrier pauses for 1 s, while the second one sends.
-        let blocks = first.clone().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000));
-        let right = blocks.clone().map(|(ms, arfcn)| (0, arfcn as u8 - 1, ms));
-        assert_eq!(placed(blocks), right.collect::<Vec<_>>());
+        check(first().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000)).collect());
     }
 
     #[test]
