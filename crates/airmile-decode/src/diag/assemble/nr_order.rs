@@ -259,7 +259,6 @@ impl NrOrder {
     /// Returns records before the horizon, or all, with their times.
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
         if now_ns.is_none() {
-            // Too few blocks for a handover.
             self.put_held();
         }
         if self.waiting.is_empty() {
@@ -471,9 +470,8 @@ mod tests {
                 check(first().chain([(100, 2)]).chain(both(from, from + 3_000)).collect());
             }
         }
-        // The log ends after it.
+        // The log ends after it; or the first carrier pauses for 1 s, while the second one sends.
         check(first().chain([(100, 2), (101, 2)]).collect());
-        // The first carrier pauses for 1 s, while the second one sends.
         check(first().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000)).collect());
     }
 
