@@ -31,8 +31,8 @@ const FAR_NS: i64 = i64::MAX / 4;
 /// With fewer agreeing ends, a clock is moved by at most this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
-/// Minimum share of the bytes that leave in uploads where their times match, or by their own clock, which
-/// also leave in them where their ends do (chosen here: a round trip at an end).
+/// Minimum share of the bytes that pass in transfers where their times match, or by their own clock, which
+/// also pass in them where their ends do (chosen here: a round trip at an end).
 const CARRIED: f64 = 0.8;
 /// Minimum delay until an application receives its last byte (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
@@ -125,18 +125,16 @@ fn align(
         return Err(Unaligned::Unlike);
     }
     // A pause near an end may be any other one.
-    let carried = |sent: &Arrivals, to_reference: &dyn Fn(i64) -> i64| {
+    let carried = |to_reference: &dyn Fn(i64) -> i64| {
         let of = |(start, end): &(i64, i64)| {
-            let inside = sent.within(to_reference(*start), to_reference(*end));
+            let inside = reference.within(to_reference(*start), to_reference(*end));
             inside.points().iter().map(|(_, bytes)| f64::from(*bytes)).sum::<f64>()
         };
         transfers.iter().map(of).sum::<f64>()
     };
-    if let Some(sent) = ends.sent {
-        let most = carried(sent, &|ns| ns - expected).max(carried(sent, &|ns| ns));
-        if carried(sent, &|ns| line.to_reference(ns)) < CARRIED * most {
-            return Err(Unaligned::Unlike);
-        }
+    let most = carried(&|ns| ns - expected).max(carried(&|ns| ns));
+    if carried(&|ns| line.to_reference(ns)) < CARRIED * most {
+        return Err(Unaligned::Unlike);
     }
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
 }
