@@ -31,8 +31,8 @@ const FAR_NS: i64 = i64::MAX / 4;
 /// With fewer agreeing ends, a clock is moved by at most this (chosen here).
 const ENOUGH: usize = 3;
 const FEW_OFFSET_NS: i64 = 1_500_000_000;
-/// Minimum share of the bytes that pass in transfers where their times match, or by their own clock, which
-/// also pass in them where their ends do (chosen here: a round trip at an end).
+/// Minimum share of the bytes that pass in transfers by their own clock, or in uploads where their times
+/// match, which also pass in them where their ends do (chosen here: a round trip at an end).
 const CARRIED: f64 = 0.8;
 /// Minimum delay until an application receives its last byte (chosen here).
 const FLOOR_NS: i64 = 3_000_000;
@@ -132,7 +132,8 @@ fn align(
         };
         transfers.iter().map(of).sum::<f64>()
     };
-    let most = carried(&|ns| ns - expected).max(carried(&|ns| ns));
+    let matched = if ends.sent.is_some() { carried(&|ns| ns - expected) } else { 0.0 };
+    let most = matched.max(carried(&|ns| ns));
     if carried(&|ns| line.to_reference(ns)) < CARRIED * most {
         return Err(Unaligned::Unlike);
     }
