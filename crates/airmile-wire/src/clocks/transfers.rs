@@ -125,12 +125,13 @@ fn align(
         return Err(Unaligned::Unlike);
     }
     // A pause near an end may be any other one.
+    let active = merged(transfers.clone());
     let carried = |to_reference: &dyn Fn(i64) -> i64| {
         let of = |(start, end): &(i64, i64)| {
             let inside = reference.within(to_reference(*start), to_reference(*end));
             inside.points().iter().map(|(_, bytes)| f64::from(*bytes)).sum::<f64>()
         };
-        transfers.iter().map(of).sum::<f64>()
+        active.iter().map(of).sum::<f64>()
     };
     let matched = if ends.sent.is_some() { carried(&|ns| ns - expected) } else { 0.0 };
     let most = matched.max(carried(&|ns| ns));
@@ -138,6 +139,17 @@ fn align(
         return Err(Unaligned::Unlike);
     }
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
+}
+
+/// When any of the transfers was in progress.
+fn merged(mut transfers: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    transfers.sort_unstable();
+    transfers.dedup_by(|later, before| {
+        let touches = later.0 <= before.1;
+        before.1 = before.1.max(if touches { later.1 } else { before.1 });
+        touches
+    });
+    transfers
 }
 
 /// The [`SPAN_NS`] with the most transfer starts, among transfers that the reference can
