@@ -220,8 +220,8 @@ impl OtherLeg {
             self.evidence[i] = found.evidence.or(self.evidence[i]);
         }
         self.sent[index(Direction::Dl)] |= self.dl.summary().data_ttis > 0;
-        // Waits before bursts are known for the first leg only.
-        while self.ul.poll_wait().is_some() {}
+        // Waits are known for the first leg only.
+        while self.ul.poll_wait().or_else(|| self.ul.poll_granted()).is_some() {}
     }
 
     /// Ends the open findings of this leg.
@@ -327,7 +327,7 @@ impl OtherLeg {
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::Position;
+    use airmile_model::{BsrReport, Position};
 
     use super::*;
 
@@ -348,6 +348,28 @@ mod tests {
         assert_eq!(evidence(Some(2)), Some(Evidence::BufferStatus));
         assert_eq!(evidence(Some(120)), None);
         assert_eq!(evidence(None), None);
+    }
+
+    #[test]
+    fn waits_of_the_other_leg_are_not_kept() {
+        let mut axis = Timeline::new(Direction::Ul);
+        let at = |tti: i64| Some(Stamp::modem(tti * 500_000));
+        axis.note(TtiIndex(0), at(0));
+        let mut leg = OtherLeg::new(BurstOptions::default());
+        for tti in (0..20).map(|n| 16 * n) {
+            let position = Position { numerology: 1, ..Position::lte(tti) };
+            let mut block = Grant::new(position, Direction::Ul, 3);
+            (block.at, block.tbs_bytes) = (at(tti), Some(2_000));
+            leg.push(&block.into(), &axis);
+            let upper_bound_bytes = Some(2_000);
+            let report = BsrReport { at: at(tti), position, lcg: 2, index: 9, upper_bound_bytes };
+            leg.push(&Record::Bsr(report), &axis);
+        }
+        let mut alone = leg.ul.clone();
+        alone.finish();
+        assert!(alone.poll_granted().is_some());
+        leg.end(&axis);
+        assert_eq!((leg.ul.poll_wait(), leg.ul.poll_granted()), (None, None));
     }
 
     #[test]
