@@ -102,16 +102,18 @@ impl SteppedTable {
         let slot_us = 1_000 >> position(last).numerology.min(6);
         let ttis = key(last).1.saturating_sub(key(first).1);
         let expected_us = ttis.saturating_mul(slot_us);
+        if expected_us < MIN_SPAN_US {
+            return Ok(());
+        }
         let us = |record: &Record| record.at().map_or(0, Stamp::micros);
         let advance_us = us(last).abs_diff(us(first));
-        let pace = advance_us / expected_us.max(1).unsigned_abs();
+        let pace = advance_us / expected_us.unsigned_abs();
         let is_slow = advance_us < (expected_us / MIN_PACE).unsigned_abs();
         // In the order of their TTIs, the times of several rounds of SFNs go up and down.
-        let all_us: Vec<i64> = self.held.iter().filter(timed).filter(is_near).map(us).collect();
-        let falls = all_us.windows(2).filter(|pair| pair[0] - pair[1] > MIN_SPAN_US).count();
-        let what = if expected_us < MIN_SPAN_US {
-            return Ok(());
-        } else if key(last).1 < SFN_TTIS && falls + self.mended > all_us.len() / 10 {
+        let times_us = || self.held.iter().filter(timed).filter(is_near).map(us);
+        let pairs = times_us().zip(times_us().skip(1));
+        let falls = pairs.filter(|(before, after)| before - after > MIN_SPAN_US).count();
+        let what = if key(last).1 < SFN_TTIS && falls + self.mended > times_us().count() / 10 {
             format!(
                 "the same `tti`, below {SFN_TTIS}, has several times: TTIs are counted on; of frames and \
                  subframes give `sfn` and `subframe`"

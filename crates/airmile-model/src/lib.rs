@@ -18,6 +18,7 @@ pub mod problem;
 pub mod radio;
 pub mod records;
 pub mod row;
+pub mod spans;
 pub mod stamp;
 pub mod tables;
 pub mod transfer;

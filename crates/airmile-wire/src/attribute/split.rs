@@ -351,17 +351,13 @@ impl TransferSplit<'_> {
     fn cut(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         match reason {
             Reason::ServerThinkTime => self.thinking(from_ns, to_ns, uploads),
-            Reason::Handshake => {
-                let silences = self.radio.unwrap_or_default().silences;
-                let connected = connected_ns(silences, from_ns).filter(|ns| *ns <= to_ns);
-                let connected = connected.unwrap_or(from_ns);
-                self.annotate(from_ns, connected, Reason::Promotion, uploads);
-                self.annotate(connected, to_ns, Reason::Handshake, uploads);
-            }
             // What a released phone sends, or is sent, waits for the first grant.
-            Reason::LossRecovery | Reason::UndesiredSlowStart | Reason::Queue => {
-                let silences = self.radio.unwrap_or_default().silences;
-                let granted = connected_ns(silences, from_ns);
+            Reason::Handshake
+            | Reason::LossRecovery
+            | Reason::UndesiredSlowStart
+            | Reason::Queue => {
+                let granted = connected_ns(self.radio.unwrap_or_default().silences, from_ns);
+                let granted = granted.filter(|ns| reason != Reason::Handshake || *ns <= to_ns);
                 let connected = granted.map_or(from_ns, |ns| ns.clamp(from_ns, to_ns));
                 self.annotate(from_ns, connected, Reason::Promotion, uploads);
                 self.annotate(connected, to_ns, reason, uploads);

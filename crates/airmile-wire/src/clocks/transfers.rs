@@ -1,5 +1,7 @@
 //! Aligns an application's transfers to the bytes received or sent.
 
+use airmile_model::spans::merged;
+
 use super::arrivals::Arrivals;
 use super::correlate::{FAR_COST, best_lag};
 use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
@@ -139,17 +141,6 @@ fn align(
         return Err(Unaligned::Unlike);
     }
     Ok(ClockLine { rival_ns: peak.rival.map(offset_ns), ..line })
-}
-
-/// When any of the transfers was in progress.
-fn merged(mut transfers: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    transfers.sort_unstable();
-    transfers.dedup_by(|later, before| {
-        let touches = later.0 <= before.1;
-        before.1 = before.1.max(if touches { later.1 } else { before.1 });
-        touches
-    });
-    transfers
 }
 
 /// The [`SPAN_NS`] with the most transfer starts, among transfers that the reference can

@@ -5,10 +5,10 @@ use airmile_wire::attribute::{EcnCount, EcnPath};
 
 use super::causes::queued_ns;
 use super::radio::RadioReport;
-use super::spans::merged;
 use super::wire::Wire;
 use crate::fact::EcnReport;
 use crate::wording;
+use airmile_model::spans::merged;
 
 /// A queue stands after this time without being empty (chosen here: the wait for a first grant, which
 /// is no queue, and 5 ms, from which on a modem marks).

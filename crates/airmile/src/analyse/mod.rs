@@ -20,7 +20,6 @@ pub mod player;
 pub mod radio;
 pub mod report;
 mod silent;
-mod spans;
 pub(crate) mod subscription;
 mod together;
 mod track;

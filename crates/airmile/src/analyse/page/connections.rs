@@ -15,13 +15,13 @@ use super::super::aligned::TRANSFERS;
 use super::super::clocks::ClockReport;
 use super::super::diagnose::Diagnosis;
 use super::super::radio::RadioAnalysis;
-use super::super::spans::merged;
 use super::select::PageLoad;
 use super::unlogged::{self, Logged, MergedSpans};
 use crate::session::Application;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
+use airmile_model::spans::merged;
 
 /// Maximum difference between the browser's times and the packets of a request and of its last byte
 /// (chosen here: delays of events in a busy browser).

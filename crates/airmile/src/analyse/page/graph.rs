@@ -5,7 +5,7 @@ use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
 
 use super::parts::{Part, Requests};
 use super::select::PageLoad;
-use crate::analyse::spans::merged;
+use airmile_model::spans::merged;
 
 /// A request that starts this soon after another's end may be caused by it, given the precision of
 /// browsers' times (chosen here).

@@ -6,7 +6,7 @@ use airmile_model::AppTransfer;
 use airmile_wire::attribute::Connection;
 
 use super::connections::NEAR_NS;
-use crate::analyse::spans::merged;
+use airmile_model::spans::merged;
 
 /// The requests that a log has.
 pub(super) struct Logged {

@@ -1,7 +1,8 @@
 //! Spans of time, each from one number of nanoseconds to another.
 
 /// Spans in order, without overlaps and empty ones.
-pub(super) fn merged(mut spans: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+#[must_use]
+pub fn merged(mut spans: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     spans.retain(|(from, to)| to > from);
     spans.sort_unstable();
     let mut out: Vec<(i64, i64)> = Vec::new();
